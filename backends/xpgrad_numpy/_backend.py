@@ -1,0 +1,168 @@
+"""The NumPy table: what NumPy's own namespace does not give in the form that xpgrad's rules need, and two layouts' worth of strides."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, ClassVar, Sequence
+
+import numpy as np
+
+from xpgrad._device import Device
+from xpgrad._dtypes import DTYPES, DType
+from xpgrad.backend import Backend, Capabilities
+from xpgrad_numpy import _kernels
+
+__all__ = ["NumPyBackend", "ReadOnlyNumPyBackend"]
+
+_DEVICE = Device("numpy")
+_FROM_RAW = {np.dtype(name): dtype for name, dtype in DTYPES.items() if name != "bfloat16"}
+_TO_RAW = {dtype: raw for raw, dtype in _FROM_RAW.items()}
+_COMPLEX = (np.dtype(np.complex128), np.dtype(np.complex64))
+
+
+class NumPyBackend(Backend):
+    """NumPy arrays in the host's memory."""
+
+    name = "numpy"
+    capabilities = Capabilities(strides=True)
+    array_type = np.ndarray
+    weak_scalars = True
+    device = _DEVICE
+    overrides: ClassVar[dict[str, Callable[..., Any]]] = _kernels.KERNELS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._raw_to_dtype = dict(_FROM_RAW)
+        self._dtype_to_raw = dict(_TO_RAW)
+
+    def namespace(self) -> Any:
+        import array_api_compat.numpy as namespace  # NB: 1.2x NumPy's own import time, so only when a kernel needs it
+
+        return namespace
+
+    def kernel(self, name: str) -> Callable[..., Any] | None:
+        found = self.overrides.get(name)
+        if found is None and name in _kernels.NATIVE:
+            return getattr(np, name, None)
+        return found
+
+    def array_types(self) -> tuple[type, ...]:
+        return (np.ndarray, np.generic)
+
+    def from_host(self, array: Any, device: Device) -> Any:
+        return np.array(array, copy=True)
+
+    def to_host(self, x: Any) -> Any:
+        return np.asarray(x)
+
+    def device_of(self, x: Any) -> Device:
+        return self.device
+
+    def to_device(self, x: Any, device: Device) -> Any:
+        return x
+
+    def devices(self) -> Sequence[Device]:
+        return (self.device,)
+
+    def ones(self, shape: tuple[int, ...], dtype: DType, device: Device) -> Any:
+        return self.adopt(np.ones(shape, _TO_RAW[dtype]))
+
+    def find_dtype(self, name: str) -> Any:
+        return None if name == "bfloat16" else np.dtype(name)
+
+    def dtype_of(self, raw: Any) -> DType:
+        found = self._raw_to_dtype.get(raw)
+        if found is None:
+            msg = f"xpgrad cannot hold NumPy arrays of dtype {raw!r}; convert first, e.g. with `array.astype('float64')`"
+            raise TypeError(msg)
+        return found
+
+    def is_complex(self, x: Any) -> bool:
+        return x.dtype in _COMPLEX
+
+    def strides(self, x: Any) -> tuple[int, ...] | None:
+        return tuple(s // x.itemsize for s in x.strides)
+
+    def same_layout(self, x: Any, like: Any) -> bool:
+        if x.__class__ is not np.ndarray or not x.flags.writeable:
+            return False
+        like = np.asarray(like)
+        if like.flags.c_contiguous:
+            return bool(x.flags.c_contiguous)
+        if _dense(like):
+            return bool(x.strides == like.strides)
+        return bool(x.flags.c_contiguous)
+
+    def with_layout(self, x: Any, like: Any) -> Any:
+        like = np.asarray(like)
+        out = np.empty_like(like, dtype=x.dtype) if _dense(like) else np.empty(like.shape, x.dtype)
+        out[...] = x
+        return out
+
+    def may_alias(self, x: Any, y: Any) -> bool:
+        return bool(np.may_share_memory(x, y))
+
+    def own(self, tensor: Any) -> Any:
+        # NB: NumPy's reductions and 0-d operations return immutable scalars, which can be neither viewed nor written to.
+        tensor._array = array = np.asarray(tensor._array)
+        return array
+
+
+def _dense(x: Any) -> bool:
+    """Whether the elements of `x` fill a block of memory, each once: the "non-overlapping and dense" of LAY-01."""
+    if x.flags.c_contiguous or x.flags.f_contiguous:
+        return True
+    expected = x.itemsize
+    for stride, size in sorted((s, n) for s, n in zip(x.strides, x.shape) if n != 1):
+        if stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+class ReadOnlyNumPyBackend(NumPyBackend):
+    """NumPy with every array frozen: a rule or the engine that writes to an array it does not own fails at once."""
+
+    variant = "readonly"
+    shares_input = False
+    capabilities = Capabilities(strides=True, mutable=False)
+    device = Device("numpy+readonly")
+    operators = False
+
+    def from_host(self, array: Any, device: Device) -> Any:
+        return _freeze(np.array(array, copy=True))
+
+    def adopt(self, x: Any) -> Any:
+        return _freeze(x)
+
+    def update(self, x: Any, key: Any, value: Any) -> Any:
+        new = np.array(x)
+        new[key] = value
+        return _freeze(new)
+
+    def own(self, tensor: Any) -> Any:
+        tensor._array = array = _freeze(np.asarray(tensor._array))
+        return array
+
+    def same_layout(self, x: Any, like: Any) -> bool:
+        return False
+
+    def wrap_kernel(self, name: str, function: Any) -> Any:
+        if name in ("copy", "add_at", "written") or not callable(function) or isinstance(function, type):
+            return function  # the engine's own buffers stay writable
+
+        def frozen(*args: Any, **kwargs: Any) -> Any:
+            out = function(*args, **kwargs)
+            if isinstance(out, (tuple, list)):
+                # NB: namedtuples of np.linalg keep their type; only their arrays are frozen.
+                for item in out:
+                    _freeze(item)
+                return out
+            return _freeze(out)
+
+        return frozen
+
+
+def _freeze(x: Any) -> Any:
+    if isinstance(x, np.ndarray):
+        x.flags.writeable = False
+    return x

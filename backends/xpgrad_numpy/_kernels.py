@@ -1,0 +1,197 @@
+"""Kernels for which NumPy has something faster, or other, than the Array API calls that the rows declare."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+
+__all__ = ["KERNELS", "NATIVE"]
+
+#: Functions that NumPy >= 2.1 itself has as the standard wants them.
+NATIVE = frozenset(
+    "abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_invert bitwise_or bitwise_right_shift "
+    "bitwise_xor concat copysign cos cosh divide empty equal exp expm1 floor_divide full_like greater greater_equal hypot imag "
+    "isfinite isinf isnan less less_equal log log1p log2 log10 logaddexp logical_and logical_not logical_or logical_xor matmul "
+    "matrix_transpose maximum minimum multiply negative nextafter not_equal ones ones_like permute_dims positive pow real reciprocal "
+    "remainder signbit sin sinh sqrt square subtract tan tanh vecdot where zeros zeros_like broadcast_to expand_dims "
+    "roll stack tril triu moveaxis any all take_along_axis".split()
+)
+
+KERNELS: dict[str, Callable[..., Any]] = {}
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Register a kernel under its function's name (a trailing underscore is dropped)."""
+    KERNELS[function.__name__.rstrip("_")] = function
+    return function
+
+
+_add_reduce, _max_reduce, _min_reduce = np.add.reduce, np.maximum.reduce, np.minimum.reduce
+_ndarray = np.ndarray
+
+
+@kernel
+def conj(x: Any) -> Any:
+    return np.conjugate(x)
+
+
+@kernel
+def copy(x: Any) -> Any:
+    return np.array(x, copy=True)
+
+
+@kernel
+def reduce_sum(x: Any, axes: Any, keepdims: bool) -> Any:
+    # NB: np.sum costs twice as much as its ufunc's reduce on small arrays.
+    if x.dtype.kind in "biu":
+        return np.sum(x, axis=axes, keepdims=keepdims)
+    return _add_reduce(x, axes, None, None, keepdims)
+
+
+@kernel
+def sum_to(x: Any, shape: tuple[int, ...]) -> Any:
+    """Sum a broadcast gradient back to `shape`."""
+    if x.shape == shape:
+        return x
+    extra = x.ndim - len(shape)
+    axes = tuple(range(extra)) + tuple(i + extra for i, n in enumerate(shape) if n == 1 and x.shape[i + extra] != 1)
+    if not shape or len(axes) == x.ndim:
+        return _add_reduce(x, None).reshape(shape) if shape else _add_reduce(x, None)
+    if axes:
+        x = _add_reduce(x, axes, None, None, True)
+    return x.reshape(shape) if x.shape != shape else x
+
+
+@kernel
+def expand_reduced(g: Any, shape: tuple[int, ...], axes: Any, keepdims: bool) -> Any:
+    """The inverse of a reduction's change of shape: a read-only view."""
+    if axes is not None and not keepdims:
+        index: list[Any] = [slice(None)] * len(shape)
+        for a in axes:
+            index[a] = None
+        g = np.asarray(g)[tuple(index)]
+    # NB: this is what np.broadcast_to does, at a quarter of its cost; zero strides need no bound checks.
+    g = np.asarray(g)
+    if g.ndim == 0:
+        return _ndarray(shape, g.dtype, g, 0, (0,) * len(shape)) if 0 not in shape else np.broadcast_to(g, shape)
+    return np.broadcast_to(g, shape)
+
+
+@kernel
+def index_basic(x: Any, key: Any) -> Any:
+    out = x[key]
+    if out.__class__ is not _ndarray:
+        # An integer for every axis copies the element into a scalar; with an ellipsis it stays a view.
+        out = x[(*key, ...)] if key.__class__ is tuple else x[key, ...]
+    return out
+
+
+@kernel
+def index_basic_transpose(g: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    out = np.zeros(shape, g.dtype)
+    out[key] = g
+    return out
+
+
+@kernel
+def add_at(buffer: Any, g: Any, key: Any) -> Any:
+    part = buffer[key]
+    if part.__class__ is _ndarray:
+        np.add(part, g, out=part)
+    else:
+        buffer[key] = part + g
+    return buffer
+
+
+@kernel
+def scatter_add(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    """Zeros of `shape` with `values` added at an advanced index, duplicates included.
+
+    NB: `np.add.at` is fast only in one dimension and with equal dtypes, so rows and tuples of indices are flattened first.
+    """
+    out = np.zeros(shape, values.dtype)
+    if key.__class__ is tuple and len(key) == 1:
+        key = key[0]
+    if key.__class__ is _ndarray and key.dtype.kind in "iu":
+        width = int(np.prod(shape[1:], dtype=np.int64))
+        if width == 1:
+            np.add.at(out.reshape(-1), key.reshape(-1), values.reshape(-1))
+        elif out.size:
+            rows = np.where(key < 0, key + shape[0], key).reshape(-1, 1) * width
+            flat = (rows + np.arange(width)).reshape(-1)
+            np.add.at(out.reshape(-1), flat, np.ascontiguousarray(values).reshape(-1))
+        return out
+    if key.__class__ is _ndarray:  # a mask has no duplicates
+        out[key] = values
+        return out
+    np.add.at(out, key, values)
+    return out
+
+
+@kernel
+def clip(x: Any, lo: Any, hi: Any) -> Any:
+    return np.clip(x, lo, hi)
+
+
+@kernel
+def reshape_to(x: Any, shape: tuple[int, ...]) -> Any:
+    return x.reshape(shape)
+
+
+@kernel
+def transpose_axes(x: Any, axes: tuple[int, ...]) -> Any:
+    return x.transpose(axes)
+
+
+@kernel
+def swap_last(x: Any) -> Any:
+    return x.swapaxes(-1, -2)
+
+
+@kernel
+def to_dtype(x: Any, dtype: Any) -> Any:
+    if dtype.kind != "c" and x.dtype.kind == "c":
+        x = x.real
+    return x.astype(dtype)
+
+
+@kernel
+def reduce_max(x: Any, axes: Any, keepdims: bool) -> Any:
+    return _max_reduce(x, axes, None, None, keepdims)
+
+
+@kernel
+def reduce_min(x: Any, axes: Any, keepdims: bool) -> Any:
+    return _min_reduce(x, axes, None, None, keepdims)
+
+
+@kernel
+def gather(x: Any, key: Any) -> Any:
+    if key.__class__ is tuple and len(key) == 1:
+        key = key[0]
+        if key.__class__ is _ndarray and key.dtype.kind in "iu":
+            return x.take(key, axis=0)  # NB: half the cost of x[key]
+    return x[key]
+
+
+@kernel
+def gather_along(x: Any, indices: Any, axis: int) -> Any:
+    return np.take_along_axis(x, indices, axis)
+
+
+@kernel
+def clone(x: Any) -> Any:
+    return np.array(x, copy=True, order="K")
+
+
+@kernel
+def clone_contiguous(x: Any) -> Any:
+    return np.array(x, copy=True, order="C")
+
+
+@kernel
+def written(buffer: Any, key: Any, value: Any) -> Any:
+    buffer = np.asarray(buffer)
+    buffer[key] = value
+    return buffer

@@ -1,0 +1,107 @@
+"""Which Tensors share memory, and when that memory was last written: version counters, created only when they are needed.
+
+A `Cell` belongs to a piece of memory, an `Alias` to a Tensor (and to the node that made it). A Tensor without an alias was never
+viewed, detached or written to: version 0.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Callable
+
+__all__ = ["Alias", "Cell", "alias_of", "give_alias", "next_number"]
+
+# One clock for nodes and for writes: a saved value is stale exactly when its memory was written after the node was made.
+next_number: Callable[[], int] = itertools.count(1).__next__
+
+_REMEMBERED_WRITES = 64
+
+
+class Cell:
+    """The version counter of one piece of memory.
+
+    ``version`` counts the writes, ``last_write`` is the clock at the latest one, ``writes`` the clock at the latest few.
+    """
+
+    __slots__ = ("last_write", "version", "views", "writes")
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.last_write = 0
+        self.writes: list[int] = []
+        self.views: list[Any] = []  # weak references to the Tensors that are views of this memory
+
+    def bump(self) -> None:
+        """Note one write, now."""
+        self.version += 1
+        self.last_write = next_number()
+        self.writes.append(self.last_write)
+        if len(self.writes) > 2 * _REMEMBERED_WRITES:
+            del self.writes[:-_REMEMBERED_WRITES]
+
+    def version_at(self, number: int) -> int:
+        """The version at a given reading of the clock (exact for the latest writes)."""
+        return self.version - sum(1 for w in self.writes if w > number)
+
+
+class Alias:
+    """A Tensor's place in its memory: the cell and, for a view, the Tensor that it is a view of and how it was made.
+
+    ``forbidden`` names the reason why a view must not be written to while recording, if there is one.
+    """
+
+    __slots__ = ("args", "cell", "forbidden", "parent", "row")
+
+    def __init__(self, cell: Any, parent: Any = None, row: Any = None, args: tuple[Any, ...] = ()) -> None:
+        self.cell = cell
+        self.parent = parent
+        self.row = row
+        self.args = args
+        self.forbidden: str | None = None
+
+
+class _JointCell:
+    """Stands for the cells of all outputs of one node: written when any of them was."""
+
+    __slots__ = ("cells",)
+
+    def __init__(self) -> None:
+        self.cells: list[Cell] = []
+
+    @property
+    def last_write(self) -> int:
+        return max(c.last_write for c in self.cells)
+
+    @property
+    def version(self) -> int:
+        return max(self.cells, key=lambda c: c.last_write).version
+
+    def version_at(self, number: int) -> int:
+        return max(self.cells, key=lambda c: c.last_write).version_at(number)
+
+
+def give_alias(tensor: Any, alias: Alias) -> None:
+    """Attach `alias` to a Tensor and to the node that made it, where the consumers of its value will look."""
+    tensor._alias = alias
+    mark_node(tensor._node, alias)
+
+
+def mark_node(node: Any, alias: Alias) -> None:
+    """Tell the node that made a value where to read whether that value was overwritten."""
+    if node is None:
+        return
+    node._alias = alias
+    owner = node.owner
+    if owner is not node:  # one of several outputs: the owner saves them together
+        if owner._alias is None:
+            owner._alias = Alias(_JointCell())
+        owner._alias.cell.cells.append(alias.cell)
+
+
+def alias_of(tensor: Any) -> Alias:
+    """The alias of a Tensor, made now if it has none."""
+    alias: Alias | None = tensor._alias
+    if alias is None:
+        alias = Alias(Cell())
+        give_alias(tensor, alias)
+    return alias

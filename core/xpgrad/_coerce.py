@@ -1,0 +1,123 @@
+"""Operands that do not fit at once: bringing Tensors and scalars to one device and one dtype, or saying why that cannot be.
+
+The specialised operations call this when their operands differ in class or dtype; it converts (recorded, so gradients flow back through
+the conversions) and calls them again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._dtypes import promote, promote_scalar
+from xpgrad.errors import DeviceMismatchError
+
+__all__ = ["as_scalar", "coerce", "is_raw_array", "not_a_tensor", "unify"]
+
+_NOT_SCALAR = object()
+
+
+def as_scalar(obj: Any) -> Any:
+    """`obj` as a Python scalar if it is one or a NumPy scalar; else a private marker."""
+    if isinstance(obj, (bool, int, float, complex)):
+        cls = type(obj)
+        if cls in (bool, int, float, complex):
+            return obj
+        # np.float64 and np.complex128 are subclasses of Python's types, and so is an IntEnum.
+        return complex(obj) if isinstance(obj, complex) else float(obj) if isinstance(obj, float) else int(obj)
+    if type(obj).__module__ == "numpy" and getattr(obj, "ndim", None) == 0 and not hasattr(obj, "__setitem__"):
+        return obj.item()
+    return _NOT_SCALAR
+
+
+def is_scalar(obj: Any) -> bool:
+    """Whether `obj` counts as a Python scalar."""
+    return as_scalar(obj) is not _NOT_SCALAR
+
+
+def is_raw_array(obj: Any) -> bool:
+    """Whether `obj` is an array of some library, not a Tensor."""
+    cls = type(obj)
+    return hasattr(cls, "__array_namespace__") or hasattr(cls, "__dlpack__") or hasattr(cls, "__array__")
+
+
+def not_a_tensor(name: str, *args: Any) -> TypeError:
+    """The error for operands of which one is no Tensor where a Tensor is needed."""
+    from xpgrad._tensor import Tensor
+
+    for arg in args:
+        if isinstance(arg, Tensor) or (is_scalar(arg) and any(isinstance(a, Tensor) for a in args)):
+            continue
+        what = f"{type(arg).__module__}.{type(arg).__qualname__}"
+        if is_raw_array(arg):
+            return TypeError(f"`{name}` works on Tensors, but got a raw array of type {what}; wrap it with `xpgrad.asarray(x)`")
+        return TypeError(f"`{name}` needs a Tensor, but got {what} {arg!r:.60}; make one with `xpgrad.asarray(x)`")
+    return TypeError(f"`{name}` needs at least one Tensor among its operands, but got only scalars; use `xpgrad.asarray(x)`")
+
+
+def unify(name: str, tensors: list[Any]) -> list[Any]:
+    """Bring Tensors to one device: 0-d ones of a host device move, every other mixture is refused.
+
+    Raises
+    ------
+    DeviceMismatchError
+        Naming both devices.
+    """
+    classes = {type(t) for t in tensors}
+    if len(classes) == 1:
+        return tensors
+    tensors = [t._stand_in() if t.is_inference() else t for t in tensors]
+    anchors = [t for t in tensors if not (t.ndim == 0 and type(t).backend.is_host)] or tensors[:1]
+    target = type(anchors[0])
+    for t in anchors:
+        if type(t) is not target:
+            msg = (
+                f"`{name}` got Tensors on {anchors[0].device} (shape {anchors[0].shape}) and {t.device} (shape {t.shape}); move one "
+                f"of them, e.g. with `x.to_device({str(anchors[0].device)!r})`. Only 0-d Tensors of a host device mix with others"
+            )
+            raise DeviceMismatchError(msg)
+    return [t if type(t) is target else t.to_device(target.device) for t in tensors]
+
+
+def coerce(row: Any, *args: Any) -> Any:
+    """Apply an operation to operands that the specialised text did not take as they are.
+
+    Returns
+    -------
+    Tensor, or NotImplemented for an operand of an unknown type, so that its own reflected operator may try.
+    """
+    from xpgrad._tensor import Tensor
+
+    count = len(row.tensors)
+    operands, statics = list(args[:count]), args[count:]
+    for i, x in enumerate(operands):
+        if not isinstance(x, Tensor):
+            scalar = as_scalar(x)
+            if scalar is _NOT_SCALAR:
+                if is_raw_array(x):
+                    raise not_a_tensor(row.name, *operands)
+                return NotImplemented
+            operands[i] = scalar
+    places = [i for i, x in enumerate(operands) if isinstance(x, Tensor)]
+    if not places:
+        raise not_a_tensor(row.name, *args)
+    for i, x in zip(places, unify(row.name, [operands[i] for i in places])):
+        operands[i] = x
+    cls = type(operands[places[0]])
+    mixing = [i for i in row.mixing if i in places]
+    if mixing:
+        dtype = operands[mixing[0]].dtype
+        for i in mixing[1:]:
+            dtype = promote(dtype, operands[i].dtype)
+        for i, x in enumerate(operands):
+            if i not in places and i in row.mixing:
+                dtype = promote_scalar(dtype, x, cls.default_dtype)
+        for i in mixing:
+            operands[i] = operands[i]._cast(dtype)
+    if len(places) < count:
+        if count == 2 and row.elementwise:
+            prefix = "_sop_" if places[0] == 0 else "_srop_"
+            return getattr(operands[places[0]], prefix + row.name)(operands[1 - places[0]])
+        dtype = operands[(mixing or places)[0]].dtype
+        operands = [x if i in places else cls.scalar(x, dtype) for i, x in enumerate(operands)]
+    # Every operand now has one class and dtype, so that the operation itself is applied, not this function again.
+    return getattr(operands[0], row.method)(*operands[1:], *statics)

@@ -1,0 +1,275 @@
+"""The doors of the house: how data becomes a Tensor, and how a Tensor moves between devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad import _engine, _modes
+from xpgrad._alias import next_number
+from xpgrad._coerce import is_raw_array, is_scalar
+from xpgrad._device import Device, as_device
+from xpgrad._dtypes import DType, as_dtype
+from xpgrad._node import Node
+from xpgrad._tensor import Tensor
+from xpgrad.registry import class_for_array, tensor_class
+
+__all__ = ["asarray", "from_dlpack", "new_tensor", "tensor", "to_device"]
+
+
+def new_tensor(cls: Any, raw: Any) -> Any:
+    """A Tensor that the user made: a constant leaf around a raw array, marked by the mode if it asks for that."""
+    out = object.__new__(cls)
+    out._array = raw
+    out._node = out._alias = None
+    if out.dtype.is_complex:
+        _engine.note_complex()
+    mode = _modes.current()
+    if mode is not None and not mode.plain:
+        mode.finish(out)
+    return out
+
+
+def _host_array(data: Any, dtype: DType | None, cls: Any) -> Any:
+    """A NumPy array from Python data (scalars, nested sequences, Tensors among them)."""
+    import importlib
+
+    # The one array library that the core asks for by name, and only here: it is a dependency, and reads nested sequences well.
+    numpy = importlib.import_module("numpy")
+    backend = cls.backend
+    if _contains_tensor(data):
+        data = _without_tensors(data)
+    if dtype is not None and dtype.name != "bfloat16":
+        return numpy.asarray(data, dtype=dtype.name)
+    array = numpy.asarray(data)
+    if array.dtype == object or array.dtype.kind not in "biufc":
+        msg = f"cannot make a Tensor from {type(data).__name__} {data!r:.80}: its elements must be numbers or bools in a regular shape"
+        raise TypeError(msg)
+    if not is_raw_array(data) and not is_scalar_array(data):
+        kind = {"f": "real floating", "c": "complex floating", "i": "integral"}.get(array.dtype.kind)
+        if kind is not None:
+            array = array.astype(backend.default_dtype(kind, cls.device).name)
+    return array
+
+
+def is_scalar_array(data: Any) -> bool:
+    """Whether `data` is a NumPy scalar, which has a dtype to keep."""
+    return hasattr(data, "dtype") and hasattr(data, "item")
+
+
+def _contains_tensor(data: Any) -> bool:
+    return isinstance(data, Tensor) or (isinstance(data, (list, tuple)) and any(_contains_tensor(d) for d in data))
+
+
+def _without_tensors(data: Any) -> Any:
+    if isinstance(data, Tensor):
+        return data.numpy()
+    return [_without_tensors(d) for d in data] if isinstance(data, (list, tuple)) else data
+
+
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A new leaf with a copy of `data`, as `torch.tensor`.
+
+    Parameters
+    ----------
+    data : scalar, nested sequence, array of any registered library, or Tensor
+        Copied always: later changes of `data` are not seen.
+    dtype : DType, optional
+        Default: that of an array; for Python data the device's default dtype of their kind.
+    device : Device or str, optional
+        Default: that of an array; the default device for Python data.
+    requires_grad : bool
+
+    Raises
+    ------
+    RuntimeError
+        If `requires_grad` and the dtype is neither floating nor complex (BWD-35).
+    TypeError
+        If `data` is no numbers.
+    """
+    if isinstance(data, Tensor):
+        data = data.detach()
+    out = asarray(data, dtype=dtype, device=device, copy=True)
+    return out.requires_grad_() if requires_grad else out
+
+
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
+    """`obj` as a Tensor (Array API 2024.12, `asarray`); differentiable for a Tensor.
+
+    Parameters
+    ----------
+    obj : scalar, nested sequence, array of any registered library, or Tensor
+        A Tensor that needs no change is returned itself; an array is wrapped without a copy if it can be.
+    dtype : DType, optional
+    device : Device or str, optional
+    copy : bool, optional
+        True: always; False: raise ValueError where a copy would be needed; None: where needed.
+
+    Raises
+    ------
+    TypeError
+        If `obj` is no numbers.
+    ValueError
+        If ``copy=False`` cannot be kept.
+    """
+    target = None if device is None else tensor_class(as_device(device))
+    if isinstance(obj, Tensor):
+        return _from_tensor(obj, dtype, target, copy)
+    if is_raw_array(obj) and not is_scalar_array_only(obj):
+        home = class_for_array(obj)
+        if home is not None:
+            cls = target or home
+            if cls.backend is home.backend:
+                return _from_own(cls, obj, dtype, copy)
+            obj = home.backend.to_host(obj)
+            if copy is False:
+                msg = f"asarray(copy=False): moving from {home.device} to {cls.device} needs a copy; use copy=None"
+                raise ValueError(msg)
+    cls = target or tensor_class(as_device(None))
+    wanted = None if dtype is None else as_dtype(dtype, cls.default_dtype)
+    if copy is False:
+        msg = f"asarray(copy=False): {type(obj).__name__} data cannot be shared; use copy=None"
+        raise ValueError(msg)
+    host = _host_array(obj, wanted, cls)
+    out = new_tensor(cls, cls.backend.from_host(host, cls.device))
+    return out if wanted is None else out._cast(wanted)  # type: ignore[no-any-return]
+
+
+def is_scalar_array_only(obj: Any) -> bool:
+    """Whether `obj` is a NumPy scalar (not an array): Python data with a dtype."""
+    return is_scalar(obj) and not isinstance(obj, (list, tuple))
+
+
+def _from_own(cls: Any, raw: Any, dtype: Any, copy: bool | None) -> Tensor:
+    """Wrap an array of the backend's own library."""
+    backend = cls.backend
+    have = backend.dtype_of(raw.dtype)
+    wanted = have if dtype is None else as_dtype(dtype, cls.default_dtype)
+    if wanted is not have and copy is False:
+        msg = f"asarray(copy=False): converting {have} to {wanted} needs a copy; use copy=None"
+        raise ValueError(msg)
+    if wanted is not have:
+        raw = backend.kernels.to_dtype(raw, backend.raw_dtype(wanted))
+    elif copy or not backend.shares_input:
+        raw = backend.from_host(raw, cls.device) if backend.is_host else backend.kernels.copy(raw)
+    return new_tensor(cls, raw)  # type: ignore[no-any-return]
+
+
+def _from_tensor(x: Tensor, dtype: Any, target: Any, copy: bool | None) -> Tensor:
+    wanted = x.dtype if dtype is None else as_dtype(dtype, x.default_dtype)
+    moved = target is not None and target.device != x.device
+    if copy is False and (moved or wanted is not x.dtype):
+        msg = f"asarray(copy=False): from {x.dtype} on {x.device} to {wanted} on {target.device if target else x.device} needs a copy"
+        raise ValueError(msg)
+    out = x if not moved else to_device(x, target.device)
+    out = out._cast(wanted)
+    return out.clone() if copy and out is x else out
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A Tensor from any object with ``__dlpack__`` (Array API 2024.12, `from_dlpack`).
+
+    Parameters
+    ----------
+    x : object
+        A Tensor that requires grad is refused: its history would be lost.
+    device : Device or str, optional
+    copy : bool, optional
+
+    Raises
+    ------
+    TypeError
+        If `x` has no ``__dlpack__``.
+    RuntimeError
+        If `x` is a Tensor that requires grad.
+    """
+    if isinstance(x, Tensor):
+        if x.requires_grad:
+            msg = "Can't export Tensors that require gradient, use `x.detach()`"
+            raise RuntimeError(msg)
+        return _from_tensor(x, None, None if device is None else tensor_class(as_device(device)), copy) if copy else x.detach()
+    if not hasattr(type(x), "__dlpack__"):
+        msg = f"from_dlpack needs an object with `__dlpack__`, but got {type(x).__name__}; use `xpgrad.asarray(x)`"
+        raise TypeError(msg)
+    if class_for_array(x) is not None:
+        return asarray(x, device=device, copy=copy)
+    cls = tensor_class(as_device(device))
+    raw = cls.backend.namespace().from_dlpack(x)
+    return new_tensor(cls, cls.backend.kernels.copy(raw) if copy else raw)  # type: ignore[no-any-return]
+
+
+class ToCopyBackward0(Node):
+    """The node of a move between devices: the gradient goes back to where the operand lives."""
+
+    __slots__ = ("destination", "e", "source")
+
+    title = "ToCopyBackward0"
+    e: Any
+    source: Any
+    destination: Any
+
+    @property
+    def cls(self) -> Any:
+        """The class of the output."""
+        return self.destination
+
+    def operands(self) -> tuple[Node | None, ...]:
+        return (self.e,)
+
+    def reach(self, empty: Any, push: Any) -> None:
+        if self.e.buffer is not empty:
+            self.e.buffer = empty
+            push(self.e)
+        if self.e.seq > self.seq:
+            self.e.seq = self.seq - 0.5
+
+    def step(self, g: Any, empty: Any, retain: bool) -> None:
+        from xpgrad._specialise import add_into
+
+        add_into(self.e, self.grads(g)[0], empty)
+
+    def grads(self, g: Any) -> list[Any]:
+        return [move_raw(g, self.destination, self.source)]
+
+    def graph_grads(self, g: Any) -> list[Any]:
+        return [to_device(g, self.source.device)]
+
+    def redirect(self, mapping: Any) -> None:
+        self.e = mapping[self.e]
+
+
+def move_raw(raw: Any, source: Any, target: Any) -> Any:
+    """A raw array of one class's device on another's."""
+    if source.backend is target.backend:
+        return target.backend.to_device(raw, target.device)
+    return target.backend.from_host(source.backend.to_host(raw), target.device)
+
+
+def to_device(x: Tensor, device: Device | str, /, *, stream: Any = None) -> Tensor:
+    """`x` on another device; differentiable: the gradient comes back. The same device gives `x` itself.
+
+    Raises
+    ------
+    BackendNotFoundError, BackendLoadError, ValueError
+        If there is no such device.
+    """
+    target = tensor_class(Device(device))
+    if target.device == x.device:
+        return x
+    source = type(x)
+    if x.is_inference():
+        source = tensor_class(x.device)
+    out = object.__new__(target)
+    out._array = move_raw(x._array, source, target)
+    out._node = out._alias = None
+    mode = _modes.current()
+    if x._node is not None and (mode is None or mode.recording):
+        n: Any = object.__new__(ToCopyBackward0)
+        n.seq = next_number()
+        n.buffer = n.hooks = n._alias = None
+        n.e, n.source, n.destination = x._node, source, target
+        out._node = n
+    if mode is not None and not mode.plain:
+        mode.finish(out)
+    return out  # type: ignore[no-any-return]
+
+

@@ -1,0 +1,126 @@
+"""Devices: where a Tensor's array lives, as `backend[+variant][:kind][:index]`, and the context-local default."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Iterator
+
+__all__ = ["Device", "as_device", "default_device", "get_default_device", "set_default_device"]
+
+_FORM = re.compile(r"(?P<backend>[A-Za-z_][\w-]*)(?:\+(?P<variant>[\w-]+))?(?::(?P<kind>[A-Za-z_]\w*))?(?::(?P<index>\d+))?")
+
+
+class Device:
+    """A place for arrays: a backend, a variant of it, a kind of device and an index. Frozen and hashable.
+
+    It equals its canonical string, and ``Device(str(device)) == device``.
+
+    Parameters
+    ----------
+    spec : str or Device
+        ``"numpy"``, ``"numpy+readonly"``, ``"jax:cpu:1"``, ``"cupy:0"``.
+
+    Raises
+    ------
+    ValueError
+        If the string is not of the form ``backend[+variant][:kind][:index]``.
+    """
+
+    __slots__ = ("_text", "backend", "index", "kind", "variant")
+
+    backend: str
+    variant: str | None
+    kind: str | None
+    index: int | None
+
+    def __new__(cls, spec: str | Device) -> Device:
+        if isinstance(spec, Device):
+            return spec
+        if not isinstance(spec, str):
+            msg = f"a device is named by a string such as 'numpy' or 'jax:cpu:1', not by {type(spec).__name__} {spec!r}"
+            raise TypeError(msg)
+        match = _FORM.fullmatch(spec)
+        if match is None:
+            msg = f"{spec!r} does not name a device; write it as backend[+variant][:kind][:index], e.g. 'numpy' or 'jax:cpu:1'"
+            raise ValueError(msg)
+        self = super().__new__(cls)
+        index = match["index"]
+        for name, value in (
+            ("backend", match["backend"]),
+            ("variant", match["variant"]),
+            ("kind", match["kind"]),
+            ("index", None if index is None else int(index)),
+            ("_text", spec if index is None else f"{spec[: -len(index)]}{int(index)}"),
+        ):
+            object.__setattr__(self, name, value)
+        return self
+
+    @property
+    def table(self) -> str:
+        """The part that names the backend and its variant."""
+        return self.backend if self.variant is None else f"{self.backend}+{self.variant}"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        msg = f"a Device is frozen; make a new one, e.g. `xpgrad.Device({self._text!r})`"
+        raise AttributeError(msg)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, (Device, str)):
+            return self._text == str(other)
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Device({self._text!r})"
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return (Device, (self._text,))
+
+
+_DEFAULT: ContextVar[Device | None] = ContextVar("xpgrad_default_device", default=None)
+
+
+def get_default_device() -> Device:
+    """The device of Tensors made from Python data: set in this context, else ``XPGRAD_DEVICE``, else ``numpy``."""
+    return _DEFAULT.get() or Device(os.environ.get("XPGRAD_DEVICE") or "numpy")
+
+
+def set_default_device(device: str | Device) -> None:
+    """Set the default device of this context.
+
+    Raises
+    ------
+    BackendNotFoundError, BackendLoadError, ValueError
+        If there is no such device; the default stays as it was.
+    """
+    _DEFAULT.set(_checked(device))
+
+
+@contextmanager
+def default_device(device: str | Device) -> Iterator[None]:
+    """Use `device` as the default one inside a `with` block."""
+    token = _DEFAULT.set(_checked(device))
+    try:
+        yield
+    finally:
+        _DEFAULT.reset(token)
+
+
+def _checked(device: str | Device) -> Device:
+    from xpgrad.registry import tensor_class  # the registry loads the backend: only now
+
+    resolved: Device = tensor_class(Device(device)).device
+    return resolved
+
+
+def as_device(device: Any) -> Device:
+    """The Device that `device` names; `None` is the default one."""
+    return get_default_device() if device is None else Device(device)

@@ -1,0 +1,262 @@
+"""The backward pass.
+
+The nodes below the roots are found and sorted by creation number, latest first, which is a topological order; each in turn takes the
+gradient from its buffer and adds its operands' gradients into theirs. Iterative throughout.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from contextvars import ContextVar
+from operator import attrgetter
+from typing import Any, Callable
+
+from xpgrad import _modes
+from xpgrad._accumulate import accumulate_graph
+from xpgrad._hooks import run_post_accumulate, run_post_hooks, run_pre_hooks, run_tensor_hooks
+from xpgrad._node import AccumulateGrad, Node, SlotNode, walk
+from xpgrad._specialise import add_into, freed
+
+__all__ = ["Pass", "current_pass", "note_complex", "run_pass"]
+
+_creation = attrgetter("seq")
+# Held by the pass that uses the nodes' own fields. A pass that finds it taken, in another thread or above it on the same stack, works
+# on private copies of the nodes instead: nothing waits, so nothing can deadlock.
+_FIELDS = threading.Lock()
+_complex_seen = False
+_task_ids = itertools.count()
+_CURRENT: ContextVar[Pass | None] = ContextVar("xpgrad_pass", default=None)
+current_pass: Callable[[], Pass | None] = _CURRENT.get
+
+
+def note_complex() -> None:
+    """From now on passes look for complex gradients, around which the engine conjugates."""
+    global _complex_seen
+    _complex_seen = True
+
+
+class Pass:
+    """One call of `backward` or `grad`.
+
+    Attributes
+    ----------
+    id : int
+        Distinguishes passes (THR-08).
+    graph : bool
+        ``create_graph``: gradients are Tensors, and recorded.
+    retain : bool
+        Saved values are kept.
+    targets : dict or None
+        The nodes that gradients are wanted for; None: all leaves.
+    capture : bool
+        ``grad()``: gradients are returned, not accumulated.
+    """
+
+    __slots__ = ("callbacks", "capture", "captured", "graph", "id", "needed", "retain", "targets")
+
+    def __init__(self, *, graph: bool, retain: bool, targets: list[Any] | None, capture: bool) -> None:
+        self.id = next(_task_ids)
+        self.graph = graph
+        self.retain = retain
+        # Each target with whether its node also runs, which is known once the graph has been walked.
+        self.targets: dict[Any, bool] | None = None if targets is None else dict.fromkeys(targets, False)
+        self.capture = capture
+        self.captured: dict[Any, Any] = {}
+        self.callbacks: list[Callable[[], None]] = []
+        self.needed: set[Any] | None = None
+
+    def will_run(self, node: Node) -> bool:
+        """Whether this pass computes the gradient of that node's output (for multi-grad hooks)."""
+        return self.needed is None or node in self.needed
+
+
+def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
+    """Differentiate `roots`, seeded with `seeds` (raw arrays, or Tensors when recording).
+
+    Returns
+    -------
+    list
+        The captured gradient of each target, in their order; None where no gradient arrived.
+    """
+    mode = _modes.replaced(recording=task.graph)
+    token, pass_token = _modes.enter(mode), _CURRENT.set(task)
+    exclusive = _FIELDS.acquire(blocking=False)
+    try:
+        if exclusive:
+            _run(task, roots, seeds)
+        else:
+            _run_on_shadows(task, roots, seeds)
+        for callback in task.callbacks:
+            callback()
+    finally:
+        if exclusive:
+            _FIELDS.release()
+        _CURRENT.reset(pass_token)
+        _modes.leave(token)
+    return [task.captured.get(node) for node in task.targets or ()]
+
+
+def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
+    """The whole pass: walk, sort, step."""
+    empty = object()  # marks the nodes of this pass until a gradient arrives
+    order: list[Any] = []
+    stack: list[Any] = []
+    try:
+        for root in roots:
+            if root.buffer is not empty:
+                root.buffer = empty
+                stack.append(root)
+        pop, push, found = stack.pop, stack.append, order.append
+        while stack:
+            node = pop()
+            found(node)
+            node.reach(empty, push)
+        order.sort(key=_creation, reverse=True)
+        if task.targets is not None:
+            order = _only_needed(task, order)
+        for root, seed in zip(roots, seeds):
+            add_into(root, seed, empty)
+        mode = _modes.current()
+        plain = not task.graph and not _complex_seen and (mode is None or not mode.anomaly)
+        retain, special = task.retain, task.targets
+        for node in order:
+            g = node.buffer
+            node.buffer = None
+            if plain and node.hooks is None and (special is None or node not in special):
+                if g is not empty:
+                    node.step(g, empty, retain)
+                elif node.runs_undefined:
+                    _general(task, node, None, empty)
+                else:
+                    node.undefined()
+            else:
+                _general(task, node, None if g is empty else g, empty)
+            g = None  # the gradient dies before the next one is made
+    except BaseException:
+        for node in itertools.chain(order, stack):
+            node.buffer = None
+            node.undefined()
+        raise
+
+
+def _only_needed(task: Pass, order: list[Any]) -> list[Any]:
+    """Drop the nodes from which no target can be reached, and tell the targets whether their own node runs."""
+    targets: Any = task.targets
+    needed: set[Any] = set()
+    for node in reversed(order):
+        below = not needed.isdisjoint(node.edges())
+        if node in targets:
+            targets[node] = below or not task.capture
+            needed.add(node)
+        elif below:
+            needed.add(node)
+        else:
+            node.buffer = None
+            node.undefined()
+    task.needed = needed
+    return [node for node in order if node in needed]
+
+
+def _general(task: Pass, node: Any, g: Any, empty: Any) -> None:
+    """One node with everything that can happen at it: hooks, capture, anomaly checks, recording, undefined gradients."""
+    hooks = node.hooks
+    target = task.targets is not None and node in task.targets
+    runs = not target or task.targets[node]  # type: ignore[index]
+    key = getattr(node, "real", node)
+    if target and runs and task.capture:
+        task.captured[key] = g  # HOK-10: before the hooks when the node runs as well
+    if hooks is not None and not node.slotted:
+        g = run_tensor_hooks(task, node, g)
+    if target and not runs:
+        task.captured[key] = g
+        node.undefined()
+        return
+    if hooks is not None and hooks.pre:
+        g = run_pre_hooks(task, node, g)
+    if node.__class__ is AccumulateGrad:
+        node.undefined()
+        if not node.off and not (task.capture and target):
+            if g is not None:
+                if task.graph:
+                    accumulate_graph(node, g)
+                else:
+                    node.step(g, empty, task.retain)
+            if hooks is not None:
+                if hooks.post_accumulate:
+                    run_post_accumulate(node)
+                if hooks.post:
+                    run_post_hooks(task, node, [], g)
+        return
+    if g is None and not node.runs_undefined:
+        return
+    if isinstance(node, SlotNode):
+        node.step(g, empty, task.retain)
+        return
+    mode = _modes.current()
+    if mode is not None and mode.anomaly:
+        from xpgrad._anomaly import watched
+
+        values = watched(task, node, g, mode)
+    else:
+        values = node.graph_grads(g) if task.graph else node.grads(g)
+    if hooks is not None and hooks.post:
+        values = run_post_hooks(task, node, values, g)
+    for e, v in zip(node.edges(), values):
+        add_into_general(e, v, empty)
+    if not task.retain:
+        node.release()
+
+
+def add_into_general(e: Any, v: Any, empty: Any) -> None:
+    """`add_into` for raw gradients and Tensors alike; Tensors are never added in place."""
+    b = e.buffer
+    if b is None or v is None:
+        return
+    e.owned = False
+    e.buffer = v if b is empty else b + v
+
+
+def _run_on_shadows(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
+    """The pass on private copies of the graph's nodes, because another pass is using the nodes themselves."""
+    mapping: dict[Any, Any] = {node: node.shadow() for node in walk(list(dict.fromkeys(roots)))}
+    for node, copy in mapping.items():
+        copy.redirect(mapping)
+        copy.undefined()
+        if not isinstance(copy, AccumulateGrad):
+            copy.__class__ = _shadow_class(type(node))
+    targets = task.targets
+    if targets is not None:
+        task.targets = {mapping.get(node, node): False for node in targets}
+    try:
+        _run(task, [mapping[r] for r in roots], seeds)
+    finally:
+        task.targets = targets
+
+
+_shadow_classes: dict[type, type] = {}
+
+
+def _shadow_class(cls: type) -> type:
+    """A node class whose instances check, and free, the node that they stand for."""
+    found = _shadow_classes.get(cls)
+    if found is None:
+
+        def checked(name: str) -> Callable[..., Any]:
+            def method(self: Any, g: Any, *rest: Any) -> Any:
+                if self.real.released():
+                    raise freed(self.real)
+                out = getattr(cls, name)(self, g, *rest)
+                if name == "step" and not rest[1]:
+                    self.real.release()
+                return out
+
+            return method
+
+        def release(self: Any) -> None:
+            cls.release(self)  # type: ignore[attr-defined]
+            self.real.release()
+
+        body = {"__slots__": (), "step": checked("step"), "grads": checked("grads"), "graph_grads": checked("graph_grads")}
+        found = _shadow_classes[cls] = type(cls.__name__, (cls,), body | {"release": release, "__module__": cls.__module__})
+    return found

@@ -1,0 +1,258 @@
+"""Writing into Tensors: in-place arithmetic and ``x[key] = value``, with version counters; no history is rewritten through views yet.
+
+An in-place operation computes first, then writes: the same Tensor object gets the new values, and the node of the computation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad import _modes
+from xpgrad._alias import alias_of, mark_node, next_number
+from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor
+from xpgrad._node import AccumulateGrad
+from xpgrad._row import ROWS
+
+__all__ = ["apply", "bump", "check_writable", "fill", "setitem"]
+
+
+def check_writable(x: Any, value: Any = None) -> None:
+    """Refuse writes that would break the graph (MUT-10, MUT-11, INF-05), or whose history cannot be kept.
+
+    Raises
+    ------
+    RuntimeError
+        For a leaf that requires grad while recording, an inference tensor outside inference mode, or expanded memory.
+    NotImplementedError
+        For a view, or a base with living views, that takes part in the graph.
+    """
+    mode = _modes.current()
+    recording = mode is None or mode.recording
+    if x.is_inference():
+        if mode is None or not mode.inference:
+            msg = "Inplace update to inference tensor outside InferenceMode is not allowed; write into a `clone()` of it"
+            raise RuntimeError(msg)
+        return
+    if recording and x._node is not None and x._node.__class__ is AccumulateGrad:
+        msg = (
+            "a leaf Variable that requires grad is being used in an in-place operation. Use the out-of-place form, or wrap the update "
+            "in `with xpgrad.no_grad():`"
+        )
+        raise RuntimeError(msg)
+    strides = x.backend.strides(x._array) if x.ndim else None
+    if strides is not None and any(s == 0 and n > 1 for s, n in zip(strides, x.shape)):
+        msg = (
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
+            "`clone()` the tensor before performing the operation"
+        )
+        raise RuntimeError(msg)
+    alias = x._alias
+    if alias is None:
+        return
+    view = alias.parent is not None
+    if view and recording:
+        base = x._base
+        if base is not None and base._node is not None and base._node.__class__ is AccumulateGrad:
+            msg = "a view of a leaf Variable that requires grad is being used in an in-place operation. Use `xpgrad.no_grad()`"
+            raise RuntimeError(msg)
+    if not recording and x.backend.capabilities.mutable:
+        return  # nothing is recorded: the memory changes for all who share it, and the version tells
+    involved = x._node is not None or getattr(value, "_node", None) is not None
+    relatives = [r() for r in alias.cell.views if r() is not None and r() is not x]
+    if view and not involved and (x._base is None or x._base._node is None) and x.backend.capabilities.mutable:
+        return  # plain data
+    if view or (relatives and (involved or any(r._node is not None for r in relatives) or not x.backend.capabilities.mutable)):
+        what = "a view" if view else "a Tensor of which views are alive"
+        msg = (
+            f"in-place operations on {what} that takes part in a graph are not implemented; compute out of place, e.g. "
+            "`x = xpgrad.where(mask, new, x)` or `xpgrad.concat`, or write into `x.clone()`"
+        )
+        raise NotImplementedError(msg)
+
+
+def bump(x: Any) -> None:
+    """Note that the memory of `x` was written."""
+    if not x.is_inference():
+        alias_of(x).cell.bump()
+
+
+def _take_over(x: Any, node: Any) -> None:
+    """Give `x` the node of the computation that just rewrote it; a retained `.grad` moves with the Tensor (HOK-14)."""
+    old = x._node
+    alias_of(x)
+    if node is not None and old is not None and old.hooks is not None and old.hooks.retain:
+        from xpgrad._node import hooks_of
+
+        new = hooks_of(node)
+        new.retain, new.retained = True, old.hooks.retained
+        old.hooks.retain, old.hooks.retained = False, None
+    x._node = node
+    mark_node(node, x._alias)
+
+
+def _write_all(x: Any, raw: Any) -> None:
+    """Overwrite the memory of `x` with a raw array of its shape and dtype."""
+    backend = x.backend
+    array = backend.own(x)
+    x._array = backend.update(array, ..., raw)
+    if x._node is not None and x._node.__class__ is AccumulateGrad:
+        x._node.rebind(x._array)
+    bump(x)
+
+
+def _fit(x: Any, out: Any, name: str) -> Any:
+    """The out-of-place result as what can be written into `x`."""
+    if out.shape != x.shape:
+        msg = f"in-place `{name}`: the result has shape {out.shape}, which does not fit the Tensor's shape {x.shape}; write `x = ...`"
+        raise RuntimeError(msg)
+    if out.dtype is not x.dtype:
+        from xpgrad._dtypes import can_cast
+
+        if not can_cast(out.dtype, x.dtype) and not (out.dtype.kind == x.dtype.kind):
+            msg = f"in-place `{name}`: result type {out.dtype} can't be cast to the Tensor's dtype {x.dtype}; write `x = ...`"
+            raise RuntimeError(msg)
+        out = out._cast(x.dtype)
+    return out
+
+
+def apply(x: Any, name: str, other: Any) -> Any:
+    """``x = x OP other`` written into the memory of `x`; returns `x` itself.
+
+    Raises
+    ------
+    TypeError, RuntimeError, NotImplementedError
+        For operands that do not fit, or a write that is refused; `x` is unchanged then.
+    """
+    from xpgrad._tensor import Tensor
+
+    if not isinstance(other, Tensor) and not is_scalar(other):
+        raise not_a_tensor(name, x, other)
+    check_writable(x, other)
+    mode = _modes.current()
+    if (mode is not None and not mode.recording) or (x._node is None and getattr(other, "_node", None) is None):
+        if _in_memory(x, name, other):
+            return x
+    old, left = x._node, x
+    if _reads_first(ROWS[name], x, other):
+        left = x.clone()  # as PyTorch: an in-place operation saves a copy of what it overwrites
+        other = left if other is x else other
+    out = getattr(left, f"_op_{name}")(other if isinstance(other, Tensor) else as_scalar(other))
+    out = _fit(x, out, name)
+    node = out._node
+    _write_all(x, out._array)
+    if node is not None:
+        node.seq = next_number()
+        _take_over(x, node)
+    elif old is not None and (mode is None or mode.recording):
+        _take_over(x, None)
+    return x
+
+
+def _reads_first(row: Any, x: Any, other: Any) -> bool:
+    """Whether the node of ``x OP other`` will save what is about to be overwritten."""
+    operands = (x, other)
+    return any(
+        row.tensors[0] in reads or (other is x and row.tensors[-1] in reads)
+        for reads, operand in zip(row.reads, operands)
+        if getattr(operand, "_node", None) is not None
+    )
+
+
+_OPERATORS = {
+    "add": "__iadd__", "subtract": "__isub__", "multiply": "__imul__", "divide": "__itruediv__", "pow": "__ipow__",
+}  # fmt: skip
+
+
+def _in_memory(x: Any, name: str, other: Any) -> bool:
+    """Let the library write into its own array where nothing is recorded: no memory beyond the library's own."""
+    operator = _OPERATORS.get(name)
+    if operator is None or not x.backend.capabilities.mutable or not x.dtype.differentiable:
+        return False
+    if isinstance(other, complex) and not x.dtype.is_complex:
+        return False
+    if hasattr(other, "_array"):
+        if type(other) is not type(x) or other.dtype is not x.dtype:
+            return False
+        shape = other.shape
+        if shape != x.shape:
+            from xpgrad.rules.manipulation import broadcast_shapes
+
+            if broadcast_shapes(shape, x.shape) != x.shape:
+                return False
+        value = other._array
+    else:
+        value = as_scalar(other)
+    array = x.backend.own(x)
+    x._array = getattr(array, operator)(value)
+    bump(x)
+    return True
+
+
+def fill(x: Any, value: Any) -> Any:
+    """Overwrite every element with one value."""
+    setitem(x, ..., value)
+    return x
+
+
+def setitem(x: Any, key: Any, value: Any) -> None:
+    """``x[key] = value``, differentiable in what is kept of `x` and in `value`, which broadcasts.
+
+    Raises
+    ------
+    TypeError, IndexError, ValueError, RuntimeError, NotImplementedError
+        For keys and values that do not fit, or a write that is refused; `x` is unchanged then.
+    """
+    from xpgrad._tensor import Tensor
+    from xpgrad.rules.indexing import prepare_key
+
+    if not isinstance(value, Tensor):
+        if is_scalar(value):
+            value = _scalar_value(x, as_scalar(value))
+        else:
+            from xpgrad._coerce import is_raw_array
+
+            if is_raw_array(value):
+                raise not_a_tensor("x[key] = value", value)
+            msg = f"x[key] = value needs a Tensor or a scalar as value, but got {type(value).__name__}; use `xpgrad.asarray(value)`"
+            raise TypeError(msg)
+    elif type(value) is not type(x):
+        from xpgrad._coerce import unify
+
+        _, value = unify("x[key] = value", [x, value])
+    check_writable(x, value)
+    prepared, basic = prepare_key(x, key)
+    if value.dtype is not x.dtype:
+        value = _fit_value(x, value)
+    mode = _modes.current()
+    backend = x.backend
+    if (mode is None or mode.recording) and (x._node is not None or value._node is not None):
+        from xpgrad.rules.inplace import put
+
+        out = put(x, value, prepared if isinstance(prepared, tuple) else (prepared,))  # type: ignore[call-arg, arg-type]
+        node = out._node
+        _write_all(x, out._array)
+        node.seq = next_number()
+        _take_over(x, node)
+        return
+    x._array = backend.update(backend.own(x), prepared, value._array)
+    if x._node is not None and x._node.__class__ is AccumulateGrad:
+        x._node.rebind(x._array)
+    bump(x)
+
+
+def _scalar_value(x: Any, scalar: Any) -> Any:
+    from xpgrad._dtypes import promote_scalar
+
+    if promote_scalar(x.dtype, scalar, x.default_dtype) is not x.dtype and not (x.dtype.kind == "bool" and isinstance(scalar, int)):
+        msg = f"x[key] = {scalar!r}: a {type(scalar).__name__} does not fit a Tensor of dtype {x.dtype}; convert with `xpgrad.astype`"
+        raise TypeError(msg)
+    return type(x).scalar(scalar, x.dtype)
+
+
+def _fit_value(x: Any, value: Any) -> Any:
+    from xpgrad._dtypes import can_cast
+
+    if not can_cast(value.dtype, x.dtype) and value.dtype.kind != x.dtype.kind:
+        msg = f"x[key] = value: a value of dtype {value.dtype} does not fit a Tensor of dtype {x.dtype}; use `xpgrad.astype`"
+        raise TypeError(msg)
+    return value._cast(x.dtype)

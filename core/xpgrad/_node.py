@@ -1,0 +1,396 @@
+"""The nodes of the recorded graph: what a result remembers of how it was computed.
+
+Operations' own node classes are generated from the rules (`_specialise`); here are their base, the node of a leaf, the hidden
+node of one output among several, hooks, and `GradientEdge`.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import Any, Callable, Iterator, NamedTuple
+
+__all__ = ["AccumulateGrad", "GradientEdge", "Hooks", "Node", "RemovableHandle", "SlotNode", "get_gradient_edge", "output_edge"]
+
+_INF = float("inf")
+
+
+class RemovableHandle:
+    """Removes a hook: by `remove()`, or on leaving a `with` block (HOK-06)."""
+
+    _count = 0
+
+    def __init__(self, *tables: dict[int, Any]) -> None:
+        RemovableHandle._count += 1
+        self.id = RemovableHandle._count
+        self._tables = tables
+
+    def remove(self) -> None:
+        """Remove the hook; a second call does nothing."""
+        for table in self._tables:
+            table.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+class Hooks:
+    """What is hooked to a node. ``tensor`` hooks see its output's gradient; ``retained`` is a non-leaf's `.grad`."""
+
+    __slots__ = ("multi", "post", "post_accumulate", "pre", "retain", "retained", "tensor")
+
+    def __init__(self) -> None:
+        self.tensor: dict[int, Callable[[Any], Any]] = {}
+        self.pre: dict[int, Callable[[Any], Any]] = {}
+        self.post: dict[int, Callable[[Any, Any], Any]] = {}
+        self.post_accumulate: dict[int, Callable[[Any], Any]] = {}
+        self.multi: dict[int, Callable[[Any], Any]] = {}  # watchers of the gradient, after tensor hooks; cannot change it
+        self.retain = False
+        self.retained: Any = None
+
+
+def hooks_of(node: Any) -> Hooks:
+    """The hooks of a node, made now if it has none."""
+    if node.hooks is None:
+        node.hooks = Hooks()
+    found: Hooks = node.hooks
+    return found
+
+
+def add_hook(table: dict[int, Any], hook: Any, *more: dict[int, Any]) -> RemovableHandle:
+    """Put a callable into a table of hooks and return what removes it.
+
+    Raises
+    ------
+    TypeError
+        If it cannot be called.
+    """
+    if not callable(hook):
+        msg = f"a hook must be callable, but got {type(hook).__name__}"
+        raise TypeError(msg)
+    handle = RemovableHandle(table, *more)
+    table[handle.id] = hook
+    return handle
+
+
+class Node:
+    """One recorded operation (PyTorch's `torch.autograd.graph.Node`; ACC-31..33).
+
+    The engine's fields: ``seq`` is the creation number, ``buffer`` the gradient of the output during a pass (None outside),
+    ``owned`` whether this pass allocated that buffer, ``_alias`` where to see whether the output was overwritten, ``hooks``.
+    """
+
+    __slots__ = ("__weakref__", "_alias", "_meta", "_metadata", "buffer", "hooks", "owned", "real", "seq")
+
+    seq: float
+    buffer: Any
+    owned: bool
+    hooks: Hooks | None
+    _alias: Any
+    _metadata: dict[str, Any]
+    _meta: tuple[Any, ...]
+    real: Node  # set in a shadow only: the node that it stands for
+
+    title = "Node"
+    n_outputs = 1
+    slotted = False  # whether its outputs have hidden nodes of their own
+    runs_undefined = False  # whether it runs when no gradient arrived (custom Functions)
+
+    # -- what PyTorch documents --------------------------------------------------------------------------------
+
+    def name(self) -> str:
+        """The node's name, e.g. ``"MulBackward0"``."""
+        return self.title
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """A dict of the user's own, which lives as long as the node."""
+        try:
+            return self._metadata
+        except AttributeError:
+            self._metadata = {}
+            return self._metadata
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """For each Tensor operand the node that made it and its output number; ``(None, 0)`` for a constant."""
+        return tuple((None, 0) if e is None else (e.owner, e.output_nr) for e in self.operands())
+
+    def register_hook(self, fn: Callable[[Any, Any], Any]) -> RemovableHandle:
+        """Call ``fn(grad_inputs, grad_outputs)`` after this node ran; a tuple that it returns replaces grad_inputs (HOK-19)."""
+        return add_hook(hooks_of(self).post, fn)
+
+    def register_prehook(self, fn: Callable[[Any], Any]) -> RemovableHandle:
+        """Call ``fn(grad_outputs)`` before this node runs; a tuple that it returns replaces grad_outputs (HOK-18)."""
+        return add_hook(hooks_of(self).pre, fn)
+
+    def _sequence_nr(self) -> int:
+        return int(self.seq)
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {id(self):#x}>"
+
+    # -- what the engine asks ----------------------------------------------------------------------------------
+
+    @property
+    def owner(self) -> Node:
+        """The node that the user sees: itself, or the operation of which it is one output."""
+        return self
+
+    @property
+    def output_nr(self) -> int:
+        return 0
+
+    def operands(self) -> tuple[Node | None, ...]:
+        """One entry per Tensor operand: the edge to the node that made it, or None for a constant."""
+        return ()
+
+    def edges(self) -> tuple[Node, ...]:
+        """The edges along which gradients flow."""
+        return tuple(e for e in self.operands() if e is not None)
+
+    def reach(self, empty: Any, push: Callable[[Any], None]) -> None:
+        """Mark the nodes below with the pass's marker, once each, and hand them to `push`."""
+        raise NotImplementedError
+
+    def step(self, g: Any, empty: Any, retain: bool) -> None:
+        """Compute the gradients of the operands from the raw gradient `g` and add them into the edges' buffers."""
+        raise NotImplementedError
+
+    def grads(self, g: Any) -> list[Any]:
+        """The raw gradients of the edges, in their order; None where undefined or not needed."""
+        raise NotImplementedError
+
+    def graph_grads(self, g: Any) -> list[Any]:
+        """As `grads`, on Tensors and recorded."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Forget the saved values."""
+
+    def released(self) -> bool:
+        """Whether a saved value was forgotten."""
+        return False
+
+    def undefined(self) -> None:
+        """Called instead of `step` when no gradient arrived."""
+
+    def meta(self) -> tuple[Any, ...] | None:
+        """(shape, dtype, Tensor class) of the output, if it is known: a node learns it when the user first gets hold of it."""
+        return getattr(self, "_meta", None)
+
+    def shadow(self) -> Node:
+        """A private copy for a pass that may not use this node's fields; its edges still lead to the originals."""
+        copy: Node = object.__new__(type(self))
+        for cls in type(self).__mro__[:-1]:
+            for slot in cls.__dict__.get("__slots__", ()):
+                if slot != "__weakref__":
+                    try:
+                        setattr(copy, slot, getattr(self, slot))
+                    except AttributeError:
+                        continue
+        copy.buffer = None
+        copy.real = self
+        return copy
+
+    def redirect(self, mapping: dict[Node, Node]) -> None:
+        """Replace the edges of a shadow by their images."""
+        raise NotImplementedError
+
+
+class SlotNode(Node):
+    """One output of an operation with several: collects that output's gradient and passes it on to the operation's node."""
+
+    __slots__ = ("_owner", "k")
+
+    _owner: Any
+    k: int
+
+    @property
+    def owner(self) -> Node:
+        owner: Node = self._owner
+        return owner
+
+    @property
+    def output_nr(self) -> int:
+        return self.k
+
+    def name(self) -> str:
+        return self._owner.name()  # type: ignore[no-any-return]
+
+    def operands(self) -> tuple[Node | None, ...]:
+        return (self._owner,)
+
+    def reach(self, empty: Any, push: Callable[[Any], None]) -> None:
+        owner = self._owner
+        if owner.buffer is not empty:
+            owner.buffer = empty
+            push(owner)
+
+    def step(self, g: Any, empty: Any, retain: bool) -> None:
+        owner = self._owner
+        if owner.buffer is empty:
+            owner.buffer = [None] * owner.n_outputs
+        if owner.buffer is not None:
+            owner.buffer[self.k] = g
+
+    def redirect(self, mapping: dict[Node, Node]) -> None:
+        self._owner = mapping[self._owner]
+
+
+def slot_of(owner: Any, k: int) -> Any:
+    """The hidden node of the k-th output of `owner` (made anew if nobody holds it), or `owner` itself if it has one output."""
+    if owner.n_outputs == 1 and not owner.slotted:
+        return owner
+    slots = owner.slots
+    node = slots[k]()
+    if node is None:
+        node = new_slot(owner, k)
+    return node
+
+
+def new_slot(owner: Any, k: int) -> SlotNode:
+    """Make the hidden node of the k-th output; the owner holds it weakly, since it holds the owner."""
+    node: SlotNode = object.__new__(SlotNode)
+    node.seq = owner.seq + 0.25
+    node.buffer = node.hooks = node._alias = None
+    node._owner = owner
+    node.k = k
+    node._meta = owner.metas[k]
+    owner.slots[k] = weakref.ref(node)
+    return node
+
+
+class AccumulateGrad(Node):
+    """The node of a leaf: adds what arrives to the leaf's `.grad` (ACC-32).
+
+    The leaf holds this node, and the node holds the leaf weakly, so that a leaf is reclaimed by reference counting. A leaf that is
+    gone while its graph lives is made again around the same array when a hook asks for it.
+    """
+
+    __slots__ = ("_leaf", "array", "cls", "grad", "grad_dtype", "off")
+
+    title = "AccumulateGrad"
+
+    def __init__(self, leaf: Any) -> None:
+        self.seq = _INF
+        self.buffer = None
+        self.hooks = None
+        self._alias = leaf._alias
+        self._leaf = weakref.ref(leaf)
+        self.array = leaf._array
+        self.cls = type(leaf)
+        self.grad: Any = None
+        self.grad_dtype: Any = leaf.dtype
+        self.off = False
+
+    @property
+    def variable(self) -> Any:
+        """The leaf."""
+        leaf = self._leaf()
+        if leaf is None:
+            leaf = object.__new__(self.cls)
+            leaf._array = self.array
+            leaf._alias = self._alias
+            leaf._node = self
+            self._leaf = weakref.ref(leaf)
+        return leaf
+
+    def rebind(self, array: Any) -> None:
+        """The leaf's array was replaced (in place on an immutable backend)."""
+        self.array = array
+
+    def reach(self, empty: Any, push: Callable[[Any], None]) -> None:
+        pass
+
+    def step(self, g: Any, empty: Any, retain: bool) -> None:
+        self.seq = _INF
+        if not self.off:
+            from xpgrad._accumulate import accumulate_raw
+
+            accumulate_raw(self, g)
+
+    def undefined(self) -> None:
+        self.seq = _INF
+
+    def meta(self) -> tuple[Any, ...] | None:
+        leaf = self.variable
+        return (leaf.shape, leaf.dtype, self.cls)
+
+    def shadow(self) -> Node:
+        # `.grad` must land on the real leaf: the copy stands for it.
+        copy = super().shadow()
+        copy.seq = _INF
+        return copy
+
+    def redirect(self, mapping: dict[Node, Node]) -> None:
+        pass
+
+
+class GradientEdge(NamedTuple):
+    """One output of one node: an alternative to a Tensor as a root or an input of a pass (EDG-01).
+
+    Attributes
+    ----------
+    node : Node
+    output_nr : int
+    ownership_token : object
+        Keeps what `node` needs alive.
+    """
+
+    node: Node
+    output_nr: int
+    ownership_token: Any = None
+
+
+def get_gradient_edge(tensor: Any) -> GradientEdge:
+    """The edge that stands for `tensor` in the graph as it is now (EDG-01, EDG-08).
+
+    Raises
+    ------
+    RuntimeError
+        If the Tensor does not require grad.
+    """
+    node = tensor._node
+    if node is None:
+        msg = "It is not possible to get the gradient edge for a Tensor that does not require gradients"
+        raise RuntimeError(msg)
+    tensor._note_meta()
+    return GradientEdge(node.owner, node.output_nr, node)
+
+
+def output_edge(edge: GradientEdge) -> Any:
+    """The engine's node of a `GradientEdge`.
+
+    Raises
+    ------
+    RuntimeError
+        If its first entry is not a node, or the node has no such output (EDG-10).
+    """
+    node = edge.node
+    if not isinstance(node, Node):
+        msg = f"GradientEdge's first object must be an autograd.graph.Node but got {type(node).__name__}"
+        raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
+    if not 0 <= edge.output_nr < node.n_outputs:
+        msg = f"GradientEdge names output {edge.output_nr} of {node.name()}, which has {node.n_outputs} output(s)"
+        raise RuntimeError(msg)
+    return slot_of(node, edge.output_nr)
+
+
+def walk(roots: list[Any]) -> Iterator[Any]:
+    """All engine nodes reachable from `roots`, each once, without recursion."""
+    seen = set(roots)
+    stack = list(seen)
+    while stack:
+        node = stack.pop()
+        yield node
+        for e in node.edges():
+            if e not in seen:
+                seen.add(e)
+                stack.append(e)
+
+
+ACCUMULATION_LOCK = threading.RLock()

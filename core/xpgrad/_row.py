@@ -1,0 +1,197 @@
+"""Rows: one declaration per operation, holding its kernel (forward) and its gradient formulas; and the two namespaces they run in.
+
+A formula names what it reads and nothing else: ``g`` (the gradient of the output), the operands, ``out``, ``x_shape``, ``x_dtype``,
+static arguments, ``xp``. What a node saves, and which gradients are computed, follow from those names. On a plain backward ``xp`` is
+the backend's raw namespace, under ``create_graph`` it is xpgrad's own: a formula never learns which.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable, TypeVar
+
+__all__ = ["COMPOSITE", "NONDIFFERENTIABLE", "ROWS", "RULES", "Row", "composite", "elementwise", "front", "nondifferentiable", "rule",
+           "tensor_namespace", "view"]  # fmt: skip
+
+F = TypeVar("F", bound=Callable[..., Any])
+Formula = Callable[..., Any] | None
+
+ROWS: dict[str, Row] = {}
+#: Public functions by how they differentiate: every function of the standard is in exactly one of the three.
+RULES: dict[str, Callable[..., Any]] = {}
+NONDIFFERENTIABLE: dict[str, Callable[..., Any]] = {}
+COMPOSITE: dict[str, Callable[..., Any]] = {}
+
+
+class Row:
+    """What xpgrad knows about one operation.
+
+    Parameters
+    ----------
+    name : str
+        Its name in both namespaces, and of its kernel.
+    tensors, statics : tuple of str
+        Its Tensor operands and, behind them, its other arguments.
+    formulas : tuple
+        One per operand; None where the operation does not differentiate.
+    kernel : callable or None
+        ``kernel(xp, *operands, *statics)`` in Array API calls on raw arrays; None: the namespace's function of this name.
+    elementwise : bool
+        Operands broadcast and promote, and Python scalars are operands too.
+    op : str or None
+        The Python operator that computes it.
+    fresh : tuple of bool
+        Per formula: its result is memory that nobody else holds, so that the engine may add into it.
+    conj : bool
+        The formulas are those of a holomorphic function, linear in g: for complex g the engine conjugates around them.
+    outputs : int or None
+        None for one output; else that many, and ``g`` is a list with None where undefined.
+    is_view : bool
+        The result shares its operand's memory on backends whose views alias.
+    varargs : bool
+        The single operand is a list of Tensors, and the single formula returns a list.
+    """
+
+    def __init__(
+        self, name: str, tensors: tuple[str, ...], statics: tuple[str, ...], formulas: tuple[Formula, ...], kernel: Any, *,
+        node: str | None = None, elementwise: bool = False, op: str | None = None, fresh: Any = False, conj: bool = True,
+        outputs: int | None = None, nondiff: tuple[int, ...] = (), is_view: bool = False, varargs: bool = False,
+        into: str | None = None, guard: str | None = None, slow: Any = None, promotes: bool = True, multi_view: bool = False,
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.tensors = tensors
+        self.statics = statics
+        self.formulas = formulas
+        self.reads = tuple(() if f is None else tuple(inspect.signature(f).parameters) for f in formulas)
+        self.kernel = kernel
+        self.node = node or "".join(part.capitalize() for part in name.split("_")) + "Backward0"
+        self.elementwise = elementwise
+        self.op = op
+        self.fresh = fresh if isinstance(fresh, tuple) else (fresh,) * len(formulas)
+        self.conj = conj
+        self.outputs = outputs
+        self.nondiff = nondiff
+        self.is_view = is_view
+        self.multi_view = multi_view
+        self.varargs = varargs
+        self.into = into
+        self.guard = guard
+        self.slow = slow
+        # Which operands meet in one dtype: those that differentiate, or all where none does.
+        places = tuple(i for i, f in enumerate(formulas) if f is not None) or tuple(range(len(formulas)))
+        self.mixing = places if promotes else ()
+        known = {"g", "xp", "out", *tensors, *statics, *(f"{t}_{k}" for t in tensors for k in ("shape", "dtype")), "out_shape"}
+        for reads in self.reads:
+            unknown = set(reads) - known
+            if unknown:
+                msg = f"the formula of {name!r} reads {sorted(unknown)}, but a formula can read {sorted(known)} only"
+                raise TypeError(msg)
+        if name in ROWS:
+            msg = f"two rows are named {name!r}"
+            raise ValueError(msg)
+        ROWS[name] = self
+
+    @property
+    def method(self) -> str:
+        """The name of its specialised implementation on a backend's Tensor class."""
+        return f"_op_{self.name}"
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether any formula exists."""
+        return any(f is not None for f in self.formulas)
+
+
+def _parameters(func: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(func).parameters)
+
+
+def elementwise(*formulas: Formula, op: str | None = None, node: str | None = None, fresh: Any = True, conj: bool = True,
+                kernel: Any = None) -> Callable[[F], F]:  # fmt: skip
+    """Declare a public elementwise function of the standard: the decorated function gives its signature and docstring."""
+
+    def declare(func: F) -> F:
+        from xpgrad._specialise import dispatcher
+
+        row = Row(func.__name__, _parameters(func), (), formulas, kernel, elementwise=True, op=op, node=node, fresh=fresh, conj=conj)
+        public = dispatcher(row, func)
+        RULES[row.name] = public
+        return public  # type: ignore[no-any-return]
+
+    return declare
+
+
+def nondifferentiable(*, op: str | None = None, kernel: Any = None, primitive: bool = False) -> Callable[[F], F]:
+    """Declare a public function whose results never require grad.
+
+    Elementwise ones need no body; with ``primitive=True`` the body is the public function itself, written with rows.
+    """
+
+    def declare(func: F) -> F:
+        from xpgrad._specialise import dispatcher
+
+        public: Any = func
+        if not primitive:
+            names = _parameters(func)
+            row = Row(func.__name__, names, (), (None,) * len(names), kernel, elementwise=True, op=op)
+            public = dispatcher(row, func)
+        NONDIFFERENTIABLE[func.__name__] = public
+        return public  # type: ignore[no-any-return]
+
+    return declare
+
+
+def rule(*formulas: Formula, **options: Any) -> Callable[[F], F]:
+    """Declare a primitive: the decorated function ``f(xp, *operands, *statics)`` is its kernel in Array API calls on raw arrays.
+
+    What remains is the primitive on Tensors, ``f(*operands, *statics)``: all positional, nothing normalised.
+    """
+
+    def declare(func: F) -> F:
+        from xpgrad._specialise import dispatcher
+
+        names = _parameters(func)[1:]
+        count = len(formulas)
+        row = Row(func.__name__, names[:count], names[count:], formulas, func, **options)
+        PRIMITIVES[row.name] = primitive = dispatcher(row, func)
+        return primitive  # type: ignore[no-any-return]
+
+    return declare
+
+
+def view(*formulas: Formula, **options: Any) -> Callable[[F], F]:
+    """Declare a primitive whose result shares its operand's memory where the backend's views alias."""
+    return rule(*formulas, is_view=True, **({"conj": False} | options))
+
+
+def front(func: F) -> F:
+    """Register a public function that normalises its arguments and calls primitives that have rules."""
+    RULES[func.__name__] = func
+    return func
+
+
+def composite(func: F) -> F:
+    """Register a public function that is written in other public functions: its gradient is theirs."""
+    COMPOSITE[func.__name__] = func
+    return func
+
+
+class _TensorNamespace:
+    """What ``xp`` is in a formula that runs on Tensors: the public functions and the primitives, by name."""
+
+    def __getattr__(self, name: str) -> Any:
+        import xpgrad
+
+        found: Any = None
+        for table in (RULES, NONDIFFERENTIABLE, COMPOSITE):
+            found = found or table.get(name)
+        if found is None and name in ROWS:
+            found = PRIMITIVES[name]
+        if found is None:
+            found = getattr(xpgrad, name)
+        setattr(self, name, found)
+        return found
+
+
+PRIMITIVES: dict[str, Callable[..., Any]] = {}
+tensor_namespace: Any = _TensorNamespace()

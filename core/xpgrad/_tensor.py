@@ -1,0 +1,607 @@
+"""`Tensor`: a backend's array that remembers how it was computed. Here is what it is; `_methods` has what it can do by name.
+
+There is one class per device, made at first use and all named `Tensor`: so one comparison of classes tells that two operands share a
+backend and a device, and the operators on the class are those that were generated for that backend.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Callable, ClassVar, Iterator
+
+from xpgrad import _modes
+from xpgrad._alias import Alias, alias_of
+from xpgrad._device import Device
+from xpgrad._dtypes import DType, as_dtype
+from xpgrad._methods import TensorMethods
+from xpgrad._node import AccumulateGrad, Node, RemovableHandle, add_hook, hooks_of
+
+__all__ = ["Tensor", "backend_class", "device_class"]
+
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+_LEAF_ONLY = (
+    "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't "
+    "require differentiation use `x.detach()`"
+)
+
+
+class Tensor(TensorMethods):
+    """An Array API array with a gradient. Make one with `xpgrad.tensor` or `xpgrad.asarray`.
+
+    Attributes
+    ----------
+    device : Device
+    dtype : DType
+    shape : tuple of int
+    requires_grad : bool
+    grad : Tensor or None
+    grad_fn : Node or None
+    """
+
+    __slots__ = ("__weakref__", "_alias", "_array", "_dead_node", "_grad", "_node")
+
+    _array: Any
+    _node: Any
+    _alias: Any
+    _grad: Any
+    _dead_node: Any
+
+    device: ClassVar[Device]
+    backend: ClassVar[Any]
+    # What the engine asks of a node and a constant operand alike: a Tensor is never part of a pass.
+    buffer: ClassVar[None] = None
+    __array_ufunc__: ClassVar[None] = None  # NB: else `ndarray * Tensor` would make an object array, element by element
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        msg = "Tensors are not made by calling `Tensor`; use `xpgrad.tensor(data)` (copies) or `xpgrad.asarray(array)`"
+        raise TypeError(msg)
+
+    # -- attributes of the standard ----------------------------------------------------------------------------
+
+    @property
+    def array(self) -> Any:
+        """The raw backend array: an alias, unchecked. Writing to it is not seen by autograd (MUT-08)."""
+        return self.backend.own(self)
+
+    @property
+    def dtype(self) -> DType:
+        """The data type."""
+        return self.backend.dtype_of(self._array.dtype)  # type: ignore[no-any-return]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes."""
+        return tuple(self._array.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self._array.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        n = 1
+        for length in self._array.shape:
+            n *= length
+        return n
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.dtype.itemsize
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The package `xpgrad`, always."""
+        if api_version is not None and api_version not in _VERSIONS:
+            msg = f"xpgrad speaks versions {', '.join(_VERSIONS)} of the Array API standard, not {api_version!r}"
+            raise ValueError(msg)
+        import xpgrad
+
+        return xpgrad
+
+    # -- autograd ----------------------------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients flow to this Tensor. Settable on leaves (ACC-15)."""
+        node = self._node
+        return node is not None and not (node.__class__ is AccumulateGrad and node.off)
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            msg = f"requires_grad must be a bool, but got {type(value).__name__}"
+            raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type, ACC-16)
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Set whether gradients flow to this leaf; returns the Tensor itself.
+
+        Raises
+        ------
+        RuntimeError
+            For a non-leaf that is to stop requiring grad (ACC-15), a dtype that is neither floating nor complex (BWD-35), or an
+            inference tensor outside inference mode (INF-06).
+        """
+        if not requires_grad:
+            if not self.is_leaf:
+                raise RuntimeError(_LEAF_ONLY)
+            if self._node is not None:
+                self._node.off = True
+                self._dead_node = self._node
+                self._node = None
+            return self
+        if self._node is not None:
+            return self
+        if not self.dtype.differentiable:
+            msg = f"Only Tensors of floating point and complex dtype can require gradients, but this one is {self.dtype}"
+            raise RuntimeError(msg)
+        if self.is_inference() and not _modes.is_inference_mode_enabled():
+            msg = "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed; use a `clone()` of it"
+            raise RuntimeError(msg)
+        node = getattr(self, "_dead_node", None)
+        if node is not None:
+            node.off = False
+            self._dead_node = None
+        else:
+            if self._alias is not None and self._alias.cell is not None and self._alias.parent is None:
+                _refuse_lost_views(self)
+            node = AccumulateGrad(self)
+            node.grad = getattr(self, "_grad", None)
+        self._node = node
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """True for Tensors that the user made and for those that do not require grad (ACC-08)."""
+        node = self._node
+        return node is None or node.__class__ is AccumulateGrad
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node that made this Tensor; None for leaves (ACC-31)."""
+        node = self._node
+        if node is None or node.__class__ is AccumulateGrad:
+            return None
+        self._note_meta()
+        return node.owner  # type: ignore[no-any-return]
+
+    def _note_meta(self) -> None:
+        """Let this Tensor's node know its shape and dtype: needed only where the user gets hold of the node."""
+        self._node._meta = (self.shape, self.dtype, type(self))
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of `grad_fn` this Tensor is."""
+        return 0 if self._node is None else self._node.output_nr
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The accumulated gradient: None until a backward reaches this leaf (ACC-01).
+
+        Non-leaves have one after `retain_grad()`; else reading it warns (ACC-10).
+        """
+        node = self._node
+        if node is None:
+            dead = getattr(self, "_dead_node", None)
+            return getattr(self, "_grad", None) if dead is None else dead.grad
+        if node.__class__ is AccumulateGrad:
+            return node.grad  # type: ignore[no-any-return]
+        hooks = node.hooks
+        if hooks is not None and hooks.retain:
+            return hooks.retained  # type: ignore[no-any-return]
+        warnings.warn(
+            "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. It is not filled by backward(); call "
+            "`retain_grad()` on it before, or read the gradient of the leaf that it was computed from",
+            UserWarning,
+            stacklevel=2,
+        )
+        return None
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        from xpgrad._accumulate import check_assigned
+
+        check_assigned(self, value)
+        node = self._node
+        if node is None:
+            dead = getattr(self, "_dead_node", None)
+            if dead is None:
+                self._grad = value
+            else:
+                dead.grad = value
+        elif node.__class__ is AccumulateGrad:
+            node.grad = value
+        else:
+            hooks_of(node).retained = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self.grad = None
+
+    @property
+    def grad_dtype(self) -> DType | None:
+        """The dtype that `.grad` must have; None: any (ACC-25). Leaves only."""
+        if not self.is_leaf:
+            msg = "grad_dtype can only be accessed on leaf tensors."
+            raise RuntimeError(msg)
+        return self.dtype if self._node is None else self._node.grad_dtype
+
+    @grad_dtype.setter
+    def grad_dtype(self, value: Any) -> None:
+        if not self.is_leaf:
+            msg = "grad_dtype can only be accessed on leaf tensors."
+            raise RuntimeError(msg)
+        if self._node is None:
+            msg = "grad_dtype can only be set on Tensors that require grad; call `requires_grad_()` first"
+            raise RuntimeError(msg)
+        dtype = None if value is None else as_dtype(value)
+        if dtype is not None and self.grad is not None and self.grad.dtype is not dtype:
+            msg = f"cannot set grad_dtype to {dtype} while .grad has dtype {self.grad.dtype}; set `.grad = None` first"
+            raise RuntimeError(msg)
+        self._node.grad_dtype = dtype
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether this non-leaf fills `.grad` (ACC-11)."""
+        node = self._node
+        return node is not None and node.__class__ is not AccumulateGrad and node.hooks is not None and node.hooks.retain
+
+    def retain_grad(self) -> None:
+        """Make a non-leaf fill `.grad`; no effect on leaves (ACC-11).
+
+        Raises
+        ------
+        RuntimeError
+            If the Tensor does not require grad (ACC-12).
+        """
+        if self._node is None:
+            msg = "can't retain_grad on Tensor that has requires_grad=False; call `requires_grad_()` on it or on what it comes from"
+            raise RuntimeError(msg)
+        if self._node.__class__ is not AccumulateGrad:
+            hooks_of(self._node).retain = True
+
+    def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None) -> None:
+        """Differentiate this Tensor with respect to the leaves, adding to their `.grad` (BWD-01; `torch.Tensor.backward`).
+
+        Parameters
+        ----------
+        gradient : Tensor or None
+            The vector of the vector-Jacobian product, of this Tensor's shape; None: ones, for a single real element only.
+        retain_graph : bool or None
+            Keep the saved values for another pass; None: as `create_graph`.
+        create_graph : bool
+            Record the backward, so that the gradients can be differentiated.
+        inputs : Tensor, GradientEdge, or sequence or dict of them, or None
+            Accumulate into these only; None: into all leaves.
+
+        Raises
+        ------
+        RuntimeError, TypeError
+            See `xpgrad.autograd.backward`.
+        """
+        from xpgrad.autograd import backward
+
+        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+        """Call ``hook(grad)`` whenever this Tensor's gradient has been computed; what it returns replaces it (HOK-01).
+
+        Raises
+        ------
+        RuntimeError
+            If the Tensor does not require grad (HOK-05).
+        """
+        if self._node is None:
+            msg = "cannot register a hook on a tensor that doesn't require gradient; call `requires_grad_()` first"
+            raise RuntimeError(msg)
+        return add_hook(hooks_of(self._node).tensor, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
+        """Call ``hook(leaf)`` after this leaf's `.grad` was accumulated (HOK-21).
+
+        Raises
+        ------
+        RuntimeError
+            If the Tensor does not require grad or is no leaf (HOK-22).
+        """
+        if self._node is None:
+            msg = "cannot register a hook on a tensor that doesn't require gradient; call `requires_grad_()` first"
+            raise RuntimeError(msg)
+        if not self.is_leaf:
+            msg = "post accumulate grad hooks cannot be registered on non-leaf tensors; use `register_hook`"
+            raise RuntimeError(msg)
+        return add_hook(hooks_of(self._node).post_accumulate, hook)
+
+    def detach(self) -> Tensor:
+        """A Tensor of the same memory and version counter without history (ACC-28)."""
+        out = self._alike(self.backend.own(self))
+        if not self.is_inference():
+            alias = alias_of(self)
+            out._alias = Alias(alias.cell, alias.parent, alias.row, alias.args)
+        return out
+
+    def detach_(self) -> Tensor:
+        """Cut this Tensor off its history: it becomes a leaf that does not require grad (ACC-29).
+
+        Raises
+        ------
+        RuntimeError
+            For a view.
+        """
+        if self._alias is not None and self._alias.parent is not None:
+            msg = "Can't detach views in-place. Use detach() instead."
+            raise RuntimeError(msg)
+        if self._node is not None and self._node.__class__ is AccumulateGrad:
+            self.requires_grad_(False)
+        self._node = None
+        return self
+
+    @property
+    def data(self) -> Tensor:
+        """A Tensor of the same memory without history, whose version counter is its own: edits are not detected (MUT-08)."""
+        return self._alike(self.backend.own(self))
+
+    @property
+    def _version(self) -> int:
+        if self.is_inference():
+            msg = "Inference tensors do not track version counter."
+            raise RuntimeError(msg)
+        return 0 if self._alias is None else self._alias.cell.version
+
+    def is_inference(self) -> bool:
+        """Whether this Tensor was made in inference mode (INF-01)."""
+        return False
+
+    def _stand_in(self) -> Tensor:
+        """This Tensor; an inference tensor's stand-in of the normal class."""
+        return self
+
+    def _is_view(self) -> bool:
+        return self._alias is not None and self._alias.parent is not None
+
+    @property
+    def _base(self) -> Tensor | None:
+        """The Tensor at the bottom of a chain of views; None for a Tensor that is no view."""
+        tensor = self
+        while tensor._alias is not None and tensor._alias.parent is not None:
+            tensor = tensor._alias.parent
+        return None if tensor is self else tensor
+
+    # -- making Tensors ----------------------------------------------------------------------------------------
+
+    def _alike(self, raw: Any) -> Tensor:
+        """A constant of this Tensor's class around a raw array."""
+        out: Tensor = object.__new__(type(self))
+        out._array = raw
+        out._node = out._alias = None
+        return out
+
+    @classmethod
+    def scalar(cls, value: complex, dtype: DType) -> Tensor:
+        """A 0-d constant of this class."""
+        backend = cls.backend
+        out: Tensor = object.__new__(cls)
+        out._array = backend.namespace().asarray(value, dtype=backend.raw_dtype(dtype))
+        if not backend.is_host:
+            out._array = backend.to_device(out._array, cls.device)
+        out._node = out._alias = None
+        return out
+
+    @classmethod
+    def default_dtype(cls, kind: str) -> DType:
+        """The default dtype of a kind on this class's device."""
+        return cls.backend.default_dtype(kind, cls.device)  # type: ignore[no-any-return]
+
+    def _cast(self, dtype: DType) -> Tensor:
+        """This Tensor in another dtype, recorded; the Tensor itself if it has that dtype."""
+        if self.dtype is dtype:
+            return self
+        from xpgrad.rules.creation import cast
+
+        return cast(self, self.backend.raw_dtype(dtype))
+
+    def _become_inference(self) -> None:
+        """Mark a fresh result as made in inference mode."""
+        from xpgrad._inference import inference_class
+
+        self._node = None
+        self.__class__ = inference_class(type(self))
+        self._alias = Alias(None)
+        self._alias.forbidden = "inference"
+
+    # -- operators -------------------------------------------------------------------------------------------
+
+    # The common ones are replaced, on each backend's class, by what is generated for it: these serve until first use.
+    def __add__(self, other: Any, /) -> Tensor:
+        return self._op_add(other)
+
+    def __radd__(self, other: Any, /) -> Tensor:
+        return _reflected(self, other, "add")
+
+    def __sub__(self, other: Any, /) -> Tensor:
+        return self._op_subtract(other)
+
+    def __rsub__(self, other: Any, /) -> Tensor:
+        return _reflected(self, other, "subtract")
+
+    def __mul__(self, other: Any, /) -> Tensor:
+        return self._op_multiply(other)
+
+    def __rmul__(self, other: Any, /) -> Tensor:
+        return _reflected(self, other, "multiply")
+
+    def __truediv__(self, other: Any, /) -> Tensor:
+        return self._op_divide(other)
+
+    def __rtruediv__(self, other: Any, /) -> Tensor:
+        return _reflected(self, other, "divide")
+
+    def __floordiv__(self, other: Any, /) -> Tensor:
+        return self._op_floor_divide(other)
+
+    def __rfloordiv__(self, other: Any, /) -> Tensor:
+        return _reflected(self, other, "floor_divide")
+
+    def __mod__(self, other: Any, /) -> Tensor:
+        return self._op_remainder(other)
+
+    def __rmod__(self, other: Any, /) -> Tensor:
+        return _reflected(self, other, "remainder")
+
+    def __pow__(self, other: Any, /) -> Tensor:
+        return self._op_pow(other)
+
+    def __rpow__(self, other: Any, /) -> Tensor:
+        return _reflected(self, other, "pow")
+
+    def __matmul__(self, other: Any, /) -> Tensor:
+        return self._op_matmul_nd(other)
+
+    def __rmatmul__(self, other: Any, /) -> Tensor:
+        return _reflected(self, other, "matmul_nd")
+
+    def __and__(self, other: Any, /) -> Tensor:
+        return self._op_bitwise_and(other)
+
+    def __rand__(self, other: Any, /) -> Tensor:
+        return _reflected(self, other, "bitwise_and")
+
+    def __or__(self, other: Any, /) -> Tensor:
+        return self._op_bitwise_or(other)
+
+    def __ror__(self, other: Any, /) -> Tensor:
+        return _reflected(self, other, "bitwise_or")
+
+    def __xor__(self, other: Any, /) -> Tensor:
+        return self._op_bitwise_xor(other)
+
+    def __rxor__(self, other: Any, /) -> Tensor:
+        return _reflected(self, other, "bitwise_xor")
+
+    def __lshift__(self, other: Any, /) -> Tensor:
+        return self._op_bitwise_left_shift(other)
+
+    def __rlshift__(self, other: Any, /) -> Tensor:
+        return _reflected(self, other, "bitwise_left_shift")
+
+    def __rshift__(self, other: Any, /) -> Tensor:
+        return self._op_bitwise_right_shift(other)
+
+    def __rrshift__(self, other: Any, /) -> Tensor:
+        return _reflected(self, other, "bitwise_right_shift")
+
+    def __eq__(self, other: Any, /) -> Tensor:  # type: ignore[override]
+        return self._op_equal(other)
+
+    def __ne__(self, other: Any, /) -> Tensor:  # type: ignore[override]
+        return self._op_not_equal(other)
+
+    def __lt__(self, other: Any, /) -> Tensor:
+        return self._op_less(other)
+
+    def __le__(self, other: Any, /) -> Tensor:
+        return self._op_less_equal(other)
+
+    def __gt__(self, other: Any, /) -> Tensor:
+        return self._op_greater(other)
+
+    def __ge__(self, other: Any, /) -> Tensor:
+        return self._op_greater_equal(other)
+
+    def __neg__(self) -> Tensor:
+        return self._op_negative()
+
+    def __pos__(self) -> Tensor:
+        return self._op_positive()
+
+    def __abs__(self) -> Tensor:
+        return self._op_abs()
+
+    def __invert__(self) -> Tensor:
+        return self._op_bitwise_invert()
+
+    __hash__ = object.__hash__
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self.ndim == 0:
+            msg = "iteration over a 0-d Tensor; use `x.item()` for its value"
+            raise TypeError(msg)
+        return (self[i] for i in range(self.shape[0]))
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            msg = "len() of a 0-d Tensor"
+            raise TypeError(msg)
+        return self.shape[0]
+
+    # Replaced per row and backend by `_specialise`; named here for type checkers.
+    _op_add: Any
+    _op_subtract: Any
+    _op_multiply: Any
+    _op_divide: Any
+    _op_floor_divide: Any
+    _op_remainder: Any
+    _op_pow: Any
+    _op_matmul_nd: Any
+    _op_bitwise_and: Any
+    _op_bitwise_or: Any
+    _op_bitwise_xor: Any
+    _op_bitwise_left_shift: Any
+    _op_bitwise_right_shift: Any
+    _op_bitwise_invert: Any
+    _op_equal: Any
+    _op_not_equal: Any
+    _op_less: Any
+    _op_less_equal: Any
+    _op_greater: Any
+    _op_greater_equal: Any
+    _op_negative: Any
+    _op_positive: Any
+    _op_abs: Any
+
+
+def _reflected(x: Tensor, other: Any, name: str) -> Any:
+    """``other OP x`` for an `other` that did not know how."""
+    cls = other.__class__
+    if (cls is float or cls is int) and x.backend.weak_scalars and name != "matmul_nd":
+        return getattr(x, f"_srop_{name}")(other)
+    from xpgrad._coerce import coerce
+    from xpgrad._row import ROWS
+
+    if name == "matmul_nd":
+        from xpgrad._coerce import not_a_tensor
+
+        raise not_a_tensor("matmul", other, x)
+    return coerce(ROWS[name], other, x)
+
+
+def _refuse_lost_views(tensor: Tensor) -> None:
+    """MUT-25: a view taken before `requires_grad_()` could never pass a gradient on; refuse instead of losing it."""
+    for ref in tensor._alias.cell.views:
+        found = ref()
+        if found is not None and found._alias.parent is tensor:
+            msg = (
+                "requires_grad_() on a Tensor of which a view is alive: gradients through that view would be lost. Call "
+                "`requires_grad_()` before taking the view, or delete the view, or view a `detach()` of the Tensor"
+            )
+            raise RuntimeError(msg)
+
+
+def backend_class(backend: Any) -> Any:
+    """The class of Tensors of one backend: the generated operations are put on it."""
+    return type("Tensor", (Tensor,), {"__slots__": (), "backend": backend, "__module__": "xpgrad", "__qualname__": "Tensor"})
+
+
+def device_class(backend: Any, device: Device) -> Any:
+    """The class of Tensors on one device."""
+    body = {"__slots__": (), "device": device, "__module__": "xpgrad", "__qualname__": "Tensor"}
+    return type("Tensor", (backend.tensor_base,), body)
+
+

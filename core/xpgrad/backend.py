@@ -1,0 +1,333 @@
+"""What a backend is: a table of plain callables on its library's raw arrays, and its capabilities. The one page a plugin's author reads.
+
+Only the first group (`namespace` .. `devices`) must be written; everything else has a default in Array API calls.
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Callable, ClassVar, Sequence
+
+from xpgrad._device import Device
+from xpgrad._dtypes import DTYPES, DType
+from xpgrad.errors import CapabilityError
+
+__all__ = ["API_VERSION", "Backend", "BackendInfo", "Capabilities"]
+
+#: The version of this interface: a plugin must have the same first number, and not a later second one.
+API_VERSION = (1, 0)
+
+
+@dataclass(frozen=True)
+class BackendInfo:
+    """What a plugin says of itself, without importing its array library.
+
+    Attributes
+    ----------
+    name : str
+        The backend's name in device strings; equals the name of its entry point.
+    load : callable
+        ``load(variant)`` imports the library and returns the `Backend`; `variant` is None or one of ``variants``.
+    array_modules : tuple of str
+        Top-level modules whose arrays the backend takes, e.g. ``("numpy",)``: found by an array's type, without loading.
+    api_version : (int, int)
+        The `API_VERSION` that the plugin was written for.
+    variants : tuple of str
+    install : str
+        What to type when the library is missing, e.g. ``"pip install xpgrad[jax]"``.
+    """
+
+    name: str
+    load: Callable[[str | None], Backend]
+    array_modules: tuple[str, ...] = ()
+    api_version: tuple[int, int] = API_VERSION
+    variants: tuple[str, ...] = ()
+    install: str = ""
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a backend can do; the core branches on these, never on a backend's name.
+
+    Attributes
+    ----------
+    mutable : arrays can be written to.
+    view_aliases : a basic slice of an array shares its memory.
+    strides : arrays have strides.
+    lazy : values are computed later than asked for.
+    streams : work is queued on streams.
+    boolean_indexing : ``x[mask]`` works.
+    data_dependent_shapes : functions such as `nonzero` and `unique_values` work.
+    negative_step : ``x[::-1]`` works.
+    complex, float64 : these dtypes exist.
+    linalg, fft : these extensions exist.
+    dlpack : arrays exchange memory through DLPack.
+    devices : there can be more than one device.
+    deterministic_scatter : adding into duplicate indices gives the same bits each time.
+    jit, vmap : the library compiles, and vectorises, functions.
+    threads : passes may run in several threads at once.
+    """
+
+    mutable: bool = True
+    view_aliases: bool = True
+    strides: bool = False
+    lazy: bool = False
+    streams: bool = False
+    boolean_indexing: bool = True
+    data_dependent_shapes: bool = True
+    negative_step: bool = True
+    complex: bool = True
+    float64: bool = True
+    linalg: bool = True
+    fft: bool = True
+    dlpack: bool = True
+    devices: bool = False
+    deterministic_scatter: bool = True
+    jit: bool = False
+    vmap: bool = False
+    threads: bool = True
+
+
+class Kernels:
+    """The raw namespace that rules run in: each name resolved once, to the backend's own kernel, the row's, or the library's."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def __getattr__(self, name: str) -> Any:
+        from xpgrad._row import ROWS
+
+        if name.startswith("__"):
+            raise AttributeError(name)
+        backend = self._backend
+        found = backend.kernel(name)
+        if found is None:
+            row = ROWS.get(name)
+            if row is not None and row.kernel is not None:
+                found = functools.partial(row.kernel, self)
+            else:
+                default = getattr(DefaultKernels, name, None)
+                found = functools.partial(default, self) if default is not None else getattr(backend.namespace(), name, None)
+        if found is None:
+            msg = f"backend {backend.table_name!r} has no function `{name}`"
+            raise CapabilityError(msg)
+        found = backend.wrap_kernel(name, found)
+        setattr(self, name, found)
+        return found
+
+
+class DefaultKernels:
+    """Private kernels that are no function of the standard, written in it; ``xp`` is the raw namespace."""
+
+    @staticmethod
+    def copy(xp: Any, x: Any) -> Any:
+        """A copy in memory of its own."""
+        return xp.asarray(x, copy=True)
+
+    @staticmethod
+    def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
+        """`buffer`, which belongs to the caller, with ``[key]`` overwritten."""
+        buffer[key] = value
+        return buffer
+
+    @staticmethod
+    def cast(xp: Any, x: Any, dtype: Any) -> Any:
+        """`x` converted to a raw dtype."""
+        return xp.to_dtype(x, dtype)
+
+    @staticmethod
+    def add_at(xp: Any, buffer: Any, g: Any, key: Any) -> Any:
+        """``buffer[key] += g`` for a basic key, in place where arrays can be written."""
+        buffer[key] += g
+        return buffer
+
+
+class Backend(ABC):
+    """One array library's table. Instances are made once per (backend, variant) and kept.
+
+    Attributes
+    ----------
+    name, variant : str, str or None
+    capabilities : Capabilities
+    array_type : type or None
+        The one type of its arrays; None if there are several, of which none needs `own`.
+    operators : bool
+        Kernels of arithmetic may be replaced by Python's operators on the raw arrays.
+    is_host : bool
+        Its arrays live in the host's memory.
+    weak_scalars : bool
+        Python scalars may be given to its kernels as they are: they promote as the engine's table says.
+    """
+
+    name: str = ""
+    variant: str | None = None
+    capabilities: Capabilities = Capabilities()
+    array_type: type | None = None
+    operators: bool = True
+    is_host: bool = True
+    weak_scalars: bool = False
+    overrides: ClassVar[dict[str, Callable[..., Any]]] = {}
+
+    def __init__(self) -> None:
+        self.node_classes: dict[Any, Any] = {}
+        self.kernels = Kernels(self)
+        self.tensor_base: Any = None  # set by the registry
+        self.table_name = self.name if self.variant is None else f"{self.name}+{self.variant}"
+        self._raw_to_dtype: dict[Any, DType] = {}
+        self._dtype_to_raw: dict[DType, Any] = {}
+
+    # -- required ----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def namespace(self) -> Any:
+        """The library's Array API namespace (through array-api-compat where it needs that)."""
+
+    @abstractmethod
+    def array_types(self) -> tuple[type, ...]:
+        """The types of its raw arrays."""
+
+    @abstractmethod
+    def from_host(self, array: Any, device: Device) -> Any:
+        """A raw array of its own from a NumPy array, in memory of its own: later writes to either are not seen in the other."""
+
+    @abstractmethod
+    def to_host(self, x: Any) -> Any:
+        """A NumPy array with the values of `x`; it may share memory if `x` lives on the host."""
+
+    @abstractmethod
+    def device_of(self, x: Any) -> Device:
+        """The device of a raw array."""
+
+    @abstractmethod
+    def to_device(self, x: Any, device: Device) -> Any:
+        """`x` on another device of this backend."""
+
+    @abstractmethod
+    def devices(self) -> Sequence[Device]:
+        """All devices, the default one first."""
+
+    # -- entry ---------------------------------------------------------------------------------------------------
+
+    #: Whether a library's array may be wrapped without a copy.
+    shares_input: bool = True
+
+    def creation_options(self, device: Device) -> dict[str, Any]:
+        """Keyword arguments that put a new array of the namespace's creation functions on `device`."""
+        return {}
+
+    def adopt(self, x: Any) -> Any:
+        """A freshly made raw array as this backend wants to hold it (variants use it)."""
+        return x
+
+    def ones(self, shape: tuple[int, ...], dtype: DType, device: Device) -> Any:
+        """A raw array of ones: the seed of a pass."""
+        return self.adopt(self.namespace().ones(shape, dtype=self.raw_dtype(dtype), **self.creation_options(device)))
+
+    # -- dtypes ------------------------------------------------------------------------------------------------
+
+    def default_dtype(self, kind: str, device: Device) -> DType:
+        """The default dtype of a kind: ``"real floating"``, ``"complex floating"``, ``"integral"`` or ``"indexing"``."""
+        return DTYPES[{"real floating": "float64", "complex floating": "complex128"}.get(kind, "int64")]
+
+    def raw_dtype(self, dtype: DType) -> Any:
+        """The library's object for a dtype.
+
+        Raises
+        ------
+        CapabilityError
+            If it has none.
+        """
+        found = self._dtype_to_raw.get(dtype)
+        if found is None:
+            found = self.find_dtype(dtype.name)
+            if found is None:
+                msg = f"backend {self.table_name!r} has no dtype {dtype}; it has {', '.join(map(str, self.dtypes()))}"
+                raise CapabilityError(msg)
+            self._dtype_to_raw[dtype] = found
+        return found
+
+    def find_dtype(self, name: str) -> Any:
+        """The library's dtype of that name, or None."""
+        return getattr(self.namespace(), name, None)
+
+    def dtype_of(self, raw: Any) -> DType:
+        """The xpgrad dtype of one of the library's dtype objects."""
+        try:
+            return self._raw_to_dtype[raw]
+        except KeyError:
+            for dtype in DTYPES.values():
+                candidate = self.find_dtype(dtype.name)
+                if candidate is not None and candidate == raw:
+                    self._raw_to_dtype[raw] = dtype
+                    return dtype
+            msg = f"backend {self.table_name!r} cannot hold dtype {raw!r}; convert the array first, e.g. to float64"
+            raise TypeError(msg) from None
+
+    def dtypes(self) -> list[DType]:
+        """All dtypes it has."""
+        return [d for d in DTYPES.values() if self.find_dtype(d.name) is not None]
+
+    def is_complex(self, x: Any) -> bool:
+        """Whether a raw array is complex."""
+        return self.dtype_of(x.dtype).is_complex
+
+    # -- layout and memory -------------------------------------------------------------------------------------
+
+    def strides(self, x: Any) -> tuple[int, ...] | None:
+        """Strides in elements, or None where there are none."""
+        return None
+
+    def with_layout(self, x: Any, like: Any) -> Any:
+        """A copy of `x` with the strides of `like` if those are dense and do not overlap, else row-major (LAY-01, LAY-02)."""
+        return self.kernels.copy(x)
+
+    def same_layout(self, x: Any, like: Any) -> bool:
+        """Whether `x` already has the layout that `with_layout` would give it."""
+        return True
+
+    def may_alias(self, x: Any, y: Any) -> bool:
+        """Whether two arrays may share memory; True if unknown."""
+        return True
+
+    def own(self, tensor: Any) -> Any:
+        """The Tensor's array as one that can be viewed and written to; the Tensor keeps it."""
+        return tensor._array
+
+    # -- in place ----------------------------------------------------------------------------------------------
+
+    def update(self, x: Any, key: Any, value: Any) -> Any:
+        """Write ``x[key] = value`` and return the array: `x` itself, or a new one where arrays are immutable."""
+        x[key] = value
+        return x
+
+    # -- evaluation --------------------------------------------------------------------------------------------
+
+    def is_traced(self, x: Any) -> bool:
+        """Whether `x` stands for a value that is not known yet."""
+        return False
+
+    # -- kernels -----------------------------------------------------------------------------------------------
+
+    def kernel(self, name: str) -> Callable[..., Any] | None:
+        """The backend's own kernel of that name, if it has one."""
+        return self.overrides.get(name)
+
+    def wrap_kernel(self, name: str, function: Any) -> Any:
+        """A chance to wrap a kernel when it is resolved (variants use it)."""
+        return function
+
+    # -- Tensors -----------------------------------------------------------------------------------------------
+
+    def wrap(self, raw: Any) -> Any:
+        """A Tensor without history around a raw array."""
+        from xpgrad.registry import tensor_class
+
+        cls = tensor_class(self.device_of(raw))
+        tensor = object.__new__(cls)
+        tensor._array = raw
+        tensor._node = tensor._alias = None
+        return tensor
+
+

@@ -1,0 +1,236 @@
+"""Finding backends: entry points and registrations, loaded at first use, each failure told apart and explained.
+
+Nothing is scanned at ``import xpgrad``; nothing is imported for a backend that is not used.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from xpgrad._device import Device
+from xpgrad.backend import API_VERSION, Backend, BackendInfo
+from xpgrad.errors import BackendLoadError, BackendNotFoundError
+
+__all__ = ["backend_for", "backend_names", "class_for_array", "register_backend", "tensor_class"]
+
+GROUP = "xpgrad.backends"
+
+
+@dataclass
+class _Provider:
+    """One source of a backend: an entry point, or an object registered by hand."""
+
+    name: str
+    origin: str
+    entry: Any = None  # importlib.metadata.EntryPoint
+    info: BackendInfo | None = None
+
+
+_LOCK = threading.RLock()
+_found: dict[str, list[_Provider]] | None = None
+_registered: dict[str, _Provider] = {}
+_infos: dict[str, BackendInfo] = {}
+_backends: dict[str, Backend] = {}
+_classes: dict[str, Any] = {}
+
+
+def _discover() -> dict[str, list[_Provider]]:
+    """All providers by name: scanned once, nothing imported."""
+    global _found
+    with _LOCK:
+        if _found is None:
+            from importlib.metadata import entry_points
+
+            found: dict[str, list[_Provider]] = {}
+            for entry in entry_points(group=GROUP):
+                dist = f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "unknown distribution"
+                known = found.setdefault(entry.name, [])
+                # The identical entry is seen twice when a distribution lies on the path twice: that is no conflict.
+                if all(p.entry.value != entry.value for p in known):
+                    known.append(_Provider(entry.name, f"entry point {entry.name!r} = {entry.value!r} of {dist}", entry))
+            _found = found
+        return _found
+
+
+def _allowed() -> set[str] | None:
+    """The names that ``XPGRAD_BACKENDS`` allows: None for all."""
+    value = os.environ.get("XPGRAD_BACKENDS")
+    return None if value is None else {name.strip() for name in value.split(",") if name.strip()}
+
+
+def backend_names() -> list[str]:
+    """Names of the registered backends that ``XPGRAD_BACKENDS`` does not disable, sorted; loads none of them."""
+    allowed = _allowed()
+    names = {*_discover(), *_registered}
+    return sorted(n for n in names if allowed is None or n in allowed)
+
+
+def register_backend(info: BackendInfo) -> None:
+    """Register a backend by hand, for notebooks and tests.
+
+    Parameters
+    ----------
+    info : BackendInfo
+
+    Raises
+    ------
+    ValueError
+        If another provider already has that name.
+    TypeError, BackendLoadError
+        If `info` is no `BackendInfo`, or written for another version of the interface.
+    """
+    if not isinstance(info, BackendInfo):
+        msg = f"register_backend needs a BackendInfo, but got {type(info).__name__}; return one from your `xpgrad_backend` hook"
+        raise TypeError(msg)
+    _check_version(info, f"register_backend({info.name!r})")
+    with _LOCK:
+        old = _registered.get(info.name)
+        if (old is not None and old.info != info) or (old is None and info.name in _discover()):
+            msg = f"a backend named {info.name!r} is registered already; choose another name, or uninstall the other provider"
+            raise ValueError(msg)
+        _registered[info.name] = _Provider(info.name, "register_backend", info=info)
+
+
+def _check_version(info: BackendInfo, origin: str) -> None:
+    major, minor = info.api_version
+    if major != API_VERSION[0] or minor > API_VERSION[1]:
+        msg = (
+            f"backend {info.name!r} ({origin}) was written for version {major}.{minor} of xpgrad's plugin interface, but this is "
+            f"{API_VERSION[0]}.{API_VERSION[1]}; install a matching version of the plugin or of xpgrad"
+        )
+        raise BackendLoadError(msg)
+
+
+def _describe(name: str) -> BackendInfo:
+    """The `BackendInfo` of a name: imports the plugin's light module, not its library."""
+    info = _infos.get(name)
+    if info is not None:
+        return info
+    allowed = _allowed()
+    if allowed is not None and name not in allowed:
+        msg = f"backend {name!r} is disabled by XPGRAD_BACKENDS={os.environ['XPGRAD_BACKENDS']!r}; add it there, or unset the variable"
+        raise BackendNotFoundError(msg)
+    providers = list(_discover().get(name, ()))
+    if name in _registered:
+        providers.append(_registered[name])
+    if not providers:
+        names = ", ".join(backend_names()) or "none"
+        msg = f"no such backend: {name!r}; registered backends: {names}. A backend comes with a plugin, e.g. `pip install xpgrad-{name}`"
+        raise BackendNotFoundError(msg)
+    if len(providers) > 1:
+        msg = f"backend {name!r} has {len(providers)} providers: {'; '.join(p.origin for p in providers)}; uninstall all but one"
+        raise BackendLoadError(msg)
+    provider = providers[0]
+    info = provider.info or _load_entry(provider)
+    if info.name != name:
+        msg = f"{provider.origin} describes a backend named {info.name!r}; the entry point's name and the backend's must be equal"
+        raise BackendLoadError(msg)
+    _check_version(info, provider.origin)
+    _infos[name] = info
+    return info
+
+
+def _load_entry(provider: _Provider) -> BackendInfo:
+    import pluggy
+
+    from xpgrad import hookspecs
+
+    # NB: one manager per plugin, and never `load_setuptools_entrypoints`: one broken plugin would take down all others.
+    manager = pluggy.PluginManager("xpgrad")
+    manager.add_hookspecs(hookspecs)
+    try:
+        manager.register(provider.entry.load(), name=provider.name)
+        manager.check_pending()
+        infos = manager.hook.xpgrad_backend()
+    except Exception as exc:
+        msg = f"backend {provider.name!r} ({provider.origin}) could not be loaded: {type(exc).__name__}: {exc}. Repair or uninstall it"
+        raise BackendLoadError(msg) from exc
+    if len(infos) != 1 or not isinstance(infos[0], BackendInfo):
+        msg = f"{provider.origin} must implement `xpgrad_backend` once and return a BackendInfo, but gave {infos!r}"
+        raise BackendLoadError(msg)
+    info: BackendInfo = infos[0]
+    return info
+
+
+def backend_for(table: str) -> Backend:
+    """The loaded backend for ``name`` or ``name+variant``.
+
+    Raises
+    ------
+    BackendNotFoundError
+        If no backend, or no variant of it, has that name.
+    BackendLoadError
+        If there is one, but it does not load.
+    """
+    found = _backends.get(table)
+    if found is not None:
+        return found
+    with _LOCK:
+        if table in _backends:
+            return _backends[table]
+        name, _, variant = table.partition("+")
+        info = _describe(name)
+        if variant and variant not in info.variants:
+            known = ", ".join(f"'{name}+{v}'" for v in info.variants) or "none"
+            msg = f"backend {name!r} has no variant {variant!r}; its variants: {known}"
+            raise BackendNotFoundError(msg)
+        try:
+            backend = info.load(variant or None)
+        except Exception as exc:
+            way_out = f" Install what it needs with `{info.install}`." if info.install else ""
+            msg = f"backend {name!r} is registered but not available: {type(exc).__name__}: {exc}.{way_out}"
+            raise BackendLoadError(msg) from exc
+        from xpgrad._tensor import backend_class
+
+        backend.tensor_base = backend_class(backend)
+        _backends[table] = backend
+        return backend
+
+
+def tensor_class(device: Device) -> Any:
+    """The class of Tensors on `device`.
+
+    Raises
+    ------
+    BackendNotFoundError, BackendLoadError
+        If the backend does not exist or load.
+    ValueError
+        If the backend has no such device.
+    """
+    cls = _classes.get(str(device))
+    if cls is None:
+        from xpgrad._tensor import device_class
+
+        backend = backend_for(device.table)
+        devices = list(backend.devices())
+        wanted = device if device in devices else None
+        if wanted is None and device.kind is None and device.index is None:
+            wanted = devices[0]
+        if wanted is None:
+            msg = f"backend {device.table!r} has no device {str(device)!r}; its devices: {', '.join(map(repr, map(str, devices)))}"
+            raise ValueError(msg)
+        with _LOCK:
+            cls = _classes.get(str(wanted)) or device_class(backend, wanted)
+            _classes[str(wanted)] = _classes[str(device)] = cls
+    return cls
+
+
+def class_for_array(array: Any) -> Any:
+    """The Tensor class for a raw array, by its type; None if no registered backend takes it."""
+    for backend in _backends.values():
+        if backend.variant is None and isinstance(array, backend.array_types()):
+            return tensor_class(backend.device_of(array))
+    top = type(array).__module__.partition(".")[0]
+    for name in backend_names():
+        try:
+            info = _describe(name)
+        except BackendLoadError:
+            continue  # a broken plugin must not stand in the way of an array that may belong to another
+        if top in info.array_modules:
+            backend = backend_for(name)
+            if isinstance(array, backend.array_types()):
+                return tensor_class(backend.device_of(array))
+    return None

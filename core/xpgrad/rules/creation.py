@@ -1,0 +1,281 @@
+"""Creation functions and conversions of dtype. `asarray`, `astype`, `meshgrid`, `tril`, `triu`, `full` and `full_like` differentiate."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from xpgrad import _engine
+from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor
+from xpgrad._convert import asarray, from_dlpack, new_tensor
+from xpgrad._device import as_device
+from xpgrad._dtypes import DType, as_dtype
+from xpgrad._row import NONDIFFERENTIABLE, PRIMITIVES, RULES, composite, front, nondifferentiable, rule
+from xpgrad._tensor import Tensor
+from xpgrad.registry import tensor_class
+
+RULES["asarray"] = asarray
+NONDIFFERENTIABLE["from_dlpack"] = from_dlpack
+
+
+@rule(lambda g, x_dtype, xp: xp.cast(g, x_dtype), conj=False, fresh=True, node="ToCopyBackward0")
+def to_dtype(xp: Any, x: Any, dtype: Any) -> Any:
+    """`x` converted to a raw dtype; complex to real takes the real part (CPX-06)."""
+    if xp.isdtype(x.dtype, "complex floating") and not xp.isdtype(dtype, "complex floating"):
+        x = xp.real(x)
+    return xp.astype(x, dtype, copy=True)
+
+
+def cast(x: Tensor, dtype: Any) -> Tensor:
+    """`x` in a raw dtype of its backend, recorded."""
+    if x.backend.dtype_of(dtype).is_complex:
+        _engine.note_complex()
+    return to_dtype(x, dtype)  # type: ignore[call-arg, arg-type]
+
+
+@rule(lambda g: g, conj=False)
+def clone(xp: Any, x: Any) -> Any:
+    """A copy in memory of its own."""
+    return xp.copy(x)
+
+
+@rule(lambda g: g, conj=False, node="CloneBackward0")
+def clone_contiguous(xp: Any, x: Any) -> Any:
+    """A copy in row-major order."""
+    return xp.asarray(x, copy=True)
+
+
+# In a formula `xp.cast(x, dtype)` takes the namespace's own dtype objects; on raw arrays that is the kernel of `to_dtype`.
+PRIMITIVES["cast"] = lambda x, dtype: x._cast(dtype)
+
+
+@front
+def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
+    """`x` in another dtype (Array API 2024.12, `astype`); the gradient returns in the dtype of `x`.
+
+    Parameters
+    ----------
+    x : Tensor
+    dtype : DType
+    copy : bool
+        False: `x` itself if it has that dtype already.
+    device : Device or str, optional
+    """
+    if not isinstance(x, Tensor):
+        raise not_a_tensor("astype", x)
+    wanted = as_dtype(dtype, x.default_dtype)
+    out = x if device is None else x.to_device(device)
+    if out.dtype is wanted:
+        return out.clone() if copy and out is x else out
+    return out._cast(wanted)
+
+
+def shape_tuple(shape: Any, name: str = "shape") -> tuple[int, ...]:
+    """A shape as a tuple of ints from an int or a sequence (lists are welcome).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no shape.
+    """
+    try:
+        shape = (shape.__index__(),)
+    except (AttributeError, TypeError):
+        try:
+            shape = tuple(n.__index__() for n in shape)
+        except (AttributeError, TypeError):
+            msg = f"`{name}` must be an int or a sequence of ints, but got {shape!r}"
+            raise TypeError(msg) from None
+    if any(n < 0 for n in shape):
+        msg = f"`{name}` must not be negative, but got {shape}"
+        raise ValueError(msg)
+    return shape  # type: ignore[no-any-return]
+
+
+def _target(dtype: Any, device: Any, kind: str = "real floating") -> tuple[Any, DType]:
+    """The Tensor class and dtype that a creation function is asked for."""
+    cls = tensor_class(as_device(device))
+    return cls, cls.default_dtype(kind) if dtype is None else as_dtype(dtype, cls.default_dtype)
+
+
+def _make(cls: Any, name: str, *args: Any, dtype: DType, requires_grad: bool = False, **kwargs: Any) -> Tensor:
+    backend = cls.backend
+    raw = getattr(backend.namespace(), name)(*args, dtype=backend.raw_dtype(dtype), **kwargs, **backend.creation_options(cls.device))
+    out: Tensor = new_tensor(cls, backend.adopt(raw))
+    return out.requires_grad_() if requires_grad else out
+
+
+@nondifferentiable(primitive=True)
+def zeros(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A Tensor of zeros."""
+    cls, dtype = _target(dtype, device)
+    return _make(cls, "zeros", shape_tuple(shape), dtype=dtype, requires_grad=requires_grad)
+
+
+@nondifferentiable(primitive=True)
+def ones(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A Tensor of ones."""
+    cls, dtype = _target(dtype, device)
+    return _make(cls, "ones", shape_tuple(shape), dtype=dtype, requires_grad=requires_grad)
+
+
+@nondifferentiable(primitive=True)
+def empty(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A Tensor whose values are not set."""
+    cls, dtype = _target(dtype, device)
+    return _make(cls, "empty", shape_tuple(shape), dtype=dtype, requires_grad=requires_grad)
+
+
+@nondifferentiable(primitive=True)
+def zeros_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Zeros of the shape, and by default the dtype and device, of `x`."""
+    return _like(zeros, x, dtype, device)
+
+
+@nondifferentiable(primitive=True)
+def ones_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones of the shape, and by default the dtype and device, of `x`."""
+    return _like(ones, x, dtype, device)
+
+
+@nondifferentiable(primitive=True)
+def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """A Tensor of the shape of `x` whose values are not set."""
+    return _like(empty, x, dtype, device)
+
+
+def _like(create: Any, x: Any, dtype: Any, device: Any, *args: Any) -> Tensor:
+    if not isinstance(x, Tensor):
+        raise not_a_tensor(f"{create.__name__}_like", x)
+    return create(x.shape, *args, dtype=x.dtype if dtype is None else dtype, device=x.device if device is None else device)  # type: ignore[no-any-return]
+
+
+@composite
+def full(shape: int | Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A Tensor filled with one value; differentiable in a 0-d Tensor `fill_value`."""
+    from xpgrad.rules.manipulation import broadcast_to
+
+    shape = shape_tuple(shape)
+    if isinstance(fill_value, Tensor):
+        if fill_value.ndim:
+            msg = f"full: `fill_value` must be a scalar or a 0-d Tensor, but got shape {fill_value.shape}"
+            raise ValueError(msg)
+        value = fill_value if device is None else fill_value.to_device(device)
+        value = value if dtype is None else value._cast(as_dtype(dtype, value.default_dtype))
+        out = broadcast_to(value, shape).clone()
+        return out.requires_grad_() if requires_grad and out.is_leaf else out
+    if not is_scalar(fill_value):
+        raise not_a_tensor("full", fill_value)
+    value = as_scalar(fill_value)
+    kinds: dict[type, str] = {int: "integral", float: "real floating", complex: "complex floating"}
+    cls, wanted = _target("bool" if dtype is None and isinstance(value, bool) else dtype, device, kinds.get(type(value), "integral"))
+    return _make(cls, "full", shape, value, dtype=wanted, requires_grad=requires_grad)
+
+
+@composite
+def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """A Tensor like `x` filled with one value; differentiable in a 0-d Tensor `fill_value`."""
+    return _like(full, x, dtype, device, fill_value)
+
+
+@nondifferentiable(primitive=True)
+def arange(
+    start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Evenly spaced values in the half-open interval ``[start, stop)``."""
+    parts = [as_scalar(p) if is_scalar(p) else p.item() for p in (start, stop, step) if p is not None]
+    kind = "integral" if all(isinstance(p, int) for p in parts) else "real floating"
+    cls, dtype = _target(dtype, device, kind)
+    if stop is None:
+        parts = [0, parts[0], parts[1]]
+    return _make(cls, "arange", *parts, dtype=dtype, requires_grad=requires_grad)
+
+
+@nondifferentiable(primitive=True)
+def linspace(
+    start: complex, stop: complex, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """`num` evenly spaced values from `start` to `stop`, which is included unless ``endpoint=False``."""
+    kind = "complex floating" if isinstance(start, complex) or isinstance(stop, complex) else "real floating"
+    cls, dtype = _target(dtype, device, kind)
+    return _make(cls, "linspace", start, stop, num, dtype=dtype, endpoint=endpoint, requires_grad=requires_grad)
+
+
+@nondifferentiable(primitive=True)
+def eye(
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Ones on the k-th diagonal, zeros elsewhere."""
+    cls, dtype = _target(dtype, device)
+    return _make(cls, "eye", n_rows, n_rows if n_cols is None else n_cols, k=k, dtype=dtype, requires_grad=requires_grad)
+
+
+@rule(lambda g, k, xp: xp.lower(g, k), conj=False, fresh=True, node="TrilBackward0")
+def lower(xp: Any, x: Any, k: int) -> Any:
+    """The part on and below the k-th diagonal."""
+    return xp.tril(x, k=k)
+
+
+@rule(lambda g, k, xp: xp.upper(g, k), conj=False, fresh=True, node="TriuBackward0")
+def upper(xp: Any, x: Any, k: int) -> Any:
+    """The part on and above the k-th diagonal."""
+    return xp.triu(x, k=k)
+
+
+def _matrix(name: str, x: Any) -> None:
+    if not isinstance(x, Tensor):
+        raise not_a_tensor(name, x)
+    if x.ndim < 2:
+        msg = f"`{name}` needs at least 2 axes, but got a Tensor of shape {x.shape}"
+        raise ValueError(msg)
+
+
+@front
+def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """The part of matrices on and below the k-th diagonal; zeros above."""
+    _matrix("tril", x)
+    return lower(x, k)  # type: ignore[call-arg, arg-type]
+
+
+@front
+def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """The part of matrices on and above the k-th diagonal; zeros below."""
+    _matrix("triu", x)
+    return upper(x, k)  # type: ignore[call-arg, arg-type]
+
+
+@composite
+def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
+    """Coordinate matrices from coordinate vectors; fresh memory.
+
+    Parameters
+    ----------
+    *arrays : Tensor
+        One-dimensional.
+    indexing : {"xy", "ij"}
+        Cartesian or matrix order of the axes.
+    """
+    from xpgrad.rules.manipulation import broadcast_to, reshape
+
+    if indexing not in ("xy", "ij"):
+        msg = f"meshgrid: `indexing` must be 'xy' or 'ij', but got {indexing!r}"
+        raise ValueError(msg)
+    for a in arrays:
+        if not isinstance(a, Tensor):
+            raise not_a_tensor("meshgrid", a)
+        if a.ndim > 1:
+            msg = f"meshgrid needs one-dimensional Tensors, but got shape {a.shape}"
+            raise ValueError(msg)
+    count = len(arrays)
+    axes = list(range(count))
+    if indexing == "xy" and count > 1:
+        axes[0], axes[1] = 1, 0
+    shape = [0] * count
+    for a, axis in zip(arrays, axes):
+        shape[axis] = a.size
+    return tuple(
+        broadcast_to(reshape(a, tuple(a.size if i == axis else 1 for i in range(count))), tuple(shape)).clone()
+        for a, axis in zip(arrays, axes)
+    )
+
+

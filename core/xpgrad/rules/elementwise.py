@@ -1,0 +1,533 @@
+"""Elementwise functions of the standard. A formula is linear in ``g``, so it is the vjp and the jvp at once.
+
+For complex operands the engine conjugates around the formulas of holomorphic functions; ``conj=False`` marks those that are not
+holomorphic, or whose formula needs no conjugation. What a formula reads is what PyTorch saves: it decides which in-place writes are
+errors (MUT-04).
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+from typing import Any
+
+from xpgrad._row import elementwise, front, nondifferentiable, rule, view
+from xpgrad._tensor import Tensor
+
+Operand = Tensor | complex  # a Tensor or a Python scalar
+
+_LN2, _LN10 = math.log(2.0), math.log(10.0)
+
+
+def _zeros(g: Any, xp: Any) -> Any:
+    return xp.zeros_like(g)
+
+
+def is_complex(x: Any, xp: Any) -> bool:
+    """Whether an array, raw or a Tensor, is complex."""
+    return xp.isdtype(x.dtype, "complex floating")  # type: ignore[no-any-return]
+
+
+@rule(None, lambda g, cond, xp: xp.keep(cond, g), conj=False, fresh=True, promotes=False, elementwise=True)
+def keep(xp: Any, cond: Any, x: Any) -> Any:
+    """`x` where `cond` holds, else 0 (whatever `x` is there)."""
+    return xp.where(cond, x, xp.zeros_like(x))
+
+
+# -- arithmetic ----------------------------------------------------------------------------------------------------
+
+
+@elementwise(lambda g: g, lambda g: g, op="+", fresh=False, conj=False, node="AddBackward0")
+def add(x1: Operand, x2: Operand, /) -> Tensor:
+    """Sum ``x1 + x2``, elementwise with broadcasting."""
+
+
+@elementwise(lambda g: g, lambda g: -g, op="-", fresh=(False, True), conj=False, node="SubBackward0")
+def subtract(x1: Operand, x2: Operand, /) -> Tensor:
+    """Difference ``x1 - x2``, elementwise with broadcasting."""
+
+
+@elementwise(lambda g, x2: g * x2, lambda g, x1: g * x1, op="*", node="MulBackward0")
+def multiply(x1: Operand, x2: Operand, /) -> Tensor:
+    """Product ``x1 * x2``, elementwise with broadcasting."""
+
+
+@elementwise(lambda g, x2: g / x2, lambda g, x1, x2: -g * (x1 / x2) / x2, op="/", node="DivBackward0")
+def divide(x1: Operand, x2: Operand, /) -> Tensor:
+    """Quotient ``x1 / x2``, elementwise with broadcasting; floating."""
+
+
+def _pow_base(g: Any, x1: Any, x2: Any, xp: Any) -> Any:
+    # At exponent 0 the derivative is 0, also at base 0, where the formula below would give 0 * inf (HOG-11, SUB-10).
+    if isinstance(x2, (int, float, complex)):
+        if x2 == 0:
+            return xp.zeros_like(g)
+        return g * x1 * 2 if x2 == 2 else g * (x1 ** (x2 - 1) * x2)
+    zero = x2 == 0
+    return xp.keep(~zero, g * (x2 * x1 ** xp.where(zero, xp.ones_like(x2), x2 - 1)))
+
+
+def _pow_exponent(g: Any, x1: Any, x2: Any, out: Any, xp: Any) -> Any:
+    # 0 ** x2 is constant for x2 >= 0, although log(0) is infinite (SUB-10).
+    positive_exponent = (xp.real(x2) if is_complex(x2, xp) else x2) >= 0
+    if not isinstance(x1, (int, float, complex)):
+        zero = (x1 == 0) & positive_exponent
+        return xp.keep(~zero, g * out * xp.log(xp.where(zero, xp.ones_like(x1), x1)))
+    if x1 == 0:
+        return xp.keep(~positive_exponent, g * out * -math.inf)
+    if is_complex(x2, xp):
+        return g * out * cmath.log(x1)
+    return g * out * (math.log(x1) if not isinstance(x1, complex) and x1 > 0 else math.nan)
+
+
+@elementwise(_pow_base, _pow_exponent, op="**", node="PowBackward0")
+def pow(x1: Operand, x2: Operand, /) -> Tensor:  # noqa: A001 (the standard's name)
+    """Power ``x1 ** x2``, elementwise with broadcasting."""
+
+
+@elementwise(_zeros, _zeros, op="//", conj=False, node="FloorDivideBackward0")
+def floor_divide(x1: Operand, x2: Operand, /) -> Tensor:
+    """Quotient rounded down, ``x1 // x2``; its derivative is zero (SUB-09)."""
+
+
+@elementwise(lambda g: g, lambda g, x1, x2, xp: -g * xp.floor(x1 / x2), op="%", fresh=(False, True), node="RemainderBackward0")
+def remainder(x1: Operand, x2: Operand, /) -> Tensor:
+    """Remainder of ``x1 // x2``, with the sign of the divisor (SUB-09)."""
+
+
+@elementwise(lambda g: -g, op="-", conj=False, node="NegBackward0")
+def negative(x: Tensor, /) -> Tensor:
+    """``-x``."""
+
+
+@elementwise(lambda g: g, fresh=False, conj=False)
+def positive(x: Tensor, /) -> Tensor:
+    """A copy of ``x``."""
+
+
+@elementwise(lambda g, x, xp: g * xp.sign(x), conj=False, node="AbsBackward0")
+def abs(x: Tensor, /) -> Tensor:  # noqa: A001 (the standard's name)
+    """Absolute value; real for complex ``x``. The derivative at 0 is 0 (SUB-02, CPX-07)."""
+
+
+def _sign_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
+    # A real sign is flat. A complex one moves along the unit circle only, at the speed of the angle.
+    if not is_complex(x, xp):
+        return xp.zeros_like(g)
+    radius = xp.abs(x)
+    centre = radius == 0
+    tangential = g - out * xp.real(g * xp.conj(out))
+    return xp.keep(~centre, tangential / xp.where(centre, xp.ones_like(radius), radius))
+
+
+@elementwise(_sign_vjp, conj=False, node="SgnBackward0")
+def sign(x: Tensor, /) -> Tensor:
+    """Sign: -1, 0 or 1; for complex ``x`` the number ``x / |x|`` of modulus 1, and 0 at 0."""
+
+
+@elementwise(lambda g, x: g * x * 2, node="PowBackward0")
+def square(x: Tensor, /) -> Tensor:
+    """``x * x``."""
+
+
+@elementwise(lambda g, out: g / (out * 2))
+def sqrt(x: Tensor, /) -> Tensor:
+    """Square root; its derivative at 0 is infinite (SUB-03)."""
+
+
+@elementwise(lambda g, out: -g * (out * out))
+def reciprocal(x: Tensor, /) -> Tensor:
+    """``1 / x``."""
+
+
+# -- exponentials and logarithms -------------------------------------------------------------------------------------
+
+
+@elementwise(lambda g, out: g * out)
+def exp(x: Tensor, /) -> Tensor:
+    """Exponential."""
+
+
+@elementwise(lambda g, out: g * (out + 1))
+def expm1(x: Tensor, /) -> Tensor:
+    """``exp(x) - 1``, accurate near 0."""
+
+
+@elementwise(lambda g, x: g / x)
+def log(x: Tensor, /) -> Tensor:
+    """Natural logarithm."""
+
+
+@elementwise(lambda g, x: g / (x + 1), node="Log1PBackward0")
+def log1p(x: Tensor, /) -> Tensor:
+    """``log(1 + x)``, accurate near 0."""
+
+
+@elementwise(lambda g, x: g / (x * _LN2))
+def log2(x: Tensor, /) -> Tensor:
+    """Logarithm to base 2."""
+
+
+@elementwise(lambda g, x: g / (x * _LN10))
+def log10(x: Tensor, /) -> Tensor:
+    """Logarithm to base 10."""
+
+
+@elementwise(
+    lambda g, x1, x2, xp: g / (xp.exp(x2 - x1) + 1), lambda g, x1, x2, xp: g / (xp.exp(x1 - x2) + 1), node="LogaddexpBackward0"
+)
+def logaddexp(x1: Operand, x2: Operand, /) -> Tensor:
+    """``log(exp(x1) + exp(x2))`` without overflow."""
+
+
+# -- trigonometric and hyperbolic functions ----------------------------------------------------------------------------
+
+
+@elementwise(lambda g, x, xp: g * xp.cos(x))
+def sin(x: Tensor, /) -> Tensor:
+    """Sine of an angle in radians."""
+
+
+@elementwise(lambda g, x, xp: -g * xp.sin(x))
+def cos(x: Tensor, /) -> Tensor:
+    """Cosine of an angle in radians."""
+
+
+@elementwise(lambda g, out: g * (out * out + 1))
+def tan(x: Tensor, /) -> Tensor:
+    """Tangent of an angle in radians."""
+
+
+@elementwise(lambda g, x, xp: g / xp.sqrt(1 - x * x))
+def asin(x: Tensor, /) -> Tensor:
+    """Inverse sine, in radians."""
+
+
+@elementwise(lambda g, x, xp: -g / xp.sqrt(1 - x * x))
+def acos(x: Tensor, /) -> Tensor:
+    """Inverse cosine, in radians."""
+
+
+@elementwise(lambda g, x: g / (x * x + 1))
+def atan(x: Tensor, /) -> Tensor:
+    """Inverse tangent, in radians."""
+
+
+@elementwise(lambda g, x1, x2: g * (x2 / (x1 * x1 + x2 * x2)), lambda g, x1, x2: g * (-x1 / (x1 * x1 + x2 * x2)), node="Atan2Backward0")
+def atan2(x1: Operand, x2: Operand, /) -> Tensor:
+    """Angle in radians of the point with ordinate ``x1`` and abscissa ``x2``."""
+
+
+@elementwise(lambda g, x, xp: g * xp.cosh(x))
+def sinh(x: Tensor, /) -> Tensor:
+    """Hyperbolic sine."""
+
+
+@elementwise(lambda g, x, xp: g * xp.sinh(x))
+def cosh(x: Tensor, /) -> Tensor:
+    """Hyperbolic cosine."""
+
+
+@elementwise(lambda g, out: g * (1 - out * out))
+def tanh(x: Tensor, /) -> Tensor:
+    """Hyperbolic tangent."""
+
+
+@elementwise(lambda g, x, xp: g / xp.sqrt(x * x + 1))
+def asinh(x: Tensor, /) -> Tensor:
+    """Inverse hyperbolic sine."""
+
+
+@elementwise(lambda g, x, xp: g / (xp.sqrt(x - 1) * xp.sqrt(x + 1)))
+def acosh(x: Tensor, /) -> Tensor:
+    """Inverse hyperbolic cosine."""
+
+
+@elementwise(lambda g, x: g / (1 - x * x))
+def atanh(x: Tensor, /) -> Tensor:
+    """Inverse hyperbolic tangent."""
+
+
+@elementwise(lambda g, x1, out: g * (x1 / out), lambda g, x2, out: g * (x2 / out))
+def hypot(x1: Operand, x2: Operand, /) -> Tensor:
+    """``sqrt(x1 ** 2 + x2 ** 2)`` without overflow; its derivative at the origin is nan, as PyTorch's (SUB-08)."""
+
+
+# -- selection ----------------------------------------------------------------------------------------------------------
+
+
+def _share(g: Any, mine: Any, other: Any, xp: Any) -> Any:
+    # Ties are shared evenly (SUB-05).
+    loses = mine < other
+    return xp.keep(~loses, xp.where(mine == other, g / 2, g))
+
+
+@elementwise(
+    lambda g, x1, x2, xp: _share(g, x1, x2, xp), lambda g, x1, x2, xp: _share(g, x2, x1, xp), conj=False, node="MaximumBackward0"
+)
+def maximum(x1: Operand, x2: Operand, /) -> Tensor:
+    """The larger of two; equal ones share the gradient evenly (SUB-05)."""
+
+
+@elementwise(
+    lambda g, x1, x2, xp: _share(g, -x1, -x2, xp), lambda g, x1, x2, xp: _share(g, -x2, -x1, xp), conj=False, node="MinimumBackward0"
+)
+def minimum(x1: Operand, x2: Operand, /) -> Tensor:
+    """The smaller of two; equal ones share the gradient evenly (SUB-05)."""
+
+
+def _inside(g: Any, x: Any, lo: Any, hi: Any, xp: Any) -> Any:
+    # At a bound the gradient passes (SUB-07).
+    if lo is not None:
+        g = xp.keep(~(x < lo), g)
+    return g if hi is None else xp.keep(~(x > hi), g)
+
+
+@rule(_inside, conj=False, node="ClampBackward1")
+def clip_scalar(xp: Any, x: Any, lo: Any, hi: Any) -> Any:
+    """Limit to ``[lo, hi]``, Python scalars or None."""
+    return xp.clip(x, lo, hi)
+
+
+@rule(
+    lambda g, x, lo, xp: xp.keep(~(x < lo), g), lambda g, x, lo, xp: xp.keep(x < lo, g),
+    conj=False, elementwise=True, fresh=True, node="ClampMinBackward1",
+)  # fmt: skip
+def clip_below(xp: Any, x: Any, lo: Any) -> Any:
+    """Limit from below by an array."""
+    return xp.maximum(x, lo)
+
+
+@rule(
+    lambda g, x, hi, xp: xp.keep(~(x > hi), g), lambda g, x, hi, xp: xp.keep(x > hi, g),
+    conj=False, elementwise=True, fresh=True, node="ClampMaxBackward1",
+)  # fmt: skip
+def clip_above(xp: Any, x: Any, hi: Any) -> Any:
+    """Limit from above by an array."""
+    return xp.minimum(x, hi)
+
+
+@front
+def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:  # noqa: A002 (the standard's names)
+    """Limit ``x`` to ``[min, max]``; the gradient passes at the bounds (SUB-07).
+
+    Parameters
+    ----------
+    x : Tensor
+        Real.
+    min, max : Tensor, int, float or None
+        Bounds that broadcast to the shape of ``x``; None: no bound. The result has the dtype of ``x``.
+    """
+    from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor
+    from xpgrad.rules.manipulation import broadcast_shapes
+
+    if not isinstance(x, Tensor):
+        raise not_a_tensor("clip", x)
+    bounds: list[Any] = []
+    for name, bound in (("min", min), ("max", max)):
+        if bound is None or is_scalar(bound):
+            value = None if bound is None else as_scalar(bound)
+            if isinstance(value, complex) or (isinstance(value, float) and not x.dtype.differentiable):
+                msg = f"clip: `{name}`={value!r} does not fit Tensors of dtype {x.dtype}; give a bound of the same kind"
+                raise TypeError(msg)
+            bounds.append(value)
+        elif isinstance(bound, Tensor):
+            if broadcast_shapes(x.shape, bound.shape) != x.shape:
+                msg = f"clip: `{name}` has shape {bound.shape}, which does not broadcast to x's shape {x.shape}"
+                raise ValueError(msg)
+            bounds.append(bound._cast(x.dtype))
+        else:
+            raise not_a_tensor("clip", bound)
+    if not any(isinstance(b, Tensor) for b in bounds):
+        return clip_scalar(x, *bounds) if bounds != [None, None] else positive(x)  # type: ignore[call-arg, arg-type]
+    for bound, limit in zip(bounds, (clip_below, clip_above)):
+        if bound is not None:
+            x = limit(x, bound)  # type: ignore[operator]
+    return x
+
+
+@elementwise(None, lambda g, condition, xp: xp.keep(condition, g), lambda g, condition, xp: xp.keep(~condition, g), conj=False)
+def where(condition: Tensor, x1: Operand, x2: Operand, /) -> Tensor:
+    """``x1`` where ``condition`` holds, else ``x2``; the unselected branch gets the gradient 0 (SUB-11)."""
+
+
+def _copysign_vjp(g: Any, x1: Any, out: Any, xp: Any) -> Any:
+    zero = x1 == 0
+    return xp.keep(~zero, g * (out / xp.where(zero, xp.ones_like(out), x1)))
+
+
+@elementwise(_copysign_vjp, _zeros, conj=False)
+def copysign(x1: Operand, x2: Operand, /) -> Tensor:
+    """The magnitude of ``x1`` with the sign of ``x2``."""
+
+
+# -- rounding -------------------------------------------------------------------------------------------------------------
+
+
+@elementwise(_zeros, conj=False)
+def ceil(x: Tensor, /) -> Tensor:
+    """Rounded up; the derivative is zero (SUB-09)."""
+
+
+@elementwise(_zeros, conj=False)
+def floor(x: Tensor, /) -> Tensor:
+    """Rounded down; the derivative is zero (SUB-09)."""
+
+
+@elementwise(_zeros, conj=False)
+def round(x: Tensor, /) -> Tensor:  # noqa: A001 (the standard's name)
+    """Rounded to the nearest integer, halves to even; the derivative is zero (SUB-09)."""
+
+
+@elementwise(_zeros, conj=False)
+def trunc(x: Tensor, /) -> Tensor:
+    """Rounded towards zero; the derivative is zero (SUB-09)."""
+
+
+# -- complex numbers ------------------------------------------------------------------------------------------------------
+
+
+@elementwise(lambda g, xp: xp.conj(g), conj=False)
+def conj(x: Tensor, /) -> Tensor:
+    """Complex conjugate."""
+
+
+@view(lambda g, x_dtype, xp: xp.cast(g, x_dtype), node="RealBackward0")
+def real_part(xp: Any, x: Any) -> Any:
+    """The real part of a complex array."""
+    return xp.real(x)
+
+
+@view(lambda g, x_dtype, xp: xp.cast(g, x_dtype) * 1j, node="ImagBackward0")
+def imag_part(xp: Any, x: Any) -> Any:
+    """The imaginary part of a complex array."""
+    return xp.imag(x)
+
+
+@front
+def real(x: Tensor, /) -> Tensor:
+    """Real part: a view of a complex ``x``, ``x`` itself if it is real."""
+    return real_part(x) if not isinstance(x, Tensor) or x.dtype.is_complex else x  # type: ignore[call-arg]
+
+
+@front
+def imag(x: Tensor, /) -> Tensor:
+    """Imaginary part of a complex ``x``: a view.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is real.
+    """
+    if isinstance(x, Tensor) and not x.dtype.is_complex:
+        msg = f"`imag` needs a complex Tensor, but got dtype {x.dtype}; use `xpgrad.zeros_like(x)` for a real one"
+        raise TypeError(msg)
+    return imag_part(x)  # type: ignore[call-arg]
+
+
+# -- without a derivative ---------------------------------------------------------------------------------------------------
+
+
+@nondifferentiable(op="==")
+def equal(x1: Operand, x2: Operand, /) -> Tensor:
+    """``x1 == x2``."""
+
+
+@nondifferentiable(op="!=")
+def not_equal(x1: Operand, x2: Operand, /) -> Tensor:
+    """``x1 != x2``."""
+
+
+@nondifferentiable(op="<")
+def less(x1: Operand, x2: Operand, /) -> Tensor:
+    """``x1 < x2``."""
+
+
+@nondifferentiable(op="<=")
+def less_equal(x1: Operand, x2: Operand, /) -> Tensor:
+    """``x1 <= x2``."""
+
+
+@nondifferentiable(op=">")
+def greater(x1: Operand, x2: Operand, /) -> Tensor:
+    """``x1 > x2``."""
+
+
+@nondifferentiable(op=">=")
+def greater_equal(x1: Operand, x2: Operand, /) -> Tensor:
+    """``x1 >= x2``."""
+
+
+@nondifferentiable()
+def isfinite(x: Tensor, /) -> Tensor:
+    """Whether each element is finite."""
+
+
+@nondifferentiable()
+def isinf(x: Tensor, /) -> Tensor:
+    """Whether each element is infinite."""
+
+
+@nondifferentiable()
+def isnan(x: Tensor, /) -> Tensor:
+    """Whether each element is not a number."""
+
+
+@nondifferentiable()
+def signbit(x: Tensor, /) -> Tensor:
+    """Whether the sign bit is set."""
+
+
+@nondifferentiable()
+def nextafter(x1: Operand, x2: Operand, /) -> Tensor:
+    """The next floating number after ``x1`` towards ``x2``."""
+
+
+@nondifferentiable()
+def logical_and(x1: Operand, x2: Operand, /) -> Tensor:
+    """Logical and."""
+
+
+@nondifferentiable()
+def logical_or(x1: Operand, x2: Operand, /) -> Tensor:
+    """Logical or."""
+
+
+@nondifferentiable()
+def logical_xor(x1: Operand, x2: Operand, /) -> Tensor:
+    """Logical exclusive or."""
+
+
+@nondifferentiable()
+def logical_not(x: Tensor, /) -> Tensor:
+    """Logical not."""
+
+
+@nondifferentiable(op="&")
+def bitwise_and(x1: Operand, x2: Operand, /) -> Tensor:
+    """Bitwise and of integers or bools."""
+
+
+@nondifferentiable(op="|")
+def bitwise_or(x1: Operand, x2: Operand, /) -> Tensor:
+    """Bitwise or of integers or bools."""
+
+
+@nondifferentiable(op="^")
+def bitwise_xor(x1: Operand, x2: Operand, /) -> Tensor:
+    """Bitwise exclusive or of integers or bools."""
+
+
+@nondifferentiable(op="~")
+def bitwise_invert(x: Tensor, /) -> Tensor:
+    """Bitwise not of integers or bools."""
+
+
+@nondifferentiable(op="<<")
+def bitwise_left_shift(x1: Operand, x2: Operand, /) -> Tensor:
+    """``x1 << x2`` of integers."""
+
+
+@nondifferentiable(op=">>")
+def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Tensor:
+    """``x1 >> x2`` of integers."""

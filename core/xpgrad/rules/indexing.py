@@ -1,0 +1,210 @@
+"""Indexing: basic keys give views, advanced ones (boolean masks, integer arrays, mixtures) fresh memory; no duplicate is lost backward.
+
+`take`, `take_along_axis` and ``x[key]``; what in-place writing needs of them is in `_inplace`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._coerce import as_scalar, is_raw_array, is_scalar, not_a_tensor
+from xpgrad._row import RULES, front, rule, view
+from xpgrad._tensor import Tensor
+from xpgrad.rules.reduction import need_tensor, normalize_axis
+
+_BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
+
+
+@view(lambda g, x_shape, key, xp: xp.index_basic_transpose(g, key, x_shape), into="add_at", fresh=True, node="SliceBackward0")
+def index_basic(xp: Any, x: Any, key: Any) -> Any:
+    """``x[key]`` for integers, slices, ellipsis and newaxis."""
+    return x[key]
+
+
+@rule(lambda g, key, xp: xp.index_basic(g, key), conj=False, node="SliceBackward0Backward0")
+def index_basic_transpose(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    """Zeros of `shape` with `x` written at ``[key]``."""
+    out = xp.zeros(shape, dtype=x.dtype)
+    out[key] = x
+    return out
+
+
+@rule(lambda g, x_shape, key, xp: xp.scatter_add(g, key, x_shape), conj=False, fresh=True, node="IndexBackward0")
+def gather(xp: Any, x: Any, key: Any) -> Any:
+    """``x[key]`` for a key with integer arrays or masks (raw)."""
+    return xp.take(xp.reshape(x, (-1,)), xp.flat_index(key, tuple(x.shape)), axis=0)
+
+
+@rule(lambda g, key, xp: xp.gather(g, key), conj=False, fresh=True, node="IndexPutBackward0")
+def scatter_add(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    """Zeros of `shape` with `x` added at ``[key]``, duplicates included."""
+    flat = xp.reshape(xp.flat_index(key, shape), (-1,))
+    return xp.reshape(xp.segment_sum(xp.reshape(x, (-1,)), flat, _product(shape)), shape)
+
+
+def _product(shape: tuple[int, ...]) -> int:
+    n = 1
+    for length in shape:
+        n *= length
+    return n
+
+
+def unstack_views(x: Tensor, axis: int) -> tuple[Tensor, ...]:
+    """Slices along an axis, marked as outputs of one multi-view function."""
+    key = (slice(None),) * axis
+    views = tuple(index_basic(x, (*key, i)) for i in range(x.shape[axis]))  # type: ignore[call-arg, arg-type]
+    for k, v in enumerate(views):
+        if v._alias is not None:
+            v._alias.forbidden = f"Output {k} of Unbind"
+    return views
+
+
+def basic_key(key: Any) -> bool:
+    """Whether `key` consists of integers, slices, ellipsis and newaxis only."""
+    if key.__class__ is tuple:
+        for k in key:
+            if k.__class__ not in _BASIC:
+                return False
+        return True
+    return key.__class__ in _BASIC
+
+
+def prepare_key(x: Tensor, key: Any) -> tuple[Any, bool]:
+    """A key as the kernels take it: raw arrays instead of Tensors, and whether it is a basic one.
+
+    Raises
+    ------
+    IndexError, TypeError
+        For what cannot index.
+    """
+    if basic_key(key):
+        return key, True
+    parts = list(key) if isinstance(key, tuple) else [key]
+    basic = True
+    for i, part in enumerate(parts):
+        if part.__class__ in _BASIC:
+            continue
+        if isinstance(part, slice):
+            continue
+        scalar = as_scalar(part) if is_scalar(part) else None
+        if isinstance(scalar, int) and not isinstance(scalar, bool):
+            parts[i] = scalar
+            continue
+        parts[i] = _index_array(x, part)
+        basic = False
+    return tuple(parts), basic
+
+
+def _index_array(x: Tensor, part: Any) -> Any:
+    """One advanced part of a key as a raw array in memory of its own: later writes to the caller's array must not move gradients."""
+    from xpgrad._convert import asarray
+
+    if not isinstance(part, Tensor):
+        if not (is_raw_array(part) or isinstance(part, (list, tuple, bool))):
+            msg = (
+                f"a Tensor is indexed by integers, slices, `...`, None, masks and integer arrays, not by {type(part).__name__} {part!r:.40}"
+            )
+            raise IndexError(msg)
+        if isinstance(part, (list, tuple)) and not part:
+            part = asarray(part, dtype=x.default_dtype("indexing"), device=x.device)
+        else:
+            part = asarray(part, device=x.device)
+    elif part.device != x.device:
+        part = part.to_device(x.device)
+    kind = part.dtype.kind
+    if kind not in ("bool", "signed integer", "unsigned integer"):
+        msg = f"an array that indexes must be of integers or bools, but got dtype {part.dtype}; convert it with `xpgrad.astype`"
+        raise IndexError(msg)
+    return x.backend.kernels.copy(part._array)
+
+
+def getitem(x: Tensor, key: Any) -> Tensor:
+    """``x[key]``."""
+    if basic_key(key):
+        return x._op_index_basic(key)  # type: ignore[attr-defined, no-any-return]
+    prepared, basic = prepare_key(x, key)
+    return (index_basic if basic else gather)(x, prepared)  # type: ignore[call-arg, arg-type]
+
+
+RULES["__getitem__"] = getitem
+
+
+@front
+def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
+    """Elements of `x` at integer `indices` along an axis; duplicates add up in the gradient.
+
+    Parameters
+    ----------
+    x : Tensor
+    indices : Tensor of integers (or a NumPy array, or a list)
+    axis : int, optional
+        May be left out for a one-dimensional `x` only.
+    """
+    need_tensor("take", x)
+    if axis is None:
+        if x.ndim != 1:
+            msg = f"take: `axis` may be left out for a one-dimensional Tensor only, but x has shape {x.shape}"
+            raise ValueError(msg)
+        axis = 0
+    axis = normalize_axis(axis, x.ndim, "take")
+    index = _index_array(x, indices)
+    if x.backend.dtype_of(index.dtype).kind == "bool":
+        msg = "take: `indices` must be integers, but got bools; use `x[mask]`"
+        raise TypeError(msg)
+    return gather(x, (*(slice(None),) * axis, index))  # type: ignore[call-arg, arg-type]
+
+
+@rule(lambda g, x_shape, indices, axis, xp: xp.scatter_along(g, indices, x_shape, axis), conj=False, fresh=True, node="GatherBackward0")
+def gather_along(xp: Any, x: Any, indices: Any, axis: int) -> Any:
+    """``x[..., indices[..., i, ...], ...]`` with `indices` (raw) varying along the other axes too."""
+    return xp.take_along_axis(x, indices, axis=axis)
+
+
+@rule(lambda g, indices, axis, xp: xp.gather_along(g, indices, axis), conj=False, fresh=True, node="GatherBackward0Backward0")
+def scatter_along(xp: Any, x: Any, indices: Any, shape: tuple[int, ...], axis: int) -> Any:
+    """The transpose of `gather_along`: adds, duplicates included."""
+    key = [
+        indices if i == axis else xp.reshape(xp.arange(n), tuple(-1 if j == i else 1 for j in range(len(shape))))
+        for i, n in enumerate(x.shape)
+    ]
+    return xp.scatter_add(x, tuple(key), shape)
+
+
+@front
+def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
+    """Elements of `x` at `indices`, which vary along the other axes too; duplicates add up in the gradient.
+
+    Parameters
+    ----------
+    x : Tensor
+    indices : Tensor of integers
+        As many axes as `x`, broadcasting with it along all but `axis`.
+    axis : int
+    """
+    from xpgrad.rules.manipulation import broadcast_shapes, broadcast_to
+
+    need_tensor("take_along_axis", x)
+    if not isinstance(indices, Tensor):
+        if not is_raw_array(indices):
+            raise not_a_tensor("take_along_axis", indices)
+    index = x._alike(_index_array(x, indices))
+    axis = normalize_axis(axis, x.ndim, "take_along_axis")
+    if index.ndim != x.ndim:
+        msg = f"take_along_axis: `indices` must have as many axes as x, but the shapes are {index.shape} and {x.shape}"
+        raise ValueError(msg)
+    if "integer" not in index.dtype.kind:
+        msg = f"take_along_axis: `indices` must be integers, but got dtype {index.dtype}"
+        raise TypeError(msg)
+    rest = [list(s) for s in (x.shape, index.shape)]
+    for shape in rest:
+        shape[axis] = 1
+    common = list(broadcast_shapes(*rest))
+    for t, place in ((x, 0), (index, 1)):
+        wanted = tuple(t.shape[axis] if i == axis else n for i, n in enumerate(common))
+        if wanted != t.shape:
+            t = broadcast_to(t, wanted)
+        if place:
+            index = t
+        else:
+            x = t
+    return gather_along(x, index._array, axis)  # type: ignore[call-arg, arg-type]

@@ -1,0 +1,150 @@
+"""The linear algebra of the main namespace: `matmul`, `tensordot`, `vecdot` (and `einsum`, which is no function of the standard)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._coerce import not_a_tensor, unify
+from xpgrad._dtypes import promote
+from xpgrad._row import composite, front, rule
+from xpgrad._tensor import Tensor
+from xpgrad.rules.manipulation import broadcast_shapes, reshape, transpose_axes
+from xpgrad.rules.reduction import need_tensor, normalize_axis
+
+
+def _matmul_general(row: Any, x1: Any, x2: Any) -> Any:
+    """`matmul` where the operands are no two matrices of one class and dtype."""
+    from xpgrad._coerce import is_raw_array
+
+    for x in (x1, x2):
+        if not isinstance(x, Tensor):
+            if is_raw_array(x) or not isinstance(x1, Tensor):
+                raise not_a_tensor("matmul", x)
+            return NotImplemented if not isinstance(x, (int, float, complex)) else _refuse_scalar(x)
+        if x.ndim == 0:
+            _refuse_scalar(x)
+    if type(x1) is not type(x2) or x1.dtype is not x2.dtype:
+        x1, x2 = unify("matmul", [x1, x2])
+        dtype = promote(x1.dtype, x2.dtype)
+        return matmul(x1._cast(dtype), x2._cast(dtype))
+    if x1.shape[-1] != x2.shape[-2 if x2.ndim > 1 else -1]:
+        msg = f"matmul: shapes {x1.shape} and {x2.shape} do not fit: {x1.shape[-1]} != {x2.shape[-2 if x2.ndim > 1 else -1]}"
+        raise ValueError(msg)
+    if x1.ndim == 2 and x2.ndim == 2:
+        return matmul_nd(x1, x2)  # type: ignore[call-arg]
+    a = reshape(x1, (1, -1)) if x1.ndim == 1 else x1
+    b = reshape(x2, (-1, 1)) if x2.ndim == 1 else x2
+    broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    out = matmul_nd(a, b) if a.ndim == b.ndim == 2 else batched_matmul(a, b)  # type: ignore[call-arg]
+    if x1.ndim > 1 and x2.ndim > 1:
+        return out
+    shape = out.shape[:-2] + (() if x1.ndim == 1 else out.shape[-2:-1]) + (() if x2.ndim == 1 else out.shape[-1:])
+    return reshape(out, shape)
+
+
+def _refuse_scalar(x: Any) -> Any:
+    what = f"a 0-d Tensor {x!r:.40}" if isinstance(x, Tensor) else f"the scalar {x!r}"
+    msg = f"matmul needs operands with at least one axis, but got {what}; use `*` to scale"
+    raise (ValueError if isinstance(x, Tensor) else TypeError)(msg)
+
+
+@rule(
+    lambda g, x2, xp: g @ xp.swap_last(x2), lambda g, x1, xp: xp.swap_last(x1) @ g,
+    fresh=True, node="MmBackward0", guard="len(x1.shape) == 2 == len(x2.shape) and x1.shape[1] == x2.shape[0]", slow=_matmul_general,
+    op="@",
+)  # fmt: skip
+def matmul_nd(xp: Any, x1: Any, x2: Any) -> Any:
+    """The product of two matrices."""
+    return xp.matmul(x1, x2)
+
+
+@rule(
+    lambda g, x1_shape, x2, xp: xp.sum_to(g @ xp.swap_last(x2), x1_shape), lambda g, x1, x2_shape, xp: xp.sum_to(xp.swap_last(x1) @ g, x2_shape),
+    node="BmmBackward0", op="@",
+)  # fmt: skip
+def batched_matmul(xp: Any, x1: Any, x2: Any) -> Any:
+    """Products of stacks of matrices, whose leading axes broadcast."""
+    return xp.matmul(x1, x2)
+
+
+@front
+def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """Matrix product ``x1 @ x2`` (Array API 2024.12, `matmul`).
+
+    Parameters
+    ----------
+    x1, x2 : Tensor
+        Shapes (..., M, K) and (..., K, N), whose leading axes broadcast; a one-dimensional operand is a row or a column.
+    """
+    try:
+        out = x1._op_matmul_nd(x2)
+    except AttributeError:
+        if isinstance(x1, Tensor):
+            raise
+        raise not_a_tensor("matmul", x1) from None
+    if out is NotImplemented:
+        raise not_a_tensor("matmul", x2)
+    return out  # type: ignore[no-any-return]
+
+
+@composite
+def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
+    """Contract axes of two Tensors.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor
+    axes : int or pair of sequences of int
+        The last ``axes`` of `x1` with the first of `x2`, or the axes of each.
+    """
+    need_tensor("tensordot", x1)
+    need_tensor("tensordot", x2)
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(x1.ndim, x2.ndim):
+            msg = f"tensordot: `axes`={axes} is too many for shapes {x1.shape} and {x2.shape}"
+            raise ValueError(msg)
+        first, second = list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
+    else:
+        pair = [[a] if isinstance(a, int) else list(a) for a in axes]
+        first, second = ([normalize_axis(a, x.ndim, "tensordot") for a in p] for p, x in zip(pair, (x1, x2)))
+    contracted = [x1.shape[a] for a in first]
+    if contracted != [x2.shape[b] for b in second]:
+        msg = f"tensordot: the contracted axes differ: {contracted} of {x1.shape} and {[x2.shape[b] for b in second]} of {x2.shape}"
+        raise ValueError(msg)
+    free1 = [i for i in range(x1.ndim) if i not in first]
+    free2 = [i for i in range(x2.ndim) if i not in second]
+    n = 1
+    for c in contracted:
+        n *= c
+    shape1, shape2 = tuple(x1.shape[i] for i in free1), tuple(x2.shape[i] for i in free2)
+    rows, columns = _count(shape1), _count(shape2)
+    a = reshape(transpose_axes(x1, (*free1, *first)), (rows, n))  # type: ignore[call-arg, arg-type]
+    b = reshape(transpose_axes(x2, (*second, *free2)), (n, columns))  # type: ignore[call-arg, arg-type]
+    return reshape(matmul(a, b), shape1 + shape2)
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    n = 1
+    for length in shape:
+        n *= length
+    return n
+
+
+@composite
+def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """Dot product along an axis; the first operand is conjugated."""
+    from xpgrad.rules.elementwise import conj
+    from xpgrad.rules.reduction import sum as total
+
+    need_tensor("vecdot", x1)
+    need_tensor("vecdot", x2)
+    for x in (x1, x2):
+        if not -x.ndim <= axis < 0:
+            msg = f"vecdot: `axis` must be in [{-min(x1.ndim, x2.ndim)}, -1], but got {axis} for shapes {x1.shape} and {x2.shape}"
+            raise ValueError(msg)
+    if x1.shape[axis] != x2.shape[axis]:
+        msg = f"vecdot: axis {axis} has length {x1.shape[axis]} in x1 and {x2.shape[axis]} in x2"
+        raise ValueError(msg)
+    return total((conj(x1) if x1.dtype.is_complex else x1) * x2, axis=axis, dtype=promote(x1.dtype, x2.dtype))
+
+

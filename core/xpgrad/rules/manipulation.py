@@ -1,0 +1,401 @@
+"""Shapes and orders of axes: views where the standard's functions give views, fresh memory elsewhere (DESIGN section 1, Views)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Sequence
+
+from xpgrad._coerce import not_a_tensor, unify
+from xpgrad._dtypes import promote
+from xpgrad._row import composite, front, rule, view
+from xpgrad._tensor import Tensor
+from xpgrad.rules.creation import shape_tuple
+from xpgrad.rules.reduction import need_tensor, normalize_axes, normalize_axis
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape to which `shapes` broadcast together (Array API 2025.12, `broadcast_shapes`).
+
+    Raises
+    ------
+    ValueError
+        If they do not.
+    """
+    out: list[int] = []
+    for shape in shapes:
+        shape = tuple(shape)
+        out[:0] = [1] * (len(shape) - len(out))
+        for i, n in enumerate(shape, start=len(out) - len(shape)):
+            if n not in (1, out[i]) and out[i] != 1:
+                msg = f"shapes {', '.join(str(tuple(s)) for s in shapes)} do not broadcast: axis {i - len(out)} has {out[i]} and {n}"
+                raise ValueError(msg)
+            out[i] = n if out[i] == 1 else out[i]
+    return tuple(out)
+
+
+# -- reshaping ----------------------------------------------------------------------------------------------------------
+
+
+@view(lambda g, x_shape, xp: xp.reshape_to(g, x_shape), node="ViewBackward0")
+def reshape_to(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
+    """`x` in another shape with the same elements."""
+    return xp.reshape(x, shape)
+
+
+@front
+def reshape(x: Tensor, /, shape: int | Sequence[int], *, copy: bool | None = None) -> Tensor:
+    """`x` in another shape: a view where strides allow.
+
+    Parameters
+    ----------
+    x : Tensor
+    shape : int or sequence of int
+        One length may be -1: it is inferred.
+    copy : bool, optional
+        True: fresh memory always; False: ValueError where a copy would be needed.
+    """
+    need_tensor("reshape", x)
+    sizes = [shape] if isinstance(shape, int) else [n.__index__() for n in shape]
+    unknown = [i for i, n in enumerate(sizes) if n == -1]
+    if unknown:
+        rest = math.prod(n for n in sizes if n != -1)
+        if len(unknown) > 1 or rest <= 0 or x.size % rest:
+            msg = f"reshape: cannot infer -1 in {tuple(sizes)} for a Tensor of shape {x.shape} with {x.size} elements"
+            raise ValueError(msg)
+        sizes[unknown[0]] = x.size // rest
+    target = shape_tuple(sizes)
+    if math.prod(target) != x.size:
+        msg = f"reshape: a Tensor of shape {x.shape} has {x.size} elements, but shape {target} has {math.prod(target)}"
+        raise ValueError(msg)
+    if copy:
+        return reshape_to(x.clone(), target)  # type: ignore[call-arg, arg-type]
+    out = reshape_to(x, target)  # type: ignore[call-arg, arg-type]
+    if copy is False and out._alias is None:
+        msg = f"reshape(copy=False): shape {x.shape} cannot be viewed as {target} with its strides; use copy=None"
+        raise ValueError(msg)
+    return out
+
+
+@front
+def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
+    """`x` without axes of length 1: a view.
+
+    Raises
+    ------
+    ValueError
+        If one of the axes has another length.
+    """
+    need_tensor("squeeze", x)
+    axes = normalize_axes(axis, x.ndim, "squeeze") or ()
+    for a in axes:
+        if x.shape[a] != 1:
+            msg = f"squeeze: axis {a} of a Tensor of shape {x.shape} has length {x.shape[a]}, not 1"
+            raise ValueError(msg)
+    return reshape_to(x, tuple(n for i, n in enumerate(x.shape) if i not in axes))  # type: ignore[call-arg, arg-type]
+
+
+@front
+def expand_dims(x: Tensor, /, *, axis: int = 0) -> Tensor:
+    """`x` with a new axis of length 1 at position `axis`: a view."""
+    need_tensor("expand_dims", x)
+    position = normalize_axis(axis, x.ndim + 1, "expand_dims")
+    return reshape_to(x, (*x.shape[:position], 1, *x.shape[position:]))  # type: ignore[call-arg, arg-type]
+
+
+# -- order of axes --------------------------------------------------------------------------------------------------------
+
+
+def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+    out = [0] * len(axes)
+    for i, a in enumerate(axes):
+        out[a] = i
+    return tuple(out)
+
+
+@view(lambda g, axes, xp: xp.transpose_axes(g, _inverse(axes)), node="PermuteBackward0")
+def transpose_axes(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    """`x` with its axes in another order."""
+    return xp.permute_dims(x, axes)
+
+
+@view(lambda g, xp: xp.swap_last(g), node="TransposeBackward0")
+def swap_last(xp: Any, x: Any) -> Any:
+    """`x` with its last two axes exchanged."""
+    return xp.matrix_transpose(x)
+
+
+@front
+def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
+    """`x` with its axes in the order `axes`: a view."""
+    need_tensor("permute_dims", x)
+    order = normalize_axes(tuple(axes), x.ndim, "permute_dims") or ()
+    if len(order) != x.ndim:
+        msg = f"permute_dims: `axes` must name each of the {x.ndim} axes once, but got {axes!r}"
+        raise ValueError(msg)
+    return transpose_axes(x, order)  # type: ignore[call-arg, arg-type]
+
+
+@front
+def matrix_transpose(x: Tensor, /) -> Tensor:
+    """`x` with its last two axes exchanged: a view."""
+    need_tensor("matrix_transpose", x)
+    if x.ndim < 2:
+        msg = f"matrix_transpose needs at least 2 axes, but got a Tensor of shape {x.shape}"
+        raise ValueError(msg)
+    return swap_last(x)  # type: ignore[call-arg]
+
+
+@front
+def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Tensor:
+    """`x` with some axes moved to other positions, the rest in order: a view."""
+    need_tensor("moveaxis", x)
+    src = normalize_axes(source, x.ndim, "moveaxis") or ()
+    dst = normalize_axes(destination, x.ndim, "moveaxis") or ()
+    if len(src) != len(dst):
+        msg = f"moveaxis: `source` and `destination` must have equal lengths, but got {source!r} and {destination!r}"
+        raise ValueError(msg)
+    order = [i for i in range(x.ndim) if i not in src]
+    for d, s in sorted(zip(dst, src)):
+        order.insert(d, s)
+    return transpose_axes(x, tuple(order))  # type: ignore[call-arg, arg-type]
+
+
+# -- broadcasting and repeating ---------------------------------------------------------------------------------------------
+
+
+@view(lambda g, x_shape, xp: xp.sum_to(g, x_shape), node="ExpandBackward0")
+def broadcast_view(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
+    """`x` repeated to a larger shape without a copy."""
+    return xp.broadcast_to(x, shape)
+
+
+@front
+def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
+    """`x` broadcast to `shape`: a view that cannot be written to."""
+    need_tensor("broadcast_to", x)
+    target = shape_tuple(shape)
+    if broadcast_shapes(x.shape, target) != target:
+        msg = f"broadcast_to: shape {x.shape} does not broadcast to {target}"
+        raise ValueError(msg)
+    return broadcast_view(x, target)  # type: ignore[call-arg, arg-type]
+
+
+@composite
+def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
+    """All Tensors broadcast to their common shape: views."""
+    for a in arrays:
+        need_tensor("broadcast_arrays", a)
+    shape = broadcast_shapes(*(a.shape for a in arrays))
+    return [broadcast_to(a, shape) for a in arrays]
+
+
+@composite
+def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
+    """Each element repeated along an axis (the flattened Tensor without one).
+
+    Parameters
+    ----------
+    x : Tensor
+    repeats : int or integer Tensor
+        How often: one number, or one per element along the axis.
+    axis : int, optional
+    """
+    from xpgrad.rules.indexing import take
+
+    need_tensor("repeat", x)
+    if axis is None:
+        x, axis = reshape(x, (-1,)), 0
+    axis = normalize_axis(axis, x.ndim, "repeat")
+    if isinstance(repeats, Tensor):
+        if repeats.ndim == 0 or repeats.size == 1:
+            repeats = int(repeats.item())
+        elif repeats.shape != (x.shape[axis],):
+            msg = f"repeat: `repeats` has shape {repeats.shape}, but axis {axis} of x has length {x.shape[axis]}"
+            raise ValueError(msg)
+    counts = [repeats] * x.shape[axis] if isinstance(repeats, int) else repeats.tolist()
+    if counts and min(counts) < 0:
+        msg = f"repeat: `repeats` must not be negative, but got {min(counts)}"
+        raise ValueError(msg)
+    from xpgrad._convert import asarray
+
+    places = [i for i, n in enumerate(counts) for _ in range(n)]
+    return take(x, asarray(places, dtype=x.default_dtype("indexing"), device=x.device), axis=axis)
+
+
+@composite
+def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
+    """`x` repeated as a whole, `repetitions` times along each axis; fresh memory."""
+    need_tensor("tile", x)
+    reps = shape_tuple(repetitions, "repetitions")
+    rank = max(len(reps), x.ndim)
+    reps = (1,) * (rank - len(reps)) + reps
+    shape = (1,) * (rank - x.ndim) + x.shape
+    spread = reshape_to(x, tuple(n for s in shape for n in (1, s)))  # type: ignore[call-arg, arg-type]
+    full = broadcast_view(spread, tuple(n for r, s in zip(reps, shape) for n in (r, s)))  # type: ignore[call-arg, arg-type]
+    return reshape_to(full.clone(), tuple(r * s for r, s in zip(reps, shape)))  # type: ignore[call-arg, arg-type]
+
+
+@rule(lambda g, axes, xp: xp.reverse(g, axes), conj=False, fresh=True, node="FlipBackward0")
+def reverse(xp: Any, x: Any, axes: Any) -> Any:
+    """`x` backwards along axes, in fresh memory."""
+    return xp.copy(xp.flip(x, axis=axes))
+
+
+@front
+def flip(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
+    """`x` backwards along axes (all by default); fresh memory."""
+    need_tensor("flip", x)
+    return reverse(x, normalize_axes(axis, x.ndim, "flip"))  # type: ignore[call-arg, arg-type]
+
+
+def _opposite(shift: Any) -> Any:
+    return tuple(-s for s in shift) if isinstance(shift, tuple) else -shift
+
+
+@rule(lambda g, shift, axes, xp: xp.shift_by(g, _opposite(shift), axes), conj=False, fresh=True, node="RollBackward0")
+def shift_by(xp: Any, x: Any, shift: Any, axes: Any) -> Any:
+    """`x` rotated along axes."""
+    return xp.roll(x, shift, axis=axes)
+
+
+@front
+def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Tensor:
+    """`x` rotated by `shift` along axes; the flattened Tensor without them."""
+    need_tensor("roll", x)
+    if isinstance(shift, tuple) and not (isinstance(axis, tuple) and len(axis) == len(shift)):
+        msg = f"roll: a tuple `shift` needs a tuple `axis` of equal length, but got shift={shift!r}, axis={axis!r}"
+        raise ValueError(msg)
+    if isinstance(axis, tuple):
+        axes: Any = tuple(normalize_axis(a, x.ndim, "roll") for a in axis)
+        shift = shift if isinstance(shift, tuple) else (shift,) * len(axes)
+    else:
+        axes = None if axis is None else normalize_axis(axis, x.ndim, "roll")
+    return shift_by(x, shift, axes)  # type: ignore[call-arg, arg-type]
+
+
+# -- joining and splitting ----------------------------------------------------------------------------------------------------
+
+
+def _pieces(g: Any, xs_shape: Any, axis: int, xp: Any) -> list[Any]:
+    out, start = [], 0
+    for shape in xs_shape:
+        key = (slice(None),) * axis + (slice(start, start + shape[axis]),)
+        out.append(xp.index_basic(g, key))
+        start += shape[axis]
+    return out
+
+
+@rule(_pieces, conj=False, varargs=True, node="CatBackward0")
+def join(xp: Any, xs: Any, axis: int) -> Any:
+    """Arrays one behind the other along an axis."""
+    return xp.concat(xs, axis=axis)
+
+
+@rule(
+    lambda g, xs_shape, axis, xp: [xp.index_basic(g, (slice(None),) * axis + (i,)) for i in range(len(xs_shape))],
+    conj=False, varargs=True, node="StackBackward0",
+)  # fmt: skip
+def pile(xp: Any, xs: Any, axis: int) -> Any:
+    """Arrays side by side along a new axis."""
+    return xp.stack(xs, axis=axis)
+
+
+def _same_kind(name: str, arrays: Any) -> list[Tensor]:
+    """Tensors on one device and of one dtype."""
+    xs = list(arrays)
+    if not xs:
+        msg = f"{name} needs at least one Tensor, but got an empty sequence"
+        raise ValueError(msg)
+    for x in xs:
+        if not isinstance(x, Tensor):
+            raise not_a_tensor(name, x)
+    xs = unify(name, xs)
+    dtype = xs[0].dtype
+    for x in xs[1:]:
+        dtype = promote(dtype, x.dtype)
+    return [x._cast(dtype) for x in xs]
+
+
+@front
+def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
+    """Tensors joined along an existing axis; flattened ones without an axis.
+
+    Raises
+    ------
+    ValueError
+        If there are none, or their other axes differ.
+    """
+    xs = _same_kind("concat", arrays)
+    if axis is None:
+        xs, axis = [reshape(x, (-1,)) for x in xs], 0
+    axis = normalize_axis(axis, xs[0].ndim, "concat")
+    first = xs[0].shape
+    for x in xs:
+        if x.ndim != len(first) or x.shape[:axis] + x.shape[axis + 1 :] != first[:axis] + first[axis + 1 :]:
+            msg = f"concat: shapes {first} and {x.shape} differ in another axis than {axis}"
+            raise ValueError(msg)
+    return join(xs, axis)  # type: ignore[call-arg, arg-type]
+
+
+@front
+def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
+    """Tensors of one shape stacked along a new axis.
+
+    Raises
+    ------
+    ValueError
+        If there are none, or their shapes differ.
+    """
+    xs = _same_kind("stack", arrays)
+    for x in xs:
+        if x.shape != xs[0].shape:
+            msg = f"stack needs Tensors of one shape, but got {xs[0].shape} and {x.shape}"
+            raise ValueError(msg)
+    return pile(xs, normalize_axis(axis, xs[0].ndim + 1, "stack"))  # type: ignore[call-arg, arg-type]
+
+
+@front
+def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """The slices of `x` along an axis: views that cannot be written to while recording (MUT-17)."""
+    need_tensor("unstack", x)
+    position = normalize_axis(axis, x.ndim, "unstack")
+    from xpgrad.rules.indexing import unstack_views
+
+    return unstack_views(x, position)
+
+
+@front
+def pad(x: Tensor, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Tensor:
+    """`x` with borders of a constant value (as `array_api_extra.pad`).
+
+    Parameters
+    ----------
+    x : Tensor
+    pad_width : int, pair of int, or sequence of pairs
+        Elements before and after, for all axes or one pair per axis.
+    mode : {"constant"}
+    constant_values : scalar
+    """
+    from xpgrad.rules.creation import full
+
+    need_tensor("pad", x)
+    if mode != "constant":
+        msg = f"pad: mode {mode!r} is not one of the modes 'constant'; build other borders with `concat` and slices"
+        raise NotImplementedError(msg)
+    pairs = [pad_width] * 2 if isinstance(pad_width, int) else list(pad_width)
+    if all(isinstance(p, int) for p in pairs):
+        if len(pairs) not in (1, 2):
+            msg = f"pad: `pad_width` must be an int, a pair or one pair per axis, but got {pad_width!r}"
+            raise ValueError(msg)
+        pairs = [(pairs[0], pairs[-1])] * x.ndim
+    if len(pairs) != x.ndim or any(len(p) != 2 or min(p) < 0 for p in pairs):
+        msg = f"pad: `pad_width` must hold one pair of non-negative ints per axis of shape {x.shape}, but got {pad_width!r}"
+        raise ValueError(msg)
+    for axis, (before, after) in enumerate(pairs):
+        parts = [x]
+        for place, count in ((0, before), (len(parts) + 1, after)):
+            if count:
+                border = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+                parts.insert(place, full(border, constant_values, dtype=x.dtype, device=x.device))
+        x = concat(parts, axis=axis) if len(parts) > 1 else x
+    return x if any(sum(p) for p in pairs) else x.clone()
