@@ -120,9 +120,9 @@ def load_digits(device: xp.Device | None, rng: np.random.Generator, test_share: 
     """
     from sklearn.datasets import load_digits as bundled_digits
 
-    bunch = bundled_digits()
-    images = bunch.data.astype(np.float32) / 16.0  # a pixel counts the ink in a 4x4 block of the original: 0 to 16
-    labels = bunch.target.astype(np.int64)
+    ink, labels = bundled_digits(return_X_y=True)  # the ink in a 4x4 block of the original's pixels: 0 to 16
+    images = ink.astype(np.float32) / 16.0
+    labels = labels.astype(np.int64)
     order = rng.permutation(len(labels))
     first_train = round(test_share * len(labels))
 
@@ -310,7 +310,7 @@ def draw(history: Sequence[Epoch], images: NDArray[np.float32], labels: NDArray[
     FigureCanvasAgg(figure)
     figure.suptitle(title, fontsize=14)
     figure.supxlabel(CREDIT, fontsize=8, color=GREY)
-    curves, sheet = figure.subfigures(1, 2, width_ratios=(1, 1.15), wspace=0.04)
+    curves, sheet = figure.subfigures(1, 2, squeeze=False, width_ratios=(1, 1.15), wspace=0.04)[0]
 
     loss_axes, accuracy_axes = curves.subplots(2, 1, sharex=True)
     draw_curves(loss_axes, accuracy_axes, history)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from operator import attrgetter
 from typing import Any, Callable
 
@@ -24,6 +24,7 @@ _creation = attrgetter("seq")
 # Held by the pass that uses the nodes' own fields. A pass that finds it taken, in another thread or above it on the same stack, works
 # on private copies of the nodes instead: nothing waits, so nothing can deadlock.
 _FIELDS = threading.Lock()
+_PASSES_PER_THREAD = 24
 _complex_seen = False
 _task_ids = itertools.count()
 _CURRENT: ContextVar[Pass | None] = ContextVar("xpgrad_pass", default=None)
@@ -47,24 +48,28 @@ class Pass:
         ``create_graph``: gradients are Tensors, and recorded.
     retain : bool
         Saved values are kept.
-    targets : dict or None
+    targets : list or None
         The nodes that gradients are wanted for; None: all leaves.
+    special : dict or None
+        Targets, and roots from which no target can be reached (their tensor hooks fire all the same), with whether their node runs.
     capture : bool
         ``grad()``: gradients are returned, not accumulated.
     """
 
-    __slots__ = ("callbacks", "capture", "captured", "graph", "id", "needed", "retain", "targets")
+    __slots__ = ("callbacks", "capture", "captured", "depth", "graph", "id", "needed", "on_thread", "retain", "special", "targets")
 
     def __init__(self, *, graph: bool, retain: bool, targets: list[Any] | None, capture: bool) -> None:
         self.id = next(_task_ids)
         self.graph = graph
         self.retain = retain
-        # Each target with whether its node also runs, which is known once the graph has been walked.
-        self.targets: dict[Any, bool] | None = None if targets is None else dict.fromkeys(targets, False)
+        self.targets = None if targets is None else list(dict.fromkeys(targets))
+        self.special: dict[Any, bool] | None = None  # known once the graph has been walked
         self.capture = capture
         self.captured: dict[Any, Any] = {}
         self.callbacks: list[Callable[[], None]] = []
         self.needed: set[Any] | None = None
+        self.depth = 0  # passes that this one runs inside of
+        self.on_thread = False
 
     def will_run(self, node: Node) -> bool:
         """Whether this pass computes the gradient of that node's output (for multi-grad hooks)."""
@@ -79,6 +84,11 @@ def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
     list
         The captured gradient of each target, in their order; None where no gradient arrived.
     """
+    outer = _CURRENT.get()
+    if outer is not None:
+        task.depth = outer.depth + 1
+        if task.depth % _PASSES_PER_THREAD == 0 and not task.on_thread:
+            return _on_fresh_stack(task, roots, seeds)
     mode = _modes.replaced(recording=task.graph)
     token, pass_token = _modes.enter(mode), _CURRENT.set(task)
     exclusive = _FIELDS.acquire(blocking=False)
@@ -95,6 +105,26 @@ def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
         _CURRENT.reset(pass_token)
         _modes.leave(token)
     return [task.captured.get(node) for node in task.targets or ()]
+
+
+def _on_fresh_stack(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
+    """Run a deeply nested pass on a thread of its own, whose stack is empty: nesting never meets the recursion limit (THR-06)."""
+    task.on_thread = True
+    result: list[Any] = []
+    failure: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            result.append(run_pass(task, roots, seeds))
+        except BaseException as exc:  # noqa: BLE001 (handed to the caller's thread)
+            failure.append(exc)
+
+    thread = threading.Thread(target=copy_context().run, args=(work,), name="xpgrad nested pass")
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return result[0]  # type: ignore[no-any-return]
 
 
 def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
@@ -114,12 +144,12 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
             node.reach(empty, push)
         order.sort(key=_creation, reverse=True)
         if task.targets is not None:
-            order = _only_needed(task, order)
+            order = _only_needed(task, order, set(roots))
         for root, seed in zip(roots, seeds):
             add_into(root, seed, empty)
         mode = _modes.current()
         plain = not task.graph and not _complex_seen and (mode is None or not mode.anomaly)
-        retain, special = task.retain, task.targets
+        retain, special = task.retain, task.special
         for node in order:
             g = node.buffer
             node.buffer = None
@@ -140,29 +170,32 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
         raise
 
 
-def _only_needed(task: Pass, order: list[Any]) -> list[Any]:
-    """Drop the nodes from which no target can be reached, and tell the targets whether their own node runs."""
-    targets: Any = task.targets
+def _only_needed(task: Pass, order: list[Any], roots: set[Any]) -> list[Any]:
+    """Drop the nodes from which no target can be reached, and find out which of the special ones run."""
+    targets = set(task.targets or ())
     needed: set[Any] = set()
+    special: dict[Any, bool] = {}
     for node in reversed(order):
         below = not needed.isdisjoint(node.edges())
         if node in targets:
-            targets[node] = below or not task.capture
+            special[node] = below or not task.capture
             needed.add(node)
         elif below:
             needed.add(node)
+        elif node in roots:
+            special[node] = False
         else:
             node.buffer = None
             node.undefined()
-    task.needed = needed
-    return [node for node in order if node in needed]
+    task.needed, task.special = needed, special
+    return [node for node in order if node in needed or node in special]
 
 
 def _general(task: Pass, node: Any, g: Any, empty: Any) -> None:
     """One node with everything that can happen at it: hooks, capture, anomaly checks, recording, undefined gradients."""
     hooks = node.hooks
-    target = task.targets is not None and node in task.targets
-    runs = not target or task.targets[node]  # type: ignore[index]
+    target = task.special is not None and node in task.special
+    runs = not target or task.special[node]  # type: ignore[index]
     key = getattr(node, "real", node)
     if target and runs and task.capture:
         task.captured[key] = g  # HOK-10: before the hooks when the node runs as well
@@ -227,7 +260,7 @@ def _run_on_shadows(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
             copy.__class__ = _shadow_class(type(node))
     targets = task.targets
     if targets is not None:
-        task.targets = {mapping.get(node, node): False for node in targets}
+        task.targets = [mapping.get(node, node) for node in targets]
     try:
         _run(task, [mapping[r] for r in roots], seeds)
     finally:

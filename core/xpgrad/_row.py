@@ -107,13 +107,14 @@ def _parameters(func: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def elementwise(*formulas: Formula, op: str | None = None, node: str | None = None, fresh: Any = True, conj: bool = True,
-                kernel: Any = None) -> Callable[[F], F]:  # fmt: skip
+                kernel: Any = None, guard: str | None = None, slow: Any = None) -> Callable[[F], F]:  # fmt: skip
     """Declare a public elementwise function of the standard: the decorated function gives its signature and docstring."""
 
     def declare(func: F) -> F:
         from xpgrad._specialise import dispatcher
 
-        row = Row(func.__name__, _parameters(func), (), formulas, kernel, elementwise=True, op=op, node=node, fresh=fresh, conj=conj)
+        row = Row(func.__name__, _parameters(func), (), formulas, kernel, elementwise=True, op=op, node=node, fresh=fresh, conj=conj,
+                  guard=guard, slow=slow)  # fmt: skip
         public = dispatcher(row, func)
         RULES[row.name] = public
         return public  # type: ignore[no-any-return]
@@ -183,10 +184,8 @@ class _TensorNamespace:
         import xpgrad
 
         found: Any = None
-        for table in (RULES, NONDIFFERENTIABLE, COMPOSITE):
+        for table in (PRIMITIVES, RULES, NONDIFFERENTIABLE, COMPOSITE):
             found = found or table.get(name)
-        if found is None and name in ROWS:
-            found = PRIMITIVES[name]
         if found is None:
             found = getattr(xpgrad, name)
         setattr(self, name, found)

@@ -577,6 +577,7 @@ def specialise(row: Row, backend: Any) -> Callable[..., Any]:
         "new": object.__new__, "mode": _modes.current, "number": next_number, "kernel": getattr(backend.kernels, row.name, None),
         "slow": row.slow or coerce, "ROW": row, "record_outputs": record_outputs, "check_saveable": check_saveable, "note_view": note_view,
         "ARRAY": backend.array_type, "own": backend.own, "may_alias": backend.may_alias, "K": backend.kernels,
+        "is_complex": backend.is_complex,
     }  # fmt: skip
     t = _Text()
     count = len(row.tensors)

@@ -110,17 +110,21 @@ def abs(x: Tensor, /) -> Tensor:  # noqa: A001 (the standard's name)
     """Absolute value; real for complex ``x``. The derivative at 0 is 0 (SUB-02, CPX-07)."""
 
 
-def _sign_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
-    # A real sign is flat. A complex one moves along the unit circle only, at the speed of the angle.
-    if not is_complex(x, xp):
-        return xp.zeros_like(g)
+def _phase_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
+    # The sign of a complex number moves along the unit circle only, at the speed of the angle.
     radius = xp.abs(x)
     centre = radius == 0
     tangential = g - out * xp.real(g * xp.conj(out))
     return xp.keep(~centre, tangential / xp.where(centre, xp.ones_like(radius), radius))
 
 
-@elementwise(_sign_vjp, conj=False, node="SgnBackward0")
+@rule(_phase_vjp, conj=False, fresh=True, node="SgnBackward0")
+def phase(xp: Any, x: Any) -> Any:
+    """The sign of a complex array."""
+    return xp.sign(x)
+
+
+@elementwise(_zeros, conj=False, guard="not is_complex(x)", slow=lambda row, x: phase(x))  # type: ignore[call-arg]
 def sign(x: Tensor, /) -> Tensor:
     """Sign: -1, 0 or 1; for complex ``x`` the number ``x / |x|`` of modulus 1, and 0 at 0."""
 
