@@ -148,14 +148,18 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
         for root, seed in zip(roots, seeds):
             add_into(root, seed, empty)
         mode = _modes.current()
-        plain = not task.graph and not _complex_seen and (mode is None or not mode.anomaly)
+        plain = not task.graph and (mode is None or not mode.anomaly)
+        watch = _complex_seen
         retain, special = task.retain, task.special
         for node in order:
             g = node.buffer
             node.buffer = None
             if plain and node.hooks is None and (special is None or node not in special):
                 if g is not empty:
-                    node.step(g, empty, retain)
+                    if watch and node.conjugates and node.backend.is_complex(g):
+                        _general(task, node, g, empty)
+                    else:
+                        node.step(g, empty, retain)
                 elif node.runs_undefined:
                     _general(task, node, None, empty)
                 else:

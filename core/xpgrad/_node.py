@@ -97,6 +97,8 @@ class Node:
     title = "Node"
     n_outputs = 1
     slotted = False  # whether its outputs have hidden nodes of their own
+    conjugates = False  # whether the engine conjugates around its formulas for a complex gradient
+    backend: Any = None
     runs_undefined = False  # whether it runs when no gradient arrived (custom Functions)
 
     # -- what PyTorch documents --------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ row's formulas. A node class is made per pattern of operands: ``g`` requires gra
 from __future__ import annotations
 
 import functools
-import linecache
+from types import FunctionType
 from typing import Any, Callable, Iterator
 from weakref import ref as _ref
 
@@ -84,6 +84,20 @@ def check_saveable(tensor: Any) -> None:
         raise RuntimeError(msg)
 
 
+def explain(row: Row, exc: Exception, *arrays: Any) -> Exception:
+    """The error for operands that a kernel refused: ours if their shapes do not broadcast, else the library's own."""
+    from xpgrad.rules.manipulation import broadcast_shapes
+
+    try:
+        broadcast_shapes(*(a.shape for a in arrays))
+    except ValueError as ours:
+        msg = f"`{row.name}`: {ours}; reshape an operand, e.g. with `xpgrad.expand_dims(x, axis=-1)`"
+        error = ValueError(msg)
+        error.__cause__ = exc
+        return error
+    return exc
+
+
 def record_outputs(node: Any, outs: tuple[Any, ...]) -> None:
     """Give each differentiable output of an operation with several its hidden node."""
     node.slots = [None] * len(outs)
@@ -127,6 +141,8 @@ class _Text:
     def compile(self, title: str, scope: dict[str, Any]) -> dict[str, Any]:
         """Execute the text in `scope`; linecache lets a traceback show its lines."""
         source = "\n".join(self.lines) + "\n"
+        import linecache
+
         filename = f"<xpgrad {title}>"
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
         exec(compile(source, filename, "exec"), scope)  # noqa: S102 (our own text, as dataclasses does)
@@ -309,7 +325,7 @@ def node_class(backend: Any, row: Row, mask: str, broadcast: bool) -> type[Node]
     cls.__name__ = cls.__qualname__ = cls.title = row.node
     cls.__module__ = "xpgrad.autograd.graph"
     cls.row, cls.mask, cls.n_outputs, cls.slotted = row, mask, row.outputs or 1, slotted
-    cls.backend = backend
+    cls.backend, cls.conjugates = backend, conj
     backend.node_classes[key] = cls
     return cls  # type: ignore[no-any-return]
 
@@ -398,7 +414,13 @@ def _op(t: _Text, row: Row, backend: Any, scope: dict[str, Any], name: str, mask
 
 def _op_body(t: _Text, row: Row, backend: Any, scope: dict[str, Any], tensors: list[str], kinds: str, diff: list[bool]) -> None:
     names = row.tensors
-    t(f"r = {_compute(row, backend, names)}")
+    if row.elementwise and len(tensors) > 1:
+        with t.block("try:"):
+            t(f"r = {_compute(row, backend, names)}")
+        with t.block("except Exception as exc:"):
+            t(f"raise explain(ROW, exc, {', '.join(tensors)})")
+    else:
+        t(f"r = {_compute(row, backend, names)}")
     multi = row.outputs is not None
     if multi:
         t("out = [None] * len(r)")
@@ -577,7 +599,7 @@ def specialise(row: Row, backend: Any) -> Callable[..., Any]:
         "new": object.__new__, "mode": _modes.current, "number": next_number, "kernel": getattr(backend.kernels, row.name, None),
         "slow": row.slow or coerce, "ROW": row, "record_outputs": record_outputs, "check_saveable": check_saveable, "note_view": note_view,
         "ARRAY": backend.array_type, "own": backend.own, "may_alias": backend.may_alias, "K": backend.kernels,
-        "is_complex": backend.is_complex,
+        "is_complex": backend.is_complex, "explain": explain,
     }  # fmt: skip
     t = _Text()
     count = len(row.tensors)
@@ -610,12 +632,8 @@ def trampoline(row: Row, prefix: str = "_op_") -> Callable[..., Any]:
 # -- public functions ----------------------------------------------------------------------------------------------------
 
 
-def dispatcher(row: Row, func: Callable[..., Any]) -> Callable[..., Any]:
-    """The function on Tensors that calls a row's implementation, with the signature and docstring of `func`."""
-    from xpgrad._coerce import coerce, not_a_tensor
-    from xpgrad._tensor import Tensor
-
-    setattr(Tensor, row.method, trampoline(row))
+def _generate_dispatcher(row: Row, scope: dict[str, Any]) -> Any:
+    """The text of the function on Tensors that calls a row's implementation, compiled."""
     t = _Text()
     if row.elementwise:
         names = row.tensors
@@ -629,9 +647,6 @@ def dispatcher(row: Row, func: Callable[..., Any]) -> Callable[..., Any]:
             with t.block("if r is NotImplemented:"):
                 t(f"raise not_a_tensor({row.name!r}, {', '.join(names)})")
             t("return r")
-        if len(names) == 2:
-            setattr(Tensor, f"_sop_{row.name}", trampoline(row, "_sop_"))
-            setattr(Tensor, f"_srop_{row.name}", trampoline(row, "_srop_"))
     else:
         names = (*row.tensors, *row.statics)
         first = f"{names[0]}[0]" if row.varargs else names[0]
@@ -641,9 +656,37 @@ def dispatcher(row: Row, func: Callable[..., Any]) -> Callable[..., Any]:
             with t.block("except AttributeError:"):
                 t(f"raise not_a_tensor({row.name!r}, {names[0]}) from None")
             t(f"return op({', '.join(names if row.varargs else names[1:])})")
-    scope = {"Tensor": Tensor, "ROW": row, "coerce": coerce, "not_a_tensor": not_a_tensor}
-    public: Any = t.compile(f"{row.name}()", scope)["public"]
-    public.__name__ = public.__qualname__ = func.__name__
-    public.__doc__, public.__module__, public.__annotations__ = func.__doc__, func.__module__, func.__annotations__
+    return t.compile(f"{row.name}()", dict(scope))["public"]
+
+
+def _first_call(*args: Any) -> Any:
+    """The code of every dispatcher until it is called: becomes the real one, in place, so that all who imported it have it.
+
+    Compiling 150 texts at import would cost as much as importing NumPy. Runs with a dispatcher's own globals.
+    """
+    return become(ROW, SELF, SCOPE)(*args)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _become(row: Row, public: Any, scope: dict[str, Any]) -> Any:
+    public.__code__ = _generate_dispatcher(row, scope).__code__
+    return public
+
+
+def dispatcher(row: Row, func: Callable[..., Any]) -> Callable[..., Any]:
+    """The function on Tensors that calls a row's implementation, with the signature and docstring of `func`."""
+    from xpgrad._coerce import coerce, not_a_tensor
+    from xpgrad._tensor import Tensor
+
+    setattr(Tensor, row.method, trampoline(row))
+    if row.elementwise and len(row.tensors) == 2:
+        setattr(Tensor, f"_sop_{row.name}", trampoline(row, "_sop_"))
+        setattr(Tensor, f"_srop_{row.name}", trampoline(row, "_srop_"))
+    scope: dict[str, Any] = {"Tensor": Tensor, "ROW": row, "coerce": coerce, "not_a_tensor": not_a_tensor, "become": _become}
+    public: Any = FunctionType(_first_call.__code__, scope, func.__name__)
+    scope["SELF"], scope["SCOPE"] = public, scope
+    public.__qualname__, public.__doc__, public.__module__ = func.__qualname__, func.__doc__, func.__module__
+    public.__annotations__ = func.__annotations__
+    if row.elementwise:
+        public.__wrapped__ = func  # inspect.signature and editors see the declared signature
     public.row = row
     return public  # type: ignore[no-any-return]
