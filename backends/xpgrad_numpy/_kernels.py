@@ -27,7 +27,10 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-_add_reduce, _max_reduce, _min_reduce = np.add.reduce, np.maximum.reduce, np.minimum.reduce
+# NB: NumPy's own hints know no positional `keepdims`, which is what makes these calls cheap.
+_add_reduce: Any = np.add.reduce
+_max_reduce: Any = np.maximum.reduce
+_min_reduce: Any = np.minimum.reduce
 _ndarray = np.ndarray
 
 

@@ -131,7 +131,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         raise ValueError(msg)
     host = _host_array(obj, wanted, cls)
     out = new_tensor(cls, cls.backend.from_host(host, cls.device))
-    return out if wanted is None else out._cast(wanted)  # type: ignore[no-any-return]
+    return out if wanted is None else out._cast(wanted)
 
 
 def is_scalar_array_only(obj: Any) -> bool:
@@ -151,7 +151,7 @@ def _from_own(cls: Any, raw: Any, dtype: Any, copy: bool | None) -> Tensor:
         raw = backend.kernels.to_dtype(raw, backend.raw_dtype(wanted))
     elif copy or not backend.shares_input:
         raw = backend.from_host(raw, cls.device) if backend.is_host else backend.kernels.copy(raw)
-    return new_tensor(cls, raw)  # type: ignore[no-any-return]
+    return new_tensor(cls, raw)
 
 
 def _from_tensor(x: Tensor, dtype: Any, target: Any, copy: bool | None) -> Tensor:
@@ -194,7 +194,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
         return asarray(x, device=device, copy=copy)
     cls = tensor_class(as_device(device))
     raw = cls.backend.namespace().from_dlpack(x)
-    return new_tensor(cls, cls.backend.kernels.copy(raw) if copy else raw)  # type: ignore[no-any-return]
+    return new_tensor(cls, cls.backend.kernels.copy(raw) if copy else raw)
 
 
 class ToCopyBackward0(Node):
@@ -270,6 +270,6 @@ def to_device(x: Tensor, device: Device | str, /, *, stream: Any = None) -> Tens
         out._node = n
     if mode is not None and not mode.plain:
         mode.finish(out)
-    return out  # type: ignore[no-any-return]
+    return out
 
 

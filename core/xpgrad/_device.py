@@ -31,6 +31,7 @@ class Device:
 
     __slots__ = ("_text", "backend", "index", "kind", "variant")
 
+    _text: str
     backend: str
     variant: str | None
     kind: str | None

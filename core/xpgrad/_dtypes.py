@@ -143,7 +143,7 @@ def as_dtype(dtype: Any, default: Any = None) -> DType:
         if dtype is bool:
             return bool_
         if default is not None:
-            return default({int: "integral", float: "real floating", complex: "complex floating"}[dtype])  # type: ignore[no-any-return]
+            return default({int: "integral", float: "real floating", complex: "complex floating"}[dtype])
         found = {int: int64, float: float64, complex: complex128}[dtype]
     else:
         # A NumPy dtype has `.name`, a NumPy scalar type `.__name__`; bool is spelt "bool_" by the latter in old versions.
@@ -222,10 +222,10 @@ def promote_scalar(dtype: DType, scalar: complex, default: Any) -> DType:
     if isinstance(scalar, bool):
         return dtype
     if isinstance(scalar, int):
-        return default("integral") if dtype is bool_ else dtype  # type: ignore[no-any-return]
+        return default("integral") if dtype is bool_ else dtype
     if isinstance(scalar, float):
-        return dtype if dtype.differentiable else default("real floating")  # type: ignore[no-any-return]
-    return complex_of(dtype) if dtype.differentiable else default("complex floating")  # type: ignore[no-any-return]
+        return dtype if dtype.differentiable else default("real floating")
+    return complex_of(dtype) if dtype.differentiable else default("complex floating")
 
 
 _KINDS: dict[str, tuple[str, ...]] = {

@@ -56,7 +56,8 @@ class Pass:
         ``grad()``: gradients are returned, not accumulated.
     """
 
-    __slots__ = ("callbacks", "capture", "captured", "depth", "graph", "id", "needed", "on_thread", "retain", "special", "targets")
+    __slots__ = ("callbacks", "capture", "captured", "depth", "graph", "id", "notes", "on_thread", "order", "retain", "special",
+                 "targets")  # fmt: skip
 
     def __init__(self, *, graph: bool, retain: bool, targets: list[Any] | None, capture: bool) -> None:
         self.id = next(_task_ids)
@@ -67,13 +68,17 @@ class Pass:
         self.capture = capture
         self.captured: dict[Any, Any] = {}
         self.callbacks: list[Callable[[], None]] = []
-        self.needed: set[Any] | None = None
+        self.order: list[Any] = []  # the nodes whose gradient this pass computes
+        self.notes: dict[Any, Any] = {}  # what multi-grad hooks remember during this pass
         self.depth = 0  # passes that this one runs inside of
         self.on_thread = False
 
     def will_run(self, node: Node) -> bool:
         """Whether this pass computes the gradient of that node's output (for multi-grad hooks)."""
-        return self.needed is None or node in self.needed
+        found = self.notes.get("nodes")
+        if found is None:
+            found = self.notes["nodes"] = {getattr(n, "real", n) for n in self.order}
+        return node in found
 
 
 def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
@@ -124,7 +129,7 @@ def _on_fresh_stack(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]
     thread.join()
     if failure:
         raise failure[0]
-    return result[0]  # type: ignore[no-any-return]
+    return result[0]
 
 
 def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
@@ -145,6 +150,7 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
         order.sort(key=_creation, reverse=True)
         if task.targets is not None:
             order = _only_needed(task, order, set(roots))
+        task.order = order
         for root, seed in zip(roots, seeds):
             add_into(root, seed, empty)
         mode = _modes.current()
@@ -191,7 +197,7 @@ def _only_needed(task: Pass, order: list[Any], roots: set[Any]) -> list[Any]:
         else:
             node.buffer = None
             node.undefined()
-    task.needed, task.special = needed, special
+    task.special = special
     return [node for node in order if node in needed or node in special]
 
 

@@ -228,7 +228,7 @@ def setitem(x: Any, key: Any, value: Any) -> None:
     if (mode is None or mode.recording) and (x._node is not None or value._node is not None):
         from xpgrad.rules.inplace import put
 
-        out = put(x, value, prepared if isinstance(prepared, tuple) else (prepared,))  # type: ignore[call-arg, arg-type]
+        out = put(x, value, prepared if isinstance(prepared, tuple) else (prepared,))
         node = out._node
         _write_all(x, out._array)
         node.seq = next_number()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from xpgrad import _inplace
 
@@ -37,7 +37,7 @@ class TensorMethods:
 
     _array: Any
     _node: Any
-    backend: Any
+    backend: ClassVar[Any]
 
     # -- leaving xpgrad ----------------------------------------------------------------------------------------
 
@@ -161,7 +161,7 @@ class TensorMethods:
     def __getitem__(self, key: Any) -> Tensor:
         from xpgrad.rules.indexing import getitem
 
-        return getitem(self, key)  # type: ignore[arg-type]
+        return getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         _inplace.setitem(self, key, value)
@@ -271,15 +271,15 @@ class TensorMethods:
 
     def dim(self) -> int:
         """The number of axes."""
-        return self.ndim  # type: ignore[attr-defined, no-any-return]
+        return self.ndim  # type: ignore[attr-defined]
 
     def numel(self) -> int:
         """The number of elements."""
-        return self.size  # type: ignore[attr-defined, no-any-return]
+        return self.size  # type: ignore[attr-defined]
 
     def element_size(self) -> int:
         """Bytes per element."""
-        return self.itemsize  # type: ignore[attr-defined, no-any-return]
+        return self.itemsize  # type: ignore[attr-defined]
 
     def stride(self, dim: int | None = None) -> Any:
         """Strides in elements: all, or one axis's.
@@ -301,7 +301,7 @@ class TensorMethods:
         """A copy in memory of its own, recorded (fresh version counter)."""
         from xpgrad.rules.creation import clone
 
-        return clone(self)  # type: ignore[arg-type]
+        return clone(self)
 
     def contiguous(self) -> Tensor:
         """This Tensor in row-major order: itself if it is so already."""
@@ -314,7 +314,7 @@ class TensorMethods:
             return self  # type: ignore[return-value]
         from xpgrad.rules.creation import clone_contiguous
 
-        return clone_contiguous(self)  # type: ignore[call-arg, arg-type]
+        return clone_contiguous(self)
 
     def reshape(self, *shape: Any) -> Tensor:
         """In another shape: a view where strides allow."""
@@ -392,7 +392,7 @@ class TensorMethods:
             from xpgrad._dtypes import as_dtype
 
             dtype = as_dtype(dtype, out.default_dtype)
-        return out if dtype is None else out._cast(dtype)  # type: ignore[no-any-return]
+        return out if dtype is None else out._cast(dtype)
 
     def type_as(self, other: Tensor) -> Tensor:
         """In the dtype of another Tensor."""
@@ -416,11 +416,11 @@ class TensorMethods:
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is real floating."""
-        return self.dtype.is_floating_point  # type: ignore[attr-defined, no-any-return]
+        return self.dtype.is_floating_point  # type: ignore[attr-defined]
 
     def is_complex(self) -> bool:
         """Whether the dtype is complex."""
-        return self.dtype.is_complex  # type: ignore[attr-defined, no-any-return]
+        return self.dtype.is_complex  # type: ignore[attr-defined]
 
     # -- reductions ----------------------------------------------------------------------------------------------------
 

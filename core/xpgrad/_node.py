@@ -221,7 +221,7 @@ class SlotNode(Node):
         return self.k
 
     def name(self) -> str:
-        return self._owner.name()  # type: ignore[no-any-return]
+        return self._owner.name()
 
     def operands(self) -> tuple[Node | None, ...]:
         return (self._owner,)

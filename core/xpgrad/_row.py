@@ -115,9 +115,9 @@ def elementwise(*formulas: Formula, op: str | None = None, node: str | None = No
 
         row = Row(func.__name__, _parameters(func), (), formulas, kernel, elementwise=True, op=op, node=node, fresh=fresh, conj=conj,
                   guard=guard, slow=slow)  # fmt: skip
-        public = dispatcher(row, func)
+        public: Any = dispatcher(row, func)
         RULES[row.name] = public
-        return public  # type: ignore[no-any-return]
+        return public
 
     return declare
 
@@ -137,30 +137,30 @@ def nondifferentiable(*, op: str | None = None, kernel: Any = None, primitive: b
             row = Row(func.__name__, names, (), (None,) * len(names), kernel, elementwise=True, op=op)
             public = dispatcher(row, func)
         NONDIFFERENTIABLE[func.__name__] = public
-        return public  # type: ignore[no-any-return]
+        return public
 
     return declare
 
 
-def rule(*formulas: Formula, **options: Any) -> Callable[[F], F]:
+def rule(*formulas: Formula, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a primitive: the decorated function ``f(xp, *operands, *statics)`` is its kernel in Array API calls on raw arrays.
 
     What remains is the primitive on Tensors, ``f(*operands, *statics)``: all positional, nothing normalised.
     """
 
-    def declare(func: F) -> F:
+    def declare(func: Callable[..., Any]) -> Callable[..., Any]:
         from xpgrad._specialise import dispatcher
 
         names = _parameters(func)[1:]
         count = len(formulas)
         row = Row(func.__name__, names[:count], names[count:], formulas, func, **options)
         PRIMITIVES[row.name] = primitive = dispatcher(row, func)
-        return primitive  # type: ignore[no-any-return]
+        return primitive
 
     return declare
 
 
-def view(*formulas: Formula, **options: Any) -> Callable[[F], F]:
+def view(*formulas: Formula, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a primitive whose result shares its operand's memory where the backend's views alias."""
     return rule(*formulas, is_view=True, **({"conj": False} | options))
 

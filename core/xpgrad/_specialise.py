@@ -63,14 +63,14 @@ def unpack(backend: Any, raw: Any, edge: Any) -> Any:
     return tensor
 
 
-def unpack_out(backend: Any, node: Node, raw: Any) -> Any:
+def unpack_out(backend: Any, node: Any, raw: Any) -> Any:
     """The Tensor(s) of a saved output."""
     from xpgrad._node import slot_of
 
     node = getattr(node, "real", node)
     if not node.slotted:
         return unpack(backend, raw, node)
-    nondiff = node.row.nondiff  # type: ignore[attr-defined]
+    nondiff = node.row.nondiff
     return tuple(backend.wrap(r) if k in nondiff else unpack(backend, r, slot_of(node, k)) for k, r in enumerate(raw))
 
 
@@ -327,7 +327,7 @@ def node_class(backend: Any, row: Row, mask: str, broadcast: bool) -> type[Node]
     cls.row, cls.mask, cls.n_outputs, cls.slotted = row, mask, row.outputs or 1, slotted
     cls.backend, cls.conjugates = backend, conj
     backend.node_classes[key] = cls
-    return cls  # type: ignore[no-any-return]
+    return cls
 
 
 def _record(t: _Text, row: Row, mask: str, broadcast: bool, scope: dict[str, Any], backend: Any) -> None:
@@ -592,7 +592,7 @@ def specialise(row: Row, backend: Any) -> Callable[..., Any]:
     if row.varargs:
         op: Any = _var_op(row, backend)
         setattr(cls, row.method, op)
-        return op  # type: ignore[no-any-return]
+        return op
     from xpgrad._coerce import coerce
 
     scope: dict[str, Any] = {
@@ -616,7 +616,7 @@ def specialise(row: Row, backend: Any) -> Callable[..., Any]:
         setattr(cls, f"_srop_{row.name}", scope["srop"])
     if row.name in OPERATORS:
         setattr(cls, OPERATORS[row.name][0], op)
-    return op  # type: ignore[no-any-return]
+    return op
 
 
 def trampoline(row: Row, prefix: str = "_op_") -> Callable[..., Any]:
@@ -689,4 +689,4 @@ def dispatcher(row: Row, func: Callable[..., Any]) -> Callable[..., Any]:
     if row.elementwise:
         public.__wrapped__ = func  # inspect.signature and editors see the declared signature
     public.row = row
-    return public  # type: ignore[no-any-return]
+    return public

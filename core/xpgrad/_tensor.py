@@ -66,7 +66,7 @@ class Tensor(TensorMethods):
     @property
     def dtype(self) -> DType:
         """The data type."""
-        return self.backend.dtype_of(self._array.dtype)  # type: ignore[no-any-return]
+        return self.backend.dtype_of(self._array.dtype)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -170,7 +170,7 @@ class Tensor(TensorMethods):
         if node is None or node.__class__ is AccumulateGrad:
             return None
         self._note_meta()
-        return node.owner  # type: ignore[no-any-return]
+        return node.owner
 
     def _note_meta(self) -> None:
         """Let this Tensor's node know its shape and dtype: needed only where the user gets hold of the node."""
@@ -192,10 +192,10 @@ class Tensor(TensorMethods):
             dead = getattr(self, "_dead_node", None)
             return getattr(self, "_grad", None) if dead is None else dead.grad
         if node.__class__ is AccumulateGrad:
-            return node.grad  # type: ignore[no-any-return]
+            return node.grad
         hooks = node.hooks
         if hooks is not None and hooks.retain:
-            return hooks.retained  # type: ignore[no-any-return]
+            return hooks.retained
         warnings.warn(
             "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. It is not filled by backward(); call "
             "`retain_grad()` on it before, or read the gradient of the leaf that it was computed from",
@@ -397,7 +397,7 @@ class Tensor(TensorMethods):
     @classmethod
     def default_dtype(cls, kind: str) -> DType:
         """The default dtype of a kind on this class's device."""
-        return cls.backend.default_dtype(kind, cls.device)  # type: ignore[no-any-return]
+        return cls.backend.default_dtype(kind, cls.device)
 
     def _cast(self, dtype: DType) -> Tensor:
         """This Tensor in another dtype, recorded; the Tensor itself if it has that dtype."""

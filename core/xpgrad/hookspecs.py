@@ -13,5 +13,5 @@ hookimpl = pluggy.HookimplMarker("xpgrad")
 
 
 @hookspec
-def xpgrad_backend() -> BackendInfo:  # type: ignore[empty-body]
+def xpgrad_backend() -> BackendInfo:
     """Describe the backend; called once, must not import the array library."""

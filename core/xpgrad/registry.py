@@ -234,3 +234,30 @@ def class_for_array(array: Any) -> Any:
             if isinstance(array, backend.array_types()):
                 return tensor_class(backend.device_of(array))
     return None
+
+
+def survey() -> list[dict[str, str]]:
+    """What is registered, by name: status, devices, origin, and the cause of a failure. Loads what can be loaded.
+
+    The status is ``ready``, ``disabled`` (by ``XPGRAD_BACKENDS``), ``not available`` (its library is missing or unusable) or ``broken``
+    (the plugin itself fails).
+    """
+    rows = []
+    allowed = _allowed()
+    for name in sorted({*_discover(), *_registered}):
+        providers = [*_discover().get(name, ()), *([_registered[name]] if name in _registered else [])]
+        row = {"name": name, "status": "ready", "devices": "", "origin": "; ".join(p.origin for p in providers), "cause": ""}
+        rows.append(row)
+        if allowed is not None and name not in allowed:
+            row["status"] = "disabled"
+            continue
+        try:
+            _describe(name)
+        except BackendLoadError as exc:
+            row["status"], row["cause"] = "broken", str(exc)
+            continue
+        try:
+            row["devices"] = ", ".join(map(str, backend_for(name).devices()))
+        except BackendLoadError as exc:
+            row["status"], row["cause"] = "not available", str(exc)
+    return rows

@@ -170,7 +170,7 @@ def _class_of(item: Any) -> Any:
     if not isinstance(item, GradientEdge):
         return type(item._stand_in())
     node = item.node
-    return node.cls if hasattr(node, "cls") else type(node).backend.tensor_base  # type: ignore[attr-defined]
+    return node.cls if hasattr(node, "cls") else type(node).backend.tensor_base
 
 
 def _flags(retain_graph: Any, create_graph: Any) -> tuple[bool, bool]:

@@ -29,7 +29,7 @@ def cast(x: Tensor, dtype: Any) -> Tensor:
     """`x` in a raw dtype of its backend, recorded."""
     if x.backend.dtype_of(dtype).is_complex:
         _engine.note_complex()
-    return to_dtype(x, dtype)  # type: ignore[call-arg, arg-type]
+    return to_dtype(x, dtype)
 
 
 @rule(lambda g: g, conj=False)
@@ -88,7 +88,7 @@ def shape_tuple(shape: Any, name: str = "shape") -> tuple[int, ...]:
     if any(n < 0 for n in shape):
         msg = f"`{name}` must not be negative, but got {shape}"
         raise ValueError(msg)
-    return shape  # type: ignore[no-any-return]
+    return shape
 
 
 def _target(dtype: Any, device: Any, kind: str = "real floating") -> tuple[Any, DType]:
@@ -146,7 +146,7 @@ def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor
 def _like(create: Any, x: Any, dtype: Any, device: Any, *args: Any) -> Tensor:
     if not isinstance(x, Tensor):
         raise not_a_tensor(f"{create.__name__}_like", x)
-    return create(x.shape, *args, dtype=x.dtype if dtype is None else dtype, device=x.device if device is None else device)  # type: ignore[no-any-return]
+    return create(x.shape, *args, dtype=x.dtype if dtype is None else dtype, device=x.device if device is None else device)
 
 
 @composite
@@ -182,7 +182,8 @@ def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """Evenly spaced values in the half-open interval ``[start, stop)``."""
-    parts = [as_scalar(p) if is_scalar(p) else p.item() for p in (start, stop, step) if p is not None]
+    given: tuple[Any, ...] = (start, stop, step)
+    parts = [as_scalar(p) if is_scalar(p) else p.item() for p in given if p is not None]
     kind = "integral" if all(isinstance(p, int) for p in parts) else "real floating"
     cls, dtype = _target(dtype, device, kind)
     if stop is None:
@@ -234,14 +235,14 @@ def _matrix(name: str, x: Any) -> None:
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
     """The part of matrices on and below the k-th diagonal; zeros above."""
     _matrix("tril", x)
-    return lower(x, k)  # type: ignore[call-arg, arg-type]
+    return lower(x, k)
 
 
 @front
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
     """The part of matrices on and above the k-th diagonal; zeros below."""
     _matrix("triu", x)
-    return upper(x, k)  # type: ignore[call-arg, arg-type]
+    return upper(x, k)
 
 
 @composite

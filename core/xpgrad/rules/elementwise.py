@@ -25,7 +25,7 @@ def _zeros(g: Any, xp: Any) -> Any:
 
 def is_complex(x: Any, xp: Any) -> bool:
     """Whether an array, raw or a Tensor, is complex."""
-    return xp.isdtype(x.dtype, "complex floating")  # type: ignore[no-any-return]
+    return xp.isdtype(x.dtype, "complex floating")
 
 
 @rule(None, lambda g, cond, xp: xp.keep(cond, g), conj=False, fresh=True, promotes=False, elementwise=True)
@@ -124,7 +124,7 @@ def phase(xp: Any, x: Any) -> Any:
     return xp.sign(x)
 
 
-@elementwise(_zeros, conj=False, guard="not is_complex(x)", slow=lambda row, x: phase(x))  # type: ignore[call-arg]
+@elementwise(_zeros, conj=False, guard="not is_complex(x)", slow=lambda row, x: phase(x))
 def sign(x: Tensor, /) -> Tensor:
     """Sign: -1, 0 or 1; for complex ``x`` the number ``x / |x|`` of modulus 1, and 0 at 0."""
 
@@ -343,10 +343,10 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
         else:
             raise not_a_tensor("clip", bound)
     if not any(isinstance(b, Tensor) for b in bounds):
-        return clip_scalar(x, *bounds) if bounds != [None, None] else positive(x)  # type: ignore[call-arg, arg-type]
+        return clip_scalar(x, *bounds) if bounds != [None, None] else positive(x)
     for bound, limit in zip(bounds, (clip_below, clip_above)):
         if bound is not None:
-            x = limit(x, bound)  # type: ignore[operator]
+            x = limit(x, bound)
     return x
 
 
@@ -411,7 +411,7 @@ def imag_part(xp: Any, x: Any) -> Any:
 @front
 def real(x: Tensor, /) -> Tensor:
     """Real part: a view of a complex ``x``, ``x`` itself if it is real."""
-    return real_part(x) if not isinstance(x, Tensor) or x.dtype.is_complex else x  # type: ignore[call-arg]
+    return real_part(x) if not isinstance(x, Tensor) or x.dtype.is_complex else x
 
 
 @front
@@ -426,7 +426,7 @@ def imag(x: Tensor, /) -> Tensor:
     if isinstance(x, Tensor) and not x.dtype.is_complex:
         msg = f"`imag` needs a complex Tensor, but got dtype {x.dtype}; use `xpgrad.zeros_like(x)` for a real one"
         raise TypeError(msg)
-    return imag_part(x)  # type: ignore[call-arg]
+    return imag_part(x)
 
 
 # -- without a derivative ---------------------------------------------------------------------------------------------------

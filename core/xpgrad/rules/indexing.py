@@ -52,7 +52,7 @@ def _product(shape: tuple[int, ...]) -> int:
 def unstack_views(x: Tensor, axis: int) -> tuple[Tensor, ...]:
     """Slices along an axis, marked as outputs of one multi-view function."""
     key = (slice(None),) * axis
-    views = tuple(index_basic(x, (*key, i)) for i in range(x.shape[axis]))  # type: ignore[call-arg, arg-type]
+    views = tuple(index_basic(x, (*key, i)) for i in range(x.shape[axis]))
     for k, v in enumerate(views):
         if v._alias is not None:
             v._alias.forbidden = f"Output {k} of Unbind"
@@ -121,9 +121,9 @@ def _index_array(x: Tensor, part: Any) -> Any:
 def getitem(x: Tensor, key: Any) -> Tensor:
     """``x[key]``."""
     if basic_key(key):
-        return x._op_index_basic(key)  # type: ignore[attr-defined, no-any-return]
+        return x._op_index_basic(key)  # type: ignore[attr-defined]
     prepared, basic = prepare_key(x, key)
-    return (index_basic if basic else gather)(x, prepared)  # type: ignore[call-arg, arg-type]
+    return (index_basic if basic else gather)(x, prepared)
 
 
 RULES["__getitem__"] = getitem
@@ -151,7 +151,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     if x.backend.dtype_of(index.dtype).kind == "bool":
         msg = "take: `indices` must be integers, but got bools; use `x[mask]`"
         raise TypeError(msg)
-    return gather(x, (*(slice(None),) * axis, index))  # type: ignore[call-arg, arg-type]
+    return gather(x, (*(slice(None),) * axis, index))
 
 
 @rule(lambda g, x_shape, indices, axis, xp: xp.scatter_along(g, indices, x_shape, axis), conj=False, fresh=True, node="GatherBackward0")
@@ -207,4 +207,4 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
             index = t
         else:
             x = t
-    return gather_along(x, index._array, axis)  # type: ignore[call-arg, arg-type]
+    return gather_along(x, index._array, axis)

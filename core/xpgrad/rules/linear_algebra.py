@@ -31,11 +31,11 @@ def _matmul_general(row: Any, x1: Any, x2: Any) -> Any:
         msg = f"matmul: shapes {x1.shape} and {x2.shape} do not fit: {x1.shape[-1]} != {x2.shape[-2 if x2.ndim > 1 else -1]}"
         raise ValueError(msg)
     if x1.ndim == 2 and x2.ndim == 2:
-        return matmul_nd(x1, x2)  # type: ignore[call-arg]
+        return matmul_nd(x1, x2)
     a = reshape(x1, (1, -1)) if x1.ndim == 1 else x1
     b = reshape(x2, (-1, 1)) if x2.ndim == 1 else x2
     broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    out = matmul_nd(a, b) if a.ndim == b.ndim == 2 else batched_matmul(a, b)  # type: ignore[call-arg]
+    out = matmul_nd(a, b) if a.ndim == b.ndim == 2 else batched_matmul(a, b)
     if x1.ndim > 1 and x2.ndim > 1:
         return out
     shape = out.shape[:-2] + (() if x1.ndim == 1 else out.shape[-2:-1]) + (() if x2.ndim == 1 else out.shape[-1:])
@@ -84,7 +84,7 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
         raise not_a_tensor("matmul", x1) from None
     if out is NotImplemented:
         raise not_a_tensor("matmul", x2)
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 @composite
@@ -118,8 +118,8 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
         n *= c
     shape1, shape2 = tuple(x1.shape[i] for i in free1), tuple(x2.shape[i] for i in free2)
     rows, columns = _count(shape1), _count(shape2)
-    a = reshape(transpose_axes(x1, (*free1, *first)), (rows, n))  # type: ignore[call-arg, arg-type]
-    b = reshape(transpose_axes(x2, (*second, *free2)), (n, columns))  # type: ignore[call-arg, arg-type]
+    a = reshape(transpose_axes(x1, (*free1, *first)), (rows, n))
+    b = reshape(transpose_axes(x2, (*second, *free2)), (n, columns))
     return reshape(matmul(a, b), shape1 + shape2)
 
 

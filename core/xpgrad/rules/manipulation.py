@@ -68,8 +68,8 @@ def reshape(x: Tensor, /, shape: int | Sequence[int], *, copy: bool | None = Non
         msg = f"reshape: a Tensor of shape {x.shape} has {x.size} elements, but shape {target} has {math.prod(target)}"
         raise ValueError(msg)
     if copy:
-        return reshape_to(x.clone(), target)  # type: ignore[call-arg, arg-type]
-    out = reshape_to(x, target)  # type: ignore[call-arg, arg-type]
+        return reshape_to(x.clone(), target)
+    out = reshape_to(x, target)
     if copy is False and out._alias is None:
         msg = f"reshape(copy=False): shape {x.shape} cannot be viewed as {target} with its strides; use copy=None"
         raise ValueError(msg)
@@ -91,7 +91,7 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
         if x.shape[a] != 1:
             msg = f"squeeze: axis {a} of a Tensor of shape {x.shape} has length {x.shape[a]}, not 1"
             raise ValueError(msg)
-    return reshape_to(x, tuple(n for i, n in enumerate(x.shape) if i not in axes))  # type: ignore[call-arg, arg-type]
+    return reshape_to(x, tuple(n for i, n in enumerate(x.shape) if i not in axes))
 
 
 @front
@@ -99,7 +99,7 @@ def expand_dims(x: Tensor, /, *, axis: int = 0) -> Tensor:
     """`x` with a new axis of length 1 at position `axis`: a view."""
     need_tensor("expand_dims", x)
     position = normalize_axis(axis, x.ndim + 1, "expand_dims")
-    return reshape_to(x, (*x.shape[:position], 1, *x.shape[position:]))  # type: ignore[call-arg, arg-type]
+    return reshape_to(x, (*x.shape[:position], 1, *x.shape[position:]))
 
 
 # -- order of axes --------------------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
     if len(order) != x.ndim:
         msg = f"permute_dims: `axes` must name each of the {x.ndim} axes once, but got {axes!r}"
         raise ValueError(msg)
-    return transpose_axes(x, order)  # type: ignore[call-arg, arg-type]
+    return transpose_axes(x, order)
 
 
 @front
@@ -142,7 +142,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     if x.ndim < 2:
         msg = f"matrix_transpose needs at least 2 axes, but got a Tensor of shape {x.shape}"
         raise ValueError(msg)
-    return swap_last(x)  # type: ignore[call-arg]
+    return swap_last(x)
 
 
 @front
@@ -157,7 +157,7 @@ def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[
     order = [i for i in range(x.ndim) if i not in src]
     for d, s in sorted(zip(dst, src)):
         order.insert(d, s)
-    return transpose_axes(x, tuple(order))  # type: ignore[call-arg, arg-type]
+    return transpose_axes(x, tuple(order))
 
 
 # -- broadcasting and repeating ---------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
     if broadcast_shapes(x.shape, target) != target:
         msg = f"broadcast_to: shape {x.shape} does not broadcast to {target}"
         raise ValueError(msg)
-    return broadcast_view(x, target)  # type: ignore[call-arg, arg-type]
+    return broadcast_view(x, target)
 
 
 @composite
@@ -230,9 +230,9 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
     rank = max(len(reps), x.ndim)
     reps = (1,) * (rank - len(reps)) + reps
     shape = (1,) * (rank - x.ndim) + x.shape
-    spread = reshape_to(x, tuple(n for s in shape for n in (1, s)))  # type: ignore[call-arg, arg-type]
-    full = broadcast_view(spread, tuple(n for r, s in zip(reps, shape) for n in (r, s)))  # type: ignore[call-arg, arg-type]
-    return reshape_to(full.clone(), tuple(r * s for r, s in zip(reps, shape)))  # type: ignore[call-arg, arg-type]
+    spread = reshape_to(x, tuple(n for s in shape for n in (1, s)))
+    full = broadcast_view(spread, tuple(n for r, s in zip(reps, shape) for n in (r, s)))
+    return reshape_to(full.clone(), tuple(r * s for r, s in zip(reps, shape)))
 
 
 @rule(lambda g, axes, xp: xp.reverse(g, axes), conj=False, fresh=True, node="FlipBackward0")
@@ -245,7 +245,7 @@ def reverse(xp: Any, x: Any, axes: Any) -> Any:
 def flip(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
     """`x` backwards along axes (all by default); fresh memory."""
     need_tensor("flip", x)
-    return reverse(x, normalize_axes(axis, x.ndim, "flip"))  # type: ignore[call-arg, arg-type]
+    return reverse(x, normalize_axes(axis, x.ndim, "flip"))
 
 
 def _opposite(shift: Any) -> Any:
@@ -270,7 +270,7 @@ def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, .
         shift = shift if isinstance(shift, tuple) else (shift,) * len(axes)
     else:
         axes = None if axis is None else normalize_axis(axis, x.ndim, "roll")
-    return shift_by(x, shift, axes)  # type: ignore[call-arg, arg-type]
+    return shift_by(x, shift, axes)
 
 
 # -- joining and splitting ----------------------------------------------------------------------------------------------------
@@ -334,7 +334,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
         if x.ndim != len(first) or x.shape[:axis] + x.shape[axis + 1 :] != first[:axis] + first[axis + 1 :]:
             msg = f"concat: shapes {first} and {x.shape} differ in another axis than {axis}"
             raise ValueError(msg)
-    return join(xs, axis)  # type: ignore[call-arg, arg-type]
+    return join(xs, axis)
 
 
 @front
@@ -351,7 +351,7 @@ def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
         if x.shape != xs[0].shape:
             msg = f"stack needs Tensors of one shape, but got {xs[0].shape} and {x.shape}"
             raise ValueError(msg)
-    return pile(xs, normalize_axis(axis, xs[0].ndim + 1, "stack"))  # type: ignore[call-arg, arg-type]
+    return pile(xs, normalize_axis(axis, xs[0].ndim + 1, "stack"))
 
 
 @front
@@ -382,7 +382,7 @@ def pad(x: Tensor, pad_width: Any, mode: str = "constant", *, constant_values: A
     if mode != "constant":
         msg = f"pad: mode {mode!r} is not one of the modes 'constant'; build other borders with `concat` and slices"
         raise NotImplementedError(msg)
-    pairs = [pad_width] * 2 if isinstance(pad_width, int) else list(pad_width)
+    pairs: list[Any] = [pad_width] * 2 if isinstance(pad_width, int) else list(pad_width)
     if all(isinstance(p, int) for p in pairs):
         if len(pairs) not in (1, 2):
             msg = f"pad: `pad_width` must be an int, a pair or one pair per axis, but got {pad_width!r}"

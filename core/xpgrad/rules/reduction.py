@@ -109,8 +109,8 @@ def sum(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
     need_tensor("sum", x)
     if dtype is not None:
         wanted = as_dtype(dtype, x.default_dtype)
-        return reduce_sum(x._cast(wanted), normalize_axes(axis, x.ndim, "sum"), keepdims)._cast(wanted)  # type: ignore[call-arg, arg-type]
-    return reduce_sum(x, None if axis is None else normalize_axes(axis, x.ndim, "sum"), keepdims)  # type: ignore[call-arg, arg-type]
+        return reduce_sum(x._cast(wanted), normalize_axes(axis, x.ndim, "sum"), keepdims)._cast(wanted)
+    return reduce_sum(x, None if axis is None else normalize_axes(axis, x.ndim, "sum"), keepdims)
 
 
 # -- extrema ------------------------------------------------------------------------------------------------------------
@@ -140,14 +140,14 @@ def reduce_min(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
 def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
     """Largest element over axes; ties share the gradient evenly (SUB-05)."""
     need_tensor("max", x)
-    return reduce_max(x, normalize_axes(axis, x.ndim, "max"), keepdims)  # type: ignore[call-arg, arg-type]
+    return reduce_max(x, normalize_axes(axis, x.ndim, "max"), keepdims)
 
 
 @front
 def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
     """Smallest element over axes; ties share the gradient evenly (SUB-05)."""
     need_tensor("min", x)
-    return reduce_min(x, normalize_axes(axis, x.ndim, "min"), keepdims)  # type: ignore[call-arg, arg-type]
+    return reduce_min(x, normalize_axes(axis, x.ndim, "min"), keepdims)
 
 
 # -- truth ----------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,83 @@
+"""`xpgrad.autograd.anomaly_mode`: finding the operation whose gradient fails or is not a number (group S).
+
+Nodes made in the mode remember where; a pass in the mode checks what each node computes. Thread-local, like the other modes.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from xpgrad._modes import Mode, ModeSwitch, current, enter, replaced
+
+__all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether anomaly detection is on in this thread."""
+    mode = current()
+    return mode is not None and mode.anomaly
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether anomaly detection looks for nan."""
+    mode = current()
+    return mode is None or mode.check_nan
+
+
+class set_detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
+    """Switch anomaly detection on or off: at once as a function, for a block as a context (ANO-06).
+
+    Parameters
+    ----------
+    mode : bool
+    check_nan : bool, default True
+        Raise where a node computes nan (ANO-01); else only tell where the failing operation was called (ANO-03).
+    """
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self.mode = bool(mode)
+        self.check_nan = bool(check_nan)
+        self._tokens = (current(),)
+        enter(self._mode())
+
+    def _mode(self) -> Mode | None:
+        return replaced(anomaly=self.mode, check_nan=self.check_nan)
+
+    def clone(self) -> set_detect_anomaly:
+        """A fresh instance with the same arguments."""
+        return set_detect_anomaly(self.mode, self.check_nan)
+
+    def __enter__(self) -> None:
+        enter(self._mode())  # the state before is the one that the constructor saw
+
+
+class detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
+    """Context and decorator: anomaly detection for a block, announced by a warning because it is slow (ANO-01..05).
+
+    Parameters
+    ----------
+    check_nan : bool, default True
+        Raise where a node computes nan.
+
+    Warns
+    -----
+    UserWarning
+        On use; and with the traceback of the forward call, when a backward fails.
+    """
+
+    def __init__(self, check_nan: bool = True) -> None:
+        self.check_nan = bool(check_nan)
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+    def _mode(self) -> Mode | None:
+        return replaced(anomaly=True, check_nan=self.check_nan)
+
+    def clone(self) -> detect_anomaly:
+        """A fresh instance with the same arguments; announced once already."""
+        copy = object.__new__(detect_anomaly)
+        copy.check_nan = self.check_nan
+        return copy

@@ -1,0 +1,135 @@
+"""`xpgrad.autograd.graph`: the recorded graph as the user sees it, with the names of `torch.autograd.graph`.
+
+Nodes and edges, hooks on several gradients at once, version counters, and what belongs to the pass that is running.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Callable, Iterable, Sequence
+
+from xpgrad._alias import alias_of
+from xpgrad._engine import current_pass
+from xpgrad._node import GradientEdge, Node, RemovableHandle, get_gradient_edge, hooks_of
+from xpgrad._tensor import Tensor
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "current_graph_task_id",
+    "get_gradient_edge",
+    "increment_version",
+    "queue_callback",
+    "register_multi_grad_hook",
+]
+
+
+def current_graph_task_id() -> int:
+    """The number of the pass that is running in this thread, -1 outside of one (THR-08)."""
+    task = current_pass()
+    return -1 if task is None else task.id
+
+
+def queue_callback(callback: Callable[[], None]) -> None:
+    """Call `callback` at the end of the running pass, after all gradients were accumulated (HOK-41).
+
+    Raises
+    ------
+    RuntimeError
+        Outside a pass.
+    """
+    task = current_pass()
+    if task is None:
+        msg = "Final callbacks can only be installed during backward pass. Call `queue_callback` from a hook or a custom backward"
+        raise RuntimeError(msg)
+    task.callbacks.append(callback)
+
+
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Tell autograd that the memory of Tensors was changed behind its back, e.g. through ``x.array`` (MUT-09).
+
+    Parameters
+    ----------
+    tensor : Tensor or iterable of Tensor
+        A Tensor that occurs n times counts n writes. Inference tensors are ignored.
+    """
+    for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        if not t.is_inference():
+            alias_of(t).cell.bump()
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all"
+) -> RemovableHandle:
+    """Call `fn` once per pass about the gradients of several Tensors (HOK-31..36).
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+        Which must require grad, for mode "all".
+    fn : callable
+        For "all": called with the list of all gradients when the last that the pass computes has been computed; None stands for
+        those that it does not compute. For "any": called with the first gradient. What it returns is ignored.
+    mode : {"all", "any"}
+
+    Returns
+    -------
+    RemovableHandle
+        Removes the hook from all Tensors.
+
+    Raises
+    ------
+    ValueError
+        For another mode.
+    AssertionError
+        In mode "all", for a Tensor that does not require grad.
+    """
+    if mode not in ("all", "any"):
+        msg = f"Expects mode to be one of ('all', 'any') but got {mode}"
+        raise ValueError(msg)
+    if not callable(fn):
+        msg = f"a hook must be callable, but got {type(fn).__name__}"
+        raise TypeError(msg)
+    nodes = [t._node for t in tensors]
+    if mode == "all" and any(n is None for n in nodes):
+        msg = "Expected gradient function to be set: each Tensor of `register_multi_grad_hook` must require grad"
+        raise AssertionError(msg)
+    distinct = dict.fromkeys(n for n in nodes if n is not None)
+    # NB: held weakly, because the nodes' hooks hold these functions: a graph is reclaimed by reference counting alone.
+    watched = [weakref.ref(n) for n in distinct]
+    handle = RemovableHandle(*(hooks_of(n).multi for n in distinct))
+    for node in distinct:
+        mine = [i for i, n in enumerate(nodes) if n is node]
+        watch = _watcher_of_all(handle.id, mine, len(nodes), watched, fn) if mode == "all" else _watcher_of_any(handle.id, fn)
+        hooks_of(node).multi[handle.id] = watch
+    return handle
+
+
+def _watcher_of_all(key: int, mine: list[int], count: int, watched: list[Any], fn: Any) -> Callable[[Any], None]:
+    """What one node calls with its gradient, entry `mine` of the list: `fn`, if no other gradient is still to come."""
+
+    def watch(grad: Any) -> None:
+        task = current_pass()
+        if task is None:
+            return
+        state = task.notes.get(key)
+        if state is None:
+            nodes = [n for n in (ref() for ref in watched) if n is not None]
+            state = task.notes[key] = [sum(task.will_run(n) for n in nodes), [None] * count]
+        for i in mine:
+            state[1][i] = grad
+        state[0] -= 1
+        if state[0] == 0:
+            fn(state[1])
+
+    return watch
+
+
+def _watcher_of_any(key: int, fn: Any) -> Callable[[Any], None]:
+    def watch(grad: Any) -> None:
+        task = current_pass()
+        if task is not None and key not in task.notes:
+            task.notes[key] = True
+            fn(grad)
+
+    return watch

@@ -1,0 +1,164 @@
+"""Where elements are: `argmax`, `argmin`, `count_nonzero`, `nonzero`, `searchsorted` and `isin`; none has a derivative.
+
+`where`, which has one, is in `elementwise`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor, unify
+from xpgrad._dtypes import promote, promote_scalar
+from xpgrad._row import nondifferentiable
+from xpgrad._tensor import Tensor
+from xpgrad.errors import CapabilityError
+from xpgrad.rules.reduction import Axis, finished, need_tensor, normalize_axes, normalize_axis, plain
+
+
+def need_data_dependent_shapes(name: str, x: Tensor) -> None:
+    """Raise CapabilityError if the backend has no functions whose result's shape depends on values."""
+    if not x.backend.capabilities.data_dependent_shapes:
+        msg = f"`{name}` gives a Tensor whose shape depends on values, which backend {x.backend.table_name!r} cannot; use another device"
+        raise CapabilityError(msg)
+
+
+def _one_axis(name: str, x: Tensor, axis: int | None) -> int | None:
+    need_tensor(name, x)
+    if x.dtype.is_complex:
+        msg = f"`{name}` needs an order, which complex numbers do not have; take `xpgrad.abs(x)` or `xpgrad.real(x)` first"
+        raise TypeError(msg)
+    position = None if axis is None else normalize_axis(axis, x.ndim, name)
+    if not (x.size if position is None else x.shape[position]):
+        msg = f"`{name}` of no elements: x has shape {x.shape}; leave out the empty axis or give at least one element"
+        raise ValueError(msg)
+    return position
+
+
+@nondifferentiable(primitive=True)
+def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Index of the largest element, the first of equal ones (Array API 2024.12, `argmax`).
+
+    Parameters
+    ----------
+    x : Tensor
+        Real.
+    axis : int, optional
+        Default: the index into the flattened `x`.
+    keepdims : bool
+        Keep reduced axes with length 1.
+    """
+    return plain("argmax", x, axis=_one_axis("argmax", x, axis), keepdims=keepdims)
+
+
+@nondifferentiable(primitive=True)
+def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Index of the smallest element, the first of equal ones (Array API 2024.12, `argmin`); see `argmax`."""
+    return plain("argmin", x, axis=_one_axis("argmin", x, axis), keepdims=keepdims)
+
+
+@nondifferentiable(primitive=True)
+def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """How many elements over axes are not zero (Array API 2024.12, `count_nonzero`)."""
+    need_tensor("count_nonzero", x)
+    return plain("count_nonzero", x, axis=normalize_axes(axis, x.ndim, "count_nonzero"), keepdims=keepdims)
+
+
+@nondifferentiable(primitive=True)
+def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
+    """Indices of the elements that are not zero, one Tensor per axis (Array API 2024.12, `nonzero`).
+
+    Raises
+    ------
+    ValueError
+        For a 0-d `x`.
+    CapabilityError
+        If the backend has no shapes that depend on values.
+    """
+    need_tensor("nonzero", x)
+    need_data_dependent_shapes("nonzero", x)
+    if x.ndim == 0:
+        msg = "nonzero needs at least one axis, but got a 0-d Tensor; use `xpgrad.reshape(x, (1,))`"
+        raise ValueError(msg)
+    return tuple(finished(x, raw) for raw in x.backend.kernels.nonzero(x._array))
+
+
+def _together(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
+    """Two operands, of which one may be a scalar, on one device and in one dtype, without history."""
+    tensors = [x for x in (x1, x2) if isinstance(x, Tensor)]
+    if not tensors or not all(isinstance(x, Tensor) or is_scalar(x) for x in (x1, x2)):
+        raise not_a_tensor(name, x1, x2)
+    tensors = [t.detach() for t in unify(name, tensors)]
+    if len(tensors) == 2:
+        dtype = promote(tensors[0].dtype, tensors[1].dtype)
+        return tensors[0]._cast(dtype), tensors[1]._cast(dtype)
+    t = tensors[0]
+    value = as_scalar(x2 if isinstance(x1, Tensor) else x1)
+    dtype = promote_scalar(t.dtype, value, t.default_dtype)
+    t = t._cast(dtype)
+    other = t.scalar(value, dtype)
+    return (t, other) if isinstance(x1, Tensor) else (other, t)
+
+
+@nondifferentiable(primitive=True)
+def searchsorted(
+    x1: Tensor, x2: Tensor | float, /, *, side: Literal["left", "right"] = "left", sorter: Tensor | None = None
+) -> Tensor:  # fmt: skip
+    """Where elements would have to be inserted to keep a Tensor sorted (Array API 2024.12, `searchsorted`).
+
+    Parameters
+    ----------
+    x1 : Tensor
+        One-dimensional, real, in ascending order (or so ordered by `sorter`).
+    x2 : Tensor or scalar
+        What is inserted.
+    side : {"left", "right"}
+        Before or behind equal elements.
+    sorter : Tensor of integers, optional
+        Indices that sort `x1`.
+    """
+    if side not in ("left", "right"):
+        msg = f"searchsorted: `side` must be 'left' or 'right', but got {side!r}"
+        raise ValueError(msg)
+    x1, x2 = _together("searchsorted", x1, x2)
+    if x1.ndim != 1:
+        msg = f"searchsorted: `x1` must have one axis, but got shape {x1.shape}; search its rows one by one"
+        raise ValueError(msg)
+    if x1.dtype.is_complex:
+        msg = "searchsorted needs an order, which complex numbers do not have"
+        raise TypeError(msg)
+    order = None
+    if sorter is not None:
+        need_tensor("searchsorted", sorter)
+        order = sorter.to_device(x1.device)._array
+    return finished(x1, x1.backend.kernels.searchsorted(x1._array, x2._array, side=side, sorter=order))
+
+
+@nondifferentiable(primitive=True)
+def isin(x1: Tensor | complex, x2: Tensor | complex, /, *, invert: bool = False) -> Tensor:
+    """Whether each element of `x1` is among the elements of `x2` (Array API 2025.12, `isin`).
+
+    Parameters
+    ----------
+    x1, x2 : Tensor or scalar
+        At least one is a Tensor; real.
+    invert : bool
+        Whether each element is *not* among them.
+    """
+    x1, x2 = _together("isin", x1, x2)
+    xp, x, among = x1.backend.kernels, x1._array, x2._array
+    if x1.dtype.is_complex:
+        msg = "isin works on real Tensors; compare complex ones with `xpgrad.any(x1[:, None] == x2, axis=-1)`"
+        raise TypeError(msg)
+    if x1.dtype.kind == "bool":
+        integer = x1.backend.raw_dtype(x1.default_dtype("integral"))
+        x, among = xp.to_dtype(x, integer), xp.to_dtype(among, integer)
+    if x2.size:
+        among = xp.sort(xp.reshape(among, (-1,)))
+        place = xp.searchsorted(among, xp.reshape(x, (-1,)))
+        last = x2.size - 1
+        found = xp.take(among, xp.where(place > last, xp.zeros_like(place) + last, place), axis=0)
+        result = xp.reshape(found, x1.shape) == x
+    else:
+        result = x != x  # noqa: PLR0124 (False everywhere but at nan)
+        result = result & ~result
+    return finished(x1, ~result if invert else result)

@@ -1,0 +1,69 @@
+"""The distinct elements of a Tensor. As PyTorch's `unique`, none of these has a derivative, the values included."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from xpgrad._row import nondifferentiable
+from xpgrad._tensor import Tensor
+from xpgrad.rules.reduction import finished, need_tensor
+from xpgrad.rules.searching import need_data_dependent_shapes
+
+
+class UniqueAll(NamedTuple):
+    """What `unique_all` returns."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """What `unique_counts` returns."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """What `unique_inverse` returns."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def _unique(name: str, x: Any) -> Any:
+    need_tensor(name, x)
+    need_data_dependent_shapes(name, x)
+    return getattr(x.backend.kernels, name)(x._array)
+
+
+@nondifferentiable(primitive=True)
+def unique_all(x: Tensor, /) -> UniqueAll:
+    """Distinct elements, with where each is first, which of them each element is, and how often each occurs.
+
+    Returns
+    -------
+    UniqueAll
+        ``values``, ``indices``, ``inverse_indices`` (of the shape of `x`), ``counts``.
+    """
+    return UniqueAll(*(finished(x, raw) for raw in _unique("unique_all", x)))
+
+
+@nondifferentiable(primitive=True)
+def unique_counts(x: Tensor, /) -> UniqueCounts:
+    """Distinct elements, and how often each occurs: ``values``, ``counts``."""
+    return UniqueCounts(*(finished(x, raw) for raw in _unique("unique_counts", x)))
+
+
+@nondifferentiable(primitive=True)
+def unique_inverse(x: Tensor, /) -> UniqueInverse:
+    """Distinct elements, and which of them each element is: ``values``, ``inverse_indices`` (of the shape of `x`)."""
+    return UniqueInverse(*(finished(x, raw) for raw in _unique("unique_inverse", x)))
+
+
+@nondifferentiable(primitive=True)
+def unique_values(x: Tensor, /) -> Tensor:
+    """Distinct elements; their order is the backend's."""
+    return finished(x, _unique("unique_values", x))

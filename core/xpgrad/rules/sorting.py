@@ -1,0 +1,50 @@
+"""`sort` and `argsort`. A sorted Tensor is its elements in another order, so the gradient goes back in the inverse order (SUB-06)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._row import front, nondifferentiable, rule
+from xpgrad._tensor import Tensor
+from xpgrad.rules.reduction import need_tensor, normalize_axis, plain
+
+
+@rule(lambda g, order, axis, xp: xp.ordered_back(g, order, axis), conj=False, fresh=True, node="SortBackward0")
+def ordered(xp: Any, x: Any, order: Any, axis: int) -> Any:
+    """Elements in a given order (raw), which varies along the other axes."""
+    return xp.take_along_axis(x, order, axis=axis)
+
+
+@rule(lambda g, order, axis, xp: xp.ordered(g, order, axis), conj=False, fresh=True, node="SortBackward0Backward0")
+def ordered_back(xp: Any, x: Any, order: Any, axis: int) -> Any:
+    """Undo `ordered`."""
+    return xp.take_along_axis(x, xp.argsort(order, axis=axis), axis=axis)
+
+
+@front
+def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """Elements in ascending order along an axis (Array API 2024.12, `sort`).
+
+    Parameters
+    ----------
+    x : Tensor
+        At least one axis.
+    axis : int
+    descending : bool
+        The largest first.
+    stable : bool
+        Equal elements, and so their gradients, keep their order.
+    """
+    need_tensor("sort", x)
+    options = {"axis": normalize_axis(axis, x.ndim, "sort"), "descending": descending, "stable": stable}
+    if x._node is None:
+        return plain("sort", x, **options)
+    order = x.backend.kernels.argsort(x._array, **options)
+    return ordered(x, order, options["axis"])  # type: ignore[call-arg, arg-type]
+
+
+@nondifferentiable(primitive=True)
+def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The indices that sort along an axis (Array API 2024.12, `argsort`); see `sort`."""
+    need_tensor("argsort", x)
+    return plain("argsort", x, axis=normalize_axis(axis, x.ndim, "argsort"), descending=descending, stable=stable)

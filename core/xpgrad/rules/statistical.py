@@ -1,0 +1,297 @@
+"""Means, variances, products and running totals: exact with zeros, and differentiable any number of times.
+
+`sum`, `max` and `min` are in `reduction`. The products' gradients are built from products only, never by dividing by an element.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xpgrad._coerce import not_a_tensor
+from xpgrad._dtypes import as_dtype
+from xpgrad._row import front, rule
+from xpgrad._tensor import Tensor
+from xpgrad.rules.reduction import Axis, need_tensor, normalize_axes, normalize_axis
+
+
+def _count(shape: tuple[int, ...], axes: tuple[int, ...] | None) -> int:
+    """How many elements a reduction over `axes` takes together."""
+    return math.prod(shape if axes is None else (shape[a] for a in axes))
+
+
+def _floating(x: Tensor) -> Tensor:
+    """`x`, or its values in the default floating dtype if it holds integers or bools."""
+    return x if x.dtype.differentiable else x._cast(x.default_dtype("real floating"))
+
+
+# -- mean, variance, standard deviation -------------------------------------------------------------------------------
+
+
+def _mean_vjp(g: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
+    return xp.expand_reduced(g / (_count(x_shape, axes) or 1), x_shape, axes, keepdims)
+
+
+@rule(_mean_vjp, conj=False, node="MeanBackward0")
+def reduce_mean(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
+    """Mean over axes (a tuple, or None for all)."""
+    return xp.mean(x, axis=axes, keepdims=keepdims)
+
+
+@front
+def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Arithmetic mean over axes (Array API 2024.12, `mean`).
+
+    Parameters
+    ----------
+    x : Tensor
+        Floating or complex; of integers and bools the mean is of the default floating dtype.
+    axis : int or tuple of int, optional
+        Default: all.
+    keepdims : bool
+        Keep reduced axes with length 1.
+    """
+    try:
+        op = x._op_reduce_mean  # type: ignore[attr-defined]
+    except AttributeError:
+        raise not_a_tensor("mean", x) from None
+    if not x.dtype.differentiable:
+        x = _floating(x)
+        op = x._op_reduce_mean  # type: ignore[attr-defined]
+    return op(None if axis is None else normalize_axes(axis, x.ndim, "mean"), keepdims)  # type: ignore[no-any-return]
+
+
+def _variance_vjp(g: Any, x: Any, x_shape: Any, axes: Any, correction: float, keepdims: bool, xp: Any) -> Any:
+    freedom = _count(x_shape, axes) - correction
+    spread = x - xp.reduce_mean(x, axes, True)
+    return xp.expand_reduced(g * (2 / freedom if freedom > 0 else math.inf), x_shape, axes, keepdims) * spread
+
+
+def _deviation_vjp(
+    g: Any, x: Any, out: Any, x_shape: Any, axes: Any, correction: float, keepdims: bool, xp: Any
+) -> Any:  # fmt: skip
+    # Equal values: 0, the least of the subgradients (SUB-08).
+    flat = out == 0
+    inner = xp.keep(~flat, g / (xp.where(flat, xp.ones_like(out), out) * 2))
+    return _variance_vjp(inner, x, x_shape, axes, correction, keepdims, xp)
+
+
+@rule(_variance_vjp, conj=False, fresh=True, node="VarBackward0")
+def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
+    """Variance over axes; of complex numbers the mean squared modulus of their distance to the mean."""
+    if xp.isdtype(x.dtype, "complex floating"):
+        parts = [xp.var(part, axis=axes, correction=correction, keepdims=keepdims) for part in (xp.real(x), xp.imag(x))]
+        return parts[0] + parts[1]
+    return xp.var(x, axis=axes, correction=correction, keepdims=keepdims)
+
+
+@rule(_deviation_vjp, conj=False, fresh=True, node="StdBackward0")
+def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
+    """Square root of the variance over axes."""
+    return xp.sqrt(xp.reduce_var(x, axes, correction, keepdims))
+
+
+@front
+def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """Variance over axes (Array API 2024.12, `var`); real, also of complex numbers.
+
+    Parameters
+    ----------
+    x : Tensor
+    axis : int or tuple of int, optional
+        Default: all.
+    correction : float
+        The sum of squares is divided by ``N - correction``: 0 for the variance of a population, 1 for that of a sample.
+    keepdims : bool
+        Keep reduced axes with length 1.
+    """
+    need_tensor("var", x)
+    return reduce_var(_floating(x), normalize_axes(axis, x.ndim, "var"), correction, keepdims)  # type: ignore[call-arg, arg-type]
+
+
+@front
+def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """Standard deviation over axes (Array API 2024.12, `std`); its derivative where all values are equal is 0 (SUB-08).
+
+    Parameters
+    ----------
+    x : Tensor
+    axis : int or tuple of int, optional
+        Default: all.
+    correction : float
+        The sum of squares is divided by ``N - correction``.
+    keepdims : bool
+        Keep reduced axes with length 1.
+    """
+    need_tensor("std", x)
+    return reduce_std(_floating(x), normalize_axes(axis, x.ndim, "std"), correction, keepdims)  # type: ignore[call-arg, arg-type]
+
+
+# -- product ----------------------------------------------------------------------------------------------------------------
+
+
+def _prod_vjp(g: Any, x: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
+    """``g`` times the product of all other elements: up a tree of products of pairs, and down again (SUB-10)."""
+    axes = tuple(range(len(x_shape))) if axes is None else axes
+    kept = tuple(i for i in range(len(x_shape)) if i not in axes)
+    order = kept + axes
+    lengths = tuple(x_shape[i] for i in kept)
+    count = _count(x_shape, axes)
+    if count == 0:
+        return xp.zeros_like(x)
+    levels = [xp.reshape_to(xp.transpose_axes(x, order), (*lengths, count))]
+    while levels[-1].shape[-1] > 1:
+        level = levels[-1]
+        half = level.shape[-1] // 2
+        pairs = level[..., :half] * level[..., half : 2 * half]
+        levels.append(_join(xp, pairs, level[..., 2 * half :]))
+    out = xp.reshape_to(g, (*lengths, 1))
+    for level in levels[-2::-1]:
+        half = level.shape[-1] // 2
+        top = out[..., :half]
+        out = _join(xp, top * level[..., half : 2 * half], top * level[..., :half], out[..., half:])
+    inverse = [0] * len(order)
+    for place, axis in enumerate(order):
+        inverse[axis] = place
+    return xp.transpose_axes(xp.reshape_to(out, tuple(x_shape[i] for i in order)), tuple(inverse))
+
+
+def _join(xp: Any, *parts: Any) -> Any:
+    """Arrays one behind the other along the last axis, without the empty ones."""
+    full = [p for p in parts if p.shape[-1]]
+    return full[0] if len(full) == 1 else xp.concat(full, axis=-1)
+
+
+@rule(_prod_vjp, node="ProdBackward0")
+def reduce_prod(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
+    """Product over axes."""
+    return xp.prod(x, axis=axes, keepdims=keepdims)
+
+
+@front
+def prod(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """Product over axes (Array API 2024.12, `prod`); its gradient is exact where elements are zero (SUB-10).
+
+    Parameters
+    ----------
+    x : Tensor
+    axis : int or tuple of int, optional
+        Default: all.
+    dtype : DType, optional
+        Default: that of `x`; for small integers the default integer.
+    keepdims : bool
+        Keep reduced axes with length 1.
+    """
+    need_tensor("prod", x)
+    axes = normalize_axes(axis, x.ndim, "prod")
+    if dtype is None:
+        return reduce_prod(x, axes, keepdims)  # type: ignore[call-arg, arg-type]
+    wanted = as_dtype(dtype, x.default_dtype)
+    return reduce_prod(x._cast(wanted), axes, keepdims)._cast(wanted)  # type: ignore[call-arg, arg-type]
+
+
+# -- running totals -----------------------------------------------------------------------------------------------------------
+
+
+@rule(lambda g, axis, xp: xp.running_sum_back(g, axis), conj=False, fresh=True, node="CumsumBackward0")
+def running_sum(xp: Any, x: Any, axis: int) -> Any:
+    """Running sums along an axis."""
+    return xp.cumulative_sum(x, axis=axis)
+
+
+@rule(lambda g, axis, xp: xp.running_sum(g, axis), conj=False, fresh=True, node="CumsumBackward0Backward0")
+def running_sum_back(xp: Any, x: Any, axis: int) -> Any:
+    """Running sums from the end of an axis."""
+    return xp.flip(xp.running_sum(xp.flip(x, axis=axis), axis), axis=axis)
+
+
+def _running_prod_vjp(g: Any, x: Any, out: Any, x_shape: Any, axis: int, xp: Any) -> Any:
+    if 0 in x_shape:
+        return xp.zeros_like(x)
+    order = list(range(len(x_shape)))
+    order[axis], order[-1] = order[-1], order[axis]
+    g, x, out = (xp.transpose_axes(a, tuple(order)) for a in (g, x, out))
+    return xp.transpose_axes(_scan_vjp(g, x, out, xp), tuple(order))
+
+
+def _scan_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
+    """The vjp of a running product along the last axis, by halves: O(n), and no element is divided by.
+
+    With ``c`` the running product of the pairs ``x[0] x[1], x[2] x[3], ...``: ``out[2i + 1] = c[i]``, ``out[2i] = c[i - 1] x[2i]``.
+    """
+    n = x.shape[-1]
+    if n == 1:
+        return g
+    half, more = n // 2, (n - 1) // 2
+    even, odd, c = x[..., 0::2], x[..., 1::2], out[..., 1::2]
+    g_even, g_odd = g[..., 0::2], g[..., 1::2]
+    late = g_even[..., 1:]
+    g_c = _join(xp, g_odd[..., :more] + late * even[..., 1:], g_odd[..., more:])
+    g_pairs = _scan_vjp(g_c, even[..., :half] * odd, c, xp)
+    direct = _join(xp, g_even[..., :1], c[..., :more] * late)
+    x_even = direct[..., :half] + g_pairs * odd
+    x_odd = g_pairs * even[..., :half]
+    zipped = xp.reshape_to(xp.stack([x_even, x_odd], axis=-1), (*x.shape[:-1], 2 * half))
+    return _join(xp, zipped, direct[..., half:])
+
+
+@rule(_running_prod_vjp, node="CumprodBackward0")
+def running_prod(xp: Any, x: Any, axis: int) -> Any:
+    """Running products along an axis."""
+    return xp.cumulative_prod(x, axis=axis)
+
+
+def _running(name: str, primitive: Any, first: int, x: Tensor, axis: int | None, dtype: Any, include_initial: bool) -> Tensor:
+    """What the two running totals have in common: `first` is the value of an empty one."""
+    from xpgrad.rules.creation import full
+    from xpgrad.rules.manipulation import concat
+
+    need_tensor(name, x)
+    if x.ndim == 0 or (axis is None and x.ndim != 1):
+        msg = f"{name}: give `axis` for a Tensor of shape {x.shape}; only for a one-dimensional one it may be left out"
+        raise ValueError(msg)
+    position = normalize_axis(-1 if axis is None else axis, x.ndim, name)
+    wanted = None if dtype is None else as_dtype(dtype, x.default_dtype)
+    out: Tensor = primitive(x if wanted is None else x._cast(wanted), position)
+    if wanted is not None:
+        out = out._cast(wanted)
+    if include_initial:
+        shape = (*x.shape[:position], 1, *x.shape[position + 1 :])
+        out = concat([full(shape, first, dtype=out.dtype, device=x.device), out], axis=position)
+    return out
+
+
+@front
+def cumulative_sum(x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+    """Running sums along an axis (Array API 2024.12, `cumulative_sum`).
+
+    Parameters
+    ----------
+    x : Tensor
+        At least one axis.
+    axis : int, optional
+        May be left out for a one-dimensional `x` only.
+    dtype : DType, optional
+        Default: that of `x`; for small integers the default integer.
+    include_initial : bool
+        Begin with the sum of no elements, 0: the axis is longer by one.
+    """
+    return _running("cumulative_sum", running_sum, 0, x, axis, dtype, include_initial)
+
+
+@front
+def cumulative_prod(x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+    """Running products along an axis (Array API 2024.12, `cumulative_prod`); the gradient is exact where elements are zero (SUB-10).
+
+    Parameters
+    ----------
+    x : Tensor
+        At least one axis.
+    axis : int, optional
+        May be left out for a one-dimensional `x` only.
+    dtype : DType, optional
+        Default: that of `x`; for small integers the default integer.
+    include_initial : bool
+        Begin with the product of no elements, 1: the axis is longer by one.
+    """
+    return _running("cumulative_prod", running_prod, 1, x, axis, dtype, include_initial)
