@@ -40,10 +40,7 @@ if TYPE_CHECKING:
 PASS_MARK = 0.96
 """The accuracy on the test digits, a fraction, below which the program reports failure."""
 
-CREDIT = (
-    "Digits: E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, "
-    "UCI Machine Learning Repository (1998), CC BY 4.0"
-)
+CREDIT = "Digits: E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository (1998), CC BY 4.0"
 
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#666666"  # Okabe and Ito's palette: told apart by colour-blind readers too
 
@@ -184,9 +181,7 @@ def cross_entropy(scores: xp.Tensor, labels: xp.Tensor) -> xp.Tensor:
     return xp.mean(log_normaliser - xp.squeeze(of_label, axis=1))
 
 
-def sgd_step(
-    parameters: Sequence[xp.Tensor], velocities: Sequence[xp.Tensor], learning_rate: float, momentum: float
-) -> None:
+def sgd_step(parameters: Sequence[xp.Tensor], velocities: Sequence[xp.Tensor], learning_rate: float, momentum: float) -> None:
     """Move each parameter against its gradient, with momentum, in place; then forget the gradient.
 
     Parameters
@@ -405,9 +400,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--epochs", type=positive_int, default=30, metavar="N", help="passes through the data (default: %(default)s)")
     add("--batch-size", type=positive_int, default=32, metavar="N", help="images per step (default: %(default)s)")
     add("--lr", type=positive_float, default=0.1, metavar="RATE", help="learning rate (default: %(default)s)")
-    add(
-        "--hidden", type=positive_int, default=128, metavar="N", help="units in the hidden layer (default: %(default)s)"
-    )
+    add("--hidden", type=positive_int, default=128, metavar="N", help="units in the hidden layer (default: %(default)s)")
     add("--out", type=png_path, default="digits.png", metavar="FILE", help="the picture (default: %(default)s)")
     return parser
 

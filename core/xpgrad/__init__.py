@@ -82,6 +82,19 @@ from xpgrad.rules.manipulation import (
     unstack as unstack,
 )  # fmt: skip
 from xpgrad.rules.reduction import all as all, any as any, max as max, min as min, sum as sum  # noqa: A004
+from xpgrad.rules.searching import (
+    argmax as argmax, argmin as argmin, count_nonzero as count_nonzero, isin as isin, nonzero as nonzero, searchsorted as searchsorted,
+)  # fmt: skip
+from xpgrad.rules.sets import (
+    unique_all as unique_all, unique_counts as unique_counts, unique_inverse as unique_inverse, unique_values as unique_values,
+)  # fmt: skip
+from xpgrad.rules.sorting import argsort as argsort, sort as sort
+from xpgrad.rules.statistical import (
+    cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum, mean as mean, prod as prod, std as std, var as var,
+)  # fmt: skip
+from xpgrad.rules.utility import (
+    allclose as allclose, diff as diff, einsum as einsum, isclose as isclose, result_type as result_type,
+)  # fmt: skip
 from xpgrad.rules import inplace as _inplace_rules  # noqa: F401 (declares rows)
 from xpgrad import autograd as autograd
 
@@ -94,12 +107,51 @@ nan = _math.nan
 pi = _math.pi
 newaxis = None
 
+# In the order of the standard's chapters, then what is xpgrad's and PyTorch's. `bool`, `abs` and their like hide Python's own only
+# for those who write `from xpgrad import *`.
+__all__ = [
+    "__array_api_version__", "__array_namespace_info__",
+    "e", "inf", "nan", "newaxis", "pi",
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64",
+    "complex64", "complex128",
+    "astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type",
+    "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid", "ones", "ones_like",
+    "tril", "triu", "zeros", "zeros_like",
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert", "bitwise_left_shift",
+    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "conj", "copysign", "cos", "cosh", "divide", "equal", "exp",
+    "expm1", "floor", "floor_divide", "greater", "greater_equal", "hypot", "imag", "isfinite", "isinf", "isnan", "less", "less_equal",
+    "log", "log1p", "log2", "log10", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum",
+    "multiply", "negative", "nextafter", "not_equal", "positive", "pow", "real", "reciprocal", "remainder", "round", "sign", "signbit",
+    "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc", "where",
+    "take", "take_along_axis",
+    "matmul", "matrix_transpose", "tensordot", "vecdot", "einsum",
+    "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims", "flip", "moveaxis", "pad", "permute_dims", "repeat",
+    "reshape", "roll", "squeeze", "stack", "tile", "unstack",
+    "argmax", "argmin", "count_nonzero", "isin", "nonzero", "searchsorted",
+    "unique_all", "unique_counts", "unique_inverse", "unique_values",
+    "argsort", "sort",
+    "cumulative_prod", "cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var",
+    "all", "any", "allclose", "diff", "isclose",
+    "Tensor", "tensor", "DType",
+    "Device", "default_device", "get_default_device", "set_default_device", "backend_names", "register_backend",
+    "autograd", "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
+    "errors", "BackendLoadError", "BackendNotFoundError", "CapabilityError", "DeviceMismatchError", "GradcheckError", "XpgradError",
+]  # fmt: skip
+
+
+# Modules that load at first use.
+_LAZY = ("linalg", "fft", "func", "utils", "registry", "hookspecs", "backend")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_LAZY, "__doc__", "__file__", "__name__", "__path__", "__version__"])
+
 
 def __getattr__(name: str) -> Any:
     # The extensions and what is used less often load at first use.
     import importlib
 
-    if name in ("linalg", "fft", "func", "utils", "registry", "hookspecs", "backend"):
+    if name in _LAZY:
         return importlib.import_module(f"xpgrad.{name}")
     if name == "__array_namespace_info__":
         from xpgrad._info import __array_namespace_info__ as found

@@ -16,7 +16,7 @@ layout_policy_enforced = True
 
 def accumulate_raw(node: Any, g: Any) -> None:
     """Add a raw gradient: in place into an existing `.grad`, else as a new one with the leaf's layout (LAY-01..05)."""
-    real = getattr(node, "real", node)
+    real = node.original
     backend = real.cls.backend
     wanted = real.grad_dtype
     with ACCUMULATION_LOCK:
@@ -54,7 +54,7 @@ def add_in_place(tensor: Any, g: Any) -> None:
 
 def accumulate_graph(node: Any, g: Any) -> None:
     """Add a gradient with history: the old object keeps its value, `.grad` becomes a new one (ACC-22, LAY-06)."""
-    real = getattr(node, "real", node)
+    real = node.original
     if real.grad_dtype is not None:
         g = g._cast(real.grad_dtype)
     old = real.grad

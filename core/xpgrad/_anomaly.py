@@ -67,11 +67,11 @@ def _check_nan(node: Any, values: list[Any]) -> None:
 
 def _has_nan(v: Any) -> bool:
     from xpgrad._tensor import Tensor
-    from xpgrad.registry import backend_of
+    from xpgrad.registry import class_for_array
 
     if isinstance(v, Tensor):
         v = v._array
-    backend = backend_of(v)
+    backend = class_for_array(v).backend
     if not backend.dtype_of(v.dtype).differentiable:
         return False
     return bool(backend.kernels.any(backend.kernels.isnan(v)))

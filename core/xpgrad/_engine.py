@@ -94,7 +94,11 @@ def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
         task.depth = outer.depth + 1
         if task.depth % _PASSES_PER_THREAD == 0 and not task.on_thread:
             return _on_fresh_stack(task, roots, seeds)
-    mode = _modes.replaced(recording=task.graph)
+    mode = _modes.current()
+    if mode is None or mode is _modes.NO_GRAD:
+        mode = None if task.graph else _modes.NO_GRAD
+    else:
+        mode = _modes.replaced(recording=task.graph)
     token, pass_token = _modes.enter(mode), _CURRENT.set(task)
     exclusive = _FIELDS.acquire(blocking=False)
     try:
@@ -153,26 +157,7 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
         task.order = order
         for root, seed in zip(roots, seeds):
             add_into(root, seed, empty)
-        mode = _modes.current()
-        plain = not task.graph and (mode is None or not mode.anomaly)
-        watch = _complex_seen
-        retain, special = task.retain, task.special
-        for node in order:
-            g = node.buffer
-            node.buffer = None
-            if plain and node.hooks is None and (special is None or node not in special):
-                if g is not empty:
-                    if watch and node.conjugates and node.backend.is_complex(g):
-                        _general(task, node, g, empty)
-                    else:
-                        node.step(g, empty, retain)
-                elif node.runs_undefined:
-                    _general(task, node, None, empty)
-                else:
-                    node.undefined()
-            else:
-                _general(task, node, None if g is empty else g, empty)
-            g = None  # the gradient dies before the next one is made
+        (_steps_recorded if task.graph else _steps)(task, order, empty)
     except BaseException:
         for node in itertools.chain(order, stack):
             node.buffer = None
@@ -180,9 +165,70 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
         raise
 
 
+def _steps(task: Pass, order: list[Any], empty: Any) -> None:
+    """Run the nodes in order on raw arrays."""
+    mode = _modes.current()
+    if mode is not None and mode.anomaly:
+        _steps_watched(task, order, empty)
+        return
+    retain, special, watch = task.retain, task.special, _complex_seen
+    for node in order:
+        g = node.buffer
+        node.buffer = None
+        if node.hooks is None and (special is None or node not in special):
+            if g is not empty:
+                if watch and node.conjugates and node.backend.is_complex(g):
+                    _general(task, node, g, empty)
+                else:
+                    node.step(g, empty, retain)
+            elif node.runs_undefined:
+                _general(task, node, None, empty)
+            else:
+                node.undefined()
+        else:
+            _general(task, node, None if g is empty else g, empty)
+        g = None  # the gradient dies before the next one is made
+
+
+def _steps_recorded(task: Pass, order: list[Any], empty: Any) -> None:
+    """Run the nodes in order on Tensors, recording."""
+    mode = _modes.current()
+    if mode is not None and mode.anomaly:
+        _steps_watched(task, order, empty)
+        return
+    retain, special = task.retain, task.special
+    for node in order:
+        g = node.buffer
+        if node.hooks is None and node.records and g is not empty and (special is None or node not in special):
+            node.buffer = None
+            for e, v in zip(node.edges(), node.graph_grads(g)):
+                b = e.buffer
+                if b is not None and v is not None:
+                    e.owned = False
+                    e.buffer = v if b is empty else b + v
+            if not retain:
+                node.release()
+        else:
+            node.buffer = None
+            _general(task, node, None if g is empty else g, empty)
+
+
+def _steps_watched(task: Pass, order: list[Any], empty: Any) -> None:
+    """Run the nodes in order with every check of anomaly mode."""
+    for node in order:
+        g = node.buffer
+        node.buffer = None
+        _general(task, node, None if g is empty else g, empty)
+
+
 def _only_needed(task: Pass, order: list[Any], roots: set[Any]) -> list[Any]:
     """Drop the nodes from which no target can be reached, and find out which of the special ones run."""
     targets = set(task.targets or ())
+    leaves = [node for node in order if isinstance(node, AccumulateGrad)]
+    if len(leaves) == len(targets) and targets.issuperset(leaves):
+        # All leaves and nothing else: every node is needed, and no target's node is on the way to another.
+        task.special = dict.fromkeys(leaves, False) if task.capture else {}
+        return order
     needed: set[Any] = set()
     special: dict[Any, bool] = {}
     for node in reversed(order):
@@ -206,7 +252,7 @@ def _general(task: Pass, node: Any, g: Any, empty: Any) -> None:
     hooks = node.hooks
     target = task.special is not None and node in task.special
     runs = not target or task.special[node]  # type: ignore[index]
-    key = getattr(node, "real", node)
+    key = node.original
     if target and runs and task.capture:
         task.captured[key] = g  # HOK-10: before the hooks when the node runs as well
     if hooks is not None and not node.slotted:
@@ -217,7 +263,7 @@ def _general(task: Pass, node: Any, g: Any, empty: Any) -> None:
         return
     if hooks is not None and hooks.pre:
         g = run_pre_hooks(task, node, g)
-    if node.__class__ is AccumulateGrad:
+    if isinstance(node, AccumulateGrad):
         node.undefined()
         if not node.off and not (task.capture and target):
             if g is not None:
@@ -301,5 +347,6 @@ def _shadow_class(cls: type) -> type:
             self.real.release()
 
         body = {"__slots__": (), "step": checked("step"), "grads": checked("grads"), "graph_grads": checked("graph_grads")}
-        found = _shadow_classes[cls] = type(cls.__name__, (cls,), body | {"release": release, "__module__": cls.__module__})
+        body |= {"release": release, "__module__": cls.__module__, "is_shadow": True}
+        found = _shadow_classes[cls] = type(cls.__name__, (cls,), body)
     return found

@@ -122,7 +122,7 @@ def run_post_hooks(task: Any, node: Any, values: list[Any], g: Any) -> list[Any]
 
 def run_post_accumulate(node: Any) -> None:
     """Hooks after `.grad` was set: they get the leaf, and must return None (HOK-21, HOK-23)."""
-    leaf = getattr(node, "real", node).variable
+    leaf = node.original.variable
     for hook in list(node.hooks.post_accumulate.values()):
         if hook(leaf) is not None:
             msg = "Tensor post accumulate grad hooks should return None."

@@ -99,6 +99,8 @@ class Node:
     slotted = False  # whether its outputs have hidden nodes of their own
     conjugates = False  # whether the engine conjugates around its formulas for a complex gradient
     backend: Any = None
+    records = False  # whether `graph_grads` is all there is to do when recording
+    is_shadow = False  # whether `real` is set
     runs_undefined = False  # whether it runs when no gradient arrived (custom Functions)
 
     # -- what PyTorch documents --------------------------------------------------------------------------------
@@ -136,6 +138,11 @@ class Node:
         return f"<{self.name()} object at {id(self):#x}>"
 
     # -- what the engine asks ----------------------------------------------------------------------------------
+
+    @property
+    def original(self) -> Node:
+        """The node that a shadow stands for; itself for any other."""
+        return self.real if self.is_shadow else self
 
     @property
     def owner(self) -> Node:
@@ -325,11 +332,20 @@ class AccumulateGrad(Node):
     def shadow(self) -> Node:
         # `.grad` must land on the real leaf: the copy stands for it.
         copy = super().shadow()
+        copy.__class__ = ShadowLeaf
         copy.seq = _INF
         return copy
 
     def redirect(self, mapping: dict[Node, Node]) -> None:
         pass
+
+
+class ShadowLeaf(AccumulateGrad):
+    """A leaf's node in a pass on shadows: what it accumulates lands on the leaf itself."""
+
+    __slots__ = ()
+
+    is_shadow = True
 
 
 class GradientEdge(NamedTuple):

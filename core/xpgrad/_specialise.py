@@ -52,7 +52,8 @@ def check_version(node: Node, what: str, alias: Any) -> None:
 
 def unpack(backend: Any, raw: Any, edge: Any) -> Any:
     """The Tensor that a raw saved value belongs to, with its history."""
-    edge = getattr(edge, "real", edge)
+    if edge.is_shadow:
+        edge = edge.real
     if edge.__class__ is AccumulateGrad:
         leaf = edge.variable
         if leaf._array is raw:
@@ -67,7 +68,7 @@ def unpack_out(backend: Any, node: Any, raw: Any) -> Any:
     """The Tensor(s) of a saved output."""
     from xpgrad._node import slot_of
 
-    node = getattr(node, "real", node)
+    node = node.original
     if not node.slotted:
         return unpack(backend, raw, node)
     nondiff = node.row.nondiff
@@ -325,7 +326,7 @@ def node_class(backend: Any, row: Row, mask: str, broadcast: bool) -> type[Node]
     cls.__name__ = cls.__qualname__ = cls.title = row.node
     cls.__module__ = "xpgrad.autograd.graph"
     cls.row, cls.mask, cls.n_outputs, cls.slotted = row, mask, row.outputs or 1, slotted
-    cls.backend, cls.conjugates = backend, conj
+    cls.backend, cls.conjugates, cls.records = backend, conj, True
     backend.node_classes[key] = cls
     return cls
 
@@ -526,6 +527,7 @@ class VarNode(Node):
         self.e = tuple(None if e is None else mapping[e] for e in self.e)
 
     backend: Any = None
+    records = True
 
 
 def add_into(e: Any, v: Any, empty: Any) -> None:

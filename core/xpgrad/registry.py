@@ -200,7 +200,7 @@ def tensor_class(device: Device) -> Any:
     ValueError
         If the backend has no such device.
     """
-    cls = _classes.get(str(device))
+    cls = _classes.get(device._text)
     if cls is None:
         from xpgrad._tensor import device_class
 

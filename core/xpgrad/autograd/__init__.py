@@ -14,7 +14,11 @@ from xpgrad._engine import Pass, run_pass
 from xpgrad._node import AccumulateGrad, GradientEdge, hooks_of, output_edge
 from xpgrad._tensor import Tensor
 
-__all__ = ["Function", "backward", "detect_anomaly", "enable_grad", "forward_ad", "functional", "grad", "grad_mode", "gradcheck",
+# NB: not lazily: the submodule of the same name would take the function's place on the package.
+from xpgrad.autograd.gradcheck import gradcheck as gradcheck
+from xpgrad.autograd.gradcheck import gradgradcheck as gradgradcheck
+
+__all__ = ["Function", "backward", "detect_anomaly", "enable_grad", "grad", "grad_mode", "gradcheck",
            "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled"]  # fmt: skip
 
 
@@ -314,7 +318,7 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     where = {
-        "Function": "function", "gradcheck": "gradcheck", "gradgradcheck": "gradcheck", "detect_anomaly": "anomaly_mode",
+        "Function": "function", "detect_anomaly": "anomaly_mode",
         "set_detect_anomaly": "anomaly_mode", "no_grad": "grad_mode", "enable_grad": "grad_mode", "set_grad_enabled": "grad_mode",
         "inference_mode": "grad_mode", "set_multithreading_enabled": "grad_mode",
     }  # fmt: skip

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 
-from xpgrad._modes import Mode, ModeSwitch, current, enter, replaced
+from xpgrad._modes import F, Mode, ModeSwitch, current, enter, replaced
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
 
@@ -49,6 +49,10 @@ class set_detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
 
     def __enter__(self) -> None:
         enter(self._mode())  # the state before is the one that the constructor saw
+
+    def __call__(self, func: F) -> F:
+        enter(self._tokens[0])  # as a decorator it must not leak
+        return super().__call__(func)
 
 
 class detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)

@@ -1,0 +1,66 @@
+"""`__array_namespace_info__`: what the namespace can do, asked in the standard's words (Array API 2024.12, Inspection)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad import registry
+from xpgrad._device import Device, as_device, get_default_device
+from xpgrad._dtypes import DTYPES, DType, isdtype
+from xpgrad.registry import backend_for, tensor_class
+
+__all__ = ["NamespaceInfo"]
+
+#: xpgrad's further dtypes: the standard's list of names does not have them.
+_FURTHER = ("float16", "bfloat16")
+
+
+class NamespaceInfo:
+    """The namespace's inspection functions. What depends on the backend is answered for a device, by default the default one."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """What the default device's backend can do: ``"boolean indexing"``, ``"data-dependent shapes"``, ``"max dimensions"``."""
+        backend = backend_for(get_default_device().table)
+        about = getattr(backend.namespace(), "__array_namespace_info__", None)  # older libraries have none
+        return {
+            "boolean indexing": backend.capabilities.boolean_indexing,
+            "data-dependent shapes": backend.capabilities.data_dependent_shapes,
+            "max dimensions": None if about is None else about().capabilities().get("max dimensions"),
+        }
+
+    def default_device(self) -> Device:
+        """The device on which Tensors are created; see `xpgrad.set_default_device`."""
+        return get_default_device()
+
+    def default_dtypes(self, *, device: Device | str | None = None) -> dict[str, DType]:
+        """A device's default dtypes, by ``"real floating"``, ``"complex floating"``, ``"integral"`` and ``"indexing"``."""
+        default = tensor_class(as_device(device)).default_dtype
+        return {kind: default(kind) for kind in ("real floating", "complex floating", "integral", "indexing")}
+
+    def dtypes(self, *, device: Device | str | None = None, kind: str | tuple[str, ...] | None = None) -> dict[str, DType]:
+        """A device's dtypes by name.
+
+        Parameters
+        ----------
+        device : Device or str, optional
+        kind : str or tuple of str, optional
+            As for `xpgrad.isdtype`: only dtypes of this kind.
+        """
+        backend = tensor_class(as_device(device)).backend
+        own = backend.dtypes()
+        return {
+            name: dtype
+            for name, dtype in DTYPES.items()
+            if dtype in own and name not in _FURTHER and (kind is None or isdtype(dtype, kind))
+        }
+
+    def devices(self) -> list[Device]:
+        """The devices of the backends that are loaded, the default one's first: asking loads no library."""
+        first = backend_for(get_default_device().table)
+        others = [b for b in registry._backends.values() if b is not first]
+        return [device for backend in (first, *others) for device in backend.devices()]
+
+
+def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807 (the standard's name)
+    """The namespace's inspection object (Array API 2024.12)."""
+    return NamespaceInfo()

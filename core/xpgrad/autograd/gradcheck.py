@@ -1,0 +1,128 @@
+"""`xpgrad.autograd.gradcheck`: are the gradients of a function those that finite differences show (group T)?
+
+The two public functions and their options; the numerics are in `_gradcheck`, loaded at first use.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from xpgrad.errors import GradcheckError
+
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+
+def gradcheck(
+    func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True,
+    nondet_tol: float = 0.0, check_undefined_grad: bool = True, check_grad_dtypes: bool = False, check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False, check_forward_ad: bool = False, check_backward_ad: bool = True, fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:  # fmt: skip
+    """Check gradients against central differences (`torch.autograd.gradcheck`; GCK-01..12).
+
+    Parameters
+    ----------
+    func : callable
+        Takes the inputs, returns a Tensor or a tuple of Tensors. Real and complex.
+    inputs : Tensor or sequence
+        Those that require grad should be double precision.
+    eps : float
+        The step of the differences.
+    atol, rtol : float
+        ``|numerical - analytical| <= atol + rtol * |analytical|`` must hold everywhere.
+    raise_exception : bool
+        False: return False where a `GradcheckError` would be raised; other exceptions are raised all the same.
+    nondet_tol : float
+        How much two backward passes may differ.
+    check_undefined_grad : bool
+        Also check that the backward copes with outputs of undefined gradient.
+    check_grad_dtypes : bool
+        Also check that gradients have their inputs' dtypes.
+    check_batched_grad, check_batched_forward_grad, check_forward_ad : bool
+        Not implemented.
+    check_backward_ad : bool
+    fast_mode : bool
+        Compare one random projection of each Jacobian instead of all its entries.
+    masked : bool, optional
+        For sparse Tensors, which xpgrad has not: ignored.
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    GradcheckError
+        Where a check fails.
+    ValueError
+        If no input requires grad.
+    RuntimeError
+        For an input with a stride of 0.
+    NotImplementedError
+        For the options that are not implemented.
+    """
+    _not_implemented(
+        check_batched_grad=check_batched_grad, check_batched_forward_grad=check_batched_forward_grad, check_forward_ad=check_forward_ad
+    )
+    if not check_backward_ad:
+        msg = "Expected at least one of check_forward_ad or check_backward_ad to be True"
+        raise AssertionError(msg)
+    from xpgrad.autograd._gradcheck import check
+
+    try:
+        check(func, inputs, eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, fast_mode)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    func: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False, raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False, check_batched_grad: bool = False, check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True,
+    fast_mode: bool = False, masked: bool = False,
+) -> bool:  # fmt: skip
+    """Check the gradients of gradients against central differences (`torch.autograd.gradgradcheck`; GCK-13).
+
+    Parameters
+    ----------
+    func, inputs, eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, fast_mode, masked
+        As for `gradcheck`.
+    grad_outputs : Tensor or sequence, optional
+        Where, beside `inputs`, the gradient is differentiated. Default: random, the same ones at every call.
+    gen_non_contig_grad_outputs : bool
+        Make the random ones non-contiguous.
+    check_batched_grad, check_fwd_over_rev : bool
+        Not implemented.
+    check_rev_over_rev : bool
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    GradcheckError, ValueError, RuntimeError, NotImplementedError
+        As `gradcheck`.
+    """
+    _not_implemented(check_batched_grad=check_batched_grad, check_fwd_over_rev=check_fwd_over_rev)
+    if not check_rev_over_rev:
+        msg = "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True"
+        raise AssertionError(msg)
+    from xpgrad.autograd._gradcheck import second_order
+
+    function, arguments = second_order(func, inputs, grad_outputs, gen_non_contig_grad_outputs)
+    return gradcheck(
+        function, arguments, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes, fast_mode=fast_mode,
+    )  # fmt: skip
+
+
+def _not_implemented(**options: bool) -> None:
+    for name, value in options.items():
+        if value:
+            what = "forward mode" if "forward" in name or "fwd" in name else "batched gradients by vmap"
+            msg = f"{name}=True: {what} is not implemented yet; leave the option out to check reverse mode"
+            raise NotImplementedError(msg)

@@ -1,0 +1,299 @@
+"""Differences, comparisons up to a tolerance, Einstein sums and `result_type`: written in other public functions, or without a gradient."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Sequence
+
+from xpgrad import _modes
+from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor, unify
+from xpgrad._device import as_device
+from xpgrad._dtypes import DType, as_dtype, can_cast, finfo, iinfo, isdtype, promote, promote_scalar
+from xpgrad._row import NONDIFFERENTIABLE, composite, nondifferentiable
+from xpgrad._tensor import Tensor
+from xpgrad.registry import tensor_class
+from xpgrad.rules.elementwise import abs as magnitude
+from xpgrad.rules.elementwise import isfinite, isnan, where
+from xpgrad.rules.indexing import index_basic
+from xpgrad.rules.linear_algebra import matmul
+from xpgrad.rules.manipulation import broadcast_shapes, concat, reshape, reshape_to, transpose_axes
+from xpgrad.rules.reduction import all as every
+from xpgrad.rules.reduction import need_tensor, normalize_axis, reduce_sum
+
+# Questions about dtypes have no gradient; they are declared without the machinery of rows, in `_dtypes`.
+NONDIFFERENTIABLE.update(can_cast=can_cast, finfo=finfo, iinfo=iinfo, isdtype=isdtype)
+
+
+@nondifferentiable(primitive=True)
+def result_type(*arrays_and_dtypes: Any) -> DType:
+    """The dtype in which arguments meet (Array API 2024.12, `result_type`; DESIGN, Promotion).
+
+    Parameters
+    ----------
+    *arrays_and_dtypes : Tensor, DType or scalar
+        Python scalars are weak: they can raise the kind only, to the default dtype of the Tensors' device.
+
+    Raises
+    ------
+    ValueError
+        If there is neither a Tensor nor a dtype.
+    TypeError
+        If there is no common dtype, or one of them is none of these.
+    """
+    dtypes: list[DType] = []
+    scalars: list[complex] = []
+    default = None
+    for item in arrays_and_dtypes:
+        if isinstance(item, Tensor):
+            dtypes.append(item.dtype)
+            default = default or item.default_dtype
+        elif is_scalar(item):
+            scalars.append(as_scalar(item))
+        elif isinstance(item, (list, tuple)) or getattr(item, "shape", None):
+            raise not_a_tensor("result_type", item)
+        else:
+            dtypes.append(as_dtype(item))
+    if not dtypes:
+        msg = f"result_type needs at least one Tensor or dtype, but got {arrays_and_dtypes!r}; wrap one with `xpgrad.asarray(x)`"
+        raise ValueError(msg)
+    out = dtypes[0]
+    for dtype in dtypes[1:]:
+        out = promote(out, dtype)
+    for scalar in scalars:
+        out = promote_scalar(out, scalar, default or tensor_class(as_device(None)).default_dtype)
+    return out
+
+
+# -- differences --------------------------------------------------------------------------------------------------------
+
+
+@composite
+def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+    """Differences of neighbours along an axis, `n` times over (Array API 2024.12, `diff`).
+
+    Parameters
+    ----------
+    x : Tensor
+        Numeric, with at least one axis.
+    axis : int
+    n : int
+        0 gives a copy.
+    prepend, append : Tensor, optional
+        Joined to `x` along `axis` before the differences are taken.
+    """
+    need_tensor("diff", x)
+    position = normalize_axis(axis, x.ndim, "diff")
+    if n < 0:
+        msg = f"diff: `n` must not be negative, but got {n}"
+        raise ValueError(msg)
+    parts = [p for p in (prepend, x, append) if p is not None]
+    out = concat(parts, axis=position) if len(parts) > 1 else x
+    if n == 0:
+        return out if len(parts) > 1 else x.clone()
+    lead = (slice(None),) * position
+    for _ in range(n):
+        out = index_basic(out, (*lead, slice(1, None))) - index_basic(out, (*lead, slice(None, -1)))  # type: ignore[call-arg, arg-type]
+    return out
+
+
+# -- comparison ------------------------------------------------------------------------------------------------------------
+
+
+@nondifferentiable(primitive=True)
+def isclose(
+    x1: Tensor | complex, x2: Tensor | complex, /, *, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Tensor:  # fmt: skip
+    """Whether ``|x1 - x2| <= atol + rtol * |x2|``, elementwise with broadcasting.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor or scalar
+        At least one is a Tensor.
+    rtol, atol : float
+        Relative (to `x2`) and absolute tolerance. Infinities are close to themselves only.
+    equal_nan : bool
+        Whether nan is close to nan.
+    """
+    with _modes.no_grad():
+        dtype = result_type(x1, x2)
+        a, b = (_as_tensor(x, x1, x2) for x in (x1, x2))
+        if not dtype.differentiable:
+            dtype = a.default_dtype("real floating")
+        a, b = a._cast(dtype), b._cast(dtype)
+        # An infinite bound would admit everything; and inf - inf is nan, which is close to nothing.
+        usual = isfinite(a) & isfinite(b)
+        a_safe, b_safe = where(usual, a, 0.0), where(usual, b, 0.0)
+        close = (a == b) | (usual & (magnitude(a_safe - b_safe) <= magnitude(b_safe) * rtol + atol))
+        return close | (isnan(a) & isnan(b)) if equal_nan else close
+
+
+def _as_tensor(x: Any, *both: Any) -> Tensor:
+    """`x`, or a scalar as a 0-d Tensor beside the other operand."""
+    if isinstance(x, Tensor):
+        return x
+    tensor = next((t for t in both if isinstance(t, Tensor)), None)
+    if tensor is None or not is_scalar(x):
+        raise not_a_tensor("isclose", *both)
+    return tensor.scalar(as_scalar(x), result_type(*both))
+
+
+@nondifferentiable(primitive=True)
+def allclose(
+    x1: Tensor | complex, x2: Tensor | complex, /, *, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:  # fmt: skip
+    """Whether all elements are close; see `isclose`."""
+    return bool(every(isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan)))
+
+
+# -- Einstein sums -------------------------------------------------------------------------------------------------------------
+
+# A label is a letter of the equation, or an int for an axis that an ellipsis stands for (counted from the right).
+_Labels = list[Any]
+
+
+@composite
+def einsum(equation: str, /, *operands: Tensor) -> Tensor:
+    """Sum of products over labelled axes, in Einstein's notation (as `numpy.einsum` and `torch.einsum`); fresh memory.
+
+    Parameters
+    ----------
+    equation : str
+        Labels of each operand's axes, e.g. ``"ij,jk->ik"``; a label that occurs twice in one operand takes its diagonal, labels
+        that the output lacks are summed over, ``...`` stands for broadcast axes. Without ``->`` the output has the labels that occur
+        once, in alphabetical order, behind the broadcast axes.
+    *operands : Tensor
+
+    Raises
+    ------
+    ValueError
+        If equation and shapes do not fit.
+    """
+    if not isinstance(equation, str):
+        msg = f"einsum: the equation must be a str such as 'ij,jk->ik', but got {type(equation).__name__}"
+        raise TypeError(msg)
+    for x in operands:
+        need_tensor("einsum", x)
+    if not operands:
+        msg = "einsum needs at least one Tensor, e.g. `einsum('ij->ji', x)`"
+        raise ValueError(msg)
+    inputs, output = _parse(equation, operands)
+    tensors = unify("einsum", list(operands))
+    dtype = result_type(*tensors)
+    terms = [_diagonals(x._cast(dtype), labels) for x, labels in zip(tensors, inputs)]
+    sizes = _sizes(equation, terms)
+    terms = [_without_ones(x, labels, sizes) for x, labels in terms]
+    x, labels = terms[0]
+    for k, (y, others) in enumerate(terms[1:], start=2):
+        wanted = {*output, *(label for _, rest in terms[k:] for label in rest)}
+        x, labels = _contract(x, labels, y, others, wanted)
+    shared = len(terms) == 1 and set(labels) <= set(output)  # nothing was computed: a view so far
+    x, labels = _sum_out(x, labels, set(output))
+    x = transpose_axes(x, tuple(labels.index(label) for label in output if label in labels))  # type: ignore[call-arg, arg-type]
+    if x.ndim < len(output):  # an axis of length 1 in every operand
+        x = reshape_to(x, tuple(sizes[label] for label in output))  # type: ignore[call-arg, arg-type]
+    return x.clone() if shared else x
+
+
+def _parse(equation: str, operands: Sequence[Tensor]) -> tuple[list[_Labels], _Labels]:
+    """The labels of each operand's axes and of the output's."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    texts = left.split(",")
+    if len(texts) != len(operands):
+        msg = f"einsum: the equation {equation!r} has {len(texts)} operands, but {len(operands)} Tensors were given"
+        raise ValueError(msg)
+    inputs = [_labels(equation, text, x.ndim) for text, x in zip(texts, operands)]
+    dots = sorted({label for labels in inputs for label in labels if isinstance(label, int)})
+    if arrow:
+        output = _labels(equation, right, len(right.replace("...", "")) + (len(dots) if "..." in right else 0))
+        unknown = [label for label in output if not any(label in labels for labels in inputs)]
+        if unknown or len(set(output)) != len(output):
+            what = f"has the label {unknown[0]!r}, which no operand has" if unknown else "has a label twice"
+            msg = f"einsum: the output of {equation!r} {what}"
+            raise ValueError(msg)
+    else:
+        flat = [label for labels in inputs for label in labels if isinstance(label, str)]
+        output = [*dots, *sorted(label for label in set(flat) if flat.count(label) == 1)]
+    return inputs, output
+
+
+def _labels(equation: str, text: str, ndim: int) -> _Labels:
+    """One operand's labels, the ellipsis replaced by the numbers of its axes."""
+    before, dots, after = text.partition("...")
+    named = before + after
+    if not all(c.isascii() and c.isalpha() for c in named):
+        msg = f"einsum: labels are letters, but {equation!r} has {named!r}"
+        raise ValueError(msg)
+    more = ndim - len(named)
+    if more < 0 or (more and not dots):
+        msg = f"einsum: {text!r} in {equation!r} names {len(named)} axes, but that Tensor has {ndim}; use '...' for further ones"
+        raise ValueError(msg)
+    return [*before, *range(-more, 0), *after]
+
+
+def _diagonals(x: Tensor, labels: _Labels) -> tuple[Tensor, _Labels]:
+    """Take the diagonal of axes with one label: as steps of n + 1 through the two axes merged into one."""
+    for label in dict.fromkeys(labels):
+        while labels.count(label) > 1:
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            n = x.shape[first]
+            if x.shape[second] != n:
+                msg = f"einsum: the axes labelled {label!r} twice have lengths {n} and {x.shape[second]}"
+                raise ValueError(msg)
+            rest = [i for i in range(x.ndim) if i not in (first, second)]
+            x = reshape(transpose_axes(x, (*rest, first, second)), (*(x.shape[i] for i in rest), n * n))  # type: ignore[call-arg, arg-type]
+            x = index_basic(x, (..., slice(None, None, n + 1)))  # type: ignore[call-arg, arg-type]
+            labels = [*(labels[i] for i in rest), label]
+    return x, labels
+
+
+def _sizes(equation: str, terms: Sequence[tuple[Tensor, _Labels]]) -> dict[Any, int]:
+    """The length of each label's axes, where 1 broadcasts."""
+    sizes: dict[Any, int] = {}
+    for x, labels in terms:
+        for label, n in zip(labels, x.shape):
+            try:
+                sizes[label] = broadcast_shapes((sizes.get(label, 1),), (n,))[0]
+            except ValueError:
+                what = "'...'" if isinstance(label, int) else repr(label)
+                msg = f"einsum: {what} in {equation!r} stands for axes of lengths {sizes[label]} and {n}"
+                raise ValueError(msg) from None
+    return sizes
+
+
+def _without_ones(x: Tensor, labels: _Labels, sizes: dict[Any, int]) -> tuple[Tensor, _Labels]:
+    """Drop the axes of length 1 that would broadcast."""
+    kept = [i for i, label in enumerate(labels) if x.shape[i] == sizes[label]]
+    if len(kept) == len(labels):
+        return x, labels
+    return reshape_to(x, tuple(x.shape[i] for i in kept)), [labels[i] for i in kept]  # type: ignore[call-arg, arg-type]
+
+
+def _sum_out(x: Tensor, labels: _Labels, wanted: set[Any]) -> tuple[Tensor, _Labels]:
+    """Sum over the axes whose labels nobody wants."""
+    axes = tuple(i for i, label in enumerate(labels) if label not in wanted)
+    if not axes:
+        return x, labels
+    total = reduce_sum(x, axes, False)._cast(x.dtype)  # type: ignore[call-arg, arg-type]
+    return total, [label for label in labels if label in wanted]
+
+
+def _contract(x: Tensor, xl: _Labels, y: Tensor, yl: _Labels, wanted: set[Any]) -> tuple[Tensor, _Labels]:
+    """Multiply two operands and sum over the labels that only they have: a product of stacks of matrices."""
+    x, xl = _sum_out(x, xl, wanted | set(yl))
+    y, yl = _sum_out(y, yl, wanted | set(xl))
+    stacked = [label for label in xl if label in yl and label in wanted]
+    summed = [label for label in xl if label in yl and label not in wanted]
+    rows, columns = ([label for label in own if label not in other] for own, other in ((xl, yl), (yl, xl)))
+    sizes = dict(zip(xl, x.shape)) | dict(zip(yl, y.shape))
+
+    def matrices(t: Tensor, own: _Labels, *groups: _Labels) -> Tensor:
+        t = transpose_axes(t, tuple(own.index(label) for group in groups for label in group))  # type: ignore[call-arg, arg-type]
+        return reshape(t, tuple(math.prod(sizes[label] for label in group) for group in groups))
+
+    if summed:
+        out = matmul(matrices(x, xl, stacked, rows, summed), matrices(y, yl, stacked, summed, columns))
+    else:
+        out = matrices(x, xl, stacked, rows, []) * matrices(y, yl, stacked, [], columns)
+    labels = [*stacked, *rows, *columns]
+    return reshape(out, tuple(sizes[label] for label in labels)), labels
