@@ -7,6 +7,7 @@ name starts with ``check_`` is one check: add yours anywhere.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -93,6 +94,12 @@ def check_no_extra_was_imported() -> None:
     program = f"import sys, xpgrad; xpgrad.tensor([1.0]); print(*sorted({{*sys.modules}} & {{*{EXTRAS}}}))"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert not done.stdout.strip(), f"imported without being asked for: {done.stdout.strip()}"
+
+
+def check_command_line() -> None:
+    command = [sys.executable, "-m", "xpgrad", "backends", "--json"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert {row["name"]: row["status"] for row in json.loads(done.stdout)}["numpy"] == "ready"
 
 
 def check_refusal_of_an_implicit_gradient() -> None:

@@ -41,6 +41,11 @@ class Mode:
 
             remember_traceback(out._node.owner)
 
+    def finish_view(self, parent: Any, out: Any) -> None:
+        """As `finish`, for a fresh view: in inference mode a view of a normal Tensor stays normal (INF-08)."""
+        if not self.inference or (parent._alias is not None and parent._alias.forbidden == "inference"):
+            self.finish(out)
+
     def _key(self) -> tuple[bool, bool, bool, bool]:
         return (self.recording, self.inference, self.anomaly, self.check_nan)
 

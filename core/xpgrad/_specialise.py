@@ -109,7 +109,9 @@ def record_outputs(node: Any, outs: tuple[Any, ...]) -> None:
 
 
 def note_view(tensor: Any, out: Any, row: Row, args: tuple[Any, ...]) -> None:
-    """Make `out` a view of `tensor` in the bookkeeping of versions."""
+    """Make `out` a view of `tensor` in the bookkeeping of versions (inference tensors have none)."""
+    if tensor._alias is not None and tensor._alias.forbidden == "inference":
+        return
     alias = Alias(alias_of(tensor).cell, tensor, row, args)
     out._alias = alias
     node = out._node
@@ -478,6 +480,8 @@ def _op_body(t: _Text, row: Row, backend: Any, scope: dict[str, Any], tensors: l
         if multi:
             with t.block("for o in out:"):
                 t("m.finish(o)")
+        elif row.is_view:
+            t(f"m.finish_view(t_{tensors[0]}, out)")
         else:
             t("m.finish(out)")
     t("return out")

@@ -1,0 +1,215 @@
+"""How it is measured: agreement first, then times taken in turns, peaks of memory, what a pass leaves behind, imports."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import subprocess
+import sys
+import tracemalloc
+import weakref
+from itertools import repeat
+from time import perf_counter
+from typing import Any, Callable
+
+import numpy as np
+
+from benchmarks.contestants import Contestant, Missing
+from benchmarks.workloads import Step, Workload
+
+__all__ = ["agree", "import_times", "left_behind", "peak_arrays", "steps_of", "take_turns"]
+
+Tick = Callable[[], None]
+
+
+def steps_of(workload: Workload, contestants: dict[str, Contestant], size: int) -> tuple[dict[str, Step], dict[str, str]]:
+    """The steps on the same data, and why a contestant has none."""
+    leaves, constants = workload.data(np.random.default_rng(0), size)
+    steps: dict[str, Step] = {}
+    missing: dict[str, str] = {}
+    for key, contestant in contestants.items():
+        try:
+            steps[key] = contestant.step(workload, leaves, constants)
+        except Missing as exc:
+            missing[key] = str(exc)
+    return steps, missing
+
+
+def agree(steps: dict[str, Step], contestants: dict[str, Contestant], repeats: int = 2) -> None:
+    """Check that the loss and every gradient are equal for all, on the first steps (a second one sees the updated leaves).
+
+    Raises
+    ------
+    AssertionError
+        Naming the contestant and the result.
+    """
+    for turn in range(repeats):
+        expected = [np.array(r) for r in steps["numpy"]()]
+        for key, step in steps.items():
+            if key == "numpy":
+                continue
+            got = contestants[key].numbers(step())
+            assert len(got) == len(expected), f"{key}: {len(got)} results, expected {len(expected)}"
+            for k, (a, b) in enumerate(zip(got, expected)):
+                assert a.shape == b.shape, f"{key}, result {k}: shape {a.shape}, expected {b.shape}"
+                scale = float(np.max(np.abs(b), initial=0.0))
+                np.testing.assert_allclose(
+                    a, b, rtol=1e-8, atol=1e-10 * scale, err_msg=f"{key}, result {k}, step {turn + 1}"
+                )
+
+
+def take_turns(
+    steps: dict[str, Step], rounds: int, seconds: float, tick: Tick, sample: float = 0.004
+) -> dict[str, list[float]]:
+    """Seconds per step of each contestant: in every round each runs once, in rotating order.
+
+    Parameters
+    ----------
+    rounds : int
+        At most so many; fewer (but three) where they would take more than `seconds`.
+    sample : float
+        Steps are repeated within a round for about so long.
+    """
+    counts = {}
+    total = 0.0
+    for key, step in steps.items():
+        start = perf_counter()
+        step()
+        once = perf_counter() - start
+        counts[key] = count = max(1, round(sample / once))
+        total += once * count
+    rounds = min(rounds, max(3, int(seconds / total)))
+    times: dict[str, list[float]] = {key: [] for key in steps}
+    keys = list(steps)
+    gc.collect()
+    gc.freeze()  # what was imported is not the steps' garbage
+    try:
+        for turn in range(rounds):
+            shift = turn % len(keys)
+            for key in keys[shift:] + keys[:shift]:
+                step, count = steps[key], counts[key]
+                gc.collect()  # nobody pays for another's cycles; the collector stays on, as for a user
+                start = perf_counter()
+                for _ in repeat(None, count):
+                    step()
+                times[key].append((perf_counter() - start) / count)
+            tick()
+    finally:
+        gc.unfreeze()
+    return times
+
+
+def ratio(times: list[float], base: list[float]) -> tuple[float, float, float]:
+    """The median of the rounds' ratios, and their quartiles."""
+    ratios = sorted(t / b for t, b in zip(times, base))
+    if len(ratios) < 4:
+        return statistics.median(ratios), ratios[0], ratios[-1]
+    low, _, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    return statistics.median(ratios), low, high
+
+
+def peak_arrays(step: Step, nbytes: int) -> float:
+    """The peak of memory allocated during a step, results included, in arrays of `nbytes`.
+
+    The step must be a new one: an old one has its last gradients already.
+    """
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        step()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return (peak - before) / nbytes
+
+
+def left_behind() -> dict[str, int]:
+    """What a backward pass leaves, counted with the cyclic collector off.
+
+    Returns
+    -------
+    dict
+        ``"saved"``: bytes of saved values still alive after the pass while the loss itself is; ``"nodes"``, ``"tensors"`` and
+        ``"arrays"``: how many of those that the step made are alive once the loss has gone; ``"growth"``: bytes per further step.
+    """
+    import xpgrad as xp
+
+    size = 100_000
+    x = xp.tensor(np.linspace(0.1, 1.0, size), requires_grad=True)
+
+    def forward() -> tuple[Any, list[Any], list[Any], list[Any]]:
+        made = [x]
+        for _ in range(3):
+            h = xp.sin(made[-1]) * x
+            made += [h, xp.exp(h[1:] + h[:-1])[:1] * x]
+        loss = xp.sum(made[-1])
+        tensors = [*made[1:], loss]
+        return (
+            loss,
+            [weakref.ref(t) for t in tensors[:-1]],
+            [weakref.ref(t.grad_fn) for t in tensors],
+            [weakref.ref(t.array) for t in tensors[:-1]],
+        )
+
+    enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        loss, tensors, nodes, arrays = forward()
+        before = tracemalloc.get_traced_memory()[0]
+        held = sum(r().nbytes for r in arrays if r() is not None)
+        loss.backward()
+        after = tracemalloc.get_traced_memory()[0] - x.grad.nbytes
+        saved = sum(r().nbytes for r in arrays if r() is not None)
+        assert held > 0, "the check itself is broken: nothing was saved for the backward"
+        assert after < before
+        del loss
+
+        def alive(refs: list[Any]) -> int:
+            return sum(r() is not None for r in refs)
+
+        result = {"saved": saved, "nodes": alive(nodes), "tensors": alive(tensors), "arrays": alive(arrays)}
+
+        def again() -> int:
+            x.grad = None
+            forward()[0].backward()
+            return tracemalloc.get_traced_memory()[0]
+
+        for _ in range(3):
+            again()
+        first = again()
+        for _ in range(10):
+            last = again()
+        result["growth"] = max(0, last - first) // 10
+    finally:
+        tracemalloc.stop()
+        if enabled:
+            gc.enable()
+    return result
+
+
+_PROGRAMS = {
+    "import numpy": "import numpy",
+    "import xpgrad": "import xpgrad",
+    "first Tensor": "import xpgrad; xpgrad.tensor([1.0])",
+    "first gradient": (
+        "import xpgrad; x = xpgrad.tensor([1.0], requires_grad=True); xpgrad.sum(xpgrad.sin(x) * x).backward()"
+    ),
+    "import numpy, first array": "import numpy; numpy.array([1.0])",
+}
+
+
+def import_times(rounds: int, tick: Tick) -> dict[str, list[float]]:
+    """Seconds that each program takes in an interpreter of its own (whose start is not counted), in turns."""
+    times: dict[str, list[float]] = {title: [] for title in _PROGRAMS}
+    for turn in range(rounds + 1):
+        for title, program in _PROGRAMS.items():
+            code = f"from time import perf_counter as t; s = t(); {program}; print(t() - s)"
+            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+            if turn:  # the first round writes byte code and warms the file cache
+                times[title].append(float(done.stdout))
+        tick()
+    return times

@@ -1,0 +1,81 @@
+"""What the contract tests share: one facade, `lib`, through which the same test body runs on xpgrad and on real PyTorch.
+
+A test that takes `lib` runs on both; one that takes `ours` checks what only xpgrad promises (a deviation says why in its docstring).
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+class Library:
+    """The few names that differ between the two libraries."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.torch = name == "torch"
+        self.ns: Any = pytest.importorskip("torch", reason="the oracle") if self.torch else importlib.import_module("xpgrad")
+        self.ag = self.ns.autograd
+        self.graph = importlib.import_module(f"{name}.autograd.graph")
+        self.Function = self.ag.Function
+        self.backward = self.ag.backward
+        self.grad = self.ag.grad
+
+    def tensor(self, data: Any, rg: bool = True, dtype: str = "float64") -> Any:
+        """A leaf."""
+        return self.ns.tensor(data, dtype=getattr(self.ns, dtype), requires_grad=rg)
+
+    def const(self, data: Any, dtype: str = "float64") -> Any:
+        """A constant."""
+        return self.tensor(data, False, dtype)
+
+    def ones(self, *shape: int, rg: bool = False) -> Any:
+        return self.tensor(np.ones(shape), rg)
+
+    def cast(self, x: Any, dtype: str) -> Any:
+        return x.to(dtype=getattr(self.ns, dtype))
+
+    def expand(self, x: Any, *shape: int) -> Any:
+        return x.expand(*shape)
+
+    def value(self, x: Any) -> Any:
+        """The values, on the host."""
+        return np.asarray(x.detach().numpy())
+
+    def equal(self, x: Any, expected: Any) -> None:
+        """Assert values (and the shape) up to rounding."""
+        np.testing.assert_allclose(self.value(x), np.asarray(expected), rtol=1e-6, atol=1e-12, strict=False)
+        assert tuple(x.shape) == np.shape(expected)
+
+    def memory(self, x: Any, y: Any) -> bool:
+        """Whether two Tensors share memory."""
+        return np.shares_memory(self.value(x), self.value(y))
+
+    def fn(self, forward: Any, backward: Any, name: str = "F") -> Any:
+        """A custom Function."""
+        return type(name, (self.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+
+    def task_id(self) -> int:
+        return self.ns._C._current_graph_task_id() if self.torch else self.graph.current_graph_task_id()
+
+    def queue_callback(self, fn: Any) -> None:
+        if self.torch:
+            self.ag.Variable._execution_engine.queue_callback(fn)
+        else:
+            self.graph.queue_callback(fn)
+
+
+@pytest.fixture(params=["xpgrad", "torch"])
+def lib(request: Any) -> Library:
+    """xpgrad, then the oracle."""
+    return Library(request.param)
+
+
+@pytest.fixture
+def ours() -> Library:
+    """xpgrad only."""
+    return Library("xpgrad")

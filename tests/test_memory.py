@@ -1,0 +1,150 @@
+"""Law: graphs are made, differentiated and destroyed iteratively, and live no longer than somebody needs them (RET-12, RET-14)."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import tracemalloc
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xpgrad as xp
+
+
+@pytest.fixture
+def no_cyclic_gc() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def leaf(*shape: int) -> xp.Tensor:
+    return xp.tensor(np.linspace(0.5, 1.5, int(np.prod(shape))).reshape(shape), requires_grad=True)
+
+
+PROGRAMS: dict[str, Callable[[xp.Tensor], xp.Tensor]] = {
+    "elementwise": lambda x: xp.sum(xp.exp(x * x) / (x + 1.0)),
+    "reductions": lambda x: xp.max(xp.sum(x * 2.0, axis=0)) + xp.mean(x),
+    "views": lambda x: xp.sum(xp.reshape(x[1:], (-1,)) * xp.matrix_transpose(x)[:, 1:].reshape(-1)),
+    "indexing": lambda x: xp.sum(xp.take(x, xp.asarray([0, 0, 1]), axis=0) * 3.0),
+    "joining": lambda x: xp.sum(xp.concat([x, x * x]) * xp.concat([x, x])),
+    "several outputs": lambda x: xp.sum(xp.linalg.qr(x).R) + xp.sum(xp.linalg.svd(x, full_matrices=False).S),
+    "in place": lambda x: xp.sum((x * 1.0).mul_(x).add_(1.0)),
+    "setitem": lambda x: _written(x),
+    "matmul": lambda x: xp.sum(x @ x.T),
+}
+
+
+def _written(x: xp.Tensor) -> xp.Tensor:
+    y = x * 1.0
+    y[0] = x[1] * x[2]
+    return xp.sum(y * y)
+
+
+def nodes_below(y: xp.Tensor) -> list[Any]:
+    found, stack = [], [y.grad_fn]
+    while stack:
+        node = stack.pop()
+        found.append(node)
+        stack.extend(n for n, _ in node.next_functions if n is not None)
+    return found
+
+
+@pytest.mark.usefixtures("no_cyclic_gc")
+@pytest.mark.parametrize("create_graph", [False, True], ids=["plain", "create_graph"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_graph_dies_by_reference_counting(name: str, create_graph: bool) -> None:
+    x = leaf(3, 3)
+    y = PROGRAMS[name](x)
+    watched = [weakref.ref(n) for n in nodes_below(y) if n.name() != "AccumulateGrad"]
+    assert watched
+    if create_graph:
+        (g,) = xp.autograd.grad(y, x, create_graph=True)
+        if g.requires_grad:
+            watched.append(weakref.ref(g.grad_fn))
+            xp.sum(g).backward()
+        del g
+    else:
+        y.backward()
+    del y
+    assert [r() for r in watched if r() is not None] == []
+    assert gc.collect() == 0 or not [r() for r in watched if r() is not None]
+
+
+@pytest.mark.usefixtures("no_cyclic_gc")
+def test_a_leaf_dies_by_reference_counting() -> None:
+    x = leaf(4)
+    xp.sum(x * x).backward()
+    dead = weakref.ref(x), weakref.ref(x._node)
+    del x
+    assert [d() for d in dead] == [None, None]
+
+
+@pytest.mark.usefixtures("no_cyclic_gc")
+@pytest.mark.parametrize("retain", [False, True])
+def test_saved_values_go_with_the_pass_unless_retained(retain: bool) -> None:
+    x = leaf(1000)
+    middle = x * 2.0
+    raw = weakref.ref(middle)
+    y = xp.sum(xp.sin(middle))
+    saved = weakref.ref(middle.array)
+    del middle
+    assert raw() is None
+    assert saved() is not None
+    y.backward(retain_graph=retain)
+    assert (saved() is not None) is retain
+
+
+@pytest.mark.usefixtures("no_cyclic_gc")
+def test_nothing_is_held_after_backward() -> None:
+    x = leaf(100_000)
+
+    def step() -> None:
+        x.grad = None
+        xp.sum(xp.tanh(x * x) * xp.exp(-x)).backward()
+
+    step()
+    tracemalloc.start()
+    try:
+        step()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(5):
+            step()
+        after = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert after - before < 20_000, "a step leaves memory behind"
+
+
+def test_a_million_operations_without_recursion() -> None:
+    x = leaf(1)
+    limit = sys.getrecursionlimit()
+    y = x
+    for _ in range(1_000_000):
+        y = y + 1.0
+    alive = weakref.ref(y._node)
+    sys.setrecursionlimit(200)
+    try:
+        y.backward()
+        del y
+    finally:
+        sys.setrecursionlimit(limit)
+    assert alive() is None
+    np.testing.assert_array_equal(x.grad.numpy(), [1.0])
+
+
+def test_a_deep_graph_survives_create_graph() -> None:
+    x = leaf(1)
+    y = x
+    for _ in range(20_000):
+        y = y * 1.00001
+    (g,) = xp.autograd.grad(xp.sum(y * y), x, create_graph=True)
+    (h,) = xp.autograd.grad(g, x)
+    np.testing.assert_allclose(h.numpy(), 2 * 1.00001**40_000, rtol=1e-9)
