@@ -209,9 +209,7 @@ def notes(results: dict[str, Any]) -> list[str]:
     deep5, deep = (results["workloads"].get(name) for name in ("deep5", "deep"))
     if deep5 and deep:
         per_op = [statistics.median(w["seconds"]["xpgrad"]) / w["size"] * 1e6 for w in (deep5, deep)]
-        out.append(
-            f"depth: {per_op[0]:.2f} us per operation at {deep5['size']:.0e} of them, {per_op[1]:.2f} us at {deep['size']:.0e}"
-        )
+        out.append(f"depth: {per_op[0]:.2f} us per operation at {deep5['size']:.0e} of them, {per_op[1]:.2f} us at {deep['size']:.0e}")
     if "held" in results:
         h = results["held"]
         out.append(

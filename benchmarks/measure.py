@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gc
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import tracemalloc
 import weakref
+from collections.abc import Callable
 from itertools import repeat
 from time import perf_counter
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 
@@ -53,14 +56,10 @@ def agree(steps: dict[str, Step], contestants: dict[str, Contestant], repeats: i
             for k, (a, b) in enumerate(zip(got, expected)):
                 assert a.shape == b.shape, f"{key}, result {k}: shape {a.shape}, expected {b.shape}"
                 scale = float(np.max(np.abs(b), initial=0.0))
-                np.testing.assert_allclose(
-                    a, b, rtol=1e-8, atol=1e-10 * scale, err_msg=f"{key}, result {k}, step {turn + 1}"
-                )
+                np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-10 * scale, err_msg=f"{key}, result {k}, step {turn + 1}")
 
 
-def take_turns(
-    steps: dict[str, Step], rounds: int, seconds: float, tick: Tick, sample: float = 0.004
-) -> dict[str, list[float]]:
+def take_turns(steps: dict[str, Step], rounds: int, seconds: float, tick: Tick, sample: float = 0.004) -> dict[str, list[float]]:
     """Seconds per step of each contestant: in every round each runs once, in rotating order.
 
     Parameters
@@ -125,65 +124,60 @@ def peak_arrays(step: Step, nbytes: int) -> float:
     return (peak - before) / nbytes
 
 
-def left_behind() -> dict[str, int]:
+def left_behind(size: int = 100_000) -> dict[str, int]:
     """What a backward pass leaves, counted with the cyclic collector off.
 
     Returns
     -------
     dict
-        ``"saved"``: bytes of saved values still alive after the pass while the loss itself is; ``"nodes"``, ``"tensors"`` and
+        ``"saved"``: bytes of intermediate arrays still alive after the pass while the loss itself is; ``"nodes"``, ``"tensors"`` and
         ``"arrays"``: how many of those that the step made are alive once the loss has gone; ``"growth"``: bytes per further step.
     """
     import xpgrad as xp
 
-    size = 100_000
-    x = xp.tensor(np.linspace(0.1, 1.0, size), requires_grad=True)
-
-    def forward() -> tuple[Any, list[Any], list[Any], list[Any]]:
+    def forward(x: Any) -> tuple[Any, list[Any], list[Any], list[Any]]:
         made = [x]
         for _ in range(3):
             h = xp.sin(made[-1]) * x
             made += [h, xp.exp(h[1:] + h[:-1])[:1] * x]
         loss = xp.sum(made[-1])
-        tensors = [*made[1:], loss]
+        tensors = made[1:]
         return (
             loss,
-            [weakref.ref(t) for t in tensors[:-1]],
-            [weakref.ref(t.grad_fn) for t in tensors],
-            [weakref.ref(t.array) for t in tensors[:-1]],
+            [weakref.ref(t) for t in tensors],
+            [weakref.ref(t.grad_fn) for t in (*tensors, loss)],
+            [weakref.ref(t.array) for t in tensors],
         )
+
+    def alive(refs: list[Any]) -> int:
+        return sum(r() is not None for r in refs)
+
+    def leaf(size: int) -> Any:
+        return xp.tensor(np.linspace(0.1, 1.0, size), requires_grad=True)
 
     enabled = gc.isenabled()
     gc.collect()
     gc.disable()
-    tracemalloc.start()
     try:
-        loss, tensors, nodes, arrays = forward()
-        before = tracemalloc.get_traced_memory()[0]
-        held = sum(r().nbytes for r in arrays if r() is not None)
+        loss, tensors, nodes, arrays = forward(leaf(size))
+        if not alive(nodes) or not alive(arrays):
+            msg = "the check itself is broken: before the pass nothing was saved"
+            raise RuntimeError(msg)
         loss.backward()
-        after = tracemalloc.get_traced_memory()[0] - x.grad.nbytes
         saved = sum(r().nbytes for r in arrays if r() is not None)
-        assert held > 0, "the check itself is broken: nothing was saved for the backward"
-        assert after < before
         del loss
-
-        def alive(refs: list[Any]) -> int:
-            return sum(r() is not None for r in refs)
-
         result = {"saved": saved, "nodes": alive(nodes), "tensors": alive(tensors), "arrays": alive(arrays)}
+        x = leaf(10)
 
-        def again() -> int:
-            x.grad = None
-            forward()[0].backward()
+        def again(steps: int) -> int:
+            for _ in range(steps):
+                x.grad = None
+                forward(x)[0].backward()
             return tracemalloc.get_traced_memory()[0]
 
-        for _ in range(3):
-            again()
-        first = again()
-        for _ in range(10):
-            last = again()
-        result["growth"] = max(0, last - first) // 10
+        tracemalloc.start()
+        first = again(1500)  # NB: until then the interpreter fills its lists of free tuples
+        result["growth"] = max(0, again(300) - first) // 300
     finally:
         tracemalloc.stop()
         if enabled:
@@ -195,9 +189,7 @@ _PROGRAMS = {
     "import numpy": "import numpy",
     "import xpgrad": "import xpgrad",
     "first Tensor": "import xpgrad; xpgrad.tensor([1.0])",
-    "first gradient": (
-        "import xpgrad; x = xpgrad.tensor([1.0], requires_grad=True); xpgrad.sum(xpgrad.sin(x) * x).backward()"
-    ),
+    "first gradient": ("import xpgrad; x = xpgrad.tensor([1.0], requires_grad=True); xpgrad.sum(xpgrad.sin(x) * x).backward()"),
     "import numpy, first array": "import numpy; numpy.array([1.0])",
 }
 
@@ -205,11 +197,14 @@ _PROGRAMS = {
 def import_times(rounds: int, tick: Tick) -> dict[str, list[float]]:
     """Seconds that each program takes in an interpreter of its own (whose start is not counted), in turns."""
     times: dict[str, list[float]] = {title: [] for title in _PROGRAMS}
-    for turn in range(rounds + 1):
-        for title, program in _PROGRAMS.items():
-            code = f"from time import perf_counter as t; s = t(); {program}; print(t() - s)"
-            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-            if turn:  # the first round writes byte code and warms the file cache
-                times[title].append(float(done.stdout))
-        tick()
+    with tempfile.TemporaryDirectory() as cache:
+        # Everybody's byte code comes from the same place, also where the environment keeps Python from writing any.
+        env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPYCACHEPREFIX": cache}
+        for turn in range(rounds + 1):
+            for title, program in _PROGRAMS.items():
+                code = f"from time import perf_counter as t; s = t(); {program}; print(t() - s)"
+                done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
+                if turn:  # the first round writes byte code and warms the file cache
+                    times[title].append(float(done.stdout))
+            tick()
     return times

@@ -44,7 +44,8 @@ class Library:
 
     def value(self, x: Any) -> Any:
         """The values, on the host."""
-        return np.asarray(x.detach().numpy())
+        x = x.detach()
+        return np.asarray((x.resolve_conj() if self.torch else x).numpy())
 
     def equal(self, x: Any, expected: Any) -> None:
         """Assert values (and the shape) up to rounding."""

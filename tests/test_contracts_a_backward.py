@@ -117,7 +117,7 @@ def test_history_of_the_gradient(lib: Any) -> None:
     lib.equal(lib.grad(g, w)[0], 12.0)
 
 
-@pytest.mark.parametrize("program", [lambda x: x, lambda x: x + 0, lambda x: x.reshape((2,))])
+@pytest.mark.parametrize("program", [lambda x: x, lambda x: x + 0, lambda x: x.clone()])
 def test_the_callers_gradient_is_left_alone(lib: Any, program: Any) -> None:
     """BWD-17, BWD-29: never modified, never aliased; a leaf may be the root, again and again."""
     x, g = lib.tensor([1.0, 2.0]), lib.const([5.0, 7.0])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -10,12 +12,7 @@ __all__ = ["KERNELS", "NATIVE"]
 
 #: Functions that NumPy >= 2.1 itself has as the standard wants them.
 NATIVE = frozenset(
-    "abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_invert bitwise_or bitwise_right_shift "
-    "bitwise_xor concat copysign cos cosh divide empty equal exp expm1 floor_divide full_like greater greater_equal hypot imag "
-    "isfinite isinf isnan less less_equal log log1p log2 log10 logaddexp logical_and logical_not logical_or logical_xor matmul "
-    "matrix_transpose maximum minimum multiply negative nextafter not_equal ones ones_like permute_dims positive pow real reciprocal "
-    "remainder signbit sin sinh sqrt square subtract tan tanh vecdot where zeros zeros_like broadcast_to expand_dims "
-    "roll stack tril triu moveaxis any all take_along_axis".split()
+    ["abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_left_shift", "bitwise_invert", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "concat", "copysign", "cos", "cosh", "divide", "empty", "equal", "exp", "expm1", "floor_divide", "full_like", "greater", "greater_equal", "hypot", "imag", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log1p", "log2", "log10", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "matrix_transpose", "maximum", "minimum", "multiply", "negative", "nextafter", "not_equal", "ones", "ones_like", "permute_dims", "positive", "pow", "real", "reciprocal", "remainder", "signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "vecdot", "where", "zeros", "zeros_like", "broadcast_to", "expand_dims", "roll", "stack", "tril", "triu", "moveaxis", "any", "all", "take_along_axis"]
 )
 
 KERNELS: dict[str, Callable[..., Any]] = {}
@@ -32,6 +29,7 @@ _add_reduce: Any = np.add.reduce
 _max_reduce: Any = np.maximum.reduce
 _min_reduce: Any = np.minimum.reduce
 _ndarray = np.ndarray
+_PAIRS = {np.dtype(np.float64): np.dtype(np.complex128), np.dtype(np.float32): np.dtype(np.complex64)}
 
 
 @kernel
@@ -52,32 +50,55 @@ def reduce_sum(x: Any, axes: Any, keepdims: bool) -> Any:
     return _add_reduce(x, axes, None, None, keepdims)
 
 
+#: How to undo a broadcast, by the two shapes: axes, keepdims, whether to reshape. NB: working it out takes longer than a small sum.
+_SUMS: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...] | None, bool, bool]] = {}
+
+
+def _plan_sum(full: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, ...] | None, bool, bool]:
+    extra = len(full) - len(shape)
+    ones = tuple(i + extra for i, n in enumerate(shape) if n == 1 and full[i + extra] != 1)
+    axes = tuple(range(extra)) + ones
+    if len(_SUMS) >= 4096:
+        _SUMS.clear()
+    plan = _SUMS[full, shape] = (None if len(axes) == len(full) else axes, extra == 0, extra > 0 and bool(ones))
+    return plan
+
+
 @kernel
 def sum_to(x: Any, shape: tuple[int, ...]) -> Any:
     """Sum a broadcast gradient back to `shape`."""
-    if x.shape == shape:
+    full = x.shape
+    if full == shape:
         return x
-    extra = x.ndim - len(shape)
-    axes = tuple(range(extra)) + tuple(i + extra for i, n in enumerate(shape) if n == 1 and x.shape[i + extra] != 1)
-    if not shape or len(axes) == x.ndim:
-        return _add_reduce(x, None).reshape(shape) if shape else _add_reduce(x, None)
-    if axes:
-        x = _add_reduce(x, axes, None, None, True)
-    return x.reshape(shape) if x.shape != shape else x
+    plan = _SUMS.get((full, shape))
+    axes, keepdims, reshape = _plan_sum(full, shape) if plan is None else plan
+    x = _add_reduce(x, axes, None, None, keepdims)
+    return x.reshape(shape) if reshape else x
 
 
 @kernel
 def expand_reduced(g: Any, shape: tuple[int, ...], axes: Any, keepdims: bool) -> Any:
     """The inverse of a reduction's change of shape: a read-only view."""
+    # NB: this is what np.broadcast_to does, at a quarter of its cost; zero strides need no bound checks.
+    g = np.asarray(g)
+    if 0 not in shape:
+        if g.ndim == 0:
+            return _ndarray(shape, g.dtype, g, 0, (0,) * len(shape))
+        if axes is not None and g.flags.c_contiguous:  # it must be: the constructor takes any buffer, but only a contiguous one
+            strides = list(g.strides)
+            for a in sorted(axes):
+                if keepdims:
+                    strides[a] = 0
+                else:
+                    strides.insert(a, 0)
+            out = _ndarray(shape, g.dtype, g, 0, tuple(strides))
+            out.flags.writeable = False
+            return out
     if axes is not None and not keepdims:
         index: list[Any] = [slice(None)] * len(shape)
         for a in axes:
             index[a] = None
-        g = np.asarray(g)[tuple(index)]
-    # NB: this is what np.broadcast_to does, at a quarter of its cost; zero strides need no bound checks.
-    g = np.asarray(g)
-    if g.ndim == 0:
-        return _ndarray(shape, g.dtype, g, 0, (0,) * len(shape)) if 0 not in shape else np.broadcast_to(g, shape)
+        g = g[tuple(index)]
     return np.broadcast_to(g, shape)
 
 
@@ -99,6 +120,8 @@ def index_basic_transpose(g: Any, key: Any, shape: tuple[int, ...]) -> Any:
 
 @kernel
 def add_at(buffer: Any, g: Any, key: Any) -> Any:
+    if buffer.__class__ is not _ndarray:
+        buffer = np.array(buffer)  # an immutable scalar: what is added to a view of it would be lost
     part = buffer[key]
     if part.__class__ is _ndarray:
         np.add(part, g, out=part)
@@ -117,13 +140,16 @@ def scatter_add(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
     if key.__class__ is tuple and len(key) == 1:
         key = key[0]
     if key.__class__ is _ndarray and key.dtype.kind in "iu":
-        width = int(np.prod(shape[1:], dtype=np.int64))
+        width = math.prod(shape[1:])
         if width == 1:
             np.add.at(out.reshape(-1), key.reshape(-1), values.reshape(-1))
         elif out.size:
+            flat_out, flat_values = out.reshape(-1), np.ascontiguousarray(values).reshape(-1)
+            pair = _PAIRS.get(values.dtype)
+            if pair is not None and not width % 2:  # two numbers at once, as one complex: half as many indices
+                flat_out, flat_values, width = flat_out.view(pair), flat_values.view(pair), width // 2
             rows = np.where(key < 0, key + shape[0], key).reshape(-1, 1) * width
-            flat = (rows + np.arange(width)).reshape(-1)
-            np.add.at(out.reshape(-1), flat, np.ascontiguousarray(values).reshape(-1))
+            np.add.at(flat_out, (rows + np.arange(width)).reshape(-1), flat_values)
         return out
     if key.__class__ is _ndarray:  # a mask has no duplicates
         out[key] = values
@@ -226,3 +252,18 @@ def written(buffer: Any, key: Any, value: Any) -> Any:
     buffer = np.asarray(buffer)
     buffer[key] = value
     return buffer
+
+
+@kernel
+def diagonal_view(x: Any, offset: int) -> Any:
+    out = np.diagonal(x, offset, -2, -1)
+    if x.flags.writeable:
+        out.flags.writeable = True  # NB: NumPy hands out read-only diagonals
+    return out
+
+
+@kernel
+def diagonal_transpose(x: Any, shape: tuple[int, ...], offset: int) -> Any:
+    out = np.zeros(shape, x.dtype)
+    diagonal_view(out, offset)[...] = x
+    return out

@@ -58,7 +58,12 @@ def accumulate_graph(node: Any, g: Any) -> None:
     if real.grad_dtype is not None:
         g = g._cast(real.grad_dtype)
     old = real.grad
-    real.grad = g.clone() if old is None else old + g
+    if old is None:
+        from xpgrad.rules.creation import clone_laid_out
+
+        real.grad = clone_laid_out(g, real.array)
+    else:
+        real.grad = old + g
 
 
 def check_assigned(tensor: Any, value: Any) -> None:

@@ -61,6 +61,6 @@ class NamespaceInfo:
         return [device for backend in (first, *others) for device in backend.devices()]
 
 
-def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807 (the standard's name)
+def __array_namespace_info__() -> NamespaceInfo:
     """The namespace's inspection object (Array API 2024.12)."""
     return NamespaceInfo()

@@ -106,6 +106,12 @@ def _parameters(func: Callable[..., Any]) -> tuple[str, ...]:
     return func.__code__.co_varnames[: func.__code__.co_argcount]
 
 
+def _public_name(func: Callable[..., Any]) -> str:
+    """A public function's key in the tables: those of the extensions carry their namespace, e.g. ``"linalg.cholesky"``."""
+    namespace = func.__module__.removeprefix("xpgrad.")
+    return f"{namespace}.{func.__name__}" if namespace in ("linalg", "fft") else func.__name__
+
+
 def elementwise(*formulas: Formula, op: str | None = None, node: str | None = None, fresh: Any = True, conj: bool = True,
                 kernel: Any = None, guard: str | None = None, slow: Any = None) -> Callable[[F], F]:  # fmt: skip
     """Declare a public elementwise function of the standard: the decorated function gives its signature and docstring."""
@@ -136,7 +142,7 @@ def nondifferentiable(*, op: str | None = None, kernel: Any = None, primitive: b
             names = _parameters(func)
             row = Row(func.__name__, names, (), (None,) * len(names), kernel, elementwise=True, op=op)
             public = dispatcher(row, func)
-        NONDIFFERENTIABLE[func.__name__] = public
+        NONDIFFERENTIABLE[_public_name(func)] = public
         return public
 
     return declare
@@ -167,13 +173,13 @@ def view(*formulas: Formula, **options: Any) -> Callable[[Callable[..., Any]], C
 
 def front(func: F) -> F:
     """Register a public function that normalises its arguments and calls primitives that have rules."""
-    RULES[func.__name__] = func
+    RULES[_public_name(func)] = func
     return func
 
 
 def composite(func: F) -> F:
     """Register a public function that is written in other public functions: its gradient is theirs."""
-    COMPOSITE[func.__name__] = func
+    COMPOSITE[_public_name(func)] = func
     return func
 
 

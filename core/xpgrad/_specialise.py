@@ -270,9 +270,10 @@ def node_class(backend: Any, row: Row, mask: str, broadcast: bool) -> type[Node]
                     with t.block("if b is empty:"):
                         t("e.buffer = v")
                         t(f"e.owned = {row.fresh[i]}")
-                    with t.block("elif e.owned:"):
-                        t("b += v")
-                        t("e.buffer = b")
+                    if backend.capabilities.mutable:
+                        with t.block("elif e.owned:"):
+                            t("b += v")
+                            t("e.buffer = b")
                     with t.block("else:"):
                         t("e.buffer = b + v")
                         t("e.owned = True")
@@ -394,7 +395,8 @@ def _op(t: _Text, row: Row, backend: Any, scope: dict[str, Any], name: str, mask
                     t(f"{n} = t_{n}._array")
                 conditions = []
                 same = [names[i] for i in row.mixing]
-                conditions += [f"{same[0]}.dtype is {n}.dtype" for n in same[1:]]
+                # NB: not every library has one object per dtype: NumPy has two for int64, array-api-strict makes them anew.
+                conditions += [f"({same[0]}.dtype is {n}.dtype or {same[0]}.dtype == {n}.dtype)" for n in same[1:]]
                 if row.guard:
                     conditions.append(row.guard)
                 with t.block(f"if {' and '.join(conditions) or 'True'}:"):

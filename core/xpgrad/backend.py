@@ -138,6 +138,19 @@ class DefaultKernels:
         return xp.to_dtype(x, dtype)
 
     @staticmethod
+    def check_phase(xp: Any, drift: Any, size: Any, name: str) -> None:
+        """Refuse the gradient of a loss that depends on phases which a factorisation leaves open (`drift` should vanish)."""
+        if 0 in drift.shape or xp._backend.is_traced(drift):
+            return
+        # NB: PyTorch's absolute tolerance, widened where the gradients themselves are large.
+        if float(xp.max(xp.abs(drift))) > 1e-2 * max(1.0, float(xp.max(size))):
+            msg = (
+                f"{name} of a complex matrix are arbitrary (each may be multiplied by e^(i phi)), and the loss depends on them, so it "
+                "is ill-defined: its gradient does not exist. Use a loss that is the same for all phases"
+            )
+            raise RuntimeError(msg)
+
+    @staticmethod
     def add_at(xp: Any, buffer: Any, g: Any, key: Any) -> Any:
         """``buffer[key] += g`` for a basic key, in place where arrays can be written."""
         buffer[key] += g

@@ -27,9 +27,13 @@ def to_dtype(xp: Any, x: Any, dtype: Any) -> Any:
 
 def cast(x: Tensor, dtype: Any) -> Tensor:
     """`x` in a raw dtype of its backend, recorded."""
-    if x.backend.dtype_of(dtype).is_complex:
+    wanted = x.backend.dtype_of(dtype)
+    if wanted.is_complex:
         _engine.note_complex()
-    return to_dtype(x, dtype)
+    out = to_dtype(x, dtype)
+    if not wanted.differentiable:
+        out._node = None  # BWD-30: an integer result has no gradient
+    return out
 
 
 @rule(lambda g: g, conj=False)
@@ -42,6 +46,12 @@ def clone(xp: Any, x: Any) -> Any:
 def clone_contiguous(xp: Any, x: Any) -> Any:
     """A copy in row-major order."""
     return xp.asarray(x, copy=True)
+
+
+@rule(lambda g: g, conj=False, node="CloneBackward0")
+def clone_laid_out(xp: Any, x: Any, like: Any) -> Any:
+    """A copy with the layout that a gradient of the raw array `like` has (LAY-01, LAY-02)."""
+    return xp._backend.with_layout(x, like)
 
 
 # In a formula `xp.cast(x, dtype)` takes the namespace's own dtype objects; on raw arrays that is the kernel of `to_dtype`.

@@ -54,7 +54,7 @@ def unstack_views(x: Tensor, axis: int) -> tuple[Tensor, ...]:
     key = (slice(None),) * axis
     views = tuple(index_basic(x, (*key, i)) for i in range(x.shape[axis]))
     for k, v in enumerate(views):
-        if v._alias is not None:
+        if v._alias is not None and not v.is_inference():
             v._alias.forbidden = f"Output {k} of Unbind"
     return views
 

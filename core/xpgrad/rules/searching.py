@@ -82,7 +82,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     return tuple(finished(x, raw) for raw in x.backend.kernels.nonzero(x._array))
 
 
-def _together(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
+def _together(name: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
     """Two operands, of which one may be a scalar, on one device and in one dtype, without history."""
     tensors = [x for x in (x1, x2) if isinstance(x, Tensor)]
     if not tensors or not all(isinstance(x, Tensor) or is_scalar(x) for x in (x1, x2)):
@@ -119,18 +119,18 @@ def searchsorted(
     if side not in ("left", "right"):
         msg = f"searchsorted: `side` must be 'left' or 'right', but got {side!r}"
         raise ValueError(msg)
-    x1, x2 = _together("searchsorted", x1, x2)
-    if x1.ndim != 1:
-        msg = f"searchsorted: `x1` must have one axis, but got shape {x1.shape}; search its rows one by one"
+    a, b = _together("searchsorted", x1, x2)
+    if a.ndim != 1:
+        msg = f"searchsorted: `x1` must have one axis, but got shape {a.shape}; search its rows one by one"
         raise ValueError(msg)
-    if x1.dtype.is_complex:
+    if a.dtype.is_complex:
         msg = "searchsorted needs an order, which complex numbers do not have"
         raise TypeError(msg)
     order = None
     if sorter is not None:
         need_tensor("searchsorted", sorter)
-        order = sorter.to_device(x1.device)._array
-    return finished(x1, x1.backend.kernels.searchsorted(x1._array, x2._array, side=side, sorter=order))
+        order = sorter.to_device(a.device)._array
+    return finished(a, a.backend.kernels.searchsorted(a._array, b._array, side=side, sorter=order))
 
 
 @nondifferentiable(primitive=True)
@@ -144,21 +144,19 @@ def isin(x1: Tensor | complex, x2: Tensor | complex, /, *, invert: bool = False)
     invert : bool
         Whether each element is *not* among them.
     """
-    x1, x2 = _together("isin", x1, x2)
-    xp, x, among = x1.backend.kernels, x1._array, x2._array
-    if x1.dtype.is_complex:
+    a, b = _together("isin", x1, x2)
+    if a.dtype.is_complex:
         msg = "isin works on real Tensors; compare complex ones with `xpgrad.any(x1[:, None] == x2, axis=-1)`"
         raise TypeError(msg)
-    if x1.dtype.kind == "bool":
-        integer = x1.backend.raw_dtype(x1.default_dtype("integral"))
-        x, among = xp.to_dtype(x, integer), xp.to_dtype(among, integer)
-    if x2.size:
-        among = xp.sort(xp.reshape(among, (-1,)))
+    if a.dtype.kind == "bool":
+        a, b = (t._cast(t.default_dtype("integral")) for t in (a, b))
+    xp, x = a.backend.kernels, a._array
+    if b.size:
+        among = xp.sort(xp.reshape(b._array, (-1,)))
         place = xp.searchsorted(among, xp.reshape(x, (-1,)))
-        last = x2.size - 1
+        last = b.size - 1
         found = xp.take(among, xp.where(place > last, xp.zeros_like(place) + last, place), axis=0)
-        result = xp.reshape(found, x1.shape) == x
+        result = xp.reshape(found, a.shape) == x
     else:
-        result = x != x  # noqa: PLR0124 (False everywhere but at nan)
-        result = result & ~result
-    return finished(x1, ~result if invert else result)
+        result = xp.zeros_like(x) != xp.zeros_like(x)
+    return finished(a, ~result if invert else result)

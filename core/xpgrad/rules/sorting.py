@@ -40,7 +40,7 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
     if x._node is None:
         return plain("sort", x, **options)
     order = x.backend.kernels.argsort(x._array, **options)
-    return ordered(x, order, options["axis"])  # type: ignore[call-arg, arg-type]
+    return ordered(x, order, options["axis"])
 
 
 @nondifferentiable(primitive=True)

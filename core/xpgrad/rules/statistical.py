@@ -67,9 +67,7 @@ def _variance_vjp(g: Any, x: Any, x_shape: Any, axes: Any, correction: float, ke
     return xp.expand_reduced(g * (2 / freedom if freedom > 0 else math.inf), x_shape, axes, keepdims) * spread
 
 
-def _deviation_vjp(
-    g: Any, x: Any, out: Any, x_shape: Any, axes: Any, correction: float, keepdims: bool, xp: Any
-) -> Any:  # fmt: skip
+def _deviation_vjp(g: Any, x: Any, out: Any, x_shape: Any, axes: Any, correction: float, keepdims: bool, xp: Any) -> Any:
     # Equal values: 0, the least of the subgradients (SUB-08).
     flat = out == 0
     inner = xp.keep(~flat, g / (xp.where(flat, xp.ones_like(out), out) * 2))
@@ -88,7 +86,9 @@ def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
 @rule(_deviation_vjp, conj=False, fresh=True, node="StdBackward0")
 def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
     """Square root of the variance over axes."""
-    return xp.sqrt(xp.reduce_var(x, axes, correction, keepdims))
+    # Equal values must give 0, not the rounding error of their mean, for the gradient to be 0: so measure from one of them.
+    first = tuple(slice(0, 1) if axes is None or i in axes else slice(None) for i in range(len(x.shape)))
+    return xp.sqrt(xp.reduce_var(x - x[first], axes, correction, keepdims))
 
 
 @front
@@ -106,7 +106,7 @@ def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
         Keep reduced axes with length 1.
     """
     need_tensor("var", x)
-    return reduce_var(_floating(x), normalize_axes(axis, x.ndim, "var"), correction, keepdims)  # type: ignore[call-arg, arg-type]
+    return reduce_var(_floating(x), normalize_axes(axis, x.ndim, "var"), correction, keepdims)
 
 
 @front
@@ -124,7 +124,7 @@ def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
         Keep reduced axes with length 1.
     """
     need_tensor("std", x)
-    return reduce_std(_floating(x), normalize_axes(axis, x.ndim, "std"), correction, keepdims)  # type: ignore[call-arg, arg-type]
+    return reduce_std(_floating(x), normalize_axes(axis, x.ndim, "std"), correction, keepdims)
 
 
 # -- product ----------------------------------------------------------------------------------------------------------------
@@ -185,9 +185,9 @@ def prod(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool =
     need_tensor("prod", x)
     axes = normalize_axes(axis, x.ndim, "prod")
     if dtype is None:
-        return reduce_prod(x, axes, keepdims)  # type: ignore[call-arg, arg-type]
+        return reduce_prod(x, axes, keepdims)
     wanted = as_dtype(dtype, x.default_dtype)
-    return reduce_prod(x._cast(wanted), axes, keepdims)._cast(wanted)  # type: ignore[call-arg, arg-type]
+    return reduce_prod(x._cast(wanted), axes, keepdims)._cast(wanted)
 
 
 # -- running totals -----------------------------------------------------------------------------------------------------------

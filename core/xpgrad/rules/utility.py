@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from xpgrad import _modes
-from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor, unify
+from xpgrad._coerce import as_scalar, is_raw_array, is_scalar, not_a_tensor, unify
 from xpgrad._device import as_device
 from xpgrad._dtypes import DType, as_dtype, can_cast, finfo, iinfo, isdtype, promote, promote_scalar
 from xpgrad._row import NONDIFFERENTIABLE, composite, nondifferentiable
@@ -49,7 +50,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
             default = default or item.default_dtype
         elif is_scalar(item):
             scalars.append(as_scalar(item))
-        elif isinstance(item, (list, tuple)) or getattr(item, "shape", None):
+        elif isinstance(item, (list, tuple)) or is_raw_array(item):
             raise not_a_tensor("result_type", item)
         else:
             dtypes.append(as_dtype(item))
@@ -92,7 +93,7 @@ def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = N
         return out if len(parts) > 1 else x.clone()
     lead = (slice(None),) * position
     for _ in range(n):
-        out = index_basic(out, (*lead, slice(1, None))) - index_basic(out, (*lead, slice(None, -1)))  # type: ignore[call-arg, arg-type]
+        out = index_basic(out, (*lead, slice(1, None))) - index_basic(out, (*lead, slice(None, -1)))
     return out
 
 
@@ -188,9 +189,9 @@ def einsum(equation: str, /, *operands: Tensor) -> Tensor:
         x, labels = _contract(x, labels, y, others, wanted)
     shared = len(terms) == 1 and set(labels) <= set(output)  # nothing was computed: a view so far
     x, labels = _sum_out(x, labels, set(output))
-    x = transpose_axes(x, tuple(labels.index(label) for label in output if label in labels))  # type: ignore[call-arg, arg-type]
+    x = transpose_axes(x, tuple(labels.index(label) for label in output if label in labels))
     if x.ndim < len(output):  # an axis of length 1 in every operand
-        x = reshape_to(x, tuple(sizes[label] for label in output))  # type: ignore[call-arg, arg-type]
+        x = reshape_to(x, tuple(sizes[label] for label in output))
     return x.clone() if shared else x
 
 
@@ -241,8 +242,8 @@ def _diagonals(x: Tensor, labels: _Labels) -> tuple[Tensor, _Labels]:
                 msg = f"einsum: the axes labelled {label!r} twice have lengths {n} and {x.shape[second]}"
                 raise ValueError(msg)
             rest = [i for i in range(x.ndim) if i not in (first, second)]
-            x = reshape(transpose_axes(x, (*rest, first, second)), (*(x.shape[i] for i in rest), n * n))  # type: ignore[call-arg, arg-type]
-            x = index_basic(x, (..., slice(None, None, n + 1)))  # type: ignore[call-arg, arg-type]
+            x = reshape(transpose_axes(x, (*rest, first, second)), (*(x.shape[i] for i in rest), n * n))
+            x = index_basic(x, (..., slice(None, None, n + 1)))
             labels = [*(labels[i] for i in rest), label]
     return x, labels
 
@@ -266,7 +267,7 @@ def _without_ones(x: Tensor, labels: _Labels, sizes: dict[Any, int]) -> tuple[Te
     kept = [i for i, label in enumerate(labels) if x.shape[i] == sizes[label]]
     if len(kept) == len(labels):
         return x, labels
-    return reshape_to(x, tuple(x.shape[i] for i in kept)), [labels[i] for i in kept]  # type: ignore[call-arg, arg-type]
+    return reshape_to(x, tuple(x.shape[i] for i in kept)), [labels[i] for i in kept]
 
 
 def _sum_out(x: Tensor, labels: _Labels, wanted: set[Any]) -> tuple[Tensor, _Labels]:
@@ -274,7 +275,7 @@ def _sum_out(x: Tensor, labels: _Labels, wanted: set[Any]) -> tuple[Tensor, _Lab
     axes = tuple(i for i, label in enumerate(labels) if label not in wanted)
     if not axes:
         return x, labels
-    total = reduce_sum(x, axes, False)._cast(x.dtype)  # type: ignore[call-arg, arg-type]
+    total = reduce_sum(x, axes, False)._cast(x.dtype)
     return total, [label for label in labels if label in wanted]
 
 
@@ -288,7 +289,7 @@ def _contract(x: Tensor, xl: _Labels, y: Tensor, yl: _Labels, wanted: set[Any]) 
     sizes = dict(zip(xl, x.shape)) | dict(zip(yl, y.shape))
 
     def matrices(t: Tensor, own: _Labels, *groups: _Labels) -> Tensor:
-        t = transpose_axes(t, tuple(own.index(label) for group in groups for label in group))  # type: ignore[call-arg, arg-type]
+        t = transpose_axes(t, tuple(own.index(label) for group in groups for label in group))
         return reshape(t, tuple(math.prod(sizes[label] for label in group) for group in groups))
 
     if summed:

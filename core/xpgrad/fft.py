@@ -1,0 +1,330 @@
+"""`xpgrad.fft`: the Fourier transform extension of the Array API standard 2024.12, differentiable.
+
+Gradients are exact for every length, also where `n` or `s` pads or trims. Real Tensors are welcome where the standard asks for complex
+ones: their gradients are real.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Sequence
+
+from xpgrad import _engine
+from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor
+from xpgrad._device import Device
+from xpgrad._dtypes import as_dtype, complex_of
+from xpgrad._row import PRIMITIVES, composite, front, nondifferentiable
+from xpgrad._tensor import Tensor
+from xpgrad.rules import fft_rules as _rows
+from xpgrad.rules.creation import arange
+from xpgrad.rules.elementwise import conj as _conj
+from xpgrad.rules.elementwise import where
+from xpgrad.rules.fft_rules import OPPOSITE
+from xpgrad.rules.manipulation import roll
+from xpgrad.rules.reduction import normalize_axes, normalize_axis
+
+__all__ = [
+    "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft", "rfftfreq", "rfftn",
+]  # fmt: skip
+
+Norm = Literal["backward", "ortho", "forward"]
+
+
+# -- arguments ------------------------------------------------------------------------------------------------------------------
+
+
+def _check(name: str, x: Any, norm: Any, *, real: bool = False) -> None:
+    """Raise TypeError or ValueError for a Tensor or a normalisation that does not fit."""
+    if not isinstance(x, Tensor):
+        raise not_a_tensor(name, x)
+    if not x.dtype.differentiable:
+        msg = f"{name} needs a floating or complex Tensor, but got dtype {x.dtype}; convert it with `xpgrad.astype(x, xpgrad.float64)`"
+        raise TypeError(msg)
+    if real and x.dtype.is_complex:
+        msg = f"{name} needs a real Tensor, but got dtype {x.dtype}; use `{name.removeprefix('r').removeprefix('ih')}`, or `xpgrad.real(x)`"
+        raise TypeError(msg)
+    if x.ndim == 0:
+        msg = f"{name} needs a Tensor with at least one axis, but got a 0-d one"
+        raise ValueError(msg)
+    if norm not in OPPOSITE:
+        msg = f"{name}: `norm` must be 'backward', 'ortho' or 'forward', but got {norm!r}"
+        raise ValueError(msg)
+
+
+def _length(name: str, what: str, value: Any) -> int:
+    """A length of a transform.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no int, or not positive.
+    """
+    scalar = as_scalar(value) if is_scalar(value) else None
+    if not isinstance(scalar, int) or isinstance(scalar, bool):
+        msg = f"{name}: `{what}` must be an int, but got {value!r}"
+        raise TypeError(msg)
+    if scalar < 1:
+        msg = f"{name}: `{what}` is the length of a transform and must be positive, but got {scalar}"
+        raise ValueError(msg)
+    return scalar
+
+
+def _one_axis(name: str, x: Tensor, n: Any, axis: Any) -> tuple[int | None, int]:
+    """The length (None: not given) and the axis of a transform over one axis."""
+    place = normalize_axis(axis, x.ndim, name)
+    return (None if n is None else _length(name, "n", n)), place
+
+
+def _several_axes(name: str, x: Tensor, s: Any, axes: Any) -> tuple[list[int | None], list[int]]:
+    """The lengths (None: not given) and axes of a transform over several axes."""
+    if s is not None and not isinstance(s, (tuple, list)):
+        msg = f"{name}: `s` must be a sequence of ints, but got {s!r}"
+        raise TypeError(msg)
+    if axes is None:
+        count = x.ndim if s is None else len(s)
+        if count > x.ndim:
+            msg = f"{name}: `s`={s!r} has more lengths than a Tensor of shape {x.shape} has axes"
+            raise ValueError(msg)
+        places = list(range(x.ndim - count, x.ndim))
+    else:
+        places = list(normalize_axes(tuple(axes) if isinstance(axes, (tuple, list)) else axes, x.ndim, name) or ())
+    if s is not None and len(s) != len(places):
+        msg = f"{name}: `s` and `axes` must have equal lengths, but got s={s!r} and axes={axes!r}"
+        raise ValueError(msg)
+    if not places:
+        msg = f"{name} needs at least one axis to transform, but got axes={axes!r}, s={s!r}"
+        raise ValueError(msg)
+    # -1 is the standard's word for "neither pad nor trim".
+    return [None if n is None or n == -1 else _length(name, "s", n) for n in s or [None] * len(places)], places
+
+
+def _fitted(name: str, x: Tensor, length: int | None, axis: int) -> Tensor:
+    """`x` trimmed, or padded with zeros, to a length along an axis."""
+    have = x.shape[axis]
+    if length is None or length == have:
+        if not have:
+            msg = f"{name}: axis {axis} of a Tensor of shape {x.shape} has no elements to transform; give its length with `n` or `s`"
+            raise ValueError(msg)
+        return x
+    key = (slice(None),) * axis + (slice(0, min(length, have)),)
+    if length < have:
+        return PRIMITIVES["index_basic"](x, key)
+    return PRIMITIVES["index_basic_transpose"](x, key, (*x.shape[:axis], length, *x.shape[axis + 1 :]))
+
+
+def _complex(x: Tensor) -> Tensor:
+    return x._cast(complex_of(x.dtype))
+
+
+# -- complex transforms ----------------------------------------------------------------------------------------------------------
+
+
+def _along(name: str, x: Tensor, n: Any, axis: Any, norm: str, forward: bool) -> Tensor:
+    _check(name, x, norm)
+    length, place = _one_axis(name, x, n, axis)
+    return _rows.fourier(_complex(_fitted(name, x, length, place)), (place,), forward, norm)
+
+
+def _over(name: str, x: Tensor, s: Any, axes: Any, norm: str, forward: bool) -> Tensor:
+    _check(name, x, norm)
+    lengths, places = _several_axes(name, x, s, axes)
+    for length, place in zip(lengths, places):
+        x = _fitted(name, x, length, place)
+    return _rows.fourier(_complex(x), tuple(places), forward, norm)
+
+
+@front
+def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    """The discrete Fourier transform over one axis.
+
+    Parameters
+    ----------
+    x : Tensor
+        Complex, or real.
+    n : int, optional
+        Length of the transform: `x` is trimmed, or padded with zeros. Default: that of the axis.
+    axis : int
+    norm : {"backward", "ortho", "forward"}
+        The factor ``1 / n`` stands in the inverse, half in each (``1 / sqrt(n)``), or in the forward transform.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For integers, or arguments that do not fit.
+    """
+    return _along("fft", x, n, axis, norm, True)
+
+
+@front
+def ifft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    """The inverse of `fft`, with the same arguments."""
+    return _along("ifft", x, n, axis, norm, False)
+
+
+@front
+def fftn(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
+    """The discrete Fourier transform over several axes.
+
+    Parameters
+    ----------
+    x : Tensor
+        Complex, or real.
+    s : sequence of int, optional
+        Lengths of the transform along `axes`; -1 leaves an axis as it is.
+    axes : sequence of int, optional
+        Default: all, or as many of the last as `s` has lengths.
+    norm : {"backward", "ortho", "forward"}
+        As of `fft`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For integers, or arguments that do not fit.
+    """
+    return _over("fftn", x, s, axes, norm, True)
+
+
+@front
+def ifftn(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
+    """The inverse of `fftn`, with the same arguments."""
+    return _over("ifftn", x, s, axes, norm, False)
+
+
+# -- transforms of real values ------------------------------------------------------------------------------------------------------
+
+
+def _to_half(name: str, x: Tensor, length: int | None, place: int, norm: str) -> Tensor:
+    _engine.note_complex()
+    return _rows.real_to_half(_fitted(name, x, length, place), place, norm)
+
+
+def _from_half(name: str, x: Tensor, length: int | None, place: int, norm: str) -> Tensor:
+    if length is None:
+        length = 2 * (x.shape[place] - 1)
+        if length < 1:
+            msg = f"{name}: axis {place} of shape {x.shape} is too short for the default length; give the length with `n` or `s`"
+            raise ValueError(msg)
+    return _rows.half_to_real(_complex(_fitted(name, x, length // 2 + 1, place)), length, place, norm)
+
+
+@front
+def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    """The discrete Fourier transform of a real Tensor: its ``n // 2 + 1`` frequencies from zero up. Arguments as of `fft`."""
+    _check("rfft", x, norm, real=True)
+    return _to_half("rfft", x, *_one_axis("rfft", x, n, axis), norm)
+
+
+@front
+def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    """The inverse of `rfft`.
+
+    Parameters
+    ----------
+    x : Tensor
+        The frequencies from zero up; the imaginary part at zero, and at the highest of an even `n`, plays no role.
+    n : int, optional
+        Length of the result. Default: the even one, ``2 * (m - 1)`` for m frequencies.
+    axis, norm
+        As of `fft`.
+    """
+    _check("irfft", x, norm)
+    return _from_half("irfft", x, *_one_axis("irfft", x, n, axis), norm)
+
+
+@front
+def rfftn(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
+    """The transform of a real Tensor over several axes: `rfft` over the last of them, then `fftn` over the others."""
+    _check("rfftn", x, norm, real=True)
+    lengths, places = _several_axes("rfftn", x, s, axes)
+    for length, place in zip(lengths[:-1], places[:-1]):
+        x = _fitted("rfftn", x, length, place)
+    out = _to_half("rfftn", x, lengths[-1], places[-1], norm)
+    return _rows.fourier(out, tuple(places[:-1]), True, norm) if len(places) > 1 else out
+
+
+@front
+def irfftn(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
+    """The inverse of `rfftn`; the last of `s` is the length of the result there, by default the even one."""
+    _check("irfftn", x, norm)
+    lengths, places = _several_axes("irfftn", x, s, axes)
+    if len(places) > 1:
+        for length, place in zip(lengths[:-1], places[:-1]):
+            x = _fitted("irfftn", x, length, place)
+        x = _rows.fourier(_complex(x), tuple(places[:-1]), False, norm)
+    return _from_half("irfftn", x, lengths[-1], places[-1], norm)
+
+
+@composite
+def hfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    """The real transform of a signal with Hermitian symmetry, of which `x` is the half from zero up. Arguments as of `irfft`."""
+    _check("hfft", x, norm)
+    return _from_half("hfft", _conj(x) if x.dtype.is_complex else x, *_one_axis("hfft", x, n, axis), OPPOSITE[norm])
+
+
+@composite
+def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    """The inverse of `hfft`: half of the transform of a real Tensor. Arguments as of `fft`."""
+    _check("ihfft", x, norm, real=True)
+    return _conj(_to_half("ihfft", x, *_one_axis("ihfft", x, n, axis), OPPOSITE[norm]))
+
+
+# -- frequencies and their order --------------------------------------------------------------------------------------------------------
+
+
+def _frequencies(name: str, n: Any, d: Any, dtype: Any, device: Any, half: bool) -> Tensor:
+    length = _length(name, "n", n)
+    spacing = as_scalar(d) if is_scalar(d) else None
+    if not isinstance(spacing, (int, float)) or spacing == 0:
+        msg = f"{name}: `d` must be a real number other than 0, but got {d!r}"
+        raise TypeError(msg) if not isinstance(spacing, (int, float)) else ValueError(msg)
+    numbers = arange(length // 2 + 1 if half else length, dtype="int64", device=device)
+    wanted = numbers.default_dtype("real floating") if dtype is None else as_dtype(dtype, numbers.default_dtype)
+    if wanted.kind != "real floating":
+        msg = f"{name}: `dtype` must be a real floating one, but got {wanted}"
+        raise TypeError(msg)
+    if not half:
+        numbers = where(numbers >= (length + 1) // 2, numbers - length, numbers)
+    return numbers._cast(wanted) * (1.0 / (length * spacing))
+
+
+@nondifferentiable(primitive=True)
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Device | str | None = None) -> Tensor:
+    """The frequencies of `fft`'s results, in cycles per unit of `d`.
+
+    Parameters
+    ----------
+    n : int
+        Length of the transform.
+    d : float
+        Distance between samples.
+    dtype : DType, optional
+        Real floating. Default: the device's.
+    device : Device or str, optional
+    """
+    return _frequencies("fftfreq", n, d, dtype, device, False)
+
+
+@nondifferentiable(primitive=True)
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Device | str | None = None) -> Tensor:
+    """The frequencies of `rfft`'s results, in cycles per unit of `d`. Arguments as of `fftfreq`."""
+    return _frequencies("rfftfreq", n, d, dtype, device, True)
+
+
+def _shifted(name: str, x: Any, axes: Any, sign: int) -> Tensor:
+    if not isinstance(x, Tensor):
+        raise not_a_tensor(name, x)
+    places = normalize_axes(tuple(axes) if isinstance(axes, list) else axes, x.ndim, name)
+    places = tuple(range(x.ndim)) if places is None else places
+    half = tuple(x.shape[a] // 2 if sign > 0 else -(x.shape[a] // 2) for a in places)
+    return roll(x, half, axis=places) if places else x.clone()
+
+
+@composite
+def fftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+    """`x` rotated so that frequency zero is in the middle of axes (default: all)."""
+    return _shifted("fftshift", x, axes, 1)
+
+
+@composite
+def ifftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+    """The inverse of `fftshift`."""
+    return _shifted("ifftshift", x, axes, -1)

@@ -1,0 +1,370 @@
+"""`xpgrad.linalg`: the linear algebra extension of the Array API standard 2024.12, differentiable.
+
+Matrices are the last two axes of a Tensor, all axes before them are a batch, and the batches of two operands broadcast. A singular
+matrix, or one that is not positive definite, raises what the backend's library raises (NumPy: `numpy.linalg.LinAlgError`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, NamedTuple
+
+from xpgrad import _modes
+from xpgrad._coerce import not_a_tensor
+from xpgrad._row import composite, front, nondifferentiable, tensor_namespace
+from xpgrad._tensor import Tensor
+from xpgrad.rules import decompositions as _factors
+from xpgrad.rules import linear_algebra_ext as _rows
+from xpgrad.rules.elementwise import abs as _abs
+from xpgrad.rules.linear_algebra import matmul as matmul
+from xpgrad.rules.linear_algebra import tensordot as tensordot
+from xpgrad.rules.linear_algebra import vecdot as vecdot
+from xpgrad.rules.linear_algebra_ext import check_order, diagonal_offset, integer, need_floating, need_matrices, raw_tolerance
+from xpgrad.rules.manipulation import _same_kind, broadcast_shapes, broadcast_to, reshape
+from xpgrad.rules.manipulation import matrix_transpose as matrix_transpose
+from xpgrad.rules.reduction import max as _max
+from xpgrad.rules.reduction import min as _min
+from xpgrad.rules.reduction import finished, normalize_axes, normalize_axis
+from xpgrad.rules.reduction import sum as _sum
+
+__all__ = [
+    "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul",
+    "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
+    "tensordot", "trace", "vecdot", "vector_norm",
+]  # fmt: skip
+
+
+class EighResult(NamedTuple):
+    """What `eigh` returns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class QRResult(NamedTuple):
+    """What `qr` returns."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class SlogdetResult(NamedTuple):
+    """What `slogdet` returns."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+class SVDResult(NamedTuple):
+    """What `svd` returns."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+def _recorded(x: Tensor) -> bool:
+    """Whether an operation on `x` will be recorded."""
+    mode = _modes.current()
+    return x._node is not None and (mode is None or mode.recording)
+
+
+def _constant(x: Tensor, name: str, **options: Any) -> Tensor:
+    """A function of the library's own extension, not recorded."""
+    return finished(x, x.backend.adopt(getattr(x.backend.kernels.linalg, name)(x._array, **options)))
+
+
+# -- inverses and determinants ------------------------------------------------------------------------------------------------
+
+
+@front
+def inv(x: Tensor, /) -> Tensor:
+    """The inverses of square matrices of shape (..., M, M).
+
+    Raises
+    ------
+    TypeError, ValueError
+        For integers, or matrices that are not square.
+    """
+    need_matrices("inv", x, square=True)
+    return _rows.inverse(x)
+
+
+@front
+def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The solution of ``x1 @ x == x2``.
+
+    Parameters
+    ----------
+    x1 : Tensor
+        Square matrices of shape (..., M, M).
+    x2 : Tensor
+        A vector of shape (M,), or matrices of shape (..., M, K): vectors are never stacked, so that no case is ambiguous.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For integers, or shapes that do not fit.
+    """
+    need_matrices("solve", x1, square=True)
+    need_floating("solve", x2)
+    if x2.ndim == 0 or x2.shape[-2 if x2.ndim > 1 else 0] != x1.shape[-1]:
+        msg = (
+            f"solve: x2 must have shape ({x1.shape[-1]},) or (..., {x1.shape[-1]}, K) to fit x1 of shape {x1.shape}, but got {x2.shape}; "
+            "give a stack of vectors as `x2[..., None]`"
+        )
+        raise ValueError(msg)
+    a, b = _same_kind("solve", (x1, x2))
+    if b.ndim == 1:
+        out = _rows.solve_matrix(a, reshape(b, (-1, 1)))
+        return reshape(out, out.shape[:-1])
+    broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return _rows.solve_matrix(a, b)
+
+
+@front
+def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
+    """The Moore-Penrose inverses of matrices; differentiable where the rank does not change.
+
+    Parameters
+    ----------
+    x : Tensor
+        Shape (..., M, N).
+    rtol : float or Tensor of shape (...), optional
+        Singular values below `rtol` times the largest count as 0. Default: ``max(M, N)`` times the dtype's eps.
+    """
+    need_matrices("pinv", x)
+    return _rows.pseudoinverse(x, raw_tolerance("pinv", rtol))
+
+
+@front
+def det(x: Tensor, /) -> Tensor:
+    """The determinants of square matrices; the first derivative exists for singular ones too."""
+    need_matrices("det", x, square=True)
+    return _rows.determinant(x)
+
+
+@front
+def slogdet(x: Tensor, /) -> SlogdetResult:
+    """The sign of determinants, and the logarithm of their absolute values (-inf for 0)."""
+    need_matrices("slogdet", x, square=True)
+    return SlogdetResult(*_rows.sign_and_log(x))
+
+
+@composite
+def matrix_power(x: Tensor, n: int, /) -> Tensor:
+    """Square matrices multiplied with themselves `n` times, in fresh memory; inverted for negative `n`, identities for 0."""
+    need_matrices("matrix_power", x, square=True)
+    n = integer("matrix_power", "n", n)
+    if n == 0:
+        return _factors.identity_like(x, tensor_namespace)
+    if n < 0:
+        x, n = inv(x), -n
+    elif n == 1:
+        return x.clone()
+    out = None
+    while True:
+        if n & 1:
+            out = x if out is None else matmul(out, x)
+        n >>= 1
+        if not n:
+            return out  # type: ignore[return-value]
+        x = matmul(x, x)
+
+
+@nondifferentiable(primitive=True)
+def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
+    """How many singular values of matrices exceed `rtol` times the largest (default: ``max(M, N)`` times the dtype's eps)."""
+    need_matrices("matrix_rank", x)
+    return _constant(x, "matrix_rank", rtol=raw_tolerance("matrix_rank", rtol))
+
+
+# -- factorisations -------------------------------------------------------------------------------------------------------------
+
+
+@front
+def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
+    """The triangular factors of Hermitian positive definite matrices: ``L @ L^H``, or ``U^H @ U`` with ``upper=True``.
+
+    The gradient is Hermitian, as if both triangles of `x` were read.
+    """
+    need_matrices("cholesky", x, square=True)
+    return _factors.cholesky_factor(x, bool(upper))
+
+
+@front
+def eigh(x: Tensor, /) -> EighResult:
+    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices.
+
+    The gradient through the eigenvectors needs distinct eigenvalues, and of a complex matrix a loss that does not depend on the
+    eigenvectors' phases: else backward raises RuntimeError, as PyTorch does.
+    """
+    need_matrices("eigh", x, square=True)
+    return EighResult(*_factors.eigen_pairs(x))
+
+
+@front
+def eigvalsh(x: Tensor, /) -> Tensor:
+    """The eigenvalues of Hermitian matrices, ascending."""
+    need_matrices("eigvalsh", x, square=True)
+    return _factors.eigen_pairs(x)[0] if _recorded(x) else _constant(x, "eigvalsh")
+
+
+@front
+def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
+    """Matrices of shape (..., M, N) as orthonormal columns times upper triangles.
+
+    The gradient needs independent first ``min(M, N)`` columns; with ``mode="complete"`` and M > N it does not exist, and backward
+    raises NotImplementedError.
+
+    Raises
+    ------
+    ValueError
+        For another mode.
+    """
+    need_matrices("qr", x)
+    if mode not in ("reduced", "complete"):
+        msg = f"qr: `mode` must be 'reduced' or 'complete', but got {mode!r}"
+        raise ValueError(msg)
+    return QRResult(*_factors.orthogonal_triangular(x, mode))
+
+
+@front
+def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
+    """Matrices of shape (..., M, N) as ``U @ diag(S) @ Vh``, singular values descending.
+
+    The gradient through U and Vh needs distinct singular values, and of a complex matrix a loss that does not depend on the vectors'
+    common phases: else backward raises RuntimeError. Columns of full matrices beyond the first ``min(M, N)`` get no gradient.
+    """
+    need_matrices("svd", x)
+    return SVDResult(*_factors.singular_triples(x, bool(full_matrices)))
+
+
+@front
+def svdvals(x: Tensor, /) -> Tensor:
+    """The singular values of matrices, descending."""
+    need_matrices("svdvals", x)
+    return _factors.singular_triples(x, False)[1] if _recorded(x) else _constant(x, "svdvals")
+
+
+# -- norms -----------------------------------------------------------------------------------------------------------------------
+
+
+@front
+def vector_norm(
+    x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False, ord: float = 2  # noqa: A002
+) -> Tensor:
+    """The norm ``sum(abs(x) ** ord) ** (1 / ord)`` over axes; real for complex `x`.
+
+    Where it is not differentiable: the gradient at the zero vector is 0, the largest (smallest) elements share that of order inf
+    (-inf) evenly, and order 0 sends none (SUB-05, SUB-08, ACC-07).
+
+    Parameters
+    ----------
+    x : Tensor
+    axis : int or tuple of int, optional
+        Default: all.
+    keepdims : bool
+        Keep reduced axes with length 1.
+    ord : float
+        Any number; 0 counts the elements that are not 0, inf and -inf are the largest and smallest absolute value.
+    """
+    need_floating("vector_norm", x)
+    order = check_order("vector_norm", ord, None, "a number, inf and -inf included")
+    axes = normalize_axes(axis, x.ndim, "vector_norm")
+    if math.isinf(order) and 0 in (x.shape if axes is None else [x.shape[a] for a in axes]):
+        msg = f"vector_norm: order {order} of no elements (shape {x.shape}, axis {axis!r}) does not exist"
+        raise ValueError(msg)
+    if order == 0:
+        return _rows.count_nonzero_norm([x], axes, keepdims)
+    return _rows.norm(x, order, axes, keepdims)
+
+
+@composite
+def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: float | str | None = "fro") -> Tensor:  # noqa: A002
+    """The norms of matrices; real for complex `x`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Shape (..., M, N).
+    keepdims : bool
+        Keep the last two axes with length 1.
+    ord : {"fro", "nuc", 1, -1, 2, -2, inf, -inf} or None
+        Frobenius (None too), sum of the singular values, largest (smallest) sum of a column's absolute values, largest (smallest)
+        singular value, largest (smallest) sum of a row's absolute values.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For another order.
+    """
+    need_matrices("matrix_norm", x)
+    known = ("fro", "nuc", None, 1, -1, 2, -2, math.inf, -math.inf)
+    order = check_order("matrix_norm", ord, known, "'fro', 'nuc', None, 1, -1, 2, -2, inf or -inf")
+    if order in ("fro", None):
+        return _rows.norm(x, 2, (x.ndim - 2, x.ndim - 1), keepdims)
+    if order in (1, -1, math.inf, -math.inf):
+        sums = _sum(_abs(x), axis=-2 if abs(order) == 1 else -1)
+    else:
+        sums = svdvals(x)
+    if order == "nuc":
+        out = _sum(sums, axis=-1)
+    else:
+        out = _max(sums, axis=-1) if order > 0 else _min(sums, axis=-1)
+    return reshape(out, (*out.shape, 1, 1)) if keepdims else out
+
+
+# -- diagonals and products --------------------------------------------------------------------------------------------------------
+
+
+@front
+def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
+    """A diagonal of matrices: a view; `offset` counts diagonals to the right of the main one."""
+    need_matrices("diagonal", x, floating=False)
+    return _rows.diagonal_view(x, diagonal_offset("diagonal", x, offset))
+
+
+@composite
+def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+    """The sum over a diagonal of matrices, computed in `dtype` (default: as `sum`)."""
+    need_matrices("trace", x, floating=False)
+    return _sum(_rows.diagonal_view(x, diagonal_offset("trace", x, offset)), axis=-1, dtype=dtype)
+
+
+@front
+def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The cross products of vectors of length 3 along an axis; the other axes broadcast.
+
+    Raises
+    ------
+    ValueError
+        If the axis has another length.
+    """
+    a, b = _same_kind("cross", (x1, x2))
+    if a.dtype.kind == "bool":
+        msg = "cross needs numbers, but got bools; convert them with `xpgrad.astype`"
+        raise TypeError(msg)
+    position = integer("cross", "axis", axis)
+    if position >= 0 and a.ndim != b.ndim:
+        msg = f"cross: `axis` must be negative for Tensors with different numbers of axes, but got {axis} for {a.shape} and {b.shape}"
+        raise ValueError(msg)
+    for x in (a, b):
+        if x.shape[normalize_axis(position, x.ndim, "cross")] != 3:
+            msg = f"cross: axis {axis} must have length 3 in both Tensors, but the shapes are {a.shape} and {b.shape}"
+            raise ValueError(msg)
+    shape = broadcast_shapes(a.shape, b.shape)
+    a, b = (x if x.shape == shape else broadcast_to(x, shape) for x in (a, b))
+    return _rows.cross_product(a, b, normalize_axis(position, len(shape), "cross") - len(shape))
+
+
+@composite
+def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """All products of the elements of two vectors: shape (N, M)."""
+    for x in (x1, x2):
+        if not isinstance(x, Tensor):
+            raise not_a_tensor("outer", x)
+        if x.ndim != 1:
+            msg = f"outer needs one-dimensional Tensors, but got shapes {x1.shape} and {getattr(x2, 'shape', x2)}"
+            raise ValueError(msg)
+    return reshape(x1, (-1, 1)) * reshape(x2, (1, -1))
