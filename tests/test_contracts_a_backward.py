@@ -181,7 +181,7 @@ def test_too_many_gradients(ours: Any) -> None:
 def test_gradients_are_tensors(lib: Any, wrong: Any) -> None:
     """BWD-24."""
     _, y = square(lib, 2.0)
-    with pytest.raises(TypeError, match="gradients can be either .*Tensors or None"):
+    with pytest.raises(TypeError, match=r"gradients can be either .*Tensors or None"):
         lib.backward([y], [wrong])
 
 

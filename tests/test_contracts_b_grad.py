@@ -162,7 +162,7 @@ def test_dict_of_inputs(lib: Any) -> None:
     assert type(found) is dict
     assert list(found) == ["b", "a"]
     lib.equal(found["a"], 4.0)
-    with pytest.raises(TypeError, match="must be a dict, not OrderedDict. Other Mapping types are not supported"):
+    with pytest.raises(TypeError, match=r"must be a dict, not OrderedDict. Other Mapping types are not supported"):
         lib.grad(x * y, collections.OrderedDict(a=x))
 
 

@@ -62,7 +62,7 @@ def test_input_without_grad(lib: Any) -> None:
 def test_other_mappings(lib: Any) -> None:
     """INP-11."""
     x = lib.tensor(3.0)
-    with pytest.raises(TypeError, match="must be a dict, not OrderedDict. Other Mapping types are not supported"):
+    with pytest.raises(TypeError, match=r"must be a dict, not OrderedDict. Other Mapping types are not supported"):
         (x * x).backward(inputs=collections.OrderedDict(x=x))
 
 
@@ -155,7 +155,7 @@ def test_an_edge_means_the_old_value(lib: Any) -> None:
 def test_bad_edges(lib: Any) -> None:
     """EDG-10."""
     x = lib.tensor(3.0)
-    with pytest.raises(RuntimeError, match="first object must be an autograd.graph.Node but got"):
+    with pytest.raises(RuntimeError, match=r"first object must be an autograd.graph.Node but got"):
         lib.grad(x * x, lib.graph.GradientEdge("x", 0))
     with pytest.raises((RuntimeError, TypeError)):
         lib.grad(x * x, [((x * x).grad_fn, 0)])

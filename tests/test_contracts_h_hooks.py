@@ -164,7 +164,7 @@ def test_post_hooks(lib: Any) -> None:
     lib.equal(w.grad, 3.0)
     y = x * w
     y.grad_fn.register_hook(lambda gi, go: gi[:1])
-    with pytest.raises(RuntimeError, match="incorrect number of values .got 1, but expected 2"):
+    with pytest.raises(RuntimeError, match=r"incorrect number of values .got 1, but expected 2"):
         y.backward()
     y = x * lib.const(2.0)
     y.grad_fn.register_hook(lambda gi, go: (gi[0], gi[0]))
@@ -190,7 +190,7 @@ def test_post_accumulate(lib: Any) -> None:
     assert x.grad is None
     lib.equal(x, [-3.0, -4.0])
     handle.remove()
-    x.register_post_accumulate_grad_hook(lambda p: 1)
+    x.register_post_accumulate_grad_hook(lambda p: p.grad)
     with pytest.raises(RuntimeError, match="hooks should return None"):
         (x * x).sum().backward()
 
@@ -226,7 +226,7 @@ def four(lib: Any) -> list[Any]:
 
 def test_multi_grad_hook_all(lib: Any) -> None:
     """HOK-31, HOK-32: the documented example."""
-    a, b, c, unused = tensors = four(lib)
+    a, b, c, _unused = tensors = four(lib)
     seen: list[list[bool]] = []
     handle = lib.graph.register_multi_grad_hook(tensors, lambda gs: seen.append([g is not None for g in gs]))
     d = a * b + b * c

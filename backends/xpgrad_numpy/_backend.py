@@ -95,11 +95,14 @@ class NumPyBackend(Backend):
         return tuple(s // x.itemsize for s in x.strides)
 
     def same_layout(self, x: Any, like: Any) -> bool:
-        if x.__class__ is not np.ndarray or not x.flags.writeable:
+        if x.__class__ is not np.ndarray:
+            return False
+        flags = x.flags
+        if not flags.writeable:
             return False
         like = np.asarray(like)
         if like.flags.c_contiguous:
-            return bool(x.flags.c_contiguous)
+            return bool(flags.c_contiguous)
         if _dense(like):
             return bool(x.strides == like.strides)
         return bool(x.flags.c_contiguous)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
@@ -12,7 +11,12 @@ __all__ = ["KERNELS", "NATIVE"]
 
 #: Functions that NumPy >= 2.1 itself has as the standard wants them.
 NATIVE = frozenset(
-    ["abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_left_shift", "bitwise_invert", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "concat", "copysign", "cos", "cosh", "divide", "empty", "equal", "exp", "expm1", "floor_divide", "full_like", "greater", "greater_equal", "hypot", "imag", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log1p", "log2", "log10", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "matrix_transpose", "maximum", "minimum", "multiply", "negative", "nextafter", "not_equal", "ones", "ones_like", "permute_dims", "positive", "pow", "real", "reciprocal", "remainder", "signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "vecdot", "where", "zeros", "zeros_like", "broadcast_to", "expand_dims", "roll", "stack", "tril", "triu", "moveaxis", "any", "all", "take_along_axis"]
+    "abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_invert bitwise_or bitwise_right_shift "
+    "bitwise_xor concat copysign cos cosh divide empty equal exp expm1 floor_divide full_like greater greater_equal hypot imag "
+    "isfinite isinf isnan less less_equal log log1p log2 log10 logaddexp logical_and logical_not logical_or logical_xor matmul "
+    "matrix_transpose maximum minimum multiply negative nextafter not_equal ones ones_like permute_dims positive pow real reciprocal "
+    "remainder signbit sin sinh sqrt square subtract tan tanh vecdot where zeros zeros_like broadcast_to expand_dims "
+    "roll stack tril triu moveaxis any all take_along_axis".split()
 )
 
 KERNELS: dict[str, Callable[..., Any]] = {}
@@ -185,17 +189,39 @@ def to_dtype(x: Any, dtype: Any) -> Any:
     return x.astype(dtype)
 
 
+def _count(x: Any, axes: Any) -> int:
+    if axes is None:
+        return int(x.size)
+    n, shape = 1, x.shape
+    for a in axes:
+        n *= shape[a]
+    return n
+
+
 @kernel
 def reduce_mean(x: Any, axes: Any, keepdims: bool) -> Any:
     # NB: np.mean costs three times as much as this on small arrays; but it adds float16 up in float32.
     if x.dtype.char == "e":
         return np.mean(x, axis=axes, keepdims=keepdims)
-    if axes is None:
-        return _add_reduce(x, None, None, None, keepdims) / x.size
-    n, shape = 1, x.shape
-    for a in axes:
-        n *= shape[a]
-    return _add_reduce(x, axes, None, None, keepdims) / n
+    return _add_reduce(x, axes, None, None, keepdims) / _count(x, axes)
+
+
+@kernel
+def reduce_var(x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
+    # NB: as for the mean.
+    if x.dtype.char == "e":
+        return np.var(x, axis=axes, ddof=correction, keepdims=keepdims)
+    n = _count(x, axes)
+    d = x - _add_reduce(x, axes, None, None, True) / n
+    d = d.real * d.real + d.imag * d.imag if d.dtype.kind == "c" else d * d
+    return _add_reduce(d, axes, None, None, keepdims) / max(n - correction, 0)
+
+
+@kernel
+def ordered_back(x: Any, order: Any, axis: int) -> Any:
+    out = np.empty_like(x)
+    np.put_along_axis(out, order, x, axis)
+    return out
 
 
 @kernel

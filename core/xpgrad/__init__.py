@@ -132,6 +132,7 @@ __all__ = [
     "argsort", "sort",
     "cumulative_prod", "cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var",
     "all", "any", "allclose", "diff", "isclose",
+    "linalg", "fft",
     "Tensor", "tensor", "DType",
     "Device", "default_device", "get_default_device", "set_default_device", "backend_names", "register_backend",
     "autograd", "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",

@@ -1,31 +1,110 @@
-"""What happens at a leaf: adding the pass's gradient to `.grad` by the layout rules (groups C and D), and checking what users assign."""
+"""The node of a leaf and what it does: adding the pass's gradient to `.grad` by the layout rules (groups C and D).
+
+What users assign to `.grad` is checked here too.
+"""
 
 from __future__ import annotations
 
+import threading
 import warnings
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 from xpgrad import _modes
 from xpgrad._alias import alias_of
-from xpgrad._node import ACCUMULATION_LOCK, AccumulateGrad
+from xpgrad._node import Node
 
-__all__ = ["accumulate_graph", "accumulate_raw", "check_assigned", "layout_policy_enforced"]
+__all__ = ["AccumulateGrad", "ShadowLeaf", "accumulate_graph", "accumulate_raw", "check_assigned", "layout_policy_enforced"]
 
 layout_policy_enforced = True
+_INF = float("inf")
+_LOCK = threading.RLock()
+
+
+class AccumulateGrad(Node):
+    """The node of a leaf: adds what arrives to the leaf's `.grad` (ACC-32).
+
+    The leaf holds this node, and the node holds the leaf weakly, so that a leaf is reclaimed by reference counting. A leaf that is
+    gone while its graph lives is made again around the same array when a hook asks for it.
+    """
+
+    __slots__ = ("_leaf", "array", "cls", "grad", "grad_dtype", "off")
+
+    title = "AccumulateGrad"
+
+    def __init__(self, leaf: Any) -> None:
+        self.seq = _INF
+        self.buffer = None
+        self.hooks = None
+        self._alias = leaf._alias
+        self._leaf = weakref.ref(leaf)
+        self.array = leaf._array
+        self.cls = type(leaf)
+        self.grad: Any = None
+        self.grad_dtype: Any = leaf.dtype
+        self.off = False
+
+    @property
+    def variable(self) -> Any:
+        """The leaf."""
+        leaf = self._leaf()
+        if leaf is None:
+            leaf = object.__new__(self.cls)
+            leaf._array = self.array
+            leaf._alias = self._alias
+            leaf._node = self
+            self._leaf = weakref.ref(leaf)
+        return leaf
+
+    def rebind(self, array: Any) -> None:
+        """The leaf's array was replaced (in place on an immutable backend)."""
+        self.array = array
+
+    def reach(self, empty: Any, push: Callable[[Any], None]) -> None:
+        pass
+
+    def step(self, g: Any, empty: Any, retain: bool) -> None:
+        self.seq = _INF
+        if not self.off:
+            accumulate_raw(self, g)
+
+    def undefined(self) -> None:
+        self.seq = _INF
+
+    def meta(self) -> tuple[Any, ...] | None:
+        leaf = self.variable
+        return (leaf.shape, leaf.dtype, self.cls)
+
+    def shadow(self) -> Node:
+        # `.grad` must land on the real leaf: the copy stands for it.
+        copy = super().shadow()
+        copy.__class__ = ShadowLeaf
+        copy.seq = _INF
+        return copy
+
+    def redirect(self, mapping: dict[Node, Node]) -> None:
+        pass
+
+
+class ShadowLeaf(AccumulateGrad):
+    """A leaf's node in a pass on shadows: what it accumulates lands on the leaf itself."""
+
+    __slots__ = ()
+
+    is_shadow = True
 
 
 def accumulate_raw(node: Any, g: Any) -> None:
     """Add a raw gradient: in place into an existing `.grad`, else as a new one with the leaf's layout (LAY-01..05)."""
     real = node.original
     backend = real.cls.backend
-    wanted = real.grad_dtype
-    with ACCUMULATION_LOCK:
+    with _LOCK:
         old = real.grad
-        if old is not None:
-            wanted = old.dtype
+        wanted = real.grad_dtype if old is None else old.dtype
         if wanted is not None:
             raw = backend.raw_dtype(wanted)
-            if g.dtype != raw:
+            if g.dtype is not raw and g.dtype != raw:
                 g = backend.kernels.cast(g, raw)
                 node.owned = True
         if old is None:
@@ -76,8 +155,6 @@ def check_assigned(tensor: Any, value: Any) -> None:
     """
     from xpgrad._tensor import Tensor
 
-    if value is None:
-        return
     if not isinstance(value, Tensor):
         msg = f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}"
         raise TypeError(msg)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from operator import attrgetter
-from typing import Any, Callable
+from typing import Any
 
 from xpgrad import _modes
 from xpgrad._accumulate import accumulate_graph
 from xpgrad._hooks import run_post_accumulate, run_post_hooks, run_pre_hooks, run_tensor_hooks
-from xpgrad._node import AccumulateGrad, Node, SlotNode, walk
+from xpgrad._accumulate import AccumulateGrad
+from xpgrad._node import Node, SlotNode, walk
 from xpgrad._specialise import add_into, freed
 
 __all__ = ["Pass", "current_pass", "note_complex", "run_pass"]

@@ -5,12 +5,13 @@ An in-place operation computes first, then writes: the same Tensor object gets t
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from xpgrad import _modes
 from xpgrad._alias import alias_of, mark_node, next_number
 from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor
-from xpgrad._node import AccumulateGrad
+from xpgrad._accumulate import AccumulateGrad
 from xpgrad._row import ROWS
 
 __all__ = ["apply", "bump", "check_writable", "fill", "setitem"]
@@ -125,10 +126,12 @@ def apply(x: Any, name: str, other: Any) -> Any:
     """
     from xpgrad._tensor import Tensor
 
+    mode = _modes.current()
+    if mode is _modes.NO_GRAD and other.__class__ is x.__class__ and _step(x, name, other):
+        return x
     if not isinstance(other, Tensor) and not is_scalar(other):
         raise not_a_tensor(name, x, other)
     check_writable(x, other)
-    mode = _modes.current()
     if (mode is not None and not mode.recording) or (x._node is None and getattr(other, "_node", None) is None):
         if _in_memory(x, name, other):
             return x
@@ -159,14 +162,32 @@ def _reads_first(row: Any, x: Any, other: Any) -> bool:
 
 
 _OPERATORS = {
-    "add": "__iadd__", "subtract": "__isub__", "multiply": "__imul__", "divide": "__itruediv__", "pow": "__ipow__",
+    "add": operator.iadd, "subtract": operator.isub, "multiply": operator.imul, "divide": operator.itruediv, "pow": operator.ipow,
 }  # fmt: skip
+
+
+def _step(x: Any, name: str, other: Any) -> bool:
+    """The optimiser's step: equal shapes and dtypes, nothing recorded; False where anything is out of the ordinary."""
+    array, value, alias = x._array, other._array, x._alias
+    if array.__class__ is not x.backend.array_type or array.dtype is not value.dtype or array.shape != value.shape:
+        return False
+    if alias is None:
+        alias = alias_of(x)
+    update = _OPERATORS.get(name)
+    if update is None or alias.cell is None or not x.backend.capabilities.mutable or not x.dtype.differentiable:
+        return False
+    try:
+        update(array, value)
+    except ValueError:  # expanded memory is read-only: the general way says so
+        return False
+    alias.cell.bump()
+    return True
 
 
 def _in_memory(x: Any, name: str, other: Any) -> bool:
     """Let the library write into its own array where nothing is recorded: no memory beyond the library's own."""
-    operator = _OPERATORS.get(name)
-    if operator is None or not x.backend.capabilities.mutable or not x.dtype.differentiable:
+    update = _OPERATORS.get(name)
+    if update is None or not x.backend.capabilities.mutable or not x.dtype.differentiable:
         return False
     if isinstance(other, complex) and not x.dtype.is_complex:
         return False
@@ -183,7 +204,7 @@ def _in_memory(x: Any, name: str, other: Any) -> bool:
     else:
         value = as_scalar(other)
     array = x.backend.own(x)
-    x._array = getattr(array, operator)(value)
+    x._array = update(array, value)
     bump(x)
     return True
 

@@ -1,19 +1,15 @@
 """The nodes of the recorded graph: what a result remembers of how it was computed.
 
-Operations' own node classes are generated from the rules (`_specialise`); here are their base, the node of a leaf, the hidden
-node of one output among several, hooks, and `GradientEdge`.
+Operations' own node classes are generated from the rules (`_specialise`), a leaf's is in `_accumulate`; here are their base, the
+hidden node of one output among several, hooks, and `GradientEdge`.
 """
 
 from __future__ import annotations
 
-import threading
 import weakref
 from typing import Any, Callable, Iterator, NamedTuple
 
-__all__ = ["AccumulateGrad", "GradientEdge", "Hooks", "Node", "RemovableHandle", "SlotNode", "get_gradient_edge", "output_edge"]
-
-_INF = float("inf")
-
+__all__ = ["GradientEdge", "Hooks", "Node", "RemovableHandle", "SlotNode", "get_gradient_edge", "output_edge"]
 
 class RemovableHandle:
     """Removes a hook: by `remove()`, or on leaving a `with` block (HOK-06)."""
@@ -273,81 +269,6 @@ def new_slot(owner: Any, k: int) -> SlotNode:
     return node
 
 
-class AccumulateGrad(Node):
-    """The node of a leaf: adds what arrives to the leaf's `.grad` (ACC-32).
-
-    The leaf holds this node, and the node holds the leaf weakly, so that a leaf is reclaimed by reference counting. A leaf that is
-    gone while its graph lives is made again around the same array when a hook asks for it.
-    """
-
-    __slots__ = ("_leaf", "array", "cls", "grad", "grad_dtype", "off")
-
-    title = "AccumulateGrad"
-
-    def __init__(self, leaf: Any) -> None:
-        self.seq = _INF
-        self.buffer = None
-        self.hooks = None
-        self._alias = leaf._alias
-        self._leaf = weakref.ref(leaf)
-        self.array = leaf._array
-        self.cls = type(leaf)
-        self.grad: Any = None
-        self.grad_dtype: Any = leaf.dtype
-        self.off = False
-
-    @property
-    def variable(self) -> Any:
-        """The leaf."""
-        leaf = self._leaf()
-        if leaf is None:
-            leaf = object.__new__(self.cls)
-            leaf._array = self.array
-            leaf._alias = self._alias
-            leaf._node = self
-            self._leaf = weakref.ref(leaf)
-        return leaf
-
-    def rebind(self, array: Any) -> None:
-        """The leaf's array was replaced (in place on an immutable backend)."""
-        self.array = array
-
-    def reach(self, empty: Any, push: Callable[[Any], None]) -> None:
-        pass
-
-    def step(self, g: Any, empty: Any, retain: bool) -> None:
-        self.seq = _INF
-        if not self.off:
-            from xpgrad._accumulate import accumulate_raw
-
-            accumulate_raw(self, g)
-
-    def undefined(self) -> None:
-        self.seq = _INF
-
-    def meta(self) -> tuple[Any, ...] | None:
-        leaf = self.variable
-        return (leaf.shape, leaf.dtype, self.cls)
-
-    def shadow(self) -> Node:
-        # `.grad` must land on the real leaf: the copy stands for it.
-        copy = super().shadow()
-        copy.__class__ = ShadowLeaf
-        copy.seq = _INF
-        return copy
-
-    def redirect(self, mapping: dict[Node, Node]) -> None:
-        pass
-
-
-class ShadowLeaf(AccumulateGrad):
-    """A leaf's node in a pass on shadows: what it accumulates lands on the leaf itself."""
-
-    __slots__ = ()
-
-    is_shadow = True
-
-
 class GradientEdge(NamedTuple):
     """One output of one node: an alternative to a Tensor as a root or an input of a pass (EDG-01).
 
@@ -411,4 +332,9 @@ def walk(roots: list[Any]) -> Iterator[Any]:
                 stack.append(e)
 
 
-ACCUMULATION_LOCK = threading.RLock()
+def __getattr__(name: str) -> Any:
+    if name in ("AccumulateGrad", "ShadowLeaf"):
+        from xpgrad import _accumulate
+
+        return getattr(_accumulate, name)
+    raise AttributeError(name)

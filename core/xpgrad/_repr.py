@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xpgrad._device import get_default_device
-from xpgrad._node import AccumulateGrad
+from xpgrad._accumulate import AccumulateGrad
 
 __all__ = ["tensor_repr"]
 

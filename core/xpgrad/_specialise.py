@@ -13,7 +13,8 @@ from weakref import ref as _ref
 
 from xpgrad import _modes
 from xpgrad._alias import Alias, alias_of, next_number
-from xpgrad._node import AccumulateGrad, Node, new_slot
+from xpgrad._accumulate import AccumulateGrad
+from xpgrad._node import Node, new_slot
 from xpgrad._row import Row, tensor_namespace
 
 __all__ = ["dispatcher", "node_class", "specialise"]

@@ -14,7 +14,8 @@ from xpgrad._alias import Alias, alias_of
 from xpgrad._device import Device
 from xpgrad._dtypes import DType, as_dtype
 from xpgrad._methods import TensorMethods
-from xpgrad._node import AccumulateGrad, Node, RemovableHandle, add_hook, hooks_of
+from xpgrad._accumulate import AccumulateGrad, check_assigned
+from xpgrad._node import Node, RemovableHandle, add_hook, hooks_of
 
 __all__ = ["Tensor", "backend_class", "device_class"]
 
@@ -206,9 +207,8 @@ class Tensor(TensorMethods):
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
-        from xpgrad._accumulate import check_assigned
-
-        check_assigned(self, value)
+        if value is not None:
+            check_assigned(self, value)
         node = self._node
         if node is None:
             dead = getattr(self, "_dead_node", None)

@@ -105,7 +105,7 @@ def _fitted(name: str, x: Tensor, length: int | None, axis: int) -> Tensor:
             msg = f"{name}: axis {axis} of a Tensor of shape {x.shape} has no elements to transform; give its length with `n` or `s`"
             raise ValueError(msg)
         return x
-    key = (slice(None),) * axis + (slice(0, min(length, have)),)
+    key = (slice(None),) * axis + (slice(0, min(length, have)), ...)
     if length < have:
         return PRIMITIVES["index_basic"](x, key)
     return PRIMITIVES["index_basic_transpose"](x, key, (*x.shape[:axis], length, *x.shape[axis + 1 :]))
@@ -276,7 +276,7 @@ def _frequencies(name: str, n: Any, d: Any, dtype: Any, device: Any, half: bool)
     if not isinstance(spacing, (int, float)) or spacing == 0:
         msg = f"{name}: `d` must be a real number other than 0, but got {d!r}"
         raise TypeError(msg) if not isinstance(spacing, (int, float)) else ValueError(msg)
-    numbers = arange(length // 2 + 1 if half else length, dtype="int64", device=device)
+    numbers = arange(length // 2 + 1 if half else length, device=device)
     wanted = numbers.default_dtype("real floating") if dtype is None else as_dtype(dtype, numbers.default_dtype)
     if wanted.kind != "real floating":
         msg = f"{name}: `dtype` must be a real floating one, but got {wanted}"

@@ -6,12 +6,14 @@ Arguments are checked here, before anything is touched; the pass itself is `xpgr
 from __future__ import annotations
 
 import warnings
-from typing import Any, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from xpgrad._accumulate import warn_create_graph
 from xpgrad._coerce import is_raw_array
 from xpgrad._engine import Pass, run_pass
-from xpgrad._node import AccumulateGrad, GradientEdge, hooks_of, output_edge
+from xpgrad._accumulate import AccumulateGrad
+from xpgrad._node import GradientEdge, hooks_of, output_edge
 from xpgrad._tensor import Tensor
 
 # NB: not lazily: the submodule of the same name would take the function's place on the package.

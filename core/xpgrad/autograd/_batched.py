@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable
+from collections.abc import Iterable
+from typing import Any
 
 from xpgrad._node import GradientEdge
 from xpgrad._tensor import Tensor
@@ -10,9 +11,7 @@ from xpgrad._tensor import Tensor
 __all__ = ["batched_grads"]
 
 
-def batched_grads(
-    outputs: Any, inputs: Any, grad_outputs: Any, retain: bool, create: bool, allow_unused: bool, materialize: bool
-) -> Any:
+def batched_grads(outputs: Any, inputs: Any, grad_outputs: Any, retain: bool, create: bool, allow_unused: bool, materialize: bool) -> Any:
     """The stacked gradients for each element along axis 0 of the gradient outputs (BAT-01).
 
     Returns
@@ -90,7 +89,7 @@ def _batch_size(outs: list[Any], seeds: list[Any]) -> int:
     if not sizes or sizes[0] == 0:
         msg = "is_grads_batched=True: index 0 is out of bounds for the batch axis with size 0; give at least one gradient"
         raise IndexError(msg)
-    return sizes[0]  # type: ignore[no-any-return]
+    return sizes[0]
 
 
 def _stacked(item: Any, column: list[Any], create: bool, materialize: bool) -> Any:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import random
 import warnings
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from xpgrad._modes import no_grad
 from xpgrad._tensor import Tensor

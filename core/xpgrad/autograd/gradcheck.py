@@ -5,7 +5,8 @@ The two public functions and their options; the numerics are in `_gradcheck`, lo
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from xpgrad.errors import GradcheckError
 

@@ -6,7 +6,8 @@ Nodes and edges, hooks on several gradients at once, version counters, and what 
 from __future__ import annotations
 
 import weakref
-from typing import Any, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from xpgrad._alias import alias_of
 from xpgrad._engine import current_pass
@@ -58,9 +59,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
             alias_of(t).cell.bump()
 
 
-def register_multi_grad_hook(
-    tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all"
-) -> RemovableHandle:
+def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all") -> RemovableHandle:
     """Call `fn` once per pass about the gradients of several Tensors (HOK-31..36).
 
     Parameters

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from xpgrad import _engine
 from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor

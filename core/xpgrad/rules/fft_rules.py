@@ -50,8 +50,5 @@ def scale_inner(xp: Any, x: Any, length: int, axis: int, factor: float) -> Any:
     """Half a spectrum with the frequencies scaled that occur twice in the whole one of `length`: all but zero and the highest even."""
     before = (slice(None),) * axis
     inner = (length + 1) // 2
-    parts = [x[(*before, slice(0, 1))], x[(*before, slice(1, inner))] * factor, x[(*before, slice(inner, None))]]
-    if inner <= 1:
-        del parts[1:]
-        parts.append(x[(*before, slice(1, None))])
-    return xp.concat(parts, axis=axis)
+    parts = [x[(*before, part, ...)] for part in (slice(0, 1), slice(1, inner), slice(inner, None))]
+    return xp.concat([parts[0], parts[1] * factor, parts[2]], axis=axis)

@@ -120,13 +120,15 @@ def _index_array(x: Tensor, part: Any) -> Any:
 
 def getitem(x: Tensor, key: Any) -> Tensor:
     """``x[key]``."""
-    if basic_key(key):
+    kind = key.__class__
+    if kind is slice or kind is int or basic_key(key):
         return x._op_index_basic(key)  # type: ignore[attr-defined]
     prepared, basic = prepare_key(x, key)
     return (index_basic if basic else gather)(x, prepared)
 
 
 RULES["__getitem__"] = getitem
+Tensor.__getitem__ = getitem  # type: ignore[method-assign]  # no detour on the hot path
 
 
 @front

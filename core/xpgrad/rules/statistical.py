@@ -58,7 +58,7 @@ def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     if not x.dtype.differentiable:
         x = _floating(x)
         op = x._op_reduce_mean  # type: ignore[attr-defined]
-    return op(None if axis is None else normalize_axes(axis, x.ndim, "mean"), keepdims)  # type: ignore[no-any-return]
+    return op(None if axis is None else normalize_axes(axis, x.ndim, "mean"), keepdims)
 
 
 def _variance_vjp(g: Any, x: Any, x_shape: Any, axes: Any, correction: float, keepdims: bool, xp: Any) -> Any:
