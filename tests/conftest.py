@@ -6,6 +6,8 @@ A test that takes `lib` runs on both; one that takes `ours` checks what only xpg
 from __future__ import annotations
 
 import importlib
+import importlib.util
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,3 +82,23 @@ def lib(request: Any) -> Library:
 def ours() -> Library:
     """xpgrad only."""
     return Library("xpgrad")
+
+
+def _load_strict_backend() -> None:
+    # NB: pytest's importlib mode puts no directory on the path, so a module beside the tests is loaded by its file.
+    path = Path(__file__).with_name("strict_backend.py")
+    spec = importlib.util.spec_from_file_location("strict_backend", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.register()
+
+
+_load_strict_backend()
+
+
+@pytest.fixture(scope="session", params=["numpy", "numpy+readonly", "strict"])
+def xpgrad_device(request: Any) -> str:
+    """Every device that a rule must run on: the fast one, one whose memory is frozen, one that has nothing but the standard."""
+    return str(request.param)

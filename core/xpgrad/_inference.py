@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from xpgrad._alias import Alias
+from xpgrad._coerce import coerce
 from xpgrad._row import ROWS
 from xpgrad._specialise import OPERATORS
 
@@ -35,6 +36,13 @@ def _operation(row: Any, method: str) -> Any:
     return op
 
 
+def _operation_reflected(row: Any) -> Any:
+    def op(self: Any, other: Any) -> Any:
+        return coerce(row, _plain(other), _stand_in(self))
+
+    return op
+
+
 def _plain(arg: Any) -> Any:
     if isinstance(arg, list):
         return [_plain(a) for a in arg]
@@ -57,7 +65,10 @@ def inference_class(cls: Any) -> Any:
                 for prefix in ("_sop_", "_srop_"):
                     body[prefix + row.name] = _operation(row, prefix + row.name)
             if row.name in OPERATORS:
-                body[OPERATORS[row.name][0]] = body[row.method]
+                method, reflected = OPERATORS[row.name]
+                body[method] = body[row.method]
+                if reflected is not None and f"_srop_{row.name}" in body:
+                    body[reflected] = _operation_reflected(row)
         found = _classes[cls] = type("Tensor", (cls,), body)
     return found
 

@@ -124,11 +124,11 @@ def apply(x: Any, name: str, other: Any) -> Any:
     TypeError, RuntimeError, NotImplementedError
         For operands that do not fit, or a write that is refused; `x` is unchanged then.
     """
-    from xpgrad._tensor import Tensor
-
     mode = _modes.current()
     if mode is _modes.NO_GRAD and other.__class__ is x.__class__ and _step(x, name, other):
         return x
+    from xpgrad._tensor import Tensor
+
     if not isinstance(other, Tensor) and not is_scalar(other):
         raise not_a_tensor(name, x, other)
     check_writable(x, other)
@@ -174,11 +174,11 @@ def _step(x: Any, name: str, other: Any) -> bool:
     if alias is None:
         alias = alias_of(x)
     update = _OPERATORS.get(name)
-    if update is None or alias.cell is None or not x.backend.capabilities.mutable or not x.dtype.differentiable:
+    if update is None or alias.cell is None or not x.backend.capabilities.mutable:
         return False
     try:
         update(array, value)
-    except ValueError:  # expanded memory is read-only: the general way says so
+    except (TypeError, ValueError):  # read-only memory, or a quotient of integers: the general way says so
         return False
     alias.cell.bump()
     return True

@@ -624,7 +624,21 @@ def specialise(row: Row, backend: Any) -> Callable[..., Any]:
         setattr(cls, f"_sop_{row.name}", scope["sop"])
         setattr(cls, f"_srop_{row.name}", scope["srop"])
     if row.name in OPERATORS:
-        setattr(cls, OPERATORS[row.name][0], op)
+        method, reflected = OPERATORS[row.name]
+        setattr(cls, method, op)
+        if reflected is not None and backend.weak_scalars:
+            setattr(cls, reflected, _reflected(row, scope["srop"]))
+    return op
+
+
+def _reflected(row: Row, srop: Callable[..., Any]) -> Callable[..., Any]:
+    """``other OP x`` for an `other` that did not know how: a Python scalar, mostly."""
+    from xpgrad._coerce import coerce
+
+    def op(self: Any, other: Any) -> Any:
+        cls = other.__class__
+        return srop(self, other) if cls is float or cls is int else coerce(row, other, self)
+
     return op
 
 

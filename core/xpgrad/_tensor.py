@@ -569,9 +569,6 @@ class Tensor(TensorMethods):
 
 def _reflected(x: Tensor, other: Any, name: str) -> Any:
     """``other OP x`` for an `other` that did not know how."""
-    cls = other.__class__
-    if (cls is float or cls is int) and x.backend.weak_scalars and name != "matmul_nd":
-        return getattr(x, f"_srop_{name}")(other)
     from xpgrad._coerce import coerce
     from xpgrad._row import ROWS
 

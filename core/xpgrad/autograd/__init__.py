@@ -9,10 +9,9 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from xpgrad._accumulate import warn_create_graph
+from xpgrad._accumulate import AccumulateGrad, warn_create_graph
 from xpgrad._coerce import is_raw_array
 from xpgrad._engine import Pass, run_pass
-from xpgrad._accumulate import AccumulateGrad
 from xpgrad._node import GradientEdge, hooks_of, output_edge
 from xpgrad._tensor import Tensor
 
@@ -164,7 +163,7 @@ def _result(i: int, item: Any, g: Any, create: bool, allow_unused: bool, materia
         return None
     if isinstance(item, GradientEdge):
         msg = "materialize_grads cannot be used when the given input is a GradientEdge; give the Tensor instead"
-        raise RuntimeError(msg)
+        raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
     from xpgrad.rules.creation import zeros_like
 
     zero = zeros_like(item.detach())
@@ -293,7 +292,7 @@ def _input_list(inputs: Any, name: str) -> list[Any]:
     for item in found:
         if not isinstance(item, (Tensor, GradientEdge)):
             msg = f"all inputs have to be Tensors or GradientEdges, but got {type(item).__name__}"
-            raise RuntimeError(msg)
+            raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
     return found
 
 

@@ -103,6 +103,6 @@ def _stacked(item: Any, column: list[Any], create: bool, materialize: bool) -> A
         return None
     if isinstance(item, GradientEdge):
         msg = "materialize_grads cannot be used when the given input is a GradientEdge; give the Tensor instead"
-        raise RuntimeError(msg)
+        raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
     zero = zeros((len(column), *item.shape), dtype=item.dtype, device=item.device)
     return zero.requires_grad_() if create else zero

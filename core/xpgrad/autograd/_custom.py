@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from xpgrad._alias import alias_of
 from xpgrad._node import AccumulateGrad, Node, slot_of

@@ -10,7 +10,8 @@ import functools
 import inspect
 import warnings
 import weakref
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from xpgrad import _modes
 from xpgrad._alias import Alias, alias_of, give_alias, next_number
@@ -213,13 +214,13 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
     ctx._node = weakref.ref(node)
     saved = []
     for t in ctx._to_save:
-        k = None if t is None or (_has(args, t) and not _has(dirty, t)) else places.get(id(t))
-        saved.append(None if t is None else Saved(t, k))
+        number = None if t is None or (_has(args, t) and not _has(dirty, t)) else places.get(id(t))
+        saved.append(None if t is None else Saved(t, number))
     ctx._saved, ctx._to_save, ctx._nondiff, ctx._dirty = tuple(saved), (), (), ()
-    for number, out in enumerate(outs):
-        if isinstance(out, Tensor) and number not in node.constant:
-            node.cls = node.metas[number][2]
-            slot = new_slot(node, number)
+    for k, out in enumerate(outs):
+        if isinstance(out, Tensor) and k not in node.constant:
+            node.cls = node.metas[k][2]
+            slot = new_slot(node, k)
             out._node = slot
             if out._alias is not None and not out.is_inference():
                 give_alias(out, out._alias)
