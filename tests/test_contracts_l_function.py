@@ -243,6 +243,9 @@ def test_mark_dirty(lib: Any) -> None:
     lib.equal(leaf.grad, [2.0])
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad has been used in an in-place operation"):
         cls.apply(leaf)
+    quiet = leaf * 1
+    assert lib.fn(lambda ctx, x: ctx.mark_dirty(x) or x, lambda ctx, g: g).apply(quiet) is quiet
+    assert quiet._version == 1
     wrong = lib.fn(lambda ctx, x: ctx.mark_dirty(x) or x * 2, lambda ctx, g: g)
     with pytest.raises(RuntimeError, match="Some elements marked as dirty during the forward method were not returned"):
         wrong.apply(leaf * 1)

@@ -64,6 +64,12 @@ class NumPyBackend(Backend):
     def devices(self) -> Sequence[Device]:
         return (self.device,)
 
+    def host_array(self, data: Any, dtype: DType | None) -> Any:
+        return np.asarray(data) if dtype is None or dtype not in _TO_RAW else np.asarray(data, dtype=_TO_RAW[dtype])
+
+    def host_text(self, array: Any, indent: int) -> str:
+        return str(np.array2string(np.asarray(array), separator=", ", prefix=" " * indent, threshold=1000, precision=4))
+
     def ones(self, shape: tuple[int, ...], dtype: DType, device: Device) -> Any:
         return self.adopt(np.ones(shape, _TO_RAW[dtype]))
 
@@ -115,6 +121,10 @@ class NumPyBackend(Backend):
 
     def may_alias(self, x: Any, y: Any) -> bool:
         return bool(np.may_share_memory(x, y))
+
+    def update(self, x: Any, key: Any, value: Any) -> Any:
+        x[key] = value
+        return x
 
     def own(self, tensor: Any) -> Any:
         # NB: NumPy's reductions and 0-d operations return immutable scalars, which can be neither viewed nor written to.

@@ -31,16 +31,12 @@ def new_tensor(cls: Any, raw: Any) -> Any:
 
 def _host_array(data: Any, dtype: DType | None, cls: Any) -> Any:
     """A NumPy array from Python data (scalars, nested sequences, Tensors among them)."""
-    import importlib
-
-    # The one array library that the core asks for by name, and only here: it is a dependency, and reads nested sequences well.
-    numpy = importlib.import_module("numpy")
     backend = cls.backend
     if _contains_tensor(data):
         data = _without_tensors(data)
+    array = backend.host_array(data, dtype)
     if dtype is not None and dtype.name != "bfloat16":
-        return numpy.asarray(data, dtype=dtype.name)
-    array = numpy.asarray(data)
+        return array
     if array.dtype == object or array.dtype.kind not in "biufc":
         msg = f"cannot make a Tensor from {type(data).__name__} {data!r:.80}: its elements must be numbers or bools in a regular shape"
         raise TypeError(msg)

@@ -15,7 +15,7 @@ def tensor_repr(x: Any) -> str:
     prefix = "tensor("
     try:
         host = x.backend.to_host(x._array)
-        body = _formatted(host, len(prefix))
+        body = x.backend.host_text(host, len(prefix))
     except Exception as exc:  # noqa: BLE001 (a repr must not fail: traced and broken arrays have no values to show)
         body = f"<{type(exc).__name__}: values not available>, shape={x.shape}"
     parts = [body]
@@ -33,10 +33,3 @@ def tensor_repr(x: Any) -> str:
 
 def _kind(kind: str) -> str:
     return "integral" if "integer" in kind else kind
-
-
-def _formatted(host: Any, indent: int) -> str:
-    import importlib
-
-    numpy = importlib.import_module("numpy")
-    return str(numpy.array2string(numpy.asarray(host), separator=", ", prefix=" " * indent, threshold=1000, precision=4))

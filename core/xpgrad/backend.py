@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Callable, ClassVar, Sequence
 
+from xpgrad._default_kernels import DefaultKernels
 from xpgrad._device import Device
 from xpgrad._dtypes import DTYPES, DType
 from xpgrad.errors import CapabilityError
@@ -118,45 +119,6 @@ class Kernels:
         return found
 
 
-class DefaultKernels:
-    """Private kernels that are no function of the standard, written in it; ``xp`` is the raw namespace."""
-
-    @staticmethod
-    def copy(xp: Any, x: Any) -> Any:
-        """A copy in memory of its own."""
-        return xp.asarray(x, copy=True)
-
-    @staticmethod
-    def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
-        """`buffer`, which belongs to the caller, with ``[key]`` overwritten."""
-        buffer[key] = value
-        return buffer
-
-    @staticmethod
-    def cast(xp: Any, x: Any, dtype: Any) -> Any:
-        """`x` converted to a raw dtype."""
-        return xp.to_dtype(x, dtype)
-
-    @staticmethod
-    def check_phase(xp: Any, drift: Any, size: Any, name: str) -> None:
-        """Refuse the gradient of a loss that depends on phases which a factorisation leaves open (`drift` should vanish)."""
-        if 0 in drift.shape or xp._backend.is_traced(drift):
-            return
-        # NB: PyTorch's absolute tolerance, widened where the gradients themselves are large.
-        if float(xp.max(xp.abs(drift))) > 1e-2 * max(1.0, float(xp.max(size))):
-            msg = (
-                f"{name} of a complex matrix are arbitrary (each may be multiplied by e^(i phi)), and the loss depends on them, so it "
-                "is ill-defined: its gradient does not exist. Use a loss that is the same for all phases"
-            )
-            raise RuntimeError(msg)
-
-    @staticmethod
-    def add_at(xp: Any, buffer: Any, g: Any, key: Any) -> Any:
-        """``buffer[key] += g`` for a basic key, in place where arrays can be written."""
-        buffer[key] += g
-        return buffer
-
-
 class Backend(ABC):
     """One array library's table. Instances are made once per (backend, variant) and kept.
 
@@ -238,6 +200,18 @@ class Backend(ABC):
         """A raw array of ones: the seed of a pass."""
         return self.adopt(self.namespace().ones(shape, dtype=self.raw_dtype(dtype), **self.creation_options(device)))
 
+    def host_array(self, data: Any, dtype: DType | None) -> Any:
+        """A NumPy array from Python data: scalars and nested sequences of them."""
+        from xpgrad.registry import host_backend
+
+        return host_backend().host_array(data, dtype)
+
+    def host_text(self, array: Any, indent: int) -> str:
+        """The values of a NumPy array as text, summarised where there are many; `indent` is the column where it starts."""
+        from xpgrad.registry import host_backend
+
+        return host_backend().host_text(array, indent)
+
     # -- dtypes ------------------------------------------------------------------------------------------------
 
     def default_dtype(self, kind: str, device: Device) -> DType:
@@ -312,7 +286,11 @@ class Backend(ABC):
 
     def update(self, x: Any, key: Any, value: Any) -> Any:
         """Write ``x[key] = value`` and return the array: `x` itself, or a new one where arrays are immutable."""
-        x[key] = value
+        if not self.capabilities.mutable:
+            return self.kernels.written(self.kernels.copy(x), key, value)
+        new = self.kernels.written(x, key, value)
+        if new is not x:  # the standard cannot write at an advanced key: rebuilt, then written as a whole
+            x[...] = new
         return x
 
     # -- evaluation --------------------------------------------------------------------------------------------

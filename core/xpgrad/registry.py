@@ -35,6 +35,7 @@ _registered: dict[str, _Provider] = {}
 _infos: dict[str, BackendInfo] = {}
 _backends: dict[str, Backend] = {}
 _classes: dict[str, Any] = {}
+_host: Backend | None = None
 
 
 def _discover() -> dict[str, list[_Provider]]:
@@ -104,15 +105,14 @@ def _check_version(info: BackendInfo, origin: str) -> None:
         raise BackendLoadError(msg)
 
 
-def _describe(name: str) -> BackendInfo:
+def _describe(name: str, allowed: set[str] | None) -> BackendInfo:
     """The `BackendInfo` of a name: imports the plugin's light module, not its library."""
-    info = _infos.get(name)
-    if info is not None:
-        return info
-    allowed = _allowed()
     if allowed is not None and name not in allowed:
         msg = f"backend {name!r} is disabled by XPGRAD_BACKENDS={os.environ['XPGRAD_BACKENDS']!r}; add it there, or unset the variable"
         raise BackendNotFoundError(msg)
+    info = _infos.get(name)
+    if info is not None:
+        return info
     providers = list(_discover().get(name, ()))
     if name in _registered:
         providers.append(_registered[name])
@@ -172,7 +172,7 @@ def backend_for(table: str) -> Backend:
         if table in _backends:
             return _backends[table]
         name, _, variant = table.partition("+")
-        info = _describe(name)
+        info = _describe(name, _allowed())
         if variant and variant not in info.variants:
             known = ", ".join(f"'{name}+{v}'" for v in info.variants) or "none"
             msg = f"backend {name!r} has no variant {variant!r}; its variants: {known}"
@@ -188,6 +188,15 @@ def backend_for(table: str) -> Backend:
         backend.tensor_base = backend_class(backend)
         _backends[table] = backend
         return backend
+
+
+def host_backend() -> Backend:
+    """The table that reads Python data and prints arrays for every backend: NumPy's, also where ``XPGRAD_BACKENDS`` leaves it out."""
+    global _host
+    if _host is None:
+        allowed = _allowed()
+        _host = backend_for("numpy") if allowed is None or "numpy" in allowed else _describe("numpy", None).load(None)
+    return _host
 
 
 def tensor_class(device: Device) -> Any:
@@ -226,7 +235,7 @@ def class_for_array(array: Any) -> Any:
     top = type(array).__module__.partition(".")[0]
     for name in backend_names():
         try:
-            info = _describe(name)
+            info = _describe(name, _allowed())
         except BackendLoadError:
             continue  # a broken plugin must not stand in the way of an array that may belong to another
         if top in info.array_modules:
@@ -252,7 +261,7 @@ def survey() -> list[dict[str, str]]:
             row["status"] = "disabled"
             continue
         try:
-            _describe(name)
+            _describe(name, allowed)
         except BackendLoadError as exc:
             row["status"], row["cause"] = "broken", str(exc)
             continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from xpgrad._coerce import as_scalar, is_raw_array, is_scalar, not_a_tensor
+from xpgrad._default_kernels import full_key
 from xpgrad._row import RULES, front, rule, view
 from xpgrad._tensor import Tensor
 from xpgrad.rules.reduction import need_tensor, normalize_axis
@@ -18,31 +19,30 @@ _BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
 @view(lambda g, x_shape, key, xp: xp.index_basic_transpose(g, key, x_shape), into="add_at", fresh=True, node="SliceBackward0")
 def index_basic(xp: Any, x: Any, key: Any) -> Any:
     """``x[key]`` for integers, slices, ellipsis and newaxis."""
-    return x[key]
+    return x[full_key(key)]
 
 
 @rule(lambda g, key, xp: xp.index_basic(g, key), conj=False, node="SliceBackward0Backward0")
 def index_basic_transpose(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of `shape` with `x` written at ``[key]``."""
-    out = xp.zeros(shape, dtype=x.dtype)
-    out[key] = x
-    return out
+    return xp.written(xp.zeros(shape, dtype=x.dtype, device=x.device), key, x)
 
 
 @rule(lambda g, x_shape, key, xp: xp.scatter_add(g, key, x_shape), conj=False, fresh=True, node="IndexBackward0")
 def gather(xp: Any, x: Any, key: Any) -> Any:
     """``x[key]`` for a key with integer arrays or masks (raw)."""
-    return xp.take(xp.reshape(x, (-1,)), xp.flat_index(key, tuple(x.shape)), axis=0)
+    return xp.take_flat(x, xp.flat_index(key, tuple(x.shape), x))
 
 
 @rule(lambda g, key, xp: xp.gather(g, key), conj=False, fresh=True, node="IndexPutBackward0")
 def scatter_add(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of `shape` with `x` added at ``[key]``, duplicates included."""
-    flat = xp.reshape(xp.flat_index(key, shape), (-1,))
-    return xp.reshape(xp.segment_sum(xp.reshape(x, (-1,)), flat, _product(shape)), shape)
+    count = _product(x.shape)
+    flat = xp.reshape(xp.flat_index(key, shape, x), (count,))
+    return xp.reshape(xp.segment_sum(xp.reshape(x, (count,)), flat, _product(shape)), shape)
 
 
-def _product(shape: tuple[int, ...]) -> int:
+def _product(shape: Any) -> int:
     n = 1
     for length in shape:
         n *= length
@@ -166,7 +166,7 @@ def gather_along(xp: Any, x: Any, indices: Any, axis: int) -> Any:
 def scatter_along(xp: Any, x: Any, indices: Any, shape: tuple[int, ...], axis: int) -> Any:
     """The transpose of `gather_along`: adds, duplicates included."""
     key = [
-        indices if i == axis else xp.reshape(xp.arange(n), tuple(-1 if j == i else 1 for j in range(len(shape))))
+        indices if i == axis else xp.reshape(xp.count_up(x, n), tuple(-1 if j == i else 1 for j in range(len(shape))))
         for i, n in enumerate(x.shape)
     ]
     return xp.scatter_add(x, tuple(key), shape)

@@ -27,7 +27,7 @@ def put_zero(xp: Any, x: Any, key: Any) -> Any:
 )
 def take_written(xp: Any, x: Any, key: Any) -> Any:
     """``x[key]``, but 0 where a later duplicate of the index overwrote: the gradient goes to the write that won."""
-    out = x[key]
+    out = xp.read(x, key)
     return xp.where(xp.wins(out, key, tuple(x.shape)), out, xp.zeros_like(out))
 
 
@@ -37,5 +37,5 @@ def wins(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
     count = 1
     for n in x.shape:
         count *= n
-    order = xp.reshape(xp.arange(count), tuple(x.shape))
-    return xp.written(xp.full(shape, -1, dtype=order.dtype), key, order)[key] == order
+    order = xp.reshape(xp.count_up(x, count), tuple(x.shape))
+    return xp.read(xp.written(xp.full(shape, -1, dtype=order.dtype, device=x.device), key, order), key) == order

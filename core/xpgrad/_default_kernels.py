@@ -1,0 +1,261 @@
+"""Private kernels that are no functions of the standard, written in it: what a backend has that defines none of its own.
+
+In each, ``xp`` is the raw namespace of a backend (`backend.Kernels`). NB: only integers, slices, newaxis, ellipsis and masks that stand
+alone may index here, and only for all axes: the standard promises no more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["DefaultKernels"]
+
+_BLOCK = 1 << 20  # elements of a comparison of all places with all indices
+
+
+class DefaultKernels:
+    """One static method per kernel."""
+
+    @staticmethod
+    def copy(xp: Any, x: Any) -> Any:
+        """A copy in memory of its own."""
+        return xp.asarray(x, copy=True)
+
+    @staticmethod
+    def cast(xp: Any, x: Any, dtype: Any) -> Any:
+        """`x` converted to a raw dtype."""
+        return xp.to_dtype(x, dtype)
+
+    @staticmethod
+    def check_phase(xp: Any, drift: Any, size: Any, name: str) -> None:
+        """Refuse the gradient of a loss that depends on phases which a factorisation leaves open (`drift` should vanish)."""
+        if 0 in drift.shape or xp._backend.is_traced(drift):
+            return
+        # NB: PyTorch's absolute tolerance, widened where the gradients themselves are large.
+        if float(xp.max(xp.abs(drift))) > 1e-2 * max(1.0, float(xp.max(size))):
+            msg = (
+                f"{name} of a complex matrix are arbitrary (each may be multiplied by e^(i phi)), and the loss depends on them, so it "
+                "is ill-defined: its gradient does not exist. Use a loss that is the same for all phases"
+            )
+            raise RuntimeError(msg)
+
+    # -- reading ---------------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def count_up(xp: Any, like: Any, *bounds: int) -> Any:
+        """``arange(*bounds)`` in the dtype of indices, where the array `like` lives."""
+        backend = xp._backend
+        device = backend.device_of(like)
+        dtype = backend.raw_dtype(backend.default_dtype("indexing", device))
+        return xp.arange(*bounds, dtype=dtype, **backend.creation_options(device))
+
+    @staticmethod
+    def flat_index(xp: Any, key: Any, shape: tuple[int, ...], like: Any) -> Any:
+        """Positions in the flattened array of `shape` that ``[key]`` picks, as an integer array of the result's shape.
+
+        Integer arrays broadcast together; their axes stand where the first of them stands, or in front if a slice, an ellipsis or a new
+        axis separates them (NumPy's rule). `like` is an array on the device that is wanted.
+
+        Raises
+        ------
+        IndexError
+            If an index is out of range, or there are too many.
+        """
+        parts = key if isinstance(key, tuple) else (key,)
+        used = sum(_axes_of(xp, p) for p in parts)
+        if used > len(shape):
+            msg = f"too many indices: the array has shape {shape}, but {used} of its axes are indexed"
+            raise IndexError(msg)
+        if not any(p is Ellipsis for p in parts):
+            parts = (*parts, Ellipsis)
+        strides = _strides(shape)
+        advanced = any(not (p is None or p is Ellipsis or isinstance(p, (int, slice))) for p in parts)
+        lengths: list[int] = []  # the result's axes that are not those of the integer arrays
+        ranges: list[tuple[int, Any]] = []  # (axis of the result among those, positions)
+        picks: list[Any] = []
+        offset, axis, place, ended, together = 0, 0, -1, False, True
+        for part in parts:
+            if part is None or part is Ellipsis or isinstance(part, slice):
+                ended = ended or bool(picks)
+                slices = [slice(None)] * (len(shape) - used) if part is Ellipsis else [part]
+                for one in slices:
+                    if one is None:
+                        lengths.append(1)
+                        continue
+                    bounds = one.indices(shape[axis])
+                    ranges.append((len(lengths), xp.count_up(like, *bounds) * strides[axis]))
+                    lengths.append(len(range(*bounds)))
+                    axis += 1
+                continue
+            if isinstance(part, int) and not isinstance(part, bool):
+                n = shape[axis]
+                if not -n <= part < n:
+                    msg = f"index {part} is out of range for axis {axis} of length {n}"
+                    raise IndexError(msg)
+                offset += part % n * strides[axis]
+                axis += 1
+                if not advanced:
+                    continue
+                found: list[Any] = []
+            elif xp.isdtype(part.dtype, "bool"):
+                width = len(part.shape)
+                if part.shape != shape[axis : axis + width]:
+                    msg = f"a mask of shape {part.shape} does not fit the axes {shape[axis : axis + width]} of an array of shape {shape}"
+                    raise IndexError(msg)
+                if width:
+                    found = [i * s for i, s in zip(xp.nonzero(part), strides[axis : axis + width])]
+                else:
+                    found = [xp.nonzero(xp.reshape(part, (1,)))[0]]
+                axis += width
+            else:
+                found = [_checked(xp, part, shape[axis], axis, like) * strides[axis]]
+                axis += 1
+            if place < 0:
+                place = len(lengths)
+            together = together and not ended
+            picks += found or [xp.count_up(like, 1)[0]]
+        if not together:
+            place = 0
+        place = max(place, 0)
+        from xpgrad.rules.manipulation import broadcast_shapes
+
+        try:
+            common = broadcast_shapes(*(p.shape for p in picks))
+        except ValueError as exc:
+            msg = f"the arrays of an index must broadcast together: {exc}"
+            raise IndexError(msg) from exc
+        picked = None
+        for p in picks:
+            picked = p if picked is None else picked + p
+        full = (*lengths[:place], *common, *lengths[place:])
+        out = xp.broadcast_to(xp.reshape(xp.count_up(like, offset, offset + 1), (1,) * len(full)), full)
+        for i, positions in ranges:
+            where = i if i < place else i + len(common)
+            out = out + xp.reshape(positions, tuple(lengths[i] if j == where else 1 for j in range(len(full))))
+        if picked is not None:
+            out = out + xp.reshape(picked, (*common, *(1,) * (len(full) - place - len(common))))
+        return out
+
+    @staticmethod
+    def take_flat(xp: Any, x: Any, flat: Any) -> Any:
+        """Elements of the flattened `x` at positions of any shape."""
+        shape = tuple(flat.shape)
+        return xp.reshape(xp.take(xp.reshape(x, (_product(x.shape),)), xp.reshape(flat, (_product(shape),)), axis=0), shape)
+
+    @staticmethod
+    def read(xp: Any, x: Any, key: Any) -> Any:
+        """``x[key]`` for a key of any kind."""
+        return xp.index_basic(x, key) if _basic(key) else xp.gather(x, key)
+
+    # -- adding and writing ----------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def segment_sum(xp: Any, values: Any, positions: Any, size: int) -> Any:
+        """Sums of the `values` (one axis) that share a position, for the positions 0 .. size - 1.
+
+        NB: comparing each place with each position costs their product; a backend should have its own. The cheap way of the standard,
+        differences of cumulative sums, would spread one inf over everything that follows it.
+        """
+        zero = xp.zeros_like(values)
+        if not values.shape[0]:
+            return xp.zeros((size,), dtype=values.dtype, device=values.device)
+        return _by_place(xp, positions, size, lambda hit: xp.sum(xp.where(hit, values, zero), axis=1, dtype=values.dtype))
+
+    @staticmethod
+    def last_writer(xp: Any, positions: Any, size: int) -> Any:
+        """For the places 0 .. size - 1: 1 + the number of the last of the `positions` that names it, or 0."""
+        number = xp.count_up(positions, 1, positions.shape[0] + 1)
+        zero = xp.zeros_like(number)
+        return _by_place(xp, positions, size, lambda hit: xp.max(xp.where(hit, number, zero), axis=1))
+
+    @staticmethod
+    def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
+        """`buffer`, which belongs to the caller, with ``[key]`` overwritten; of duplicates in the key the last one counts."""
+        if _basic(key) and xp._backend.capabilities.mutable:
+            key = full_key(key)
+            if any(p is None for p in key):  # a new axis may read, not write
+                part = tuple(p for p in key if p is not None)
+                if not isinstance(value, (bool, int, float, complex)):
+                    value = xp.reshape(xp.broadcast_to(value, xp.index_basic(buffer, key).shape), buffer[part].shape)
+                key = part
+            buffer[key] = value
+            return buffer
+        shape = tuple(buffer.shape)
+        flat = xp.flat_index(key, shape, buffer)
+        count, size = _product(flat.shape), _product(shape)
+        if not count or not size:
+            return buffer
+        if isinstance(value, (bool, int, float, complex)):
+            new: Any = xp.reshape(xp.full_like(buffer, value), (size,))
+            writer = xp.last_writer(xp.reshape(flat, (count,)), size)
+        else:
+            # As NumPy and PyTorch, more axes of length 1 than the part has are dropped.
+            extra = max(len(value.shape) - len(flat.shape), 0)
+            value = xp.reshape(value, tuple(value.shape)[extra:]) if all(n == 1 for n in value.shape[:extra]) else value
+            values = xp.reshape(xp.broadcast_to(value, tuple(flat.shape)), (count,))
+            writer = xp.last_writer(xp.reshape(flat, (count,)), size)
+            new = xp.take(values, xp.where(writer > 0, writer - 1, xp.zeros_like(writer)), axis=0)
+            new = xp.astype(new, buffer.dtype, copy=False)
+        out = xp.where(writer > 0, new, xp.reshape(buffer, (size,)))
+        return xp.reshape(out, shape)
+
+    @staticmethod
+    def add_at(xp: Any, buffer: Any, g: Any, key: Any) -> Any:
+        """``buffer[key] += g`` for a basic key, in place where arrays can be written."""
+        if not xp._backend.capabilities.mutable:
+            return buffer + xp.index_basic_transpose(g, key, tuple(buffer.shape))
+        return xp.written(buffer, key, xp.index_basic(buffer, key) + g)
+
+
+def full_key(key: Any) -> Any:
+    """A basic key that speaks of every axis: the standard demands it."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return parts if any(p is Ellipsis for p in parts) else (*parts, Ellipsis)
+
+
+def _basic(key: Any) -> bool:
+    parts = key if isinstance(key, tuple) else (key,)
+    return all(p is None or p is Ellipsis or (isinstance(p, (int, slice)) and not isinstance(p, bool)) for p in parts)
+
+
+def _axes_of(xp: Any, part: Any) -> int:
+    """How many axes of the array a part of a key takes."""
+    if part is None or part is Ellipsis:
+        return 0
+    if isinstance(part, (int, slice)):
+        return 1
+    return len(part.shape) if xp.isdtype(part.dtype, "bool") else 1
+
+
+def _product(shape: Any) -> int:
+    n = 1
+    for length in shape:
+        n *= length
+    return n
+
+
+def _strides(shape: tuple[int, ...]) -> list[int]:
+    """Row-major, in elements."""
+    out = [1] * len(shape)
+    for i in range(len(shape) - 2, -1, -1):
+        out[i] = out[i + 1] * shape[i + 1]
+    return out
+
+
+def _checked(xp: Any, indices: Any, n: int, axis: int, like: Any) -> Any:
+    """Integer indices in the dtype of indices, counted from the front."""
+    backend = xp._backend
+    indices = xp.astype(indices, backend.raw_dtype(backend.default_dtype("indexing", backend.device_of(like))), copy=False)
+    # NB: some libraries clamp or wrap what is out of range; traced values cannot be looked at.
+    if not backend.is_traced(indices) and xp.any((indices < -n) | (indices >= n)):
+        msg = f"an index is out of range for axis {axis} of length {n}: indices are {-n} to {n - 1}"
+        raise IndexError(msg)
+    return xp.where(indices < 0, indices + n, indices)
+
+
+def _by_place(xp: Any, positions: Any, size: int, reduce: Any) -> Any:
+    """Reduce, for each place, what is at the positions that name it; by blocks of places to bound the memory."""
+    rows = max(_BLOCK // max(positions.shape[0], 1), 1)
+    places = [xp.count_up(positions, start, min(start + rows, size)) for start in range(0, max(size, 1), rows)]
+    blocks = [reduce(xp.reshape(p, (-1, 1)) == xp.reshape(positions, (1, -1))) for p in places]
+    return blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=0)

@@ -1,0 +1,525 @@
+"""Law: `xpgrad.linalg` has the standard's values, and the gradients of finite differences and of PyTorch, to second order.
+
+Stacks of matrices, square and rectangular, real and complex; losses of complex factorisations do not depend on open phases. One table
+of calls drives the comparison of values, another, of functions to differentiate, drives all the others.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import xpgrad as xp
+from xpgrad import linalg as la
+from xpgrad._row import COMPOSITE, NONDIFFERENTIABLE, ROWS, RULES
+from xpgrad.backend import Backend
+
+strict = pytest.importorskip("array_api_strict", reason="the reference namespace of the standard")
+
+inf = math.inf
+NAMES = (
+    "cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power matrix_rank matrix_transpose outer pinv qr slogdet "
+    "solve svd svdvals tensordot trace vecdot vector_norm"
+).split()
+SHARED = ("matmul", "matrix_transpose", "tensordot", "vecdot")  # with the main namespace
+MATRIX_ORDERS = ("fro", "nuc", 1, -1, 2, -2, inf, -inf, None)
+VECTOR_ORDERS = (1, 2, 3, 0.5, 1.5, 2.5, -1, -2.5, inf, -inf)
+
+
+def draw(shape: tuple[int, ...], dtype: Any = "float64", seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng([seed, *shape])
+    x = rng.standard_normal(shape)
+    return (x + 1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else x).astype(dtype)
+
+
+def positive(shape: tuple[int, ...], dtype: Any = "float64") -> np.ndarray:
+    """Hermitian positive definite matrices."""
+    x = draw(shape, dtype)
+    return (x @ np.swapaxes(x.conj(), -1, -2) + np.eye(shape[-1])).astype(dtype)
+
+
+def numpy_of(t: Any) -> np.ndarray:
+    """The values of a Tensor of either library."""
+    if isinstance(t, xp.Tensor):
+        return t.detach().numpy()
+    return (t.detach() + 0).resolve_conj().resolve_neg().numpy(force=True)
+
+
+def dot(w: np.ndarray, y: np.ndarray) -> float:
+    """The real inner product, of which PyTorch's gradients are the gradients."""
+    return float(np.real(np.sum(np.conj(w) * y)))
+
+
+def differences(f: Any, x: np.ndarray, step: float = 1e-5) -> np.ndarray:
+    """The gradient of a real function by central differences: along the real, and for complex `x` the imaginary, axis."""
+    out = np.zeros_like(x)
+    for i in np.ndindex(x.shape):
+        for unit in (1.0, 1j) if np.iscomplexobj(x) else (1.0,):
+            h = np.zeros_like(x)
+            h[i] = unit * step
+            out[i] += unit * (f(x + h) - f(x - h)) / (2 * step)
+    return out
+
+
+# -- the namespace -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_signatures_are_the_standards(name):
+    ours, theirs = (inspect.signature(getattr(lib, name)).parameters for lib in (la, strict.linalg))
+    assert sorted((p.name, p.kind, p.default) for p in ours.values()) == sorted((p.name, p.kind, p.default) for p in theirs.values())
+
+
+def test_every_function_is_in_one_table():
+    functions = [name for name in la.__all__ if not name.endswith("Result")]
+    assert sorted(functions) == NAMES
+    for name in NAMES:
+        key = name if name in SHARED else f"linalg.{name}"
+        assert [key in table for table in (RULES, NONDIFFERENTIABLE, COMPOSITE)].count(True) == 1
+        if name in SHARED:
+            assert getattr(la, name) is getattr(xp, name)
+
+
+# -- values ------------------------------------------------------------------------------------------------------------------
+
+#: (name, operands' shapes or "spd" + shape, keyword or further positional arguments)
+VALUES: list[tuple[str, tuple[Any, ...], tuple[Any, ...], dict[str, Any]]] = [
+    *(("cholesky", (("spd", 2, 3, 3),), (), {"upper": u}) for u in (False, True)),
+    ("cross", ((2, 3), (2, 3)), (), {}), ("cross", ((3, 4), (3, 1)), (), {"axis": -2}),
+    ("det", ((2, 3, 3),), (), {}), ("det", ((0, 0),), (), {}),
+    *(("diagonal", ((2, 3, 5),), (), {"offset": k}) for k in (0, 1, -1, 4, -2)),
+    ("eigh", (("spd", 2, 3, 3),), (), {}), ("eigvalsh", (("spd", 2, 3, 3),), (), {}), ("inv", ((2, 3, 3),), (), {}),
+    ("matmul", ((2, 3, 4), (4, 5)), (), {}), ("matrix_transpose", ((2, 3, 4),), (), {}), ("outer", ((3,), (4,)), (), {}),
+    *(("matrix_norm", ((2, 3, 4),), (), {"ord": p, "keepdims": k}) for p in MATRIX_ORDERS for k in (False, True)),
+    *(("matrix_power", ((2, 3, 3),), (n,), {}) for n in (0, 1, 2, 5, -1, -3)),
+    ("matrix_rank", ((2, 3, 4),), (), {}), ("matrix_rank", ((2, 3, 4),), (), {"rtol": 0.5}),
+    ("pinv", ((2, 3, 4),), (), {}), ("pinv", ((4, 2),), (), {"rtol": 0.4}),
+    *(("qr", (s,), (), {"mode": m}) for s in ((2, 3, 3), (4, 2), (2, 4)) for m in ("reduced", "complete")),
+    ("slogdet", ((2, 3, 3),), (), {}), ("solve", ((2, 3, 3), (3,)), (), {}), ("solve", ((3, 3), (2, 3, 4)), (), {}),
+    ("solve", ((3, 3), (3, 1)), (), {}), ("svdvals", ((2, 3, 4),), (), {}),
+    *(("svd", (s,), (), {"full_matrices": f}) for s in ((2, 3, 3), (4, 2), (2, 4)) for f in (False, True)),
+    ("tensordot", ((2, 3, 4), (3, 4, 5)), (), {"axes": 2}), ("vecdot", ((2, 3), (2, 3)), (), {}),
+    ("trace", ((2, 3, 4),), (), {}), ("trace", ((2, 3, 4),), (), {"offset": -1}),
+    *(("vector_norm", ((2, 3, 4),), (), {"ord": p, "axis": a}) for p in (0, *VECTOR_ORDERS) for a in (None, 1, (0, -1))),
+    ("vector_norm", ((2, 3),), (), {"keepdims": True}), ("vector_norm", ((2, 3),), (), {"keepdims": True, "axis": 1, "ord": 0}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize(("name", "shapes", "args", "kw"), VALUES, ids=lambda v: str(v).replace(" ", ""))
+def test_values(name, shapes, args, kw, dtype):
+    raw = [positive(s[1:], dtype) if s[:1] == ("spd",) else draw(s, dtype, k) for k, s in enumerate(shapes)]
+    expected = getattr(strict.linalg, name)(*map(strict.asarray, raw), *args, **kw)
+    got = getattr(la, name)(*map(xp.asarray, raw), *args, **kw)
+    if isinstance(expected, tuple):
+        assert got._fields == expected._fields
+    else:
+        got, expected = (got,), (expected,)
+    tolerance = 1e-3 if dtype in ("float32", "complex64") else 1e-10
+    for ours, theirs in zip(got, expected, strict=True):
+        theirs = np.from_dlpack(theirs)
+        assert (ours.numpy().dtype, ours.shape) == (theirs.dtype, theirs.shape)
+        np.testing.assert_allclose(ours.numpy(), theirs, rtol=tolerance, atol=tolerance)
+
+
+def test_traces_of_integers_and_in_another_dtype():
+    x = xp.asarray(np.arange(6, dtype=np.int8).reshape(2, 3))
+    assert (la.trace(x).dtype, la.trace(x).item(), la.trace(x, offset=9).item()) == (xp.int64, 4, 0)
+    assert la.trace(xp.astype(x, xp.float32), dtype=xp.float64).dtype is xp.float64
+
+
+# -- gradients ---------------------------------------------------------------------------------------------------------------
+
+
+def mH(x: Any) -> Any:
+    """The conjugate transpose."""
+    return x.mT if not (x.dtype.is_complex if isinstance(x, xp.Tensor) else x.is_complex()) else x.mT.conj()
+
+
+def herm(x: Any) -> Any:
+    return (x + mH(x)) / 2
+
+
+def again(u: Any, s: Any, vh: Any) -> Any:
+    """A function of all factors that does not depend on phases."""
+    return (u * s[..., None, :] ** 2) @ vh + abs(u) @ abs(vh)
+
+
+def spectral(w: Any, v: Any) -> Any:
+    return (v * w[..., None, :] ** 2) @ mH(v) + abs(v)
+
+
+def whole(u: Any, s: Any, vh: Any, k: int) -> Any:
+    return again(u[..., :, :k], s, vh[..., :k, :])
+
+
+T = (2, 4, 3)  # tall
+W = (2, 3, 4)  # wide
+S = (2, 3, 3)  # square
+#: name: (function of a namespace of linear algebra and Tensors, shapes), with PyTorch's spelling where it differs
+FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "inv": (lambda l, x: l.inv(x), S),
+    "det": (lambda l, x: l.det(x), S),
+    "logabsdet": (lambda l, x: l.slogdet(x)[1], S),
+    "pinv tall": (lambda l, x: l.pinv(x), T),
+    "pinv wide": (lambda l, x: l.pinv(x), W),
+    "solve": (lambda l, a, b: l.solve(a, b), S, (2, 3, 2)),
+    "solve broadcast": (lambda l, a, b: l.solve(a, b), (3, 3), (2, 3, 2)),
+    "solve vector": (lambda l, a, b: l.solve(a, b), (3, 3), (3,)),
+    "cholesky": (lambda l, x: l.cholesky(herm(x)), S),
+    "cholesky upper": (lambda l, x: l.cholesky(herm(x), upper=True), S),
+    "eigvalsh": (lambda l, x: l.eigvalsh(herm(x)), S),
+    "eigh": (lambda l, x: spectral(*l.eigh(herm(x))), S),
+    "eigh vectors": (lambda l, x: abs(l.eigh(herm(x))[1]), S),
+    **{f"qr {k} {s[-2:]}": (lambda l, x, k=k: l.qr(x)[k], s) for k in (0, 1) for s in (T, W, S)},
+    "qr complete": (lambda l, x: l.qr(x, mode="complete")[0] @ l.qr(x, mode="complete")[1][..., :3], W),
+    "svdvals": (lambda l, x: l.svdvals(x), W),
+    **{f"svd {s[-2:]}": (lambda l, x: again(*l.svd(x, full_matrices=False)), s) for s in (T, W, S)},
+    "svd full": (lambda l, x: whole(*l.svd(x), 3), T),
+    "svd left": (lambda l, x: abs(l.svd(x, full_matrices=False)[0]), T),
+    "svd right": (lambda l, x: abs(l.svd(x, full_matrices=False)[2]), W),
+    **{f"matrix_power {n}": (lambda l, x, n=n: l.matrix_power(x, n), S) for n in (1, 3, -2)},
+    **{f"matrix_norm {p}": (lambda l, x, p=p: l.matrix_norm(x, ord=p), W) for p in MATRIX_ORDERS if p is not None},
+    **{f"vector_norm {p}": (lambda l, x, p=p: l.vector_norm(x, ord=p), (2, 3)) for p in VECTOR_ORDERS},
+    "vector_norm axis": (lambda l, x: l.vector_norm(x, axis=(0, 2), keepdims=True), W,
+                         lambda l, x: l.vector_norm(x, dim=(0, 2), keepdim=True)),
+    "cross": (lambda l, a, b: l.cross(a, b, axis=-2), (3, 2), (3, 1), lambda l, a, b: l.cross(a, b, dim=-2)),
+    "outer": (lambda l, a, b: l.outer(a, b), (3,), (2,), lambda l, a, b: a[:, None] * b),
+    "vecdot": (lambda l, a, b: l.vecdot(a, b), (2, 3), (2, 3)),
+    "diagonal": (lambda l, x: l.diagonal(x, offset=1) ** 2, W),
+    "diagonal below": (lambda l, x: l.diagonal(x, offset=-2) ** 2, W),
+    "trace": (lambda l, x: l.trace(x * x, offset=-1), T, lambda l, x: l.diagonal(x * x, offset=-1).sum(-1)),
+}  # fmt: skip
+SPECIAL = {  # where the point of differentiation must have a property
+    "cholesky": positive, "cholesky upper": positive, "eigh": positive, "eigh vectors": positive, "eigvalsh": positive,
+}  # fmt: skip
+
+
+def operands(name: str, dtype: str) -> list[np.ndarray]:
+    shapes = [s for s in FUNCTIONS[name][1:] if isinstance(s, tuple)]
+    if name in SPECIAL:
+        return [SPECIAL[name](shapes[0], dtype)]
+    return [draw(s, dtype, k) for k, s in enumerate(shapes)]
+
+
+def derivatives(lib: Any, f: Any, raw: list[np.ndarray], order: int = 2) -> list[np.ndarray]:
+    """The value, its vjp with a fixed cotangent, and the vjp of that one with another."""
+    leaf = lib.tensor
+    xs = [leaf(a, requires_grad=True) for a in raw]
+    y = f(lib.linalg, *xs)
+    w = leaf(draw(tuple(y.shape), numpy_of(y).dtype, 1))
+    first = lib.autograd.grad(y, xs, w, create_graph=True)
+    out = [y, *first]
+    if order > 1:
+        live = [(g, k) for k, g in enumerate(first) if g.requires_grad]
+        vs = [leaf(draw(tuple(g.shape), numpy_of(g).dtype, 2 + k)) for g, k in live]
+        second = lib.autograd.grad([g for g, _ in live], xs, vs, allow_unused=True) if live else [None] * len(xs)
+        out += [xs[k] * 0 if h is None else h for k, h in enumerate(second)]
+    return [numpy_of(t) for t in out]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_gradients_are_finite_differences(name, dtype):
+    check(FUNCTIONS[name][0], operands(name, dtype))
+
+
+def check(f: Any, raw: list[np.ndarray], tolerance: float = 1e-5) -> None:
+    """First derivatives, and second ones along one direction, against central differences."""
+    n = len(raw)
+    y, *rest = derivatives(xp, f, raw)
+    w = draw(y.shape, y.dtype, 1)
+    vs = [draw(a.shape, a.dtype, 2 + k) for k, a in enumerate(raw)]
+
+    def loss(k: int, b: np.ndarray) -> float:
+        return dot(w, f(la, *(xp.asarray(b if i == k else a) for i, a in enumerate(raw))).numpy())
+
+    def directional(k: int, b: np.ndarray) -> float:
+        firsts = derivatives(xp, f, [b if i == k else a for i, a in enumerate(raw)], order=1)[1:]
+        return sum(dot(v, g) for v, g in zip(vs, firsts))
+
+    for k, a in enumerate(raw):
+        scale = 1 + np.abs(rest[k]).max()
+        np.testing.assert_allclose(rest[k], differences(lambda b, k=k: loss(k, b), a), atol=tolerance * scale)
+        scale = 1 + np.abs(rest[n + k]).max()
+        np.testing.assert_allclose(rest[n + k], differences(lambda b, k=k: directional(k, b), a), atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_as_pytorch(name, dtype):
+    torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
+    ours, theirs = FUNCTIONS[name][0], FUNCTIONS[name][-1] if callable(FUNCTIONS[name][-1]) else FUNCTIONS[name][0]
+    raw = operands(name, dtype)
+    for a, b in zip(derivatives(xp, ours, raw), derivatives(torch, theirs, raw), strict=True):
+        assert a.dtype == b.dtype
+        scale = 1 + np.abs(b).max()
+        np.testing.assert_allclose(a, b, atol=(2e-3 if dtype == "float32" else 1e-8) * scale)
+
+
+@settings(derandomize=True, deadline=None, max_examples=40)
+@given(st.data())
+def test_gradients_on_drawn_shapes(data):
+    name = data.draw(st.sampled_from(["pinv", "qr", "svd", "fro", "nuc", "det", "solve", "cholesky", "diagonal", "norm"]))
+    batch = tuple(data.draw(st.lists(st.integers(1, 2), max_size=2)))
+    m, n = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
+    dtype = data.draw(st.sampled_from(["float64", "complex128"]))
+    square, any_shape = draw((*batch, m, m), dtype, 5), draw((*batch, m, n), dtype, 5)
+    offset, order = data.draw(st.integers(-3, 3)), data.draw(st.sampled_from(VECTOR_ORDERS))
+    axis = data.draw(st.sampled_from([None, *range(-len(batch) - 2, len(batch) + 2)]))
+    cases: dict[str, tuple[Any, ...]] = {
+        "pinv": (lambda l, x: l.pinv(x), any_shape),
+        "qr": (lambda l, x: l.qr(x).Q @ abs(l.qr(x).R), any_shape),
+        "svd": (lambda l, x: again(*l.svd(x, full_matrices=False)), any_shape),
+        "fro": (lambda l, x: l.matrix_norm(x, keepdims=True), any_shape),
+        "nuc": (lambda l, x: l.matrix_norm(x, ord="nuc", keepdims=True), any_shape),
+        "det": (lambda l, x: l.det(x), square),
+        "solve": (lambda l, a, b: l.solve(a, b), square, draw((m, n), dtype, 6)),
+        "cholesky": (lambda l, x: l.cholesky(herm(x)), positive((*batch, m, m), dtype)),
+        "diagonal": (lambda l, x: l.diagonal(x, offset=offset) ** 2, any_shape),
+        "norm": (lambda l, x: l.vector_norm(x, axis=axis, ord=order), any_shape),
+    }
+    f, *raw = cases[name]
+    check(f, raw, 1e-3 if name in ("qr", "svd", "solve", "pinv", "nuc") else 1e-4)
+
+
+@pytest.mark.parametrize("name", ["inv", "det", "solve", "cholesky", "eigh", "svd (4, 3)", "qr 0 (4, 3)", "vector_norm 3", "logabsdet"])
+def test_third_derivatives(name):
+    f = FUNCTIONS[name][0]
+    raw = operands(name, "float64")
+
+    def first(l: Any, *xs: Any) -> Any:
+        xs = tuple(x if x.requires_grad else x.clone().requires_grad_() for x in xs)
+        y = f(l, *xs)
+        return xp.autograd.grad(xp.sum(y * y), xs[0], create_graph=True)[0]
+
+    y, *rest = derivatives(xp, first, raw)
+    w = draw(y.shape, y.dtype, 1)
+    vs = [draw(a.shape, a.dtype, 2 + k) for k, a in enumerate(raw)]
+
+    def directional(b: np.ndarray) -> float:
+        xs = [xp.tensor(b if k == 0 else a, requires_grad=True) for k, a in enumerate(raw)]
+        firsts = xp.autograd.grad(first(la, *xs), xs, xp.asarray(w))
+        return sum(dot(v, g.numpy()) for v, g in zip(vs, firsts))
+
+    third = rest[len(raw)]
+    np.testing.assert_allclose(third, differences(directional, raw[0]), atol=1e-4 * (1 + np.abs(third).max()))
+
+
+# -- points where the derivative needs care --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_the_determinant_of_a_singular_matrix_differentiates(dtype):
+    a = draw((2, 3, 3), dtype)
+    a[0, 2] = a[0, 0] + a[0, 1]
+    a[1] = 0
+    x = xp.tensor(a, requires_grad=True)
+    (g,) = xp.autograd.grad(la.det(x), x, xp.ones(2, dtype=x.dtype))
+    np.testing.assert_allclose(g.numpy(), differences(lambda b: dot(np.ones(2), np.linalg.det(b)), a), atol=1e-8)
+    assert np.abs(g.numpy()[0]).max() > 0.1
+
+
+def test_equal_eigenvalues_and_singular_values_differentiate_where_no_vectors_enter():
+    for f in (lambda x: xp.sum(la.eigvalsh(x)), lambda x: xp.sum(la.svdvals(x)), lambda x: la.matrix_norm(x, ord="nuc")):
+        x = xp.tensor(np.eye(3), requires_grad=True)
+        (g,) = xp.autograd.grad(f(x), x)
+        np.testing.assert_allclose(g.numpy(), np.eye(3), atol=1e-15)
+
+
+SUBGRADIENTS = [
+    (2, [0.0, 0.0], [0.0, 0.0]), (2, [3.0, 4.0], [0.6, 0.8]), (1, [0.0, -2.0], [0.0, -1.0]), (inf, [2.0, -2.0], [0.5, -0.5]),
+    (inf, [2.0, -2.0, 1.0], [0.5, -0.5, 0.0]), (-inf, [1.0, 1.0, 3.0], [0.5, 0.5, 0.0]), (inf, [0.0, 0.0], [0.0, 0.0]),
+    (3, [0.0, 0.0], [0.0, 0.0]), (3, [0.0, 2.0], [0.0, 1.0]), (1.5, [0.0, 2.0], [0.0, 1.0]), (1.5, [0.0, 0.0], [0.0, 0.0]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize(("order", "values", "expected"), SUBGRADIENTS, ids=lambda v: str(v))
+def test_subgradients_of_norms(order, values, expected, dtype):
+    torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
+    for lib in (xp, torch):
+        x = lib.tensor(np.array(values, dtype), requires_grad=True)
+        lib.linalg.vector_norm(x, ord=order).backward()
+        np.testing.assert_allclose(numpy_of(x.grad), expected, atol=1e-15)
+
+
+def test_the_norm_of_order_zero_sends_no_gradient():
+    torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
+    for lib in (xp, torch):
+        x = lib.tensor([1.0, 0.0], requires_grad=True)
+        y = lib.linalg.vector_norm(x, ord=0)
+        assert (float(y), y.requires_grad) == (1.0, True)
+        y.backward()
+        assert x.grad is None
+        (lib.linalg.vector_norm(x * 2, ord=0) + x[0]).backward()
+        np.testing.assert_array_equal(numpy_of(x.grad), [1.0, 0.0])
+
+
+def test_the_frobenius_norm_at_zero():
+    x = xp.zeros((2, 2), requires_grad=True)
+    la.matrix_norm(x).backward()
+    assert not x.grad.numpy().any()
+
+
+def test_phases_must_not_matter():
+    x = xp.tensor(positive((3, 3), "complex128"), requires_grad=True)
+    for y in (la.eigh(x).eigenvectors, la.svd(x).U, la.svd(x).Vh):
+        with pytest.raises(RuntimeError, match="ill-defined"):
+            xp.sum(xp.real(y * xp.asarray(draw((3, 3), "complex128", 3)))).backward()
+
+
+def test_sign_of_a_real_determinant_has_the_gradient_zero():
+    x = xp.tensor(draw((3, 3)), requires_grad=True)
+    la.slogdet(x).sign.backward()
+    assert not x.grad.numpy().any()
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_sign_of_a_complex_determinant(dtype):
+    a = draw((3, 3), "complex128")
+    x = xp.tensor(a.astype(dtype), requires_grad=True)
+    xp.real(la.slogdet(x).sign).backward()
+    expected = differences(lambda b: float(np.real(np.linalg.slogdet(b)[0])), a)
+    np.testing.assert_allclose(x.grad.numpy(), expected, atol=1e-4 if dtype == "complex64" else 1e-8)
+
+
+def test_complete_qr_of_a_tall_matrix_does_not_differentiate():
+    x = xp.tensor(draw((4, 2)), requires_grad=True)
+    y = la.qr(x, mode="complete").R
+    with pytest.raises(NotImplementedError, match="mode='complete' and nrows > ncols"):
+        xp.sum(y).backward()
+
+
+def test_the_diagonal_is_a_view():
+    x = xp.asarray(np.zeros((2, 3, 3)))
+    d = la.diagonal(x, offset=1)
+    d += 1
+    np.testing.assert_array_equal(x.numpy(), np.broadcast_to(np.eye(3, k=1), (2, 3, 3)))
+    assert (d._base is x, x._version, d._version) == (True, 1, 1)
+
+
+def test_operands_promote_and_constants_stay_constant():
+    a, b = xp.tensor(draw((3, 3), "float32"), requires_grad=True), xp.asarray(draw((3,), "complex128"))
+    y = la.solve(a, b)
+    assert y.dtype is xp.complex128
+    xp.sum(xp.real(y)).backward()
+    assert (a.grad.dtype, b.grad) == (xp.float32, None)
+    assert not la.matrix_rank(a).requires_grad
+    with xp.no_grad():
+        assert not la.eigh(a + a.mT).eigenvalues.requires_grad
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_frozen_arrays_do(name):
+    xs = [xp.tensor(a, device="numpy+readonly", requires_grad=True) for a in operands(name, "float64")]
+    y = FUNCTIONS[name][0](la, *xs)
+    grads = xp.autograd.grad(xp.sum(y * y), xs, create_graph=True)
+    xp.autograd.grad(sum(xp.sum(g * g) for g in grads), xs)
+
+
+# -- other libraries ---------------------------------------------------------------------------------------------------------------
+
+
+class StrictTable(Backend):
+    """As much of a backend as raw kernels and formulas need."""
+
+    name = "strict"
+
+    def namespace(self) -> Any:
+        return strict
+
+    def array_types(self) -> Any:
+        return (type(strict.asarray(0)),)
+
+    def from_host(self, array: Any, device: Any) -> Any:
+        return strict.asarray(array)
+
+    def to_host(self, x: Any) -> Any:
+        return np.from_dlpack(x)
+
+    def device_of(self, x: Any) -> Any:
+        return x.device
+
+    def to_device(self, x: Any, device: Any) -> Any:
+        return x
+
+    def devices(self) -> Any:
+        return ()
+
+
+#: (row, its operands, its static arguments)
+ROW_CALLS = [
+    ("inverse", (draw(S),), ()), ("solve_matrix", (draw((3, 3)), draw((2, 3, 2))), ()), ("pseudoinverse", (draw(W),), (None,)),
+    ("determinant", (draw(S),), ()), ("cofactors", (draw(S),), ()), ("sign_and_log", (draw(S),), ()),
+    *(("norm", (draw(W),), (p, (2,), False)) for p in VECTOR_ORDERS), *(("diagonal_view", (draw(s),), (k,)) for s in (T, W) for k in (0, 1, -1)),
+    *(("diagonal_transpose", (draw((2, n)),), ((2, 4, 3), k)) for k, n in ((0, 3), (1, 2), (-1, 3), (-3, 1), (3, 0))),
+    ("cross_product", (draw((2, 3)), draw((2, 3), seed=1)), (-1,)), ("cholesky_factor", (positive(S),), (True,)),
+    ("eigen_pairs", (positive(S),), ()), *(("singular_triples", (draw(s),), (False,)) for s in (T, W, S)),
+    *(("orthogonal_triangular", (draw(s),), ("reduced",)) for s in (T, W, S)),
+    ("fourier", (draw(W, "complex128"),), ((0, 2), True, "ortho")), ("real_to_half", (draw(W),), (1, "backward")),
+    ("half_to_real", (draw(W, "complex128"),), (5, 1, "forward")), ("scale_inner", (draw(W, "complex128"),), (4, 1, 2.0)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "raw", "statics"), ROW_CALLS, ids=lambda v: v if isinstance(v, str) else "")
+def test_rows_run_on_the_strict_namespace(name, raw, statics):
+    from xpgrad import fft as fft
+    from xpgrad.registry import backend_for
+
+    strict_kernels, results = StrictTable().kernels, []
+    for kernels, enter, leave in ((backend_for("numpy").kernels, np.asarray, np.asarray), (strict_kernels, strict.asarray, np.from_dlpack)):
+        xs = [enter(a) for a in raw]
+        out = getattr(kernels, name)(*xs, *statics)
+        outs = out if isinstance(out, tuple) else (out,)
+        row = ROWS[name]
+        gs = [enter(draw(tuple(o.shape), np.asarray(leave(o)).dtype, 3)) for o in outs]
+        known = dict(zip(row.tensors, xs)) | dict(zip(row.statics, statics))
+        known |= {f"{t}_{what}": getattr(x, what) for t, x in zip(row.tensors, xs) for what in ("shape", "dtype")}
+        known |= {"g": gs if row.outputs else gs[0], "out": out, "xp": kernels}
+        grads = [f(*(known[r] for r in reads)) for f, reads in zip(row.formulas, row.reads)]
+        results.append([np.asarray(leave(r)) for r in (*outs, *grads)])
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-10)
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------------
+
+one, rect, whole_numbers = np.ones(3), np.ones((2, 3)), np.ones((2, 2), np.int64)
+SQUARE_ONLY = ("cholesky", "det", "eigh", "eigvalsh", "inv", "slogdet")
+ERRORS = [
+    *((name, (rect,), {}, ValueError, "square") for name in SQUARE_ONLY),
+    *((name, (one,), {}, ValueError, "at least 2 axes") for name in (*SQUARE_ONLY, "qr", "svd", "svdvals", "pinv", "matrix_norm", "matrix_rank",
+                                                                     "diagonal", "trace")),
+    *((name, (whole_numbers,), {}, TypeError, "astype") for name in (*SQUARE_ONLY, "qr", "svd", "pinv", "matrix_norm", "vector_norm")),
+    ("qr", (rect,), {"mode": "r"}, ValueError, "complete"), ("matrix_norm", (rect,), {"ord": "max"}, ValueError, "'nuc'"),
+    ("matrix_norm", (rect,), {"ord": 3}, ValueError, "'nuc'"), ("matrix_norm", (rect,), {"ord": [1]}, TypeError, "'nuc'"),
+    ("vector_norm", (one,), {"ord": "fro"}, ValueError, "number"), ("vector_norm", (one,), {"ord": 1j}, TypeError, "number"),
+    ("vector_norm", (one,), {"axis": 1}, IndexError, "axis"), ("vector_norm", (one[:0],), {"ord": inf}, ValueError, "no elements"),
+    ("solve", (np.eye(3), np.ones((2, 2))), {}, ValueError, r"\(3,\)"), ("solve", (np.eye(3), np.ones((2, 3))), {}, ValueError, "None"),
+    ("solve", (rect, one), {}, ValueError, "square"), ("outer", (rect, one), {}, ValueError, "one-dimensional"),
+    ("cross", (one[:2], one[:2]), {}, ValueError, "length 3"), ("diagonal", (rect,), {"offset": 1.5}, TypeError, "int"),
+    ("pinv", (rect,), {"rtol": "small"}, TypeError, "rtol"),
+    ("inv", (np.zeros((2, 2)),), {}, np.linalg.LinAlgError, "Singular"), ("solve", (np.zeros((3, 3)), one), {}, np.linalg.LinAlgError, "Singular"),
+    ("cholesky", (-np.eye(2),), {}, np.linalg.LinAlgError, "positive definite"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "raw", "kw", "error", "words"), ERRORS, ids=lambda v: v if isinstance(v, str) else "")
+def test_errors(name, raw, kw, error, words):
+    with pytest.raises(error, match=words):
+        getattr(la, name)(*map(xp.asarray, raw), **kw)
+
+
+def test_errors_of_operands():
+    for name in ("inv", "svd", "vector_norm", "diagonal"):
+        with pytest.raises(TypeError, match="asarray"):
+            getattr(la, name)(np.eye(2))
+    with pytest.raises(TypeError, match="int"):
+        la.matrix_power(xp.eye(2), 1.5)
