@@ -59,6 +59,17 @@ def agree(steps: dict[str, Step], contestants: dict[str, Contestant], repeats: i
                 np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-10 * scale, err_msg=f"{key}, result {k}, step {turn + 1}")
 
 
+def settle_allocator() -> None:
+    """Bring the C library's allocator to the state of a process that has been running for a while.
+
+    NB: glibc returns freed memory to the system, which makes every next use of it fault page by page, until some large block has been
+    freed once. Without this a workload's time would depend on which ones ran before it, for everybody.
+    """
+    for _ in range(2):
+        block = np.ones(30 * 2**20, np.uint8)
+        del block
+
+
 def take_turns(steps: dict[str, Step], rounds: int, seconds: float, tick: Tick, sample: float = 0.004) -> dict[str, list[float]]:
     """Seconds per step of each contestant: in every round each runs once, in rotating order.
 
@@ -71,6 +82,7 @@ def take_turns(steps: dict[str, Step], rounds: int, seconds: float, tick: Tick, 
     """
     counts = {}
     total = 0.0
+    settle_allocator()
     for key, step in steps.items():
         start = perf_counter()
         step()

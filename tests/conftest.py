@@ -29,7 +29,14 @@ class Library:
 
     def tensor(self, data: Any, rg: bool = True, dtype: str = "float64") -> Any:
         """A leaf."""
-        return self.ns.tensor(data, dtype=getattr(self.ns, dtype), requires_grad=rg)
+        # A NumPy array would bring its own device; the default one is what is tested.
+        device = "cpu" if self.torch else self.ns.get_default_device()
+        return self.ns.tensor(data, dtype=getattr(self.ns, dtype), requires_grad=rg, device=device)
+
+    def needs_device(self, name: str) -> None:
+        """Skip a test that is written for one default device."""
+        if not self.torch and str(self.ns.get_default_device()) != name:
+            pytest.skip(f"written for the default device {name!r}")
 
     def const(self, data: Any, dtype: str = "float64") -> Any:
         """A constant."""

@@ -219,7 +219,7 @@ class ToCopyBackward0(Node):
             self.e.seq = self.seq - 0.5
 
     def step(self, g: Any, empty: Any, retain: bool) -> None:
-        from xpgrad._specialise import add_into
+        from xpgrad._saved import add_into
 
         add_into(self.e, self.grads(g)[0], empty)
 

@@ -172,7 +172,7 @@ class DefaultKernels:
     def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
         """`buffer`, which belongs to the caller, with ``[key]`` overwritten; of duplicates in the key the last one counts."""
         if _basic(key) and xp._backend.capabilities.mutable:
-            key = full_key(key)
+            key = full_key(key, buffer.shape)
             if any(p is None for p in key):  # a new axis may read, not write
                 part = tuple(p for p in key if p is not None)
                 if not isinstance(value, (bool, int, float, complex)):
@@ -207,10 +207,36 @@ class DefaultKernels:
         return xp.written(buffer, key, xp.index_basic(buffer, key) + g)
 
 
-def full_key(key: Any) -> Any:
-    """A basic key that speaks of every axis: the standard demands it."""
+def full_key(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """A basic key as the standard wants it: it speaks of every axis, and its slices stay within them.
+
+    Raises
+    ------
+    IndexError
+        If there are too many indices.
+    """
     parts = key if isinstance(key, tuple) else (key,)
-    return parts if any(p is Ellipsis for p in parts) else (*parts, Ellipsis)
+    rest = len(shape) - sum(p is not None and p is not Ellipsis for p in parts)
+    if rest < 0:
+        msg = f"too many indices: the array has shape {tuple(shape)}, but {len(shape) - rest} of its axes are indexed"
+        raise IndexError(msg)
+    out: list[Any] = []
+    axis = 0
+    for part in parts if any(p is Ellipsis for p in parts) else (*parts, Ellipsis):
+        if part is Ellipsis:
+            out.append(...)
+            axis += rest
+            continue
+        if part is None:
+            out.append(None)
+            continue
+        if isinstance(part, slice):
+            start, stop, step = part.indices(shape[axis])
+            empty = not range(start, stop, step)
+            part = slice(0, 0) if empty else slice(start, None if stop < 0 else stop, step)
+        out.append(part)
+        axis += 1
+    return tuple(out)
 
 
 def _basic(key: Any) -> bool:

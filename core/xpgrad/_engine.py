@@ -18,7 +18,7 @@ from xpgrad._accumulate import accumulate_graph
 from xpgrad._hooks import run_post_accumulate, run_post_hooks, run_pre_hooks, run_tensor_hooks
 from xpgrad._accumulate import AccumulateGrad
 from xpgrad._node import Node, SlotNode, walk
-from xpgrad._specialise import add_into, freed
+from xpgrad._saved import add_into, freed
 
 __all__ = ["Pass", "current_pass", "note_complex", "run_pass"]
 

@@ -117,7 +117,7 @@ def elementwise(*formulas: Formula, op: str | None = None, node: str | None = No
     """Declare a public elementwise function of the standard: the decorated function gives its signature and docstring."""
 
     def declare(func: F) -> F:
-        from xpgrad._specialise import dispatcher
+        from xpgrad._dispatch import dispatcher
 
         row = Row(func.__name__, _parameters(func), (), formulas, kernel, elementwise=True, op=op, node=node, fresh=fresh, conj=conj,
                   guard=guard, slow=slow)  # fmt: skip
@@ -135,7 +135,7 @@ def nondifferentiable(*, op: str | None = None, kernel: Any = None, primitive: b
     """
 
     def declare(func: F) -> F:
-        from xpgrad._specialise import dispatcher
+        from xpgrad._dispatch import dispatcher
 
         public: Any = func
         if not primitive:
@@ -155,7 +155,7 @@ def rule(*formulas: Formula, **options: Any) -> Callable[[Callable[..., Any]], C
     """
 
     def declare(func: Callable[..., Any]) -> Callable[..., Any]:
-        from xpgrad._specialise import dispatcher
+        from xpgrad._dispatch import dispatcher
 
         names = _parameters(func)[1:]
         count = len(formulas)

@@ -252,8 +252,9 @@ def svdvals(x: Tensor, /) -> Tensor:
 
 @front
 def vector_norm(
-    x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False, ord: float = 2  # noqa: A002
-) -> Tensor:
+    x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False,
+    ord: float = 2,  # noqa: A002 (the standard's name)
+) -> Tensor:  # fmt: skip
     """The norm ``sum(abs(x) ** ord) ** (1 / ord)`` over axes; real for complex `x`.
 
     Where it is not differentiable: the gradient at the zero vector is 0, the largest (smallest) elements share that of order inf

@@ -9,7 +9,7 @@ from typing import Any
 from xpgrad._alias import alias_of
 from xpgrad._node import AccumulateGrad, Node, slot_of
 from xpgrad._row import tensor_namespace
-from xpgrad._specialise import add_into, check_saveable, check_version, freed, unpack
+from xpgrad._saved import add_into, check_saveable, check_version, freed, unpack
 from xpgrad._tensor import Tensor
 
 __all__ = ["FunctionCtx", "FunctionNode", "Saved"]

@@ -296,7 +296,7 @@ class _Undefined(Function):
         return x.detach()
 
     @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
         return None
 
 

@@ -219,7 +219,7 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
     ctx._saved, ctx._to_save, ctx._nondiff, ctx._dirty = tuple(saved), (), (), ()
     for k, out in enumerate(outs):
         if isinstance(out, Tensor) and k not in node.constant:
-            node.cls = node.metas[k][2]
+            node.cls = type(out._stand_in())
             slot = new_slot(node, k)
             out._node = slot
             if out._alias is not None and not out.is_inference():

@@ -113,7 +113,7 @@ def _svd_vjp(g: Any, out: Any, x_shape: Any, xp: Any) -> Any:
     across, down = s[..., None, :], s[..., :, None]
     gaps = (across - down) * (across + down)
     gaps = gaps + identity_like(gaps, xp)
-    inner = None
+    inner: Any = None
     for turn, scale in ((left, across), (right, down)):
         if turn is not None:
             off = (turn - turn * identity_like(turn, xp)) / gaps * scale

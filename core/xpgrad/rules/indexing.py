@@ -19,7 +19,7 @@ _BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
 @view(lambda g, x_shape, key, xp: xp.index_basic_transpose(g, key, x_shape), into="add_at", fresh=True, node="SliceBackward0")
 def index_basic(xp: Any, x: Any, key: Any) -> Any:
     """``x[key]`` for integers, slices, ellipsis and newaxis."""
-    return x[full_key(key)]
+    return x[full_key(key, x.shape)]
 
 
 @rule(lambda g, key, xp: xp.index_basic(g, key), conj=False, node="SliceBackward0Backward0")

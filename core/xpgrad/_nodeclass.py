@@ -1,0 +1,186 @@
+"""From a row to the node classes that run: one per pattern of operands, whose `step` computes and accumulates in one go.
+
+In a pattern ``g`` is an operand that requires grad, ``c`` a constant Tensor and ``s`` a Python scalar.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._node import Node
+from xpgrad._row import Row, tensor_namespace
+from xpgrad._saved import check_version, freed, unpack, unpack_out
+from xpgrad._text import Text
+
+__all__ = ["freeable", "node_class", "saved"]
+
+
+def saved(row: Row, mask: str) -> list[str]:
+    """The names that a node of this pattern keeps, in a fixed order."""
+    wanted = {name for reads, m in zip(row.reads, mask) if m == "g" for name in reads} - {"g", "xp"}
+    order = [*row.tensors, "out", *(f"{t}_{k}" for t in row.tensors for k in ("shape", "dtype")), "out_shape", *row.statics]
+    return [name for name in order if name in wanted]
+
+
+def freeable(row: Row, mask: str) -> list[str]:
+    """Those of the saved names that hold arrays: forgotten as the node finishes."""
+    kinds = dict(zip(row.tensors, mask))
+    return [n for n in saved(row, mask) if n == "out" or kinds.get(n, "s") != "s"]
+
+
+def _alias_holder(row: Row, mask: str, name: str) -> str:
+    """The expression for the alias of a saved value."""
+    if name == "out":
+        return "self._alias"
+    kind = mask[row.tensors.index(name)]
+    return f"self.e_{name}._alias" if kind == "g" else f"self.c_{name}._alias"
+
+
+def _call(row: Row, i: int, xp: str) -> str:
+    """The call of the i-th formula with local names."""
+    return f"f{i}({', '.join(xp if n == 'xp' else n for n in row.reads[i])})"
+
+
+def _load(t: Text, row: Row, mask: str, i: int) -> None:
+    """Load what the i-th formula reads, checked: not freed, not overwritten."""
+    arrays = freeable(row, mask)
+    for name in row.reads[i]:
+        if name in ("g", "xp"):
+            continue
+        t(f"{name} = self.{name}")
+        if name in arrays:
+            with t.block(f"if {name} is None:"):
+                t("raise freed(self)")
+            t(f"c = {_alias_holder(row, mask, name)}")
+            with t.block("if c is not None:"):
+                t(f"check_version(self, {name!r}, c)")
+
+
+def _unpack(t: Text, row: Row, mask: str, i: int) -> None:
+    """Turn the loaded raw values into Tensors with their history."""
+    arrays = freeable(row, mask)
+    for name in row.reads[i]:
+        if name == "out":
+            t("out = unpack_out(B, self, out)")
+        elif name in arrays:
+            kind = mask[row.tensors.index(name)]
+            t(f"{name} = unpack(B, {name}, self.e_{name})" if kind == "g" else f"{name} = self.c_{name}")
+        elif name.endswith("_dtype"):
+            t(f"{name} = B.dtype_of({name})")
+
+
+def node_class(backend: Any, row: Row, mask: str, broadcast: bool) -> type[Node]:
+    """The node class for one row, pattern of operands and broadcasting, on one backend."""
+    key = (row.name, mask, broadcast)
+    found: type[Node] | None = backend.node_classes.get(key)
+    if found is not None:
+        return found
+    needing = [i for i, m in enumerate(mask) if m == "g"]
+    kept, arrays = saved(row, mask), freeable(row, mask)
+    consts = [n for n in arrays if n != "out" and mask[row.tensors.index(n)] == "c"]
+    slots = [f"e_{row.tensors[i]}" for i in needing] + kept + [f"c_{n}" for n in consts]
+    if broadcast:
+        slots += [f"b_{row.tensors[i]}" for i in needing]
+    slotted = row.outputs is not None
+    if slotted:
+        slots += ["slots", "metas"]
+    conj = row.conj and not slotted
+
+    t = Text()
+    with t.block("class NodeClass(Node):"):
+        t(f"__slots__ = {tuple(slots)!r}")
+        with t.block("def reach(self, empty, push):"):
+            t("s = self.seq")
+            for i in needing:
+                t(f"e = self.e_{row.tensors[i]}")
+                with t.block("if e.buffer is not empty:"):
+                    t("e.buffer = empty")
+                    t("push(e)")
+                with t.block("if e.seq > s:"):  # a leaf: it runs right after its earliest consumer
+                    t("e.seq = s - 0.5")
+        with t.block("def step(self, g, empty, retain):"):
+            for i in needing:
+                name = row.tensors[i]
+                t(f"e = self.e_{name}")
+                t("b = e.buffer")
+                with t.block("if b is not None:"):
+                    _load(t, row, mask, i)
+                    if row.into:
+                        args = ", ".join(("g", *row.statics))
+                        with t.block("if b is empty:"):
+                            t(f"e.buffer = {_call(row, i, 'K')}")
+                            t(f"e.owned = {backend.capabilities.mutable}")
+                        with t.block("else:"):
+                            with t.block("if not e.owned:"):
+                                t("b = K.copy(b)")
+                                t("e.owned = True")
+                            t(f"e.buffer = into(b, {args})")
+                        continue
+                    t(f"v = {_call(row, i, 'K')}")
+                    if broadcast:
+                        t(f"v = sum_to(v, self.b_{name})")
+                    with t.block("if b is empty:"):
+                        t("e.buffer = v")
+                        t(f"e.owned = {row.fresh[i] and backend.capabilities.mutable}")
+                    if backend.capabilities.mutable:
+                        with t.block("elif e.owned:"):
+                            t("b += v")
+                            t("e.buffer = b")
+                    with t.block("else:"):
+                        t("e.buffer = b + v")
+                        t("e.owned = True")
+            if arrays:
+                with t.block("if not retain:"):
+                    t(" = ".join(f"self.{n}" for n in [*arrays, *(f"c_{n}" for n in consts)]) + " = None")
+            if not needing:
+                t("pass")
+        for method, xp, fit in (("grads", "K", "sum_to"), ("graph_grads", "T", "T.sum_to")):
+            with t.block(f"def {method}(self, g):"):
+                if conj:
+                    t("z = is_complex(g)" if xp == "K" else "z = g.dtype.is_complex")
+                    with t.block("if z:"):
+                        t(f"g = {xp}.conj(g)")
+                for i in needing:
+                    name = row.tensors[i]
+                    with t.block(f"if self.e_{name}.buffer is None:"):
+                        t(f"v{i} = None")
+                    with t.block("else:"):
+                        _load(t, row, mask, i)
+                        if xp == "T":
+                            _unpack(t, row, mask, i)
+                        t(f"v{i} = {_call(row, i, xp)}")
+                        if conj:
+                            with t.block("if z:"):
+                                t(f"v{i} = {xp}.conj(v{i})")
+                        if broadcast:
+                            t(f"v{i} = {fit}(v{i}, self.b_{name})")
+                t(f"return [{', '.join(f'v{i}' for i in needing)}]")
+        with t.block("def operands(self):"):
+            entries = "".join(f"self.e_{n}, " if m == "g" else "None, " for n, m in zip(row.tensors, mask))
+            t(f"return ({entries})")
+        with t.block("def edges(self):"):
+            t(f"return ({''.join(f'self.e_{row.tensors[i]}, ' for i in needing)})")
+        with t.block("def redirect(self, mapping):"):
+            for i in needing:
+                t(f"self.e_{row.tensors[i]} = mapping[self.e_{row.tensors[i]}]")
+            if not needing:
+                t("pass")
+        with t.block("def release(self):"):
+            t(" = ".join(f"self.{n}" for n in [*arrays, *(f"c_{n}" for n in consts)]) + " = None" if arrays else "pass")
+        with t.block("def released(self):"):
+            t(f"return self.{arrays[0]} is None" if arrays else "return False")
+
+    scope = {
+        "Node": Node, "freed": freed, "check_version": check_version, "K": backend.kernels, "T": tensor_namespace, "B": backend,
+        "unpack": unpack, "unpack_out": unpack_out, "sum_to": backend.kernels.sum_to, "is_complex": backend.is_complex,
+        **{f"f{i}": f for i, f in enumerate(row.formulas)},
+    }  # fmt: skip
+    if row.into:
+        scope["into"] = getattr(backend.kernels, row.into)
+    cls: Any = t.compile(f"{row.node} {mask}{'b' if broadcast else ''} {backend.table_name}", scope)["NodeClass"]
+    cls.__name__ = cls.__qualname__ = cls.title = row.node
+    cls.__module__ = "xpgrad.autograd.graph"
+    cls.row, cls.mask, cls.n_outputs, cls.slotted = row, mask, row.outputs or 1, slotted
+    cls.backend, cls.conjugates, cls.records = backend, conj, True
+    backend.node_classes[key] = cls
+    return cls

@@ -1,0 +1,133 @@
+"""What running operations and nodes ask for in the uncommon cases: saved values checked and turned into Tensors, views noted, errors.
+
+The generated text of `_specialise` and `_nodeclass` calls these; the common cases are in that text itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import ref
+
+from xpgrad import _modes
+from xpgrad._accumulate import AccumulateGrad
+from xpgrad._alias import Alias, alias_of
+from xpgrad._node import Node, new_slot, slot_of
+from xpgrad._row import Row
+
+__all__ = ["add_into", "check_saveable", "check_version", "explain", "freed", "note_view", "record_outputs", "unpack", "unpack_out"]
+
+
+def freed(node: Node) -> RuntimeError:
+    """The error for a node whose saved values were forgotten (RET-01)."""
+    msg = (
+        f"Trying to backward through the graph a second time: the values that {node.name()} saved have been freed. Pass "
+        "`retain_graph=True` to the first `backward()` or `grad()` if you need to differentiate through this graph again"
+    )
+    return RuntimeError(msg)
+
+
+def check_version(node: Node, what: str, alias: Any) -> None:
+    """Raise ERR_VERSION if the saved value `what` was overwritten after `node` saved it (MUT-03)."""
+    cell = alias.cell
+    if cell is None or cell.last_write <= node.seq:
+        return
+    mode = _modes.current()
+    hint = (
+        "the traceback of the forward call above shows the operation that failed to compute its gradient"
+        if mode is not None and mode.anomaly
+        else "enable anomaly detection to find the operation, with `xpgrad.autograd.set_detect_anomaly(True)`"
+    )
+    msg = (
+        f"one of the variables needed for gradient computation has been modified by an inplace operation: {what}, saved by "
+        f"{node.name().removesuffix('Backward0')}, is at version {cell.version}; expected version "
+        f"{cell.version_at(int(node.seq))} instead. Hint: {hint}, or write into a `clone()`"
+    )
+    raise RuntimeError(msg)
+
+
+def unpack(backend: Any, raw: Any, edge: Any) -> Any:
+    """The Tensor that a raw saved value belongs to, with its history."""
+    if edge.is_shadow:
+        edge = edge.real
+    if edge.__class__ is AccumulateGrad:
+        leaf = edge.variable
+        if leaf._array is raw:
+            return leaf
+    tensor = backend.wrap(raw)
+    tensor._node = edge
+    tensor._alias = edge._alias
+    return tensor
+
+
+def unpack_out(backend: Any, node: Any, raw: Any) -> Any:
+    """The Tensor(s) of a saved output."""
+    node = node.original
+    if not node.slotted:
+        return unpack(backend, raw, node)
+    nondiff = node.row.nondiff
+    return tuple(backend.wrap(r) if k in nondiff else unpack(backend, r, slot_of(node, k)) for k, r in enumerate(raw))
+
+
+def check_saveable(tensor: Any) -> None:
+    """Refuse to save an inference tensor in a graph (INF-03)."""
+    if tensor._alias.forbidden == "inference":
+        msg = (
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
+            "tracked by autograd; make a normal Tensor with `clone()` outside inference mode, or use `xpgrad.no_grad()` instead"
+        )
+        raise RuntimeError(msg)
+
+
+def explain(row: Row, exc: Exception, *arrays: Any) -> Exception:
+    """The error for operands that a kernel refused: ours if their shapes do not broadcast, else the library's own."""
+    from xpgrad.rules.manipulation import broadcast_shapes
+
+    try:
+        broadcast_shapes(*(a.shape for a in arrays))
+    except ValueError as ours:
+        msg = f"`{row.name}`: {ours}; reshape an operand, e.g. with `xpgrad.expand_dims(x, axis=-1)`"
+        error = ValueError(msg)
+        error.__cause__ = exc
+        return error
+    return exc
+
+
+def record_outputs(node: Any, outs: tuple[Any, ...]) -> None:
+    """Give each differentiable output of an operation with several its hidden node."""
+    node.slots = [None] * len(outs)
+    node.metas = [(o.shape, o.dtype, type(o)) for o in outs]
+    for k, out in enumerate(outs):
+        if k not in node.row.nondiff and out.dtype.differentiable:
+            out._node = new_slot(node, k)
+
+
+def note_view(tensor: Any, out: Any, row: Row, args: tuple[Any, ...]) -> None:
+    """Make `out` a view of `tensor` in the bookkeeping of versions (inference tensors have none)."""
+    if tensor._alias is not None and tensor._alias.forbidden == "inference":
+        return
+    alias = Alias(alias_of(tensor).cell, tensor, row, args)
+    out._alias = alias
+    node = out._node
+    if node is not None:
+        node._alias = alias
+    elif tensor._node is not None:
+        alias.forbidden = "no_grad"  # MUT-18: a constant view of a Tensor with history
+    alias.cell.views.append(ref(out))
+    if len(alias.cell.views) > 16 and not len(alias.cell.views) & (len(alias.cell.views) - 1):
+        alias.cell.views = [r for r in alias.cell.views if r() is not None]
+
+
+def add_into(e: Any, v: Any, empty: Any) -> None:
+    """Add a gradient that others may hold into an edge's buffer, if the pass needs it."""
+    b = e.buffer
+    if b is None or v is None:
+        return
+    if b is empty:
+        e.buffer = v
+        e.owned = False
+    elif e.owned:
+        b += v
+        e.buffer = b
+    else:
+        e.buffer = b + v
+        e.owned = True

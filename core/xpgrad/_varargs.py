@@ -1,0 +1,92 @@
+"""Operations on a list of Tensors (`concat`, `stack`): one node class for all such rows, interpreted."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad import _modes
+from xpgrad._alias import next_number
+from xpgrad._node import Node
+from xpgrad._row import Row, tensor_namespace
+from xpgrad._saved import add_into
+
+__all__ = ["VarNode", "list_operation"]
+
+
+class VarNode(Node):
+    """The node of an operation on a list of Tensors (`concat`, `stack`): one class for all such rows, interpreted."""
+
+    __slots__ = ("e", "row", "shapes", "statics")
+
+    e: tuple[Any, ...]
+    row: Row
+    shapes: tuple[tuple[int, ...], ...]
+    statics: tuple[Any, ...]
+
+    def _vjp(self, g: Any, xp: Any) -> list[Any]:
+        known = dict(zip(self.row.statics, self.statics)) | {"g": g, "xp": xp, f"{self.row.tensors[0]}_shape": self.shapes}
+        values = self.row.formulas[0](*(known[n] for n in self.row.reads[0]))  # type: ignore[misc]
+        return [v for v, e in zip(values, self.e) if e is not None]
+
+    def name(self) -> str:
+        return self.row.node
+
+    def operands(self) -> tuple[Node | None, ...]:
+        return self.e
+
+    def reach(self, empty: Any, push: Callable[[Any], None]) -> None:
+        for e in self.e:
+            if e is not None:
+                if e.buffer is not empty:
+                    e.buffer = empty
+                    push(e)
+                if e.seq > self.seq:
+                    e.seq = self.seq - 0.5
+
+    def step(self, g: Any, empty: Any, retain: bool) -> None:
+        for e, v in zip(self.edges(), self.grads(g)):
+            add_into(e, v, empty)
+
+    def grads(self, g: Any) -> list[Any]:
+        return self._vjp(g, self.backend.kernels)
+
+    def graph_grads(self, g: Any) -> list[Any]:
+        return self._vjp(g, tensor_namespace)
+
+    def redirect(self, mapping: dict[Node, Node]) -> None:
+        self.e = tuple(None if e is None else mapping[e] for e in self.e)
+
+    backend: Any = None
+    records = True
+
+
+@functools.lru_cache(maxsize=None)
+def _var_class(backend: Any, title: str) -> type[VarNode]:
+    return type(title, (VarNode,), {"__slots__": (), "backend": backend, "title": title, "__module__": "xpgrad.autograd.graph"})
+
+
+def list_operation(row: Row, backend: Any) -> Callable[..., Any]:
+    kernel = getattr(backend.kernels, row.name)
+
+    def op(first: Any, xs: list[Any], *statics: Any) -> Any:
+        r = kernel([x._array for x in xs], *statics)
+        cls = first.__class__
+        out = object.__new__(cls)
+        out._array = r
+        out._alias = out._node = None
+        m = _modes.current()
+        if (m is None or m.recording) and any(x._node is not None for x in xs):
+            n = object.__new__(_var_class(backend, row.node))
+            n.seq = next_number()
+            n.buffer = n.hooks = n._alias = None
+            n.e = tuple(x._node for x in xs)
+            n.row, n.statics = row, statics
+            n.shapes = tuple(x._array.shape for x in xs)
+            out._node = n
+        if m is not None and not m.plain:
+            m.finish(out)
+        return out
+
+    return op
