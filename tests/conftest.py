@@ -6,12 +6,17 @@ A test that takes `lib` runs on both; one that takes `ours` checks what only xpg
 from __future__ import annotations
 
 import importlib
-import importlib.util
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+# NB: pytest's importlib mode puts no directory on the path; the modules beside the tests that are no tests are found here.
+sys.path.append(str(Path(__file__).parent))
+
+importlib.import_module("strict_backend").register()
 
 
 class Library:
@@ -89,20 +94,6 @@ def lib(request: Any) -> Library:
 def ours() -> Library:
     """xpgrad only."""
     return Library("xpgrad")
-
-
-def _load_strict_backend() -> None:
-    # NB: pytest's importlib mode puts no directory on the path, so a module beside the tests is loaded by its file.
-    path = Path(__file__).with_name("strict_backend.py")
-    spec = importlib.util.spec_from_file_location("strict_backend", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.register()
-
-
-_load_strict_backend()
 
 
 @pytest.fixture(scope="session", params=["numpy", "numpy+readonly", "strict"])

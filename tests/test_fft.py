@@ -216,7 +216,8 @@ ERRORS = [
     ("fft", "float64", {"n": 0}, ValueError, "positive"), ("fft", "float64", {"n": 2.5}, TypeError, "int"),
     ("fft", "float64", {"axis": 2}, IndexError, "axis"), ("rfft", "complex128", {}, TypeError, "real"),
     ("rfftn", "complex128", {}, TypeError, "real"), ("ihfft", "complex128", {}, TypeError, "real"),
-    ("fftn", "float64", {"s": (2, 3), "axes": (0,)}, ValueError, "equal lengths"), ("fftn", "float64", {"s": (1, 2, 3)}, ValueError, "more"),
+    ("fftn", "float64", {"s": (2, 3), "axes": (0,)}, ValueError, "equal lengths"),
+    ("fftn", "float64", {"s": (1, 2, 3)}, ValueError, "more"),
     ("fftn", "float64", {"axes": (0, 0)}, ValueError, "twice"), ("fftn", "float64", {"s": 3}, TypeError, "sequence"),
     ("fftn", "float64", {"axes": ()}, ValueError, "at least one axis"),
 ]  # fmt: skip

@@ -6,7 +6,8 @@ ones: their gradients are real.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Sequence
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from xpgrad import _engine
 from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor

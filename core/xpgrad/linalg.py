@@ -22,9 +22,9 @@ from xpgrad.rules.linear_algebra import vecdot as vecdot
 from xpgrad.rules.linear_algebra_ext import check_order, diagonal_offset, integer, need_floating, need_matrices, raw_tolerance
 from xpgrad.rules.manipulation import _same_kind, broadcast_shapes, broadcast_to, reshape
 from xpgrad.rules.manipulation import matrix_transpose as matrix_transpose
+from xpgrad.rules.reduction import finished, normalize_axes, normalize_axis
 from xpgrad.rules.reduction import max as _max
 from xpgrad.rules.reduction import min as _min
-from xpgrad.rules.reduction import finished, normalize_axes, normalize_axis
 from xpgrad.rules.reduction import sum as _sum
 
 __all__ = [
