@@ -16,8 +16,7 @@ from typing import Any
 import array_api_strict as strict
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import xpgrad as xp
 from xpgrad._row import COMPOSITE, NONDIFFERENTIABLE, RULES

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 __all__ = ["KERNELS", "NATIVE"]
 
 #: Functions that NumPy >= 2.1 itself has as the standard wants them.
-NATIVE = frozenset(
-    "abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_invert bitwise_or bitwise_right_shift "
-    "bitwise_xor concat copysign cos cosh divide empty equal exp expm1 floor_divide full_like greater greater_equal hypot imag "
-    "isfinite isinf isnan less less_equal log log1p log2 log10 logaddexp logical_and logical_not logical_or logical_xor matmul "
-    "matrix_transpose maximum minimum multiply negative nextafter not_equal ones ones_like permute_dims positive pow real reciprocal "
-    "remainder signbit sin sinh sqrt square subtract tan tanh vecdot where zeros zeros_like broadcast_to expand_dims "
-    "roll stack tril triu moveaxis any all take_along_axis".split()
-)
+NATIVE = frozenset((
+    "abs", "acos", "acosh", "add", "all", "any", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
+    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "broadcast_to", "concat", "copysign", "cos",
+    "cosh", "divide", "empty", "equal", "exp", "expand_dims", "expm1", "floor_divide", "full_like", "greater", "greater_equal",
+    "hypot", "imag", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "matrix_transpose", "maximum", "minimum", "moveaxis",
+    "multiply", "negative", "nextafter", "not_equal", "ones", "ones_like", "permute_dims", "positive", "pow", "real",
+    "reciprocal", "remainder", "roll", "sign", "signbit", "sin", "sinh", "sqrt", "square", "stack", "subtract",
+    "take_along_axis", "tan", "tanh", "tril", "triu", "vecdot", "where", "zeros", "zeros_like",
+))  # fmt: skip
 
 KERNELS: dict[str, Callable[..., Any]] = {}
 
@@ -33,7 +36,7 @@ _add_reduce: Any = np.add.reduce
 _max_reduce: Any = np.maximum.reduce
 _min_reduce: Any = np.minimum.reduce
 _ndarray = np.ndarray
-_PAIRS = {np.dtype(np.float64): np.dtype(np.complex128), np.dtype(np.float32): np.dtype(np.complex64)}
+_PAIRS: dict[Any, Any] = {np.dtype(np.float64): np.dtype(np.complex128), np.dtype(np.float32): np.dtype(np.complex64)}
 
 
 @kernel

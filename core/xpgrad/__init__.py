@@ -10,41 +10,45 @@ import math as _math
 import sys as _sys
 from typing import Any
 
-from xpgrad import errors as errors
-from xpgrad._dtypes import DType as DType
-from xpgrad._dtypes import bfloat16 as bfloat16
-from xpgrad._dtypes import bool_ as bool  # noqa: A004 (the standard's name)
-from xpgrad._dtypes import can_cast as can_cast
-from xpgrad._dtypes import complex64 as complex64
-from xpgrad._dtypes import complex128 as complex128
-from xpgrad._dtypes import finfo as finfo
-from xpgrad._dtypes import float16 as float16
-from xpgrad._dtypes import float32 as float32
-from xpgrad._dtypes import float64 as float64
-from xpgrad._dtypes import iinfo as iinfo
-from xpgrad._dtypes import int8 as int8
-from xpgrad._dtypes import int16 as int16
-from xpgrad._dtypes import int32 as int32
-from xpgrad._dtypes import int64 as int64
-from xpgrad._dtypes import isdtype as isdtype
-from xpgrad._dtypes import uint8 as uint8
-from xpgrad._dtypes import uint16 as uint16
-from xpgrad._dtypes import uint32 as uint32
-from xpgrad._dtypes import uint64 as uint64
-from xpgrad._device import Device as Device
-from xpgrad._device import default_device as default_device
-from xpgrad._device import get_default_device as get_default_device
-from xpgrad._device import set_default_device as set_default_device
-from xpgrad._modes import enable_grad as enable_grad
-from xpgrad._modes import inference_mode as inference_mode
-from xpgrad._modes import is_grad_enabled as is_grad_enabled
-from xpgrad._modes import is_inference_mode_enabled as is_inference_mode_enabled
-from xpgrad._modes import no_grad as no_grad
-from xpgrad._modes import set_grad_enabled as set_grad_enabled
+from xpgrad import autograd as autograd, errors as errors
+from xpgrad._convert import asarray as asarray, from_dlpack as from_dlpack, tensor as tensor
+from xpgrad._device import (
+    Device as Device,
+    default_device as default_device,
+    get_default_device as get_default_device,
+    set_default_device as set_default_device,
+)
+from xpgrad._dtypes import (
+    DType as DType,
+    bfloat16 as bfloat16,
+    bool_ as bool,
+    can_cast as can_cast,
+    complex64 as complex64,
+    complex128 as complex128,
+    finfo as finfo,
+    float16 as float16,
+    float32 as float32,
+    float64 as float64,
+    iinfo as iinfo,
+    int8 as int8,
+    int16 as int16,
+    int32 as int32,
+    int64 as int64,
+    isdtype as isdtype,
+    uint8 as uint8,
+    uint16 as uint16,
+    uint32 as uint32,
+    uint64 as uint64,
+)
+from xpgrad._modes import (
+    enable_grad as enable_grad,
+    inference_mode as inference_mode,
+    is_grad_enabled as is_grad_enabled,
+    is_inference_mode_enabled as is_inference_mode_enabled,
+    no_grad as no_grad,
+    set_grad_enabled as set_grad_enabled,
+)
 from xpgrad._tensor import Tensor as Tensor
-from xpgrad._convert import asarray as asarray
-from xpgrad._convert import from_dlpack as from_dlpack
-from xpgrad._convert import tensor as tensor
 from xpgrad.errors import (
     BackendLoadError as BackendLoadError,
     BackendNotFoundError as BackendNotFoundError,
@@ -53,50 +57,153 @@ from xpgrad.errors import (
     GradcheckError as GradcheckError,
     XpgradError as XpgradError,
 )
-from xpgrad.registry import backend_names as backend_names
-from xpgrad.registry import register_backend as register_backend
+from xpgrad.registry import backend_names as backend_names, register_backend as register_backend
+from xpgrad.rules import inplace as _inplace_rules  # noqa: F401 (declares rows)
 from xpgrad.rules.creation import (
-    arange as arange, astype as astype, empty as empty, empty_like as empty_like, eye as eye, full as full, full_like as full_like,
-    linspace as linspace, meshgrid as meshgrid, ones as ones, ones_like as ones_like, tril as tril, triu as triu, zeros as zeros,
+    arange as arange,
+    astype as astype,
+    empty as empty,
+    empty_like as empty_like,
+    eye as eye,
+    full as full,
+    full_like as full_like,
+    linspace as linspace,
+    meshgrid as meshgrid,
+    ones as ones,
+    ones_like as ones_like,
+    tril as tril,
+    triu as triu,
+    zeros as zeros,
     zeros_like as zeros_like,
 )  # fmt: skip
 from xpgrad.rules.elementwise import (
-    abs as abs, acos as acos, acosh as acosh, add as add, asin as asin, asinh as asinh, atan as atan, atan2 as atan2, atanh as atanh,
-    bitwise_and as bitwise_and, bitwise_invert as bitwise_invert, bitwise_left_shift as bitwise_left_shift, bitwise_or as bitwise_or,
-    bitwise_right_shift as bitwise_right_shift, bitwise_xor as bitwise_xor, ceil as ceil, clip as clip, conj as conj,
-    copysign as copysign, cos as cos, cosh as cosh, divide as divide, equal as equal, exp as exp, expm1 as expm1, floor as floor,
-    floor_divide as floor_divide, greater as greater, greater_equal as greater_equal, hypot as hypot, imag as imag, isfinite as isfinite,
-    isinf as isinf, isnan as isnan, less as less, less_equal as less_equal, log as log, log1p as log1p, log2 as log2, log10 as log10,
-    logaddexp as logaddexp, logical_and as logical_and, logical_not as logical_not, logical_or as logical_or, logical_xor as logical_xor,
-    maximum as maximum, minimum as minimum, multiply as multiply, negative as negative, nextafter as nextafter, not_equal as not_equal,
-    positive as positive, pow as pow, real as real, reciprocal as reciprocal, remainder as remainder, round as round, sign as sign,
-    signbit as signbit, sin as sin, sinh as sinh, sqrt as sqrt, square as square, subtract as subtract, tan as tan, tanh as tanh,
-    trunc as trunc, where as where,
+    abs as abs,
+    acos as acos,
+    acosh as acosh,
+    add as add,
+    asin as asin,
+    asinh as asinh,
+    atan as atan,
+    atan2 as atan2,
+    atanh as atanh,
+    bitwise_and as bitwise_and,
+    bitwise_invert as bitwise_invert,
+    bitwise_left_shift as bitwise_left_shift,
+    bitwise_or as bitwise_or,
+    bitwise_right_shift as bitwise_right_shift,
+    bitwise_xor as bitwise_xor,
+    ceil as ceil,
+    clip as clip,
+    conj as conj,
+    copysign as copysign,
+    cos as cos,
+    cosh as cosh,
+    divide as divide,
+    equal as equal,
+    exp as exp,
+    expm1 as expm1,
+    floor as floor,
+    floor_divide as floor_divide,
+    greater as greater,
+    greater_equal as greater_equal,
+    hypot as hypot,
+    imag as imag,
+    isfinite as isfinite,
+    isinf as isinf,
+    isnan as isnan,
+    less as less,
+    less_equal as less_equal,
+    log as log,
+    log1p as log1p,
+    log2 as log2,
+    log10 as log10,
+    logaddexp as logaddexp,
+    logical_and as logical_and,
+    logical_not as logical_not,
+    logical_or as logical_or,
+    logical_xor as logical_xor,
+    maximum as maximum,
+    minimum as minimum,
+    multiply as multiply,
+    negative as negative,
+    nextafter as nextafter,
+    not_equal as not_equal,
+    positive as positive,
+    pow as pow,
+    real as real,
+    reciprocal as reciprocal,
+    remainder as remainder,
+    round as round,
+    sign as sign,
+    signbit as signbit,
+    sin as sin,
+    sinh as sinh,
+    sqrt as sqrt,
+    square as square,
+    subtract as subtract,
+    tan as tan,
+    tanh as tanh,
+    trunc as trunc,
+    where as where,
 )  # fmt: skip
 from xpgrad.rules.indexing import take as take, take_along_axis as take_along_axis
 from xpgrad.rules.linear_algebra import matmul as matmul, tensordot as tensordot, vecdot as vecdot
 from xpgrad.rules.manipulation import (
-    broadcast_arrays as broadcast_arrays, broadcast_shapes as broadcast_shapes, broadcast_to as broadcast_to, concat as concat,
-    expand_dims as expand_dims, flip as flip, matrix_transpose as matrix_transpose, moveaxis as moveaxis, pad as pad,
-    permute_dims as permute_dims, repeat as repeat, reshape as reshape, roll as roll, squeeze as squeeze, stack as stack, tile as tile,
+    broadcast_arrays as broadcast_arrays,
+    broadcast_shapes as broadcast_shapes,
+    broadcast_to as broadcast_to,
+    concat as concat,
+    expand_dims as expand_dims,
+    flip as flip,
+    matrix_transpose as matrix_transpose,
+    moveaxis as moveaxis,
+    pad as pad,
+    permute_dims as permute_dims,
+    repeat as repeat,
+    reshape as reshape,
+    roll as roll,
+    squeeze as squeeze,
+    stack as stack,
+    tile as tile,
     unstack as unstack,
 )  # fmt: skip
-from xpgrad.rules.reduction import all as all, any as any, max as max, min as min, sum as sum  # noqa: A004
+from xpgrad.rules.reduction import (
+    all as all,
+    any as any,
+    max as max,
+    min as min,
+    sum as sum,
+)
 from xpgrad.rules.searching import (
-    argmax as argmax, argmin as argmin, count_nonzero as count_nonzero, isin as isin, nonzero as nonzero, searchsorted as searchsorted,
+    argmax as argmax,
+    argmin as argmin,
+    count_nonzero as count_nonzero,
+    isin as isin,
+    nonzero as nonzero,
+    searchsorted as searchsorted,
 )  # fmt: skip
 from xpgrad.rules.sets import (
-    unique_all as unique_all, unique_counts as unique_counts, unique_inverse as unique_inverse, unique_values as unique_values,
+    unique_all as unique_all,
+    unique_counts as unique_counts,
+    unique_inverse as unique_inverse,
+    unique_values as unique_values,
 )  # fmt: skip
 from xpgrad.rules.sorting import argsort as argsort, sort as sort
 from xpgrad.rules.statistical import (
-    cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum, mean as mean, prod as prod, std as std, var as var,
+    cumulative_prod as cumulative_prod,
+    cumulative_sum as cumulative_sum,
+    mean as mean,
+    prod as prod,
+    std as std,
+    var as var,
 )  # fmt: skip
 from xpgrad.rules.utility import (
-    allclose as allclose, diff as diff, einsum as einsum, isclose as isclose, result_type as result_type,
+    allclose as allclose,
+    diff as diff,
+    einsum as einsum,
+    isclose as isclose,
+    result_type as result_type,
 )  # fmt: skip
-from xpgrad.rules import inplace as _inplace_rules  # noqa: F401 (declares rows)
-from xpgrad import autograd as autograd
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"

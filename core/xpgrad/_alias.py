@@ -7,7 +7,8 @@ viewed, detached or written to: version 0.
 from __future__ import annotations
 
 import itertools
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 __all__ = ["Alias", "Cell", "alias_of", "give_alias", "next_number"]
 

@@ -14,9 +14,8 @@ from operator import attrgetter
 from typing import Any
 
 from xpgrad import _modes
-from xpgrad._accumulate import accumulate_graph
+from xpgrad._accumulate import AccumulateGrad, accumulate_graph
 from xpgrad._hooks import run_post_accumulate, run_post_hooks, run_pre_hooks, run_tensor_hooks
-from xpgrad._accumulate import AccumulateGrad
 from xpgrad._node import Node, SlotNode, walk
 from xpgrad._saved import add_into, freed
 

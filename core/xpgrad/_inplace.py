@@ -9,9 +9,9 @@ import operator
 from typing import Any
 
 from xpgrad import _modes
+from xpgrad._accumulate import AccumulateGrad
 from xpgrad._alias import alias_of, mark_node, next_number
 from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor
-from xpgrad._accumulate import AccumulateGrad
 from xpgrad._row import ROWS
 
 __all__ = ["apply", "bump", "check_writable", "fill", "setitem"]
@@ -109,7 +109,7 @@ def _fit(x: Any, out: Any, name: str) -> Any:
     if out.dtype is not x.dtype:
         from xpgrad._dtypes import can_cast
 
-        if not can_cast(out.dtype, x.dtype) and not (out.dtype.kind == x.dtype.kind):
+        if not can_cast(out.dtype, x.dtype) and out.dtype.kind != x.dtype.kind:
             msg = f"in-place `{name}`: result type {out.dtype} can't be cast to the Tensor's dtype {x.dtype}; write `x = ...`"
             raise RuntimeError(msg)
         out = out._cast(x.dtype)
@@ -132,9 +132,9 @@ def apply(x: Any, name: str, other: Any) -> Any:
     if not isinstance(other, Tensor) and not is_scalar(other):
         raise not_a_tensor(name, x, other)
     check_writable(x, other)
-    if (mode is not None and not mode.recording) or (x._node is None and getattr(other, "_node", None) is None):
-        if _in_memory(x, name, other):
-            return x
+    recorded = (mode is None or mode.recording) and (x._node is not None or getattr(other, "_node", None) is not None)
+    if not recorded and _in_memory(x, name, other):
+        return x
     old, left = x._node, x
     if _reads_first(ROWS[name], x, other):
         left = x.clone()  # as PyTorch: an in-place operation saves a copy of what it overwrites
@@ -161,7 +161,7 @@ def _reads_first(row: Any, x: Any, other: Any) -> bool:
     )
 
 
-_OPERATORS = {
+_OPERATORS: dict[str, Any] = {
     "add": operator.iadd, "subtract": operator.isub, "multiply": operator.imul, "divide": operator.itruediv, "pow": operator.ipow,
 }  # fmt: skip
 
@@ -241,7 +241,7 @@ def setitem(x: Any, key: Any, value: Any) -> None:
 
         _, value = unify("x[key] = value", [x, value])
     check_writable(x, value)
-    prepared, basic = prepare_key(x, key)
+    prepared, _ = prepare_key(x, key)
     if value.dtype is not x.dtype:
         value = _fit_value(x, value)
     mode = _modes.current()

@@ -149,7 +149,7 @@ class TensorMethods:
     def __getitem__(self, key: Any) -> Tensor:
         from xpgrad.rules.indexing import getitem
 
-        return getitem(self, key)
+        return getitem(self, key)  # type: ignore[arg-type]
 
     def __setitem__(self, key: Any, value: Any) -> None:
         _inplace.setitem(self, key, value)

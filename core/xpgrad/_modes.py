@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
 from contextvars import ContextVar, Token
-from typing import Any, Callable, TypeVar
+from typing import Any, TypeVar
 
 __all__ = ["Mode", "NO_GRAD", "current", "enter", "enable_grad", "inference_mode", "is_grad_enabled",
            "is_inference_mode_enabled", "leave", "no_grad", "set_grad_enabled"]  # fmt: skip
@@ -150,7 +151,7 @@ def _around_generator(switch: ModeSwitch, func: F) -> F:
                     with switch.clone():
                         generator.close()
                     raise
-                except BaseException as exc:
+                except BaseException as exc:  # noqa: BLE001 (handed into the generator)
                     step = functools.partial(generator.throw, exc)
                 else:
                     step = functools.partial(generator.send, sent)

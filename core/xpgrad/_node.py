@@ -7,7 +7,8 @@ hidden node of one output among several, hooks, and `GradientEdge`.
 from __future__ import annotations
 
 import weakref
-from typing import Any, Callable, Iterator, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 __all__ = ["GradientEdge", "Hooks", "Node", "RemovableHandle", "SlotNode", "get_gradient_edge", "output_edge"]
 

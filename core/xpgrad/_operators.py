@@ -16,6 +16,9 @@ class Operators:
 
     __slots__ = ()
 
+    ndim: Any
+    shape: Any
+
 
     # The common ones are replaced, on each backend's class, by what is generated for it: these serve until first use.
     def __add__(self, other: Any, /) -> Tensor:
@@ -132,7 +135,8 @@ class Operators:
         if self.ndim == 0:
             msg = "iteration over a 0-d Tensor; use `x.item()` for its value"
             raise TypeError(msg)
-        return (self[i] for i in range(self.shape[0]))
+        x: Any = self
+        return (x[i] for i in range(self.shape[0]))
 
     def __len__(self) -> int:
         if self.ndim == 0:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from xpgrad._device import get_default_device
 from xpgrad._accumulate import AccumulateGrad
+from xpgrad._device import get_default_device
 
 __all__ = ["tensor_repr"]
 

@@ -7,7 +7,8 @@ the backend's raw namespace, under ``create_graph`` it is xpgrad's own: a formul
 
 from __future__ import annotations
 
-from typing import Any, Callable, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 __all__ = ["COMPOSITE", "NONDIFFERENTIABLE", "ROWS", "RULES", "Row", "composite", "elementwise", "front", "nondifferentiable", "rule",
            "tensor_namespace", "view"]  # fmt: skip

@@ -131,8 +131,7 @@ def _op_body(t: Text, row: Row, backend: Any, scope: dict[str, Any], tensors: li
                         t("pass" if multi else "out._node = None")
                         return
                     if row.elementwise and len(tensors) > 1:
-                        shapes = [n for n in tensors]
-                        with t.block("if " + " == ".join(f"{n}.shape" for n in shapes) + ":"):
+                        with t.block("if " + " == ".join(f"{n}.shape" for n in tensors) + ":"):
                             _record(t, row, mask, False, scope, backend)
                         with t.block("else:"):
                             _record(t, row, mask, True, scope, backend)

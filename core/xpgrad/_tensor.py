@@ -11,14 +11,14 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from xpgrad import _modes
+from xpgrad._accumulate import AccumulateGrad, check_assigned
 from xpgrad._alias import Alias, alias_of
 from xpgrad._device import Device
 from xpgrad._dtypes import DType, as_dtype
 from xpgrad._methods import TensorMethods
+from xpgrad._node import Node, RemovableHandle, add_hook, hooks_of
 from xpgrad._operators import Operators
 from xpgrad._torch_methods import TorchMethods
-from xpgrad._accumulate import AccumulateGrad, check_assigned
-from xpgrad._node import Node, RemovableHandle, add_hook, hooks_of
 
 __all__ = ["Tensor", "backend_class", "device_class"]
 

@@ -153,7 +153,8 @@ class TorchMethods:
             dtype, device = target.dtype, target.device  # type: ignore[attr-defined]
         elif target is not None:
             dtype = target
-        out: Any = self if device is None else self.to_device(device)
+        out: Any = self
+        out = out if device is None else out.to_device(device)
         if dtype is not None and not isinstance(dtype, DType):
             from xpgrad._dtypes import as_dtype
 

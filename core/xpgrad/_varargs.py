@@ -62,7 +62,7 @@ class VarNode(Node):
     records = True
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _var_class(backend: Any, title: str) -> type[VarNode]:
     return type(title, (VarNode,), {"__slots__": (), "backend": backend, "title": title, "__module__": "xpgrad.autograd.graph"})
 

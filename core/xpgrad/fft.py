@@ -17,8 +17,7 @@ from xpgrad._row import PRIMITIVES, composite, front, nondifferentiable
 from xpgrad._tensor import Tensor
 from xpgrad.rules import fft_rules as _rows
 from xpgrad.rules.creation import arange
-from xpgrad.rules.elementwise import conj as _conj
-from xpgrad.rules.elementwise import where
+from xpgrad.rules.elementwise import conj as _conj, where
 from xpgrad.rules.fft_rules import OPPOSITE
 from xpgrad.rules.manipulation import roll
 from xpgrad.rules.reduction import normalize_axes, normalize_axis

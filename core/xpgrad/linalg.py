@@ -13,19 +13,12 @@ from xpgrad import _modes
 from xpgrad._coerce import not_a_tensor
 from xpgrad._row import composite, front, nondifferentiable, tensor_namespace
 from xpgrad._tensor import Tensor
-from xpgrad.rules import decompositions as _factors
-from xpgrad.rules import linear_algebra_ext as _rows
+from xpgrad.rules import decompositions as _factors, linear_algebra_ext as _rows
 from xpgrad.rules.elementwise import abs as _abs
-from xpgrad.rules.linear_algebra import matmul as matmul
-from xpgrad.rules.linear_algebra import tensordot as tensordot
-from xpgrad.rules.linear_algebra import vecdot as vecdot
+from xpgrad.rules.linear_algebra import matmul as matmul, tensordot as tensordot, vecdot as vecdot
 from xpgrad.rules.linear_algebra_ext import check_order, diagonal_offset, integer, need_floating, need_matrices, raw_tolerance
-from xpgrad.rules.manipulation import _same_kind, broadcast_shapes, broadcast_to, reshape
-from xpgrad.rules.manipulation import matrix_transpose as matrix_transpose
-from xpgrad.rules.reduction import finished, normalize_axes, normalize_axis
-from xpgrad.rules.reduction import max as _max
-from xpgrad.rules.reduction import min as _min
-from xpgrad.rules.reduction import sum as _sum
+from xpgrad.rules.manipulation import _same_kind, broadcast_shapes, broadcast_to, matrix_transpose as matrix_transpose, reshape
+from xpgrad.rules.reduction import finished, max as _max, min as _min, normalize_axes, normalize_axis, sum as _sum
 
 __all__ = [
     "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul",

@@ -16,8 +16,7 @@ from xpgrad._node import GradientEdge, hooks_of, output_edge
 from xpgrad._tensor import Tensor
 
 # NB: not lazily: the submodule of the same name would take the function's place on the package.
-from xpgrad.autograd.gradcheck import gradcheck as gradcheck
-from xpgrad.autograd.gradcheck import gradgradcheck as gradgradcheck
+from xpgrad.autograd.gradcheck import gradcheck as gradcheck, gradgradcheck as gradgradcheck
 
 __all__ = ["Function", "backward", "detect_anomaly", "enable_grad", "grad", "grad_mode", "gradcheck",
            "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled"]  # fmt: skip

@@ -217,7 +217,16 @@ def atan(x: Tensor, /) -> Tensor:
     """Inverse tangent, in radians."""
 
 
-@elementwise(lambda g, x1, x2: g * (x2 / (x1 * x1 + x2 * x2)), lambda g, x1, x2: g * (-x1 / (x1 * x1 + x2 * x2)), node="Atan2Backward0")
+def _atan2_vjp(g: Any, x: Any, y: Any, xp: Any) -> Any:
+    # At the origin the derivative is 0, as PyTorch's.
+    radius = x * x + y * y
+    centre = radius == 0
+    return xp.keep(~centre, g * (x / xp.where(centre, xp.ones_like(radius), radius)))
+
+
+@elementwise(
+    lambda g, x1, x2, xp: _atan2_vjp(g, x2, x1, xp), lambda g, x1, x2, xp: _atan2_vjp(-g, x1, x2, xp), node="Atan2Backward0"
+)
 def atan2(x1: Operand, x2: Operand, /) -> Tensor:
     """Angle in radians of the point with ordinate ``x1`` and abscissa ``x2``."""
 

@@ -45,7 +45,7 @@ def _pseudoinverse_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
     gh, outh = adjoint(g, xp), adjoint(out, xp)
     first = gh @ out @ outh
     second = outh @ out @ gh
-    return first - x @ (out @ first)  - outh @ g @ outh
+    return first - x @ (out @ first) + second - (second @ out) @ x - outh @ g @ outh
 
 
 @rule(_pseudoinverse_vjp, conj=False, fresh=True, node="LinalgPinvBackward0")

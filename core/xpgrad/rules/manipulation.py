@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from xpgrad._coerce import not_a_tensor, unify
 from xpgrad._dtypes import promote

@@ -13,13 +13,11 @@ from xpgrad._dtypes import DType, as_dtype, can_cast, finfo, iinfo, isdtype, pro
 from xpgrad._row import NONDIFFERENTIABLE, composite, nondifferentiable
 from xpgrad._tensor import Tensor
 from xpgrad.registry import tensor_class
-from xpgrad.rules.elementwise import abs as magnitude
-from xpgrad.rules.elementwise import isfinite, isnan, where
+from xpgrad.rules.elementwise import abs as magnitude, isfinite, isnan, where
 from xpgrad.rules.indexing import index_basic
 from xpgrad.rules.linear_algebra import matmul
 from xpgrad.rules.manipulation import broadcast_shapes, concat, reshape, reshape_to, transpose_axes
-from xpgrad.rules.reduction import all as every
-from xpgrad.rules.reduction import need_tensor, normalize_axis, reduce_sum
+from xpgrad.rules.reduction import all as every, need_tensor, normalize_axis, reduce_sum
 
 # Questions about dtypes have no gradient; they are declared without the machinery of rows, in `_dtypes`.
 NONDIFFERENTIABLE.update(can_cast=can_cast, finfo=finfo, iinfo=iinfo, isdtype=isdtype)
