@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import math as _math
 import sys as _sys
+import typing as _typing
 from typing import Any
+
+if _typing.TYPE_CHECKING:  # what editors see of the modules that load at first use
+    from xpgrad import backend as backend, fft as fft, hookspecs as hookspecs, linalg as linalg, registry as registry
 
 from xpgrad import autograd as autograd, errors as errors
 from xpgrad._convert import asarray as asarray, from_dlpack as from_dlpack, tensor as tensor
@@ -248,7 +252,7 @@ __all__ = [
 
 
 # Modules that load at first use.
-_LAZY = ("linalg", "fft", "func", "utils", "registry", "hookspecs", "backend")
+_LAZY = ("linalg", "fft", "registry", "hookspecs", "backend")
 
 
 def __dir__() -> list[str]:

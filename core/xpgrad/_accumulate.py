@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad import _modes
-from xpgrad._alias import alias_of
+from xpgrad._alias import Alias, alias_of
 from xpgrad._node import Node
 
 __all__ = ["AccumulateGrad", "ShadowLeaf", "accumulate_graph", "accumulate_raw", "check_assigned", "layout_policy_enforced"]
@@ -37,7 +37,7 @@ class AccumulateGrad(Node):
         self.seq = _INF
         self.buffer = None
         self.hooks = None
-        self._alias = leaf._alias
+        self._alias = None if leaf._alias is None else leaf._alias.cell
         self._leaf = weakref.ref(leaf)
         self.array = leaf._array
         self.cls = type(leaf)
@@ -52,7 +52,7 @@ class AccumulateGrad(Node):
         if leaf is None:
             leaf = object.__new__(self.cls)
             leaf._array = self.array
-            leaf._alias = self._alias
+            leaf._alias = None if self._alias is None else Alias(self._alias)
             leaf._node = self
             self._leaf = weakref.ref(leaf)
         return leaf

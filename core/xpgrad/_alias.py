@@ -21,7 +21,8 @@ _REMEMBERED_WRITES = 64
 class Cell:
     """The version counter of one piece of memory.
 
-    ``version`` counts the writes, ``last_write`` is the clock at the latest one, ``writes`` the clock at the latest few.
+    ``version`` counts the writes, ``last_write`` is the clock at the latest one, ``writes`` the clock at the latest few. A node refers
+    to the cell of its output; a Tensor to its alias, which would keep a view's base alive: both have a `cell`.
     """
 
     __slots__ = ("last_write", "version", "views", "writes")
@@ -31,6 +32,11 @@ class Cell:
         self.last_write = 0
         self.writes: list[int] = []
         self.views: list[Any] = []  # weak references to the Tensors that are views of this memory
+
+    @property
+    def cell(self) -> Cell:
+        """Itself."""
+        return self
 
     def bump(self) -> None:
         """Note one write, now."""
@@ -70,6 +76,10 @@ class _JointCell:
         self.cells: list[Cell] = []
 
     @property
+    def cell(self) -> _JointCell:
+        return self
+
+    @property
     def last_write(self) -> int:
         return max(c.last_write for c in self.cells)
 
@@ -91,12 +101,12 @@ def mark_node(node: Any, alias: Alias) -> None:
     """Tell the node that made a value where to read whether that value was overwritten."""
     if node is None:
         return
-    node._alias = alias
+    node._alias = alias.cell
     owner = node.owner
     if owner is not node:  # one of several outputs: the owner saves them together
         if owner._alias is None:
-            owner._alias = Alias(_JointCell())
-        owner._alias.cell.cells.append(alias.cell)
+            owner._alias = _JointCell()
+        owner._alias.cells.append(alias.cell)
 
 
 def alias_of(tensor: Any) -> Alias:

@@ -61,7 +61,7 @@ class DefaultKernels:
         IndexError
             If an index is out of range, or there are too many.
         """
-        parts = key if isinstance(key, tuple) else (key,)
+        parts: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)
         used = sum(_axes_of(xp, p) for p in parts)
         if used > len(shape):
             msg = f"too many indices: the array has shape {shape}, but {used} of its axes are indexed"

@@ -191,16 +191,17 @@ def _in_memory(x: Any, name: str, other: Any) -> bool:
         return False
     if isinstance(other, complex) and not x.dtype.is_complex:
         return False
-    if hasattr(other, "_array"):
-        if type(other) is not type(x) or other.dtype is not x.dtype:
+    value: Any = other
+    if not is_scalar(other):
+        if type(other) is not type(x) or value.dtype is not x.dtype:
             return False
-        shape = other.shape
+        shape = value.shape
         if shape != x.shape:
             from xpgrad.rules.manipulation import broadcast_shapes
 
             if broadcast_shapes(shape, x.shape) != x.shape:
                 return False
-        value = other._array
+        value = value._array
     else:
         value = as_scalar(other)
     array = x.backend.own(x)

@@ -23,6 +23,13 @@ NONDIFFERENTIABLE: dict[str, Callable[..., Any]] = {}
 COMPOSITE: dict[str, Callable[..., Any]] = {}
 
 
+# Names that the generated text uses for itself: an argument of this name would be overwritten there.
+_RESERVED = frozenset((
+    "self", "g", "out", "xp", "empty", "retain", "push", "cls", "mode", "new", "number", "kernel", "slow", "op", "sop", "srop", "own",
+    "b", "c", "e", "m", "n", "o", "q", "r", "s", "v", "z", "K", "T", "B", "ROW", "ARRAY", "explain", "into",
+))  # fmt: skip
+
+
 class Row:
     """What xpgrad knows about one operation.
 
@@ -86,6 +93,10 @@ class Row:
             if unknown:
                 msg = f"the formula of {name!r} reads {sorted(unknown)}, but a formula can read {sorted(known)} only"
                 raise TypeError(msg)
+        taken = _RESERVED.intersection((*tensors, *statics)) | ({"k"} & set(statics) if outputs else set())
+        if taken:
+            msg = f"arguments of {name!r} are named {sorted(taken)}, which the generated text uses itself; choose other names"
+            raise ValueError(msg)
         if name in ROWS:
             msg = f"two rows are named {name!r}"
             raise ValueError(msg)

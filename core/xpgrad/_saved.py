@@ -55,7 +55,7 @@ def unpack(backend: Any, raw: Any, edge: Any) -> Any:
             return leaf
     tensor = backend.wrap(raw)
     tensor._node = edge
-    tensor._alias = edge._alias
+    tensor._alias = None if edge._alias is None else Alias(edge._alias)
     return tensor
 
 
@@ -109,7 +109,7 @@ def note_view(tensor: Any, out: Any, row: Row, args: tuple[Any, ...]) -> None:
     out._alias = alias
     node = out._node
     if node is not None:
-        node._alias = alias
+        node._alias = alias.cell
     elif tensor._node is not None:
         alias.forbidden = "no_grad"  # MUT-18: a constant view of a Tensor with history
     alias.cell.views.append(ref(out))

@@ -50,8 +50,8 @@ def _record(t: Text, row: Row, mask: str, broadcast: bool, scope: dict[str, Any]
 
 def _compute(row: Row, backend: Any, names: tuple[str, ...]) -> str:
     """The expression of the forward computation."""
-    if row.op and backend.operators and len(names) <= 2 and not row.statics:
-        return f"{names[0]} {row.op} {names[1]}" if len(names) == 2 else f"{row.op}{names[0]}"
+    if row.op and backend.operators and not row.statics:
+        return f" {row.op} ".join(names) if len(names) > 1 else f"{row.op}{', '.join(names)}"
     return f"kernel({', '.join((*names, *row.statics))})"
 
 

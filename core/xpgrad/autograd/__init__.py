@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xpgrad._accumulate import AccumulateGrad, warn_create_graph
 from xpgrad._coerce import is_raw_array
@@ -17,6 +17,17 @@ from xpgrad._tensor import Tensor
 
 # NB: not lazily: the submodule of the same name would take the function's place on the package.
 from xpgrad.autograd.gradcheck import gradcheck as gradcheck, gradgradcheck as gradgradcheck
+
+if TYPE_CHECKING:  # what editors see of the names that load at first use
+    from xpgrad.autograd import grad_mode as grad_mode, graph as graph
+    from xpgrad.autograd.anomaly_mode import detect_anomaly as detect_anomaly, set_detect_anomaly as set_detect_anomaly
+    from xpgrad.autograd.function import Function as Function
+    from xpgrad.autograd.grad_mode import (
+        enable_grad as enable_grad,
+        inference_mode as inference_mode,
+        no_grad as no_grad,
+        set_grad_enabled as set_grad_enabled,
+    )
 
 __all__ = ["Function", "backward", "detect_anomaly", "enable_grad", "grad", "grad_mode", "gradcheck",
            "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled"]  # fmt: skip
@@ -174,7 +185,7 @@ def _class_of(item: Any) -> Any:
     if not isinstance(item, GradientEdge):
         return type(item._stand_in())
     node = item.node
-    return node.cls if hasattr(node, "cls") else type(node).backend.tensor_base
+    return node.backend.tensor_base if node.cls is None else node.cls
 
 
 def _flags(retain_graph: Any, create_graph: Any) -> tuple[bool, bool]:

@@ -27,17 +27,17 @@ def inverse(xp: Any, x: Any) -> Any:
     return xp.linalg.inv(x)
 
 
-def _solve_left(g: Any, a: Any, out: Any, a_shape: Any, xp: Any) -> Any:
-    return xp.sum_to(-(xp.solve_matrix(xp.swap_last(a), g) @ xp.swap_last(out)), a_shape)
+def _solve_left(g: Any, x1: Any, out: Any, x1_shape: Any, xp: Any) -> Any:
+    return xp.sum_to(-(xp.solve_matrix(xp.swap_last(x1), g) @ xp.swap_last(out)), x1_shape)
 
 
 @rule(
-    _solve_left, lambda g, a, b_shape, xp: xp.sum_to(xp.solve_matrix(xp.swap_last(a), g), b_shape),
+    _solve_left, lambda g, x1, x2_shape, xp: xp.sum_to(xp.solve_matrix(xp.swap_last(x1), g), x2_shape),
     node="LinalgSolveExBackward0",
 )  # fmt: skip
-def solve_matrix(xp: Any, a: Any, b: Any) -> Any:
-    """``x`` with ``a @ x == b``, where both are stacks of matrices that broadcast."""
-    return xp.linalg.solve(a, b)
+def solve_matrix(xp: Any, x1: Any, x2: Any) -> Any:
+    """``x`` with ``x1 @ x == x2``, where both are stacks of matrices that broadcast."""
+    return xp.linalg.solve(x1, x2)
 
 
 def _pseudoinverse_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
