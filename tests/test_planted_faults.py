@@ -34,8 +34,7 @@ KERNELS, ACCUMULATE, HOOKS = "backends/xpgrad_numpy/_kernels.py", "core/xpgrad/_
 GRAPHS = "tests/test_random_graphs.py -k block and not 1"
 
 FAULTS = [
-    Fault("product rule takes the wrong factor", ELEMENTWISE, "@elementwise(lambda g, x2: g * x2, lambda g, x1: g * x1,",
-          "@elementwise(lambda g, x1: g * x1, lambda g, x1: g * x1,", "tests/test_rules_elementwise.py -k multiply"),
+    Fault("product rule takes the wrong factor", ELEMENTWISE, '@elementwise("g * x2", "g * x1",', '@elementwise("g * x1", "g * x1",', "tests/test_rules_elementwise.py -k multiply"),
     Fault("sine's derivative loses its sign's partner", ELEMENTWISE, "lambda g, x, xp: -g * xp.sin(x)", "lambda g, x, xp: g * xp.sin(x)",
           "tests/test_rules_elementwise.py -k cos"),
     Fault("ties are not shared", ELEMENTWISE, "xp.where(mine == other, g / 2, g)", "g", "tests/test_rules_elementwise.py -k imum"),

@@ -49,7 +49,7 @@ def message(call):
 
 
 def test_import_loads_nothing_that_can_wait() -> None:
-    heavy = (*ARRAY_LIBRARIES, "importlib.metadata", "pluggy", "inspect")
+    heavy = (*ARRAY_LIBRARIES, "importlib.metadata", "pluggy")
     assert run(f"import sys, xpgrad\nout = [m for m in {heavy!r} if m in sys.modules]") == []
 
 
@@ -181,12 +181,11 @@ def test_a_broken_plugin_is_explained_and_harms_nobody_else(case: str, tmp_path:
     install(tmp_path, "broken", "broken_plugin", body)
     code = MESSAGE + """
 import numpy as np, xpgrad as xp
-out = [message(lambda: xp.ones(2, device="broken")), xp.asarray(np.ones(2)).tolist(), xp.backend_names(),
-       message(lambda: xp.asarray(memoryview(b"ab")))]
+out = [message(lambda: xp.ones(2, device="broken")), xp.asarray(np.ones(2)).tolist(), xp.backend_names()]
 from xpgrad.registry import survey
 out.append([[r["name"], r["status"]] for r in survey()])
 """
-    failure, values, names, _, rows = run(code, tmp_path)
+    failure, values, names, rows = run(code, tmp_path)
     assert failure[0][0] == error
     assert "ImportError" in failure[0]
     for phrase in phrases:

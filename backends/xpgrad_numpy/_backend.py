@@ -173,7 +173,7 @@ class ReadOnlyNumPyBackend(NumPyBackend):
         return False
 
     def wrap_kernel(self, name: str, function: Any) -> Any:
-        if name in ("copy", "add_at", "written") or not callable(function) or isinstance(function, type):
+        if name in ("copy", "add_at", "scatter_into", "written") or not callable(function) or isinstance(function, type):
             return function  # the engine's own buffers stay writable
 
         def frozen(*args: Any, **kwargs: Any) -> Any:

@@ -130,15 +130,26 @@ def add_at(buffer: Any, g: Any, key: Any) -> Any:
 
 
 @kernel
-def scatter_add(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
-    """Zeros of `shape` with `values` added at an advanced index, duplicates included.
+def scale(g: Any, factor: Any) -> Any:
+    return np.multiply(g, factor, out=g) if g.flags.writeable else g * factor
 
-    NB: `np.add.at` is fast only in one dimension and with equal dtypes, so rows and tuples of indices are flattened first.
+
+@kernel
+def scatter_add(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    """Zeros of `shape` with `values` added at an advanced index, duplicates included."""
+    return scatter_into(np.zeros(shape, values.dtype), values, key)
+
+
+@kernel
+def scatter_into(out: Any, values: Any, key: Any) -> Any:
+    """`out`, which belongs to the caller, with `values` added at an advanced index, duplicates included.
+
+    NB: `np.add.at` is fast only in one dimension and with equal dtypes, so rows are flattened first.
     """
-    out = np.zeros(shape, values.dtype)
     if key.__class__ is tuple and len(key) == 1:
         key = key[0]
-    if key.__class__ is _ndarray and key.dtype.kind in "iu":
+    if key.__class__ is _ndarray and key.dtype.kind in "iu" and out.flags.c_contiguous:
+        shape = out.shape
         width = math.prod(shape[1:])
         if width == 1:
             np.add.at(out.reshape(-1), key.reshape(-1), values.reshape(-1))
@@ -149,11 +160,10 @@ def scatter_add(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
                 flat_out, flat_values, width = flat_out.view(pair), flat_values.view(pair), width // 2
             rows = np.where(key < 0, key + shape[0], key).reshape(-1, 1) * width
             np.add.at(flat_out, (rows + np.arange(width)).reshape(-1), flat_values)
-        return out
-    if key.__class__ is _ndarray:  # a mask has no duplicates
-        out[key] = values
-        return out
-    np.add.at(out, key, values)
+    elif key.__class__ is _ndarray and key.dtype.kind == "b":  # a mask has no duplicates
+        out[key] += values
+    else:
+        np.add.at(out, key, values)
     return out
 
 

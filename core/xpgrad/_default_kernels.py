@@ -200,6 +200,16 @@ class DefaultKernels:
         return xp.reshape(out, shape)
 
     @staticmethod
+    def scatter_into(xp: Any, buffer: Any, g: Any, key: Any) -> Any:
+        """`buffer` with `g` added at an advanced index, duplicates included."""
+        return buffer + xp.scatter_add(g, key, tuple(buffer.shape))
+
+    @staticmethod
+    def scale(xp: Any, g: Any, factor: Any) -> Any:
+        """``g * factor``, in the memory of `g` where that is possible."""
+        return g * factor
+
+    @staticmethod
     def add_at(xp: Any, buffer: Any, g: Any, key: Any) -> Any:
         """``buffer[key] += g`` for a basic key, in place where arrays can be written."""
         if not xp._backend.capabilities.mutable:

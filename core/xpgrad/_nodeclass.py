@@ -15,6 +15,9 @@ from xpgrad._text import Text
 __all__ = ["freeable", "node_class", "saved"]
 
 
+_LARGE = 1 << 15  # elements: below, an allocation costs nothing
+
+
 def saved(row: Row, mask: str) -> list[str]:
     """The names that a node of this pattern keeps, in a fixed order."""
     wanted = {name for reads, m in zip(row.reads, mask) if m == "g" for name in reads} - {"g", "xp"}
@@ -38,7 +41,8 @@ def _alias_holder(row: Row, mask: str, name: str) -> str:
 
 def _call(row: Row, i: int, xp: str) -> str:
     """The call of the i-th formula with local names."""
-    return f"f{i}({', '.join(xp if n == 'xp' else n for n in row.reads[i])})"
+    text = row.texts[i]
+    return text if text is not None else f"f{i}({', '.join(xp if n == 'xp' else n for n in row.reads[i])})"
 
 
 def _load(t: Text, row: Row, mask: str, i: int) -> None:
@@ -116,7 +120,12 @@ def node_class(backend: Any, row: Row, mask: str, broadcast: bool) -> type[Node]
                                 t("e.owned = True")
                             t(f"e.buffer = into(b, {args})")
                         continue
-                    t(f"v = {_call(row, i, 'K')}")
+                    factor = (row.texts[i] or "").removeprefix("g * ")
+                    if factor in row.reads[i] and factor != "g" and i == needing[-1] and backend.capabilities.mutable:
+                        # The last formula may overwrite a gradient that this pass allocated: memory is dearer than arithmetic.
+                        t(f"v = scale(g, {factor}) if self.owned and g.size > {_LARGE} else {_call(row, i, 'K')}")
+                    else:
+                        t(f"v = {_call(row, i, 'K')}")
                     if broadcast:
                         t(f"v = sum_to(v, self.b_{name})")
                     with t.block("if b is empty:"):
@@ -173,6 +182,7 @@ def node_class(backend: Any, row: Row, mask: str, broadcast: bool) -> type[Node]
     scope = {
         "Node": Node, "freed": freed, "check_version": check_version, "K": backend.kernels, "T": tensor_namespace, "B": backend,
         "unpack": unpack, "unpack_out": unpack_out, "sum_to": backend.kernels.sum_to, "is_complex": backend.is_complex,
+        "scale": backend.kernels.scale,
         **{f"f{i}": f for i, f in enumerate(row.formulas)},
     }  # fmt: skip
     if row.into:

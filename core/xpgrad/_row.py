@@ -14,7 +14,7 @@ __all__ = ["COMPOSITE", "NONDIFFERENTIABLE", "ROWS", "RULES", "Row", "composite"
            "tensor_namespace", "view"]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
-Formula = Callable[..., Any] | None
+Formula = Callable[..., Any] | str | None
 
 ROWS: dict[str, Row] = {}
 #: Public functions by how they differentiate: every function of the standard is in exactly one of the three.
@@ -40,7 +40,8 @@ class Row:
     tensors, statics : tuple of str
         Its Tensor operands and, behind them, its other arguments.
     formulas : tuple
-        One per operand; None where the operation does not differentiate.
+        One per operand; None where the operation does not differentiate. One of operators only may be a string: it becomes part of the
+        generated text, which saves a call, and ``"g * x"`` may overwrite a large gradient that nobody else needs.
     kernel : callable or None
         ``kernel(xp, *operands, *statics)`` in Array API calls on raw arrays; None: the namespace's function of this name.
     elementwise : bool
@@ -68,6 +69,8 @@ class Row:
         self.name = name
         self.tensors = tensors
         self.statics = statics
+        self.texts = tuple(f if isinstance(f, str) else None for f in formulas)
+        formulas = tuple(_compiled(f) if isinstance(f, str) else f for f in formulas)
         self.formulas = formulas
         self.reads = tuple(() if f is None else _parameters(f) for f in formulas)
         self.kernel = kernel
@@ -111,6 +114,12 @@ class Row:
     def differentiable(self) -> bool:
         """Whether any formula exists."""
         return any(f is not None for f in self.formulas)
+
+
+def _compiled(text: str) -> Callable[..., Any]:
+    """The function of a formula that was given as text: its parameters are the names in it."""
+    code = compile(text, "<formula>", "eval")
+    return eval(f"lambda {', '.join(code.co_names)}: {text}")  # type: ignore[no-any-return]
 
 
 def _parameters(func: Callable[..., Any]) -> tuple[str, ...]:

@@ -37,22 +37,22 @@ def keep(xp: Any, cond: Any, x: Any) -> Any:
 # -- arithmetic ----------------------------------------------------------------------------------------------------
 
 
-@elementwise(lambda g: g, lambda g: g, op="+", fresh=False, conj=False, node="AddBackward0")
+@elementwise("g", "g", op="+", fresh=False, conj=False, node="AddBackward0")
 def add(x1: Operand, x2: Operand, /) -> Tensor:
     """Sum ``x1 + x2``, elementwise with broadcasting."""
 
 
-@elementwise(lambda g: g, lambda g: -g, op="-", fresh=(False, True), conj=False, node="SubBackward0")
+@elementwise("g", "-g", op="-", fresh=(False, True), conj=False, node="SubBackward0")
 def subtract(x1: Operand, x2: Operand, /) -> Tensor:
     """Difference ``x1 - x2``, elementwise with broadcasting."""
 
 
-@elementwise(lambda g, x2: g * x2, lambda g, x1: g * x1, op="*", node="MulBackward0")
+@elementwise("g * x2", "g * x1", op="*", node="MulBackward0")
 def multiply(x1: Operand, x2: Operand, /) -> Tensor:
     """Product ``x1 * x2``, elementwise with broadcasting."""
 
 
-@elementwise(lambda g, x2: g / x2, lambda g, x1, x2: -g * (x1 / x2) / x2, op="/", node="DivBackward0")
+@elementwise("g / x2", "-g * (x1 / x2) / x2", op="/", node="DivBackward0")
 def divide(x1: Operand, x2: Operand, /) -> Tensor:
     """Quotient ``x1 / x2``, elementwise with broadcasting; floating."""
 
@@ -95,7 +95,7 @@ def remainder(x1: Operand, x2: Operand, /) -> Tensor:
     """Remainder of ``x1 // x2``, with the sign of the divisor (SUB-09)."""
 
 
-@elementwise(lambda g: -g, op="-", conj=False, node="NegBackward0")
+@elementwise("-g", op="-", conj=False, node="NegBackward0")
 def negative(x: Tensor, /) -> Tensor:
     """``-x``."""
 
@@ -129,7 +129,7 @@ def sign(x: Tensor, /) -> Tensor:
     """Sign: -1, 0 or 1; for complex ``x`` the number ``x / |x|`` of modulus 1, and 0 at 0."""
 
 
-@elementwise(lambda g, x: g * x * 2, node="PowBackward0")
+@elementwise("g * x * 2", node="PowBackward0")
 def square(x: Tensor, /) -> Tensor:
     """``x * x``."""
 
@@ -147,7 +147,7 @@ def reciprocal(x: Tensor, /) -> Tensor:
 # -- exponentials and logarithms -------------------------------------------------------------------------------------
 
 
-@elementwise(lambda g, out: g * out)
+@elementwise("g * out")
 def exp(x: Tensor, /) -> Tensor:
     """Exponential."""
 
@@ -157,7 +157,7 @@ def expm1(x: Tensor, /) -> Tensor:
     """``exp(x) - 1``, accurate near 0."""
 
 
-@elementwise(lambda g, x: g / x)
+@elementwise("g / x")
 def log(x: Tensor, /) -> Tensor:
     """Natural logarithm."""
 
@@ -241,7 +241,7 @@ def cosh(x: Tensor, /) -> Tensor:
     """Hyperbolic cosine."""
 
 
-@elementwise(lambda g, out: g * (1 - out * out))
+@elementwise("g * (1 - out * out)")
 def tanh(x: Tensor, /) -> Tensor:
     """Hyperbolic tangent."""
 

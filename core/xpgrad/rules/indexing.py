@@ -28,7 +28,7 @@ def index_basic_transpose(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> 
     return xp.written(xp.zeros(shape, dtype=x.dtype, device=x.device), key, x)
 
 
-@rule(lambda g, x_shape, key, xp: xp.scatter_add(g, key, x_shape), conj=False, fresh=True, node="IndexBackward0")
+@rule(lambda g, x_shape, key, xp: xp.scatter_add(g, key, x_shape), into="scatter_into", conj=False, fresh=True, node="IndexBackward0")
 def gather(xp: Any, x: Any, key: Any) -> Any:
     """``x[key]`` for a key with integer arrays or masks (raw)."""
     return xp.take_flat(x, xp.flat_index(key, tuple(x.shape), x))
