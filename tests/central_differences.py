@@ -85,5 +85,7 @@ def check(function: Function, points: Sequence[np.ndarray], device: str = "numpy
         ends = [loss(function(*(xp.asarray(q) for q in at))).item() for at in (ahead, behind)]
         _close(_along(plain, i, direction), (ends[0] - ends[1]) / (2 * STEP), abs(ends[0]), f"first derivative, operand {i}")
         if order > 1:
-            ends = [float(s.item()) if isinstance(s, xp.Tensor) else s for s in (_slope(function, at, "numpy")[2] for at in (ahead, behind))]
+            ends = [
+                float(s.item()) if isinstance(s, xp.Tensor) else s for s in (_slope(function, at, "numpy")[2] for at in (ahead, behind))
+            ]
             _close(_along(second, i, direction), (ends[0] - ends[1]) / (2 * STEP), abs(ends[0]), f"second derivative, operand {i}")

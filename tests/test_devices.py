@@ -22,7 +22,7 @@ grad = xp.autograd.grad
 DEVICES = ["numpy", "numpy+readonly", "strict", "strict:device1"]
 
 
-# -- the value ----------------------------------------------------------------------------------------------------------------------
+# -- the value ---------------------------------------------------------------------------------------------------------------------
 
 PARSED = [
     ("numpy", ("numpy", None, None, None)), ("numpy+readonly", ("numpy", "readonly", None, None)),
@@ -49,7 +49,8 @@ def test_round_trips(backend: str, variant: str | None, kind: str | None, index:
     written = canonical if index is None or not padded else canonical[: -len(str(index))] + f"0{index}"
     device = xp.Device(written)
     assert str(device) == canonical
-    for other in (xp.Device(str(device)), xp.Device(device), pickle.loads(pickle.dumps(device)), copy.deepcopy(device), eval(repr(device), {"Device": xp.Device})):  # fmt: skip
+    copies = [xp.Device(str(device)), xp.Device(device), pickle.loads(pickle.dumps(device)), copy.deepcopy(device)]
+    for other in (*copies, eval(repr(device), {"Device": xp.Device})):
         assert other == device
         assert hash(other) == hash(device)
     assert device == canonical
@@ -102,16 +103,15 @@ def test_raw_arrays_bring_their_device() -> None:
         xp.asarray(strict.asarray([1.0]), device="numpy", copy=False)
 
 
-# -- the default ---------------------------------------------------------------------------------------------------------------------
+# -- the default -------------------------------------------------------------------------------------------------------------------
 
 
 def test_default_device_contexts_nest_and_are_left_on_errors() -> None:
     assert xp.get_default_device() == "numpy"
     with xp.default_device("strict"):
         assert xp.ones(1).device == "strict"
-        with pytest.raises(KeyError), xp.default_device("numpy+readonly"):
-            assert xp.tensor(1.0).device == "numpy+readonly"
-            raise KeyError
+        with pytest.raises(KeyError, match="readonly"), xp.default_device("numpy+readonly"):
+            {}[xp.tensor(1.0).device]
         assert xp.arange(3).device == "strict"
     assert xp.get_default_device() == "numpy"
 
@@ -156,11 +156,12 @@ def test_the_environment_sets_the_first_default(value: str | None, expected: str
     assert done.stdout.split() == [expected, expected]
 
 
-# -- mixing ----------------------------------------------------------------------------------------------------------------------------
+# -- mixing ------------------------------------------------------------------------------------------------------------------------
 
 PAIRS = [("numpy", "strict"), ("strict", "strict:device1"), ("numpy", "numpy+readonly"), ("strict:device1", "numpy")]
 CALLS = {
-    "add": lambda a, b: a + b, "matmul": lambda a, b: a @ b, "concat": lambda a, b: xp.concat([a, b]), "where": lambda a, b: xp.where(a > 0, a, b),
+    "add": lambda a, b: a + b, "matmul": lambda a, b: a @ b, "concat": lambda a, b: xp.concat([a, b]),
+    "where": lambda a, b: xp.where(a > 0, a, b),
     "tensordot": lambda a, b: xp.tensordot(a, b, axes=1), "vecdot": xp.vecdot, "stack": lambda a, b: xp.stack([a, b]),
     "setitem": lambda a, b: a.__setitem__(0, b[0]), "in place": lambda a, b: a.add_(b),
 }  # fmt: skip
@@ -222,10 +223,12 @@ def test_scalars_live_wherever_they_are_needed(xpgrad_device: str) -> None:
 
 RULES_ON_DEVICE_1 = {
     "duplicates": lambda x: x[xp.asarray([0, 0, 1], device=x.device)], "mask": lambda x: x[x > 0], "slices": lambda x: x[1:] * x[:-1],
-    "take_along_axis": lambda x: xp.take_along_axis(x, xp.asarray([[1, 1], [0, 1]], device=x.device), axis=1), "pad": lambda x: xp.pad(x, 1),
+    "take_along_axis": lambda x: xp.take_along_axis(x, xp.asarray([[1, 1], [0, 1]], device=x.device), axis=1),
+    "pad": lambda x: xp.pad(x, 1),
     "repeat": lambda x: xp.repeat(x, 2), "meshgrid": lambda x: xp.meshgrid(x[0], x[1])[0], "max": lambda x: xp.max(x, axis=0),
     "pow": lambda x: (x * x + 1) ** xp.abs(x), "reduce": lambda x: xp.mean(x) * xp.prod(x) + xp.sum(xp.std(x, axis=0)),
-    "sort": lambda x: xp.sort(x), "cumulative": lambda x: xp.cumulative_prod(x, axis=1) + xp.cumulative_sum(x, axis=0), "tril": lambda x: xp.tril(x),
+    "sort": lambda x: xp.sort(x), "cumulative": lambda x: xp.cumulative_prod(x, axis=1) + xp.cumulative_sum(x, axis=0),
+    "tril": lambda x: xp.tril(x),
     "matmul": lambda x: x @ x[0] @ x, "diff": lambda x: xp.diff(x, axis=0), "full": lambda x: xp.full_like(x, xp.sum(x)),
     "einsum": lambda x: xp.einsum("ii->", x) * x, "complex": lambda x: xp.abs(x + 1j * x * x), "stack": lambda x: xp.stack([x, x]),
     "astype": lambda x: xp.astype(x, "float32") * 1.0, "var": lambda x: xp.var(x),
@@ -242,7 +245,7 @@ def test_rules_make_their_constants_where_the_operands_are(name: str) -> None:
     check(RULES_ON_DEVICE_1[name], [numbers((2, 2))], "strict:device1")
 
 
-# -- moving ----------------------------------------------------------------------------------------------------------------------------
+# -- moving ------------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("source", DEVICES)

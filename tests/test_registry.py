@@ -121,7 +121,9 @@ def test_the_environment_disables_backends(value: str | None, names: list[str], 
 
 
 def test_python_data_is_read_and_printed_for_others_where_numpy_is_disabled() -> None:
-    code = MESSAGE + f"""
+    code = (
+        MESSAGE
+        + f"""
 import sys
 sys.path.append({str(ROOT / "tests")!r})
 import strict_backend, xpgrad as xp
@@ -129,6 +131,7 @@ strict_backend.register()
 x = xp.tensor([[1, 2.5]], device="strict")
 out = [repr(x), x.tolist(), message(lambda: xp.tensor([1.0], device="numpy"))[0][0], xp.backend_names()]
 """
+    )
     shown, listed, error, names = run(code, XPGRAD_BACKENDS="strict")
     assert shown == "tensor([[1. , 2.5]], device='strict')"
     assert listed == [[1.0, 2.5]]
@@ -136,7 +139,7 @@ out = [repr(x), x.tolist(), message(lambda: xp.tensor([1.0], device="numpy"))[0]
     assert names == ["strict"]
 
 
-# -- plugins that fail ----------------------------------------------------------------------------------------------------------------
+# -- plugins that fail -------------------------------------------------------------------------------------------------------------
 
 
 def install(path: Path, name: str, module: str, body: str, distribution: str | None = None) -> None:
@@ -179,12 +182,15 @@ BROKEN = {
 def test_a_broken_plugin_is_explained_and_harms_nobody_else(case: str, tmp_path: Path) -> None:
     body, error, phrases = BROKEN[case]
     install(tmp_path, "broken", "broken_plugin", body)
-    code = MESSAGE + """
+    code = (
+        MESSAGE
+        + """
 import numpy as np, xpgrad as xp
 out = [message(lambda: xp.ones(2, device="broken")), xp.asarray(np.ones(2)).tolist(), xp.backend_names()]
 from xpgrad.registry import survey
 out.append([[r["name"], r["status"]] for r in survey()])
 """
+    )
     failure, values, names, rows = run(code, tmp_path)
     assert failure[0][0] == error
     assert "ImportError" in failure[0]
@@ -215,7 +221,7 @@ def test_the_identical_entry_twice_is_no_conflict(tmp_path: Path) -> None:
     assert run(code, tmp_path) == "twice"
 
 
-# -- registering by hand --------------------------------------------------------------------------------------------------------------
+# -- registering by hand -----------------------------------------------------------------------------------------------------------
 
 
 def _load(variant: str | None) -> Backend:
@@ -257,7 +263,7 @@ def test_a_function_that_no_backend_has_is_named() -> None:
 
 
 def test_a_dtype_that_a_backend_lacks_is_named() -> None:
-    with pytest.raises(xp.CapabilityError, match="backend 'strict' has no dtype float16; it has bool, .*float64"):
+    with pytest.raises(xp.CapabilityError, match=r"backend 'strict' has no dtype float16; it has bool, .*float64"):
         xp.ones(2, dtype=xp.float16, device="strict")
     with pytest.raises(xp.CapabilityError, match="bfloat16"):
         xp.ones(2, dtype=xp.bfloat16)

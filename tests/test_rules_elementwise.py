@@ -142,7 +142,7 @@ def test_scalar_operands_to_second_order(name: str, xpgrad_device: str) -> None:
         check(lambda a: function(a, 2), [x + 0.3j], xpgrad_device)
 
 
-# -- dtypes -----------------------------------------------------------------------------------------------------------------------
+# -- dtypes ------------------------------------------------------------------------------------------------------------------------
 
 PAIRS = [*itertools.product(["float32", "float64"], ["float32", "float64", "int32"]), ("int64", "float32"), ("uint8", "float64")]
 
@@ -176,7 +176,7 @@ def test_mixed_dtypes_return_each_gradient_in_its_own(name: str, pair: tuple[str
         np.testing.assert_allclose(values(g), values(expected[id(x)]), rtol=1e-4, atol=1e-4)
 
 
-# -- ownership --------------------------------------------------------------------------------------------------------------------
+# -- ownership ---------------------------------------------------------------------------------------------------------------------
 
 
 def test_fresh_formulas_hand_out_memory_of_their_own() -> None:
@@ -216,7 +216,7 @@ def test_an_operand_used_twice_gets_both_gradients_and_fresh_buffers_alone_are_a
     assert g.shape == (3,)
 
 
-# -- PyTorch ------------------------------------------------------------------------------------------------------------------------
+# -- PyTorch -----------------------------------------------------------------------------------------------------------------------
 
 TORCH_NAMES = {"round": "round", "clip": "clamp", "pow": "pow", "concat": "cat"}
 NOT_IN_TORCH = {"floor_divide"}  # it has the function, and refuses to differentiate it
@@ -250,9 +250,7 @@ def _gradients(torch: Any, ours: Any, theirs: Any, points: list[np.ndarray], dev
             b = torch.autograd.grad(h, ts, torch.tensor(seed), allow_unused=True, retain_graph=True)
         for x, p, q in zip(xs, a, b):
             zero = np.zeros(x.shape)
-            np.testing.assert_allclose(
-                zero if p is None else values(p), zero if q is None else q.numpy(force=True), rtol=1e-8, atol=1e-10
-            )
+            np.testing.assert_allclose(zero if p is None else values(p), zero if q is None else q.numpy(force=True), rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -23,7 +23,7 @@ def make(data: Any, device: str = "numpy", rg: bool = False, **options: Any) -> 
     return xp.tensor(data, device=device, requires_grad=rg, **options)
 
 
-# -- operators ----------------------------------------------------------------------------------------------------------------------
+# -- operators ---------------------------------------------------------------------------------------------------------------------
 
 ARITHMETIC = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"]
 COMPARISONS = ["eq", "ne", "lt", "le", "gt", "ge"]
@@ -104,10 +104,11 @@ def test_other_operands_are_refused(name: str, other: Any) -> None:
 
 def test_functions_refuse_raw_arrays_and_scalars_alone() -> None:
     for call in (lambda: xp.sin(np.ones(2)), lambda: xp.add(np.ones(2), xp.ones(2)), lambda: xp.sum(np.ones(2)),
-                 lambda: xp.take(np.ones(2), xp.asarray([0])), lambda: xp.concat([np.ones(2)]), lambda: xp.reshape(np.ones(2), (2,))):  # fmt: skip
+                 lambda: xp.take(np.ones(2), xp.asarray([0])), lambda: xp.concat([np.ones(2)]),
+                 lambda: xp.reshape(np.ones(2), (2,))):  # fmt: skip
         with pytest.raises(TypeError, match=r"xpgrad\.asarray"):
             call()
-    with pytest.raises(TypeError, match="at least one Tensor"):
+    with pytest.raises(TypeError, match="needs a Tensor"):
         xp.add(1.0, 2.0)
 
 
@@ -129,7 +130,7 @@ def test_unknown_operands_may_answer_themselves() -> None:
     assert (xp.ones(2) < Other()) == "gt"
 
 
-# -- Python's protocols ---------------------------------------------------------------------------------------------------------------
+# -- Python's protocols ------------------------------------------------------------------------------------------------------------
 
 
 def test_repr(xpgrad_device: str) -> None:
@@ -218,7 +219,7 @@ def test_no_tensor_by_calling_the_class() -> None:
     assert isinstance(xp.ones(1), xp.Tensor)
 
 
-# -- leaving xpgrad ---------------------------------------------------------------------------------------------------------------------
+# -- leaving xpgrad ----------------------------------------------------------------------------------------------------------------
 
 
 def test_numpy_shares_memory_and_refuses_history() -> None:
@@ -253,7 +254,7 @@ def test_from_dlpack_takes_arrays_and_tensors() -> None:
         xp.from_dlpack([1.0])
 
 
-# -- copies -------------------------------------------------------------------------------------------------------------------------------
+# -- copies ------------------------------------------------------------------------------------------------------------------------
 
 
 def test_shallow_copies_keep_history_and_memory(xpgrad_device: str) -> None:
@@ -289,12 +290,13 @@ def test_deep_copies_and_pickles_are_leaves_of_their_own(xpgrad_device: str) -> 
     assert not pickle.loads(pickle.dumps(x.detach())).requires_grad
 
 
-# -- dtypes and shapes --------------------------------------------------------------------------------------------------------------------
+# -- dtypes and shapes -------------------------------------------------------------------------------------------------------------
 
 
 def test_casting_methods(xpgrad_device: str) -> None:
     x = make([1.5, -2.5], xpgrad_device, rg=True)
-    for y, dtype in ((x.float(), "float32"), (x.to("float32"), "float32"), (x.to(xp.complex64), "complex64"), (x.to(dtype=float), "float64"),
+    for y, dtype in ((x.float(), "float32"), (x.to("float32"), "float32"), (x.to(xp.complex64), "complex64"),
+                     (x.to(dtype=float), "float64"),
                      (x.double(), "float64"), (x.type_as(xp.ones(1, dtype="float32", device=xpgrad_device)), "float32")):  # fmt: skip
         assert y.dtype.name == dtype
         (g,) = grad(xp.sum(xp.real(y)), x)
@@ -326,7 +328,7 @@ def test_attributes(xpgrad_device: str) -> None:
     assert (x.shape, x.ndim, x.size, x.itemsize, x.nbytes) == ((2, 3), 2, 6, 4, 24)
     assert (x.dim(), x.numel(), x.element_size()) == (2, 6, 4)
     assert x.__array_namespace__() is xp
-    with pytest.raises(ValueError, match="2024.12"):
+    with pytest.raises(ValueError, match=r"2024\.12"):
         x.__array_namespace__(api_version="1999.1")
     if xpgrad_device == "strict":
         with pytest.raises(xp.CapabilityError, match="no strides"):
@@ -336,7 +338,7 @@ def test_attributes(xpgrad_device: str) -> None:
         assert x.T.stride() == (1, 3)
 
 
-# -- writing --------------------------------------------------------------------------------------------------------------------------------
+# -- writing -----------------------------------------------------------------------------------------------------------------------
 
 IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
     "+=": operator.iadd, "-=": operator.isub, "*=": operator.imul, "/=": operator.itruediv, "**=": operator.ipow,
@@ -374,7 +376,12 @@ def test_in_place_without_a_graph(name: str, xpgrad_device: str) -> None:
     x, y = make([1.5, 2.0], xpgrad_device), make([0.5, 3.0], xpgrad_device)
     twin = np.asarray([1.5, 2.0])
     alias = x.detach()
-    expected = {"add_ alpha": lambda: twin + 6.0 * np.asarray([0.5, 3.0]) / 3.0, "copy_": lambda: values(y), "fill_": lambda: [1.5, 1.5], "zero_": lambda: [0, 0]}
+    expected = {
+        "add_ alpha": lambda: twin + 6.0 * np.asarray([0.5, 3.0]) / 3.0,
+        "copy_": lambda: values(y),
+        "fill_": lambda: [1.5, 1.5],
+        "zero_": lambda: [0, 0],
+    }
     operators = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "**": operator.pow,
                  "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "pow": operator.pow}  # fmt: skip
     want = expected[name]() if name in expected else operators[name.rstrip("=_")](twin, values(y))
@@ -436,10 +443,12 @@ def test_saved_values_that_were_overwritten_are_noticed(xpgrad_device: str) -> N
 
 
 KEYS: dict[str, Any] = {
-    "integer": 1, "slice": slice(1, None), "all": ..., "pair": (0, 2), "column": (slice(None), 1), "new axis": (None, 0), "step": (slice(None, None, 2),),
+    "integer": 1, "slice": slice(1, None), "all": ..., "pair": (0, 2), "column": (slice(None), 1),
+    "new axis": (None, 0), "step": (slice(None, None, 2),),
     "backwards": (slice(None, None, -1), slice(0, 2)),
     "array": np.asarray([1, 0]), "duplicates": np.asarray([1, 1, 0]), "arrays": (np.asarray([0, 1, 0]), np.asarray([2, 2, 2])),
-    "mask": np.asarray([[True, False, True], [False, True, False]]), "row mask": np.asarray([False, True]), "mixed": (0, np.asarray([2, 0])),
+    "mask": np.asarray([[True, False, True], [False, True, False]]), "row mask": np.asarray([False, True]),
+    "mixed": (0, np.asarray([2, 0])),
     "nothing": np.asarray([False, False]), "array and slice": (slice(None), np.asarray([0, 0])),
 }  # fmt: skip
 
@@ -453,10 +462,11 @@ def _key(key: Any, wrap: Callable[[np.ndarray], Any]) -> Any:
 @pytest.mark.parametrize("kind", ["Tensor", "0-d", "scalar"])
 @pytest.mark.parametrize("name", KEYS)
 def test_setitem_agrees_with_pytorch(name: str, kind: str, xpgrad_device: str) -> None:
-    """Of duplicates in the key the last one is written, and gets the gradient (PyTorch leaves that open and is not asked there)."""
+    """Of duplicates in the key the last one is written and gets the gradient; PyTorch gives it to all, and has no negative steps."""
     torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
-    if name == "backwards" or ("duplicates" in name and kind == "Tensor") or (name in ("arrays", "array and slice") and kind == "Tensor"):
-        _check_setitem_by_numpy(KEYS[name], xpgrad_device)
+    if name in ("backwards", "duplicates", "arrays", "array and slice"):
+        if kind == "Tensor":
+            _check_setitem_by_numpy(KEYS[name], xpgrad_device)
         return
     a = numbers((2, 3))
     part = a[KEYS[name]].shape
@@ -483,7 +493,7 @@ def _check_setitem_by_numpy(key: Any, device: str) -> None:
     want[key] = b
     np.testing.assert_array_equal(values(z), want)
     seed = numbers((2, 3), 7.0)
-    gx, gy = grad(z, [x, y], xp.asarray(seed, device=device), create_graph=True)
+    gx, gy = grad(z, [x, y], xp.asarray(seed, device=device))
     kept = seed.copy()
     kept[key] = 0
     np.testing.assert_array_equal(values(gx), kept)
@@ -491,8 +501,6 @@ def _check_setitem_by_numpy(key: Any, device: str) -> None:
     places[key] = np.arange(b.size).reshape(b.shape)
     won = places[key] == np.arange(b.size).reshape(b.shape)
     np.testing.assert_array_equal(values(gy), np.where(won, seed[key], 0))
-    (h,) = grad(xp.sum(gy * gy), x, allow_unused=True)
-    assert h is None or not np.any(values(h))
 
 
 def test_setitem_gradients_are_differentiable(xpgrad_device: str) -> None:
@@ -510,9 +518,12 @@ def test_setitem_gradients_are_differentiable(xpgrad_device: str) -> None:
 def test_setitem_on_constants_and_without_recording(xpgrad_device: str) -> None:
     for key in KEYS.values():
         x, a = make(numbers((2, 3)), xpgrad_device), numbers((2, 3))
+        alias = None if xpgrad_device == "numpy+readonly" else x.detach()  # immutable arrays share no writes
         x[_key(key, lambda k: xp.asarray(k, device=xpgrad_device))] = 2
         a[key] = 2
         np.testing.assert_array_equal(values(x), a)
+        if alias is not None:
+            np.testing.assert_array_equal(values(alias), a)
         assert x._version == 1
     x = make([1.0, 2.0], xpgrad_device, rg=True)
     with xp.no_grad():
@@ -567,7 +578,7 @@ def test_drawn_programs_of_writes_agree_with_pytorch(xpgrad_device: str, program
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
 
 
-# -- inference mode ---------------------------------------------------------------------------------------------------------------------------
+# -- inference mode ----------------------------------------------------------------------------------------------------------------
 
 
 def test_inference_tensors(xpgrad_device: str) -> None:

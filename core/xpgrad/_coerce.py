@@ -116,7 +116,10 @@ def coerce(row: Any, *args: Any) -> Any:
     if len(places) < count:
         if count == 2 and row.elementwise:
             prefix = "_sop_" if places[0] == 0 else "_srop_"
-            return getattr(operands[places[0]], prefix + row.name)(operands[1 - places[0]])
+            scalar = operands[1 - places[0]]
+            if isinstance(scalar, bool) and operands[places[0]].dtype.kind != "bool":
+                scalar = int(scalar)  # the standard refuses bools beside numbers
+            return getattr(operands[places[0]], prefix + row.name)(scalar)
         dtype = operands[(mixing or places)[0]].dtype
         operands = [x if i in places else cls.scalar(x, dtype) for i, x in enumerate(operands)]
     # Every operand now has one class and dtype, so that the operation itself is applied, not this function again.

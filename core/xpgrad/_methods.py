@@ -115,11 +115,11 @@ class TensorMethods:
         return bool(self.item())
 
     def __index__(self) -> int:
-        value = self.item()
-        if isinstance(value, bool) or not isinstance(value, int) or self.ndim:  # type: ignore[attr-defined]
+        # NB: TypeError, so that Python asks no further: in `"a" * x` it comes here after `x` refused.
+        if self.ndim or "integer" not in self.dtype.kind:  # type: ignore[attr-defined]
             msg = f"only a 0-d integer Tensor can be used as an index, not shape {self.shape} of dtype {self.dtype}"  # type: ignore[attr-defined]
             raise TypeError(msg)
-        return value
+        return int(self.item())
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and self.size == 1 else repr(self)  # type: ignore[attr-defined]

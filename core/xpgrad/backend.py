@@ -321,5 +321,3 @@ class Backend(ABC):
         tensor._array = raw
         tensor._node = tensor._alias = None
         return tensor
-
-

@@ -22,9 +22,7 @@ def put_zero(xp: Any, x: Any, key: Any) -> Any:
     return xp.written(xp.copy(x), key, 0)
 
 
-@rule(
-    lambda g, x_shape, key, xp: xp.scatter_add(xp.keep(xp.wins(g, key, x_shape), g), key, x_shape), conj=False, fresh=True
-)
+@rule(lambda g, x_shape, key, xp: xp.scatter_add(xp.keep(xp.wins(g, key, x_shape), g), key, x_shape), conj=False, fresh=True)
 def take_written(xp: Any, x: Any, key: Any) -> Any:
     """``x[key]``, but 0 where a later duplicate of the index overwrote: the gradient goes to the write that won."""
     out = xp.read(x, key)
@@ -38,4 +36,5 @@ def wins(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
     for n in x.shape:
         count *= n
     order = xp.reshape(xp.count_up(x, count), tuple(x.shape))
-    return xp.read(xp.written(xp.full(shape, -1, dtype=order.dtype, device=x.device), key, order), key) == order
+    buffer = xp.copy(xp.full(shape, -1, dtype=order.dtype, device=x.device))  # its own: some backends freeze what is created
+    return xp.read(xp.written(buffer, key, order), key) == order
