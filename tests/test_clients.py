@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("scipy", reason="SciPy is the client")
 
-SCRIPT = '''
+SCRIPT = """
 import json
 import numpy as np
 import scipy.cluster, scipy.fft, scipy.integrate, scipy.signal, scipy.special, scipy.stats
@@ -60,7 +60,7 @@ def differences(function):
 for name, function in scipy_functions.items():
     (grad,) = xp.autograd.grad(loss(function, x), x)
     print(json.dumps([name, bool(np.allclose(grad.numpy(), differences(function), rtol=1e-5, atol=1e-7))]))
-'''
+"""
 
 
 def test_scipy_functions_differentiate_on_tensors() -> None:

@@ -22,8 +22,8 @@ FREED = "error: freed"
 SHAPES = ((), (1,), (3,), (2, 3), (2, 1), (1, 3), (4, 2, 3))
 UNARY = ("sin", "tanh", "exp", "neg", "square", "abs", "sign", "floor", "sqrtabs", "clip", "scale", "rscale", "shift", "rsub", "powint")
 BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "where", "atan2", "hypot")
-SHAPED = ("sum", "sumaxis", "amax", "amin", "reshape", "transpose", "slice", "gather", "mask", "flip", "expand", "concat", "matmul", "cumsum",
-          "mean", "var", "cast", "stack", "sort", "detach", "unsqueeze")  # fmt: skip
+SHAPED = ("sum", "sumaxis", "amax", "amin", "reshape", "transpose", "slice", "gather", "mask", "flip", "expand", "concat", "matmul",
+          "cumsum", "mean", "var", "cast", "stack", "sort", "detach", "unsqueeze")  # fmt: skip
 
 
 def draw(seed: int) -> list[tuple[Any, ...]]:
@@ -33,8 +33,8 @@ def draw(seed: int) -> list[tuple[Any, ...]]:
     mixed = rng.random() < 0.3
     unary = tuple(u for u in UNARY if not (mixed and u in ("sign", "floor", "powint", "exp")))  # float32 noise must not jump, nor grow
     for k in range(rng.randint(1, 4)):
-        steps.append(("leaf", rng.choice(SHAPES), rng.choice(("float64", "float32") if mixed else ("float64",)), rng.random() < 0.85 or k == 0,
-                      rng.random() < 0.3, rng.randrange(10**6)))  # fmt: skip
+        dtype = rng.choice(("float64", "float32") if mixed else ("float64",))
+        steps.append(("leaf", rng.choice(SHAPES), dtype, rng.random() < 0.85 or k == 0, rng.random() < 0.3, rng.randrange(10**6)))
     for _ in range(rng.randint(2, 14)):
         kind = rng.random()
         if kind < 0.35:

@@ -156,7 +156,7 @@ def _from_tensor(x: Tensor, dtype: Any, target: Any, copy: bool | None) -> Tenso
     if copy is False and (moved or wanted is not x.dtype):
         msg = f"asarray(copy=False): from {x.dtype} on {x.device} to {wanted} on {target.device if target else x.device} needs a copy"
         raise ValueError(msg)
-    out = x if not moved else to_device(x, target.device)
+    out = to_device(x, target.device) if target is not None and moved else x
     out = out._cast(wanted)
     return out.clone() if copy and out is x else out
 
@@ -267,5 +267,3 @@ def to_device(x: Tensor, device: Device | str, /, *, stream: Any = None) -> Tens
     if mode is not None and not mode.plain:
         mode.finish(out)
     return out
-
-

@@ -74,7 +74,8 @@ class DefaultKernels:
         ranges: list[tuple[int, Any]] = []  # (axis of the result among those, positions)
         picks: list[Any] = []
         offset, axis, place, ended, together = 0, 0, -1, False, True
-        for part in parts:
+        for item in parts:
+            part: Any = item
             if part is None or part is Ellipsis or isinstance(part, slice):
                 ended = ended or bool(picks)
                 slices = [slice(None)] * (len(shape) - used) if part is Ellipsis else [part]

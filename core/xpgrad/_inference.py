@@ -71,5 +71,3 @@ def inference_class(cls: Any) -> Any:
                     body[reflected] = _operation_reflected(row)
         found = _classes[cls] = type("Tensor", (cls,), body)
     return found
-
-

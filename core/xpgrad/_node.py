@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 __all__ = ["GradientEdge", "Hooks", "Node", "RemovableHandle", "SlotNode", "get_gradient_edge", "output_edge"]
 
+
 class RemovableHandle:
     """Removes a hook: by `remove()`, or on leaving a `with` block (HOK-06)."""
 

@@ -19,7 +19,6 @@ class Operators:
     ndim: Any
     shape: Any
 
-
     # The common ones are replaced, on each backend's class, by what is generated for it: these serve until first use.
     def __add__(self, other: Any, /) -> Tensor:
         return self._op_add(other)

@@ -70,9 +70,8 @@ class Row:
         self.tensors = tensors
         self.statics = statics
         self.texts = tuple(f if isinstance(f, str) else None for f in formulas)
-        formulas = tuple(_compiled(f) if isinstance(f, str) else f for f in formulas)
-        self.formulas = formulas
-        self.reads = tuple(() if f is None else _parameters(f) for f in formulas)
+        self.formulas: tuple[Any, ...] = tuple(_compiled(f) if isinstance(f, str) else f for f in formulas)
+        self.reads = tuple(() if f is None else _parameters(f) for f in self.formulas)
         self.kernel = kernel
         self.node = node or "".join(part.capitalize() for part in name.split("_")) + "Backward0"
         self.elementwise = elementwise
@@ -119,7 +118,7 @@ class Row:
 def _compiled(text: str) -> Callable[..., Any]:
     """The function of a formula that was given as text: its parameters are the names in it."""
     code = compile(text, "<formula>", "eval")
-    return eval(f"lambda {', '.join(code.co_names)}: {text}")  # type: ignore[no-any-return]
+    return eval(f"lambda {', '.join(code.co_names)}: {text}")  # our own text, as dataclasses does
 
 
 def _parameters(func: Callable[..., Any]) -> tuple[str, ...]:

@@ -441,5 +441,3 @@ def device_class(backend: Any, device: Device) -> Any:
     """The class of Tensors on one device."""
     body = {"__slots__": (), "device": device, "__module__": "xpgrad", "__qualname__": "Tensor"}
     return type("Tensor", (backend.tensor_base,), body)
-
-

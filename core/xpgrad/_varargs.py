@@ -27,7 +27,7 @@ class VarNode(Node):
 
     def _vjp(self, g: Any, xp: Any) -> list[Any]:
         known = dict(zip(self.row.statics, self.statics)) | {"g": g, "xp": xp, f"{self.row.tensors[0]}_shape": self.shapes}
-        values = self.row.formulas[0](*(known[n] for n in self.row.reads[0]))  # type: ignore[misc]
+        values = self.row.formulas[0](*(known[n] for n in self.row.reads[0]))
         return [v for v, e in zip(values, self.e) if e is not None]
 
     def name(self) -> str:

@@ -289,5 +289,3 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
         broadcast_to(reshape(a, tuple(a.size if i == axis else 1 for i in range(count))), tuple(shape)).clone()
         for a, axis in zip(arrays, axes)
     )
-
-

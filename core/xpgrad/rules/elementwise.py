@@ -177,9 +177,7 @@ def log10(x: Tensor, /) -> Tensor:
     """Logarithm to base 10."""
 
 
-@elementwise(
-    lambda g, x1, x2, xp: g / (xp.exp(x2 - x1) + 1), lambda g, x1, x2, xp: g / (xp.exp(x1 - x2) + 1), node="LogaddexpBackward0"
-)
+@elementwise(lambda g, x1, x2, xp: g / (xp.exp(x2 - x1) + 1), lambda g, x1, x2, xp: g / (xp.exp(x1 - x2) + 1), node="LogaddexpBackward0")
 def logaddexp(x1: Operand, x2: Operand, /) -> Tensor:
     """``log(exp(x1) + exp(x2))`` without overflow."""
 
@@ -224,9 +222,7 @@ def _atan2_vjp(g: Any, x: Any, y: Any, xp: Any) -> Any:
     return xp.keep(~centre, g * (x / xp.where(centre, xp.ones_like(radius), radius)))
 
 
-@elementwise(
-    lambda g, x1, x2, xp: _atan2_vjp(g, x2, x1, xp), lambda g, x1, x2, xp: _atan2_vjp(-g, x1, x2, xp), node="Atan2Backward0"
-)
+@elementwise(lambda g, x1, x2, xp: _atan2_vjp(g, x2, x1, xp), lambda g, x1, x2, xp: _atan2_vjp(-g, x1, x2, xp), node="Atan2Backward0")
 def atan2(x1: Operand, x2: Operand, /) -> Tensor:
     """Angle in radians of the point with ordinate ``x1`` and abscissa ``x2``."""
 
@@ -275,9 +271,7 @@ def _share(g: Any, mine: Any, other: Any, xp: Any) -> Any:
     return xp.keep(~loses, xp.where(mine == other, g / 2, g))
 
 
-@elementwise(
-    lambda g, x1, x2, xp: _share(g, x1, x2, xp), lambda g, x1, x2, xp: _share(g, x2, x1, xp), conj=False, node="MaximumBackward0"
-)
+@elementwise(lambda g, x1, x2, xp: _share(g, x1, x2, xp), lambda g, x1, x2, xp: _share(g, x2, x1, xp), conj=False, node="MaximumBackward0")
 def maximum(x1: Operand, x2: Operand, /) -> Tensor:
     """The larger of two; equal ones share the gradient evenly (SUB-05)."""
 

@@ -147,5 +147,3 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
         msg = f"vecdot: axis {axis} has length {x1.shape[axis]} in x1 and {x2.shape[axis]} in x2"
         raise ValueError(msg)
     return total((conj(x1) if x1.dtype.is_complex else x1) * x2, axis=axis, dtype=promote(x1.dtype, x2.dtype))
-
-
