@@ -13,6 +13,11 @@ __all__ = ["DefaultKernels"]
 _BLOCK = 1 << 20  # elements of a comparison of all places with all indices
 
 
+def _is_integer(part: Any) -> bool:
+    """Whether a part of a key is a plain integer."""
+    return isinstance(part, int) and not isinstance(part, bool)
+
+
 class DefaultKernels:
     """One static method per kernel."""
 
@@ -74,8 +79,7 @@ class DefaultKernels:
         ranges: list[tuple[int, Any]] = []  # (axis of the result among those, positions)
         picks: list[Any] = []
         offset, axis, place, ended, together = 0, 0, -1, False, True
-        for item in parts:
-            part: Any = item
+        for part in parts:
             if part is None or part is Ellipsis or isinstance(part, slice):
                 ended = ended or bool(picks)
                 slices = [slice(None)] * (len(shape) - used) if part is Ellipsis else [part]
@@ -88,7 +92,7 @@ class DefaultKernels:
                     lengths.append(len(range(*bounds)))
                     axis += 1
                 continue
-            if isinstance(part, int) and not isinstance(part, bool):
+            if _is_integer(part):
                 n = shape[axis]
                 if not -n <= part < n:
                     msg = f"index {part} is out of range for axis {axis} of length {n}"
