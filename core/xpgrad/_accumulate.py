@@ -15,9 +15,8 @@ from xpgrad import _modes
 from xpgrad._alias import Alias, alias_of
 from xpgrad._node import Node
 
-__all__ = ["AccumulateGrad", "ShadowLeaf", "accumulate_graph", "accumulate_raw", "check_assigned", "layout_policy_enforced"]
+__all__ = ["AccumulateGrad", "ShadowLeaf", "accumulate_graph", "accumulate_raw", "check_assigned"]
 
-layout_policy_enforced = True
 _INF = float("inf")
 _LOCK = threading.RLock()
 
@@ -108,7 +107,7 @@ def accumulate_raw(node: Any, g: Any) -> None:
                 g = backend.kernels.cast(g, raw)
                 node.owned = True
         if old is None:
-            if not (node.owned and backend.same_layout(g, real.array)):
+            if not (node.owned and (backend.same_layout(g, real.array) or not _modes.layout_policy())):
                 g = backend.with_layout(g, real.array)
             real.grad = new = real.variable._alike(g)
             mode = _modes.current()

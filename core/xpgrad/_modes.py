@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextvars import ContextVar, Token
 from typing import Any, TypeVar
 
-__all__ = ["Mode", "NO_GRAD", "current", "enter", "enable_grad", "inference_mode", "is_grad_enabled",
+__all__ = ["Mode", "NO_GRAD", "current", "enter", "enable_grad", "enforce_grad_layout_policy", "inference_mode", "is_grad_enabled",
            "is_inference_mode_enabled", "leave", "no_grad", "set_grad_enabled"]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -229,6 +229,40 @@ class _Applied(set_grad_enabled):
 
     def __enter__(self) -> None:
         ModeSwitch.__enter__(self)
+
+
+_LAYOUT: ContextVar[bool] = ContextVar("xpgrad_layout_policy", default=True)
+layout_policy: Callable[[], bool] = _LAYOUT.get
+
+
+class enforce_grad_layout_policy(ModeSwitch):  # noqa: N801 (PyTorch's name)
+    """Whether a new `.grad` takes its leaf's strides (the default), or may keep those that it came with (LAY-10).
+
+    At once as a function, for a block as a context, per call as a decorator; thread-local.
+
+    Parameters
+    ----------
+    enable : bool
+    """
+
+    def __init__(self, enable: bool) -> None:
+        self.enable = bool(enable)
+        self._before: tuple[bool, ...] = (_LAYOUT.get(),)
+        _LAYOUT.set(self.enable)
+
+    def clone(self) -> enforce_grad_layout_policy:
+        """A fresh instance with the same argument."""
+        return enforce_grad_layout_policy(self.enable)
+
+    def __enter__(self) -> None:
+        _LAYOUT.set(self.enable)
+
+    def __exit__(self, *exc: object) -> None:
+        _LAYOUT.set(self._before[0])
+
+    def __call__(self, func: F) -> F:
+        _LAYOUT.set(self._before[0])  # as a decorator it must not leak
+        return super().__call__(func)
 
 
 class inference_mode(ModeSwitch):  # noqa: N801 (PyTorch's name)

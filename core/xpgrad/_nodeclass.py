@@ -5,11 +5,12 @@ In a pattern ``g`` is an operand that requires grad, ``c`` a constant Tensor and
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from xpgrad._node import Node
 from xpgrad._row import Row, tensor_namespace
-from xpgrad._saved import check_version, freed, unpack, unpack_out
+from xpgrad._saved import check_version, freed, saved_value, unpack, unpack_out
 from xpgrad._text import Text
 
 __all__ = ["freeable", "node_class", "saved"]
@@ -191,6 +192,10 @@ def node_class(backend: Any, row: Row, mask: str, broadcast: bool) -> type[Node]
     cls.__name__ = cls.__qualname__ = cls.title = row.node
     cls.__module__ = "xpgrad.autograd.graph"
     cls.row, cls.mask, cls.n_outputs, cls.slotted = row, mask, row.outputs or 1, slotted
+    for i, name in enumerate((*row.tensors, "out")):
+        reader = property(functools.partial(saved_value, name=name))
+        setattr(cls, f"_saved_{name}", reader)
+        setattr(cls, f"_saved_{'result' if name == 'out' else ('self', 'other')[i] if i < 2 and name.startswith('x') else name}", reader)
     cls.backend, cls.conjugates, cls.records = backend, conj, True
     backend.node_classes[key] = cls
     return cls

@@ -14,7 +14,19 @@ from xpgrad._alias import Alias, alias_of
 from xpgrad._node import Node, new_slot, slot_of
 from xpgrad._row import Row
 
-__all__ = ["add_into", "check_saveable", "check_version", "explain", "freed", "note_view", "record_outputs", "unpack", "unpack_out"]
+__all__ = ["add_into", "check_saveable", "check_version", "explain", "freed", "note_view", "record_outputs", "saved_value",
+           "unpack", "unpack_out"]  # fmt: skip
+    "add_into",
+    "check_saveable",
+    "check_version",
+    "explain",
+    "freed",
+    "note_view",
+    "record_outputs",
+    "saved_value",
+    "unpack",
+    "unpack_out",
+]
 
 
 def freed(node: Node) -> RuntimeError:
@@ -66,6 +78,32 @@ def unpack_out(backend: Any, node: Any, raw: Any) -> Any:
         return unpack(backend, raw, node)
     nondiff = node.row.nondiff
     return tuple(backend.wrap(r) if k in nondiff else unpack(backend, r, slot_of(node, k)) for k, r in enumerate(raw))
+
+
+def saved_value(node: Any, name: str) -> Any:
+    """What a node saved under a name, as the user reads it (``node._saved_self``; ACC-34): None for what it did not need.
+
+    Raises
+    ------
+    RuntimeError
+        If it was freed (RET-10) or overwritten since (MUT-03).
+    """
+    row, mask = node.row, node.mask
+    wanted = {n for reads, m in zip(row.reads, mask) if m == "g" for n in reads}
+    if name not in wanted:
+        return None
+    raw = getattr(node, name)
+    kind = "out" if name == "out" else mask[row.tensors.index(name)]
+    if kind == "s":
+        return raw
+    if raw is None:
+        raise freed(node)
+    alias = node._alias if kind == "out" else getattr(node, f"e_{name}")._alias if kind == "g" else getattr(node, f"c_{name}")._alias
+    if alias is not None:
+        check_version(node, name, alias)
+    if kind == "out":
+        return unpack_out(node.backend, node, raw)
+    return unpack(node.backend, raw, getattr(node, f"e_{name}")) if kind == "g" else getattr(node, f"c_{name}")
 
 
 def check_saveable(tensor: Any) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class TorchMethods:
 
         return clone_contiguous(self)
 
-    def reshape(self, *shape: Any) -> Tensor:
+    def reshape(self, *shape: int | Sequence[int]) -> Tensor:
         """In another shape: a view where strides allow."""
         return _ns().reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
 
@@ -108,7 +109,7 @@ class TorchMethods:
         """With a new axis of length 1 at `dim`."""
         return _ns().expand_dims(self, axis=dim)
 
-    def permute(self, *dims: Any) -> Tensor:
+    def permute(self, *dims: int | Sequence[int]) -> Tensor:
         """With the axes in another order: a view."""
         return _ns().permute_dims(self, dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims)
 
@@ -122,7 +123,7 @@ class TorchMethods:
         """The transpose of a matrix (a vector is returned as it is)."""
         return self.T if self.ndim == 2 else self  # type: ignore[attr-defined, return-value]
 
-    def expand(self, *sizes: Any) -> Tensor:
+    def expand(self, *sizes: int | Sequence[int]) -> Tensor:
         """Broadcast to a larger shape without a copy; -1 keeps a length."""
         wanted = list(sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes)
         own = (1,) * (len(wanted) - self.ndim) + self.shape  # type: ignore[attr-defined]
@@ -369,6 +370,6 @@ class TorchMethods:
         """``self`` where `condition` holds, else `other`."""
         return _ns().where(condition, self, other)
 
-    def flip(self, *dims: Any) -> Tensor:
+    def flip(self, *dims: int | tuple[int, ...]) -> Tensor:
         """Backwards along axes."""
         return _ns().flip(self, axis=dims[0] if len(dims) == 1 else dims)

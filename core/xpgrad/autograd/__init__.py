@@ -322,6 +322,27 @@ def _backward_targets(inputs: Sequence[Any]) -> list[Any]:
     return targets
 
 
+def Variable(data: Any, requires_grad: bool = False) -> Tensor:  # noqa: N802 (PyTorch's name)
+    """Deprecated: a Tensor is all that a Variable was (ACC-40). Returns a Tensor that shares `data`'s memory.
+
+    Parameters
+    ----------
+    data : Tensor
+    requires_grad : bool
+    """
+    if not isinstance(data, Tensor):
+        msg = f"Variable needs a Tensor, but got {type(data).__name__}; make one with `xpgrad.tensor(data, requires_grad=True)`"
+        raise TypeError(msg)
+    out = data.detach()
+    return out.requires_grad_() if requires_grad else out
+
+
+def variable(*args: Any, **kwargs: Any) -> None:
+    """Removed; raises (ACC-40)."""
+    msg = "xpgrad.autograd.variable(...) is deprecated, use xpgrad.tensor(...) instead"
+    raise RuntimeError(msg)
+
+
 def __getattr__(name: str) -> Any:
     # What is used less often loads at first use.
     import importlib

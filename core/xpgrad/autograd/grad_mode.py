@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from xpgrad._modes import ModeSwitch, enable_grad, inference_mode, no_grad, set_grad_enabled
+from xpgrad._modes import ModeSwitch, enable_grad, enforce_grad_layout_policy, inference_mode, no_grad, set_grad_enabled
 
-__all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled", "set_multithreading_enabled"]
+__all__ = ["enable_grad", "enforce_grad_layout_policy", "inference_mode", "no_grad", "set_grad_enabled", "set_multithreading_enabled"]
 
 
 class set_multithreading_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
