@@ -29,7 +29,7 @@ def test_freed_saved_values_cannot_be_read(lib: Any) -> None:
     y = x * x
     y.sum().backward()
     with pytest.raises(RuntimeError, match="second time"):
-        y.grad_fn._saved_self  # noqa: B018
+        y.grad_fn._saved_self
 
 
 def test_overwritten_saved_values_cannot_be_read(ours: Any) -> None:
@@ -39,7 +39,7 @@ def test_overwritten_saved_values_cannot_be_read(ours: Any) -> None:
     y = h * h
     h.add_(1.0)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        y.grad_fn._saved_self  # noqa: B018
+        y.grad_fn._saved_self
 
 
 def test_variable_is_a_tensor(lib: Any) -> None:

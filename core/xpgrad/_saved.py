@@ -16,17 +16,6 @@ from xpgrad._row import Row
 
 __all__ = ["add_into", "check_saveable", "check_version", "explain", "freed", "note_view", "record_outputs", "saved_value",
            "unpack", "unpack_out"]  # fmt: skip
-    "add_into",
-    "check_saveable",
-    "check_version",
-    "explain",
-    "freed",
-    "note_view",
-    "record_outputs",
-    "saved_value",
-    "unpack",
-    "unpack_out",
-]
 
 
 def freed(node: Node) -> RuntimeError:
