@@ -461,3 +461,33 @@ def test_errors_of_operands():
             getattr(la, name)(np.eye(2))
     with pytest.raises(TypeError, match="int"):
         la.matrix_power(xp.eye(2), 1.5)
+
+
+@pytest.mark.parametrize("deficit", [0, 1, 2])
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_det_differentiates_twice_at_singular_matrices(size: int, deficit: int) -> None:
+    """The first derivative is the matrix of signed minors, whatever the rank; the second one is theirs, by central differences."""
+    rng = np.random.default_rng(10 * size + deficit)
+    matrix = rng.standard_normal((size, size))
+    matrix[:, : min(deficit, size - 1)] = matrix[:, -1:]
+    weights = rng.standard_normal((size, size))
+
+    def minors(m: np.ndarray) -> np.ndarray:
+        found = np.empty_like(m)
+        for i, j in np.ndindex(m.shape):
+            found[i, j] = (-1) ** (i + j) * np.linalg.det(np.delete(np.delete(m, i, 0), j, 1))
+        return found
+
+    x = xp.tensor(matrix, requires_grad=True)
+    (first,) = xp.autograd.grad(xp.linalg.det(x), x, create_graph=True)
+    np.testing.assert_allclose(first.detach().numpy(), minors(matrix), atol=1e-12)
+    (second,) = xp.autograd.grad(xp.sum(first * xp.asarray(weights)), x, create_graph=True)
+    expected = np.empty_like(matrix)
+    for place in np.ndindex(matrix.shape):
+        step = np.zeros_like(matrix)
+        step[place] = 1e-6
+        expected[place] = np.sum((minors(matrix + step) - minors(matrix - step)) * weights) / 2e-6
+    np.testing.assert_allclose(second.detach().numpy(), expected, atol=1e-7)
+    if deficit and size > 2:
+        with pytest.raises(RuntimeError, match="needs invertible matrices"):
+            xp.autograd.grad(xp.sum(second * second), x)

@@ -44,6 +44,16 @@ class DefaultKernels:
             )
             raise RuntimeError(msg)
 
+    @staticmethod
+    def check_regular(xp: Any, x: Any) -> None:
+        """Refuse matrices that are singular up to rounding."""
+        if 0 in x.shape or xp._backend.is_traced(x):
+            return
+        s = xp.linalg.svdvals(x)
+        if bool(xp.any(s[..., -1] <= s[..., 0] * (x.shape[-1] * xp.finfo(s.dtype).eps))):
+            msg = "the third derivative of `linalg.det` needs invertible matrices, but this one is singular up to rounding"
+            raise RuntimeError(msg)
+
     # -- reading ---------------------------------------------------------------------------------------------------------
 
     @staticmethod

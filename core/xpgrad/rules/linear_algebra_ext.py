@@ -9,9 +9,9 @@ import math
 from typing import Any
 
 from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor
-from xpgrad._row import rule, view
+from xpgrad._row import PRIMITIVES, rule, view
 from xpgrad._tensor import Tensor
-from xpgrad.rules.decompositions import adjoint, identity_like
+from xpgrad.rules.decompositions import adjoint
 
 # -- inverses -----------------------------------------------------------------------------------------------------------------
 
@@ -63,23 +63,70 @@ def determinant(xp: Any, x: Any) -> Any:
     return xp.linalg.det(x)
 
 
-def _cofactors_vjp(g: Any, x: Any, xp: Any) -> Any:
-    turned = xp.swap_last(xp.inverse(x))
-    last = len(x.shape) - 1
-    traces = xp.reduce_sum(turned * g, (last - 1, last), True)
-    return xp.determinant(x)[..., None, None] * (turned * traces - turned @ xp.swap_last(g) @ turned)
+def _products_without(s: Any, axis: int, xp: Any) -> Any:
+    """For each element along the last axis (``axis=1``), or each pair of them (``axis=2``), the product of all others."""
+    count = s.shape[-1]
+    places = xp.reshape(xp.count_up(s, 0, count, 1), (count,))
+    left = places[:, None] == places[None, :]
+    if axis == 2:
+        left = left[:, None, :] | left[None, :, :]
+        s = s[..., None, :]
+    s = s[..., None, :]
+    return xp.prod(xp.where(left, xp.ones_like(s), s), axis=-1)
 
 
-@rule(_cofactors_vjp, fresh=True)
+def _turned(x: Any, xp: Any) -> tuple[Any, Any, Any, Any]:
+    """The singular value decomposition with the determinant of its two rotations."""
+    u, s, vh = xp.linalg.svd(x, full_matrices=False)
+    return u, s, vh, (xp.linalg.det(u) * xp.linalg.det(vh))[..., None, None]
+
+
+def _bare(x: Any, xp: Any) -> Any:
+    return xp.conj(x) if xp.isdtype(x.dtype, "complex floating") else x
+
+
+# The derivatives of the determinant are sums of products of singular values, nothing is divided: they hold for singular matrices too.
+
+
+@rule(lambda g, x, xp: xp.cofactors_along(x, g), fresh=True)
 def cofactors(xp: Any, x: Any) -> Any:
     """The derivative of the determinant: ``det(x) * inv(x).mT`` where that exists, and its limit where `x` is singular."""
-    u, s, vh = xp.linalg.svd(x, full_matrices=False)
-    square = xp.zeros_like(x, dtype=s.dtype) + s[..., None, :]
-    rest = xp.prod(xp.where(identity_like(square, xp) == 1, xp.ones_like(square), square), axis=-1)
-    sign = xp.linalg.det(u) * xp.linalg.det(vh)
-    if xp.isdtype(x.dtype, "complex floating"):
-        u, vh = xp.conj(u), xp.conj(vh)
-    return (u * rest[..., None, :]) @ vh * sign[..., None, None]
+    u, s, vh, sign = _turned(x, xp)
+    return (_bare(u, xp) * _products_without(s, 1, xp)[..., None, :]) @ _bare(vh, xp) * sign
+
+
+def _along_vjp(g: Any, x: Any, along: Any, xp: Any) -> Any:
+    # The third derivative of the determinant, by its inverse.
+    xp.check_regular(x)
+    inverse = xp.inverse(x)
+    a, b = inverse @ g, inverse @ along
+    ta, tb, tab = (xp.linalg.trace(z)[..., None, None] for z in (a, b, a @ b))
+    mixed = a @ b
+    total = inverse * (ta * tb - tab) - (a * tb + b * ta - mixed - b @ a) @ inverse
+    return xp.swap_last(total) * xp.determinant(x)[..., None, None]
+
+
+@rule(_along_vjp, lambda g, x, xp: xp.cofactors_along(x, g), fresh=True)
+def cofactors_along(xp: Any, x: Any, along: Any) -> Any:
+    """The derivative of `cofactors` in a direction: the second derivative of the determinant, which is symmetric."""
+    u, s, vh, sign = _turned(x, xp)
+    turned = xp.swap_last(_bare(u, xp)) @ along @ xp.swap_last(_bare(vh, xp))
+    rest = _products_without(s, 2, xp)
+    count = s.shape[-1]
+    places = xp.reshape(xp.count_up(s, 0, count, 1), (count,))
+    same = places[:, None] == places[None, :]
+    zero = xp.zeros_like(turned)
+    others = xp.where(same, zero, zero + rest)
+    diagonal = xp.sum(xp.where(same, turned, zero), axis=-1)
+    inner = xp.where(same, (others @ diagonal[..., None]), -(xp.swap_last(turned) * others))
+    return _bare(u, xp) @ inner @ _bare(vh, xp) * sign
+
+
+def _check_regular(x: Any) -> None:
+    x.backend.kernels.check_regular(x._array)
+
+
+PRIMITIVES["check_regular"] = _check_regular
 
 
 def _slogdet_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
