@@ -40,7 +40,7 @@ def check_writable(x: Any, value: Any = None) -> None:
             "in `with xpgrad.no_grad():`"
         )
         raise RuntimeError(msg)
-    strides = x.backend.strides(x._array) if x.ndim else None
+    strides = x.backend.strides(x._array) if x.size > 1 else None  # empty arrays may have strides of 0
     if strides is not None and any(s == 0 and n > 1 for s, n in zip(strides, x.shape)):
         msg = (
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
