@@ -333,11 +333,3 @@ def walk(roots: list[Any]) -> Iterator[Any]:
             if e not in seen:
                 seen.add(e)
                 stack.append(e)
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("AccumulateGrad", "ShadowLeaf"):
-        from xpgrad import _accumulate
-
-        return getattr(_accumulate, name)
-    raise AttributeError(name)

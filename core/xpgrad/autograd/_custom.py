@@ -6,8 +6,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._accumulate import AccumulateGrad
 from xpgrad._alias import alias_of
-from xpgrad._node import AccumulateGrad, Node, slot_of
+from xpgrad._node import Node, slot_of
 from xpgrad._row import tensor_namespace
 from xpgrad._saved import add_into, check_saveable, check_version, freed, unpack
 from xpgrad._tensor import Tensor

@@ -14,8 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad import _modes
+from xpgrad._accumulate import AccumulateGrad
 from xpgrad._alias import Alias, alias_of, give_alias, next_number
-from xpgrad._node import AccumulateGrad, new_slot
+from xpgrad._node import new_slot
 from xpgrad._tensor import Tensor
 from xpgrad.autograd._custom import FunctionCtx, FunctionNode, Saved
 
