@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from typing import Any
+from weakref import ref
 
 __all__ = ["Alias", "Cell", "alias_of", "give_alias", "next_number"]
 
@@ -109,10 +110,17 @@ def mark_node(node: Any, alias: Alias) -> None:
         owner._alias.cells.append(alias.cell)
 
 
+def note_sharing(tensor: Any) -> None:
+    """Where arrays are immutable, remember who shares a cell: a write would have to reach them all."""
+    if not tensor.backend.capabilities.mutable:
+        tensor._alias.cell.views.append(ref(tensor))
+
+
 def alias_of(tensor: Any) -> Alias:
     """The alias of a Tensor, made now if it has none."""
     alias: Alias | None = tensor._alias
     if alias is None:
         alias = Alias(Cell())
         give_alias(tensor, alias)
+        note_sharing(tensor)
     return alias

@@ -64,8 +64,9 @@ def check_writable(x: Any, value: Any = None) -> None:
         return  # plain data
     if view or (relatives and (involved or any(r._node is not None for r in relatives) or not x.backend.capabilities.mutable)):
         what = "a view" if view else "a Tensor of which views are alive"
+        why = "that takes part in a graph" if x.backend.capabilities.mutable else f"on {x.device}, whose arrays cannot be written to,"
         msg = (
-            f"in-place operations on {what} that takes part in a graph are not implemented; compute out of place, e.g. "
+            f"in-place operations on {what} {why} are not implemented; compute out of place, e.g. "
             "`x = xpgrad.where(mask, new, x)` or `xpgrad.concat`, or write into `x.clone()`"
         )
         raise NotImplementedError(msg)

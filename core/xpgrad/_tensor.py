@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from xpgrad import _modes
 from xpgrad._accumulate import AccumulateGrad, check_assigned
-from xpgrad._alias import Alias, alias_of
+from xpgrad._alias import Alias, alias_of, note_sharing
 from xpgrad._device import Device
 from xpgrad._dtypes import DType, as_dtype
 from xpgrad._methods import TensorMethods
@@ -328,6 +328,7 @@ class Tensor(Operators, TensorMethods, TorchMethods):
         if not self.is_inference():
             alias = alias_of(self)
             out._alias = Alias(alias.cell, alias.parent, alias.row, alias.args)
+            note_sharing(out)
         return out
 
     def detach_(self) -> Tensor:
