@@ -102,6 +102,14 @@ def expand_reduced(g: Any, shape: tuple[int, ...], axes: Any, keepdims: bool) ->
 
 
 @kernel
+def broadcast_view(x: Any, shape: tuple[int, ...]) -> Any:
+    out = np.broadcast_to(x, shape)
+    if x.flags.writeable:
+        out.flags.writeable = True  # a part of it may be written to; xpgrad itself refuses writes to memory that is expanded
+    return out
+
+
+@kernel
 def index_basic(x: Any, key: Any) -> Any:
     out = x[key]
     if out.__class__ is not _ndarray:

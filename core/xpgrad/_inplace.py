@@ -56,15 +56,14 @@ def check_writable(x: Any, value: Any = None) -> None:
         if base is not None and base._node is not None and base._node.__class__ is AccumulateGrad:
             msg = "a view of a leaf Variable that requires grad is being used in an in-place operation. Use `xpgrad.no_grad()`"
             raise RuntimeError(msg)
-    if not recording and x.backend.capabilities.mutable:
+    involved = recording and (x._node is not None or getattr(value, "_node", None) is not None)
+    mutable = x.backend.capabilities.mutable
+    if mutable and not involved:
         return  # nothing is recorded: the memory changes for all who share it, and the version tells
-    involved = x._node is not None or getattr(value, "_node", None) is not None
     relatives = [r() for r in alias.cell.views if r() is not None and r() is not x]
-    if view and not involved and (x._base is None or x._base._node is None) and x.backend.capabilities.mutable:
-        return  # plain data
-    if view or (relatives and (involved or any(r._node is not None for r in relatives) or not x.backend.capabilities.mutable)):
+    if view or relatives:
         what = "a view" if view else "a Tensor of which views are alive"
-        why = "that takes part in a graph" if x.backend.capabilities.mutable else f"on {x.device}, whose arrays cannot be written to,"
+        why = "that takes part in a graph" if mutable else f"on {x.device}, whose arrays cannot be written to,"
         msg = (
             f"in-place operations on {what} {why} are not implemented; compute out of place, e.g. "
             "`x = xpgrad.where(mask, new, x)` or `xpgrad.concat`, or write into `x.clone()`"
@@ -175,11 +174,11 @@ def _step(x: Any, name: str, other: Any) -> bool:
     if alias is None:
         alias = alias_of(x)
     update = _OPERATORS.get(name)
-    if update is None or alias.cell is None or not x.backend.capabilities.mutable:
+    if update is None or alias.cell is None or alias.parent is not None or not x.backend.capabilities.mutable:
         return False
     try:
         update(array, value)
-    except (TypeError, ValueError):  # read-only memory, or a quotient of integers: the general way says so
+    except (TypeError, ValueError):  # memory that the user made read-only, or a quotient of integers: the general way says so
         return False
     alias.cell.bump()
     return True
