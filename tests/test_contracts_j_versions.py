@@ -79,3 +79,14 @@ def test_leaves(lib: Any) -> None:
     y.mul_(2.0)
     y.sum().backward()
     lib.equal(x.grad, [6.0, 6.0])
+
+
+@pytest.mark.parametrize("write", ["mul_", "div_", "__imul__"])
+def test_an_operand_that_is_overwritten_is_saved_as_it_was(ours: Any, write: str) -> None:
+    """MUT-26: a detached alias of the destination is an operand too (PyTorch: an error in backward)."""
+    values = [1.0, 2.0, 4.0]
+    x = ours.tensor(values)
+    y = x * 1.0
+    getattr(y, write)(y.detach())
+    y.sum().backward()
+    ours.equal(x.grad, [1 / v for v in values] if write == "div_" else values)

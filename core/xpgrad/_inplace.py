@@ -139,6 +139,8 @@ def apply(x: Any, name: str, other: Any) -> Any:
     if _reads_first(ROWS[name], x, other):
         left = x.clone()  # as PyTorch: an in-place operation saves a copy of what it overwrites
         other = left if other is x else other
+    if other is not left and _shares_memory(x, other):
+        other = other.clone()  # what the node saves of it must not be overwritten either
     out = getattr(left, f"_op_{name}")(other if isinstance(other, Tensor) else as_scalar(other))
     out = _fit(x, out, name)
     node = out._node
@@ -159,6 +161,12 @@ def _reads_first(row: Any, x: Any, other: Any) -> bool:
         for reads, operand in zip(row.reads, operands)
         if getattr(operand, "_node", None) is not None
     )
+
+
+def _shares_memory(x: Any, other: Any) -> bool:
+    """Whether an operand is a view or a detached alias of what is written to."""
+    alias = getattr(other, "_alias", None)
+    return alias is not None and x._alias is not None and alias.cell is not None and alias.cell is x._alias.cell
 
 
 _OPERATORS: dict[str, Any] = {
