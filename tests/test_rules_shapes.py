@@ -304,6 +304,7 @@ FRESH: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "running_sum": (((1,),), (0,)), "running_sum_back": (((1,),), (0,)),
     "ordered": (((2,),), (np.asarray([0, 1]), 0)), "ordered_back": (((2,),), (np.asarray([0, 1]), 0)),
     "inverse": (((2, 2),), ()), "pseudoinverse": (((2, 2),), (1e-12,)), "determinant": (((2, 2),), ()), "cofactors": (((2, 2),), ()),
+    "zero_through": (((3, 2),), ((("index_basic", (slice(0, 1),)),),)),
     "cofactors_along": (((2, 2), (2, 2)), ()),
     "norm": (((1, 1),), (2, None, True)), "cross_product": (((3,), (3,)), (0,)),
     "fourier": (((1,),), ((0,), True, "backward")), "real_to_half": (((1,),), (0, "backward")),

@@ -65,7 +65,7 @@ def unify(name: str, tensors: list[Any]) -> list[Any]:
     classes = {type(t) for t in tensors}
     if len(classes) == 1:
         return tensors
-    tensors = [t._stand_in() if t.is_inference() else t for t in tensors]
+    tensors = [t._stand_in() for t in tensors]
     anchors = [t for t in tensors if not (t.ndim == 0 and type(t).backend.is_host)] or tensors[:1]
     target = type(anchors[0])
     for t in anchors:

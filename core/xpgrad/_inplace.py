@@ -1,6 +1,7 @@
-"""Writing into Tensors: in-place arithmetic and ``x[key] = value``, with version counters; no history is rewritten through views yet.
+"""Writing into Tensors: in-place arithmetic and ``x[key] = value``, with version counters, also through views.
 
-An in-place operation computes first, then writes: the same Tensor object gets the new values, and the node of the computation.
+An in-place operation computes first, then writes: the same Tensor object gets the new values and the node of the computation; its base
+and the base's other views get the history of what they now hold.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from xpgrad._accumulate import AccumulateGrad
 from xpgrad._alias import alias_of, mark_node, next_number
 from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor
 from xpgrad._row import ROWS
+from xpgrad._stale import make_stale
 
 __all__ = ["apply", "bump", "check_writable", "fill", "setitem"]
 
@@ -56,17 +58,30 @@ def check_writable(x: Any, value: Any = None) -> None:
         if base is not None and base._node is not None and base._node.__class__ is AccumulateGrad:
             msg = "a view of a leaf Variable that requires grad is being used in an in-place operation. Use `xpgrad.no_grad()`"
             raise RuntimeError(msg)
-    involved = recording and (x._node is not None or getattr(value, "_node", None) is not None)
     mutable = x.backend.capabilities.mutable
+    involved = recording and (x._node is not None or getattr(value, "_node", None) is not None)
     if mutable and not involved:
         return  # nothing is recorded: the memory changes for all who share it, and the version tells
+    if mutable:
+        if alias.forbidden == "no_grad":
+            msg = (
+                "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Its history would be lost: "
+                "create the view and write to it in the same mode"
+            )
+            raise RuntimeError(msg)
+        if alias.forbidden is not None:
+            msg = (
+                f"{alias.forbidden} is a view and is being modified inplace. This view is the output of a function that returns multiple "
+                "views. Such functions do not allow the output views to be modified inplace; use slices, or `clone()` the view"
+            )
+            raise RuntimeError(msg)
+        return
     relatives = [r() for r in alias.cell.views if r() is not None and r() is not x]
     if view or relatives:
         what = "a view" if view else "a Tensor of which views are alive"
-        why = "that takes part in a graph" if mutable else f"on {x.device}, whose arrays cannot be written to,"
         msg = (
-            f"in-place operations on {what} {why} are not implemented; compute out of place, e.g. "
-            "`x = xpgrad.where(mask, new, x)` or `xpgrad.concat`, or write into `x.clone()`"
+            f"in-place operations on {what} on {x.device}, whose arrays cannot be written to, are not implemented; compute out of place, "
+            "e.g. `x = xpgrad.where(mask, new, x)` or `xpgrad.concat`, or write into `x.clone()`"
         )
         raise NotImplementedError(msg)
 
@@ -89,6 +104,53 @@ def _take_over(x: Any, node: Any) -> None:
         old.hooks.retain, old.hooks.retained = False, None
     x._node = node
     mark_node(node, x._alias)
+
+
+def chain_of(x: Any) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+    """How a view was made from its base."""
+    chain = []
+    while x._alias is not None and x._alias.parent is not None:
+        chain.append((x._alias.row.name, x._alias.args))
+        x = x._alias.parent
+    return tuple(reversed(chain))
+
+
+def _adopt(x: Any, node: Any) -> None:
+    """Give the node of what was just written to `x` and to all who share its memory: its base, and the base's other views."""
+    base = x._base
+    if base is None:
+        base = x
+        _take_over(x, node)
+    else:
+        from xpgrad.rules.inplace import put_through
+
+        written = x._alike(x._array)
+        written._node = node
+        _take_over(base, put_through(base, written, chain_of(x))._node)
+    if base._node is not None:
+        for reference in list(alias_of(base).cell.views):
+            view = reference()
+            if view is not None and view._base is base:
+                _regenerate(view, base)
+
+
+def _regenerate(view: Any, base: Any) -> None:
+    """Give a view of a base with a new history the same history, as if it were taken now."""
+    if view._alias.forbidden is not None:
+        make_stale(view)
+        return
+    from xpgrad._row import PRIMITIVES
+    from xpgrad.rules.inplace import follow
+
+    if view._node is None or view._node.__class__ is not AccumulateGrad:
+        _take_over(view, follow(base, chain_of(view), _Primitives(PRIMITIVES))._node)
+
+
+class _Primitives:
+    """Primitives by attribute, as formulas find them."""
+
+    def __init__(self, table: dict[str, Any]) -> None:
+        self.__dict__ = table
 
 
 def _write_all(x: Any, raw: Any) -> None:
@@ -147,7 +209,7 @@ def apply(x: Any, name: str, other: Any) -> Any:
     _write_all(x, out._array)
     if node is not None:
         node.seq = next_number()
-        _take_over(x, node)
+        _adopt(x, node)
     elif old is not None and (mode is None or mode.recording):
         _take_over(x, None)
     return x
@@ -262,7 +324,7 @@ def setitem(x: Any, key: Any, value: Any) -> None:
         node = out._node
         _write_all(x, out._array)
         node.seq = next_number()
-        _take_over(x, node)
+        _adopt(x, node)
         return
     x._array = backend.update(backend.own(x), prepared, value._array)
     if x._node is not None and x._node.__class__ is AccumulateGrad:

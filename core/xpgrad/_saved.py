@@ -137,8 +137,10 @@ def note_view(tensor: Any, out: Any, row: Row, args: tuple[Any, ...]) -> None:
     node = out._node
     if node is not None:
         node._alias = alias.cell
-    elif tensor._node is not None:
-        alias.forbidden = "no_grad"  # MUT-18: a constant view of a Tensor with history
+    else:
+        mode = _modes.current()
+        if mode is not None and not mode.recording:
+            alias.forbidden = "no_grad"  # MUT-18: its history could not follow its base's
     alias.cell.views.append(ref(out))
     if len(alias.cell.views) > 16 and not len(alias.cell.views) & (len(alias.cell.views) - 1):
         alias.cell.views = [r for r in alias.cell.views if r() is not None]

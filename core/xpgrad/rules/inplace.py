@@ -1,4 +1,8 @@
-"""What ``x[key] = value`` is as an operation without side effects: `put`, and how its gradient splits between `x` and `value`."""
+"""What writes are as operations without side effects, and how their gradients split between what was overwritten and what was written.
+
+`put` is ``x[key] = value``; `put_through` is a write into a view, as its base sees it. A chain is how a view was made from its base:
+pairs of a row's name and its arguments.
+"""
 
 from __future__ import annotations
 
@@ -38,3 +42,36 @@ def wins(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
     order = xp.reshape(xp.count_up(x, count), tuple(x.shape))
     buffer = xp.copy(xp.full(shape, -1, dtype=order.dtype, device=x.device))  # its own: some backends freeze what is created
     return xp.read(xp.written(buffer, key, order), key) == order
+
+
+def follow(x: Any, chain: Any, xp: Any) -> Any:
+    """The view of `x` (or the part of a gradient) that a chain leads to."""
+    for name, args in chain:
+        x = getattr(xp, name)(x, *args)
+    return x
+
+
+@rule(lambda g, chain, xp: xp.zero_through(g, chain), lambda g, chain, xp: follow(g, chain, xp), conj=False, node="CopySlices")
+def put_through(xp: Any, x: Any, value: Any, chain: Any) -> Any:
+    """`x`, the part of whose memory that a chain leads to already holds `value`: only the history is new."""
+    return x
+
+
+@rule(lambda g, chain, xp: xp.zero_through(g, chain), conj=False, fresh=True)
+def zero_through(xp: Any, x: Any, chain: Any) -> Any:
+    """A copy of `x` with zeros where a chain leads to."""
+    names = {name for name, _ in chain}
+    if names & {"real_part", "imag_part"}:
+        if "reshape_to" in names:
+            msg = "a write into a reshaped real or imaginary part is not implemented; write into the complex Tensor"
+            raise NotImplementedError(msg)
+        out = xp.copy(x)
+        follow(out, chain, xp)[...] = 0
+        return out
+    # By positions: a chain may be no view of a gradient, whose layout is not that of the base.
+    count = 1
+    for n in x.shape:
+        count *= n
+    places = follow(xp.reshape(xp.count_up(x, count), tuple(x.shape)), chain, xp)
+    flat = xp.written(xp.copy(xp.reshape(x, (-1,))), (xp.reshape(places, (-1,)),), 0)
+    return xp.reshape(flat, tuple(x.shape))

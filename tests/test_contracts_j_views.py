@@ -1,0 +1,142 @@
+"""Group J, writes through views: views and bases rewrite one another's history, on both libraries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+MATRIX = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+
+
+def test_a_write_into_a_view_rewrites_its_base(lib: Any) -> None:
+    """MUT-14: exact for what was written and for what was not."""
+    x = lib.tensor(MATRIX)
+    y = x * 1.0
+    view = y[1:]
+    old = view.grad_fn
+    view.mul_(3.0)
+    assert view.grad_fn is not old
+    (y * y).sum().backward()
+    lib.equal(x.grad, [[2.0, 4.0], [54.0, 72.0], [90.0, 108.0]])
+
+
+def test_a_write_into_the_base_rewrites_its_views(lib: Any) -> None:
+    """MUT-15, MUT-16: also those of views, and siblings that overlap."""
+    x = lib.tensor(MATRIX)
+    y = x * 1.0
+    first, second, nested = y[:2], y[1:], y.T[0]
+    y.mul_(2.0)
+    (first.sum() + (second * second).sum() + nested.sum()).backward()
+    lib.equal(x.grad, [[4.0, 2.0], [28.0, 34.0], [42.0, 48.0]])
+    x.grad = None
+    y = x * 1.0
+    first, second = y[:2], y[1:]
+    first.mul_(3.0)
+    second.sum().backward()
+    lib.equal(x.grad, [[0.0, 0.0], [3.0, 3.0], [1.0, 1.0]])
+
+
+def test_versions_are_shared(lib: Any) -> None:
+    """MUT-02."""
+    x = lib.tensor(MATRIX)
+    y = x * 1.0
+    view, alias = y[0], y.detach()
+    view.add_(1.0)
+    assert y._version == view._version == alias._version == 1
+    assert y.clone()._version == 0
+
+
+def test_a_written_value_brings_its_history(lib: Any) -> None:
+    """MUT-13: a plain base, and its views, require grad once such a value is written."""
+    base, value = lib.const(MATRIX), lib.tensor([10.0, 20.0])
+    view = base[1]
+    view.copy_(value)
+    assert base.requires_grad
+    assert view.requires_grad
+    assert not base.is_leaf
+    (base * base).sum().backward()
+    lib.equal(value.grad, [20.0, 40.0])
+
+
+def test_saved_values_are_protected_through_views(lib: Any) -> None:
+    """MUT-07."""
+    for write_base in (True, False):
+        x = lib.tensor(MATRIX)
+        y = x * 1.0
+        view = y[0]
+        product = (view * view) if write_base else (y * y)
+        (y if write_base else view).add_(1.0)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            product.sum().backward()
+
+
+def test_views_of_leaves_are_refused(lib: Any) -> None:
+    """MUT-11."""
+    x = lib.tensor(MATRIX)
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place operation"):
+        x[0].add_(1.0)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+        x[0] = 1.0
+
+
+def test_outputs_of_multi_view_functions_are_refused(lib: Any) -> None:
+    """MUT-17."""
+    x = lib.tensor(MATRIX)
+    y = x * 1.0
+    first, second = (lib.ns.unbind(y) if lib.torch else lib.ns.unstack(y))[:2]
+    with pytest.raises(RuntimeError, match=r"is a view and is being modified inplace\. This view is the output of a function that returns"):
+        first.add_(1.0)
+    y.mul_(2.0)
+    with pytest.raises(RuntimeError, match="is a view and its base or another view of its base has been modified inplace"):
+        second * 1.0
+
+
+def test_views_made_without_recording_are_refused(lib: Any) -> None:
+    """MUT-18: written to, or used after their base was written to."""
+    y = lib.tensor(MATRIX) * 1.0
+    with lib.ns.no_grad():
+        view = y[0]
+    with pytest.raises(RuntimeError, match="A view was created in no_grad mode and is being modified inplace with grad mode enabled"):
+        view.mul_(lib.tensor(2.0))
+    y.mul_(2.0)
+    with pytest.raises(RuntimeError, match="A view was created in no_grad mode and its base or another view of its base has been modified"):
+        view.grad_fn
+
+
+def test_a_retained_gradient_moves_and_a_hook_stays(lib: Any) -> None:
+    """HOK-13, HOK-14, through a view."""
+    x = lib.tensor(MATRIX)
+    y = x * 1.0
+    seen = []
+    y.register_hook(lambda g: seen.append(lib.value(g).copy()))
+    y.retain_grad()
+    y[0].mul_(3.0)
+    (y * lib.const(MATRIX)).sum().backward()
+    lib.equal(y.grad, MATRIX)
+    assert [s.tolist() for s in seen] == [[[3.0, 6.0], [3.0, 4.0], [5.0, 6.0]]]
+
+
+def test_second_derivatives_through_writes(lib: Any) -> None:
+    """MUT-26."""
+    x = lib.tensor(MATRIX)
+    y = x * x
+    y.T[0].mul_(x[:, 1])
+    (first,) = lib.grad((y * y).sum(), x, create_graph=True)
+    (second,) = lib.grad(first.sum(), x)
+    # y = [[a^2 b, b^2], ...] for each row (a, b)
+    expected = [[12 * a * a * b * b + 8 * a**3 * b, 8 * a**3 * b + 2 * a**4 + 12 * b * b] for a, b in MATRIX]
+    lib.equal(second, expected)
+
+
+@pytest.mark.parametrize("part", ["real", "imag"])
+def test_writes_into_parts_of_complex_tensors(lib: Any, part: str) -> None:
+    """MUT-14, CPX-06."""
+    z = lib.tensor([1.0 + 2.0j, 3.0 - 1.0j], dtype="complex128")
+    w = z * 1.0
+    getattr(w, part).mul_(lib.const([2.0, 3.0]))
+    (w.real * w.real + w.imag * w.imag).sum().backward()
+    real, imaginary = (8.0, 54.0), (4.0, -2.0)
+    if part == "imag":
+        real, imaginary = (2.0, 6.0), (16.0, -18.0)
+    lib.equal(z.grad, [complex(a, b) for a, b in zip(real, imaginary)])
