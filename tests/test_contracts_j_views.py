@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
+
+import xpgrad as xp
 
 MATRIX = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
 
@@ -140,3 +143,60 @@ def test_writes_into_parts_of_complex_tensors(lib: Any, part: str) -> None:
     if part == "imag":
         real, imaginary = (2.0, 6.0), (16.0, -18.0)
     lib.equal(z.grad, [complex(a, b) for a, b in zip(real, imaginary)])
+
+
+IN_PLACE = {
+    "neg_": (), "abs_": (), "exp_": (), "log_": (), "sqrt_": (), "square_": (), "reciprocal_": (), "sin_": (), "cos_": (), "tanh_": (),
+    "floor_": (), "ceil_": (), "round_": (), "clamp_": (1.5, 4.5), "zero_": (), "fill_": (2.0,), "pow_": (3,), "div_": (2.0,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["whole", "view"])
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_in_place_methods(name: str, target: str) -> None:
+    """MUT-12, MUT-14: each in-place method, on a Tensor and through a view, as PyTorch's."""
+    torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
+    found = []
+    for tensor in (torch.tensor, xp.tensor):
+        x = tensor(np.asarray(MATRIX), requires_grad=True)
+        y = x * tensor(np.asarray([[1.1, 0.7], [0.9, 1.2], [0.8, 1.3]]))
+        part = y if target == "whole" else y[1:]
+        assert getattr(part, name)(*IN_PLACE[name]) is part
+        (y * y).sum().backward()
+        found.append((y.detach().numpy(), x.grad.numpy(), y._version, part.requires_grad))
+    for theirs, ours in zip(*found):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_masked_fill_and_index_add_in_place(lib: Any) -> None:
+    """MUT-12, MUT-22, BWD-42."""
+    x, value, source = lib.tensor(MATRIX), lib.tensor(7.0), lib.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    y = x * 1.0
+    y.masked_fill_(x > 4.5, value)
+    index = lib.ns.tensor([0, 0, 2])
+    y.index_add_(0, index, source)
+    lib.equal(y, [[5.0, 8.0], [3.0, 4.0], [12.0, 13.0]])
+    (y * y).sum().backward()
+    lib.equal(x.grad, [[10.0, 16.0], [6.0, 8.0], [0.0, 0.0]])
+    lib.equal(value.grad, 50.0)
+    lib.equal(source.grad, [[10.0, 16.0], [10.0, 16.0], [24.0, 26.0]])
+
+
+def test_saved_tensors_that_were_detached_in_place(lib: Any) -> None:
+    """ACC-29, ACC-30."""
+    x = lib.tensor([1.0, 2.0])
+    y = x * 2.0
+    squared, shifted = y * y, y + 1.0
+    assert y.detach_() is y
+    assert y.is_leaf
+    assert not y.requires_grad
+    shifted.sum().backward(retain_graph=True)
+    lib.equal(x.grad, [2.0, 2.0])
+    with pytest.raises(RuntimeError, match="Trying to use a saved tensor that has been detached in-place"):
+        squared.sum().backward()
+    grown = lib.ns.exp(lib.tensor([1.0, 2.0]))
+    total = grown.sum()
+    grown.detach_()
+    total.backward()
+    with pytest.raises(RuntimeError, match="Can't detach views in-place"):
+        (x * 1.0)[0].detach_()

@@ -52,6 +52,18 @@ class Cell:
         return self.version - sum(1 for w in self.writes if w > number)
 
 
+class DetachedCell:
+    """Stands where the cell of a Tensor was that has been detached in place: what was saved of it can no longer be used (ACC-30)."""
+
+    __slots__ = ()
+
+    last_write = float("inf")
+
+    @property
+    def cell(self) -> DetachedCell:
+        return self
+
+
 class Alias:
     """A Tensor's place in its memory: the cell and, for a view, the Tensor that it is a view of and how it was made.
 

@@ -215,6 +215,31 @@ def apply(x: Any, name: str, other: Any) -> Any:
     return x
 
 
+def rewrite(x: Any, function: Any, *others: Any) -> Any:
+    """``x = function(x)`` written into the memory of `x`, for a function of any kind; returns `x` itself.
+
+    Parameters
+    ----------
+    x : Tensor
+    function : callable
+        ``function(copy)`` computes the new values from a copy of `x` (as PyTorch, in-place operations save what they overwrite).
+    *others : Tensor
+        What else `function` reads: whether one of them requires grad decides what `x` may be.
+    """
+    for other in others or (None,):
+        check_writable(x, other)
+    mode = _modes.current()
+    recording = mode is None or mode.recording
+    shared = x._node is not None or any(_shares_memory(x, o) or o._node is not None for o in others)
+    out = _fit(x, function(x.clone() if recording and shared else x), getattr(function, "__name__", "operation"))
+    node = out._node
+    _write_all(x, out._array)
+    if node is not None:
+        node.seq = next_number()
+        _adopt(x, node)
+    return x
+
+
 def _reads_first(row: Any, x: Any, other: Any) -> bool:
     """Whether the node of ``x OP other`` will save what is about to be overwritten."""
     operands = (x, other)

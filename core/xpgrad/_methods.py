@@ -213,6 +213,74 @@ class TensorMethods:
         """``self **= exponent``; returns the Tensor itself."""
         return _inplace.apply(self, "pow", exponent)
 
+    def neg_(self) -> Tensor:
+        """``self = -self``; returns the Tensor itself."""
+        return _inplace.rewrite(self, _ns().negative)
+
+    def abs_(self) -> Tensor:
+        """Replace by absolute values; returns the Tensor itself."""
+        return _inplace.rewrite(self, _ns().abs)
+
+    def exp_(self) -> Tensor:
+        """Replace by exponentials; returns the Tensor itself."""
+        return _inplace.rewrite(self, _ns().exp)
+
+    def log_(self) -> Tensor:
+        """Replace by natural logarithms; returns the Tensor itself."""
+        return _inplace.rewrite(self, _ns().log)
+
+    def sqrt_(self) -> Tensor:
+        """Replace by square roots; returns the Tensor itself."""
+        return _inplace.rewrite(self, _ns().sqrt)
+
+    def square_(self) -> Tensor:
+        """Replace by squares; returns the Tensor itself."""
+        return _inplace.rewrite(self, _ns().square)
+
+    def reciprocal_(self) -> Tensor:
+        """Replace by reciprocals; returns the Tensor itself."""
+        return _inplace.rewrite(self, _ns().reciprocal)
+
+    def sin_(self) -> Tensor:
+        """Replace by sines; returns the Tensor itself."""
+        return _inplace.rewrite(self, _ns().sin)
+
+    def cos_(self) -> Tensor:
+        """Replace by cosines; returns the Tensor itself."""
+        return _inplace.rewrite(self, _ns().cos)
+
+    def tanh_(self) -> Tensor:
+        """Replace by hyperbolic tangents; returns the Tensor itself."""
+        return _inplace.rewrite(self, _ns().tanh)
+
+    def floor_(self) -> Tensor:
+        """Round down; returns the Tensor itself."""
+        return _inplace.rewrite(self, _ns().floor)
+
+    def ceil_(self) -> Tensor:
+        """Round up; returns the Tensor itself."""
+        return _inplace.rewrite(self, _ns().ceil)
+
+    def round_(self) -> Tensor:
+        """Round to the nearest integer; returns the Tensor itself."""
+        return _inplace.rewrite(self, _ns().round)
+
+    def clamp_(self, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002 (PyTorch's names)
+        """Limit to ``[min, max]``; returns the Tensor itself."""
+        tensors = [b for b in (min, max) if isinstance(b, TensorMethods)]
+        return _inplace.rewrite(self, lambda x: _ns().clip(x, min, max), *tensors)
+
+    def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
+        """Replace by a scalar or a 0-d Tensor where `mask`, which broadcasts, holds; returns the Tensor itself."""
+        tensors = [t for t in (mask, value) if isinstance(t, TensorMethods)]
+        return _inplace.rewrite(self, lambda x: _ns().where(mask, value, x), *tensors)
+
+    def index_add_(self, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+        """Add slices of `source` at `index` along an axis, duplicates included; returns the Tensor itself."""
+        from xpgrad.rules.indexing import add_slices
+
+        return _inplace.rewrite(self, lambda x: add_slices(x, dim, index, source if alpha == 1 else source * alpha), source)
+
     def zero_(self) -> Tensor:
         """Fill with zeros; returns the Tensor itself."""
         return _inplace.fill(self, 0)

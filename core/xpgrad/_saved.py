@@ -10,7 +10,7 @@ from weakref import ref
 
 from xpgrad import _modes
 from xpgrad._accumulate import AccumulateGrad
-from xpgrad._alias import Alias, alias_of
+from xpgrad._alias import Alias, DetachedCell, alias_of
 from xpgrad._node import Node, new_slot, slot_of
 from xpgrad._row import Row
 
@@ -32,6 +32,14 @@ def check_version(node: Node, what: str, alias: Any) -> None:
     cell = alias.cell
     if cell is None or cell.last_write <= node.seq:
         return
+    if cell.__class__ is DetachedCell:
+        if what == "out":
+            return
+        msg = (
+            f"Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(): {what}, saved by {node.name()}. Use "
+            "`x.detach()` instead, which leaves `x` as it is"
+        )
+        raise RuntimeError(msg)
     mode = _modes.current()
     hint = (
         "the traceback of the forward call above shows the operation that failed to compute its gradient"

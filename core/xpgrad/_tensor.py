@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from xpgrad import _modes
 from xpgrad._accumulate import AccumulateGrad, check_assigned
-from xpgrad._alias import Alias, alias_of, note_sharing
+from xpgrad._alias import Alias, DetachedCell, alias_of, note_sharing
 from xpgrad._device import Device
 from xpgrad._dtypes import DType, as_dtype
 from xpgrad._methods import TensorMethods
@@ -343,6 +343,8 @@ class Tensor(Operators, TensorMethods, TorchMethods):
             raise RuntimeError(msg)
         if self._node is not None and self._node.__class__ is AccumulateGrad:
             self.requires_grad_(False)
+        elif self._node is not None:
+            self._node._alias = DetachedCell()
         self._node = None
         return self
 

@@ -209,3 +209,21 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
         else:
             x = t
     return gather_along(x, index._array, axis)
+
+
+def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
+    """`x` with slices of `source` added at `index` along an axis, duplicates included (`torch.index_add`).
+
+    Raises
+    ------
+    ValueError
+        If the shape of `source` is not that of ``take(x, index, axis=axis)``.
+    """
+    need_tensor("index_add", source)
+    axis = normalize_axis(axis, x.ndim, "index_add")
+    places = _index_array(x, index)
+    expected = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
+    if source.shape != expected:
+        msg = f"index_add: `source` has shape {source.shape}, but `x` of shape {x.shape} at {places.shape[0]} indices takes {expected}"
+        raise ValueError(msg)
+    return x + scatter_add(source._cast(x.dtype), (*(slice(None),) * axis, places), x.shape)
