@@ -56,10 +56,6 @@ class AccumulateGrad(Node):
             self._leaf = weakref.ref(leaf)
         return leaf
 
-    def rebind(self, array: Any) -> None:
-        """The leaf's array was replaced (in place on an immutable backend)."""
-        self.array = array
-
     def reach(self, empty: Any, push: Callable[[Any], None]) -> None:
         pass
 
@@ -125,7 +121,10 @@ def add_in_place(tensor: Any, g: Any) -> None:
         array += g
         tensor._array = array
     else:
-        tensor._array = array + g
+        from xpgrad._inplace import rebind
+
+        rebind(tensor, array + g)
+        return
     if not tensor.is_inference():
         alias_of(tensor).cell.bump()
 

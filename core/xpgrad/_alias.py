@@ -26,12 +26,13 @@ class Cell:
     to the cell of its output; a Tensor to its alias, which would keep a view's base alive: both have a `cell`.
     """
 
-    __slots__ = ("last_write", "version", "views", "writes")
+    __slots__ = ("last_write", "root", "version", "views", "writes")
 
     def __init__(self) -> None:
         self.version = 0
         self.last_write = 0
         self.writes: list[int] = []
+        self.root: Any = None  # the raw array of the whole, where arrays are immutable
         self.views: list[Any] = []  # weak references to the Tensors that are views of this memory
 
     @property
@@ -67,17 +68,19 @@ class DetachedCell:
 class Alias:
     """A Tensor's place in its memory: the cell and, for a view, the Tensor that it is a view of and how it was made.
 
-    ``forbidden`` names the reason why a view must not be written to while recording, if there is one.
+    ``forbidden`` names the reason why a view must not be written to while recording, if there is one. ``path`` leads from the memory's
+    root array to this Tensor's, through detached aliases too: pairs of a row's name and its arguments.
     """
 
-    __slots__ = ("args", "cell", "forbidden", "parent", "row")
+    __slots__ = ("args", "cell", "forbidden", "parent", "path", "row")
 
-    def __init__(self, cell: Any, parent: Any = None, row: Any = None, args: tuple[Any, ...] = ()) -> None:
+    def __init__(self, cell: Any, parent: Any = None, row: Any = None, args: tuple[Any, ...] = (), path: Any = ()) -> None:
         self.cell = cell
         self.parent = parent
         self.row = row
         self.args = args
         self.forbidden: str | None = None
+        self.path: tuple[tuple[str, tuple[Any, ...]], ...] = path
 
 
 class _JointCell:
@@ -134,5 +137,7 @@ def alias_of(tensor: Any) -> Alias:
     if alias is None:
         alias = Alias(Cell())
         give_alias(tensor, alias)
+        if not tensor.backend.capabilities.mutable:
+            alias.cell.root = tensor._array
         note_sharing(tensor)
     return alias

@@ -19,7 +19,7 @@ def _refuse(x: Any, what: str) -> None:
 
 def shallow(x: Any) -> Any:
     """Another Tensor object with the same memory, history and gradient."""
-    from xpgrad._alias import Alias, alias_of
+    from xpgrad._alias import Alias, alias_of, note_sharing
 
     out = object.__new__(type(x))
     out._array, out._node = x.backend.own(x), x._node
@@ -27,7 +27,8 @@ def shallow(x: Any) -> Any:
         out._alias = x._alias
         return out
     alias = alias_of(x)
-    out._alias = Alias(alias.cell, alias.parent, alias.row, alias.args)
+    out._alias = Alias(alias.cell, alias.parent, alias.row, alias.args, alias.path)
+    note_sharing(out)
     if hasattr(x, "_grad"):
         out._grad = x._grad
     return out

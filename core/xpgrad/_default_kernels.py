@@ -215,6 +215,29 @@ class DefaultKernels:
         return xp.reshape(out, shape)
 
     @staticmethod
+    def put_at_path(xp: Any, root: Any, path: Any, value: Any) -> Any:
+        """A copy of `root` in which the part that a path of views leads to holds `value`."""
+        for k, (name, _) in enumerate(path):
+            if name in ("real_part", "imag_part"):  # a part of each number, not of the array
+                whole = root
+                for step, options in path[:k]:
+                    whole = getattr(xp, step)(whole, *options)
+                part = xp.real(whole) if name == "real_part" else xp.imag(whole)
+                part = xp.put_at_path(part, path[k + 1 :], value) if path[k + 1 :] else value
+                other = xp.imag(whole) if name == "real_part" else xp.real(whole)
+                real, imaginary = (part, other) if name == "real_part" else (other, part)
+                joined = xp.cast(real, whole.dtype) + xp.cast(imaginary, whole.dtype) * 1j
+                return xp.put_at_path(root, path[:k], joined) if k else joined
+        count = 1
+        for n in root.shape:
+            count *= n
+        places = xp.reshape(xp.count_up(root, count), tuple(root.shape))
+        for name, args in path:
+            places = getattr(xp, name)(places, *args)
+        flat = xp.copy(xp.reshape(root, (-1,)))
+        return xp.reshape(xp.written(flat, (xp.reshape(places, (-1,)),), xp.reshape(value, (-1,))), tuple(root.shape))
+
+    @staticmethod
     def scatter_into(xp: Any, buffer: Any, g: Any, key: Any) -> Any:
         """`buffer` with `g` added at an advanced index, duplicates included."""
         return buffer + xp.scatter_add(g, key, tuple(buffer.shape))

@@ -58,32 +58,20 @@ def check_writable(x: Any, value: Any = None) -> None:
         if base is not None and base._node is not None and base._node.__class__ is AccumulateGrad:
             msg = "a view of a leaf Variable that requires grad is being used in an in-place operation. Use `xpgrad.no_grad()`"
             raise RuntimeError(msg)
-    mutable = x.backend.capabilities.mutable
-    involved = recording and (x._node is not None or getattr(value, "_node", None) is not None)
-    if mutable and not involved:
-        return  # nothing is recorded: the memory changes for all who share it, and the version tells
-    if mutable:
-        if alias.forbidden == "no_grad":
-            msg = (
-                "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Its history would be lost: "
-                "create the view and write to it in the same mode"
-            )
-            raise RuntimeError(msg)
-        if alias.forbidden is not None:
-            msg = (
-                f"{alias.forbidden} is a view and is being modified inplace. This view is the output of a function that returns multiple "
-                "views. Such functions do not allow the output views to be modified inplace; use slices, or `clone()` the view"
-            )
-            raise RuntimeError(msg)
-        return
-    relatives = [r() for r in alias.cell.views if r() is not None and r() is not x]
-    if view or relatives:
-        what = "a view" if view else "a Tensor of which views are alive"
+    if not recording or (x._node is None and getattr(value, "_node", None) is None):
+        return  # nothing is recorded: the values change for all who share them, and the version tells
+    if alias.forbidden == "no_grad":
         msg = (
-            f"in-place operations on {what} on {x.device}, whose arrays cannot be written to, are not implemented; compute out of place, "
-            "e.g. `x = xpgrad.where(mask, new, x)` or `xpgrad.concat`, or write into `x.clone()`"
+            "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Its history would be lost: create "
+            "the view and write to it in the same mode"
         )
-        raise NotImplementedError(msg)
+        raise RuntimeError(msg)
+    if alias.forbidden is not None:
+        msg = (
+            f"{alias.forbidden} is a view and is being modified inplace. This view is the output of a function that returns multiple "
+            "views. Such functions do not allow the output views to be modified inplace; use slices, or `clone()` the view"
+        )
+        raise RuntimeError(msg)
 
 
 def bump(x: Any) -> None:
@@ -110,7 +98,8 @@ def chain_of(x: Any) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     """How a view was made from its base."""
     chain = []
     while x._alias is not None and x._alias.parent is not None:
-        chain.append((x._alias.row.name, x._alias.args))
+        if x._alias.row is not None:  # a custom Function's view of its argument is the whole of it
+            chain.append((x._alias.row.name, x._alias.args))
         x = x._alias.parent
     return tuple(reversed(chain))
 
@@ -156,10 +145,29 @@ class _Primitives:
 def _write_all(x: Any, raw: Any) -> None:
     """Overwrite the memory of `x` with a raw array of its shape and dtype."""
     backend = x.backend
-    array = backend.own(x)
-    x._array = backend.update(array, ..., raw)
-    if x._node is not None and x._node.__class__ is AccumulateGrad:
-        x._node.rebind(x._array)
+    if not backend.capabilities.mutable:
+        rebind(x, raw)
+        return
+    x._array = backend.update(backend.own(x), ..., raw)
+    bump(x)
+
+
+def rebind(x: Any, raw: Any) -> None:
+    """Give `x`, and all who share its memory, new arrays: what a write is where arrays are immutable."""
+    from xpgrad.rules.inplace import follow
+
+    alias = x._alias
+    kernels = x.backend.kernels
+    sharing = [(x, raw)]
+    if alias is not None and alias.cell is not None:
+        cell = alias.cell
+        cell.root = root = kernels.put_at_path(cell.root, alias.path, raw) if alias.path else raw
+        others = [t for t in (reference() for reference in cell.views) if t is not None and t is not x]
+        sharing += [(t, follow(root, t._alias.path, kernels)) for t in others]
+    for t, array in sharing:
+        t._array = array
+        if t._node is not None and t._node.__class__ is AccumulateGrad:
+            t._node.array = array
     bump(x)
 
 
@@ -351,9 +359,11 @@ def setitem(x: Any, key: Any, value: Any) -> None:
         node.seq = next_number()
         _adopt(x, node)
         return
-    x._array = backend.update(backend.own(x), prepared, value._array)
-    if x._node is not None and x._node.__class__ is AccumulateGrad:
-        x._node.rebind(x._array)
+    updated = backend.update(backend.own(x), prepared, value._array)
+    if not backend.capabilities.mutable:
+        rebind(x, updated)
+        return
+    x._array = updated
     bump(x)
 
 

@@ -140,7 +140,8 @@ def note_view(tensor: Any, out: Any, row: Row, args: tuple[Any, ...]) -> None:
     """Make `out` a view of `tensor` in the bookkeeping of versions (inference tensors have none)."""
     if tensor._alias is not None and tensor._alias.forbidden == "inference":
         return
-    alias = Alias(alias_of(tensor).cell, tensor, row, args)
+    parent = alias_of(tensor)
+    alias = Alias(parent.cell, tensor, row, args, (*parent.path, (row.name, args)))
     out._alias = alias
     node = out._node
     if node is not None:

@@ -326,7 +326,8 @@ class Tensor(Operators, TensorMethods, TorchMethods):
         """A Tensor of the same memory and version counter without history (ACC-28)."""
         out = self._alike(self.backend.own(self))
         if not self.is_inference():
-            out._alias = Alias(alias_of(self).cell)  # no view in the sense of the history: it has none
+            alias = alias_of(self)
+            out._alias = Alias(alias.cell, path=alias.path)  # no view in the sense of the history: it has none
             note_sharing(out)
         return out
 
