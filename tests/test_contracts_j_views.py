@@ -200,3 +200,53 @@ def test_saved_tensors_that_were_detached_in_place(lib: Any) -> None:
     total.backward()
     with pytest.raises(RuntimeError, match="Can't detach views in-place"):
         (x * 1.0)[0].detach_()
+
+
+def test_saved_tensors_may_be_overwritten_in_the_context(lib: Any) -> None:
+    """MUT-23: the old values are used; leaving with the graph, and nesting, are errors."""
+    allow = lib.graph.allow_mutation_on_saved_tensors
+    x = lib.tensor([0.3, 0.5, 0.7])
+    with allow():
+        y = x * 1.0
+        z = lib.ns.sin(y) * lib.ns.exp(y)
+        y.mul_(0.0)
+        z.sum().backward()
+        with pytest.raises(RuntimeError, match="cannot be nested"), allow():
+            pass
+        late = (lib.ns.exp(x) * x).sum()
+    values = lib.value(x)
+    lib.equal(x.grad, np.exp(values) * (np.sin(values) + np.cos(values)))
+    with pytest.raises(AssertionError, match="Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"):
+        late.backward()
+    x.grad = None
+    (lib.ns.exp(x) * x).sum().backward()
+    assert x.grad is not None
+
+
+@pytest.mark.parametrize("device", ["numpy", "numpy+readonly", "strict"])
+def test_writes_through_views_in_the_context_follow_differences(device: str) -> None:
+    """MUT-23: where PyTorch 2.13 is wrong, central differences decide; first and second order."""
+
+    data = np.asarray([0.3, 0.5, 0.7, 1.1])
+    x = xp.tensor(data, requires_grad=True, device=device)
+    with xp.autograd.graph.allow_mutation_on_saved_tensors():
+        y = x * 1.0
+        z = xp.sin(y)
+        y[1:].mul_(0.7)
+        w = z * y
+        y[::2].add_(x[0])
+        (first,) = xp.autograd.grad(xp.sum(w) + xp.sum(z * z) + xp.sum(y * y), x, create_graph=True)
+        (second,) = xp.autograd.grad(xp.sum(first * first), x)
+
+    def value(v: np.ndarray) -> float:
+        y = v * np.asarray([1.0, 0.7, 0.7, 0.7])
+        z = np.sin(v)
+        last = y + v[0] * np.asarray([1.0, 0.0, 1.0, 0.0])
+        return float(np.sum(z * y) + np.sum(z * z) + np.sum(last * last))
+
+    def slope(v: np.ndarray, step: float = 1e-6) -> np.ndarray:
+        return np.asarray([(value(v + step * e) - value(v - step * e)) / (2 * step) for e in np.eye(4)])
+
+    np.testing.assert_allclose(first.detach().numpy(), slope(data), rtol=1e-7)
+    hessian = np.asarray([(slope(data + 1e-4 * e, 1e-4) - slope(data - 1e-4 * e, 1e-4)) / 2e-4 for e in np.eye(4)])
+    np.testing.assert_allclose(second.numpy(), 2 * hessian @ slope(data), rtol=1e-4)

@@ -117,7 +117,8 @@ def add_in_place(tensor: Any, g: Any) -> None:
     """Add a raw array into a Tensor's memory; the object, its layout and its history stay, its version rises (ACC-20, ACC-21)."""
     backend = tensor.backend
     array = backend.own(tensor)
-    if backend.capabilities.mutable:
+    mode = _modes.current()
+    if backend.capabilities.mutable and not (mode is not None and mode.copies):
         array += g
         tensor._array = array
     else:

@@ -32,7 +32,7 @@ class Cell:
         self.version = 0
         self.last_write = 0
         self.writes: list[int] = []
-        self.root: Any = None  # the raw array of the whole, where arrays are immutable
+        self.root: Any = None  # the raw array of the whole
         self.views: list[Any] = []  # weak references to the Tensors that are views of this memory
 
     @property
@@ -40,9 +40,11 @@ class Cell:
         """Itself."""
         return self
 
-    def bump(self) -> None:
-        """Note one write, now."""
+    def bump(self, destructive: bool = True) -> None:
+        """Note one write, now; one that was not destructive left the old values to those who saved them."""
         self.version += 1
+        if not destructive:
+            return
         self.last_write = next_number()
         self.writes.append(self.last_write)
         if len(self.writes) > 2 * _REMEMBERED_WRITES:
@@ -126,9 +128,8 @@ def mark_node(node: Any, alias: Alias) -> None:
 
 
 def note_sharing(tensor: Any) -> None:
-    """Where arrays are immutable, remember who shares a cell: a write would have to reach them all."""
-    if not tensor.backend.capabilities.mutable:
-        tensor._alias.cell.views.append(ref(tensor))
+    """Remember who shares a cell: where arrays are immutable, or saved values protected, a write must reach them all."""
+    tensor._alias.cell.views.append(ref(tensor))
 
 
 def alias_of(tensor: Any) -> Alias:
@@ -137,7 +138,6 @@ def alias_of(tensor: Any) -> Alias:
     if alias is None:
         alias = Alias(Cell())
         give_alias(tensor, alias)
-        if not tensor.backend.capabilities.mutable:
-            alias.cell.root = tensor._array
+        alias.cell.root = tensor.backend.own(tensor)
         note_sharing(tensor)
     return alias

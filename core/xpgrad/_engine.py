@@ -6,6 +6,7 @@ gradient from its buffer and adds its operands' gradients into theirs. Iterative
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import threading
 from collections.abc import Callable
@@ -156,6 +157,8 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
         if task.targets is not None:
             order = _only_needed(task, order, set(roots))
         task.order = order
+        if MUTATION_WINDOWS:
+            _check_windows(order)
         for root, seed in zip(roots, seeds):
             add_into(root, seed, empty)
         (_steps_recorded if task.graph else _steps)(task, order, empty)
@@ -164,6 +167,33 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
             node.buffer = None
             node.undefined()
         raise
+
+
+#: Readings of the clock between which `allow_mutation_on_saved_tensors` was active, once it has been left.
+MUTATION_WINDOWS: list[tuple[float, float]] = []
+_REMEMBERED_WINDOWS = 10_000
+
+
+def remember_window(start: int, end: int) -> None:
+    """Note that the context was active between two readings of the clock."""
+    bisect.insort(MUTATION_WINDOWS, (start, end))
+    del MUTATION_WINDOWS[:-_REMEMBERED_WINDOWS]
+
+
+def _check_windows(order: list[Any]) -> None:
+    """MUT-23: what was recorded where saved Tensors may be overwritten is differentiated there too."""
+    mode = _modes.current()
+    if mode is not None and mode.copies:
+        return
+    for node in order:
+        if node.saves:
+            k = bisect.bisect_left(MUTATION_WINDOWS, (node.seq, 0)) - 1
+            if k >= 0 and node.seq < MUTATION_WINDOWS[k][1]:
+                msg = (
+                    f"Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was originally "
+                    f"recorded ({node.name()}); call `backward()` or `grad()` inside of it"
+                )
+                raise AssertionError(msg)
 
 
 def _steps(task: Pass, order: list[Any], empty: Any) -> None:

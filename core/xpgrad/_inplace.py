@@ -77,7 +77,13 @@ def check_writable(x: Any, value: Any = None) -> None:
 def bump(x: Any) -> None:
     """Note that the memory of `x` was written."""
     if not x.is_inference():
-        alias_of(x).cell.bump()
+        alias_of(x).cell.bump(not copies())
+
+
+def copies() -> bool:
+    """Whether writes must leave the arrays that nodes saved as they are."""
+    mode = _modes.current()
+    return mode is not None and mode.copies
 
 
 def _take_over(x: Any, node: Any) -> None:
@@ -145,7 +151,7 @@ class _Primitives:
 def _write_all(x: Any, raw: Any) -> None:
     """Overwrite the memory of `x` with a raw array of its shape and dtype."""
     backend = x.backend
-    if not backend.capabilities.mutable:
+    if not backend.capabilities.mutable or copies():
         rebind(x, raw)
         return
     x._array = backend.update(backend.own(x), ..., raw)
@@ -158,10 +164,13 @@ def rebind(x: Any, raw: Any) -> None:
 
     alias = x._alias
     kernels = x.backend.kernels
+    if copies():
+        alias = alias_of(x)
     sharing = [(x, raw)]
     if alias is not None and alias.cell is not None:
         cell = alias.cell
         cell.root = root = kernels.put_at_path(cell.root, alias.path, raw) if alias.path else raw
+        sharing = [(x, follow(root, alias.path, kernels))]
         others = [t for t in (reference() for reference in cell.views) if t is not None and t is not x]
         sharing += [(t, follow(root, t._alias.path, kernels)) for t in others]
     for t, array in sharing:
@@ -290,7 +299,7 @@ def _step(x: Any, name: str, other: Any) -> bool:
 def _in_memory(x: Any, name: str, other: Any) -> bool:
     """Let the library write into its own array where nothing is recorded: no memory beyond the library's own."""
     update = _OPERATORS.get(name)
-    if update is None or not x.backend.capabilities.mutable or not x.dtype.differentiable:
+    if update is None or not x.backend.capabilities.mutable or not x.dtype.differentiable or copies():
         return False
     if isinstance(other, complex) and not x.dtype.is_complex:
         return False
@@ -359,11 +368,11 @@ def setitem(x: Any, key: Any, value: Any) -> None:
         node.seq = next_number()
         _adopt(x, node)
         return
-    updated = backend.update(backend.own(x), prepared, value._array)
-    if not backend.capabilities.mutable:
-        rebind(x, updated)
+    array = backend.own(x)
+    if not backend.capabilities.mutable or copies():
+        rebind(x, backend.kernels.written(backend.kernels.copy(array), prepared, value._array))
         return
-    x._array = updated
+    x._array = backend.update(array, prepared, value._array)
     bump(x)
 
 

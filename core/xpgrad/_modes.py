@@ -23,9 +23,12 @@ class Mode:
     ``recording`` tells whether operations are recorded; ``finish`` is called with each result whose mode is not the common one.
     """
 
-    __slots__ = ("anomaly", "check_nan", "inference", "plain", "recording")
+    __slots__ = ("anomaly", "check_nan", "copies", "inference", "plain", "recording")
 
-    def __init__(self, *, recording: bool = True, inference: bool = False, anomaly: bool = False, check_nan: bool = True):
+    def __init__(
+        self, *, recording: bool = True, inference: bool = False, anomaly: bool = False, check_nan: bool = True, copies: bool = False
+    ) -> None:
+        self.copies = copies  # writes leave saved values alone (`allow_mutation_on_saved_tensors`)
         self.inference = inference
         self.recording = recording and not inference
         self.anomaly = anomaly
@@ -47,8 +50,8 @@ class Mode:
         if not self.inference or (parent._alias is not None and parent._alias.forbidden == "inference"):
             self.finish(out)
 
-    def _key(self) -> tuple[bool, bool, bool, bool]:
-        return (self.recording, self.inference, self.anomaly, self.check_nan)
+    def _key(self) -> tuple[bool, ...]:
+        return (self.recording, self.inference, self.anomaly, self.check_nan, self.copies)
 
 
 NO_GRAD = Mode(recording=False)
@@ -76,6 +79,7 @@ def replaced(**changes: bool) -> Mode | None:
         "inference": mode.inference,
         "anomaly": mode.anomaly,
         "check_nan": mode.check_nan,
+        "copies": mode.copies,
     } | changes
     new = Mode(**fields)
     if new._key() == _COMMON._key():
@@ -106,8 +110,9 @@ class ModeSwitch:
         return type(self)()
 
     def __enter__(self) -> None:
+        mode = self._mode()  # may refuse: then nothing has changed
         self._tokens = (*getattr(self, "_tokens", ()), _STATE.get())
-        _STATE.set(self._mode())
+        _STATE.set(mode)
 
     def __exit__(self, *exc: object) -> None:
         # NB: restores a value, not a Token: generators may be finalised in another context, where a Token is refused.

@@ -98,6 +98,7 @@ class Node:
     conjugates = False  # whether the engine conjugates around its formulas for a complex gradient
     backend: Any = None
     cls: Any = None  # the Tensor class of the output, where the node knows it
+    saves = False  # whether it keeps arrays
     records = False  # whether `graph_grads` is all there is to do when recording
     is_shadow = False  # whether `real` is set
     runs_undefined = False  # whether it runs when no gradient arrived (custom Functions)

@@ -10,7 +10,7 @@ from typing import Any
 
 from xpgrad._node import Node
 from xpgrad._row import Row, tensor_namespace
-from xpgrad._saved import check_version, freed, saved_value, unpack, unpack_out
+from xpgrad._saved import check_version, freed, saved_value, unpack, unpack_constant, unpack_out
 from xpgrad._text import Text
 
 __all__ = ["freeable", "node_class", "saved"]
@@ -69,7 +69,7 @@ def _unpack(t: Text, row: Row, mask: str, i: int) -> None:
             t("out = unpack_out(B, self, out)")
         elif name in arrays:
             kind = mask[row.tensors.index(name)]
-            t(f"{name} = unpack(B, {name}, self.e_{name})" if kind == "g" else f"{name} = self.c_{name}")
+            t(f"{name} = unpack(B, {name}, self.e_{name})" if kind == "g" else f"{name} = unpack_constant(B, {name}, self.c_{name})")
         elif name.endswith("_dtype"):
             t(f"{name} = B.dtype_of({name})")
 
@@ -182,7 +182,8 @@ def node_class(backend: Any, row: Row, mask: str, broadcast: bool) -> type[Node]
 
     scope = {
         "Node": Node, "freed": freed, "check_version": check_version, "K": backend.kernels, "T": tensor_namespace, "B": backend,
-        "unpack": unpack, "unpack_out": unpack_out, "sum_to": backend.kernels.sum_to, "is_complex": backend.is_complex,
+        "unpack": unpack, "unpack_out": unpack_out, "unpack_constant": unpack_constant,
+        "sum_to": backend.kernels.sum_to, "is_complex": backend.is_complex,
         "scale": backend.kernels.scale,
         **{f"f{i}": f for i, f in enumerate(row.formulas)},
     }  # fmt: skip
@@ -196,6 +197,6 @@ def node_class(backend: Any, row: Row, mask: str, broadcast: bool) -> type[Node]
         reader = property(functools.partial(saved_value, name=name))
         setattr(cls, f"_saved_{name}", reader)
         setattr(cls, f"_saved_{'result' if name == 'out' else ('self', 'other')[i] if i < 2 and name.startswith('x') else name}", reader)
-    cls.backend, cls.conjugates, cls.records = backend, conj, True
+    cls.backend, cls.conjugates, cls.records, cls.saves = backend, conj, True, bool(arrays)
     backend.node_classes[key] = cls
     return cls

@@ -15,7 +15,7 @@ from xpgrad._node import Node, new_slot, slot_of
 from xpgrad._row import Row
 
 __all__ = ["add_into", "check_saveable", "check_version", "explain", "freed", "note_view", "record_outputs", "saved_value",
-           "unpack", "unpack_out"]  # fmt: skip
+           "unpack", "unpack_constant", "unpack_out"]  # fmt: skip
 
 
 def freed(node: Node) -> RuntimeError:
@@ -66,6 +66,11 @@ def unpack(backend: Any, raw: Any, edge: Any) -> Any:
     tensor._node = edge
     tensor._alias = None if edge._alias is None else Alias(edge._alias)
     return tensor
+
+
+def unpack_constant(backend: Any, raw: Any, tensor: Any) -> Any:
+    """The constant operand that was saved: the Tensor itself, unless it got another array since."""
+    return tensor if tensor._array is raw else backend.wrap(raw)
 
 
 def unpack_out(backend: Any, node: Any, raw: Any) -> Any:

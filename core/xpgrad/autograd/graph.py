@@ -9,20 +9,61 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from xpgrad._alias import alias_of
-from xpgrad._engine import current_pass
+from xpgrad._alias import alias_of, next_number
+from xpgrad._engine import current_pass, remember_window
+from xpgrad._modes import Mode, ModeSwitch, current, replaced
 from xpgrad._node import GradientEdge, Node, RemovableHandle, get_gradient_edge, hooks_of
 from xpgrad._tensor import Tensor
 
 __all__ = [
     "GradientEdge",
     "Node",
+    "allow_mutation_on_saved_tensors",
     "current_graph_task_id",
     "get_gradient_edge",
     "increment_version",
     "queue_callback",
     "register_multi_grad_hook",
 ]
+
+
+class allow_mutation_on_saved_tensors(ModeSwitch):  # noqa: N801 (PyTorch's name)
+    """Context and decorator: writes leave what was saved for backward as it was, so that they are no errors (MUT-23).
+
+    A write gives the Tensor, and all Tensors that share its memory, new arrays; nothing is copied where nothing is written. Arrays
+    that were taken out before (`x.numpy()`, `x.array`) keep the old values. The backward must run inside the context.
+
+    Raises
+    ------
+    RuntimeError
+        On entering it twice.
+
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
+    >>> with xp.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     y = x * 1.0
+    ...     z = y * y
+    ...     y.mul_(0.0)
+    ...     xp.sum(z).backward()
+    tensor([0., 0.], grad_fn=<MulBackward0>)
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    def _mode(self) -> Mode | None:
+        mode = current()
+        if mode is not None and mode.copies:
+            msg = "allow_mutation_on_saved_tensors contexts cannot be nested; leave the outer one first"
+            raise RuntimeError(msg)
+        return replaced(copies=True)
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self._start = next_number()
+
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__(*exc)
+        remember_window(self._start, next_number())
 
 
 def current_graph_task_id() -> int:
