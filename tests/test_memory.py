@@ -148,3 +148,17 @@ def test_a_deep_graph_survives_create_graph() -> None:
     (g,) = xp.autograd.grad(xp.sum(y * y), x, create_graph=True)
     (h,) = xp.autograd.grad(g, x)
     np.testing.assert_allclose(h.numpy(), 2 * 1.00001**40_000, rtol=1e-9)
+
+
+@pytest.mark.usefixtures("no_cyclic_gc")
+def test_a_view_in_the_graph_does_not_keep_its_base_alive() -> None:
+    x = leaf(1000)
+    base = x * 2.0
+    memory = weakref.ref(base.array)
+    part = base[1:]
+    loss = xp.sum(part * part)
+    del base, part
+    assert memory() is not None
+    loss.backward()
+    assert memory() is None
+    assert loss.grad_fn is not None

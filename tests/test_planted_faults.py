@@ -73,7 +73,7 @@ FAULTS = [
           "tests/test_contracts_i_modes.py"),
     Fault("a second pass uses the first one's fields", ENGINE, "        if exclusive:\n            _run(task, roots, seeds)\n        else:\n            _run_on_shadows(task, roots, seeds)",
           "        _run(task, roots, seeds)", "tests/test_contracts_q_threads.py"),
-    Fault("detach counts its versions alone", "core/xpgrad/_tensor.py", "out._alias = Alias(alias.cell, path=alias.path)", "alias_of(out)",
+    Fault("detach counts its versions alone", "core/xpgrad/_tensor.py", "out._alias = Alias(alias.cell, path=alias.path, memory=alias.memory)", "alias_of(out)",
           "tests/test_contracts_j_versions.py"),
     Fault("a cast's gradient keeps the wrong dtype", "core/xpgrad/rules/creation.py", "@rule(lambda g, x_dtype, xp: xp.cast(g, x_dtype), conj=False, fresh=True, node=\"ToCopyBackward0\")",
           "@rule(lambda g: g, conj=False, node=\"ToCopyBackward0\")", "tests/test_rules_shapes.py tests/test_contracts_a_backward.py"),

@@ -26,13 +26,12 @@ class Cell:
     to the cell of its output; a Tensor to its alias, which would keep a view's base alive: both have a `cell`.
     """
 
-    __slots__ = ("last_write", "root", "version", "views", "writes")
+    __slots__ = ("last_write", "version", "views", "writes")
 
     def __init__(self) -> None:
         self.version = 0
         self.last_write = 0
         self.writes: list[int] = []
-        self.root: Any = None  # the raw array of the whole
         self.views: list[Any] = []  # weak references to the Tensors that are views of this memory
 
     @property
@@ -71,17 +70,21 @@ class Alias:
     """A Tensor's place in its memory: the cell and, for a view, the Tensor that it is a view of and how it was made.
 
     ``forbidden`` names the reason why a view must not be written to while recording, if there is one. ``path`` leads from the memory's
-    root array to this Tensor's, through detached aliases too: pairs of a row's name and its arguments.
+    root array to this Tensor's, through detached aliases too: pairs of a row's name and its arguments; ``memory`` is a list that holds
+    that root array, shared by the Tensors (and not by nodes, which would keep it alive).
     """
 
-    __slots__ = ("args", "cell", "forbidden", "parent", "path", "row")
+    __slots__ = ("args", "cell", "forbidden", "memory", "parent", "path", "row")
 
-    def __init__(self, cell: Any, parent: Any = None, row: Any = None, args: tuple[Any, ...] = (), path: Any = ()) -> None:
+    def __init__(
+        self, cell: Any, parent: Any = None, row: Any = None, args: tuple[Any, ...] = (), path: Any = (), memory: Any = None
+    ) -> None:
         self.cell = cell
         self.parent = parent
         self.row = row
         self.args = args
         self.forbidden: str | None = None
+        self.memory: list[Any] | None = memory
         self.path: tuple[tuple[str, tuple[Any, ...]], ...] = path
 
 
@@ -138,6 +141,6 @@ def alias_of(tensor: Any) -> Alias:
     if alias is None:
         alias = Alias(Cell())
         give_alias(tensor, alias)
-        alias.cell.root = tensor.backend.own(tensor)
+        alias.memory = [tensor.backend.own(tensor)]
         note_sharing(tensor)
     return alias

@@ -27,7 +27,7 @@ def shallow(x: Any) -> Any:
         out._alias = x._alias
         return out
     alias = alias_of(x)
-    out._alias = Alias(alias.cell, alias.parent, alias.row, alias.args, alias.path)
+    out._alias = Alias(alias.cell, alias.parent, alias.row, alias.args, alias.path, alias.memory)
     note_sharing(out)
     if hasattr(x, "_grad"):
         out._grad = x._grad

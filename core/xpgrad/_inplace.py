@@ -167,11 +167,11 @@ def rebind(x: Any, raw: Any) -> None:
     if copies():
         alias = alias_of(x)
     sharing = [(x, raw)]
-    if alias is not None and alias.cell is not None:
-        cell = alias.cell
-        cell.root = root = kernels.put_at_path(cell.root, alias.path, raw) if alias.path else raw
+    if alias is not None and alias.memory is not None:
+        root = kernels.put_at_path(alias.memory[0], alias.path, raw) if alias.path else raw
+        alias.memory[0] = root
         sharing = [(x, follow(root, alias.path, kernels))]
-        others = [t for t in (reference() for reference in cell.views) if t is not None and t is not x]
+        others = [t for t in (reference() for reference in alias.cell.views) if t is not None and t is not x]
         sharing += [(t, follow(root, t._alias.path, kernels)) for t in others]
     for t, array in sharing:
         t._array = array

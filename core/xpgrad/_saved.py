@@ -146,7 +146,7 @@ def note_view(tensor: Any, out: Any, row: Row, args: tuple[Any, ...]) -> None:
     if tensor._alias is not None and tensor._alias.forbidden == "inference":
         return
     parent = alias_of(tensor)
-    alias = Alias(parent.cell, tensor, row, args, (*parent.path, (row.name, args)))
+    alias = Alias(parent.cell, tensor, row, args, (*parent.path, (row.name, args)), parent.memory)
     out._alias = alias
     node = out._node
     if node is not None:

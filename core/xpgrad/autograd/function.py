@@ -151,7 +151,7 @@ def _alias_like(x: Any) -> Any:
         out._alias = x._alias
     else:
         alias_of(x).cell.views.append(weakref.ref(out))
-        out._alias = Alias(x._alias.cell, x, path=x._alias.path)
+        out._alias = Alias(x._alias.cell, x, path=x._alias.path, memory=x._alias.memory)
     return out
 
 
