@@ -162,3 +162,11 @@ def test_a_view_in_the_graph_does_not_keep_its_base_alive() -> None:
     loss.backward()
     assert memory() is None
     assert loss.grad_fn is not None
+
+
+def test_aliases_that_are_gone_are_forgotten() -> None:
+    x = leaf(4)
+    for _ in range(1000):
+        x.detach()
+        x[1:]
+    assert len(x._alias.cell.views) < 100

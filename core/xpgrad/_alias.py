@@ -132,7 +132,11 @@ def mark_node(node: Any, alias: Alias) -> None:
 
 def note_sharing(tensor: Any) -> None:
     """Remember who shares a cell: where arrays are immutable, or saved values protected, a write must reach them all."""
-    tensor._alias.cell.views.append(ref(tensor))
+    views = tensor._alias.cell.views
+    views.append(ref(tensor))
+    count = len(views)
+    if count > 16 and not count & (count - 1):  # now and then drop those that are gone, so that the list stays short
+        views[:] = [r for r in views if r() is not None]
 
 
 def alias_of(tensor: Any) -> Alias:

@@ -6,11 +6,10 @@ The generated text of `_specialise` and `_nodeclass` calls these; the common cas
 from __future__ import annotations
 
 from typing import Any
-from weakref import ref
 
 from xpgrad import _modes
 from xpgrad._accumulate import AccumulateGrad
-from xpgrad._alias import Alias, DetachedCell, alias_of
+from xpgrad._alias import Alias, DetachedCell, alias_of, note_sharing
 from xpgrad._node import Node, new_slot, slot_of
 from xpgrad._row import Row
 
@@ -155,9 +154,7 @@ def note_view(tensor: Any, out: Any, row: Row, args: tuple[Any, ...]) -> None:
         mode = _modes.current()
         if mode is not None and not mode.recording:
             alias.forbidden = "no_grad"  # MUT-18: its history could not follow its base's
-    alias.cell.views.append(ref(out))
-    if len(alias.cell.views) > 16 and not len(alias.cell.views) & (len(alias.cell.views) - 1):
-        alias.cell.views = [r for r in alias.cell.views if r() is not None]
+    note_sharing(out)
 
 
 def add_into(e: Any, v: Any, empty: Any) -> None:
