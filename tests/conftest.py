@@ -17,6 +17,7 @@ import pytest
 sys.path.append(str(Path(__file__).parent))
 
 importlib.import_module("strict_backend").register()
+importlib.import_module("frozen_backend").register()
 
 
 class Library:

@@ -250,3 +250,102 @@ def test_writes_through_views_in_the_context_follow_differences(device: str) -> 
     np.testing.assert_allclose(first.detach().numpy(), slope(data), rtol=1e-7)
     hessian = np.asarray([(slope(data + 1e-4 * e, 1e-4) - slope(data - 1e-4 * e, 1e-4)) / 2e-4 for e in np.eye(4)])
     np.testing.assert_allclose(second.numpy(), 2 * hessian @ slope(data), rtol=1e-4)
+
+
+def test_a_stale_view_gets_its_node_at_its_next_use(lib: Any) -> None:
+    """MUT-15, HOK-14: until then what is retained belongs to the old node; a write that is not recorded makes views stale, too."""
+    x = lib.tensor(MATRIX)
+    y = x * 1.0
+    view = y[0]
+    view.retain_grad()
+    before = view * 2.0
+    with lib.ns.no_grad():
+        y.mul_(3.0)
+        assert not (view + 1.0).requires_grad
+    assert view.requires_grad
+    before.sum().backward(retain_graph=True)  # nobody has used the view since
+    lib.equal(view.grad, [2.0, 2.0])
+    after = view * view
+    assert view.retains_grad
+    before.sum().backward(retain_graph=True)
+    lib.equal(view.grad, [2.0, 2.0])
+    after.sum().backward()
+    lib.equal(view.grad, [8.0, 14.0])
+    lib.equal(x.grad, [[10.0, 16.0], [0.0, 0.0], [0.0, 0.0]])
+
+
+def test_hooks_of_a_view_stay_with_the_node_that_a_write_to_its_base_replaced(lib: Any) -> None:
+    """HOK-13, recorded or not."""
+    for quiet in (False, True):
+        y = lib.tensor(MATRIX) * 1.0
+        view, seen = y[0], []
+        view.register_hook(lambda g, seen=seen: seen.append(lib.value(g).tolist()))
+        before = view.sum()
+        with lib.ns.no_grad() if quiet else lib.ns.enable_grad():
+            y.mul_(3.0)
+        after = (view * 2.0).sum()
+        after.backward(retain_graph=True)
+        assert seen == []
+        before.backward()
+        assert seen == [[1.0, 1.0]]
+
+
+def test_a_hook_of_a_view_sees_the_gradient_before_the_write_to_it(ours: Any) -> None:
+    """HOK-13. PyTorch 2.13 drops such a hook, and with it the gradient that it returns: listed deviation."""
+    x = ours.tensor([1.0, 2.0, 3.0])
+    y = x * 1.0
+    view = y[1:]
+    view.register_hook(lambda g: g * 10.0)
+    view.mul_(2.0)
+    y.sum().backward()
+    ours.equal(x.grad, [1.0, 20.0, 20.0])
+
+
+def test_views_of_views_that_may_not_follow_may_not_either(lib: Any) -> None:
+    """MUT-17."""
+    y = lib.tensor(MATRIX) * 1.0
+    view = y.unbind(0)[0][1:]
+    with pytest.raises(RuntimeError, match="is the output of a function that returns multiple views"):
+        view.mul_(2.0)
+
+
+def test_a_detached_leaf_is_still_watched(lib: Any) -> None:
+    """MUT-03, ACC-30: what was saved of it was overwritten."""
+    x = lib.tensor([1.0, 2.0])
+    y = x * x
+    x.detach_()
+    x.mul_(5.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    grown = lib.ns.exp(lib.tensor([1.0, 2.0]))
+    after = grown * 2.0
+    grown.detach_()
+    grown.mul_(0.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        after.sum().backward()
+
+
+def test_a_leaf_may_not_move_into_the_graph(lib: Any) -> None:
+    x = lib.tensor([1.0, 2.0])
+    y = -x
+    x.detach_()
+    x.mul_(y)
+    with pytest.raises(RuntimeError, match="leaf variable has been moved into the graph interior"):
+        x.sum().backward()
+
+
+def test_a_function_that_writes_to_a_view(lib: Any) -> None:
+    """FUN-09 through a view: its base and the base's other views get the Function's history."""
+
+    def forward(ctx: Any, x: Any) -> Any:
+        x.mul_(3.0)
+        ctx.mark_dirty(x)
+        return x
+
+    x = lib.tensor(MATRIX)
+    y = x * 1.0
+    sibling = y[:2]
+    part = y[1:]
+    assert lib.fn(forward, lambda ctx, g: g * 3.0).apply(part) is part
+    (y.sum() + (sibling * sibling).sum() + part.sum()).backward()
+    lib.equal(x.grad, [[3.0, 5.0], [60.0, 78.0], [6.0, 6.0]])

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad import _modes
-from xpgrad._alias import Alias, alias_of
+from xpgrad._alias import Alias
 from xpgrad._node import Node
 
 __all__ = ["AccumulateGrad", "ShadowLeaf", "accumulate_graph", "accumulate_raw", "check_assigned"]
@@ -63,6 +63,18 @@ class AccumulateGrad(Node):
         self.seq = _INF
         if not self.off:
             accumulate_raw(self, g)
+        else:
+            self.check_place()
+
+    def check_place(self) -> None:
+        """A leaf that stopped requiring grad receives nothing; one that has become a result has no `.grad` to receive it."""
+        leaf = self._leaf()
+        if leaf is not None and leaf._node is not None:
+            msg = (
+                "leaf variable has been moved into the graph interior: it was detached in place, then overwritten by an operation that "
+                "is recorded. Use `x.detach()` instead of `x.detach_()`, or write into a `clone()`"
+            )
+            raise RuntimeError(msg)
 
     def undefined(self) -> None:
         self.seq = _INF
@@ -115,19 +127,17 @@ def accumulate_raw(node: Any, g: Any) -> None:
 
 def add_in_place(tensor: Any, g: Any) -> None:
     """Add a raw array into a Tensor's memory; the object, its layout and its history stay, its version rises (ACC-20, ACC-21)."""
+    from xpgrad._inplace import bump, rebind
+
     backend = tensor.backend
     array = backend.own(tensor)
     mode = _modes.current()
     if backend.capabilities.mutable and not (mode is not None and mode.copies):
         array += g
         tensor._array = array
+        bump(tensor)
     else:
-        from xpgrad._inplace import rebind
-
         rebind(tensor, array + g)
-        return
-    if not tensor.is_inference():
-        alias_of(tensor).cell.bump()
 
 
 def accumulate_graph(node: Any, g: Any) -> None:

@@ -55,11 +55,17 @@ class Cell:
 
 
 class DetachedCell:
-    """Stands where the cell of a Tensor was that has been detached in place: what was saved of it can no longer be used (ACC-30)."""
+    """Stands where the cell of a Tensor was that has been detached in place: what was saved of it can no longer be used (ACC-30).
 
-    __slots__ = ()
+    ``memory`` is the cell itself: the node that made the Tensor still needs to know of writes.
+    """
+
+    __slots__ = ("memory",)
 
     last_write = float("inf")
+
+    def __init__(self, memory: Cell) -> None:
+        self.memory = memory
 
     @property
     def cell(self) -> DetachedCell:

@@ -63,7 +63,7 @@ def unify(name: str, tensors: list[Any]) -> list[Any]:
         Naming both devices.
     """
     classes = {type(t) for t in tensors}
-    if len(classes) == 1:
+    if len(classes) == 1 and classes.pop().fresh is None:
         return tensors
     tensors = [t._stand_in() for t in tensors]
     anchors = [t for t in tensors if not (t.ndim == 0 and type(t).backend.is_host)] or tensors[:1]

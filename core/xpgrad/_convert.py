@@ -252,7 +252,7 @@ def to_device(x: Tensor, device: Device | str, /, *, stream: Any = None) -> Tens
     if target.device == x.device:
         return x
     source = type(x)
-    if x.is_inference():
+    if x.is_inference() or source.fresh is not None:
         source = tensor_class(x.device)
     out = object.__new__(target)
     out._array = move_raw(x._array, source, target)

@@ -21,8 +21,9 @@ def shallow(x: Any) -> Any:
     """Another Tensor object with the same memory, history and gradient."""
     from xpgrad._alias import Alias, alias_of, note_sharing
 
+    node = x._node  # first: a stale view becomes one of its normal class
     out = object.__new__(type(x))
-    out._array, out._node = x.backend.own(x), x._node
+    out._array, out._node = x.backend.own(x), node
     if x.is_inference():
         out._alias = x._alias
         return out

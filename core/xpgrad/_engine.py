@@ -296,7 +296,9 @@ def _general(task: Pass, node: Any, g: Any, empty: Any) -> None:
         g = run_pre_hooks(task, node, g)
     if isinstance(node, AccumulateGrad):
         node.undefined()
-        if not node.off and not (task.capture and target):
+        if node.off:
+            node.check_place()
+        elif not (task.capture and target):
             if g is not None:
                 if task.graph:
                     accumulate_graph(node, g)

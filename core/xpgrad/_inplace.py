@@ -14,9 +14,9 @@ from xpgrad._accumulate import AccumulateGrad
 from xpgrad._alias import alias_of, mark_node, next_number
 from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor
 from xpgrad._row import ROWS
-from xpgrad._stale import make_stale
+from xpgrad._stale import chain_of, outdate, renew, take_over
 
-__all__ = ["apply", "bump", "check_writable", "fill", "setitem"]
+__all__ = ["adopt", "apply", "bump", "check_writable", "fill", "setitem"]
 
 
 def check_writable(x: Any, value: Any = None) -> None:
@@ -77,7 +77,10 @@ def check_writable(x: Any, value: Any = None) -> None:
 def bump(x: Any) -> None:
     """Note that the memory of `x` was written."""
     if not x.is_inference():
-        alias_of(x).cell.bump(not copies())
+        cell = alias_of(x).cell
+        cell.bump(not copies())
+        if len(cell.views) > 1:
+            outdate(x, recorded=False)
 
 
 def copies() -> bool:
@@ -86,66 +89,21 @@ def copies() -> bool:
     return mode is not None and mode.copies
 
 
-def _take_over(x: Any, node: Any) -> None:
-    """Give `x` the node of the computation that just rewrote it; a retained `.grad` moves with the Tensor (HOK-14)."""
-    old = x._node
-    alias_of(x)
-    if node is not None and old is not None and old.hooks is not None and old.hooks.retain:
-        from xpgrad._node import hooks_of
-
-        new = hooks_of(node)
-        new.retain, new.retained = True, old.hooks.retained
-        old.hooks.retain, old.hooks.retained = False, None
-    x._node = node
-    mark_node(node, x._alias)
-
-
-def chain_of(x: Any) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-    """How a view was made from its base."""
-    chain = []
-    while x._alias is not None and x._alias.parent is not None:
-        if x._alias.row is not None:  # a custom Function's view of its argument is the whole of it
-            chain.append((x._alias.row.name, x._alias.args))
-        x = x._alias.parent
-    return tuple(reversed(chain))
-
-
-def _adopt(x: Any, node: Any) -> None:
+def adopt(x: Any, node: Any) -> None:
     """Give the node of what was just written to `x` and to all who share its memory: its base, and the base's other views."""
     base = x._base
     if base is None:
-        base = x
-        _take_over(x, node)
+        take_over(x, node)
     else:
         from xpgrad.rules.inplace import put_through
 
         written = x._alike(x._array)
         written._node = node
-        _take_over(base, put_through(base, written, chain_of(x))._node)
-    if base._node is not None:
-        for reference in list(alias_of(base).cell.views):
-            view = reference()
-            if view is not None and view._base is base:
-                _regenerate(view, base)
-
-
-def _regenerate(view: Any, base: Any) -> None:
-    """Give a view of a base with a new history the same history, as if it were taken now."""
-    if view._alias.forbidden is not None:
-        make_stale(view)
-        return
-    from xpgrad._row import PRIMITIVES
-    from xpgrad.rules.inplace import follow
-
-    if view._node is None or view._node.__class__ is not AccumulateGrad:
-        _take_over(view, follow(base, chain_of(view), _Primitives(PRIMITIVES))._node)
-
-
-class _Primitives:
-    """Primitives by attribute, as formulas find them."""
-
-    def __init__(self, table: dict[str, Any]) -> None:
-        self.__dict__ = table
+        mark_node(node, alias_of(x))
+        take_over(base, put_through(base, written, chain_of(x))._node)
+    outdate(x, recorded=True)
+    if x.fresh is not None:
+        renew(x)
 
 
 def _write_all(x: Any, raw: Any) -> None:
@@ -175,7 +133,7 @@ def rebind(x: Any, raw: Any) -> None:
         sharing += [(t, follow(root, t._alias.path, kernels)) for t in others]
     for t, array in sharing:
         t._array = array
-        if t._node is not None and t._node.__class__ is AccumulateGrad:
+        if t.fresh is None and t._node.__class__ is AccumulateGrad:
             t._node.array = array
     bump(x)
 
@@ -211,11 +169,11 @@ def apply(x: Any, name: str, other: Any) -> Any:
     if not isinstance(other, Tensor) and not is_scalar(other):
         raise not_a_tensor(name, x, other)
     check_writable(x, other)
-    recorded = (mode is None or mode.recording) and (x._node is not None or getattr(other, "_node", None) is not None)
-    if not recorded and _in_memory(x, name, other):
+    recording = mode is None or mode.recording
+    old, left = x._node if recording else None, x
+    if old is None and (not recording or getattr(other, "_node", None) is None) and _in_memory(x, name, other):
         return x
-    old, left = x._node, x
-    if _reads_first(ROWS[name], x, other):
+    if recording and _reads_first(ROWS[name], x, other):
         left = x.clone()  # as PyTorch: an in-place operation saves a copy of what it overwrites
         other = left if other is x else other
     if other is not left and _shares_memory(x, other):
@@ -226,9 +184,9 @@ def apply(x: Any, name: str, other: Any) -> Any:
     _write_all(x, out._array)
     if node is not None:
         node.seq = next_number()
-        _adopt(x, node)
-    elif old is not None and (mode is None or mode.recording):
-        _take_over(x, None)
+        adopt(x, node)
+    elif old is not None:
+        take_over(x, None)
     return x
 
 
@@ -247,13 +205,13 @@ def rewrite(x: Any, function: Any, *others: Any) -> Any:
         check_writable(x, other)
     mode = _modes.current()
     recording = mode is None or mode.recording
-    shared = x._node is not None or any(_shares_memory(x, o) or o._node is not None for o in others)
-    out = _fit(x, function(x.clone() if recording and shared else x), getattr(function, "__name__", "operation"))
+    shared = recording and (x._node is not None or any(_shares_memory(x, o) or o._node is not None for o in others))
+    out = _fit(x, function(x.clone() if shared else x), getattr(function, "__name__", "operation"))
     node = out._node
     _write_all(x, out._array)
     if node is not None:
         node.seq = next_number()
-        _adopt(x, node)
+        adopt(x, node)
     return x
 
 
@@ -292,7 +250,7 @@ def _step(x: Any, name: str, other: Any) -> bool:
         update(array, value)
     except (TypeError, ValueError):  # memory that the user made read-only, or a quotient of integers: the general way says so
         return False
-    alias.cell.bump()
+    bump(x)
     return True
 
 
@@ -366,7 +324,7 @@ def setitem(x: Any, key: Any, value: Any) -> None:
         node = out._node
         _write_all(x, out._array)
         node.seq = next_number()
-        _adopt(x, node)
+        adopt(x, node)
         return
     array = backend.own(x)
     if not backend.capabilities.mutable or copies():

@@ -33,6 +33,7 @@ def check_version(node: Node, what: str, alias: Any) -> None:
         return
     if cell.__class__ is DetachedCell:
         if what == "out":
+            check_version(node, what, cell.memory)
             return
         msg = (
             f"Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(): {what}, saved by {node.name()}. Use "
@@ -146,6 +147,7 @@ def note_view(tensor: Any, out: Any, row: Row, args: tuple[Any, ...]) -> None:
         return
     parent = alias_of(tensor)
     alias = Alias(parent.cell, tensor, row, args, (*parent.path, (row.name, args)), parent.memory)
+    alias.forbidden = parent.forbidden  # what its parent may not, a view may not either
     out._alias = alias
     node = out._node
     if node is not None:

@@ -52,6 +52,7 @@ class Tensor(Operators, TensorMethods, TorchMethods):
 
     device: ClassVar[Device]
     backend: ClassVar[Any]
+    fresh: ClassVar[Any] = None  # a stale view's class when it is renewed (`_stale`)
     # What the engine asks of a node and a constant operand alike: a Tensor is never part of a pass.
     buffer: ClassVar[None] = None
     __array_ufunc__: ClassVar[None] = None  # NB: else `ndarray * Tensor` would make an object array, element by element
@@ -137,6 +138,8 @@ class Tensor(Operators, TensorMethods, TorchMethods):
             if not self.is_leaf:
                 raise RuntimeError(_LEAF_ONLY)
             if self._node is not None:
+                if not self.is_inference():
+                    alias_of(self)  # those who saved this leaf will ask its node whether it was written to
                 self._node.off = True
                 self._dead_node = self._node
                 self._node = None
@@ -345,7 +348,7 @@ class Tensor(Operators, TensorMethods, TorchMethods):
         if self._node is not None and self._node.__class__ is AccumulateGrad:
             self.requires_grad_(False)
         elif self._node is not None:
-            self._node._alias = DetachedCell()
+            self._node._alias = DetachedCell(alias_of(self).cell)
         self._node = None
         return self
 

@@ -16,6 +16,7 @@ from typing import Any
 from xpgrad import _modes
 from xpgrad._accumulate import AccumulateGrad
 from xpgrad._alias import Alias, alias_of, give_alias, next_number
+from xpgrad._inplace import adopt, bump, check_writable
 from xpgrad._node import new_slot
 from xpgrad._tensor import Tensor
 from xpgrad.autograd._custom import FunctionCtx, FunctionNode, Saved
@@ -173,8 +174,7 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
             msg = "a leaf Variable that requires grad has been used in an in-place operation."
             raise RuntimeError(msg)
         if recording and x._is_view():
-            msg = "mark_dirty of a view is not implemented; mark its base, or return a new Tensor"
-            raise NotImplementedError(msg)
+            check_writable(x)
     if separate and any(_has(args, t) and _has(results, t) and not _has(dirty, t) for t in ctx._to_save if t is not None):
         msg = (
             "An input that has been returned as-is as output is being saved for backward. This is not supported if you override "
@@ -183,7 +183,7 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
         raise RuntimeError(msg)
     edges = [a._node if isinstance(a, Tensor) and need else None for a, need in zip(args, ctx.needs_input_grad)]
     for x in dirty:
-        alias_of(x).cell.bump()
+        bump(x)
     outs: list[Any] = []
     constant: list[int] = []
     places: dict[int, int] = {}  # by the id of what `forward` returned: the number of the output
@@ -222,6 +222,9 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
         if isinstance(out, Tensor) and k not in node.constant:
             node.cls = type(out._stand_in())
             slot = new_slot(node, k)
+            if _has(dirty, out):
+                adopt(out, slot)
+                continue
             out._node = slot
             if out._alias is not None and not out.is_inference():
                 give_alias(out, out._alias)

@@ -11,6 +11,7 @@ from typing import Any
 
 from xpgrad._alias import alias_of, next_number
 from xpgrad._engine import current_pass, remember_window
+from xpgrad._inplace import bump
 from xpgrad._modes import Mode, ModeSwitch, current, replaced
 from xpgrad._node import GradientEdge, Node, RemovableHandle, get_gradient_edge, hooks_of
 from xpgrad._tensor import Tensor
@@ -97,7 +98,8 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """
     for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
         if not t.is_inference():
-            alias_of(t).cell.bump()
+            alias_of(t)
+            bump(t)
 
 
 def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all") -> RemovableHandle:
