@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
@@ -33,7 +35,7 @@ def _package() -> None:
 
 _package()
 
-from benchmarks import cli, measure  # noqa: E402
+from benchmarks import cli, inplace, measure  # noqa: E402
 from benchmarks.contestants import CONTESTANTS, Contestant, installed  # noqa: E402
 from benchmarks.workloads import WORKLOADS  # noqa: E402
 
@@ -145,3 +147,12 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     if len(platform.node()) > 3:
         for text in (out, table, file.read_text()):
             assert platform.node() not in text
+
+
+def test_the_sources_without_in_place_writing_still_differentiate(tmp_path: Path) -> None:
+    """What `benchmarks.inplace` compares with is cut out of the sources as they are."""
+    inplace.cut_sources(tmp_path)
+    code = "import xpgrad as xp; x = xp.tensor([2.0, 3.0], requires_grad=True); (x * x[:1]).sum().backward(); print(x.grad.tolist())"
+    path = os.pathsep.join(str(tmp_path / folder) for folder in ("core", "backends"))
+    run = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[7.0, 2.0]"

@@ -170,3 +170,27 @@ def test_aliases_that_are_gone_are_forgotten() -> None:
         x.detach()
         x[1:]
     assert len(x._alias.cell.views) < 100
+
+
+def test_a_step_of_gradient_descent_allocates_what_numpy_does() -> None:
+    """``p -= lr * p.grad`` under `no_grad` needs the product and nothing else (up to the few bytes of a Tensor)."""
+    data, gradient = np.ones((256, 256)), np.full((256, 256), 0.5)
+    p = xp.tensor(data, requires_grad=True)
+    p.grad = xp.tensor(gradient)
+
+    def ours(p: Any) -> None:
+        with xp.no_grad():
+            p -= 0.1 * p.grad
+
+    def theirs(data: Any) -> None:
+        data -= 0.1 * gradient
+
+    peaks = []
+    for step, x in ((theirs, data), (ours, p)):
+        step(x)
+        tracemalloc.start()
+        step(x)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[0] <= peaks[1] < peaks[0] + 2000
+    np.testing.assert_allclose(p.detach().numpy(), data)

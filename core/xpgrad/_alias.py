@@ -11,12 +11,14 @@ from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
-__all__ = ["Alias", "Cell", "alias_of", "give_alias", "next_number"]
+__all__ = ["Alias", "Cell", "View", "alias_of", "give_alias", "next_number"]
 
 # One clock for nodes and for writes: a saved value is stale exactly when its memory was written after the node was made.
 next_number: Callable[[], int] = itertools.count(1).__next__
 
 _REMEMBERED_WRITES = 64
+
+new: Any = object.__new__
 
 
 class Cell:
@@ -26,13 +28,14 @@ class Cell:
     to the cell of its output; a Tensor to its alias, which would keep a view's base alive: both have a `cell`.
     """
 
-    __slots__ = ("last_write", "version", "views", "writes")
+    __slots__ = ("last_write", "limit", "version", "views", "writes")
 
     def __init__(self) -> None:
         self.version = 0
         self.last_write = 0
         self.writes: list[int] = []
-        self.views: list[Any] = []  # weak references to the Tensors that are views of this memory
+        self.views: list[Any] = []  # weak references to the Tensors that share this memory
+        self.limit = 16
 
     @property
     def cell(self) -> Cell:
@@ -48,6 +51,11 @@ class Cell:
         self.writes.append(self.last_write)
         if len(self.writes) > 2 * _REMEMBERED_WRITES:
             del self.writes[:-_REMEMBERED_WRITES]
+
+    def forget(self) -> None:
+        """Drop the Tensors that are gone from the list; called when it is long, so that it stays short."""
+        self.views[:] = [r for r in self.views if r() is not None]
+        self.limit = 2 * len(self.views) + 16
 
     def version_at(self, number: int) -> int:
         """The version at a given reading of the clock (exact for the latest writes)."""
@@ -73,25 +81,50 @@ class DetachedCell:
 
 
 class Alias:
-    """A Tensor's place in its memory: the cell and, for a view, the Tensor that it is a view of and how it was made.
+    """A Tensor's place in its memory, if it is no view: the cell, and the way from the memory's root array (through detached aliases).
 
     ``forbidden`` names the reason why a view must not be written to while recording, if there is one. ``path`` leads from the memory's
-    root array to this Tensor's, through detached aliases too: pairs of a row's name and its arguments; ``memory`` is a list that holds
-    that root array, shared by the Tensors (and not by nodes, which would keep it alive).
+    root array to this Tensor's: pairs of a row's name and its arguments; ``memory`` is a list that holds that root array, shared by the
+    Tensors (and not by nodes, which would keep it alive).
     """
 
-    __slots__ = ("args", "cell", "forbidden", "memory", "parent", "path", "row")
+    __slots__ = ("cell", "forbidden", "memory", "path")
 
-    def __init__(
-        self, cell: Any, parent: Any = None, row: Any = None, args: tuple[Any, ...] = (), path: Any = (), memory: Any = None
-    ) -> None:
+    parent: Any = None
+    row: Any = None
+    args: tuple[Any, ...] = ()
+
+    def __init__(self, cell: Any, path: tuple[tuple[str, tuple[Any, ...]], ...] = (), memory: list[Any] | None = None) -> None:
         self.cell = cell
-        self.parent = parent
-        self.row = row
-        self.args = args
         self.forbidden: str | None = None
-        self.memory: list[Any] | None = memory
-        self.path: tuple[tuple[str, tuple[Any, ...]], ...] = path
+        self.memory = memory
+        self.path = path
+
+
+class View:
+    """A view's place in its memory: the Tensor that it is a view of, and how it was made; otherwise as `Alias`.
+
+    The generated text fills these fields itself (`_specialise`): one is made for every slice.
+    """
+
+    __slots__ = ("args", "cell", "forbidden", "parent", "row")
+
+    def __init__(self, parent: Any, row: Any, args: tuple[Any, ...]) -> None:
+        self.parent = parent
+        self.cell: Cell = parent._alias.cell
+        self.forbidden: str | None = parent._alias.forbidden  # what its parent may not, a view may not either
+        self.row = row  # None: the whole of its parent
+        self.args = args
+
+    @property
+    def path(self) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+        before: tuple[tuple[str, tuple[Any, ...]], ...] = self.parent._alias.path
+        return before if self.row is None else (*before, (self.row.name, self.args))
+
+    @property
+    def memory(self) -> list[Any] | None:
+        found: list[Any] | None = self.parent._alias.memory
+        return found
 
 
 class _JointCell:
@@ -137,20 +170,30 @@ def mark_node(node: Any, alias: Alias) -> None:
 
 
 def note_sharing(tensor: Any) -> None:
-    """Remember who shares a cell: where arrays are immutable, or saved values protected, a write must reach them all."""
-    views = tensor._alias.cell.views
-    views.append(ref(tensor))
-    count = len(views)
-    if count > 16 and not count & (count - 1):  # now and then drop those that are gone, so that the list stays short
-        views[:] = [r for r in views if r() is not None]
+    """Remember who shares a cell: a write must reach them, or tell them."""
+    cell = tensor._alias.cell
+    cell.views.append(ref(tensor))
+    if len(cell.views) > cell.limit:
+        cell.forget()
 
 
-def alias_of(tensor: Any) -> Alias:
+def alias_of(tensor: Any) -> Any:
     """The alias of a Tensor, made now if it has none."""
-    alias: Alias | None = tensor._alias
+    alias = tensor._alias
     if alias is None:
-        alias = Alias(Cell())
-        give_alias(tensor, alias)
-        alias.memory = [tensor.backend.own(tensor)]
-        note_sharing(tensor)
+        cell = Cell()
+        array = tensor._array
+        backend = tensor.backend
+        alias = tensor._alias = new(Alias)  # 80 ns less than a call of the class: every base of a slice gets one
+        alias.cell = cell
+        alias.forbidden = None
+        alias.memory = [array if array.__class__ is backend.array_type else backend.own(tensor)]
+        alias.path = ()
+        node = tensor._node
+        if node is not None:
+            if node.is_slot:
+                mark_node(node, alias)
+            else:
+                node._alias = cell
+        cell.views.append(ref(tensor))
     return alias

@@ -19,7 +19,7 @@ def _refuse(x: Any, what: str) -> None:
 
 def shallow(x: Any) -> Any:
     """Another Tensor object with the same memory, history and gradient."""
-    from xpgrad._alias import Alias, alias_of, note_sharing
+    from xpgrad._alias import Alias, View, alias_of, note_sharing
 
     node = x._node  # first: a stale view becomes one of its normal class
     out = object.__new__(type(x))
@@ -28,7 +28,11 @@ def shallow(x: Any) -> Any:
         out._alias = x._alias
         return out
     alias = alias_of(x)
-    out._alias = Alias(alias.cell, alias.parent, alias.row, alias.args, alias.path, alias.memory)
+    if alias.parent is None:
+        out._alias = Alias(alias.cell, alias.path, alias.memory)
+    else:
+        out._alias = View(alias.parent, alias.row, alias.args)
+        out._alias.forbidden = alias.forbidden
     note_sharing(out)
     if hasattr(x, "_grad"):
         out._grad = x._grad

@@ -101,6 +101,7 @@ class Node:
     saves = False  # whether it keeps arrays
     records = False  # whether `graph_grads` is all there is to do when recording
     is_shadow = False  # whether `real` is set
+    is_slot = False  # whether it stands for one of several outputs
     runs_undefined = False  # whether it runs when no gradient arrived (custom Functions)
 
     # -- what PyTorch documents --------------------------------------------------------------------------------
@@ -215,6 +216,7 @@ class SlotNode(Node):
 
     __slots__ = ("_owner", "k")
 
+    is_slot = True
     _owner: Any
     k: int
 

@@ -56,8 +56,10 @@ def _load(t: Text, row: Row, mask: str, i: int) -> None:
         if name in arrays:
             with t.block(f"if {name} is None:"):
                 t("raise freed(self)")
-            t(f"c = {_alias_holder(row, mask, name)}")
-            with t.block("if c is not None:"):
+            holder = _alias_holder(row, mask, name)
+            t(f"c = {holder}")
+            # NB: nodes refer to the cell itself, constant Tensors to their alias.
+            with t.block("if c is not None:" if holder.startswith("self.c_") else "if c is not None and c.last_write > self.seq:"):
                 t(f"check_version(self, {name!r}, c)")
 
 

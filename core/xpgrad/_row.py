@@ -25,8 +25,9 @@ COMPOSITE: dict[str, Callable[..., Any]] = {}
 
 # Names that the generated text uses for itself: an argument of this name would be overwritten there.
 _RESERVED = frozenset((
-    "self", "g", "out", "xp", "empty", "retain", "push", "cls", "mode", "new", "number", "kernel", "slow", "op", "sop", "srop", "own",
-    "b", "c", "e", "m", "n", "o", "q", "r", "s", "v", "z", "K", "T", "B", "ROW", "ARRAY", "explain", "into",
+    "View", "a", "alias_of", "ref", "self", "g", "out", "xp", "empty", "retain", "push", "cls", "mode", "new", "number", "kernel",
+    "slow", "op", "sop", "srop", "own", "b", "c", "e", "m", "n", "o", "q", "r", "s", "v", "z", "K", "T", "B", "ROW", "ARRAY", "explain",
+    "into",
 ))  # fmt: skip
 
 

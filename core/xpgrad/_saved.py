@@ -9,11 +9,11 @@ from typing import Any
 
 from xpgrad import _modes
 from xpgrad._accumulate import AccumulateGrad
-from xpgrad._alias import Alias, DetachedCell, alias_of, note_sharing
+from xpgrad._alias import Alias, DetachedCell
 from xpgrad._node import Node, new_slot, slot_of
 from xpgrad._row import Row
 
-__all__ = ["add_into", "check_saveable", "check_version", "explain", "freed", "note_view", "record_outputs", "saved_value",
+__all__ = ["add_into", "check_saveable", "check_version", "explain", "freed", "record_outputs", "saved_value",
            "unpack", "unpack_constant", "unpack_out"]  # fmt: skip
 
 
@@ -139,24 +139,6 @@ def record_outputs(node: Any, outs: tuple[Any, ...]) -> None:
     for k, out in enumerate(outs):
         if k not in node.row.nondiff and out.dtype.differentiable:
             out._node = new_slot(node, k)
-
-
-def note_view(tensor: Any, out: Any, row: Row, args: tuple[Any, ...]) -> None:
-    """Make `out` a view of `tensor` in the bookkeeping of versions (inference tensors have none)."""
-    if tensor._alias is not None and tensor._alias.forbidden == "inference":
-        return
-    parent = alias_of(tensor)
-    alias = Alias(parent.cell, tensor, row, args, (*parent.path, (row.name, args)), parent.memory)
-    alias.forbidden = parent.forbidden  # what its parent may not, a view may not either
-    out._alias = alias
-    node = out._node
-    if node is not None:
-        node._alias = alias.cell
-    else:
-        mode = _modes.current()
-        if mode is not None and not mode.recording:
-            alias.forbidden = "no_grad"  # MUT-18: its history could not follow its base's
-    note_sharing(out)
 
 
 def add_into(e: Any, v: Any, empty: Any) -> None:

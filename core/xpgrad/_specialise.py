@@ -6,14 +6,15 @@ The text does the duties of DESIGN section 4 on the way forward (one class and o
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 from xpgrad import _modes
-from xpgrad._alias import next_number
+from xpgrad._alias import View, alias_of, next_number
 from xpgrad._nodeclass import freeable, node_class, saved
 from xpgrad._row import Row
-from xpgrad._saved import check_saveable, explain, note_view, record_outputs
+from xpgrad._saved import check_saveable, explain, record_outputs
 from xpgrad._text import Text
 from xpgrad._varargs import list_operation
 
@@ -153,8 +154,7 @@ def _op_body(t: Text, row: Row, backend: Any, scope: dict[str, Any], tensors: li
     if row.is_view:
         condition = "if may_alias(r, " + tensors[0] + "):" if row.name == "reshape_to" else "if True:"
         with t.block(condition):
-            args = "(" + "".join(f"{s}, " for s in row.statics) + ")"
-            t(f"note_view(t_{tensors[0]}, out, ROW, {args})")
+            _note_view(t, row, tensors[0])
     with t.block("if m is not None and not m.plain:"):
         if multi:
             with t.block("for o in out:"):
@@ -164,6 +164,28 @@ def _op_body(t: Text, row: Row, backend: Any, scope: dict[str, Any], tensors: li
         else:
             t("m.finish(out)")
     t("return out")
+
+
+def _note_view(t: Text, row: Row, parent: str) -> None:
+    """Make `out` a view of the operand in the bookkeeping of versions (inference tensors, without a cell, have none)."""
+    t(f"a = t_{parent}._alias")
+    with t.block("if a is None:"):
+        t(f"a = alias_of(t_{parent})")
+    t("c = a.cell")
+    with t.block("if c is not None:"):
+        t("v = out._alias = new(View)")
+        t(f"v.parent = t_{parent}")
+        t("v.row = ROW")
+        t(f"v.args = ({''.join(f'{s}, ' for s in row.statics)})")
+        t("v.cell = c")
+        t("v.forbidden = a.forbidden")
+        with t.block("if out._node is not None:"):
+            t("out._node._alias = c")
+        with t.block("elif m is not None and not m.recording:"):
+            t("v.forbidden = 'no_grad'")  # MUT-18: its history could not follow its base's
+        t("c.views.append(ref(out))")
+        with t.block("if len(c.views) > c.limit:"):
+            t("c.forget()")
 
 
 #: Python's operators by row: (method, its reflected form).
@@ -189,7 +211,8 @@ def specialise(row: Row, backend: Any) -> Callable[..., Any]:
 
     scope: dict[str, Any] = {
         "new": object.__new__, "mode": _modes.current, "number": next_number, "kernel": getattr(backend.kernels, row.name, None),
-        "slow": row.slow or coerce, "ROW": row, "record_outputs": record_outputs, "check_saveable": check_saveable, "note_view": note_view,
+        "slow": row.slow or coerce, "ROW": row, "record_outputs": record_outputs, "check_saveable": check_saveable,
+        "alias_of": alias_of, "View": View, "ref": weakref.ref,
         "ARRAY": backend.array_type, "own": backend.own, "may_alias": backend.may_alias, "K": backend.kernels,
         "is_complex": backend.is_complex, "explain": explain,
     }  # fmt: skip

@@ -330,7 +330,7 @@ class Tensor(Operators, TensorMethods, TorchMethods):
         out = self._alike(self.backend.own(self))
         if not self.is_inference():
             alias = alias_of(self)
-            out._alias = Alias(alias.cell, path=alias.path, memory=alias.memory)  # no view in the sense of the history: it has none
+            out._alias = Alias(alias.cell, alias.path, alias.memory)  # no view in the sense of the history: it has none
             note_sharing(out)
         return out
 

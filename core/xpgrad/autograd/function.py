@@ -15,7 +15,7 @@ from typing import Any
 
 from xpgrad import _modes
 from xpgrad._accumulate import AccumulateGrad
-from xpgrad._alias import Alias, alias_of, give_alias, next_number
+from xpgrad._alias import View, alias_of, give_alias, next_number, note_sharing
 from xpgrad._inplace import adopt, bump, check_writable
 from xpgrad._node import new_slot
 from xpgrad._tensor import Tensor
@@ -151,8 +151,9 @@ def _alias_like(x: Any) -> Any:
     if x.is_inference():
         out._alias = x._alias
     else:
-        alias_of(x).cell.views.append(weakref.ref(out))
-        out._alias = Alias(x._alias.cell, x, path=x._alias.path, memory=x._alias.memory)
+        alias_of(x)
+        out._alias = View(x, None, ())
+        note_sharing(out)
     return out
 
 

@@ -1,0 +1,196 @@
+"""`python -m benchmarks.inplace`: what in-place writing costs those who do not write, and what it allocates for those who do.
+
+The out-of-place hot path is compared with a copy of the sources from which version counters, aliases and views are cut out; both run in
+turns, each in a process of its own. The contexts and the optimiser's step are measured in one process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+__all__ = ["CUTS", "cut_sources", "main", "step_allocations"]
+
+ROOT = Path(__file__).resolve().parent.parent
+CORE = "core/xpgrad"
+WORKLOADS = ("chain", "mixed", "rnn", "stencil")
+
+_SAVED = """            with t.block(f"if {name} is None:"):
+                t("raise freed(self)")
+"""
+
+#: What is cut out of the copy: (file, text, replacement).
+CUTS = (
+    (f"{CORE}/_specialise.py", "n.buffer = n.hooks = n._alias = None", "n.buffer = n.hooks = None"),
+    (
+        f"{CORE}/_specialise.py",
+        '            with t.block(f"if t_{name}._alias is not None:"):\n                t(f"check_saveable(t_{name})")\n',
+        "",
+    ),
+    (f"{CORE}/_specialise.py", '            t("o._alias = o._node = None")', '            t("o._node = None")'),
+    (f"{CORE}/_specialise.py", '        t("out._alias = None")\n', ""),
+    (f"{CORE}/_specialise.py", "            _note_view(t, row, tensors[0])", '            t("pass")'),
+    (f"{CORE}/_nodeclass.py", _SAVED, _SAVED + "            continue\n"),
+)
+
+
+def cut_sources(folder: Path) -> None:
+    """Write a copy of the sources without in-place writing into `folder`."""
+    import shutil
+
+    for name in ("core", "backends"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for file, old, new in CUTS:
+        path = folder / file
+        text = path.read_text(encoding="utf-8")
+        assert old in text, f"{file} has no {old!r} any more: update `CUTS`"
+        path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def _serve() -> None:
+    """A worker: for each name on standard input, the seconds per step of that workload."""
+    import numpy as np
+
+    from benchmarks.contestants import CONTESTANTS
+    from benchmarks.measure import settle_allocator
+    from benchmarks.workloads import WORKLOADS as ALL
+
+    contestant = CONTESTANTS["xpgrad"]()
+    settle_allocator()
+    steps: dict[str, Any] = {}
+    for line in sys.stdin:
+        name = line.strip()
+        if name not in steps:
+            leaves, constants = ALL[name].data(np.random.default_rng(0), ALL[name].sizes[0])
+            steps[name] = contestant.step(ALL[name], leaves, constants)
+            steps[name]()
+        start = time.perf_counter()
+        count = 0
+        while time.perf_counter() - start < 0.02:
+            steps[name]()
+            count += 1
+        print((time.perf_counter() - start) / count, flush=True)
+
+
+def hot_path(rounds: int) -> dict[str, tuple[float, float, float]]:
+    """Per workload the quartiles of the ratio of the time with in-place writing to the time without."""
+    from tqdm import tqdm
+
+    with tempfile.TemporaryDirectory() as folder:
+        cut_sources(Path(folder))
+        roots = (ROOT, Path(folder))
+        workers = [
+            subprocess.Popen(
+                [sys.executable, "-m", "benchmarks.inplace", "--worker"],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(str(r / n) for n in ("core", "backends"))},
+                text=True,
+            )
+            for r in roots
+        ]
+        times: dict[str, list[list[float]]] = {name: [[], []] for name in WORKLOADS}
+        try:
+            for turn in tqdm(range(rounds + 1), desc="hot path", disable=None):
+                for name in WORKLOADS:
+                    for k in (0, 1) if turn % 2 else (1, 0):
+                        pipe: Any = workers[k]
+                        pipe.stdin.write(name + "\n")
+                        pipe.stdin.flush()
+                        seconds = float(pipe.stdout.readline())
+                        if turn:  # the first round compiles
+                            times[name][k].append(seconds)
+        finally:
+            for worker in workers:
+                worker.communicate()
+    found = {}
+    for name, (with_it, without) in times.items():
+        low, middle, high = statistics.quantiles([a / b for a, b in zip(with_it, without)], n=4)
+        found[name] = (middle, low, high)
+    return found
+
+
+def context_cost(rounds: int) -> float:
+    """Microseconds per operation that `allow_mutation_on_saved_tensors` adds while nothing is written."""
+    import xpgrad as xp
+
+    x = xp.ones(4, requires_grad=True)
+    count = 400
+
+    def chain() -> float:
+        start = time.perf_counter()
+        y = x
+        for _ in range(count // 2):
+            y = xp.sin(y * 1.0)
+        seconds = time.perf_counter() - start
+        xp.sum(y).backward()
+        return seconds
+
+    added = []
+    chain()
+    for _ in range(rounds * 4):
+        plain = chain()
+        with xp.autograd.graph.allow_mutation_on_saved_tensors():
+            guarded = chain()
+        added.append((guarded - plain) / count * 1e6)
+    return statistics.median(added)
+
+
+def step_allocations(shape: tuple[int, ...] = (256, 256)) -> tuple[int, int]:
+    """The peak of memory, in bytes, of ``p -= lr * p.grad`` under `no_grad`, and of the same in NumPy."""
+    import numpy as np
+
+    import xpgrad as xp
+
+    data, gradient = np.ones(shape), np.full(shape, 0.5)
+    p = xp.tensor(data, requires_grad=True)
+    p.grad = xp.tensor(gradient)
+
+    def ours() -> None:
+        nonlocal p
+        with xp.no_grad():
+            p -= 0.1 * p.grad
+
+    def theirs() -> None:
+        nonlocal data
+        data -= 0.1 * gradient
+
+    peaks = []
+    for step in (ours, theirs):
+        step()
+        tracemalloc.start()
+        step()
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    return peaks[0], peaks[1]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.inplace", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args(argv)
+    if args.worker:
+        _serve()
+        return 0
+    print("| out of place, forward + backward | with in-place writing / without (quartiles) |\n|---|---:|")
+    for name, (middle, low, high) in hot_path(args.rounds).items():
+        print(f"| {name} | {middle:.3f} ({low:.3f} to {high:.3f}) |")
+    print(f"\n`allow_mutation_on_saved_tensors`, nothing written: {context_cost(args.rounds):+.3f} us per operation")
+    ours, theirs = step_allocations()
+    print(f"`p -= lr * p.grad` under `no_grad`: peak {ours} bytes, in NumPy {theirs}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
