@@ -61,17 +61,17 @@ def rows(table: dict[str, str]) -> list[tuple[str, str]]:
     return [(name, kind) for kind, names in table.items() for name in names.split()]
 
 
-def agree(ours: Any, theirs: Any) -> None:
+def agree(ours: Any, theirs: Any, atol: float = 0.0) -> None:
     if isinstance(theirs, (tuple, list)):
         assert len(ours) == len(theirs)
         for a, b in zip(ours, theirs):
-            agree(a, b)
+            agree(a, b, atol)
         return
     a, b = ours.numpy(), np.asarray(theirs)
     assert a.shape == b.shape
     assert a.dtype == b.dtype
     if b.dtype.kind in "fc":
-        np.testing.assert_allclose(a, b, rtol=1e-6)
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=atol)
     else:
         np.testing.assert_array_equal(a, b)
 
@@ -123,7 +123,11 @@ def test_functions_along_axes(name: str, kind: str) -> None:
             options["axis"] = data.draw(axis)
         if name in ("sort", "argsort"):
             options["descending"] = data.draw(st.booleans())
-        agree(getattr(xp, name)(x, **options), getattr(npx, name)(values, **options))
+        # The spread of equal values is 0 up to the rounding of their mean.
+        rounding = 4.0 * float(np.max(np.abs(values))) * np.finfo(values.dtype).eps if name in ("std", "var") else 0.0
+        if not np.isfinite(rounding * rounding):
+            return
+        agree(getattr(xp, name)(x, **options), getattr(npx, name)(values, **options), rounding if name == "std" else rounding**2)
 
     over_data(check)
 
