@@ -349,3 +349,17 @@ def test_a_function_that_writes_to_a_view(lib: Any) -> None:
     assert lib.fn(forward, lambda ctx, g: g * 3.0).apply(part) is part
     (y.sum() + (sibling * sibling).sum() + part.sum()).backward()
     lib.equal(x.grad, [[3.0, 5.0], [60.0, 78.0], [6.0, 6.0]])
+
+
+@pytest.mark.parametrize("device", ["numpy", "numpy+readonly", "frozen", "strict"])
+def test_data_shares_the_memory_and_not_the_version(device: str) -> None:
+    """MUT-08, also where arrays are immutable."""
+    x = xp.tensor(MATRIX, device=device)
+    row = x[0]
+    data = x.data
+    data[0] = 7.0
+    assert row.tolist() == x.tolist()[0] == [7.0, 7.0]
+    x[0] = 8.0
+    row += 1.0
+    assert data.tolist()[0] == [9.0, 9.0]
+    assert (x._version, row._version, data._version) == (2, 2, 1)

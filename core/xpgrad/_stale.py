@@ -61,9 +61,10 @@ def outdate(x: Any, recorded: bool) -> None:
     recorded : bool
         Whether the write is part of the graph. One that is not leaves views that were made under `no_grad` the constants they are.
     """
-    for reference in x._alias.cell.views:
+    cell = x._alias.cell
+    for reference in cell.views:
         view = reference()
-        if view is None or view._alias.parent is None or view._base._node is None:
+        if view is None or view._alias.cell is not cell or view._alias.parent is None or view._base._node is None:
             continue
         if recorded or view._alias.forbidden != "no_grad":
             cls = type(view)
