@@ -6,6 +6,7 @@ A test that takes `lib` runs on both; one that takes `ours` checks what only xpg
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,11 @@ def ours() -> Library:
     return Library("xpgrad")
 
 
-@pytest.fixture(scope="session", params=["numpy", "numpy+readonly", "strict"])
+#: The devices that every rule is tested on; ``XPGRAD_TEST_DEVICES=jax,torch`` tests on others.
+DEVICES = os.environ.get("XPGRAD_TEST_DEVICES", "numpy,numpy+readonly,strict").split(",")
+
+
+@pytest.fixture(scope="session", params=DEVICES)
 def xpgrad_device(request: Any) -> str:
-    """Every device that a rule must run on: the fast one, one whose memory is frozen, one that has nothing but the standard."""
+    """Every device that a rule must run on: the fast one, one whose memory is frozen, one that has nothing but the standard, and more."""
     return str(request.param)

@@ -1,0 +1,20 @@
+"""xpgrad's JAX backend: the light module that the entry point names. JAX itself is imported when the backend is used."""
+
+from __future__ import annotations
+
+from xpgrad.backend import Backend, BackendInfo
+from xpgrad.hookspecs import hookimpl
+
+__all__ = ["xpgrad_backend"]
+
+
+def _load(variant: str | None) -> Backend:
+    from xpgrad_jax._backend import JaxBackend
+
+    return JaxBackend()
+
+
+@hookimpl
+def xpgrad_backend() -> BackendInfo:
+    """JAX arrays, on every device that JAX has."""
+    return BackendInfo(name="jax", load=_load, array_modules=("jax", "jaxlib"), install="pip install 'xpgrad[jax]'")
