@@ -28,7 +28,7 @@ class AccumulateGrad(Node):
     gone while its graph lives is made again around the same array when a hook asks for it.
     """
 
-    __slots__ = ("_leaf", "array", "cls", "grad", "grad_dtype", "off")
+    __slots__ = ("_leaf", "array", "cls", "grad", "grad_dtype", "off", "stream")
 
     title = "AccumulateGrad"
 
@@ -43,6 +43,8 @@ class AccumulateGrad(Node):
         self.grad: Any = None
         self.grad_dtype: Any = leaf.dtype
         self.off = False
+        cls = self.cls
+        self.stream = (cls, cls.backend.current_stream(cls.device)) if cls.backend.capabilities.streams else None
 
     @property
     def variable(self) -> Any:

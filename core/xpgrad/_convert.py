@@ -196,7 +196,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
 class ToCopyBackward0(Node):
     """The node of a move between devices: the gradient goes back to where the operand lives."""
 
-    __slots__ = ("destination", "e", "source")
+    __slots__ = ("destination", "e", "source", "stream")
 
     title = "ToCopyBackward0"
     e: Any
@@ -263,6 +263,7 @@ def to_device(x: Tensor, device: Device | str, /, *, stream: Any = None) -> Tens
         n.seq = next_number()
         n.buffer = n.hooks = n._alias = None
         n.e, n.source, n.destination = x._node, source, target
+        n.stream = (target, target.backend.current_stream(target.device)) if target.backend.capabilities.streams else None
         out._node = n
     if mode is not None and not mode.plain:
         mode.finish(out)

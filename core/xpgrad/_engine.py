@@ -19,6 +19,7 @@ from xpgrad._accumulate import AccumulateGrad, accumulate_graph
 from xpgrad._hooks import run_post_accumulate, run_post_hooks, run_pre_hooks, run_tensor_hooks
 from xpgrad._node import Node, SlotNode, walk
 from xpgrad._saved import add_into, freed
+from xpgrad._streams import CLASSES, ambient_streams, on_streams, several_streams, steps_on_streams
 
 __all__ = ["Pass", "current_pass", "note_complex", "run_pass"]
 
@@ -58,7 +59,7 @@ class Pass:
         ``grad()``: gradients are returned, not accumulated.
     """
 
-    __slots__ = ("callbacks", "capture", "captured", "depth", "graph", "id", "notes", "on_thread", "order", "retain", "special",
+    __slots__ = ("ambient", "callbacks", "capture", "captured", "depth", "graph", "id", "notes", "on_thread", "order", "retain", "special",
                  "targets")  # fmt: skip
 
     def __init__(self, *, graph: bool, retain: bool, targets: list[Any] | None, capture: bool) -> None:
@@ -74,6 +75,7 @@ class Pass:
         self.notes: dict[Any, Any] = {}  # what multi-grad hooks remember during this pass
         self.depth = 0  # passes that this one runs inside of
         self.on_thread = False
+        self.ambient: dict[Any, Any] | None = ambient_streams() if CLASSES else None
 
     def will_run(self, node: Node) -> bool:
         """Whether this pass computes the gradient of that node's output (for multi-grad hooks)."""
@@ -126,7 +128,8 @@ def _on_fresh_stack(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]
 
     def work() -> None:
         try:
-            result.append(run_pass(task, roots, seeds))
+            with on_streams(task.ambient):
+                result.append(run_pass(task, roots, seeds))
         except BaseException as exc:  # noqa: BLE001 (handed to the caller's thread)
             failure.append(exc)
 
@@ -161,7 +164,10 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
             _check_windows(order)
         for root, seed in zip(roots, seeds):
             add_into(root, seed, empty)
-        (_steps_recorded if task.graph else _steps)(task, order, empty)
+        if task.ambient is not None and several_streams(order, task.ambient):
+            steps_on_streams(task, order, roots, empty, _general)
+        else:
+            (_steps_recorded if task.graph else _steps)(task, order, empty)
     except BaseException:
         for node in itertools.chain(order, stack):
             node.buffer = None

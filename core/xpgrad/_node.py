@@ -102,6 +102,7 @@ class Node:
     records = False  # whether `graph_grads` is all there is to do when recording
     is_shadow = False  # whether `real` is set
     is_slot = False  # whether it stands for one of several outputs
+    stream: Any = None  # where its work is queued: (Tensor class, stream), on backends with streams
     runs_undefined = False  # whether it runs when no gradient arrived (custom Functions)
 
     # -- what PyTorch documents --------------------------------------------------------------------------------
@@ -185,6 +186,10 @@ class Node:
         """Whether a saved value was forgotten."""
         return False
 
+    def held(self) -> list[Any]:
+        """The raw arrays that it keeps for its gradients."""
+        return []
+
     def undefined(self) -> None:
         """Called instead of `step` when no gradient arrived."""
 
@@ -228,6 +233,10 @@ class SlotNode(Node):
     @property
     def output_nr(self) -> int:
         return self.k
+
+    @property
+    def stream(self) -> Any:  # type: ignore[override]
+        return self._owner.stream
 
     def name(self) -> str:
         return self._owner.name()

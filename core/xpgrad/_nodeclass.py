@@ -88,6 +88,8 @@ def node_class(backend: Any, row: Row, mask: str, broadcast: bool) -> type[Node]
     slots = [f"e_{row.tensors[i]}" for i in needing] + kept + [f"c_{n}" for n in consts]
     if broadcast:
         slots += [f"b_{row.tensors[i]}" for i in needing]
+    if backend.capabilities.streams:
+        slots.append("stream")
     slotted = row.outputs is not None
     if slotted:
         slots += ["slots", "metas"]
@@ -179,6 +181,8 @@ def node_class(backend: Any, row: Row, mask: str, broadcast: bool) -> type[Node]
                 t("pass")
         with t.block("def release(self):"):
             t(" = ".join(f"self.{n}" for n in [*arrays, *(f"c_{n}" for n in consts)]) + " = None" if arrays else "pass")
+        with t.block("def held(self):"):
+            t(f"return [{', '.join(f'self.{n}' for n in arrays)}]")
         with t.block("def released(self):"):
             t(f"return self.{arrays[0]} is None" if arrays else "return False")
 

@@ -28,6 +28,8 @@ def _record(t: Text, row: Row, mask: str, broadcast: bool, scope: dict[str, Any]
     t(f"n = new({key})")
     t("n.seq = number()")
     t("n.buffer = n.hooks = n._alias = None")
+    if backend.capabilities.streams:
+        t("n.stream = (cls, current_stream(cls.device))")
     kept, arrays = saved(row, mask), freeable(row, mask)
     for name, m in zip(row.tensors, mask):
         if m == "g":
@@ -214,7 +216,7 @@ def specialise(row: Row, backend: Any) -> Callable[..., Any]:
         "slow": row.slow or coerce, "ROW": row, "record_outputs": record_outputs, "check_saveable": check_saveable,
         "alias_of": alias_of, "View": View, "ref": weakref.ref,
         "ARRAY": backend.array_type, "own": backend.own, "may_alias": backend.may_alias, "K": backend.kernels,
-        "is_complex": backend.is_complex, "explain": explain,
+        "is_complex": backend.is_complex, "explain": explain, "current_stream": backend.current_stream,
     }  # fmt: skip
     t = Text()
     count = len(row.tensors)

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from xpgrad import _modes
+from xpgrad import _modes, _streams
 from xpgrad._accumulate import AccumulateGrad, check_assigned
 from xpgrad._alias import Alias, Cell, DetachedCell, alias_of, note_sharing
 from xpgrad._device import Device
@@ -453,4 +453,7 @@ def backend_class(backend: Any) -> Any:
 def device_class(backend: Any, device: Device) -> Any:
     """The class of Tensors on one device."""
     body = {"__slots__": (), "device": device, "__module__": "xpgrad", "__qualname__": "Tensor"}
-    return type("Tensor", (backend.tensor_base,), body)
+    cls = type("Tensor", (backend.tensor_base,), body)
+    if backend.capabilities.streams:
+        _streams.CLASSES.append(cls)
+    return cls

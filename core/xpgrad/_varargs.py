@@ -18,7 +18,7 @@ __all__ = ["VarNode", "list_operation"]
 class VarNode(Node):
     """The node of an operation on a list of Tensors (`concat`, `stack`): one class for all such rows, interpreted."""
 
-    __slots__ = ("e", "row", "shapes", "statics")
+    __slots__ = ("e", "row", "shapes", "statics", "stream")
 
     e: tuple[Any, ...]
     row: Row
@@ -83,6 +83,7 @@ def list_operation(row: Row, backend: Any) -> Callable[..., Any]:
             n.buffer = n.hooks = n._alias = None
             n.e = tuple(x._node for x in xs)
             n.row, n.statics = row, statics
+            n.stream = (cls, backend.current_stream(cls.device)) if backend.capabilities.streams else None
             n.shapes = tuple(x._array.shape for x in xs)
             out._node = n
         if m is not None and not m.plain:

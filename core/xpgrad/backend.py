@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -293,6 +294,36 @@ class Backend(ABC):
         if new is not x:  # the standard cannot write at an advanced key: rebuilt, then written as a whole
             x[...] = new
         return x
+
+    # -- streams -----------------------------------------------------------------------------------------------
+    #
+    # A backend whose work is queued on streams declares the capability `streams` and writes these; the engine then runs each backward
+    # operation on the stream of its forward operation, and puts waits between streams (STR-01..08). Streams compare by ``==``.
+
+    def current_stream(self, device: Device) -> Any:
+        """The stream that work on `device` is queued on now; None where there are no streams."""
+        return None
+
+    def stream_guard(self, stream: Any) -> AbstractContextManager[Any]:
+        """A context in which work is queued on `stream`."""
+        return nullcontext()
+
+    def record_event(self, stream: Any) -> Any:
+        """An event that is reached when all that is queued on `stream` by now is done."""
+        return None
+
+    def wait_event(self, stream: Any, event: Any) -> None:  # noqa: B027 (nothing to do without streams)
+        """Let what is queued on `stream` from now on wait for an event of another stream; the host does not wait."""
+
+    def keep_alive(self, x: Any, stream: Any) -> None:  # noqa: B027 (nothing to do without streams)
+        """Promise that the memory of `x` is not given to others before all that is queued on `stream` by now is done."""
+
+    def synchronize(self, device: Device) -> None:  # noqa: B027 (nothing to do without streams)
+        """Let the host wait until all work on `device` is done."""
+
+    def is_capturing(self, device: Device) -> bool:
+        """Whether the current stream of `device` is recording a graph instead of working."""
+        return False
 
     # -- evaluation --------------------------------------------------------------------------------------------
 

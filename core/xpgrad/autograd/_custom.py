@@ -127,7 +127,7 @@ def _only_tensors(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
 class FunctionNode(Node):
     """The node of one application of a `Function`; a class per `Function` carries its name."""
 
-    __slots__ = ("cls", "constant", "ctx", "e", "inputs", "metas", "n_outputs", "places", "slots")
+    __slots__ = ("cls", "constant", "ctx", "e", "inputs", "metas", "n_outputs", "places", "slots", "stream")
 
     function: Any = None
     slotted = True
@@ -153,6 +153,9 @@ class FunctionNode(Node):
 
     def edges(self) -> tuple[Node, ...]:
         return self.e
+
+    def held(self) -> list[Any]:
+        return [s.raw for s in self.ctx._saved or () if s is not None]
 
     def reach(self, empty: Any, push: Callable[[Any], None]) -> None:
         for e in self.e:

@@ -213,6 +213,8 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
     node.inputs = tuple((a.shape, a.dtype, type(a._stand_in())) for a, e in zip(args, edges) if e is not None)
     numbers = iter(range(len(node.e)))
     node.places = tuple(-1 if not isinstance(a, Tensor) else None if e is None else next(numbers) for a, e in zip(args, edges))
+    made = next(type(o._stand_in()) for k, o in enumerate(outs) if isinstance(o, Tensor) and k not in node.constant)
+    node.stream = (made, made.backend.current_stream(made.device)) if made.backend.capabilities.streams else None
     ctx._node = weakref.ref(node)
     saved = []
     for t in ctx._to_save:
