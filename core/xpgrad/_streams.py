@@ -69,6 +69,8 @@ def steps_on_streams(task: Any, order: list[Any], roots: list[Any], empty: Any, 
             cls, stream = node.stream
             backend = cls.backend
             _wait(arrived, cls, stream)
+            if any(other != node.stream for other, _ in arrived):
+                node.owned = False  # memory of another stream's: a leaf keeps a copy of its own
             used = [g if g is not empty else None, *(e.buffer for e in partial), *([] if task.retain else node.held())]
             with backend.stream_guard(stream):
                 general(task, node, used[0], empty)

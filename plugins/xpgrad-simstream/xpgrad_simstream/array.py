@@ -1,0 +1,225 @@
+"""Arrays whose operations are queued: each has the values that the program's order gives, and the memory that its stream works on.
+
+The first are for shapes and for what depends on values; only the second leave the backend.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import array_api_compat.numpy
+import numpy as np
+
+from xpgrad_simstream import streams
+
+__all__ = ["SimArray", "launch", "namespace"]
+
+
+class SimArray:
+    """An array on a simulated device.
+
+    Attributes
+    ----------
+    value, memory : numpy.ndarray
+    storage : Storage
+    place : int
+        The number of its device.
+    """
+
+    __array_ufunc__ = None
+
+    def __init__(self, value: Any, memory: Any, storage: streams.Storage, place: int) -> None:
+        self.value, self.memory, self.storage, self.place = value, memory, storage, place
+
+    shape = property(lambda self: self.value.shape)
+    dtype = property(lambda self: self.value.dtype)
+    ndim = property(lambda self: self.value.ndim)
+    size = property(lambda self: self.value.size)
+    T = property(lambda self: launch("T", lambda x: x.T, self))
+    mT = property(lambda self: launch("mT", lambda x: x.mT, self))
+
+    @property
+    def device(self) -> str:
+        return f"simstream:{self.place}" if self.place else "simstream"
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        return namespace
+
+    def __getitem__(self, key: Any) -> Any:
+        return launch("getitem", lambda x, key: x[key], self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        write("setitem", lambda x, key, value: x.__setitem__(key, value), self, key, value)
+
+    def __bool__(self) -> bool:
+        return bool(read(self))
+
+    def __int__(self) -> int:
+        return int(read(self))
+
+    def __float__(self) -> float:
+        return float(read(self))
+
+    def __complex__(self) -> complex:
+        return complex(read(self))
+
+    def __index__(self) -> int:
+        return operator.index(read(self).item())
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+def _unary(name: str) -> Callable[..., Any]:
+    function = getattr(operator, name)
+    return lambda self: launch(name, function, self)
+
+
+def _binary(name: str) -> Callable[..., Any]:
+    function = getattr(operator, name)
+    return lambda self, other: launch(name, function, self, other)
+
+
+def _reflected(name: str) -> Callable[..., Any]:
+    function = getattr(operator, name)
+    return lambda self, other: launch(name, lambda x, y: function(y, x), self, other)
+
+
+def _in_place(name: str) -> Callable[..., Any]:
+    function = getattr(operator, name)
+
+    def apply(self: SimArray, other: Any) -> SimArray:
+        write(name, function, self, other)
+        return self
+
+    return apply
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor", "lshift", "rshift"):
+    _bare = _name.rstrip("_")
+    setattr(SimArray, f"__{_bare}__", _binary(_name))
+    setattr(SimArray, f"__r{_bare}__", _reflected(_name))
+    setattr(SimArray, f"__i{_bare}__", _in_place(f"i{_bare}"))
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    setattr(SimArray, f"__{_name}__", _binary(_name))
+for _name in ("neg", "pos", "invert", "abs"):
+    setattr(SimArray, f"__{_name}__", _unary(_name))
+
+
+def _leaves(x: Any) -> list[SimArray]:
+    if isinstance(x, SimArray):
+        return [x]
+    if isinstance(x, (list, tuple)):
+        return [leaf for item in x for leaf in _leaves(item)]
+    return _leaves(list(x.values())) if isinstance(x, dict) else []
+
+
+def _replaced(x: Any, what: str) -> Any:
+    if isinstance(x, SimArray):
+        return getattr(x, what)
+    if isinstance(x, (list, tuple)):
+        return type(x)(_replaced(item, what) for item in x)
+    return {k: _replaced(v, what) for k, v in x.items()} if isinstance(x, dict) else x
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, (np.ndarray, np.generic))
+
+
+def _outputs(x: Any) -> list[Any]:
+    if _is_array(x):
+        return [x]
+    return [leaf for item in x for leaf in _outputs(item)] if isinstance(x, (list, tuple)) else []
+
+
+def _rebuilt(x: Any, made: Any) -> Any:
+    if _is_array(x):
+        return next(made)
+    if isinstance(x, (list, tuple)):
+        items = [_rebuilt(item, made) for item in x]
+        return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
+    return x
+
+
+def launch(name: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Queue ``function(*args, **options)`` on the current stream; a view of an operand is made at once, since it reads nothing."""
+    inputs = _leaves((args, options))
+    device = options.pop("device", "")
+    place = inputs[0].place if inputs else int(str(device).partition(":")[2] or 0)
+    if any(x.place != place for x in inputs):
+        msg = f"`{name}` got arrays of several devices: {sorted({x.device for x in inputs})}; move one of them"
+        raise ValueError(msg)
+    with np.errstate(all="ignore"):
+        result = function(*_replaced(args, "value"), **_replaced(options, "value"))
+    values = [np.asarray(v) for v in _outputs(result)]
+    if not values:
+        return result
+    sources = [next((x for x in inputs if np.may_share_memory(x.value, v)), None) for v in values]
+    if all(s is not None for s in sources):
+        memories = [np.asarray(m) for m in _outputs(function(*_replaced(args, "memory"), **_replaced(options, "memory")))]
+        made = [SimArray(v, m, s.storage, place) for v, m, s in zip(values, memories, sources) if s is not None]
+        return _rebuilt(result, iter(made))
+    stream = streams.current(place)
+    values = [np.array(v) if s is not None else v for v, s in zip(values, sources)]
+    outs = [SimArray(v, streams.garbage(v), streams.Storage(stream), place) for v in values]
+    arguments = (_replaced(args, "memory"), _replaced(options, "memory"))
+    memories = [out.memory for out in outs]
+
+    def work() -> None:
+        # NB: what the host thinks of warnings when the work is done is not what it thought when it was queued.
+        with np.errstate(all="ignore"):
+            results = _outputs(function(*arguments[0], **arguments[1]))
+        for memory, found in zip(memories, results):
+            memory[...] = found
+
+    stream.put(work, name, [x.storage for x in inputs], [out.storage for out in outs])
+    return _rebuilt(result, iter(outs))
+
+
+def write(name: str, function: Callable[..., Any], target: SimArray, *args: Any) -> None:
+    """Queue an operation that overwrites its first operand."""
+    others = _leaves(args)
+    with np.errstate(all="ignore"):
+        function(target.value, *_replaced(args, "value"))
+    arguments = _replaced(args, "memory")
+
+    def work() -> None:
+        with np.errstate(all="ignore"):
+            function(target.memory, *arguments)
+
+    streams.current(target.place).put(work, name, [x.storage for x in (target, *others)], [target.storage])
+
+
+def read(x: SimArray) -> np.ndarray:
+    """The memory, once the current stream is done: the host waits for that one only."""
+    stream = streams.current(x.place)
+    found: list[np.ndarray] = []
+    stream.put(lambda: found.append(np.array(x.memory)), "a copy to the host", [x.storage], [])
+    streams.synchronize(stream)
+    return found[0]
+
+
+class Namespace:
+    """The Array API namespace of simulated arrays: NumPy's, with every call queued."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if isinstance(found, ModuleType):
+            found = Namespace(found)
+        elif callable(found) and not isinstance(found, type) and name not in ("finfo", "iinfo", "isdtype", "can_cast"):
+            inner = found
+
+            def found(*args: Any, **options: Any) -> Any:
+                return launch(name, inner, *args, **options)
+
+        setattr(self, name, found)
+        return found
+
+
+namespace = Namespace(array_api_compat.numpy)
