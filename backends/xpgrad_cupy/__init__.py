@@ -1,0 +1,22 @@
+"""xpgrad's CuPy backend: the light module that the entry point names. CuPy itself is imported when the backend is used."""
+
+from __future__ import annotations
+
+from xpgrad.backend import Backend, BackendInfo
+from xpgrad.hookspecs import hookimpl
+
+__all__ = ["xpgrad_backend"]
+
+
+def _load(variant: str | None) -> Backend:
+    from xpgrad_cupy._backend import CuPyBackend
+
+    return CuPyBackend()
+
+
+@hookimpl
+def xpgrad_backend() -> BackendInfo:
+    """CuPy arrays on CUDA devices, with their streams."""
+    return BackendInfo(
+        name="cupy", load=_load, array_modules=("cupy",), install="pip install 'xpgrad[cuda12]' (or 'xpgrad[cuda13]', for CUDA 13)"
+    )

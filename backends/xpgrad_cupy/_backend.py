@@ -1,0 +1,205 @@
+"""The CuPy table: arrays on CUDA devices, streams and events, and memory that streams share."""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, ClassVar
+
+import cupy
+import numpy as np
+
+from xpgrad._device import Device
+from xpgrad._dtypes import DTYPES, DType
+from xpgrad.backend import Backend, Capabilities
+from xpgrad.errors import BackendLoadError
+from xpgrad_cupy import _kernels
+
+__all__ = ["CuPyBackend", "CuPyStream"]
+
+_FROM_RAW = {np.dtype(name): dtype for name, dtype in DTYPES.items() if name != "bfloat16"}
+_TO_RAW = {dtype: raw for raw, dtype in _FROM_RAW.items()}
+
+
+class CuPyStream:
+    """A stream and its device: CuPy's null stream belongs to whichever device is current."""
+
+    __slots__ = ("index", "raw")
+
+    def __init__(self, index: int, raw: Any) -> None:
+        self.index, self.raw = index, raw
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CuPyStream) and other.index == self.index and other.raw.ptr == self.raw.ptr
+
+    def __hash__(self) -> int:
+        return hash((self.index, self.raw.ptr))
+
+    def __repr__(self) -> str:
+        return f"CuPyStream(device={self.index}, ptr={self.raw.ptr:#x})"
+
+
+class CuPyBackend(Backend):
+    """CuPy arrays on the CUDA devices of this process.
+
+    Raises
+    ------
+    BackendLoadError
+        If there is no CUDA device.
+    """
+
+    name = "cupy"
+    # NB: adding into duplicate places is atomic on the device, in an order of its own.
+    capabilities = Capabilities(strides=True, streams=True, devices=True, deterministic_scatter=False)
+    array_type = cupy.ndarray
+    is_host = False
+    weak_scalars = True
+    overrides: ClassVar[dict[str, Callable[..., Any]]] = _kernels.KERNELS
+
+    def __init__(self) -> None:
+        super().__init__()
+        if not cupy.cuda.is_available():
+            msg = f"no CUDA device: CuPy {cupy.__version__} is installed, but finds none; check the driver, e.g. with `nvidia-smi`"
+            raise BackendLoadError(msg)
+        self.count = int(cupy.cuda.runtime.getDeviceCount())
+        self._devices = tuple(Device(f"cupy:{k}") for k in range(self.count))
+        # With one device its being current needs no care; with several every kernel runs where its operands are.
+        self.operators = self.count == 1
+        self._raw_to_dtype = dict(_FROM_RAW)
+        self._dtype_to_raw = dict(_TO_RAW)
+        self._held: deque[tuple[Any, Any]] = deque()  # (event, array)
+
+    def namespace(self) -> Any:
+        import array_api_compat.cupy as namespace
+
+        return namespace
+
+    def array_types(self) -> tuple[type, ...]:
+        return (cupy.ndarray,)
+
+    def from_host(self, array: Any, device: Device) -> Any:
+        with cupy.cuda.Device(device.index or 0):
+            return cupy.array(array, copy=True)
+
+    def to_host(self, x: Any) -> Any:
+        with x.device:
+            return cupy.asnumpy(x)  # waits for the current stream
+
+    def device_of(self, x: Any) -> Device:
+        return self._devices[x.device.id]
+
+    def to_device(self, x: Any, device: Device) -> Any:
+        if x.device.id == (device.index or 0):
+            return x
+        cupy.cuda.get_current_stream(x.device.id).synchronize()  # the copy is queued on the other device
+        with cupy.cuda.Device(device.index or 0):
+            return cupy.array(x, copy=True)
+
+    def devices(self) -> Sequence[Device]:
+        return self._devices
+
+    def creation_options(self, device: Device) -> dict[str, Any]:
+        return {} if self.count == 1 else {"device": cupy.cuda.Device(device.index or 0)}
+
+    def ones(self, shape: tuple[int, ...], dtype: DType, device: Device) -> Any:
+        with cupy.cuda.Device(device.index or 0):
+            return cupy.ones(shape, _TO_RAW[dtype])
+
+    def wrap_kernel(self, name: str, function: Any) -> Any:
+        if self.count == 1 or not callable(function) or isinstance(function, type):
+            return function
+        return _on_operands_device(function)
+
+    # -- dtypes and layout ---------------------------------------------------------------------------------------
+
+    def find_dtype(self, name: str) -> Any:
+        return None if name == "bfloat16" else np.dtype(name)
+
+    def is_complex(self, x: Any) -> bool:
+        return bool(x.dtype.kind == "c")
+
+    def strides(self, x: Any) -> tuple[int, ...]:
+        return tuple(s // x.itemsize for s in x.strides)
+
+    def same_layout(self, x: Any, like: Any) -> bool:
+        if like.flags.c_contiguous or not _dense(like):
+            return bool(x.flags.c_contiguous)
+        return bool(x.strides == like.strides)
+
+    def with_layout(self, x: Any, like: Any) -> Any:
+        with x.device:
+            out = cupy.empty_like(like, dtype=x.dtype) if _dense(like) else cupy.empty(like.shape, x.dtype)
+            out[...] = x
+            return out
+
+    def may_alias(self, x: Any, y: Any) -> bool:
+        return bool(cupy.may_share_memory(x, y))
+
+    def update(self, x: Any, key: Any, value: Any) -> Any:
+        with x.device:
+            return super().update(x, key, value)
+
+    # -- streams -------------------------------------------------------------------------------------------------
+
+    def current_stream(self, device: Device) -> CuPyStream:
+        index = device.index or 0
+        return CuPyStream(index, cupy.cuda.get_current_stream(index))
+
+    def stream_guard(self, stream: CuPyStream) -> AbstractContextManager[Any]:
+        return _guard(stream)
+
+    def record_event(self, stream: CuPyStream) -> Any:
+        with cupy.cuda.Device(stream.index):
+            return stream.raw.record(cupy.cuda.Event(disable_timing=True))
+
+    def wait_event(self, stream: CuPyStream, event: Any) -> None:
+        with cupy.cuda.Device(stream.index):
+            stream.raw.wait_event(event)
+
+    def keep_alive(self, x: Any, stream: CuPyStream) -> None:
+        # NB: CuPy has no `record_stream`: a block goes back to the pool of the stream that it was allocated on as soon as nobody
+        # refers to it, so somebody has to until the readers are done.
+        held = self._held
+        held.append((self.record_event(stream), x))
+        while held and held[0][0].done:
+            held.popleft()
+
+    def synchronize(self, device: Device) -> None:
+        cupy.cuda.Device(device.index or 0).synchronize()
+        self._held.clear()
+
+    def is_capturing(self, device: Device) -> bool:
+        return bool(cupy.cuda.get_current_stream(device.index or 0).is_capturing())
+
+
+@contextmanager
+def _guard(stream: CuPyStream) -> Iterator[None]:
+    with cupy.cuda.Device(stream.index), stream.raw:
+        yield
+
+
+def _dense(x: Any) -> bool:
+    """Whether the elements of `x` fill a block of memory, each once: the "non-overlapping and dense" of LAY-01."""
+    expected = x.itemsize
+    for stride, size in sorted((s, n) for s, n in zip(x.strides, x.shape) if n != 1):
+        if stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def _on_operands_device(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel that makes the device of its first array the current one."""
+
+    @functools.wraps(function)
+    def guarded(*args: Any, **options: Any) -> Any:
+        found = next((a for a in (*args, *(args[0] if args and isinstance(args[0], list) else ())) if isinstance(a, cupy.ndarray)), None)
+        device = options.get("device") if found is None else found.device
+        if device is None:
+            return function(*args, **options)
+        with device:
+            return function(*args, **options)
+
+    return guarded

@@ -1,0 +1,160 @@
+"""Kernels for which CuPy has something faster, or more certain, than the Array API calls that the rows declare."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import cupy
+import cupyx
+import numpy as np
+
+__all__ = ["KERNELS"]
+
+KERNELS: dict[str, Callable[..., Any]] = {}
+
+#: The dtypes that CuPy's atomic addition takes; others are added as one of these, or by sorting.
+_ATOMIC = frozenset("efdILQi")
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Enter a kernel into the table under its own name."""
+    KERNELS[function.__name__] = function
+    return function
+
+
+@kernel
+def copy(x: Any) -> Any:
+    return x.copy()
+
+
+@kernel
+def index_basic(x: Any, key: Any) -> Any:
+    return x[key]  # a view, at 0-d too
+
+
+@kernel
+def index_basic_transpose(g: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    out = cupy.zeros(shape, g.dtype)
+    out[key] = g
+    return out
+
+
+@kernel
+def add_at(buffer: Any, g: Any, key: Any) -> Any:
+    part = buffer[key]
+    cupy.add(part, g, out=part)
+    return buffer
+
+
+@kernel
+def clip(x: Any, lo: Any, hi: Any) -> Any:
+    return cupy.clip(x, lo, hi)
+
+
+@kernel
+def reshape_to(x: Any, shape: tuple[int, ...]) -> Any:
+    return x.reshape(shape)
+
+
+@kernel
+def transpose_axes(x: Any, axes: tuple[int, ...]) -> Any:
+    return x.transpose(axes)
+
+
+@kernel
+def to_dtype(x: Any, dtype: Any) -> Any:
+    return (x.real if x.dtype.kind == "c" and dtype.kind != "c" else x).astype(dtype)
+
+
+@kernel
+def scale(g: Any, factor: Any) -> Any:
+    return cupy.multiply(g, factor, out=g)
+
+
+@kernel
+def segment_sum(values: Any, positions: Any, size: int) -> Any:
+    """Zeros of length `size` with `values` added at `positions`, duplicates included."""
+    out = cupy.zeros(size, values.dtype)
+    _add(out, positions, values)
+    return out
+
+
+@kernel
+def scatter_add(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    """Zeros of `shape` with `values` added at an advanced index, duplicates included."""
+    return scatter_into(cupy.zeros(shape, values.dtype), values, key)
+
+
+@kernel
+def scatter_into(out: Any, values: Any, key: Any) -> Any:
+    """`out`, which belongs to the caller, with `values` added at an advanced index, duplicates included."""
+    _add(out, key, values)
+    return out
+
+
+def _add(out: Any, key: Any, values: Any) -> None:
+    """``out[key] += values``, duplicates included, in place."""
+    kind = out.dtype.char
+    if kind in _ATOMIC:
+        cupyx.scatter_add(out, key, values)
+    elif out.dtype.kind == "c":  # its parts are real, and views
+        values = cupy.asarray(values, out.dtype)
+        _add(out.real, key, values.real)
+        _add(out.imag, key, values.imag)
+    elif out.dtype == np.int64:  # two's complement: the sum of the bits is the bits of the sum
+        cupyx.scatter_add(out.view(np.uint64), key, cupy.ascontiguousarray(cupy.asarray(values, np.int64)).view(np.uint64))
+    else:  # small integers and bools: in 64 bits, then back
+        wide = cupy.zeros(out.shape, np.int64)
+        _add(wide, key, cupy.asarray(values, np.int64))
+        out[...] = (out + wide).astype(out.dtype) if out.dtype.kind != "b" else (out | (wide != 0))
+
+
+@kernel
+def last_writer(positions: Any, size: int) -> Any:
+    """For the places 0 .. size - 1: 1 + the number of the last of the `positions` that names it, or 0."""
+    out = cupy.zeros(size, np.uint64)
+    cupyx.scatter_max(out, positions, cupy.arange(1, len(positions) + 1, dtype=np.uint64))
+    return out.view(np.int64)
+
+
+@kernel
+def sum_to(x: Any, shape: tuple[int, ...]) -> Any:
+    """Sum a broadcast gradient back to `shape`."""
+    full = x.shape
+    if full == shape:
+        return x
+    extra = len(full) - len(shape)
+    axes = (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and full[i + extra] != 1))
+    return x.sum(axis=axes, keepdims=True, dtype=x.dtype).reshape(shape)
+
+
+@kernel
+def expand_reduced(g: Any, shape: tuple[int, ...], axes: Any, keepdims: bool) -> Any:
+    """The inverse of a reduction's change of shape: a view that must not be written to."""
+    if axes is not None and not keepdims:
+        index: list[Any] = [slice(None)] * len(shape)
+        for a in axes:
+            index[a] = None
+        g = g[tuple(index)]
+    return cupy.broadcast_to(g, shape)
+
+
+def _count(x: Any, axes: Any) -> int:
+    return int(x.size) if axes is None else math.prod(x.shape[a] for a in axes)
+
+
+@kernel
+def reduce_mean(x: Any, axes: Any, keepdims: bool) -> Any:
+    return x.mean(axis=axes, keepdims=keepdims)
+
+
+@kernel
+def running_sum(x: Any, axis: int) -> Any:
+    return cupy.cumsum(x, axis)
+
+
+@kernel
+def running_prod(x: Any, axis: int) -> Any:
+    return cupy.cumprod(x, axis)
