@@ -235,7 +235,7 @@ class SlotNode(Node):
         return self.k
 
     @property
-    def stream(self) -> Any:  # type: ignore[override]
+    def stream(self) -> Any:
         return self._owner.stream
 
     def name(self) -> str:
