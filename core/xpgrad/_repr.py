@@ -14,8 +14,7 @@ def tensor_repr(x: Any) -> str:
     """``tensor([1., 2.], grad_fn=<MulBackward0>)``: values as the host array prints them, summarised where there are many."""
     prefix = "tensor("
     try:
-        host = x.backend.to_host(x._array)
-        body = x.backend.host_text(host, len(prefix))
+        body = x.backend.text(x._array, len(prefix))
     except Exception as exc:  # noqa: BLE001 (a repr must not fail: traced and broken arrays have no values to show)
         body = f"<{type(exc).__name__}: values not available>, shape={x.shape}"
     parts = [body]

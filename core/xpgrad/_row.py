@@ -27,7 +27,7 @@ COMPOSITE: dict[str, Callable[..., Any]] = {}
 _RESERVED = frozenset((
     "View", "a", "alias_of", "ref", "self", "g", "out", "xp", "empty", "retain", "push", "cls", "mode", "new", "number", "kernel",
     "slow", "op", "sop", "srop", "own", "b", "c", "e", "m", "n", "o", "q", "r", "s", "v", "z", "K", "T", "B", "ROW", "ARRAY", "explain",
-    "current_stream", "into",
+    "current_stream", "operand_shape", "into",
 ))  # fmt: skip
 
 

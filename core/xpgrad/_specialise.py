@@ -17,6 +17,7 @@ from xpgrad._row import Row
 from xpgrad._saved import check_saveable, explain, record_outputs
 from xpgrad._text import Text
 from xpgrad._varargs import list_operation
+from xpgrad.backend import Backend
 
 __all__ = ["OPERATORS", "specialise", "trampoline"]
 
@@ -31,11 +32,12 @@ def _record(t: Text, row: Row, mask: str, broadcast: bool, scope: dict[str, Any]
     if backend.capabilities.streams:
         t("n.stream = (cls, current_stream(cls.device))")
     kept, arrays = saved(row, mask), freeable(row, mask)
+    shape = "{}.shape" if type(backend).operand_shape is Backend.operand_shape else "operand_shape({})"
     for name, m in zip(row.tensors, mask):
         if m == "g":
             t(f"n.e_{name} = e_{name}")
             if broadcast:
-                t(f"n.b_{name} = {name}.shape")
+                t(f"n.b_{name} = {shape.format(name)}")
         elif m == "c" and name in arrays:
             with t.block(f"if t_{name}._alias is not None:"):
                 t(f"check_saveable(t_{name})")
@@ -44,7 +46,7 @@ def _record(t: Text, row: Row, mask: str, broadcast: bool, scope: dict[str, Any]
         if name == "out":
             t("n.out = r")
         elif name.endswith("_shape"):
-            t(f"n.{name} = {'r' if name == 'out_shape' else name.removesuffix('_shape')}.shape")
+            t(f"n.{name} = {shape.format('r' if name == 'out_shape' else name.removesuffix('_shape'))}")
         elif name.endswith("_dtype"):
             t(f"n.{name} = {name.removesuffix('_dtype')}.dtype")
         else:
@@ -217,6 +219,7 @@ def specialise(row: Row, backend: Any) -> Callable[..., Any]:
         "alias_of": alias_of, "View": View, "ref": weakref.ref,
         "ARRAY": backend.array_type, "own": backend.own, "may_alias": backend.may_alias, "K": backend.kernels,
         "is_complex": backend.is_complex, "explain": explain, "current_stream": backend.current_stream,
+        "operand_shape": backend.operand_shape,
     }  # fmt: skip
     t = Text()
     count = len(row.tensors)

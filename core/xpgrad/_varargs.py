@@ -84,7 +84,7 @@ def list_operation(row: Row, backend: Any) -> Callable[..., Any]:
             n.e = tuple(x._node for x in xs)
             n.row, n.statics = row, statics
             n.stream = (cls, backend.current_stream(cls.device)) if backend.capabilities.streams else None
-            n.shapes = tuple(x._array.shape for x in xs)
+            n.shapes = tuple(backend.operand_shape(x._array) for x in xs)
             out._node = n
         if m is not None and not m.plain:
             m.finish(out)

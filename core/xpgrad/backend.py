@@ -214,6 +214,10 @@ class Backend(ABC):
 
         return host_backend().host_text(array, indent)
 
+    def text(self, x: Any, indent: int) -> str:
+        """What stands for the values of a raw array where a Tensor prints; `indent` is the column where it starts."""
+        return self.host_text(self.to_host(x), indent)
+
     # -- dtypes ------------------------------------------------------------------------------------------------
 
     def default_dtype(self, kind: str, device: Device) -> DType:
@@ -283,6 +287,14 @@ class Backend(ABC):
     def own(self, tensor: Any) -> Any:
         """The Tensor's array as one that can be viewed and written to; the Tensor keeps it."""
         return tensor._array
+
+    def operand_shape(self, x: Any) -> tuple[int, ...]:
+        """The shape of an operand as its node keeps it for the gradient formulas, which hand it on to kernels.
+
+        A backend may return a subclass of tuple that tells its own kernels more, e.g. into which chunks the operand is divided.
+        """
+        shape: tuple[int, ...] = x.shape
+        return shape
 
     # -- in place ----------------------------------------------------------------------------------------------
 
