@@ -12,6 +12,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from conftest import DEVICES
 
 import xpgrad as xp
 
@@ -76,6 +77,16 @@ def test_it_computes_where_it_is_told_to(digits, tmp_path, capsys, monkeypatch):
     digits.main(["--epochs", "1", "--device", "numpy+readonly", "--out", str(tmp_path / "device.png")])
     assert devices == {"numpy+readonly"}
     assert " on numpy+readonly" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_it_learns_the_same_everywhere(digits, tmp_path, capsys, device):
+    """To the digit: the last bits of float32 may differ, and with them one digit of 360."""
+    reached = []
+    for where in ("numpy", device):
+        digits.main(["--epochs", "2", "--device", where, "--out", str(tmp_path / "device.png")])
+        reached.append(float(re.search(r"test accuracy (\d+\.\d+)%", capsys.readouterr().out)[1]))
+    assert abs(reached[0] - reached[1]) <= 100 / 360 + 0.01, reached
 
 
 def test_too_little_training_is_reported_as_failure(digits, tmp_path, capsys):
