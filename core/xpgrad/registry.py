@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,7 @@ _infos: dict[str, BackendInfo] = {}
 _backends: dict[str, Backend] = {}
 _classes: dict[str, Any] = {}
 _host: Backend | None = None
+_listeners: list[Callable[[Any], None]] = []
 
 
 def _discover() -> dict[str, list[_Provider]]:
@@ -222,9 +224,18 @@ def tensor_class(device: Device) -> Any:
             msg = f"backend {device.table!r} has no device {str(device)!r}; its devices: {', '.join(map(repr, map(str, devices)))}"
             raise ValueError(msg)
         with _LOCK:
-            cls = _classes.get(str(wanted)) or device_class(backend, wanted)
+            cls = _classes.get(str(wanted))
+            if cls is None:
+                cls = device_class(backend, wanted)
+                for listener in _listeners:
+                    listener(cls)
             _classes[str(wanted)] = _classes[str(device)] = cls
     return cls
+
+
+def when_class_is_made(listener: Callable[[Any], None]) -> None:
+    """Call `listener` with each Tensor class, one per device, as it is made; for backends that must tell their library of them."""
+    _listeners.append(listener)
 
 
 def class_for_array(array: Any) -> Any:

@@ -1,0 +1,127 @@
+"""The JAX table: immutable arrays on JAX's devices, or tracers that stand for them while a transform of JAX runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from xpgrad._device import Device
+from xpgrad._dtypes import DTYPES, DType
+from xpgrad.backend import Backend, Capabilities
+from xpgrad.errors import CapabilityError
+from xpgrad_jax import _kernels
+
+__all__ = ["JaxBackend"]
+
+_DTYPES = {np.dtype(name): dtype for name, dtype in DTYPES.items() if name != "bfloat16"} | {np.dtype(jnp.bfloat16): DTYPES["bfloat16"]}
+_RAW = {dtype: raw for raw, dtype in _DTYPES.items()}
+_WIDE = frozenset(("float64", "complex128", "int64", "uint64"))
+# What a tracer cannot tell: the device of the Tensors that a transform of JAX was given.
+_tracing: ContextVar[Device | None] = ContextVar("xpgrad_jax_tracing", default=None)
+
+
+def _x64() -> bool:
+    return bool(jax.config.jax_enable_x64)
+
+
+class JaxBackend(Backend):
+    """JAX arrays on every device of this process."""
+
+    name = "jax"
+    weak_scalars = True
+    is_host = False
+    overrides: ClassVar[dict[str, Callable[..., Any]]] = _kernels.KERNELS
+    _capabilities = Capabilities(mutable=False, view_aliases=False, devices=True, jit=True, vmap=True)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._raw_to_dtype = dict(_DTYPES)
+        # The default device first; JAX's own objects, whose str() is not the same on all platforms, never leave this module.
+        self.places = {Device(f"jax:{d.platform}:{d.id}"): d for d in jax.local_devices()}
+        for platform in ("cpu",):
+            if jax.default_backend() != platform:
+                self.places |= {Device(f"jax:{platform}:{d.id}"): d for d in jax.local_devices(backend=platform)}
+        self.names = {d: name for name, d in self.places.items()}
+        self.default = next(iter(self.places))
+        from xpgrad_jax._tree import register_tensors
+
+        register_tensors(self)
+
+    @property
+    def capabilities(self) -> Capabilities:  # type: ignore[override]
+        """Whether 64-bit dtypes exist is JAX's setting of the moment."""
+        return self._capabilities if _x64() else replace(self._capabilities, float64=False)
+
+    def namespace(self) -> Any:
+        return jnp
+
+    def array_types(self) -> tuple[type, ...]:
+        return (jax.Array,)
+
+    def from_host(self, array: Any, device: Device) -> Any:
+        array = np.asarray(array)
+        if array.dtype.name in _WIDE:
+            self.raw_dtype(DTYPES[array.dtype.name])  # a silent conversion would lose half of each number
+        # NB: JAX may keep NumPy's memory, or read it later: it gets a copy that nobody else has.
+        copy = np.array(array, copy=True)
+        return jnp.asarray(copy) if device == self.default else jax.device_put(copy, self.places[device])
+
+    def to_host(self, x: Any) -> Any:
+        if self.is_traced(x):
+            msg = (
+                "the values of a Tensor are not known inside a transform of JAX (jit, vmap, grad, shard_map): return it, or leave the "
+                "transform before you ask for values"
+            )
+            raise CapabilityError(msg)
+        return np.asarray(x)
+
+    def text(self, x: Any, indent: int) -> str:
+        return f"traced, shape={tuple(x.shape)}" if self.is_traced(x) else super().text(x, indent)
+
+    def device_of(self, x: Any) -> Device:
+        if self.is_traced(x):
+            return _tracing.get() or self.default
+        return self.names[min(x.devices(), key=lambda d: d.id)]
+
+    def to_device(self, x: Any, device: Device) -> Any:
+        return jax.device_put(x, self.places[device])
+
+    def devices(self) -> Sequence[Device]:
+        return tuple(self.places)
+
+    def creation_options(self, device: Device) -> dict[str, Any]:
+        # NB: what is made on the default device is not committed to it, so that it may meet arrays that are sharded.
+        return {} if device == self.default else {"device": self.places[device]}
+
+    # -- dtypes --------------------------------------------------------------------------------------------------
+
+    def default_dtype(self, kind: str, device: Device) -> DType:
+        wide = _x64()
+        names = {"real floating": ("float32", "float64"), "complex floating": ("complex64", "complex128")}
+        return DTYPES[names.get(kind, ("int32", "int64"))[wide]]
+
+    def raw_dtype(self, dtype: DType) -> Any:
+        if dtype.name in _WIDE and not _x64():
+            msg = (
+                f"JAX has no {dtype} while 64-bit dtypes are off: switch them on at the start of the program with "
+                f"`jax.config.update('jax_enable_x64', True)` or JAX_ENABLE_X64=1, or ask for {dtype.name.replace('64', '32').replace('128', '64')}"
+            )
+            raise CapabilityError(msg)
+        return _RAW[dtype]
+
+    def find_dtype(self, name: str) -> Any:
+        return None if name in _WIDE and not _x64() else _RAW[DTYPES[name]]
+
+    def is_complex(self, x: Any) -> bool:
+        return bool(jnp.issubdtype(x.dtype, jnp.complexfloating))
+
+    # -- tracing -------------------------------------------------------------------------------------------------
+
+    def is_traced(self, x: Any) -> bool:
+        return isinstance(x, jax.core.Tracer)
