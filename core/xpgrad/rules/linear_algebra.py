@@ -8,7 +8,7 @@ from xpgrad._coerce import not_a_tensor, unify
 from xpgrad._dtypes import promote
 from xpgrad._row import composite, front, rule
 from xpgrad._tensor import Tensor
-from xpgrad.rules.manipulation import broadcast_shapes, reshape, transpose_axes
+from xpgrad.rules.manipulation import broadcast_shapes, reshape, reshape_to, transpose_axes
 from xpgrad.rules.reduction import need_tensor, normalize_axis
 
 
@@ -32,14 +32,15 @@ def _matmul_general(row: Any, x1: Any, x2: Any) -> Any:
         raise ValueError(msg)
     if x1.ndim == 2 and x2.ndim == 2:
         return matmul_nd(x1, x2)
-    a = reshape(x1, (1, -1)) if x1.ndim == 1 else x1
-    b = reshape(x2, (-1, 1)) if x2.ndim == 1 else x2
+    # NB: no length is calculated with here, so that a backend where one is not known can take part.
+    a = reshape_to(x1, (1, *x1.shape)) if x1.ndim == 1 else x1
+    b = reshape_to(x2, (*x2.shape, 1)) if x2.ndim == 1 else x2
     broadcast_shapes(a.shape[:-2], b.shape[:-2])
     out = matmul_nd(a, b) if a.ndim == b.ndim == 2 else batched_matmul(a, b)
     if x1.ndim > 1 and x2.ndim > 1:
         return out
     shape = out.shape[:-2] + (() if x1.ndim == 1 else out.shape[-2:-1]) + (() if x2.ndim == 1 else out.shape[-1:])
-    return reshape(out, shape)
+    return reshape_to(out, shape)
 
 
 def _refuse_scalar(x: Any) -> Any:

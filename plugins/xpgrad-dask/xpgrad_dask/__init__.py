@@ -1,0 +1,69 @@
+"""Dask arrays as a backend of xpgrad: the light module that the entry point names. Dask itself is imported when the backend is used."""
+
+# mypy: allow-untyped-calls
+# (dask has no type hints on most of its functions)
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad import Tensor
+from xpgrad.backend import Backend, BackendInfo
+from xpgrad.hookspecs import hookimpl
+
+__all__ = ["compute", "persist", "xpgrad_backend"]
+
+
+def compute(*tensors: Tensor, **options: Any) -> tuple[Any, ...]:
+    """The values of several Tensors as NumPy arrays, in one computation: what they share, such as reading the data, is done once.
+
+    Parameters
+    ----------
+    *tensors : Tensor
+        On the device ``dask``.
+    **options
+        Of `dask.compute`, e.g. ``scheduler="threads"``.
+    """
+    from dask.base import compute as compute_all
+
+    values: tuple[Any, ...] = compute_all(*(_raw(t) for t in tensors), **options)
+    return values
+
+
+def persist(*tensors: Tensor, **options: Any) -> tuple[Tensor, ...]:
+    """Leaves with the values of `tensors`, computed and kept in the workers' memory, in the same chunks: their graphs begin anew.
+
+    Parameters
+    ----------
+    *tensors : Tensor
+        On the device ``dask``; what required grad does so again, without its history.
+    **options
+        Of `dask.persist`.
+    """
+    from dask.base import persist as persist_all
+
+    import xpgrad
+
+    arrays = persist_all(*(_raw(t) for t in tensors), **options)
+    return tuple(xpgrad.asarray(a).requires_grad_(t.requires_grad) for a, t in zip(arrays, tensors))
+
+
+def _raw(t: Any) -> Any:
+    """The dask array of a Tensor."""
+    if not isinstance(t, Tensor) or t.device.backend != "dask":
+        what = f"a Tensor on {t.device}" if isinstance(t, Tensor) else type(t).__name__
+        msg = f"this takes Tensors on the device 'dask', but got {what}; move it with `x.to_device('dask')`"
+        raise TypeError(msg)
+    return t.detach().array
+
+
+def _load(variant: str | None) -> Backend:
+    from xpgrad_dask.backend import DaskBackend
+
+    return DaskBackend()
+
+
+@hookimpl
+def xpgrad_backend() -> BackendInfo:
+    """Lazy arrays in chunks, on threads, processes or a cluster, as dask is configured."""
+    return BackendInfo(name="dask", load=_load, array_modules=("dask",), install="pip install xpgrad-dask")

@@ -1,0 +1,92 @@
+"""The dask table: one device, arrays that are never written to, and shapes that remember chunks."""
+
+# mypy: allow-untyped-calls
+# (dask has no type hints on most of its functions)
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import dask.array as da
+import numpy as np
+
+from xpgrad import Device
+from xpgrad.backend import Backend, Capabilities
+from xpgrad_dask import indexing, kernels
+from xpgrad_dask.chunks import ChunkedShape, known_values
+
+__all__ = ["DaskBackend"]
+
+_DEVICE = Device("dask")
+
+
+class DaskBackend(Backend):
+    """Dask arrays of NumPy chunks. Where they are computed, and on how many workers, is dask's configuration, not a device."""
+
+    name = "dask"
+    # NB: an assignment to a part of a dask array replaces the graph inside the same object, so everything that was saved would change
+    # with it. Arrays count as immutable, and an update is a rebuild.
+    capabilities = Capabilities(mutable=False, view_aliases=False, lazy=True, dlpack=False)
+    array_type = da.Array
+    weak_scalars = True
+    # A 0-d Tensor of a host device moves to where it is needed; that must not compute a lazy one.
+    is_host = False
+    # Somebody who assigns to a part of his array changes the object: we hold one of our own, with the same graph.
+    shares_input = False
+    overrides: ClassVar[dict[str, Callable[..., Any]]] = {**kernels.KERNELS, **indexing.KERNELS, **indexing.PLAIN}
+
+    def namespace(self) -> Any:
+        import array_api_compat.dask.array as namespace
+
+        return namespace
+
+    def kernel(self, name: str) -> Any:
+        if name in ("linalg", "fft"):
+            return kernels.Extension(getattr(self.namespace(), name), kernels.EXTENSIONS[name], name)
+        found = super().kernel(name)
+        if found is None:
+            return None
+        return found if name in kernels.PLAIN or name in indexing.PLAIN else lambda *args, **options: found(self.kernels, *args, **options)
+
+    def array_types(self) -> tuple[type, ...]:
+        return (da.Array,)
+
+    def from_host(self, array: Any, device: Device) -> Any:
+        return da.from_array(np.array(array, copy=True), chunks="auto")
+
+    def to_host(self, x: Any) -> Any:
+        # NB: what comes back can be memory that is part of a graph, so nobody may write to it.
+        out = np.asarray(x.compute()).view()
+        out.flags.writeable = False
+        return out
+
+    def device_of(self, x: Any) -> Device:
+        return _DEVICE
+
+    def to_device(self, x: Any, device: Device) -> Any:
+        return x
+
+    def devices(self) -> Sequence[Device]:
+        return (_DEVICE,)
+
+    def find_dtype(self, name: str) -> Any:
+        return None if name == "bfloat16" else np.dtype(name)
+
+    def text(self, x: Any, indent: int) -> str:
+        # Printing must not start a computation: of what is not computed yet, shape and chunks are all there is to see.
+        values = known_values(x) if kernels.size_is_known(x) and x.size <= 1000 else None
+        return repr(x) if values is None else self.host_text(values, indent)
+
+    def is_traced(self, x: Any) -> bool:
+        return True
+
+    def operand_shape(self, x: Any) -> tuple[int, ...]:
+        return ChunkedShape.of(x)
+
+    def with_layout(self, x: Any, like: Any) -> Any:
+        """`x` in the chunks of `like`: the layout of a `.grad` is that of its leaf."""
+        return kernels.fit(x, ChunkedShape.of(like))
+
+    def same_layout(self, x: Any, like: Any) -> bool:
+        return bool(x.chunks == like.chunks)

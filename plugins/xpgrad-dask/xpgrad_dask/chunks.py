@@ -1,0 +1,83 @@
+"""Shapes that remember how an array was divided into chunks, and the values of arrays that are already there."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NoReturn
+
+import numpy as np
+
+from xpgrad.errors import CapabilityError
+
+__all__ = ["ChunkedShape", "Unknown", "known_values", "unknown_length"]
+
+
+def unknown_length(what: str) -> CapabilityError:
+    """The error for what cannot be done along an axis whose length nobody knows yet."""
+    return CapabilityError(
+        f"{what} needs the length of an axis that is not known before its array is computed (its chunks came out of a boolean mask, or "
+        "of `nonzero` or `unique_values`); call `compute_chunk_sizes()` on the dask array first, or use `xpgrad.where(mask, x, 0)`"
+    )
+
+
+class Unknown(float):
+    """The length of an axis that is not known yet: nan, with which nobody can calculate without noticing."""
+
+    def __new__(cls) -> Unknown:
+        return super().__new__(cls, math.nan)
+
+    def _refuse(self, *args: Any) -> NoReturn:
+        msg = "this gradient"
+        raise unknown_length(msg)
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __index__ = __int__ = __bool__ = _refuse
+
+
+class ChunkedShape(tuple[int, ...]):
+    """A shape with the chunks of the array that it was taken from; with the (lazy) array itself where a length is unknown."""
+
+    chunks: tuple[tuple[int, ...], ...]
+    like: Any
+
+    @classmethod
+    def of(cls, x: Any) -> ChunkedShape:
+        """The shape of a dask array."""
+        lengths = x.shape
+        unknown = [n != n for n in lengths]  # nan
+        out = cls(Unknown() if u else n for n, u in zip(lengths, unknown))
+        out.chunks = x.chunks
+        out.like = x if True in unknown else None
+        return out
+
+
+def known_values(x: Any) -> Any:
+    """The values of a dask array whose chunks are in memory (it was made from data, or persisted); None if any is yet to be computed."""
+    if any(n != n for n in x.shape):
+        return None
+    layers = list(x.dask.layers.values())
+    if len(layers) != 1 or not layers[0].is_materialized():  # looking into another would cost the making of all its tasks
+        return None
+    blocks: list[Any] = [None] * math.prod(x.numblocks)
+    for k, key in enumerate(_flat(x.__dask_keys__())):
+        block = layers[0].get(key)
+        block = getattr(block, "value", block)  # a DataNode holds its value
+        if not isinstance(block, (np.ndarray, np.generic)):
+            return None
+        blocks[k] = block
+    if len(blocks) == 1:
+        return np.asarray(blocks[0])
+    out = np.empty(x.shape, x.dtype)
+    ends = [np.cumsum(c) for c in x.chunks]
+    for place, block in zip(np.ndindex(*x.numblocks), blocks):
+        out[tuple(slice(int(e[i]) - c[i], int(e[i])) for i, e, c in zip(place, ends, x.chunks))] = block
+    return out
+
+
+def _flat(keys: Any) -> Any:
+    for key in keys:
+        if isinstance(key, list):
+            yield from _flat(key)
+        else:
+            yield key

@@ -1,0 +1,385 @@
+"""What dask's namespace does not have, or not so that a gradient keeps the chunks of its operand. Every kernel is lazy."""
+
+# mypy: allow-untyped-calls
+# (dask has no type hints on most of its functions)
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import array_api_compat.numpy
+import dask.array as da
+import numpy as np
+from dask.array.core import normalize_chunks
+
+from xpgrad.errors import CapabilityError
+from xpgrad_dask.chunks import unknown_length
+
+__all__ = ["EXTENSIONS", "KERNELS", "PLAIN", "Extension", "chunks_for", "fit", "fit_like", "size_is_known"]
+
+
+def size_is_known(x: Any) -> bool:
+    """Whether all lengths of an array, or in a shape, are known."""
+    return not any(n != n for n in getattr(x, "shape", x))
+
+
+def chunks_for(shape: Any, dtype: Any) -> Any:
+    """The chunks that a shape remembers, else those that dask would choose."""
+    chunks = getattr(shape, "chunks", None)
+    return normalize_chunks("auto", tuple(shape), dtype=dtype) if chunks is None else chunks
+
+
+def fit(x: Any, shape: Any) -> Any:
+    """`x` in the chunks that a shape remembers, if it does."""
+    chunks = getattr(shape, "chunks", None)
+    if chunks is None or x.chunks == chunks or not size_is_known(shape) or not size_is_known(x):
+        return x
+    return x.rechunk(chunks)
+
+
+def fit_like(x: Any, like: Any) -> Any:
+    """`x` in the chunks of `like`, which has the same shape."""
+    return x if x.chunks == like.chunks or not size_is_known(like) else x.rechunk(like.chunks)
+
+
+# -- between an array and its reduction ------------------------------------------------------------------------------------
+
+
+def _broadcast_block(like: Any, block: Any) -> Any:
+    return np.broadcast_to(block, like.shape)
+
+
+def broadcast_to(x: Any, shape: Any) -> Any:
+    """`x` repeated to a shape, in the chunks that the shape remembers: never one chunk as large as a sum's operand."""
+    like = getattr(shape, "like", None)
+    if like is not None:
+        if x.ndim == like.ndim and x.numblocks == like.numblocks and not size_is_known(x):
+            return x
+        return da.map_blocks(_broadcast_block, like, x, dtype=x.dtype, meta=np.empty((0,) * like.ndim, x.dtype))
+    if not size_is_known(shape):
+        msg = "broadcasting"
+        raise unknown_length(msg)
+    target = tuple(int(n) for n in shape)
+    if tuple(x.shape) == target:
+        return fit(x, shape)
+    chunks = chunks_for(shape, x.dtype)
+    extra = len(target) - x.ndim
+    if extra >= 0:
+        # Along an axis that is not repeated dask wants the chunks that `x` has.
+        x = x.rechunk({i: chunks[i + extra] for i, n in enumerate(x.shape) if n == target[i + extra] and x.chunks[i] != chunks[i + extra]})
+        chunks = tuple(c if i < extra or x.shape[i - extra] == 1 else x.chunks[i - extra] for i, c in enumerate(chunks))
+    return da.broadcast_to(x, target, chunks=chunks)
+
+
+def expand_reduced(xp: Any, x: Any, shape: Any, axes: Any, keepdims: bool) -> Any:
+    """Repeat a reduction's result over the axes that it lost."""
+    if axes is not None and not keepdims:
+        x = x[tuple(None if i in axes else slice(None) for i in range(len(shape)))]
+    return broadcast_to(x, shape)
+
+
+def sum_to(xp: Any, x: Any, shape: Any) -> Any:
+    """Undo a broadcast."""
+    extra = x.ndim - len(shape)
+    if extra == 0 and all(a == b for a, b in zip(x.shape, shape)):
+        return x
+    axes = tuple(i for i, n in enumerate(shape, start=extra) if n == 1 and x.shape[i] != 1)
+    if axes:
+        x = x.sum(axis=axes, keepdims=True, dtype=x.dtype)
+    if extra:
+        x = x.sum(axis=tuple(range(extra)), dtype=x.dtype)
+    if len(x.shape) != len(shape) or any(a != b for a, b in zip(x.shape, shape) if a == a and b == b):
+        msg = f"a gradient of shape {x.shape} does not fit an operand of shape {tuple(shape)}"
+        raise RuntimeError(msg)
+    return fit(x, shape)
+
+
+def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
+    """`x` in another shape; axes of length 1 come and go also where the other lengths are unknown."""
+    if size_is_known(x) and size_is_known(shape):
+        if x.ndim and 0 not in x.shape:
+            x = _reshaped(x, tuple(shape))
+        else:
+            x = x.reshape(tuple(shape)) if x.ndim or not len(shape) else x[(None,) * len(shape)]
+        return fit(x, shape)
+    old = [i for i, n in enumerate(x.shape) if n != 1]
+    new = [n for n in shape if n != 1]
+    if len(old) != len(new) or any(x.shape[i] != n for i, n in zip(old, new) if x.shape[i] == x.shape[i] and n == n):
+        msg = f"a reshape from {x.shape} to {tuple(shape)}"
+        raise unknown_length(msg)
+    x = x[tuple(slice(None) if i in old else 0 for i in range(x.ndim))]
+    return x[tuple(None if n == 1 else slice(None) for n in shape)]
+
+
+def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+    try:
+        return x.reshape(shape)
+    except NotImplementedError:  # dask merges axes, or splits them, not both at once
+        return x.reshape(-1).reshape(shape)
+
+
+def reshape_to(xp: Any, x: Any, shape: Any) -> Any:
+    """The row of the same name."""
+    return reshape(x, shape)
+
+
+def copy(x: Any) -> Any:
+    """An object of its own with the same graph: arrays are never written to."""
+    return x.copy()
+
+
+def _triangle(x: Any, k: int, lower: bool) -> Any:
+    # NB: dask's own makes its mask in the dtype of `x`, which warns for complex numbers.
+    down, across = (da.arange(n, chunks=(c,)) for n, c in zip(x.shape[-2:], x.chunks[-2:]))
+    distance = across[None, :] - down[:, None]
+    return da.where(distance <= k if lower else distance >= k, x, x.dtype.type(0))
+
+
+def tril(x: Any, *, k: int = 0) -> Any:
+    """The lower triangles of matrices."""
+    return _triangle(x, k, True)
+
+
+def triu(x: Any, *, k: int = 0) -> Any:
+    """The upper triangles of matrices."""
+    return _triangle(x, k, False)
+
+
+# -- along one axis -----------------------------------------------------------------------------------------------------------
+
+
+def whole(x: Any, axes: Any) -> Any:
+    """`x` with one chunk along each of the axes; the others are divided further, so that chunks do not grow."""
+    many = {a for a in axes if x.numblocks[a] > 1}
+    if not many:
+        return x
+    if not size_is_known(x):
+        msg = "a function along an axis in several chunks"
+        raise unknown_length(msg)
+    return x.rechunk({i: -1 if i in axes else "auto" for i in range(x.ndim)})
+
+
+def _aligned(like: Any, x: Any, axis: int) -> Any:
+    """`x` in the chunks of `like` along all other axes."""
+    return x.rechunk({i: c for i, c in enumerate(like.chunks) if i != axis and x.chunks[i] != c})
+
+
+def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
+    """Elements at indices that vary along the other axes too; the axis is held in one chunk."""
+    axis %= x.ndim
+    x = whole(x, (axis,))
+    indices = _aligned(x, whole(indices, (axis,)), axis)
+    return da.map_blocks(
+        _take_along, x, indices, axis=axis, dtype=x.dtype, meta=np.empty((0,) * x.ndim, x.dtype),
+        chunks=(*x.chunks[:axis], indices.chunks[axis], *x.chunks[axis + 1 :]),
+    )  # fmt: skip
+
+
+def _take_along(x: Any, indices: Any, axis: int) -> Any:
+    return np.take_along_axis(x, indices.astype(np.int64, copy=False), axis=axis)
+
+
+def _sorted(name: str) -> Callable[..., Any]:
+    """`sort` or `argsort`, of which dask has neither, in one chunk along the axis."""
+
+    def function(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+        axis %= x.ndim
+        x = whole(x, (axis,))
+        dtype = x.dtype if name == "sort" else np.dtype(np.int64)
+        options = {"axis": axis, "descending": descending, "stable": stable}
+        return da.map_blocks(_sort_block, x, function=name, options=options, dtype=dtype, meta=np.empty((0,) * x.ndim, dtype))
+
+    return function
+
+
+def _sort_block(x: Any, function: str, options: Any) -> Any:
+    return getattr(array_api_compat.numpy, function)(x, **options)
+
+
+def searchsorted(x1: Any, x2: Any, *, side: str = "left", sorter: Any = None) -> Any:
+    """Where elements would have to be inserted."""
+    if sorter is not None:
+        x1 = take_along_axis(x1, sorter, axis=0)
+    x1 = whole(x1, (0,))
+    flat = da.blockwise(_search, "j", x1, "i", x2.reshape(-1), "j", side=side, concatenate=True, dtype=np.int64, meta=np.empty(0, np.int64))
+    return flat.reshape(x2.shape)
+
+
+def _search(x1: Any, x2: Any, side: Any) -> Any:
+    return np.searchsorted(x1, x2, side=side).astype(np.int64, copy=False)
+
+
+# -- linear algebra: every matrix in one chunk, stacks of them in many --------------------------------------------------------
+
+
+def _matrices(function: Any, signature: str, outputs: int, **core: Any) -> Callable[..., Any]:
+    """A function of NumPy on stacks of matrices; dtypes are asked of NumPy on one matrix of the same dtype."""
+
+    def apply(*arrays: Any, **options: Any) -> Any:
+        for x in arrays:
+            if not size_is_known(x):
+                msg = "linear algebra"
+                raise unknown_length(msg)
+        f = functools.partial(function, **options)
+        probe = f(*(np.eye(2, dtype=x.dtype) for x in arrays))
+        # NB: from dtypes alone dask makes examples by conversion, which warns where complex numbers become real.
+        meta = tuple(np.empty(0, p.dtype) for p in probe) if outputs > 1 else np.empty(0, probe.dtype)
+        sizes = {name: size(*arrays) for name, size in core.items()}
+        return da.apply_gufunc(f, signature, *arrays, meta=meta, output_sizes=sizes, allow_rechunk=True)
+
+    return apply
+
+
+def _rank(x: Any) -> int:
+    return int(min(x.shape[-2:]))
+
+
+def _svd_thin(x: Any) -> Any:
+    return tuple(np.linalg.svd(x, full_matrices=False))
+
+
+def _svd_full(x: Any) -> Any:
+    return tuple(np.linalg.svd(x, full_matrices=True))
+
+
+def svd(x: Any, *, full_matrices: bool = True) -> Any:
+    """Singular values and vectors."""
+    if full_matrices:
+        return _matrices(_svd_full, "(m,n)->(m,m),(k),(n,n)", 3, k=_rank)(x)
+    return _matrices(_svd_thin, "(m,n)->(m,k),(k),(k,n)", 3, k=_rank)(x)
+
+
+def _svdvals(x: Any) -> Any:
+    return np.linalg.svd(x, compute_uv=False)
+
+
+def svdvals(x: Any) -> Any:
+    """Singular values."""
+    return _matrices(_svdvals, "(m,n)->(k)", 1, k=_rank)(x)
+
+
+def _qr(x: Any, mode: str) -> Any:
+    return tuple(np.linalg.qr(x, mode=mode))
+
+
+def qr(x: Any, *, mode: str = "reduced") -> Any:
+    """An orthogonal and a triangular factor."""
+    if mode == "complete":
+        return _matrices(_qr, "(m,n)->(m,m),(m,n)", 2)(x, mode=mode)
+    return _matrices(_qr, "(m,n)->(m,k),(k,n)", 2, k=_rank)(x, mode=mode)
+
+
+def _eigh(x: Any) -> Any:
+    return tuple(np.linalg.eigh(x))
+
+
+def _slogdet(x: Any) -> Any:
+    return tuple(np.linalg.slogdet(x))
+
+
+def _pinv(x: Any, rtol: Any) -> Any:
+    return np.linalg.pinv(x, rtol=rtol)
+
+
+def pinv(x: Any, *, rtol: Any = None) -> Any:
+    """Pseudoinverses; `rtol` is a number or one per matrix."""
+    if rtol is None or isinstance(rtol, (int, float)):
+        return _matrices(_pinv, "(m,n)->(n,m)", 1)(x, rtol=rtol)
+    f = lambda a, r: np.linalg.pinv(a, rtol=r)  # noqa: E731 (dask pickles it by value)
+    return da.apply_gufunc(f, "(m,n),()->(n,m)", x, rtol, output_dtypes=x.dtype, allow_rechunk=True)
+
+
+def _cross(x: Any, y: Any, axis: int) -> Any:
+    return np.linalg.cross(x, y, axis=axis)
+
+
+def cross(x1: Any, x2: Any, *, axis: int = -1) -> Any:
+    """Vector products."""
+    x1, x2 = da.broadcast_arrays(x1, x2)
+    axis %= x1.ndim
+    x1 = whole(x1, (axis,))
+    x2 = x2.rechunk(x1.chunks)
+    return da.map_blocks(_cross, x1, x2, axis=axis, dtype=np.result_type(x1.dtype, x2.dtype))
+
+
+def _solve(a: Any, b: Any) -> Any:
+    return np.linalg.solve(a, b)
+
+
+def _cholesky(x: Any, upper: bool) -> Any:
+    return np.linalg.cholesky(x, upper=upper)
+
+
+def cholesky(x: Any, *, upper: bool = False) -> Any:
+    """Triangular factors."""
+    return _matrices(_cholesky, "(m,m)->(m,m)", 1)(x, upper=upper)
+
+
+def diagonal(x: Any, *, offset: int = 0) -> Any:
+    """Diagonals of matrices."""
+    return da.diagonal(x, offset=offset, axis1=-2, axis2=-1)
+
+
+def trace(x: Any, *, offset: int = 0, dtype: Any = None) -> Any:
+    """Sums of diagonals."""
+    return diagonal(x, offset=offset).sum(axis=-1, dtype=dtype)
+
+
+# -- Fourier transforms: the axes that are transformed are held in one chunk ----------------------------------------------------
+
+
+def _transform(name: str, many: bool) -> Callable[..., Any]:
+    """One of `numpy.fft`'s functions on chunks that are whole along its axes."""
+
+    def transform(x: Any, /, n: Any = None, axis: int = -1, *, axes: Any = None, s: Any = None, norm: str = "backward") -> Any:
+        used = tuple(a % x.ndim for a in (axes if many else (axis,)))
+        x = whole(x, used)
+        options = {"axes": used, "norm": norm} if many else {"n": n, "axis": used[0], "norm": norm}
+        f = functools.partial(getattr(np.fft, name), **options)
+        probe = f(np.zeros(tuple(k if i in used else 1 for i, k in enumerate(x.shape)), x.dtype))
+        chunks = tuple((probe.shape[i],) if i in used else c for i, c in enumerate(x.chunks))
+        return da.map_blocks(f, x, dtype=probe.dtype, chunks=chunks, meta=np.empty((0,) * x.ndim, probe.dtype))
+
+    return transform
+
+
+class Extension:
+    """An extension's namespace: our functions, then the library's, then an error that names what is missing."""
+
+    def __init__(self, library: Any, functions: dict[str, Any], name: str) -> None:
+        self._library, self._functions, self._name = library, functions, name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = self._functions.get(name) or getattr(self._library, name, None)
+        if found is None:
+            msg = f"backend 'dask' has no function `{self._name}.{name}`"
+            raise CapabilityError(msg)
+        return found
+
+
+EXTENSIONS: dict[str, dict[str, Any]] = {
+    "linalg": {
+        "inv": _matrices(np.linalg.inv, "(m,m)->(m,m)", 1),
+        "det": _matrices(np.linalg.det, "(m,m)->()", 1),
+        "slogdet": _matrices(_slogdet, "(m,m)->(),()", 2),
+        "eigh": _matrices(_eigh, "(m,m)->(m),(m,m)", 2),
+        "eigvalsh": _matrices(np.linalg.eigvalsh, "(m,m)->(m)", 1),
+        "solve": _matrices(_solve, "(m,m),(m,n)->(m,n)", 1),
+        "cholesky": cholesky, "svd": svd, "svdvals": svdvals, "qr": qr, "pinv": pinv, "cross": cross, "diagonal": diagonal, "trace": trace,
+    },
+    "fft": {name: _transform(name, name.endswith("n")) for name in ("fft", "ifft", "fftn", "ifftn", "rfft", "irfft")},
+}  # fmt: skip
+
+#: Kernels that are functions of the standard: they do not get the namespace.
+PLAIN = {
+    "broadcast_to": broadcast_to, "reshape": reshape, "copy": copy, "tril": tril, "triu": triu,
+    "take_along_axis": take_along_axis, "searchsorted": searchsorted,
+    "sort": _sorted("sort"), "argsort": _sorted("argsort"),
+    "sign": da.sign,  # NB: the namespace's divides complex zeros, which warns when it is computed
+}  # fmt: skip
+
+KERNELS: dict[str, Callable[..., Any]] = {**PLAIN, "expand_reduced": expand_reduced, "sum_to": sum_to, "reshape_to": reshape_to}
