@@ -4,6 +4,9 @@ python larger_than_memory.py --rows 4000000 --limit 200MiB     # 2 GB of data th
 python larger_than_memory.py --scheduler threads               # without a cluster
 """
 
+# mypy: allow-untyped-calls
+# (dask has no type hints on most of its functions)
+
 from __future__ import annotations
 
 import argparse
@@ -14,7 +17,7 @@ from typing import Any
 
 import dask
 import dask.array as da
-from dask.diagnostics import ProgressBar
+from dask.diagnostics.progress import ProgressBar
 from dask.utils import format_bytes
 
 import xpgrad as xp
@@ -71,6 +74,7 @@ def main() -> None:
             error = x @ w - y
             loss = xp.mean(error * error)
             loss.backward()  # computes nothing
+            assert w.grad is not None
             norm = xp.sqrt(xp.sum(w.grad * w.grad))
             # One computation for all that is wanted, so that the data is made once; the new weights stay where they were computed.
             new = (w.detach() - 0.4 * w.grad).requires_grad_()

@@ -37,11 +37,11 @@ def scheduler() -> Iterator[Scheduler]:
         yield counting
 
 
-def data(*shape: int, complex: bool = False) -> Any:
+def data(*shape: int, with_phase: bool = False) -> Any:
     """Well-separated numbers, none of them 0."""
     count = math.prod(shape)
     x = (np.sin(np.arange(count) * 1.7 + 0.3) + 0.05 * np.arange(count) + 0.1).reshape(shape)
-    return x + 1j * np.cos(x) if complex else x
+    return x + 1j * np.cos(x) if with_phase else x
 
 
 def on_dask(x: Any, chunks: Any = 2) -> Any:
@@ -393,7 +393,7 @@ def test_what_mixes(scheduler: Scheduler) -> None:
     assert factor.grad is not None
     assert str(factor.grad.device) == "numpy"
     np.testing.assert_allclose(factor.grad.numpy(), data(6, 4).sum())
-    with pytest.raises(DeviceMismatchError, match="dask.*numpy|numpy.*dask"):
+    with pytest.raises(DeviceMismatchError, match=r"dask.*numpy|numpy.*dask"):
         x * xp.asarray(data(6, 4), device="numpy")
     before = scheduler.calls
     with pytest.raises(DeviceMismatchError):  # a 0-d lazy value is not computed behind one's back
@@ -454,7 +454,7 @@ def test_a_function_that_does_not_exist_is_named() -> None:
 
 
 def test_complex_gradients() -> None:
-    raw = data(4, 3, complex=True)
+    raw = data(4, 3, with_phase=True)
     x = on_dask(raw, (2, 3)).requires_grad_()
     xp.sum(xp.abs(x @ xp.conj(x.mT)) ** 2).backward()
     n = xp.tensor(raw, device="numpy", requires_grad=True)

@@ -18,7 +18,8 @@ def load_programs() -> Any:
     """The generator of programs, which is a file of xpgrad's own tests."""
     pytest.importorskip("torch", reason="the generator imports it")
     spec = importlib.util.spec_from_file_location("random_writes_of_xpgrad", PROGRAMS)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look themselves up there
     spec.loader.exec_module(module)

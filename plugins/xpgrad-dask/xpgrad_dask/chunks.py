@@ -46,7 +46,8 @@ class ChunkedShape(tuple[int, ...]):
         """The shape of a dask array."""
         lengths = x.shape
         unknown = [n != n for n in lengths]  # nan
-        out = cls(Unknown() if u else n for n, u in zip(lengths, unknown))
+        entries: Any = [Unknown() if u else n for n, u in zip(lengths, unknown)]
+        out = cls(entries)
         out.chunks = x.chunks
         out.like = x if True in unknown else None
         return out

@@ -4,9 +4,6 @@ A key with integer arrays is a basic key, a change of the order of axes, and one
 these three, in the opposite order, carry gradients back.
 """
 
-# mypy: allow-untyped-calls
-# (dask has no type hints on most of its functions)
-
 from __future__ import annotations
 
 import math
@@ -14,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import dask.array as da
+import dask.array
 import numpy as np
 
 from xpgrad.errors import CapabilityError
@@ -24,6 +21,7 @@ from xpgrad_dask.kernels import chunks_for, fit, fit_like, reshape, size_is_know
 
 __all__ = ["KERNELS"]
 
+da: Any = dask.array  # it has no type hints on most of its functions, and wrong ones on some
 _FULL = slice(None)
 
 
@@ -40,8 +38,7 @@ def _is_mask(part: Any) -> bool:
 
 def index_basic(xp: Any, x: Any, key: Any) -> Any:
     """``x[key]`` for integers, slices, ellipsis and newaxis."""
-    parts = key if isinstance(key, tuple) else (key,)
-    parts = _spelled_out(parts, x.ndim)
+    parts = _spelled_out(key, x.ndim)
     if not size_is_known(x):
         axis = 0
         for part in parts:
@@ -323,7 +320,7 @@ def lone_mask(key: Any, ndim: int) -> tuple[int, Any] | None:
     """The axis and the mask of a key that is otherwise nothing but full slices, if the mask is not known yet."""
     parts = _spelled_out(key, ndim)
     masks = [(i, p) for i, p in enumerate(parts) if _is_mask(p)]
-    if len(masks) != 1 or any(p != _FULL for i, p in enumerate(parts) if i != masks[0][0]):
+    if len(masks) != 1 or any(isinstance(p, da.Array) or p != _FULL for i, p in enumerate(parts) if i != masks[0][0]):
         return None
     axis, mask = masks[0]
     return None if known_values(mask) is not None else (axis, mask)
@@ -500,6 +497,8 @@ def _result_shape(p: Plan) -> tuple[int, ...]:
 def _written_at_mask(buffer: Any, axis: int, mask: Any, value: Any) -> Any:
     rows, flat = _with_flat_mask(buffer, axis, mask)
     hit = flat.reshape((flat.shape[0],) + (1,) * (rows.ndim - 1))
+    if isinstance(value, da.Array) and value.ndim > rows.ndim:  # as NumPy, more axes of length 1 than the part has are dropped
+        value = reshape(value, value.shape[value.ndim - rows.ndim :])
     # NB: the axis that the mask picks has an unknown length; a value of length 1 there, or without that axis, is the same for all.
     if isinstance(value, (bool, int, float, complex)) or value.ndim < rows.ndim - axis or value.shape[value.ndim - (rows.ndim - axis)] == 1:
         if isinstance(value, da.Array) and value.ndim:

@@ -1,8 +1,5 @@
 """What dask's namespace does not have, or not so that a gradient keeps the chunks of its operand. Every kernel is lazy."""
 
-# mypy: allow-untyped-calls
-# (dask has no type hints on most of its functions)
-
 from __future__ import annotations
 
 import functools
@@ -10,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import array_api_compat.numpy
-import dask.array as da
+import dask.array
 import numpy as np
 from dask.array.core import normalize_chunks
 
@@ -18,6 +15,8 @@ from xpgrad.errors import CapabilityError
 from xpgrad_dask.chunks import unknown_length
 
 __all__ = ["EXTENSIONS", "KERNELS", "PLAIN", "Extension", "chunks_for", "fit", "fit_like", "size_is_known"]
+
+da: Any = dask.array  # it has no type hints on most of its functions, and wrong ones on some
 
 
 def size_is_known(x: Any) -> bool:
@@ -260,7 +259,7 @@ def svdvals(x: Any) -> Any:
     return _matrices(_svdvals, "(m,n)->(k)", 1, k=_rank)(x)
 
 
-def _qr(x: Any, mode: str) -> Any:
+def _qr(x: Any, mode: Any) -> Any:
     return tuple(np.linalg.qr(x, mode=mode))
 
 
@@ -375,7 +374,7 @@ EXTENSIONS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 #: Kernels that are functions of the standard: they do not get the namespace.
-PLAIN = {
+PLAIN: dict[str, Callable[..., Any]] = {
     "broadcast_to": broadcast_to, "reshape": reshape, "copy": copy, "tril": tril, "triu": triu,
     "take_along_axis": take_along_axis, "searchsorted": searchsorted,
     "sort": _sorted("sort"), "argsort": _sorted("argsort"),
