@@ -10,6 +10,7 @@ from xpgrad import _modes
 from xpgrad._alias import next_number
 from xpgrad._node import Node
 from xpgrad._row import Row, tensor_namespace
+from xpgrad.backend import Backend
 from xpgrad._saved import add_into
 
 __all__ = ["VarNode", "list_operation"]
@@ -69,6 +70,7 @@ def _var_class(backend: Any, title: str) -> type[VarNode]:
 
 def list_operation(row: Row, backend: Any) -> Callable[..., Any]:
     kernel = getattr(backend.kernels, row.name)
+    plain = type(backend).operand_shape is Backend.operand_shape
 
     def op(first: Any, xs: list[Any], *statics: Any) -> Any:
         r = kernel([x._array for x in xs], *statics)
@@ -84,7 +86,7 @@ def list_operation(row: Row, backend: Any) -> Callable[..., Any]:
             n.e = tuple(x._node for x in xs)
             n.row, n.statics = row, statics
             n.stream = (cls, backend.current_stream(cls.device)) if backend.capabilities.streams else None
-            n.shapes = tuple(backend.operand_shape(x._array) for x in xs)
+            n.shapes = tuple(x._array.shape for x in xs) if plain else tuple(backend.operand_shape(x._array) for x in xs)
             out._node = n
         if m is not None and not m.plain:
             m.finish(out)
