@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -420,6 +422,11 @@ def test_values_that_come_back_cannot_change_a_graph() -> None:
     with pytest.raises(ValueError, match="read-only"):
         values[0] = 99.0
     np.testing.assert_allclose(x.numpy(), data(4))
+
+
+def test_dask_is_not_imported_before_it_is_used() -> None:
+    program = "import sys, xpgrad, xpgrad_dask; xpgrad.asarray([1.0]); xpgrad.backend_names(); assert 'dask' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 def test_what_prints() -> None:
