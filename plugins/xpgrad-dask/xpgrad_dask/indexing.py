@@ -29,6 +29,10 @@ def _is_number(part: Any) -> bool:
     return isinstance(part, int) and not isinstance(part, bool)
 
 
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, complex))
+
+
 def _is_mask(part: Any) -> bool:
     return isinstance(part, da.Array) and part.dtype == np.bool_
 
@@ -102,7 +106,7 @@ def put(x: Any, key: Any, value: Any) -> Any:
     if None in parts:  # a new axis may read, not write
         wanted = x[tuple(parts)].shape
         parts_left = tuple(p for p in parts if p is not None)
-        if not isinstance(value, (bool, int, float, complex)):
+        if not _is_scalar(value):
             value = reshape(da.broadcast_to(value, wanted), x[parts_left].shape)
         parts = list(parts_left)
     picked = x[tuple(parts)].shape
@@ -462,7 +466,7 @@ def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
     parts = key if isinstance(key, tuple) else (key,)
     if all(p is None or p is Ellipsis or isinstance(p, slice) or _is_number(p) for p in parts):
         return put(buffer, key, value)
-    scalar = isinstance(value, (bool, int, float, complex))
+    scalar = _is_scalar(value)
     value = value if scalar else value.astype(buffer.dtype)
     alone = lone_mask(key, buffer.ndim)
     if alone is not None:
@@ -500,7 +504,7 @@ def _written_at_mask(buffer: Any, axis: int, mask: Any, value: Any) -> Any:
     if isinstance(value, da.Array) and value.ndim > rows.ndim:  # as NumPy, more axes of length 1 than the part has are dropped
         value = reshape(value, value.shape[value.ndim - rows.ndim :])
     # NB: the axis that the mask picks has an unknown length; a value of length 1 there, or without that axis, is the same for all.
-    if isinstance(value, (bool, int, float, complex)) or value.ndim < rows.ndim - axis or value.shape[value.ndim - (rows.ndim - axis)] == 1:
+    if _is_scalar(value) or value.ndim < rows.ndim - axis or value.shape[value.ndim - (rows.ndim - axis)] == 1:
         if isinstance(value, da.Array) and value.ndim:
             back = value.ndim - (rows.ndim - axis)
             value = value[(None,) * max(-back, 0)]

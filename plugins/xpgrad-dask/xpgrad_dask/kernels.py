@@ -9,7 +9,6 @@ from typing import Any
 import array_api_compat.numpy
 import dask.array
 import numpy as np
-from dask.array.core import normalize_chunks
 
 from xpgrad.errors import CapabilityError
 from xpgrad_dask.chunks import unknown_length
@@ -27,7 +26,7 @@ def size_is_known(x: Any) -> bool:
 def chunks_for(shape: Any, dtype: Any) -> Any:
     """The chunks that a shape remembers, else those that dask would choose."""
     chunks = getattr(shape, "chunks", None)
-    return normalize_chunks("auto", tuple(shape), dtype=dtype) if chunks is None else chunks
+    return da.core.normalize_chunks("auto", tuple(shape), dtype=dtype) if chunks is None else chunks
 
 
 def fit(x: Any, shape: Any) -> Any:
