@@ -49,6 +49,8 @@ class JaxBackend(Backend):
                 self.places |= {Device(f"jax:{platform}:{d.id}"): d for d in jax.local_devices(backend=platform)}
         self.names = {d: name for name, d in self.places.items()}
         self.default = next(iter(self.places))
+        self._units: dict[Any, Any] = {}
+        self._only_class: Any = None
         from xpgrad_jax._tree import register_tensors
 
         register_tensors(self)
@@ -92,6 +94,19 @@ class JaxBackend(Backend):
     def to_device(self, x: Any, device: Device) -> Any:
         return jax.device_put(x, self.places[device])
 
+    def wrap(self, raw: Any) -> Any:
+        if len(self.places) > 1:
+            return super().wrap(raw)
+        cls = self._only_class
+        if cls is None:
+            from xpgrad.registry import tensor_class
+
+            cls = self._only_class = tensor_class(self.default)
+        tensor = object.__new__(cls)
+        tensor._array = raw
+        tensor._node = tensor._alias = None
+        return tensor
+
     def devices(self) -> Sequence[Device]:
         return tuple(self.places)
 
@@ -110,7 +125,7 @@ class JaxBackend(Backend):
         if dtype.name in _WIDE and not _x64():
             msg = (
                 f"JAX has no {dtype} while 64-bit dtypes are off: switch them on at the start of the program with "
-                f"`jax.config.update('jax_enable_x64', True)` or JAX_ENABLE_X64=1, or ask for {dtype.name.replace('64', '32').replace('128', '64')}"
+                f"`jax.config.update('jax_enable_x64', True)` or JAX_ENABLE_X64=1, or ask for a smaller dtype"
             )
             raise CapabilityError(msg)
         return _RAW[dtype]
@@ -120,6 +135,24 @@ class JaxBackend(Backend):
 
     def is_complex(self, x: Any) -> bool:
         return bool(jnp.issubdtype(x.dtype, jnp.complexfloating))
+
+    # -- transforms ----------------------------------------------------------------------------------------------
+
+    def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return jax.jit(function)
+
+    def ones(self, shape: tuple[int, ...], dtype: DType, device: Device) -> Any:
+        if shape != ():
+            return super().ones(shape, dtype, device)
+        key = (dtype, device)
+        unit = self._units.get(key)
+        if unit is None:
+            with jax.ensure_compile_time_eval():  # under a transform of JAX, too, an array and no tracer
+                unit = self._units[key] = self.from_host(np.ones((), self.raw_dtype(dtype)), device)
+        return unit
+
+    def is_unit(self, g: Any) -> bool:
+        return any(g is unit for unit in self._units.values())
 
     # -- tracing -------------------------------------------------------------------------------------------------
 

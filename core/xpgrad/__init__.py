@@ -15,6 +15,7 @@ if _typing.TYPE_CHECKING:  # what editors see of the modules that load at first 
     from xpgrad import backend as backend, fft as fft, hookspecs as hookspecs, linalg as linalg, registry as registry
 
 from xpgrad import autograd as autograd, errors as errors
+from xpgrad._compile import compile_function as compile
 from xpgrad._convert import asarray as asarray, from_dlpack as from_dlpack, tensor as tensor
 from xpgrad._device import (
     Device as Device,
@@ -247,6 +248,7 @@ __all__ = [
     "Tensor", "tensor", "DType",
     "Device", "default_device", "get_default_device", "set_default_device", "backend_names", "register_backend",
     "autograd", "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
+    "compile",
     "errors", "BackendLoadError", "BackendNotFoundError", "CapabilityError", "DeviceMismatchError", "GradcheckError", "XpgradError",
 ]  # fmt: skip
 

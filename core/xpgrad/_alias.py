@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
-__all__ = ["Alias", "Cell", "View", "alias_of", "give_alias", "next_number"]
+__all__ = ["Alias", "Cell", "View", "alias_of", "give_alias", "next_number", "note_copy"]
 
 # One clock for nodes and for writes: a saved value is stale exactly when its memory was written after the node was made.
 next_number: Callable[[], int] = itertools.count(1).__next__
@@ -37,6 +37,8 @@ class Cell:
         self.views: list[Any] = []  # weak references to the Tensors that share this memory
         self.limit = 16
 
+    is_copy = False
+
     @property
     def cell(self) -> Cell:
         """Itself."""
@@ -60,6 +62,14 @@ class Cell:
     def version_at(self, number: int) -> int:
         """The version at a given reading of the clock (exact for the latest writes)."""
         return self.version - sum(1 for w in self.writes if w > number)
+
+
+class CopyCell(Cell):
+    """The cell of a part that had to be copied, where other libraries have a view: what is written to it would not reach the whole."""
+
+    __slots__ = ()
+
+    is_copy = True
 
 
 class DetachedCell:
@@ -149,6 +159,11 @@ class _JointCell:
 
     def version_at(self, number: int) -> int:
         return max(self.cells, key=lambda c: c.last_write).version_at(number)
+
+
+def note_copy(tensor: Any) -> None:
+    """Remember that a Tensor is a copy of what would be a view elsewhere: writes to it, and to its views, are refused."""
+    alias_of(tensor).cell.__class__ = CopyCell
 
 
 def give_alias(tensor: Any, alias: Alias) -> None:

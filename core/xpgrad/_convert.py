@@ -114,12 +114,14 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         home = class_for_array(obj)
         if home is not None:
             cls = target or home
-            if cls.backend is home.backend:
+            if cls is home:
                 return _from_own(cls, obj, dtype, copy)
-            obj = home.backend.to_host(obj)
             if copy is False:
                 msg = f"asarray(copy=False): moving from {home.device} to {cls.device} needs a copy; use copy=None"
                 raise ValueError(msg)
+            if cls.backend is home.backend:
+                return _from_own(cls, cls.backend.to_device(obj, cls.device), dtype, copy)
+            obj = home.backend.to_host(obj)
     cls = target or tensor_class(as_device(None))
     wanted = None if dtype is None else as_dtype(dtype, cls.default_dtype)
     if copy is False:
@@ -147,6 +149,8 @@ def _from_own(cls: Any, raw: Any, dtype: Any, copy: bool | None) -> Tensor:
         raw = backend.kernels.to_dtype(raw, backend.raw_dtype(wanted))
     elif copy or not backend.shares_input:
         raw = backend.from_host(raw, cls.device) if backend.is_host else backend.kernels.copy(raw)
+    else:
+        raw = backend.share(raw)
     return new_tensor(cls, raw)
 
 

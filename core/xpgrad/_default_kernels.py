@@ -65,6 +65,12 @@ class DefaultKernels:
         return xp.arange(*bounds, dtype=dtype, **backend.creation_options(device))
 
     @staticmethod
+    def zeros_near(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
+        """Zeros in the dtype of `x`, where it lives. NB: not every array, nor what stands for one, has a device attribute."""
+        backend = xp._backend
+        return xp.zeros(shape, dtype=x.dtype, **backend.creation_options(backend.device_of(x)))
+
+    @staticmethod
     def flat_index(xp: Any, key: Any, shape: tuple[int, ...], like: Any) -> Any:
         """Positions in the flattened array of `shape` that ``[key]`` picks, as an integer array of the result's shape.
 
@@ -173,7 +179,7 @@ class DefaultKernels:
         """
         zero = xp.zeros_like(values)
         if not values.shape[0]:
-            return xp.zeros((size,), dtype=values.dtype, device=values.device)
+            return xp.zeros_near(values, (size,))
         return _by_place(xp, positions, size, lambda hit: xp.sum(xp.where(hit, values, zero), axis=1, dtype=values.dtype))
 
     @staticmethod
@@ -285,6 +291,16 @@ def full_key(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
         out.append(part)
         axis += 1
     return tuple(out)
+
+
+def backwards(key: Any) -> bool:
+    """Whether a basic key has a slice with a negative step."""
+    if key.__class__ is int:
+        return False
+    for part in key if key.__class__ is tuple else (key,):
+        if part.__class__ is slice and part.step is not None and part.step < 0:
+            return True
+    return False
 
 
 def _basic(key: Any) -> bool:

@@ -52,6 +52,12 @@ def check_writable(x: Any, value: Any = None) -> None:
     alias = x._alias
     if alias is None:
         return
+    if alias.cell.is_copy:
+        msg = (
+            f"backend {x.backend.table_name!r} has no views with a negative step, so this Tensor is a copy of a part that was taken "
+            "backwards, and what is written to it would not reach the whole. Write with `x[key] = value`, or into a `clone()`"
+        )
+        raise RuntimeError(msg)
     view = alias.parent is not None
     if view and recording:
         base = x._base
@@ -244,7 +250,9 @@ def _step(x: Any, name: str, other: Any) -> bool:
     if alias is None:
         alias = alias_of(x)
     update = _OPERATORS.get(name)
-    if update is None or alias.cell is None or alias.parent is not None or not x.backend.capabilities.mutable:
+    if update is None or alias.cell is None or alias.parent is not None or alias.cell.is_copy:
+        return False
+    if not x.backend.capabilities.mutable:
         return False
     try:
         update(array, value)

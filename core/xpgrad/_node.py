@@ -261,6 +261,37 @@ class SlotNode(Node):
         self._owner = mapping[self._owner]
 
 
+class ListNode(Node):
+    """A node with any number of edges, in a tuple: `reach` and `step` are interpreted."""
+
+    __slots__ = ("e", "stream")
+
+    e: tuple[Any, ...]  # None for a constant operand
+
+    def operands(self) -> tuple[Node | None, ...]:
+        return self.e
+
+    def reach(self, empty: Any, push: Callable[[Any], None]) -> None:
+        for e in self.e:
+            if e is not None:
+                if e.buffer is not empty:
+                    e.buffer = empty
+                    push(e)
+                if e.seq > self.seq:
+                    e.seq = self.seq - 0.5
+
+    def step(self, g: Any, empty: Any, retain: bool) -> None:
+        from xpgrad._saved import add_into
+
+        for e, v in zip(self.edges(), self.grads(g)):
+            add_into(e, v, empty)
+        if not retain:
+            self.release()
+
+    def redirect(self, mapping: dict[Node, Node]) -> None:
+        self.e = tuple(None if e is None else mapping[e] for e in self.e)
+
+
 def slot_of(owner: Any, k: int) -> Any:
     """The hidden node of the k-th output of `owner` (made anew if nobody holds it), or `owner` itself if it has one output."""
     if owner.n_outputs == 1 and not owner.slotted:

@@ -6,6 +6,7 @@ In a pattern ``g`` is an operand that requires grad, ``c`` a constant Tensor and
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 from xpgrad._node import Node
@@ -128,7 +129,7 @@ def node_class(backend: Any, row: Row, mask: str, broadcast: bool) -> type[Node]
                     factor = (row.texts[i] or "").removeprefix("g * ")
                     if factor in row.reads[i] and factor != "g" and i == needing[-1] and backend.capabilities.mutable:
                         # The last formula may overwrite a gradient that this pass allocated: memory is dearer than arithmetic.
-                        t(f"v = scale(g, {factor}) if self.owned and g.size > {_LARGE} else {_call(row, i, 'K')}")
+                        t(f"v = scale(g, {factor}) if self.owned and prod(g.shape) > {_LARGE} else {_call(row, i, 'K')}")
                     else:
                         t(f"v = {_call(row, i, 'K')}")
                     if broadcast:
@@ -190,7 +191,7 @@ def node_class(backend: Any, row: Row, mask: str, broadcast: bool) -> type[Node]
         "Node": Node, "freed": freed, "check_version": check_version, "K": backend.kernels, "T": tensor_namespace, "B": backend,
         "unpack": unpack, "unpack_out": unpack_out, "unpack_constant": unpack_constant,
         "sum_to": backend.kernels.sum_to, "is_complex": backend.is_complex,
-        "scale": backend.kernels.scale,
+        "scale": backend.kernels.scale, "prod": math.prod,
         **{f"f{i}": f for i, f in enumerate(row.formulas)},
     }  # fmt: skip
     if row.into:

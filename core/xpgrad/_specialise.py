@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad import _modes
-from xpgrad._alias import View, alias_of, next_number
+from xpgrad._alias import View, alias_of, next_number, note_copy
+from xpgrad._default_kernels import backwards
 from xpgrad._nodeclass import freeable, node_class, saved
 from xpgrad._row import Row
 from xpgrad._saved import check_saveable, explain, record_outputs
@@ -156,9 +157,13 @@ def _op_body(t: Text, row: Row, backend: Any, scope: dict[str, Any], tensors: li
     elif not multi:
         t("out._node = None")
     if row.is_view:
-        condition = "if may_alias(r, " + tensors[0] + "):" if row.name == "reshape_to" else "if True:"
+        copies = row.name == "index_basic" and backend.capabilities.mutable and not backend.capabilities.negative_step
+        condition = f"if may_alias(r, {tensors[0]}):" if row.name == "reshape_to" else "if not backwards(key):" if copies else "if True:"
         with t.block(condition):
             _note_view(t, row, tensors[0])
+        if copies:
+            with t.block("else:"):
+                t("note_copy(out)")
     with t.block("if m is not None and not m.plain:"):
         if multi:
             with t.block("for o in out:"):
@@ -216,7 +221,7 @@ def specialise(row: Row, backend: Any) -> Callable[..., Any]:
     scope: dict[str, Any] = {
         "new": object.__new__, "mode": _modes.current, "number": next_number, "kernel": getattr(backend.kernels, row.name, None),
         "slow": row.slow or coerce, "ROW": row, "record_outputs": record_outputs, "check_saveable": check_saveable,
-        "alias_of": alias_of, "View": View, "ref": weakref.ref,
+        "alias_of": alias_of, "View": View, "backwards": backwards, "note_copy": note_copy, "ref": weakref.ref,
         "ARRAY": backend.array_type, "own": backend.own, "may_alias": backend.may_alias, "K": backend.kernels,
         "is_complex": backend.is_complex, "explain": explain, "current_stream": backend.current_stream,
         "operand_shape": backend.operand_shape,

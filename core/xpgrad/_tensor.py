@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from xpgrad import _modes, _streams
 from xpgrad._accumulate import AccumulateGrad, check_assigned
-from xpgrad._alias import Alias, Cell, DetachedCell, alias_of, note_sharing
+from xpgrad._alias import Alias, DetachedCell, alias_of, note_sharing
 from xpgrad._device import Device
 from xpgrad._dtypes import DType, as_dtype
 from xpgrad._methods import TensorMethods
@@ -358,7 +358,7 @@ class Tensor(Operators, TensorMethods, TorchMethods):
         out = self._alike(self.backend.own(self))
         if not self.is_inference():
             alias = alias_of(self)
-            cell = Cell()
+            cell = type(alias.cell)()
             cell.views = alias.cell.views  # where a write makes new arrays, all who share the memory get them
             out._alias = Alias(cell, alias.path, alias.memory)
             note_sharing(out)

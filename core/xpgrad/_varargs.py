@@ -8,20 +8,18 @@ from typing import Any
 
 from xpgrad import _modes
 from xpgrad._alias import next_number
-from xpgrad._node import Node
+from xpgrad._node import ListNode
 from xpgrad._row import Row, tensor_namespace
 from xpgrad.backend import Backend
-from xpgrad._saved import add_into
 
 __all__ = ["VarNode", "list_operation"]
 
 
-class VarNode(Node):
+class VarNode(ListNode):
     """The node of an operation on a list of Tensors (`concat`, `stack`): one class for all such rows, interpreted."""
 
-    __slots__ = ("e", "row", "shapes", "statics", "stream")
+    __slots__ = ("row", "shapes", "statics")
 
-    e: tuple[Any, ...]
     row: Row
     shapes: tuple[tuple[int, ...], ...]
     statics: tuple[Any, ...]
@@ -34,30 +32,11 @@ class VarNode(Node):
     def name(self) -> str:
         return self.row.node
 
-    def operands(self) -> tuple[Node | None, ...]:
-        return self.e
-
-    def reach(self, empty: Any, push: Callable[[Any], None]) -> None:
-        for e in self.e:
-            if e is not None:
-                if e.buffer is not empty:
-                    e.buffer = empty
-                    push(e)
-                if e.seq > self.seq:
-                    e.seq = self.seq - 0.5
-
-    def step(self, g: Any, empty: Any, retain: bool) -> None:
-        for e, v in zip(self.edges(), self.grads(g)):
-            add_into(e, v, empty)
-
     def grads(self, g: Any) -> list[Any]:
         return self._vjp(g, self.backend.kernels)
 
     def graph_grads(self, g: Any) -> list[Any]:
         return self._vjp(g, tensor_namespace)
-
-    def redirect(self, mapping: dict[Node, Node]) -> None:
-        self.e = tuple(None if e is None else mapping[e] for e in self.e)
 
     backend: Any = None
     records = True

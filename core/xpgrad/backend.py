@@ -63,7 +63,7 @@ class Capabilities:
     streams : work is queued on streams.
     boolean_indexing : ``x[mask]`` works.
     data_dependent_shapes : functions such as `nonzero` and `unique_values` work.
-    negative_step : ``x[::-1]`` works.
+    negative_step : ``x[::-1]`` is a slice like others; without it, where arrays are mutable, it is a copy that refuses writes.
     complex, float64 : these dtypes exist.
     linalg, fft : these extensions exist.
     dlpack : arrays exchange memory through DLPack.
@@ -189,6 +189,10 @@ class Backend(ABC):
 
     #: Whether a library's array may be wrapped without a copy.
     shares_input: bool = True
+
+    def share(self, x: Any) -> Any:
+        """A user's array as this backend wraps it without a copy: itself, or another object for the same memory. It may refuse one."""
+        return x
 
     def creation_options(self, device: Device) -> dict[str, Any]:
         """Keyword arguments that put a new array of the namespace's creation functions on `device`."""
@@ -341,6 +345,20 @@ class Backend(ABC):
 
     def is_traced(self, x: Any) -> bool:
         """Whether `x` stands for a value that is not known yet."""
+        return False
+
+    # -- transforms --------------------------------------------------------------------------------------------
+
+    def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A faster function with the same results, for the capability `jit`.
+
+        `function` takes raw arrays and returns nested tuples of raw arrays and None; it does not depend on values and has no effects.
+        """
+        msg = f"backend {self.table_name!r} does not compile"
+        raise CapabilityError(msg)
+
+    def is_unit(self, g: Any) -> bool:
+        """Whether a raw gradient is known to be the number 1, without looking at its value."""
         return False
 
     # -- kernels -----------------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ from typing import Any
 
 from xpgrad._accumulate import AccumulateGrad
 from xpgrad._alias import alias_of
-from xpgrad._node import Node, slot_of
+from xpgrad._node import ListNode, Node, slot_of
 from xpgrad._row import tensor_namespace
-from xpgrad._saved import add_into, check_saveable, check_version, freed, unpack
+from xpgrad._saved import check_saveable, check_version, freed, unpack
 from xpgrad._tensor import Tensor
 
 __all__ = ["FunctionCtx", "FunctionNode", "Saved"]
@@ -124,10 +124,10 @@ def _only_tensors(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
     return args
 
 
-class FunctionNode(Node):
+class FunctionNode(ListNode):
     """The node of one application of a `Function`; a class per `Function` carries its name."""
 
-    __slots__ = ("cls", "constant", "ctx", "e", "inputs", "metas", "n_outputs", "places", "slots", "stream")
+    __slots__ = ("cls", "constant", "ctx", "inputs", "metas", "n_outputs", "places", "slots")
 
     function: Any = None
     slotted = True
@@ -136,7 +136,6 @@ class FunctionNode(Node):
     cls: Any
     constant: frozenset[int]  # the outputs that do not require grad
     ctx: FunctionCtx
-    e: tuple[Node, ...]
     inputs: tuple[Any, ...]  # (shape, dtype, class) of the operand of each edge
     metas: list[Any]  # the same of each output
     places: tuple[int | None, ...]  # per argument of `apply`: -1 for what is no Tensor, None for a constant, else its edge's number
@@ -144,7 +143,7 @@ class FunctionNode(Node):
 
     def __getattr__(self, name: str) -> Any:
         # `y.grad_fn.anything` reads what the user stored on `ctx`, as in PyTorch, where the two are one object.
-        if name.startswith("__") or name in Node.__slots__ or name in FunctionNode.__slots__:
+        if name.startswith("__") or name in (*Node.__slots__, *ListNode.__slots__, *FunctionNode.__slots__):
             raise AttributeError(name)
         return getattr(self.ctx, name)
 
@@ -156,20 +155,6 @@ class FunctionNode(Node):
 
     def held(self) -> list[Any]:
         return [s.raw for s in self.ctx._saved or () if s is not None]
-
-    def reach(self, empty: Any, push: Callable[[Any], None]) -> None:
-        for e in self.e:
-            if e.buffer is not empty:
-                e.buffer = empty
-                push(e)
-            if e.seq > self.seq:
-                e.seq = self.seq - 0.5
-
-    def step(self, g: Any, empty: Any, retain: bool) -> None:
-        for e, v in zip(self.e, self.grads(g)):
-            add_into(e, v, empty)
-        if not retain:
-            self.release()
 
     def grads(self, g: Any) -> list[Any]:
         wrapped = [None if v is None else m[2].backend.wrap(v) for v, m in zip(g or [None] * self.n_outputs, self.metas)]
@@ -183,9 +168,6 @@ class FunctionNode(Node):
             g = [_zeros(m) if v is None and m is not None else v for v, m in zip(g, self.metas)]
         returned = self.function.user_backward()(real.ctx, *g)
         return _fitted(self, returned if isinstance(returned, tuple) else (returned,))
-
-    def redirect(self, mapping: dict[Node, Node]) -> None:
-        self.e = tuple(mapping[e] for e in self.e)
 
     def release(self) -> None:
         ctx = self.ctx

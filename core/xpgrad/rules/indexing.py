@@ -25,7 +25,7 @@ def index_basic(xp: Any, x: Any, key: Any) -> Any:
 @rule(lambda g, key, xp: xp.index_basic(g, key), conj=False, node="SliceBackward0Backward0")
 def index_basic_transpose(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of `shape` with `x` written at ``[key]``."""
-    return xp.written(xp.zeros(shape, dtype=x.dtype, device=x.device), key, x)
+    return xp.written(xp.zeros_near(x, shape), key, x)
 
 
 @rule(lambda g, x_shape, key, xp: xp.scatter_add(g, key, x_shape), into="scatter_into", conj=False, fresh=True, node="IndexBackward0")

@@ -40,7 +40,7 @@ def wins(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
     for n in x.shape:
         count *= n
     order = xp.reshape(xp.count_up(x, count), tuple(x.shape))
-    buffer = xp.copy(xp.full(shape, -1, dtype=order.dtype, device=x.device))  # its own: some backends freeze what is created
+    buffer = xp.copy(xp.zeros_near(order, shape) - 1)  # its own: some backends freeze what is created
     return xp.read(xp.written(buffer, key, order), key) == order
 
 

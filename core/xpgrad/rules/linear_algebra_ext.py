@@ -203,11 +203,11 @@ def diagonal_transpose(xp: Any, x: Any, shape: tuple[int, ...], offset: int) -> 
     # Behind every element of the diagonal lie `columns` zeros in row-major order, up to the next one.
     first = offset if offset >= 0 else -offset * columns
     if length == 0:
-        return xp.zeros(shape, dtype=x.dtype, device=x.device)
+        return xp.zeros_near(x, shape)
     gap = xp.broadcast_to(xp.zeros_like(x[..., None]), (*x.shape, columns))
     row = xp.reshape(xp.concat([x[..., None], gap], axis=-1), (*shape[:-2], length * (columns + 1)))
-    before = xp.zeros((*shape[:-2], first), dtype=x.dtype, device=x.device)
-    after = xp.zeros((*shape[:-2], max(rows * columns - first - length * (columns + 1), 0)), dtype=x.dtype, device=x.device)
+    before = xp.zeros_near(x, (*shape[:-2], first))
+    after = xp.zeros_near(x, (*shape[:-2], max(rows * columns - first - length * (columns + 1), 0)))
     flat = xp.concat([before, row, after], axis=-1)
     return xp.reshape(flat[..., : rows * columns], shape)
 
