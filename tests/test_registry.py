@@ -89,7 +89,9 @@ def test_numpy_is_found_through_its_entry_point() -> None:
     found = registry._discover()["numpy"]
     out += [len(found), found[0].entry.value]
     """
-    assert run(code) == [["numpy"], False, 1, "xpgrad_numpy"]
+    names, loaded, count, module = run(code)
+    assert {"cupy", "jax", "numpy"} <= set(names)
+    assert (loaded, count, module) == (False, 1, "xpgrad_numpy")
 
 
 def test_an_unknown_backend_names_those_that_exist() -> None:
@@ -107,12 +109,12 @@ def test_an_unknown_variant_and_an_unknown_device_name_those_that_exist() -> Non
 
 
 @pytest.mark.parametrize(("value", "names", "works"), [
-    (None, ["numpy"], True), ("", [], False), ("numpy", ["numpy"], True), (" numpy , other", ["numpy"], True), ("other", [], False),
+    (None, None, True), ("", [], False), ("numpy", ["numpy"], True), (" numpy , other", ["numpy"], True), ("other", [], False),
 ])  # fmt: skip
-def test_the_environment_disables_backends(value: str | None, names: list[str], works: bool) -> None:
+def test_the_environment_disables_backends(value: str | None, names: list[str] | None, works: bool) -> None:
     code = MESSAGE + "import xpgrad as xp\nout = [xp.backend_names(), message(lambda: xp.tensor([1.0]))]"
     found, failure = run(code, XPGRAD_BACKENDS=value)
-    assert found == names
+    assert found == names or (names is None and "numpy" in found)
     if works:
         assert failure is None
     else:
@@ -197,8 +199,10 @@ out.append([[r["name"], r["status"]] for r in survey()])
     for phrase in phrases:
         assert phrase in failure[1]
     assert values == [1.0, 1.0]
-    assert names == ["broken", "numpy"]
-    assert rows == [["broken", "not available" if case == "library missing" else "broken"], ["numpy", "ready"]]
+    assert {"broken", "numpy"} <= set(names)
+    status = {"library missing": "not installed", "another major": "incompatible", "newer interface": "incompatible"}.get(case, "broken")
+    assert ["broken", status] in rows
+    assert ["numpy", "ready"] in rows
 
 
 def test_two_providers_of_one_name_are_refused_on_use(tmp_path: Path) -> None:

@@ -1,13 +1,10 @@
-"""The command line: ``xpgrad backends`` tells what is registered and whether it works."""
+"""The command line: ``xpgrad backends`` tells what is registered and whether it works, and helps those who write a backend."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
-
-from xpgrad import registry
 
 __all__ = ["main"]
 
@@ -18,8 +15,18 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="xpgrad", description="PyTorch's documented autograd for every Array API library.")
     parser.add_argument("--version", action="version", version=f"xpgrad {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    backends = commands.add_parser("backends", help="list the registered backends", description="List the registered backends.")
+    backends = commands.add_parser("backends", help="list the registered backends, show one, check one, begin one")
     backends.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
+    actions = backends.add_subparsers(dest="action")
+    show = actions.add_parser("show", help="print all that is known of one backend")
+    show.add_argument("name")
+    show.add_argument("--json", action="store_true", dest="show_json", help="print a JSON object")
+    check = actions.add_parser("check", help="check a backend: what the installation says, then --import")
+    check.add_argument("name")
+    check.add_argument("--import", action="store_true", dest="imported", help="import it, too, and compute a gradient")
+    new = actions.add_parser("new", help="write a complete plugin project")
+    new.add_argument("name")
+    new.add_argument("--directory", default=".", help="where the folder xpgrad-NAME is made (default: here)")
     return parser
 
 
@@ -34,21 +41,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0; 1 if no backend is ready.
+        0; 1 if no backend is ready, the one asked for is not, a check failed, or a project could not be written.
     """
     options = _parser().parse_args(argv)
-    rows = registry.survey()
-    if options.json:
-        print(json.dumps(rows, indent=2))
-    else:
-        columns = ("name", "status", "devices", "origin")
-        widths = [max(len(c), *(len(r[c]) for r in rows)) if rows else len(c) for c in columns]
-        for row in ({c: c for c in columns}, *rows):
-            print("  ".join(row[c].ljust(w) for c, w in zip(columns, widths)).rstrip())
-        for row in rows:
-            if row["cause"]:
-                print(f"\n{row['name']}: {row['cause']}")
-    return 0 if any(r["status"] == "ready" for r in rows) else 1
+    if options.action == "check":
+        from xpgrad._cli.checking import check_backend
+
+        return check_backend(options.name, options.imported)
+    if options.action == "new":
+        from xpgrad._cli.scaffold import new_project
+
+        try:
+            root = new_project(options.name, options.directory)
+        except (ValueError, OSError) as exc:
+            print(exc, file=sys.stderr)
+            return 1
+        print(f"{root}: now `pip install -e '{root}[test]'`, `python -m pytest {root}` and `xpgrad backends check {options.name} --import`")
+        return 0
+    from xpgrad._cli.listing import list_backends, show_backend
+
+    if options.action == "show":
+        return show_backend(options.name, options.show_json or options.json)
+    return list_backends(options.json)
 
 
 if __name__ == "__main__":

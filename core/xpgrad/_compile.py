@@ -34,7 +34,8 @@ class _Program:
         self.places = [i for i, need in enumerate(needs) if need]
         self.forward = backend.compile(self._forward)
         self.backward = backend.compile(self._backward)
-        self.scale = backend.compile(lambda g, *grads: tuple(None if v is None else v * g for v in grads))
+        cast = backend.kernels.cast  # NB: a loss may be of another precision than an argument
+        self.scale = backend.compile(lambda g, *grads: tuple(None if v is None else cast(v * g, v.dtype) for v in grads))
         # What the first call finds out:
         self.out_template: Any = None
         self.requires: tuple[bool, ...] = ()
@@ -45,24 +46,39 @@ class _Program:
         """Run the function on Tensors around raw arrays that may be traced; returns these Tensors and the results."""
         leaves = []
         for raw, need in zip(raws, self.needs):
+            self.cls.backend.note_device(raw, self.cls.device)
             leaf = object.__new__(self.cls)
             leaf._array = raw
             leaf._node = leaf._alias = None
             if need:
                 leaf.requires_grad_()
             leaves.append(leaf)
-        args, kwargs = _arguments(self.template, leaves)
+        nodes = [leaf._node for leaf in leaves]
+        args, kwargs = _arguments(self.template, list(leaves))
         token = _modes.enter(None if self.recording else _modes.NO_GRAD)
         try:
             out = self.function(*args, **kwargs)
         finally:
             _modes.leave(token)
-        if any(leaf._alias is not None and leaf._version for leaf in leaves):
-            msg = "a compiled function writes to one of its arguments, which would be lost; return the new value instead"
-            raise RuntimeError(msg)
+        for leaf, raw, node in zip(leaves, raws, nodes):
+            if leaf._array is not raw or (leaf._alias is not None and leaf._version):
+                msg = "a compiled function writes to one of its arguments, which would be lost; return the new value instead"
+                raise RuntimeError(msg)
+            if leaf._node is not node:
+                msg = (
+                    "a compiled function calls `requires_grad_()` or `detach_()` on one of its arguments, which would be lost; do so "
+                    "before the call, or use `x.detach()`"
+                )
+                raise RuntimeError(msg)
+            if leaf.grad is not None:
+                msg = (
+                    "a compiled function calls `backward()`, which would not reach the `.grad` of its arguments; return the gradients "
+                    "of `xpgrad.autograd.grad` instead, or call `backward()` on what the function returns"
+                )
+                raise RuntimeError(msg)
         outs: list[Any] = []
         self.out_template = _described(out, outs)
-        own = {leaf._node for leaf in leaves}
+        own = set(nodes)
         for node in walk([o._node for o in outs if o._node is not None]):
             if isinstance(node, AccumulateGrad) and node not in own:
                 msg = (
@@ -157,10 +173,12 @@ class CompiledNode(ListNode):
         """The function again, uncompiled and recorded: so the gradients can be differentiated."""
         from xpgrad.autograd import grad
         from xpgrad.rules.creation import zeros
+        from xpgrad.rules.elementwise import positive
 
         self._check()
         program, backend = self.program, self.cls.backend
-        inputs = [s if isinstance(s, Tensor) else unpack(backend, raw, s) for raw, s in zip(self.arrays, self.sources)]
+        # NB: results of their own, so that each argument has its own gradient where one is given twice, or computed from another.
+        inputs = [s if isinstance(s, Tensor) else positive(unpack(backend, raw, s)) for raw, s in zip(self.arrays, self.sources)]
         args, kwargs = _arguments(program.template, inputs)
         outs: list[Any] = []
         _described(program.function(*args, **kwargs), outs)
@@ -198,7 +216,7 @@ def _described(x: Any, flat: list[Any]) -> Any:
             "make a Tensor of an array with `xpgrad.asarray(x)`"
         )
         raise TypeError(msg) from None
-    return ("static", cls, x)
+    return ("static", cls, x, repr(x) if cls is float or cls is complex else None)  # 0.0 == -0.0
 
 
 def _arguments(template: Any, tensors: list[Any]) -> Any:
@@ -225,8 +243,9 @@ def compile_function(function: F) -> F:
     ----------
     function : callable
         It takes and returns Tensors, and tuples, lists and dicts of them; other arguments must be hashable, and it is compiled anew for
-        each of their values, and for each combination of shapes and dtypes. It must not depend on values, write to its arguments, or use
-        Tensors that require grad and are no arguments.
+        each of their values, and for each combination of shapes and dtypes. It must not depend on values, write to its arguments, call
+        `backward()` on what depends on them, or use Tensors that require grad and are no arguments. Tensors that are no arguments are
+        constants: what they are at the first call counts, also whether they require grad.
 
     Returns
     -------

@@ -297,7 +297,7 @@ def backwards(key: Any) -> bool:
     """Whether a basic key has a slice with a negative step."""
     if key.__class__ is int:
         return False
-    for part in key if key.__class__ is tuple else (key,):
+    for part in key if key.__class__ is tuple else (key,):  # noqa: SIM110 (all() with a generator costs three times as much)
         if part.__class__ is slice and part.step is not None and part.step < 0:
             return True
     return False

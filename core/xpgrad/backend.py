@@ -347,6 +347,9 @@ class Backend(ABC):
         """Whether `x` stands for a value that is not known yet."""
         return False
 
+    def note_device(self, x: Any, device: Device) -> None:  # noqa: B027 (nothing to do where arrays know their device)
+        """Told the device of a raw array, for a library whose traced values do not know theirs: `device_of` answers it from now on."""
+
     # -- transforms --------------------------------------------------------------------------------------------
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -20,6 +20,10 @@ __all__ = ["backend_for", "backend_names", "class_for_array", "register_backend"
 GROUP = "xpgrad.backends"
 
 
+class _VersionMismatch(Exception):
+    """Why a plugin is incompatible: the version it was written for."""
+
+
 @dataclass
 class _Provider:
     """One source of a backend: an entry point, or an object registered by hand."""
@@ -104,7 +108,7 @@ def _check_version(info: BackendInfo, origin: str) -> None:
             f"backend {info.name!r} ({origin}) was written for version {major}.{minor} of xpgrad's plugin interface, but this is "
             f"{API_VERSION[0]}.{API_VERSION[1]}; install a matching version of the plugin or of xpgrad"
         )
-        raise BackendLoadError(msg)
+        raise BackendLoadError(msg) from _VersionMismatch(f"{major}.{minor}")
 
 
 def _describe(name: str, allowed: set[str] | None) -> BackendInfo:
@@ -256,28 +260,66 @@ def class_for_array(array: Any) -> Any:
     return None
 
 
-def survey() -> list[dict[str, str]]:
-    """What is registered, by name: status, devices, origin, and the cause of a failure. Loads what can be loaded.
+def providers(name: str) -> list[_Provider]:
+    """Whoever claims to provide a backend of that name; imports nothing."""
+    return [*_discover().get(name, ()), *([_registered[name]] if name in _registered else [])]
 
-    The status is ``ready``, ``disabled`` (by ``XPGRAD_BACKENDS``), ``not available`` (its library is missing or unusable) or ``broken``
-    (the plugin itself fails).
+
+def describe(name: str) -> BackendInfo:
+    """What a plugin says of itself; imports its light module, not its library.
+
+    Raises
+    ------
+    BackendNotFoundError, BackendLoadError
+    """
+    return _describe(name, _allowed())
+
+
+def survey(only: str | None = None) -> list[dict[str, str]]:
+    """What is registered, by name: status, library version, devices, origin, and the cause of a failure. Loads what can be loaded.
+
+    The status is ``ready``, ``disabled`` (by ``XPGRAD_BACKENDS``), ``not installed`` (its library is missing, or finds no hardware),
+    ``incompatible`` (written for another version of the interface) or ``broken`` (anything else).
+
+    Parameters
+    ----------
+    only : str, optional
+        Look at this backend alone.
     """
     rows = []
     allowed = _allowed()
-    for name in sorted({*_discover(), *_registered}):
-        providers = [*_discover().get(name, ()), *([_registered[name]] if name in _registered else [])]
-        row = {"name": name, "status": "ready", "devices": "", "origin": "; ".join(p.origin for p in providers), "cause": ""}
+    for name in sorted({*_discover(), *_registered} if only is None else {only} & {*_discover(), *_registered}):
+        row = {"name": name, "status": "ready", "version": "", "devices": "", "origin": "", "cause": ""}
+        row["origin"] = "; ".join(p.origin for p in providers(name))
         rows.append(row)
         if allowed is not None and name not in allowed:
             row["status"] = "disabled"
             continue
         try:
-            _describe(name, allowed)
+            info = _describe(name, allowed)
         except BackendLoadError as exc:
-            row["status"], row["cause"] = "broken", str(exc)
+            row["status"], row["cause"] = "incompatible" if isinstance(exc.__cause__, _VersionMismatch) else "broken", str(exc)
             continue
         try:
-            row["devices"] = ", ".join(map(str, backend_for(name).devices()))
+            backend = backend_for(name)
+            row["devices"] = ", ".join(map(str, backend.devices()))
         except BackendLoadError as exc:
-            row["status"], row["cause"] = "not available", str(exc)
+            row["status"], row["cause"] = "not installed" if isinstance(exc.__cause__, ImportError) else "broken", str(exc)
+        row["version"] = _library_version(info)
     return rows
+
+
+def _library_version(info: BackendInfo) -> str:
+    """The version of a backend's array library; empty if it cannot be told."""
+    import sys
+    from importlib.metadata import PackageNotFoundError, version
+
+    for module in info.array_modules:
+        found = getattr(sys.modules.get(module), "__version__", None)
+        if found is not None:
+            return str(found)
+        try:
+            return version(module.replace("_", "-"))
+        except PackageNotFoundError:
+            continue
+    return ""

@@ -1,0 +1,25 @@
+"""array-api-strict as a backend of xpgrad: the light module that the entry point names."""
+
+from __future__ import annotations
+
+from xpgrad.backend import Backend, BackendInfo
+from xpgrad.hookspecs import hookimpl
+
+__all__ = ["xpgrad_backend"]
+
+#: Variant: version of the standard. Without a variant it is the latest that the installed array-api-strict has.
+VERSIONS = {"2023-12": "2023.12", "2024-12": "2024.12"}
+
+
+def _load(variant: str | None) -> Backend:
+    from xpgrad_strict.backend import StrictBackend
+
+    return StrictBackend(variant)
+
+
+@hookimpl
+def xpgrad_backend() -> BackendInfo:
+    """The reference implementation of the standard: ``strict``, ``strict+2023-12`` or ``strict+2024-12``, one of them per process."""
+    return BackendInfo(
+        name="strict", load=_load, array_modules=("array_api_strict",), variants=tuple(VERSIONS), install="pip install xpgrad-strict"
+    )
