@@ -105,4 +105,5 @@ DEVICES = os.environ.get("XPGRAD_TEST_DEVICES", "numpy,numpy+readonly,strict").s
 @pytest.fixture(scope="session", params=DEVICES)
 def xpgrad_device(request: Any) -> str:
     """Every device that a rule must run on: the fast one, one whose memory is frozen, one that has nothing but the standard, and more."""
-    return str(request.param)
+    xpgrad = importlib.import_module("xpgrad")
+    return str(xpgrad.zeros(0, dtype=xpgrad.float32, device=str(request.param)).device)
