@@ -136,6 +136,9 @@ def test_unknown_operands_may_answer_themselves() -> None:
 def test_repr(xpgrad_device: str) -> None:
     with xp.default_device(xpgrad_device):
         x = make([1.0, 2.5], xpgrad_device, rg=True)
+        if x.backend.capabilities.lazy:  # printing computes nothing
+            assert all(part in repr(x * 2) for part in ("tensor(", "shape=(2,)", "dtype=float64", "grad_fn=<MulBackward0>"))
+            return
         assert repr(x) == "tensor([1. , 2.5], requires_grad=True)"
         assert repr(x * 2) == "tensor([2., 5.], grad_fn=<MulBackward0>)"
         assert repr(x.detach()) == "tensor([1. , 2.5])"
