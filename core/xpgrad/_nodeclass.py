@@ -129,7 +129,9 @@ def node_class(backend: Any, row: Row, mask: str, broadcast: bool) -> type[Node]
                     factor = (row.texts[i] or "").removeprefix("g * ")
                     if factor in row.reads[i] and factor != "g" and i == needing[-1] and backend.capabilities.mutable:
                         # The last formula may overwrite a gradient that this pass allocated: memory is dearer than arithmetic.
-                        t(f"v = scale(g, {factor}) if self.owned and prod(g.shape) > {_LARGE} else {_call(row, i, 'K')}")
+                        # NB: `size` is a method of PyTorch's tensors.
+                        size = "prod(g.shape)" if callable(getattr(backend.array_type, "size", None)) else "g.size"
+                        t(f"v = scale(g, {factor}) if self.owned and {size} > {_LARGE} else {_call(row, i, 'K')}")
                     else:
                         t(f"v = {_call(row, i, 'K')}")
                     if broadcast:

@@ -1,0 +1,209 @@
+"""The PyTorch table: tensors that never require grad, on the host, on CUDA devices with their streams, and on `meta` without values."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from xpgrad import Device
+from xpgrad.backend import Backend, Capabilities
+from xpgrad.errors import CapabilityError
+from xpgrad_torch import kernels
+
+__all__ = ["TorchBackend"]
+
+#: Kinds of devices that this backend takes.
+_KINDS = ("cpu", "cuda", "meta")
+_PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+
+
+class TorchBackend(Backend):
+    """Tensors of PyTorch, with its own autograd left out."""
+
+    name = "torch"
+    array_type = torch.Tensor
+    operators = False  # PyTorch promotes integers beside Python floats, and quotients of integers, to float32: the kernels do not
+    is_host = False  # not all of its devices are the host
+    weak_scalars = True
+    overrides: ClassVar[dict[str, Callable[..., Any]]] = kernels.KERNELS
+
+    def __init__(self) -> None:
+        super().__init__()
+        cuda = torch.cuda.is_available()
+        # NB: on CUDA, adding into duplicate places is atomic, in an order of its own.
+        self.capabilities = Capabilities(strides=True, negative_step=False, devices=True, streams=cuda, deterministic_scatter=not cuda)
+        raw = [
+            torch.device("cpu"),
+            *(torch.device("cuda", k) for k in range(torch.cuda.device_count() if cuda else 0)),
+            torch.device("meta"),
+        ]
+        self._raw_devices = {Device(f"torch:{place}"): place for place in raw}
+        self._devices = {place: device for device, place in self._raw_devices.items()}
+
+    # -- required ----------------------------------------------------------------------------------------------
+
+    def namespace(self) -> Any:
+        import array_api_compat.torch as namespace
+
+        return namespace
+
+    def array_types(self) -> tuple[type, ...]:
+        return (torch.Tensor,)
+
+    def from_host(self, array: Any, device: Device) -> Any:
+        array = np.asarray(array)
+        # A copy of its own in the machine's byte order, and one that PyTorch may write to; the strides stay.
+        own = torch.from_numpy(np.array(array, dtype=array.dtype.newbyteorder("="), copy=True))
+        return own.to(self._place(device))
+
+    def to_host(self, x: Any) -> Any:
+        self.refuse(x)
+        if x.is_meta:
+            msg = f"a Tensor on 'torch:meta' has a shape {tuple(x.shape)} and a dtype, but no values; compute on another device for them"
+            raise CapabilityError(msg)
+        if x.dtype is torch.bfloat16:
+            x = x.to(torch.float32)  # NumPy has no bfloat16; float32 holds all its values
+        if x.is_conj() or x.is_neg():
+            x = x.resolve_conj().resolve_neg()
+        return (x if x.device.type == "cpu" else x.cpu()).numpy()
+
+    def device_of(self, x: Any) -> Device:
+        if x.requires_grad:
+            self.refuse(x)
+        found = self._devices.get(x.device)
+        if found is None:
+            msg = f"xpgrad's backend 'torch' has no device for a torch.Tensor on {str(x.device)!r}; move it first, e.g. with `x.cpu()`"
+            raise TypeError(msg)
+        return found
+
+    def to_device(self, x: Any, device: Device) -> Any:
+        place = self._place(device)
+        if x.is_meta and place.type != "meta":
+            msg = f"a Tensor on 'torch:meta' has no values that could be moved to {str(device)!r}; compute on that device instead"
+            raise CapabilityError(msg)
+        return x.to(place)
+
+    def devices(self) -> Sequence[Device]:
+        return tuple(self._raw_devices)
+
+    # -- entry -------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def refuse(x: Any) -> None:
+        """Refuse what cannot be an array here: above all a tensor whose gradient PyTorch's own autograd is waiting for.
+
+        Raises
+        ------
+        TypeError
+        """
+        if x.requires_grad:
+            msg = (
+                f"a torch.Tensor of shape {tuple(x.shape)} that requires grad was given to xpgrad, but PyTorch's autograd does not see "
+                "what xpgrad computes: its gradient would be lost. Pass `x.detach()`, and ask xpgrad for the gradient with "
+                "`xpgrad.tensor(x.detach(), requires_grad=True)`"
+            )
+            raise TypeError(msg)
+        if x.layout is not torch.strided or x.is_quantized or type(x) not in _PLAIN:
+            msg = (
+                f"xpgrad takes dense plain tensors of PyTorch, but got a {type(x).__module__}.{type(x).__qualname__} with layout "
+                f"{x.layout}; convert it first, e.g. with `x.to_dense()` or `x.as_subclass(torch.Tensor)`"
+            )
+            raise TypeError(msg)
+
+    def share(self, x: Any) -> Any:
+        self.refuse(x)
+        return x.detach()  # an object of our own: the user's may be made to require grad later
+
+    def _place(self, device: Device) -> Any:
+        """PyTorch's name of a device."""
+        return self._raw_devices.get(device) or next(iter(self._raw_devices.values()))
+
+    def creation_options(self, device: Device) -> dict[str, Any]:
+        return {"device": self._place(device)}
+
+    def kernel(self, name: str) -> Callable[..., Any] | None:
+        general = kernels.GENERAL.get(name)
+        return self.overrides.get(name) if general is None else functools.partial(general, self.kernels)
+
+    def find_dtype(self, name: str) -> Any:
+        return getattr(torch, name, None)
+
+    def is_complex(self, x: Any) -> bool:
+        return bool(x.dtype.is_complex)
+
+    def is_traced(self, x: Any) -> bool:
+        return bool(x.is_meta)
+
+    # -- layout and memory -------------------------------------------------------------------------------------
+
+    def strides(self, x: Any) -> tuple[int, ...]:
+        return tuple(x.stride())
+
+    def with_layout(self, x: Any, like: Any) -> Any:
+        if not like.is_contiguous() and _dense(like):
+            return torch.empty_strided(like.shape, like.stride(), dtype=x.dtype, device=x.device).copy_(x)
+        return x.clone(memory_format=torch.contiguous_format)
+
+    def same_layout(self, x: Any, like: Any) -> bool:
+        if x.is_conj() or x.is_neg():
+            return False
+        if like.is_contiguous() or not _dense(like):
+            return bool(x.is_contiguous())
+        return bool(x.stride() == like.stride())
+
+    def may_alias(self, x: Any, y: Any) -> bool:
+        return kernels.shares_memory(x, y)
+
+    def own(self, tensor: Any) -> Any:
+        return tensor._array
+
+    # -- streams -----------------------------------------------------------------------------------------------
+    #
+    # The host and `meta` have none: their stream is None.
+
+    def current_stream(self, device: Device) -> Any:
+        return torch.cuda.current_stream(self._place(device)) if device.kind == "cuda" else None
+
+    def stream_guard(self, stream: Any) -> AbstractContextManager[Any]:
+        guard: AbstractContextManager[Any] = nullcontext() if stream is None else torch.cuda.stream(stream)
+        return guard
+
+    def record_event(self, stream: Any) -> Any:
+        return None if stream is None else stream.record_event()
+
+    def wait_event(self, stream: Any, event: Any) -> None:
+        if event is None:
+            return  # the host had finished when it went on
+        if stream is None:
+            event.synchronize()
+        else:
+            stream.wait_event(event)
+
+    def keep_alive(self, x: Any, stream: Any) -> None:
+        if stream is not None and x.is_cuda:
+            x.record_stream(stream)
+
+    def synchronize(self, device: Device) -> None:
+        if device.kind == "cuda":
+            torch.cuda.synchronize(self._place(device))
+
+    def is_capturing(self, device: Device) -> bool:
+        if device.kind != "cuda":
+            return False
+        with torch.cuda.device(self._place(device)):
+            return bool(torch.cuda.is_current_stream_capturing())
+
+
+def _dense(x: Any) -> bool:
+    """Whether the elements of `x` fill a block of memory, each once: the "non-overlapping and dense" of LAY-01."""
+    expected = 1
+    for stride, size in sorted((s, n) for s, n in zip(x.stride(), x.shape) if n != 1):
+        if stride != expected:
+            return False
+        expected *= size
+    return True

@@ -1,0 +1,590 @@
+"""Kernels for which PyTorch has something faster, or other, than the Array API calls that the rows declare.
+
+Three things are other: PyTorch promotes integers to its default dtype (float32) where they meet Python floats or become floating, wraps
+Python integers that do not fit, and hands out its operand itself where a function has nothing to do. Here integers become float64, as
+xpgrad's table says, integers that do not fit are refused, and a result that is no view has memory of its own.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from xpgrad.errors import CapabilityError
+
+__all__ = ["GENERAL", "KERNELS", "shares_memory"]
+
+#: Kernels by name; those of `GENERAL` take the raw namespace as their first argument.
+KERNELS: dict[str, Callable[..., Any]] = {}
+GENERAL: dict[str, Callable[..., Any]] = {}
+
+_Tensor = torch.Tensor
+_SINGLE = (torch.complex64, torch.float32, torch.float16, torch.bfloat16)
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Register a kernel under its function's name (a trailing underscore is dropped)."""
+    KERNELS[function.__name__.rstrip("_")] = function
+    return function
+
+
+def general(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Register a kernel that takes the raw namespace first."""
+    GENERAL[function.__name__] = function
+    return function
+
+
+def shares_memory(x: Any, y: Any) -> bool:
+    """Whether two tensors lie in one piece of memory."""
+    return x.untyped_storage() is y.untyped_storage() or (
+        not x.is_meta and not y.is_meta and x.numel() > 0 and x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr()
+    )
+
+
+def _need_values(x: Any, name: str) -> None:
+    """Refuse a function whose result's shape depends on values that `meta` does not have."""
+    if x.is_meta:
+        msg = f"`{name}` gives a shape that depends on values, which Tensors on 'torch:meta' do not have; use another device"
+        raise CapabilityError(msg)
+
+
+# -- arithmetic ----------------------------------------------------------------------------------------------------------
+
+
+def _is_float(x: Any) -> bool:
+    return bool(x.dtype.is_floating_point or x.dtype.is_complex)
+
+
+def _floating(x: Any) -> Any:
+    """`x`, or its values in the default floating dtype if it holds integers or bools."""
+    return x if x.dtype.is_floating_point or x.dtype.is_complex else x.to(torch.float64)
+
+
+def _weak(x: Any, scalar: Any, compares: bool) -> Any:
+    """A tensor in the dtype in which it meets a Python scalar.
+
+    Raises
+    ------
+    OverflowError
+        For arithmetic with an integer that the dtype cannot hold, as NumPy: PyTorch wraps it.
+    """
+    dtype = x.dtype
+    if isinstance(scalar, complex):
+        return x if dtype.is_complex else x.to(torch.complex64 if dtype in _SINGLE else torch.complex128)
+    if dtype.is_floating_point or dtype.is_complex:
+        return x
+    if isinstance(scalar, float):
+        return x.to(torch.float64)
+    if dtype is torch.bool:
+        return x if isinstance(scalar, bool) else x.to(torch.int64)
+    limits = torch.iinfo(dtype)
+    if not limits.min <= scalar <= limits.max:
+        if compares:
+            return x.to(torch.int64) if -(2**63) <= scalar < 2**63 else x.to(torch.float64)
+        msg = f"Python integer {scalar} is out of bounds for {str(dtype).removeprefix('torch.')}; convert the Tensor with `xpgrad.astype`"
+        raise OverflowError(msg)
+    return x
+
+
+def _binary(name: str, function: Callable[[Any, Any], Any], compares: bool = False, floating: bool = False, array: bool = False) -> None:
+    """A kernel of two operands of one dtype, or of one and a Python scalar.
+
+    Parameters
+    ----------
+    name : str
+    function : callable
+    compares : bool
+        The result says something about the values: scalars that the dtype cannot hold are compared, not refused.
+    floating : bool
+        Integers become floating.
+    array : bool
+        The function takes no Python scalars.
+    """
+
+    def apply(x1: Any, x2: Any) -> Any:
+        if x1.__class__ is _Tensor:
+            if x2.__class__ is _Tensor:
+                return function(_floating(x1), _floating(x2)) if floating else function(x1, x2)
+            x1 = _weak(x1, x2, compares)
+            x1 = _floating(x1) if floating else x1
+            return function(x1, torch.full((), x2, dtype=x1.dtype, device=x1.device) if array else x2)
+        x2 = _weak(x2, x1, compares)
+        x2 = _floating(x2) if floating else x2
+        return function(torch.full((), x1, dtype=x2.dtype, device=x2.device) if array else x1, x2)
+
+    apply.__name__ = apply.__qualname__ = name
+    KERNELS[name] = apply
+
+
+for _name, _function in {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "pow": operator.pow,
+                         "floor_divide": operator.floordiv, "remainder": operator.mod, "bitwise_and": operator.and_,
+                         "bitwise_or": operator.or_, "bitwise_xor": operator.xor, "bitwise_left_shift": operator.lshift,
+                         "bitwise_right_shift": operator.rshift}.items():  # fmt: skip
+    _binary(_name, _function)
+_binary("divide", operator.truediv, floating=True)
+for _name, _function in {"equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "less_equal": operator.le,
+                         "greater": operator.gt, "greater_equal": operator.ge}.items():  # fmt: skip
+    _binary(_name, _function, compares=True)
+for _name in ("maximum", "minimum", "logical_and", "logical_or", "logical_xor"):
+    _binary(_name, getattr(torch, _name), array=True)
+for _name in ("atan2", "copysign", "hypot", "logaddexp", "nextafter"):
+    _binary(_name, getattr(torch, _name), floating=True, array=True)
+
+
+def _unary(name: str) -> None:
+    """A function of one floating operand."""
+    function = getattr(torch, name)
+
+    def apply(x: Any) -> Any:
+        dtype = x.dtype
+        return function(x if dtype.is_floating_point or dtype.is_complex else x.to(torch.float64))
+
+    apply.__name__ = apply.__qualname__ = name
+    KERNELS[name] = apply
+
+
+for _name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "expm1", "log", "log10", "log1p", "log2",
+              "reciprocal", "sin", "sinh", "sqrt", "tan", "tanh"):  # fmt: skip
+    _unary(_name)
+
+
+KERNELS.update(negative=torch.neg, matmul_nd=torch.matmul, batched_matmul=torch.matmul, matmul=torch.matmul, square=torch.square)
+
+
+@kernel
+def positive(x: Any) -> Any:
+    return x.clone()  # NB: torch.positive gives its operand
+
+
+@kernel
+def conj(x: Any) -> Any:
+    return torch.conj_physical(x) if x.dtype.is_complex else x.clone()  # NB: of real ones PyTorch gives the operand
+
+
+@kernel
+def sign(x: Any) -> Any:
+    if x.dtype.is_complex:
+        return torch.sgn(x)
+    out = torch.sign(x)
+    return torch.where(torch.isnan(x), x, out) if x.dtype.is_floating_point else out  # NB: PyTorch's sign of nan is 0
+
+
+@kernel
+def scale(g: Any, factor: Any) -> Any:
+    """``g * factor`` in the memory of `g`, which nobody else holds."""
+    return g * factor if 0 in g.stride() else g.mul_(factor)
+
+
+# -- copies, dtypes and shapes -------------------------------------------------------------------------------------------
+
+
+@kernel
+def copy(x: Any) -> Any:
+    return x.clone(memory_format=torch.contiguous_format)
+
+
+@kernel
+def clone(x: Any) -> Any:
+    return x.clone()
+
+
+@kernel
+def clone_contiguous(x: Any) -> Any:
+    return x.clone(memory_format=torch.contiguous_format)
+
+
+@kernel
+def to_dtype(x: Any, dtype: Any) -> Any:
+    if x.dtype.is_complex and not dtype.is_complex:
+        # The bool of a complex number asks for both parts.
+        return x != 0 if dtype is torch.bool else x.real.to(dtype, copy=True)
+    return x.to(dtype, copy=True)
+
+
+@kernel
+def reshape_to(x: Any, shape: Any) -> Any:
+    return x.reshape(shape)
+
+
+@kernel
+def transpose_axes(x: Any, axes: Any) -> Any:
+    return x.permute(axes)
+
+
+@kernel
+def swap_last(x: Any) -> Any:
+    return x.transpose(-1, -2)
+
+
+@kernel
+def broadcast_view(x: Any, shape: Any) -> Any:
+    return x.expand(shape)
+
+
+@kernel
+def diagonal_view(x: Any, offset: int) -> Any:
+    return torch.diagonal(x, offset, -2, -1)
+
+
+@kernel
+def diagonal_transpose(x: Any, shape: Any, offset: int) -> Any:
+    out = x.new_zeros(shape)
+    torch.diagonal(out, offset, -2, -1).copy_(x)
+    return out
+
+
+@kernel
+def reverse(x: Any, axes: Any) -> Any:
+    return torch.flip(x, tuple(range(x.ndim)) if axes is None else axes)  # in memory of its own
+
+
+# -- reductions ----------------------------------------------------------------------------------------------------------
+#
+# NB: PyTorch takes no axes at all, ``()``, for all of them.
+
+
+@kernel
+def reduce_sum(x: Any, axes: Any, keepdims: bool) -> Any:
+    if axes == ():
+        return x.clone() if _is_float(x) else x.to(torch.int64, copy=True)
+    return torch.sum(x, tuple(range(x.ndim)) if axes is None else axes, keepdims)
+
+
+@kernel
+def sum_to(x: Any, shape: Any) -> Any:
+    """Sum a broadcast gradient back to `shape`."""
+    return x.sum_to_size(shape)
+
+
+@kernel
+def expand_reduced(g: Any, shape: Any, axes: Any, keepdims: bool) -> Any:
+    """The inverse of a reduction's change of shape: a view."""
+    if axes is not None and not keepdims:
+        g = g.reshape(tuple(1 if i in axes else n for i, n in enumerate(shape)))
+    return g.expand(shape)
+
+
+def _extremum(x: Any, axes: Any, keepdims: bool, function: Any) -> Any:
+    if axes == ():
+        return x.clone()
+    return function(x, tuple(range(x.ndim)) if axes is None else axes, keepdims)
+
+
+@kernel
+def reduce_max(x: Any, axes: Any, keepdims: bool) -> Any:
+    return _extremum(x, axes, keepdims, torch.amax)
+
+
+@kernel
+def reduce_min(x: Any, axes: Any, keepdims: bool) -> Any:
+    return _extremum(x, axes, keepdims, torch.amin)
+
+
+@kernel
+def running_sum(x: Any, axis: int) -> Any:
+    return torch.cumsum(x, axis)
+
+
+@kernel
+def running_prod(x: Any, axis: int) -> Any:
+    return torch.cumprod(x, axis)
+
+
+def _arg(x: Any, axis: int | None, keepdims: bool, function: Any) -> Any:
+    return function(x.to(torch.uint8) if x.dtype is torch.bool else x, axis, keepdims)
+
+
+@kernel
+def argmax(x: Any, *, axis: int | None, keepdims: bool) -> Any:
+    return _arg(x, axis, keepdims, torch.argmax)
+
+
+@kernel
+def argmin(x: Any, *, axis: int | None, keepdims: bool) -> Any:
+    return _arg(x, axis, keepdims, torch.argmin)
+
+
+# -- order and search ----------------------------------------------------------------------------------------------------
+
+
+@kernel
+def ordered(x: Any, order: Any, axis: int) -> Any:
+    return torch.gather(x, axis, order)
+
+
+@kernel
+def ordered_back(x: Any, order: Any, axis: int) -> Any:
+    return torch.empty_like(x).scatter_(axis, order, x)
+
+
+@kernel
+def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
+    order = None if sorter is None else sorter.to(torch.int64)
+    return torch.searchsorted(x1.contiguous(), x2.contiguous(), side=side, sorter=order)  # NB: it warns of other layouts
+
+
+@kernel
+def nonzero(x: Any) -> Any:
+    _need_values(x, "nonzero")
+    return torch.nonzero(x, as_tuple=True)
+
+
+def _distinct(x: Any, name: str) -> tuple[Any, Any, Any]:
+    """Distinct values in ascending order, where each element is among them, and how often each occurs."""
+    _need_values(x, name)
+    flat = x.reshape(-1)
+    if not x.dtype.is_complex:
+        values, inverse, counts = torch.unique(flat, return_inverse=True, return_counts=True)
+    else:  # sorted by the real part, then by the imaginary one
+        pairs, inverse, counts = torch.unique(torch.view_as_real(flat.resolve_conj()), dim=0, return_inverse=True, return_counts=True)
+        values = torch.view_as_complex(pairs)
+    counts = torch.where(values != values, torch.ones_like(counts), counts)  # NB: old versions count no nan
+    return values, inverse.reshape(x.shape), counts
+
+
+@kernel
+def unique_all(x: Any) -> Any:
+    values, inverse, counts = _distinct(x, "unique_all")
+    places = torch.arange(x.numel(), device=x.device)
+    first = torch.full((values.shape[0],), x.numel(), device=x.device, dtype=torch.int64)
+    return values, first.scatter_reduce_(0, inverse.reshape(-1), places, "amin"), inverse, counts
+
+
+@kernel
+def unique_counts(x: Any) -> Any:
+    values, _, counts = _distinct(x, "unique_counts")
+    return values, counts
+
+
+@kernel
+def unique_inverse(x: Any) -> Any:
+    values, inverse, _ = _distinct(x, "unique_inverse")
+    return values, inverse
+
+
+@kernel
+def unique_values(x: Any) -> Any:
+    return _distinct(x, "unique_values")[0]
+
+
+# -- reading by a key ------------------------------------------------------------------------------------------------------
+
+
+def _parts(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _is_basic(key: Any) -> bool:
+    return all(p is None or p is Ellipsis or isinstance(p, slice) or (isinstance(p, int) and not isinstance(p, bool)) for p in _parts(key))
+
+
+def _backwards(key: Any) -> bool:
+    """Whether a basic key has a slice with a negative step, which PyTorch does not know."""
+    return any(isinstance(p, slice) and p.step is not None and p.step < 0 for p in _parts(key))
+
+
+def _forwards(key: Any, shape: Any) -> tuple[tuple[Any, ...], list[int]]:
+    """A basic key with negative steps as one without, and the axes of its result that are then to be reversed."""
+    parts = _parts(key)
+    used = sum(p is not None and p is not Ellipsis for p in parts)
+    out: list[Any] = []
+    reversed_axes: list[int] = []
+    axis = place = 0
+    for p in parts:
+        if p is Ellipsis:
+            axis += len(shape) - used
+            place += len(shape) - used
+        elif p is None:
+            place += 1
+        else:
+            if isinstance(p, slice):
+                if p.step is not None and p.step < 0:
+                    places = range(*p.indices(shape[axis]))
+                    p = slice(places[-1], places[0] + 1, -p.step) if places else slice(0, 0)
+                    reversed_axes.append(place)
+                place += 1
+            axis += 1
+        out.append(p)
+    return tuple(out), reversed_axes
+
+
+@kernel
+def index_basic(x: Any, key: Any) -> Any:
+    if key.__class__ is tuple and key.count(...) > 1:
+        msg = f"an index holds at most one ellipsis, but got {key!r}"
+        raise IndexError(msg)
+    try:
+        return x[key]
+    except ValueError:  # NB: PyTorch has no negative strides, so this is a copy; the core knows of it by `negative_step`
+        if not _backwards(key):
+            raise
+        key, axes = _forwards(key, x.shape)
+        return torch.flip(x[key], axes)
+
+
+def _whole(part: Any) -> bool:
+    return isinstance(part, slice) and part.start is None and part.stop is None and part.step is None
+
+
+def _places(indices: Any, length: int, axis: int) -> Any:
+    """Integer indices as int64, counted from the front.
+
+    Raises
+    ------
+    IndexError
+        If one is out of range, where that can be seen without waiting for a device.
+    """
+    if indices.dtype is not torch.int64:
+        indices = indices.to(torch.int64)
+    if indices.is_cpu and indices.numel():
+        low, high = torch.aminmax(indices)
+        if low < -length or high >= length:
+            msg = f"an index is out of range for axis {axis} of length {length}: indices are {-length} to {length - 1}"
+            raise IndexError(msg)
+        if low >= 0:
+            return indices
+    return torch.where(indices < 0, indices + length, indices)
+
+
+def _one_axis(key: Any) -> int | None:
+    """The axis that a key picks from with one array of integers and nothing else; None for any other key."""
+    parts = _parts(key)
+    last = parts[-1] if parts else None
+    if not isinstance(last, _Tensor) or last.dtype is torch.bool or last.ndim == 0:
+        return None
+    for p in parts[:-1]:
+        if not _whole(p):
+            return None
+    return len(parts) - 1
+
+
+@general
+def gather(xp: Any, x: Any, key: Any) -> Any:
+    """``x[key]`` for a key with integer arrays or masks, in memory of its own."""
+    axis = _one_axis(key)
+    if axis is not None and axis < x.ndim:
+        indices = _parts(key)[-1]
+        flat = _places(indices, x.shape[axis], axis).reshape(-1)
+        return torch.index_select(x, axis, flat).reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+    parts = _parts(key)
+    if len(parts) == 1 and parts[0].dtype is torch.bool and parts[0].ndim and parts[0].shape == x.shape[: parts[0].ndim]:
+        _need_values(x, "x[mask]")
+        return x[parts[0]]
+    return xp.take_flat(x, xp.flat_index(key, tuple(x.shape), x))
+
+
+@kernel
+def take_flat(x: Any, flat: Any) -> Any:
+    """Elements of the flattened `x` at positions of any shape."""
+    return torch.index_select(x.reshape(-1), 0, flat.reshape(-1)).reshape(flat.shape)
+
+
+@kernel
+def gather_along(x: Any, indices: Any, axis: int) -> Any:
+    return torch.gather(x, axis, _places(indices, x.shape[axis], axis))
+
+
+# -- adding and writing by a key --------------------------------------------------------------------------------------------
+
+
+@kernel
+def index_basic_transpose(g: Any, key: Any, shape: Any) -> Any:
+    out = g.new_zeros(shape)
+    if _backwards(key):
+        key, axes = _forwards(key, shape)
+        g = torch.flip(g, axes)
+    out[key].copy_(g)
+    return out
+
+
+@kernel
+def add_at(buffer: Any, g: Any, key: Any) -> Any:
+    if _backwards(key):
+        key, axes = _forwards(key, buffer.shape)
+        g = torch.flip(g, axes)
+    buffer[key].add_(g)
+    return buffer
+
+
+@general
+def scatter_add(xp: Any, values: Any, key: Any, shape: Any) -> Any:
+    """Zeros of `shape` with `values` added at an advanced index, duplicates included."""
+    return scatter_into(xp, values.new_zeros(shape), values, key)
+
+
+@general
+def scatter_into(xp: Any, out: Any, values: Any, key: Any) -> Any:
+    """`out`, which belongs to the caller, with `values` added at an advanced index, duplicates included.
+
+    NB: `index_add_` adds in order; `index_put_` with duplicates has no fixed order on several threads.
+    """
+    axis = _one_axis(key)
+    if axis is not None and axis < out.ndim:
+        flat = _places(_parts(key)[-1], out.shape[axis], axis).reshape(-1)
+        return out.index_add_(axis, flat, values.reshape((*out.shape[:axis], flat.shape[0], *out.shape[axis + 1 :])))
+    shape = tuple(out.shape)
+    flat = xp.flat_index(key, shape, values).reshape(-1)
+    if out.is_contiguous():
+        out.view(-1).index_add_(0, flat, values.reshape(-1))
+        return out
+    return out.add_(segment_sum(values.reshape(-1), flat, out.numel()).view(shape))
+
+
+@kernel
+def segment_sum(values: Any, positions: Any, size: int) -> Any:
+    """Sums of the `values` (one axis) that share a position, for the positions 0 .. size - 1."""
+    return values.new_zeros(size).index_add_(0, positions, values)
+
+
+@kernel
+def last_writer(positions: Any, size: int) -> Any:
+    """For the places 0 .. size - 1: 1 + the number of the last of the `positions` that names it, or 0."""
+    numbers = torch.arange(1, positions.shape[0] + 1, device=positions.device)
+    return torch.zeros(size, dtype=torch.int64, device=positions.device).scatter_reduce_(0, positions, numbers, "amax")
+
+
+@kernel
+def scatter_along(x: Any, indices: Any, shape: Any, axis: int) -> Any:
+    """The transpose of `gather_along`: adds, duplicates included."""
+    return x.new_zeros(shape).scatter_add_(axis, _places(indices, shape[axis], axis), x)
+
+
+@general
+def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
+    """`buffer`, which belongs to the caller, with ``[key]`` overwritten; of duplicates in the key the last one counts."""
+    if isinstance(value, _Tensor) and shares_memory(buffer, value):
+        value = value.clone()  # NB: PyTorch refuses operands that overlap in part
+    if _is_basic(key):
+        if _backwards(key):
+            key, axes = _forwards(key, buffer.shape)
+            if isinstance(value, _Tensor) and value.ndim:
+                value = torch.flip(value.expand(buffer[key].shape), axes)
+        buffer[key] = value
+        return buffer
+    parts = _parts(key)
+    if len(parts) == 1 and parts[0].dtype is torch.bool and parts[0].ndim and not isinstance(value, _Tensor):
+        if parts[0].shape != buffer.shape[: parts[0].ndim]:
+            msg = f"a mask of shape {tuple(parts[0].shape)} does not fit an array of shape {tuple(buffer.shape)}"
+            raise IndexError(msg)
+        return buffer.masked_fill_(parts[0].reshape((*parts[0].shape, *(1,) * (buffer.ndim - parts[0].ndim))), value)
+    shape = tuple(buffer.shape)
+    flat = xp.flat_index(key, shape, buffer)
+    count = flat.numel()
+    if isinstance(value, _Tensor):
+        # As NumPy and PyTorch, more axes of length 1 than the part has are dropped.
+        extra = max(value.ndim - flat.ndim, 0)
+        if all(n == 1 for n in value.shape[:extra]):
+            value = value.reshape(value.shape[extra:])
+        value = value.expand(flat.shape).reshape(-1).to(buffer.dtype)
+    if not count:
+        return buffer
+    flat = flat.reshape(-1)
+    writer = last_writer(flat, buffer.numel())
+    if isinstance(value, _Tensor):
+        new = value[torch.clamp(writer - 1, min=0)].reshape(shape)
+    else:
+        new = torch.full((), value, dtype=buffer.dtype, device=buffer.device)
+    return buffer.copy_(torch.where((writer > 0).reshape(shape), new, buffer))
