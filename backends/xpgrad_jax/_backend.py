@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import jax
 import jax.numpy as jnp
@@ -22,12 +23,13 @@ __all__ = ["JaxBackend"]
 _DTYPES = {np.dtype(name): dtype for name, dtype in DTYPES.items() if name != "bfloat16"} | {np.dtype(jnp.bfloat16): DTYPES["bfloat16"]}
 _RAW = {dtype: raw for raw, dtype in _DTYPES.items()}
 _WIDE = frozenset(("float64", "complex128", "int64", "uint64"))
-# What a tracer cannot tell: the device of the Tensors that a transform of JAX was given.
-_tracing: ContextVar[Device | None] = ContextVar("xpgrad_jax_tracing", default=None)
+_config: Any = jax.config  # what it has is made at run time
+# What a tracer cannot tell, by the transform that it belongs to: the device of the Tensors which that transform was given.
+_traces: WeakKeyDictionary[Any, Device] = WeakKeyDictionary()
 
 
 def _x64() -> bool:
-    return bool(jax.config.jax_enable_x64)
+    return bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
 
 
 class JaxBackend(Backend):
@@ -37,7 +39,8 @@ class JaxBackend(Backend):
     weak_scalars = True
     is_host = False
     overrides: ClassVar[dict[str, Callable[..., Any]]] = _kernels.KERNELS
-    _capabilities = Capabilities(mutable=False, view_aliases=False, devices=True, jit=True, vmap=True)
+    _wide = Capabilities(mutable=False, view_aliases=False, devices=True, jit=True, vmap=True)
+    _narrow = replace(_wide, float64=False)
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +61,7 @@ class JaxBackend(Backend):
     @property
     def capabilities(self) -> Capabilities:  # type: ignore[override]
         """Whether 64-bit dtypes exist is JAX's setting of the moment."""
-        return self._capabilities if _x64() else replace(self._capabilities, float64=False)
+        return self._wide if _x64() else self._narrow
 
     def namespace(self) -> Any:
         return jnp
@@ -72,7 +75,9 @@ class JaxBackend(Backend):
             self.raw_dtype(DTYPES[array.dtype.name])  # a silent conversion would lose half of each number
         # NB: JAX may keep NumPy's memory, or read it later: it gets a copy that nobody else has.
         copy = np.array(array, copy=True)
-        return jnp.asarray(copy) if device == self.default else jax.device_put(copy, self.places[device])
+        if device == self.default and _config.jax_default_device is None:
+            return jnp.asarray(copy)
+        return jax.device_put(copy, self.places[device])
 
     def to_host(self, x: Any) -> Any:
         if self.is_traced(x):
@@ -87,12 +92,29 @@ class JaxBackend(Backend):
         return f"traced, shape={tuple(x.shape)}" if self.is_traced(x) else super().text(x, indent)
 
     def device_of(self, x: Any) -> Device:
+        if len(self.places) == 1:
+            return self.default
         if self.is_traced(x):
-            return _tracing.get() or self.default
-        return self.names[min(x.devices(), key=lambda d: d.id)]
+            trace = getattr(x, "_trace", None)
+            while trace is not None:
+                found = _traces.get(trace)
+                if found is not None:
+                    return found
+                trace = getattr(trace, "parent_trace", None)
+            return self.default
+        # NB: an array may lie on devices of other processes, too, of which this one has no names.
+        return self.names[min(x.sharding.addressable_devices, key=lambda d: d.id)]
+
+    def note_device(self, x: Any, device: Device) -> None:
+        trace = getattr(x, "_trace", None)
+        if trace is not None and (device != self.default or trace not in _traces):
+            _traces[trace] = device
 
     def to_device(self, x: Any, device: Device) -> Any:
-        return jax.device_put(x, self.places[device])
+        place = self.places[device]
+        if device == self.default and not self.is_traced(x) and x.sharding.device_set == {place}:
+            return x  # NB: `device_put` would commit it, so that it could not meet arrays that are sharded
+        return jax.device_put(x, place)
 
     def wrap(self, raw: Any) -> Any:
         if len(self.places) > 1:
@@ -112,7 +134,9 @@ class JaxBackend(Backend):
 
     def creation_options(self, device: Device) -> dict[str, Any]:
         # NB: what is made on the default device is not committed to it, so that it may meet arrays that are sharded.
-        return {} if device == self.default else {"device": self.places[device]}
+        if device == self.default and _config.jax_default_device is None:
+            return {}
+        return {"device": self.places[device]}
 
     # -- dtypes --------------------------------------------------------------------------------------------------
 
@@ -136,19 +160,53 @@ class JaxBackend(Backend):
     def is_complex(self, x: Any) -> bool:
         return bool(jnp.issubdtype(x.dtype, jnp.complexfloating))
 
+    # -- layout --------------------------------------------------------------------------------------------------
+
+    def same_layout(self, x: Any, like: Any) -> bool:
+        return self.with_layout(x, like) is x
+
+    def with_layout(self, x: Any, like: Any) -> Any:
+        # What is committed to devices, in parts or as a whole, has its gradient there too, in the same parts.
+        if self.is_traced(x) or self.is_traced(like) or not like.committed or x.sharding == like.sharding:
+            return x
+        return jax.device_put(x, like.sharding)
+
+    def kernel(self, name: str) -> Callable[..., Any] | None:
+        return functools.partial(_kernels.written, self.kernels) if name == "written" else self.overrides.get(name)
+
+    def wrap_kernel(self, name: str, function: Any) -> Any:
+        if name not in _kernels.DATA_DEPENDENT:
+            return function
+
+        def checked(x: Any, *args: Any, **options: Any) -> Any:
+            if self.is_traced(x):
+                msg = (
+                    f"the shape of the result of `{name}` depends on values, which are not known inside a transform of JAX (jit, vmap, "
+                    "grad, shard_map) or a compiled function; a mask has to be turned into positions, too. Use `xpgrad.where`, or do it "
+                    "outside"
+                )
+                raise CapabilityError(msg)
+            return function(x, *args, **options)
+
+        return checked
+
     # -- transforms ----------------------------------------------------------------------------------------------
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return jax.jit(function)
 
-    def ones(self, shape: tuple[int, ...], dtype: DType, device: Device) -> Any:
-        if shape != ():
-            return super().ones(shape, dtype, device)
-        key = (dtype, device)
+    def seed(self, x: Any, dtype: DType, device: Device) -> Any:
+        if x.shape != ():
+            return self.kernels.ones_like(x)
+        # NB: where the root lies, committed to its devices if it is: several of them, maybe, or those of other processes, too.
+        place = device if self.is_traced(x) or not x.committed else x.sharding
+        key = (dtype, place)
         unit = self._units.get(key)
         if unit is None:
             with jax.ensure_compile_time_eval():  # under a transform of JAX, too, an array and no tracer
-                unit = self._units[key] = self.from_host(np.ones((), self.raw_dtype(dtype)), device)
+                one = np.ones((), self.raw_dtype(dtype))
+                unit = self.from_host(one, device) if place is device else jax.device_put(one, place)
+            self._units[key] = unit
         return unit
 
     def is_unit(self, g: Any) -> bool:

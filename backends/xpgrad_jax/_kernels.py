@@ -6,9 +6,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
-__all__ = ["KERNELS"]
+from xpgrad._default_kernels import DefaultKernels
+
+__all__ = ["DATA_DEPENDENT", "KERNELS"]
+
+#: Functions whose results have shapes that depend on values.
+DATA_DEPENDENT = frozenset(("nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"))
 
 KERNELS: dict[str, Callable[..., Any]] = {}
 
@@ -58,6 +64,48 @@ def index_basic_transpose(g: Any, key: Any, shape: tuple[int, ...]) -> Any:
 @kernel
 def add_at(buffer: Any, g: Any, key: Any) -> Any:
     return buffer.at[key].add(g)
+
+
+def _is_mask(key: Any, shape: tuple[int, ...]) -> bool:
+    """Whether a key is one mask for all axes."""
+    if isinstance(key, tuple):
+        if len(key) != 1:
+            return False
+        (key,) = key
+    return isinstance(key, jax.Array) and key.dtype == bool and key.shape == shape
+
+
+def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
+    """As the default, which the other keys are left to: of duplicates the last one counts, which JAX does not promise."""
+    shape = buffer.shape
+    parts = key if isinstance(key, tuple) else (key,)
+    if all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts):
+        place = buffer.at[_checked(key, shape)]
+        if isinstance(value, jax.Array):
+            # As NumPy and PyTorch, more axes of length 1 than the part has are dropped.
+            axes = len(shape) + sum([(part is None) - isinstance(part, int) for part in parts])
+            extra = max(value.ndim - axes, 0)
+            if all(n == 1 for n in value.shape[:extra]):
+                value = value.reshape(value.shape[extra:])
+        return place.set(jnp.asarray(value, dtype=buffer.dtype))
+    if _is_mask(key, shape) and jnp.ndim(value) == 0:  # the only masks that do not have to be turned into positions
+        return jnp.where(parts[0], jnp.asarray(value, dtype=buffer.dtype), buffer)
+    return DefaultKernels.written(xp, buffer, key, value)
+
+
+@kernel
+def gather_along(x: Any, indices: Any, axis: int) -> Any:
+    n = x.shape[axis]
+    if not isinstance(indices, jax.core.Tracer) and _outside(indices, n):  # NB: JAX would fill with nan
+        msg = f"an index is out of range for axis {axis} of length {n}: indices are {-n} to {n - 1}"
+        raise IndexError(msg)
+    return jnp.take_along_axis(x, indices, axis=axis)
+
+
+@jax.jit
+def _outside(indices: Any, n: Any) -> Any:
+    indices = indices.astype(int)
+    return jnp.any((indices < -n) | (indices >= n))
 
 
 @kernel

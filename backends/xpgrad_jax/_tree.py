@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 __all__ = ["register_tensors"]
 
@@ -29,7 +30,9 @@ def _unflatten(cls: Any) -> Any:
         out = object.__new__(cls)
         out._array = raw
         out._node = out._alias = None
-        if static[1] and hasattr(raw, "dtype"):  # JAX also puts objects that are no arrays into a structure
+        cls.backend.note_device(raw, cls.device)
+        # NB: JAX also puts objects that are no arrays into a structure, and arrays of other dtypes.
+        if static[1] and hasattr(raw, "dtype") and jnp.issubdtype(raw.dtype, jnp.inexact):
             out.requires_grad_()
         return out
 

@@ -216,7 +216,7 @@ def _described(x: Any, flat: list[Any]) -> Any:
             "make a Tensor of an array with `xpgrad.asarray(x)`"
         )
         raise TypeError(msg) from None
-    return ("static", cls, x, repr(x) if cls is float or cls is complex else None)  # 0.0 == -0.0
+    return ("static", cls, x, repr(x) if isinstance(x, (float, complex)) else None)  # 0.0 == -0.0
 
 
 def _arguments(template: Any, tensors: list[Any]) -> Any:

@@ -206,6 +206,10 @@ class Backend(ABC):
         """A raw array of ones: the seed of a pass."""
         return self.adopt(self.namespace().ones(shape, dtype=self.raw_dtype(dtype), **self.creation_options(device)))
 
+    def seed(self, x: Any, dtype: DType, device: Device) -> Any:
+        """What a pass starts from: raw ones in the shape of the root `x`."""
+        return self.ones(tuple(x.shape), dtype, device)
+
     def host_array(self, data: Any, dtype: DType | None) -> Any:
         """A NumPy array from Python data: scalars and nested sequences of them."""
         from xpgrad.registry import host_backend

@@ -250,7 +250,8 @@ def _seed(i: int, root: Any, node: Any, g: Any, create: bool) -> Any:
         if not dtype.is_floating_point:
             msg = f"grad can be implicitly created only for real scalar outputs but got {dtype}; give a gradient"
             raise RuntimeError(msg)
-        raw = cls.backend.ones(shape, dtype, cls.device)
+        edge = isinstance(root, GradientEdge)
+        raw = cls.backend.ones(shape, dtype, cls.device) if edge else cls.backend.seed(root._array, dtype, cls.device)
         return cls.backend.wrap(raw) if create else raw
     if not isinstance(g, Tensor):
         msg = f"gradients can be either Tensors or None, but got {type(g).__name__}"
