@@ -16,7 +16,7 @@ from xpgrad._accumulate import AccumulateGrad
 from xpgrad._alias import next_number
 from xpgrad._coerce import unify
 from xpgrad._node import ListNode, new_slot, walk
-from xpgrad._saved import check_version, freed, unpack
+from xpgrad._saved import check_version, freed, unpack, unpack_constant
 from xpgrad._tensor import Tensor
 
 __all__ = ["CompiledNode", "compile_function"]
@@ -178,7 +178,10 @@ class CompiledNode(ListNode):
         self._check()
         program, backend = self.program, self.cls.backend
         # NB: results of their own, so that each argument has its own gradient where one is given twice, or computed from another.
-        inputs = [s if isinstance(s, Tensor) else positive(unpack(backend, raw, s)) for raw, s in zip(self.arrays, self.sources)]
+        inputs = [
+            unpack_constant(backend, raw, s) if isinstance(s, Tensor) else positive(unpack(backend, raw, s))
+            for raw, s in zip(self.arrays, self.sources)
+        ]
         args, kwargs = _arguments(program.template, inputs)
         outs: list[Any] = []
         _described(program.function(*args, **kwargs), outs)
