@@ -204,8 +204,8 @@ class JaxBackend(Backend):
         unit = self._units.get(key)
         if unit is None:
             with jax.ensure_compile_time_eval():  # under a transform of JAX, too, an array and no tracer
-                one = np.ones((), self.raw_dtype(dtype))
-                unit = self.from_host(one, device) if place is device else jax.device_put(one, place)
+                where = self.creation_options(device).get("device") if place is device else place
+                unit = jax.device_put(np.ones((), self.raw_dtype(dtype)), where)
             self._units[key] = unit
         return unit
 
