@@ -39,8 +39,6 @@ class JaxBackend(Backend):
     weak_scalars = True
     is_host = False
     overrides: ClassVar[dict[str, Callable[..., Any]]] = _kernels.KERNELS
-    _wide = Capabilities(mutable=False, view_aliases=False, devices=True, jit=True, vmap=True)
-    _narrow = replace(_wide, float64=False)
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,6 +50,10 @@ class JaxBackend(Backend):
                 self.places |= {Device(f"jax:{platform}:{d.id}"): d for d in jax.local_devices(backend=platform)}
         self.names = {d: name for name, d in self.places.items()}
         self.default = next(iter(self.places))
+        # NB: on other platforms XLA adds into duplicates in no fixed order.
+        fixed = jax.default_backend() == "cpu"
+        self._wide = Capabilities(mutable=False, view_aliases=False, devices=True, jit=True, vmap=True, deterministic_scatter=fixed)
+        self._narrow = replace(self._wide, float64=False)
         self._units: dict[Any, Any] = {}
         self._only_class: Any = None
         from xpgrad_jax._tree import register_tensors
