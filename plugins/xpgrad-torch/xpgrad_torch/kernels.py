@@ -22,6 +22,7 @@ KERNELS: dict[str, Callable[..., Any]] = {}
 GENERAL: dict[str, Callable[..., Any]] = {}
 
 _Tensor = torch.Tensor
+_SMALL = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32)
 _SINGLE = (torch.complex64, torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -108,18 +109,23 @@ def _binary(name: str, function: Callable[[Any, Any], Any], compares: bool = Fal
         if x1.__class__ is _Tensor:
             if x2.__class__ is _Tensor:
                 return function(_floating(x1), _floating(x2)) if floating else function(x1, x2)
-            x1 = _weak(x1, x2, compares)
-            x1 = _floating(x1) if floating else x1
+            x1 = _weak(_floating(x1) if floating else x1, x2, compares)
             return function(x1, torch.full((), x2, dtype=x1.dtype, device=x1.device) if array else x2)
-        x2 = _weak(x2, x1, compares)
-        x2 = _floating(x2) if floating else x2
+        x2 = _weak(_floating(x2) if floating else x2, x1, compares)
         return function(torch.full((), x1, dtype=x2.dtype, device=x2.device) if array else x1, x2)
 
     apply.__name__ = apply.__qualname__ = name
     KERNELS[name] = apply
 
 
-for _name, _function in {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "pow": operator.pow,
+def _power(x1: Any, x2: Any) -> Any:
+    out = x1**x2
+    if out.dtype.is_complex and x2.__class__ is _Tensor:
+        return torch.where(x2 == 0, torch.ones_like(out), out)  # NB: PyTorch's 0 ** 0 is nan where it is complex
+    return out
+
+
+for _name, _function in {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "pow": _power,
                          "floor_divide": operator.floordiv, "remainder": operator.mod, "bitwise_and": operator.and_,
                          "bitwise_or": operator.or_, "bitwise_xor": operator.xor, "bitwise_left_shift": operator.lshift,
                          "bitwise_right_shift": operator.rshift}.items():  # fmt: skip
@@ -128,7 +134,9 @@ _binary("divide", operator.truediv, floating=True)
 for _name, _function in {"equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "less_equal": operator.le,
                          "greater": operator.gt, "greater_equal": operator.ge}.items():  # fmt: skip
     _binary(_name, _function, compares=True)
-for _name in ("maximum", "minimum", "logical_and", "logical_or", "logical_xor"):
+for _name in ("logical_and", "logical_or", "logical_xor"):
+    _binary(_name, getattr(torch, _name), compares=True, array=True)
+for _name in ("maximum", "minimum"):
     _binary(_name, getattr(torch, _name), array=True)
 for _name in ("atan2", "copysign", "hypot", "logaddexp", "nextafter"):
     _binary(_name, getattr(torch, _name), floating=True, array=True)
@@ -265,6 +273,30 @@ def expand_reduced(g: Any, shape: Any, axes: Any, keepdims: bool) -> Any:
     if axes is not None and not keepdims:
         g = g.reshape(tuple(1 if i in axes else n for i, n in enumerate(shape)))
     return g.expand(shape)
+
+
+@kernel
+def reduce_prod(x: Any, axes: Any, keepdims: bool) -> Any:
+    if axes == ():
+        return x.clone() if _is_float(x) else x.to(torch.int64, copy=True)
+    for axis in sorted(range(x.ndim) if axes is None else axes, reverse=True):
+        x = torch.prod(x, axis, keepdims)
+    return torch.prod(x) if x.dtype in _SMALL else x  # a 0-d integer has no axis that would have widened it
+
+
+@kernel
+def all_(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    return (x != 0) if axis == () else torch.all(x, tuple(range(x.ndim)) if axis is None else axis, keepdims).to(torch.bool)
+
+
+@kernel
+def any_(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    return (x != 0) if axis == () else torch.any(x, tuple(range(x.ndim)) if axis is None else axis, keepdims).to(torch.bool)
+
+
+@kernel
+def count_nonzero(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    return reduce_sum(x != 0, axis, keepdims)
 
 
 def _extremum(x: Any, axes: Any, keepdims: bool, function: Any) -> Any:
@@ -552,6 +584,12 @@ def scatter_along(x: Any, indices: Any, shape: Any, axis: int) -> Any:
     return x.new_zeros(shape).scatter_add_(axis, _places(indices, shape[axis], axis), x)
 
 
+def _all_differ(flat: Any) -> bool:
+    """Whether no position occurs twice."""
+    found = torch.sort(flat).values
+    return not bool((found[1:] == found[:-1]).any())
+
+
 @general
 def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
     """`buffer`, which belongs to the caller, with ``[key]`` overwritten; of duplicates in the key the last one counts."""
@@ -565,7 +603,7 @@ def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
         buffer[key] = value
         return buffer
     parts = _parts(key)
-    if len(parts) == 1 and parts[0].dtype is torch.bool and parts[0].ndim and not isinstance(value, _Tensor):
+    if len(parts) == 1 and parts[0].dtype is torch.bool and parts[0].ndim and (not isinstance(value, _Tensor) or not value.ndim):
         if parts[0].shape != buffer.shape[: parts[0].ndim]:
             msg = f"a mask of shape {tuple(parts[0].shape)} does not fit an array of shape {tuple(buffer.shape)}"
             raise IndexError(msg)
@@ -582,6 +620,9 @@ def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
     if not count:
         return buffer
     flat = flat.reshape(-1)
+    if isinstance(value, _Tensor) and flat.is_cpu and buffer.is_contiguous() and count < buffer.numel() and _all_differ(flat):
+        buffer.view(-1).index_copy_(0, flat, value)  # takes time for what is written, not for the whole
+        return buffer
     writer = last_writer(flat, buffer.numel())
     if isinstance(value, _Tensor):
         new = value[torch.clamp(writer - 1, min=0)].reshape(shape)
