@@ -194,6 +194,11 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
         return asarray(x, device=device, copy=copy)
     cls = tensor_class(as_device(device))
     raw = cls.backend.namespace().from_dlpack(x)
+    if cls.backend.device_of(raw) != cls.device:
+        if copy is False:
+            msg = f"from_dlpack(copy=False): moving from {cls.backend.device_of(raw)} to {cls.device} needs a copy; use copy=None"
+            raise ValueError(msg)
+        raw = cls.backend.to_device(raw, cls.device)
     return new_tensor(cls, cls.backend.kernels.copy(raw) if copy else raw)
 
 

@@ -252,6 +252,8 @@ def _step(x: Any, name: str, other: Any) -> bool:
     update = _OPERATORS.get(name)
     if update is None or alias.cell is None or alias.parent is not None or alias.cell.is_copy:
         return False
+    if other is not x and _shares_memory(x, other):
+        return False
     if not x.backend.capabilities.mutable:
         return False
     try:
@@ -273,6 +275,8 @@ def _in_memory(x: Any, name: str, other: Any) -> bool:
     if not is_scalar(other):
         if type(other) is not type(x) or value.dtype is not x.dtype:
             return False
+        if other is not x and _shares_memory(x, other):
+            return False  # not every library computes first where operands overlap
         shape = value.shape
         if shape != x.shape:
             from xpgrad.rules.manipulation import broadcast_shapes

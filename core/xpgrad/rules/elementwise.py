@@ -64,7 +64,7 @@ def _pow_base(g: Any, x1: Any, x2: Any, xp: Any) -> Any:
             return xp.zeros_like(g)
         return g * x1 * 2 if x2 == 2 else g * (x1 ** (x2 - 1) * x2)
     zero = x2 == 0
-    return xp.keep(~zero, g * (x2 * x1 ** xp.where(zero, xp.ones_like(x2), x2 - 1)))
+    return xp.keep(~zero, g * (x2 * xp.pow(x1, xp.where(zero, xp.ones_like(x2), x2 - 1))))
 
 
 def _pow_exponent(g: Any, x1: Any, x2: Any, out: Any, xp: Any) -> Any:
