@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from xpgrad._device import Device
 from xpgrad._dtypes import DTYPES, DType
@@ -217,4 +218,4 @@ class JaxBackend(Backend):
     # -- tracing -------------------------------------------------------------------------------------------------
 
     def is_traced(self, x: Any) -> bool:
-        return isinstance(x, jax.core.Tracer)
+        return isinstance(x, Tracer)
