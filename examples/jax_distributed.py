@@ -73,13 +73,15 @@ def launch(world: int, steps: int, rate: float, seconds: float) -> int:
         address = f"127.0.0.1:{probe.getsockname()[1]}"
     common = ["--address", address, "--world", str(world), "--steps", str(steps), "--rate", str(rate)]
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": ""}
+    command = [sys.executable, os.path.abspath(__file__), *common]
     processes = [
-        subprocess.Popen([sys.executable, os.path.abspath(__file__), "--rank", str(rank), *common], env=environment)
-        for rank in range(world)
+        subprocess.Popen([*command, "--rank", str(rank)], env=environment, stdout=subprocess.PIPE, text=True) for rank in range(world)
     ]
     deadline = time.monotonic() + seconds
     try:
-        codes = [process.wait(max(deadline - time.monotonic(), 0.1)) for process in processes]
+        for process in processes:  # one after the other, so that what they say does not mix
+            print(process.communicate(timeout=max(deadline - time.monotonic(), 0.1))[0], end="")
+        codes = [process.returncode for process in processes]
     except subprocess.TimeoutExpired:
         print(f"not done after {seconds:g} seconds", file=sys.stderr)
         codes = [1]
@@ -87,7 +89,7 @@ def launch(world: int, steps: int, rate: float, seconds: float) -> int:
         for process in processes:
             if process.poll() is None:
                 process.kill()
-                process.wait()
+            process.communicate()
     return int(any(codes))
 
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from xpgrad._default_kernels import DefaultKernels
+from xpgrad.errors import CapabilityError
 
 __all__ = ["DATA_DEPENDENT", "KERNELS"]
 
@@ -106,6 +107,71 @@ def gather_along(x: Any, indices: Any, axis: int) -> Any:
 def _outside(indices: Any, n: Any) -> Any:
     indices = indices.astype(int)
     return jnp.any((indices < -n) | (indices >= n))
+
+
+def _advanced(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """A key with integer arrays and masks, checked as far as its values are known: JAX would fill, clamp or drop.
+
+    NB: integer arrays come in the widest integers, since JAX counts negative ones from the end in their own dtype.
+    """
+    parts = list(key) if isinstance(key, tuple) else [key]
+    used = sum([_width(p) for p in parts])
+    if used > len(shape):
+        msg = f"too many indices: the array has shape {shape}, but {used} of its axes are indexed"
+        raise IndexError(msg)
+    axis = 0
+    for i, part in enumerate(parts):
+        if isinstance(part, int) and not -shape[axis] <= part < shape[axis]:
+            msg = f"index {part} is out of range for axis {axis} of length {shape[axis]}"
+            raise IndexError(msg)
+        if isinstance(part, jax.Array):
+            traced = isinstance(part, jax.core.Tracer)
+            if part.dtype == bool:
+                if traced:
+                    msg = (
+                        "the shape of what a mask picks depends on values, which are not known inside a transform of JAX (jit, vmap, grad, "
+                        "shard_map) or a compiled function; use `xpgrad.where`, or index outside"
+                    )
+                    raise CapabilityError(msg)
+                if part.shape != shape[axis : axis + part.ndim]:
+                    place = shape[axis : axis + part.ndim]
+                    msg = f"a mask of shape {part.shape} does not fit the axes {place} of an array of shape {shape}"
+                    raise IndexError(msg)
+            else:
+                n = shape[axis]
+                if not traced and _outside(part, n):
+                    msg = f"an index is out of range for axis {axis} of length {n}: indices are {-n} to {n - 1}"
+                    raise IndexError(msg)
+                parts[i] = part.astype(int)
+        axis += len(shape) - used if part is Ellipsis else _width(part)
+    return tuple(parts)
+
+
+def _width(part: Any) -> int:
+    """How many axes of the array a part of a key takes."""
+    if part is None or part is Ellipsis:
+        return 0
+    return part.ndim if isinstance(part, jax.Array) and part.dtype == bool else 1
+
+
+@kernel
+def gather(x: Any, key: Any) -> Any:
+    key = _advanced(key, x.shape)
+    try:
+        return x[key]
+    except ValueError as exc:
+        msg = f"the arrays of an index must broadcast together: {exc}"
+        raise IndexError(msg) from exc
+
+
+@kernel
+def scatter_add(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    return jnp.zeros(shape, values.dtype).at[_advanced(key, shape)].add(values)
+
+
+@kernel
+def scatter_into(buffer: Any, g: Any, key: Any) -> Any:
+    return buffer.at[_advanced(key, buffer.shape)].add(g)
 
 
 @kernel
