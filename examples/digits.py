@@ -54,7 +54,7 @@ class Digits:
     images : Tensor
         float32, shape ``(n, 64)``: 8x8 pixels, row by row, from 0 (paper) to 1 (ink).
     labels : Tensor
-        int64, shape ``(n,)``: the digit that was meant, 0 to 9.
+        int32, shape ``(n,)``: the digit that was meant, 0 to 9. Not int64, which some libraries have on demand only.
     """
 
     images: xp.Tensor
@@ -124,7 +124,7 @@ def load_digits(device: xp.Device | None, rng: np.random.Generator, test_share: 
     first_train = round(test_share * len(labels))
 
     def part(rows: NDArray[np.int64]) -> Digits:
-        return Digits(xp.asarray(images[rows], device=device), xp.asarray(labels[rows], device=device))
+        return Digits(xp.asarray(images[rows], device=device), xp.asarray(labels[rows].astype(np.int32), device=device))
 
     return part(order[first_train:]), part(order[:first_train])
 
@@ -215,7 +215,7 @@ def accuracy(predicted: xp.Tensor, labels: xp.Tensor) -> float:
 def batches(digits: Digits, size: int, rng: np.random.Generator) -> Iterator[Digits]:
     """Yield all the digits once, in random order, `size` at a time (the last batch may be smaller)."""
     n = digits.labels.shape[0]
-    order = xp.asarray(rng.permutation(n), device=digits.labels.device)
+    order = xp.asarray(rng.permutation(n).astype(np.int32), device=digits.labels.device)
     for start in range(0, n, size):
         rows = order[start : start + size]
         yield Digits(xp.take(digits.images, rows, axis=0), xp.take(digits.labels, rows, axis=0))
