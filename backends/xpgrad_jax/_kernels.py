@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from xpgrad._default_kernels import DefaultKernels
 from xpgrad.errors import CapabilityError
@@ -91,16 +92,24 @@ def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
         return place.set(jnp.asarray(value, dtype=buffer.dtype))
     if _is_mask(key, shape) and jnp.ndim(value) == 0:  # the only masks that do not have to be turned into positions
         return jnp.where(parts[0], jnp.asarray(value, dtype=buffer.dtype), buffer)
-    return DefaultKernels.written(xp, buffer, key, value)
+    return DefaultKernels.written(xp, buffer, _advanced(key, shape), value)
 
 
 @kernel
 def gather_along(x: Any, indices: Any, axis: int) -> Any:
     n = x.shape[axis]
-    if not isinstance(indices, jax.core.Tracer) and _outside(indices, n):  # NB: JAX would fill with nan
+    if _known_outside(indices, n):  # NB: JAX would fill with nan
         msg = f"an index is out of range for axis {axis} of length {n}: indices are {-n} to {n - 1}"
         raise IndexError(msg)
     return jnp.take_along_axis(x, indices, axis=axis)
+
+
+def _known_outside(indices: Any, n: int) -> bool:
+    """Whether indices are out of range, if that can be known: a constant's values are, also inside a transform."""
+    if isinstance(indices, Tracer):
+        return False
+    with jax.ensure_compile_time_eval():
+        return bool(_outside(indices, n))
 
 
 @jax.jit
@@ -125,9 +134,8 @@ def _advanced(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
             msg = f"index {part} is out of range for axis {axis} of length {shape[axis]}"
             raise IndexError(msg)
         if isinstance(part, jax.Array):
-            traced = isinstance(part, jax.core.Tracer)
             if part.dtype == bool:
-                if traced:
+                if isinstance(part, Tracer):
                     msg = (
                         "the shape of what a mask picks depends on values, which are not known inside a transform of JAX (jit, vmap, grad, "
                         "shard_map) or a compiled function; use `xpgrad.where`, or index outside"
@@ -139,7 +147,7 @@ def _advanced(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
                     raise IndexError(msg)
             else:
                 n = shape[axis]
-                if not traced and _outside(part, n):
+                if _known_outside(part, n):
                     msg = f"an index is out of range for axis {axis} of length {n}: indices are {-n} to {n - 1}"
                     raise IndexError(msg)
                 parts[i] = part.astype(int)
