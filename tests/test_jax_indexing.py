@@ -137,3 +137,60 @@ def test_small_indices_of_long_axes() -> None:
     assert [i for i, g in enumerate(x.grad.tolist()) if g] == [5, 299]
     along = xp.take_along_axis(x, xp.asarray(np.asarray([-1, 5], dtype="int8"), device="jax"))
     assert along.tolist() == [299.0, 5.0]
+
+
+def _writes(key: Any, value: Any) -> Any:
+    def function(x: Any) -> Any:
+        x = x * 1.0
+        x[key()] = value() if callable(value) else value
+        return x
+
+    return function
+
+
+def _constant(values: Any) -> Any:
+    """A key, or a value: a constant, made inside of the transform."""
+    return xp.asarray(np.asarray(values), device="jax")
+
+
+CONSTANTS = {
+    "integers": lambda x: x[_constant([0, 1, 1])],
+    "a mask": lambda x: x[_constant([True, False, True])],
+    "positions of a mask": lambda x: x[xp.nonzero(_constant([True, False, True]))],
+    "write at integers": _writes(lambda: _constant([0, 1, 1]), lambda: _constant([4.0, 5.0, 6.0])),
+    "write at a mask": _writes(lambda: _constant([True, False, True]), lambda: _constant([4.0, 5.0])),
+    "write one number at a mask": _writes(lambda: _constant([True, False, True]), 4.0),
+    "repeat": lambda x: xp.repeat(x, _constant([1, 2, 0])),
+    "a value": lambda x: x * _constant(3.0).item(),
+}
+
+
+@pytest.mark.parametrize("name", list(CONSTANTS))
+def test_constants_have_values_inside_of_transforms(name: str) -> None:
+    """A key need not be known to JAX to be known: what is made of constants is checked, and has a shape."""
+    function = CONSTANTS[name]
+    host = np.asarray([1.5, 2.5, 3.5])
+    expected = function(_constant(host))
+
+    def total(raw: Any) -> Any:
+        leaf = xp.asarray(raw)
+        leaf.requires_grad_()
+        out = function(leaf)
+        return out.detach().array, xp.autograd.grad(xp.sum(out * out), leaf)[0].array
+
+    eager = total(jax.numpy.asarray(host))
+    for found in (eager, jax.jit(total)(host), [v[0] for v in jax.vmap(total)(host[None])]):
+        np.testing.assert_allclose(np.asarray(found[0]), expected.numpy())
+        np.testing.assert_allclose(np.asarray(found[1]), np.asarray(eager[1]))
+    through = jax.grad(lambda raw: xp.sum(function(xp.asarray(raw)) ** 2).array)(jax.numpy.asarray(host))
+    np.testing.assert_allclose(np.asarray(through), np.asarray(eager[1]))
+
+
+@pytest.mark.parametrize("transform", [jax.jit, jax.vmap, lambda f: jax.grad(lambda x: xp.sum(f(x)).array)])
+@pytest.mark.parametrize("function", [
+    lambda x: x[..., _constant([3])], _writes(lambda: (..., _constant([-4])), 1.0), lambda x: xp.take(x, _constant([5]), axis=-1),
+    lambda x: xp.take_along_axis(x, _constant([5]) if x.ndim == 1 else _constant([[5]]), axis=-1),
+])  # fmt: skip
+def test_constants_out_of_range_are_errors_inside_of_transforms(function: Any, transform: Any) -> None:
+    with pytest.raises(IndexError, match="out of range"):
+        transform(function)(_constant([[1.0, 2.0, 3.0]]))

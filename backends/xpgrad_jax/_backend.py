@@ -78,9 +78,10 @@ class JaxBackend(Backend):
             self.raw_dtype(DTYPES[array.dtype.name])  # a silent conversion would lose half of each number
         # NB: JAX may keep NumPy's memory, or read it later: it gets a copy that nobody else has.
         copy = np.array(array, copy=True)
-        if device == self.default and _config.jax_default_device is None:
-            return jnp.asarray(copy)
-        return jax.device_put(copy, self.places[device])
+        with jax.ensure_compile_time_eval():  # inside of a transform of JAX, too, an array whose values are known
+            if device == self.default and _config.jax_default_device is None:
+                return jnp.asarray(copy)
+            return jax.device_put(copy, self.places[device])
 
     def to_host(self, x: Any) -> Any:
         if self.is_traced(x):
@@ -189,7 +190,8 @@ class JaxBackend(Backend):
                     "outside"
                 )
                 raise CapabilityError(msg)
-            return function(x, *args, **options)
+            with jax.ensure_compile_time_eval():  # a constant's values are known inside of a transform, too
+                return function(x, *args, **options)
 
         return checked
 
