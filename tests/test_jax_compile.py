@@ -5,7 +5,10 @@ The expected gradients are NumPy's float64 results of the same function uncompil
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ import pytest
 import xpgrad as xp
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(autouse=True)
@@ -247,3 +251,13 @@ def test_compiled_functions_inside_of_others_and_of_transforms() -> None:
 
     raw = jax.numpy.asarray([[1.0, 2.0], [3.0, 4.0]])
     np.testing.assert_allclose(np.asarray(jax.jit(jax.vmap(gradient))(raw)), 3.0 * np.asarray(raw) ** 2)
+
+
+def test_the_benchmark_compares_equal_results() -> None:
+    """It refuses to time programs whose loss and gradients differ; its table has a row with a ratio."""
+    code = "from benchmarks import compile as c; print(len(c.PROGRAMS), all(r > 0 for n in ('chain', 'digits') for r in c.run_times(n, 1)))"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False, timeout=240)
+    assert run.stdout == "4 True\n", run.stderr
+    command = [sys.executable, "-m", "benchmarks.compile", "--first", "xpgrad", "chain"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=240)
+    assert float(run.stdout) > 0.0, run.stderr
