@@ -337,9 +337,11 @@ def _checked(xp: Any, indices: Any, n: int, axis: int, like: Any) -> Any:
     backend = xp._backend
     indices = xp.astype(indices, backend.raw_dtype(backend.default_dtype("indexing", backend.device_of(like))), copy=False)
     # NB: some libraries clamp or wrap what is out of range; traced values cannot be looked at.
-    if not backend.is_traced(indices) and xp.any((indices < -n) | (indices >= n)):
-        msg = f"an index is out of range for axis {axis} of length {n}: indices are {-n} to {n - 1}"
-        raise IndexError(msg)
+    if not backend.is_traced(indices):
+        outside = xp.any((indices < -n) | (indices >= n))
+        if not backend.is_traced(outside) and outside:  # inside of a transform what is computed of a constant may be traced, too
+            msg = f"an index is out of range for axis {axis} of length {n}: indices are {-n} to {n - 1}"
+            raise IndexError(msg)
     return xp.where(indices < 0, indices + n, indices)
 
 
