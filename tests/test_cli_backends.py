@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import test_registry
 from test_registry import HEAD, install
@@ -63,14 +64,47 @@ def test_a_sound_backend_passes_every_check(capsys: Any) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) >= 12
     assert all(line.startswith("ok ") for line in lines)
-    assert lines[-1] == "ok      a gradient is that of NumPy"
+    assert lines[-1] == "ok      numpy: a gradient is that of NumPy"
+
+
+@pytest.mark.parametrize("table", ["numpy+readonly", "jax", "strict"])
+def test_sound_variants_and_plugins_pass_too(table: str) -> None:
+    """Where they are installed; in a process of their own, since tests register backends, too."""
+    pytest.importorskip({"jax": "jax", "strict": "xpgrad_strict"}.get(table, "numpy"))
+    run = command("backends", "check", table, "--import")
+    assert run.returncode == 0, run.stdout
+    assert run.stdout.endswith("a gradient is that of NumPy\n")
+
+
+def test_the_gradient_that_is_expected_is_that_of_central_differences() -> None:
+    from xpgrad._cli.checking import _POINT, EXPECTED, _loss
+
+    def loss(point: Any) -> float:
+        return float(_loss(xp, xp.tensor(point)))
+
+    step, point = 1e-6, np.asarray(_POINT)
+    found = np.zeros_like(point)
+    for at in np.ndindex(point.shape):
+        d = np.zeros_like(point)
+        d[at] = step
+        found[at] = (loss(point + d) - loss(point - d)) / (2 * step)
+    np.testing.assert_allclose(found, EXPECTED, rtol=1e-8)
+
+
+def test_a_variant_is_shown(capsys: Any) -> None:
+    assert main(["backends", "show", "numpy+readonly", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["name"], facts["devices"]) == ("numpy+readonly", "numpy+readonly")
+    assert "scatter_add" in facts["own kernels"]
+    assert main(["backends", "show", "numpy+nonsense"]) == 1
+    assert "nonsense" in capsys.readouterr().out
 
 
 def test_the_static_check_imports_nothing(tmp_path: Path) -> None:
     install(tmp_path, "loud", "loud_plugin", "raise SystemExit('imported')")
     run = command("backends", "check", "loud", path=tmp_path)
     assert run.returncode == 0, run.stdout + run.stderr
-    assert run.stdout.count("ok ") == 4
+    assert run.stdout.count("ok ") == 5
 
 
 TABLE = """
@@ -84,9 +118,10 @@ class Table(NumPyBackend):
 @hookimpl
 def xpgrad_backend(): return BackendInfo("odd", lambda variant: Table(), array_modules=("odd_library",){options})
 """
+DECLARED = "capabilities = __import__('dataclasses').replace(NumPyBackend.capabilities, {})"
 WRONG = {
-    "raises at import": ("raise OSError('no driver')", "FAILED  it describes itself"),
-    "misspelt hook": (HEAD + "@hookimpl\ndef xpgrad_backends(): pass", "FAILED  it describes itself"),
+    "raises at import": ("raise OSError('no driver')", "FAILED  it implements the hook `xpgrad_backend`"),
+    "misspelt hook": (HEAD + "@hookimpl\ndef xpgrad_backends(): pass", "FAILED  it implements the hook `xpgrad_backend`"),
     "newer interface": (HEAD + TABLE.format(change="", options=", api_version=(1, 99)"), "written for version 1.99"),
     "imports a library": (
         "import array_api_strict\n" + HEAD + TABLE.format(change="", options="").replace("odd_library", "array_api_strict"),
@@ -97,11 +132,42 @@ WRONG = {
     ),
     "wrong values": (
         HEAD + TABLE.format(change="overrides = {**NumPyBackend.overrides, 'sin': lambda x: np.cos(x)}", options=""),
-        "FAILED  a gradient is that of NumPy",
+        "FAILED  odd: a gradient is that of NumPy",
     ),
     "wrong dtype": (
         HEAD + TABLE.format(change="overrides = {**NumPyBackend.overrides, 'cos': lambda x: np.cos(x).astype('f4')}", options=""),
-        "FAILED  a gradient is that of NumPy",
+        "of float64 operands, `cos` returned float32",
+    ),
+    "gives up": ("raise SystemExit('no licence')", "SystemExit: no licence"),
+    "the array modules are a string": (
+        HEAD + TABLE.format(change="", options="").replace('("odd_library",)', '"odd_library"'),
+        "array_modules='odd_library', expected a tuple of strings",
+    ),
+    "version is text": (HEAD + TABLE.format(change="", options=", api_version='1'"), "expected two integers"),
+    "loads nothing": (
+        HEAD + TABLE.format(change="", options="").replace("Table(),", "None,"), "returned None, expected a Backend named 'odd'",
+    ),
+    "loads another": (
+        HEAD + TABLE.format(change="", options="").replace('name, device = "odd"', 'name, device = "even"'),
+        "returned one named 'even', expected a Backend named 'odd'",
+    ),
+    "devices raise": (
+        HEAD + TABLE.format(change="devices = lambda self: 1 / 0", options=""), "FAILED  it has a device",
+    ),
+    "another's devices": (
+        HEAD + TABLE.format(change="devices = lambda self: [Device('numpy')]", options=""), "must return Devices of 'odd'",
+    ),
+    "declares too little": (
+        HEAD + TABLE.format(change=DECLARED.format("float64=False"), options=""),
+        "FAILED  `float64` is False, and so it is",
+    ),
+    "declares too much": (
+        HEAD + TABLE.format(change=DECLARED.format("jit=True"), options=""),
+        "FAILED  `jit` is declared, and `compile` written",
+    ),
+    "writes elsewhere": (
+        HEAD + TABLE.format(change="update = lambda self, x, key, value: NumPyBackend.update(self, x.copy(), key, value)", options=""),
+        "FAILED  `mutable` is True, and a write does so",
     ),
     "kernel raises": (
         HEAD + TABLE.format(change="overrides = {**NumPyBackend.overrides, 'cos': lambda x: 1 / 0}", options=""), "ZeroDivisionError",
@@ -157,7 +223,13 @@ def test_a_new_project_works(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
     run = command("backends", "check", "shiny", "--import", path=site)
     assert run.returncode == 0, run.stdout + run.stderr
-    assert run.stdout.endswith("ok      a gradient is that of NumPy\n")
+    assert run.stdout.endswith("ok      shiny: a gradient is that of NumPy\n")
+
+
+def test_taken_names_are_refused(tmp_path: Path, capsys: Any) -> None:
+    assert main(["backends", "new", "numpy", "--directory", str(tmp_path)]) == 1
+    assert "'numpy' is taken" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["Upper", "1st", "a-b", "", "../x"])

@@ -136,6 +136,11 @@ class Backend(ABC):
         Its arrays live in the host's memory.
     weak_scalars : bool
         Python scalars may be given to its kernels as they are: they promote as the engine's table says.
+    overrides : dict
+        Its own kernels by name, on raw arrays.
+    missing : frozenset of str
+        Functions of the standard that the library is known not to have: calling one raises a `CapabilityError` that names it as
+        "has no function `NAME`", and the tests expect that.
     """
 
     name: str = ""
@@ -146,6 +151,7 @@ class Backend(ABC):
     is_host: bool = True
     weak_scalars: bool = False
     overrides: ClassVar[dict[str, Callable[..., Any]]] = {}
+    missing: frozenset[str] = frozenset()
 
     def __init__(self) -> None:
         self.node_classes: dict[Any, Any] = {}

@@ -87,12 +87,13 @@ def register_backend(info: BackendInfo) -> None:
     ValueError
         If another provider already has that name.
     TypeError, BackendLoadError
-        If `info` is no `BackendInfo`, or written for another version of the interface.
+        If `info` is no `BackendInfo`, or a field of it is not what `BackendInfo` says, or it was written for another version of the
+        interface.
     """
     if not isinstance(info, BackendInfo):
         msg = f"register_backend needs a BackendInfo, but got {type(info).__name__}; return one from your `xpgrad_backend` hook"
         raise TypeError(msg)
-    _check_version(info, f"register_backend({info.name!r})")
+    _check_info(info, info.name, f"register_backend({info.name!r})")
     with _LOCK:
         old = _registered.get(info.name)
         if (old is not None and old.info != info) or (old is None and info.name in _discover()):
@@ -101,14 +102,34 @@ def register_backend(info: BackendInfo) -> None:
         _registered[info.name] = _Provider(info.name, "register_backend", info=info)
 
 
-def _check_version(info: BackendInfo, origin: str) -> None:
-    major, minor = info.api_version
+def _check_info(info: BackendInfo, name: str, origin: str) -> None:
+    """Refuse what a plugin says of itself if it is malformed, before anybody relies on it."""
+    try:
+        major, minor = map(int, info.api_version)
+    except (TypeError, ValueError) as exc:
+        msg = f"{origin} gave api_version={info.api_version!r}, expected two integers, e.g. {API_VERSION}"
+        raise BackendLoadError(msg) from exc
     if major != API_VERSION[0] or minor > API_VERSION[1]:
         msg = (
             f"backend {info.name!r} ({origin}) was written for version {major}.{minor} of xpgrad's plugin interface, but this is "
             f"{API_VERSION[0]}.{API_VERSION[1]}; install a matching version of the plugin or of xpgrad"
         )
         raise BackendLoadError(msg) from _VersionMismatch(f"{major}.{minor}")
+    if info.name != name:
+        msg = f"{origin} describes a backend named {info.name!r}; the entry point's name and the backend's must be equal"
+        raise BackendLoadError(msg)
+    wrong = None
+    if not callable(info.load):
+        wrong = f"load={info.load!r}, expected a function of the variant that returns the Backend"
+    for field in ("array_modules", "variants"):
+        value = getattr(info, field)
+        # NB: a plain string would be searched letter by letter.
+        if not isinstance(value, tuple) or not all(isinstance(v, str) for v in value):
+            wrong = f"{field}={value!r}, expected a tuple of strings"
+    if not isinstance(info.install, str):
+        wrong = f"install={info.install!r}, expected a string"
+    if wrong is not None:
+        raise BackendLoadError(f"backend {name!r} ({origin}) is described wrongly: {wrong}")
 
 
 def _describe(name: str, allowed: set[str] | None) -> BackendInfo:
@@ -131,10 +152,7 @@ def _describe(name: str, allowed: set[str] | None) -> BackendInfo:
         raise BackendLoadError(msg)
     provider = providers[0]
     info = provider.info or _load_entry(provider)
-    if info.name != name:
-        msg = f"{provider.origin} describes a backend named {info.name!r}; the entry point's name and the backend's must be equal"
-        raise BackendLoadError(msg)
-    _check_version(info, provider.origin)
+    _check_info(info, name, provider.origin)
     _infos[name] = info
     return info
 
@@ -151,11 +169,14 @@ def _load_entry(provider: _Provider) -> BackendInfo:
         manager.register(provider.entry.load(), name=provider.name)
         manager.check_pending()
         infos = manager.hook.xpgrad_backend()
-    except Exception as exc:
+    except (Exception, SystemExit) as exc:  # a plugin that gives up must not end the program
         msg = f"backend {provider.name!r} ({provider.origin}) could not be loaded: {type(exc).__name__}: {exc}. Repair or uninstall it"
         raise BackendLoadError(msg) from exc
     if len(infos) != 1 or not isinstance(infos[0], BackendInfo):
-        msg = f"{provider.origin} must implement `xpgrad_backend` once and return a BackendInfo, but gave {infos!r}"
+        msg = (
+            f"{provider.origin} must implement `xpgrad_backend` once and return a BackendInfo, but gave {infos!r}; mark that function, and "
+            "no other, with `xpgrad.hookspecs.hookimpl`"
+        )
         raise BackendLoadError(msg)
     info: BackendInfo = infos[0]
     return info
@@ -185,10 +206,16 @@ def backend_for(table: str) -> Backend:
             raise BackendNotFoundError(msg)
         try:
             backend = info.load(variant or None)
-        except Exception as exc:
+        except (Exception, SystemExit) as exc:
             way_out = f" Install what it needs with `{info.install}`." if info.install else ""
-            msg = f"backend {name!r} is registered but not available: {type(exc).__name__}: {exc}.{way_out}"
+            if not way_out and isinstance(exc, ModuleNotFoundError):
+                way_out = f" Install the distribution with the module {exc.name!r}, with `pip install`."
+            msg = f"backend {name!r} is registered but not available: {type(exc).__name__}: {str(exc).rstrip('.')}.{way_out}"
             raise BackendLoadError(msg) from exc
+        if not isinstance(backend, Backend) or backend.table_name != table:
+            given = f"one named {backend.table_name!r}" if isinstance(backend, Backend) else repr(backend)
+            msg = f"backend {name!r}: `load({variant or None!r})` returned {given}, expected a Backend named {table!r}"
+            raise BackendLoadError(msg)
         from xpgrad._tensor import backend_class
 
         backend.tensor_base = backend_class(backend)
@@ -243,20 +270,27 @@ def when_class_is_made(listener: Callable[[Any], None]) -> None:
 
 
 def class_for_array(array: Any) -> Any:
-    """The Tensor class for a raw array, by its type; None if no registered backend takes it."""
-    for backend in _backends.values():
-        if backend.variant is None and isinstance(array, backend.array_types()):
-            return tensor_class(backend.device_of(array))
+    """The Tensor class for a raw array, by its type; None if no registered backend takes it.
+
+    The backend that is named like the array's library comes first, whichever is loaded: the answer does not depend on what was used
+    before, and no other plugin is imported to find it.
+    """
     top = type(array).__module__.partition(".")[0]
-    for name in backend_names():
-        try:
-            info = _describe(name, _allowed())
-        except BackendLoadError:
-            continue  # a broken plugin must not stand in the way of an array that may belong to another
-        if top in info.array_modules:
+    backend = _backends.get(top)
+    if backend is not None and isinstance(array, backend.array_types()):
+        return tensor_class(backend.device_of(array))
+    for name in sorted(backend_names(), key=lambda n: n != top):
+        backend = _backends.get(name)
+        if backend is None:
+            try:
+                info = _describe(name, _allowed())
+            except BackendLoadError:
+                continue  # a broken plugin must not stand in the way of an array that may belong to another
+            if top not in info.array_modules:
+                continue
             backend = backend_for(name)
-            if isinstance(array, backend.array_types()):
-                return tensor_class(backend.device_of(array))
+        if isinstance(array, backend.array_types()):
+            return tensor_class(backend.device_of(array))
     return None
 
 
@@ -302,11 +336,29 @@ def survey(only: str | None = None) -> list[dict[str, str]]:
             continue
         try:
             backend = backend_for(name)
-            row["devices"] = ", ".join(map(str, backend.devices()))
         except BackendLoadError as exc:
-            row["status"], row["cause"] = "not installed" if isinstance(exc.__cause__, ImportError) else "broken", str(exc)
+            row["status"], row["cause"] = "not installed" if _library_missing(exc.__cause__, name) else "broken", str(exc)
+        else:
+            try:
+                row["devices"] = ", ".join(map(str, backend.devices()))
+            except Exception as exc:  # noqa: BLE001 (a plugin's fault is one row of the list)
+                row["status"], row["cause"] = "broken", f"backend {name!r}: `devices()` raised {type(exc).__name__}: {exc}"
         row["version"] = _library_version(info)
     return rows
+
+
+def _library_missing(cause: BaseException | None, name: str) -> bool:
+    """Whether loading failed for want of the library, not for a fault of the plugin.
+
+    An ImportError that names a module of the plugin itself or of xpgrad, or one that is there and lacks something, is a fault.
+    """
+    import sys
+
+    if not isinstance(cause, ImportError):
+        return False
+    module = (cause.name or "").partition(".")[0]
+    own = {p.entry.module.partition(".")[0] for p in providers(name) if p.entry is not None}
+    return not module or (module not in own and module not in sys.modules)
 
 
 def _library_version(info: BackendInfo) -> str:

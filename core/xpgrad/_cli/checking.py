@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import subprocess
 import sys
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
+from importlib.machinery import PathFinder
 from typing import Any, NamedTuple
 
 from xpgrad import registry
+from xpgrad._device import Device
+from xpgrad._row import ROWS
+from xpgrad.backend import Backend
 from xpgrad.errors import CapabilityError, XpgradError
 
-__all__ = ["Check", "check_backend", "checks"]
+__all__ = ["EXPECTED", "Check", "check_backend", "checks"]
 
 
 class Check(NamedTuple):
@@ -31,15 +37,17 @@ def check_backend(name: str, imported: bool) -> int:
     return 1 if failed else 0
 
 
-def checks(name: str, imported: bool) -> Iterator[Check]:
+def checks(table: str, imported: bool) -> Iterator[Check]:
     """The checks of one backend, up to the first that makes the next ones pointless.
 
     Parameters
     ----------
-    name : str
+    table : str
+        Its name, or ``name+variant``.
     imported : bool
         Whether to import the plugin and its library; without, only what the installation says is looked at.
     """
+    name = table.partition("+")[0]
     providers = registry.providers(name)
     yield Check("it is registered", bool(providers), f'add an entry point: [project.entry-points."xpgrad.backends"] {name} = "your_module"')
     if not providers:
@@ -47,78 +55,132 @@ def checks(name: str, imported: bool) -> Iterator[Check]:
     yield Check("it has one provider", len(providers) == 1, "uninstall all but one of: " + "; ".join(p.origin for p in providers))
     allowed = name in registry.backend_names()
     yield Check("XPGRAD_BACKENDS admits it", allowed, f"add {name!r} to XPGRAD_BACKENDS, or unset it")
+    try:
+        usable = Device(table).table == table
+    except ValueError:
+        usable = False
+    yield Check(
+        "its name can stand in a device", usable, f"{table!r} is no NAME or NAME+VARIANT of letters, digits, underscores and hyphens"
+    )
     entry = providers[0].entry
-    if len(providers) > 1 or not allowed:
+    if len(providers) > 1 or not allowed or not usable:
         return
     if entry is not None:
-        found = importlib.util.find_spec(entry.module) is not None
-        yield Check(
-            f"its module {entry.module!r} is there", found, "install the distribution again: its entry point names a module that is not"
-        )
+        found = _is_there(entry.module)
+        yield Check(f"its module {entry.module!r} is there", found, "install it again: its entry point names a module that is not there")
         if not found:
             return
     if not imported:
         return
+    if entry is not None:
+        try:
+            registry._load_entry(providers[0])
+        except XpgradError as exc:
+            yield Check("it implements the hook `xpgrad_backend`", False, str(exc))
+            return
+        yield Check("it implements the hook `xpgrad_backend`", True)
     try:
         info = registry.describe(name)
     except XpgradError as exc:
-        yield Check("it describes itself", False, str(exc))
+        yield Check("it describes itself, by its name and for this version of the interface", False, str(exc))
         return
-    yield Check("it describes itself", True)
+    yield Check("it describes itself, by its name and for this version of the interface", True)
     if entry is not None:
-        heavy = _imported_by(entry.module, info.array_modules)
-        yield Check(
-            "describing it imports no array library", not heavy, f"{entry.module!r} imports {', '.join(heavy)}; import it in `load` instead"
-        )
+        yield _light(name, entry.module)
     yield Check(
         "it says which arrays are its own",
         bool(info.array_modules),
         "without `array_modules`, raw arrays are not recognised; fill it in unless another backend takes these arrays",
     )
     try:
-        backend = registry.backend_for(name)
+        backend = registry.backend_for(table)
     except XpgradError as exc:
         yield Check("its library loads", False, str(exc))
         return
     yield Check("its library loads", True)
-    yield from _promises(backend)
-    yield from _gradients(name)
+    try:
+        devices = list(backend.devices())
+        sound = bool(devices) and all(isinstance(d, Device) and d.table == table for d in devices)
+        given = repr(devices)
+    except Exception as exc:  # noqa: BLE001 (whatever a plugin raises is what the check has found)
+        sound, given = False, f"{type(exc).__name__}: {exc}"
+    yield Check("it has a device", sound, f"`devices()` must return Devices of {table!r}, the default one first, but gave {given}")
+    if not sound:
+        return
+    yield from _promises(backend, devices)
+    yield from _declarations(backend, devices)
+    yield from _dtypes(backend, devices[0])
+    yield from _gradients(devices)
 
 
-def _imported_by(module: str, libraries: tuple[str, ...]) -> list[str]:
-    """Which array libraries a fresh process has after importing a module (whose own package may define the arrays)."""
-    libraries = tuple(m for m in libraries if m != module.partition(".")[0])
-    code = f"import sys, {module}; print(*[m for m in {libraries!r} if m in sys.modules])"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    return run.stdout.split()
+def _is_there(module: str) -> bool:
+    """Whether a module can be found. NB: `find_spec` of a submodule would import the packages around it."""
+    first, *rest = module.split(".")
+    spec = importlib.util.find_spec(first)
+    for part in rest:
+        if spec is None or spec.submodule_search_locations is None:
+            return False
+        spec = PathFinder.find_spec(f"{spec.name}.{part}", spec.submodule_search_locations)
+    return spec is not None
 
 
-def _promises(backend: Any) -> Iterator[Check]:
-    """The required methods, on small arrays."""
+def _light(name: str, module: str) -> Check:
+    """Whether a fresh process that has asked the plugin what it is has imported an array library.
 
-    def holds(what: str, advice: str, test: Any) -> Check:
+    Those that backends are declared for count, and all that say that they follow the standard; not the plugin's own package.
+    """
+    libraries: set[str] = set()
+    for other in registry.backend_names():
         try:
-            return Check(what, bool(test()), advice)
-        except CapabilityError as exc:
-            return Check(f"{what}, or it says why not: {exc}", True)
-        except Exception as exc:  # noqa: BLE001 (whatever a plugin raises is what the check has found)
-            return Check(what, False, f"{advice}: {type(exc).__name__}: {exc}")
+            libraries.update(registry.describe(other).array_modules)
+        except XpgradError:
+            continue  # its own check tells
+    code = (
+        f"import sys\nfrom xpgrad import registry\nregistry.describe({name!r})\n"
+        f"print('', *sorted({{n.partition('.')[0] for n, m in list(sys.modules.items()) if n in {sorted(libraries)!r} or "
+        "'__array_namespace_info__' in getattr(m, '__dict__', ())}))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    what = "describing it imports no array library"
+    if run.returncode:
+        return Check(what, False, "a fresh process could not describe it: " + (run.stderr.strip().splitlines() or ["no message"])[-1])
+    heavy = set(run.stdout.splitlines()[-1].split()) - {module.partition(".")[0]}
+    return Check(what, not heavy, f"{module!r} imports {', '.join(sorted(heavy))}; import it in `load` instead")
 
-    devices = list(backend.devices())
-    yield Check("it has a device", bool(devices), "`devices()` must return at least one Device, the default one first")
-    host = registry.host_backend().host_array([[1, 2, 3], [4, 5, 6]], backend.default_dtype("real floating", devices[0]))
+
+def _holds(what: str, advice: str, test: Callable[[], Any]) -> Check:
+    """A check of what a plugin's methods do; refusing with a `CapabilityError` that says why is fine."""
+    try:
+        return Check(what, bool(test()), advice)
+    except CapabilityError as exc:
+        return Check(f"{what}, or it says why not: {exc}", True)
+    except Exception as exc:  # noqa: BLE001 (as above)
+        return Check(what, False, f"{advice}: {type(exc).__name__}: {exc}")
+
+
+def _answers(function: Callable[..., Any], *args: Any) -> bool:
+    """Whether a call gives something."""
+    try:
+        return function(*args) is not None
+    except Exception:  # noqa: BLE001 (as above)
+        return False
+
+
+def _host(backend: Backend, device: Device) -> Any:
+    """Some numbers between 0 and 1 on the host."""
+    return registry.host_backend().host_array([[0.125, 0.25], [0.5, 0.75]], backend.default_dtype("real floating", device))
+
+
+def _promises(backend: Backend, devices: list[Device]) -> Iterator[Check]:
+    """The required methods, on small arrays."""
+    host = _host(backend, devices[0])
     values = host.tolist()
-    for device in devices:
-        raw = backend.from_host(host, device)
-        yield holds(
-            f"{device}: arrays go in and come out",
-            "`to_host(from_host(a, device))` must equal a",
-            lambda r=raw: backend.to_host(r).tolist() == values,
-        )
-        yield holds(f"{device}: arrays know their device", "`device_of(from_host(a, device))` must be that device",
-                    lambda r=raw, d=device: backend.device_of(r) == d)  # fmt: skip
-        yield holds(f"{device}: arrays are of its types", "`array_types()` must contain the types of its arrays",
-                    lambda r=raw: isinstance(r, backend.array_types()))  # fmt: skip
+
+    def names() -> bool:
+        namespace = backend.namespace()
+        return all(callable(getattr(namespace, name, None)) for name in ("asarray", "zeros", "ones", "reshape", "sum", "matmul"))
+
+    yield _holds("it has a namespace", "`namespace()` must return the library's Array API namespace", names)
 
     def copies() -> bool:
         mine = host.copy()
@@ -126,39 +188,115 @@ def _promises(backend: Any) -> Iterator[Check]:
         mine[...] = -1
         return bool(backend.to_host(raw).tolist() == values)
 
-    yield holds("arrays from the host are copies", "`from_host` must copy: a later write to the NumPy array was seen", copies)
+    for d in devices:
+
+        def comes_out(d: Device = d) -> bool:
+            return bool(backend.to_host(backend.from_host(host, d)).tolist() == values)
+
+        def knows(d: Device = d) -> bool:
+            return backend.device_of(backend.from_host(host, d)) == d
+
+        def typed(d: Device = d) -> bool:
+            raw = backend.from_host(host, d)
+            return isinstance(raw, backend.array_types()) and (backend.array_type is None or isinstance(raw, backend.array_type))
+
+        def moves(d: Device = d) -> bool:
+            return backend.device_of(backend.to_device(backend.from_host(host, devices[0]), d)) == d
+
+        yield _holds(f"{d}: arrays go in and come out", "`to_host(from_host(a, device))` must equal a", comes_out)
+        yield _holds(f"{d}: arrays know their device", "`device_of(from_host(a, device))` must be that device", knows)
+        yield _holds(f"{d}: arrays are of its types", "`array_types()` and `array_type` must say the types of its arrays", typed)
+        yield _holds(f"{d}: arrays move there", "`device_of(to_device(a, device))` must be that device", moves)
+    yield _holds("arrays from the host are copies", "`from_host` must copy: a later write to the NumPy array was seen", copies)
 
 
-_PROGRAM = """
-y = xp.sin(x) @ xp.matrix_transpose(x) + x[0, 1]
-y = y * 1.0
-y[0, ...] = xp.sum(x, axis=0)[0]
-loss = xp.sum(y * y) + xp.max(x)
-loss.backward()
-"""
+def _declarations(backend: Backend, devices: list[Device]) -> Iterator[Check]:
+    """The capabilities, where that can be seen from outside."""
+    can = backend.capabilities
+    for name, dtype in (("float64", "float64"), ("complex", "complex128" if can.float64 else "complex64")):
+        there = _answers(backend.find_dtype, dtype)
+        declared = getattr(can, name)
+        yield Check(f"`{name}` is {declared}, and so it is", there == declared, f"declare {name}={there}, as its namespace says")
+    for name in ("linalg", "fft"):
+        there = _answers(getattr, backend.namespace(), name)
+        declared = getattr(can, name)
+        yield Check(f"`{name}` is {declared}, and so it is", there >= declared, f"its namespace has no `{name}`: declare {name}=False")
+
+    def written() -> bool:
+        x = backend.kernels.copy(backend.from_host(_host(backend, devices[0]), devices[0]))
+        before = backend.to_host(x).tolist()
+        new = backend.update(x, (0, 1), backend.from_host(_host(backend, devices[0])[1, 1], devices[0]))
+        wanted = [[before[0][0], before[1][1]], before[1]]
+        return bool(
+            backend.to_host(new).tolist() == wanted and (new is x if can.mutable else backend.to_host(x).tolist() == before)
+        )  # fmt: skip
+
+    advice = "`update(x, key, value)` must write into x and return it" if can.mutable else "`update` must return a new array, and leave x"
+    yield _holds(f"`mutable` is {can.mutable}, and a write does so", advice, written)
+    for name, method in (("streams", "current_stream"), ("jit", "compile")):
+        if getattr(can, name):
+            own = getattr(type(backend), method) is not getattr(Backend, method)
+            yield Check(f"`{name}` is declared, and `{method}` written", own, f"write `{method}`, or declare {name}=False")
 
 
-def _gradients(name: str) -> Iterator[Check]:
-    """A gradient through a product, a sum, slices and a write, against NumPy's."""
-    import math
+def _dtypes(backend: Backend, device: Device) -> Iterator[Check]:
+    """Kernels that are given one real floating dtype return it: another would be rounded to, and nobody would know."""
+    for dtype in backend.dtypes():
+        if not dtype.is_floating_point or dtype.name == "bfloat16":  # which the host lacks
+            continue
+        x = backend.from_host(registry.host_backend().host_array(_host(backend, device).tolist(), dtype), device)
+        trials: dict[str, tuple[Any, ...]] = {
+            name: (x,) * len(row.tensors)
+            for name, row in ROWS.items()
+            if row.elementwise and row.outputs is None and not row.statics and len(row.mixing) == len(row.tensors) and row.differentiable
+        }
+        trials |= {"copy": (x,), "matmul": (x, x), "sum_to": (x, (1, 2)), "sum": (x,), "max": (x,)}
+        wrong = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of values outside of a function's domain
+            for name, args in trials.items():
+                try:
+                    found = backend.dtype_of(getattr(backend.kernels, name)(*args).dtype)
+                except CapabilityError:
+                    continue
+                except Exception as exc:  # noqa: BLE001 (as above)
+                    wrong.append(f"`{name}` raised {type(exc).__name__}: {exc}")
+                    continue
+                if found is not dtype:
+                    wrong.append(f"`{name}` returned {found}")
+        yield Check(f"kernels keep {dtype}", not wrong, f"of {dtype} operands, {'; '.join(wrong)}")
 
+
+def _loss(xp: Any, x: Any) -> Any:
+    """A number that depends on x through functions, a product, slices and a write."""
+    y = (xp.sin(x) @ xp.matrix_transpose(x) + x[0, 1]) * 1.0
+    y[0, ...] = xp.sum(x, axis=0)[0]
+    return xp.sum(y * y) + xp.max(x)
+
+
+_POINT = [[0.3, -0.7, 1.1], [0.9, 0.2, -0.4]]
+#: Its gradient there in float64; a test compares it with central differences.
+EXPECTED = [[3.1825386022358475, -2.074095033699324, 1.8040948530225875], [4.953379328538735, 1.574855190587045, -2.3959374911403364]]
+
+
+def _gradients(devices: list[Device]) -> Iterator[Check]:
+    """A gradient through functions, a product, slices and a write, against its value in float64."""
     import xpgrad as xp
 
-    what = "a gradient is that of NumPy"
-    found = []
-    try:
-        for device in ("numpy", name):
-            dtype = type(xp.zeros(0, device=name)).default_dtype("real floating")
-            x = xp.tensor([[0.3, -0.7, 1.1], [0.9, 0.2, -0.4]], dtype=dtype, requires_grad=True, device=device)
-            exec(_PROGRAM, {"xp": xp, "x": x})  # noqa: S102 (the text above)
+    for i, device in enumerate(devices):
+        what = f"{device}: a gradient is that of NumPy"
+        try:
+            dtype = type(xp.zeros(0, device=device)).default_dtype("real floating")
+            x = xp.tensor(_POINT, dtype=dtype, requires_grad=True, device=device)
+            _loss(xp, x).backward()
             assert x.grad is not None
-            if x.grad.dtype is not dtype:
-                yield Check(what, False, f"its dtype is {x.grad.dtype}, expected {dtype}: a kernel returns another")
-                return
-            found.append(xp.reshape(x.grad, (-1,)).tolist())
-    except Exception as exc:  # noqa: BLE001 (as above)
-        yield Check(what, False, f"{type(exc).__name__}: {exc}")
-        return
-    near = 100 * xp.finfo(dtype).eps
-    equal = all(math.isclose(a, b, rel_tol=near, abs_tol=near) for a, b in zip(*found))
-    yield Check(what, equal, f"got {found[1]}, expected {found[0]}")
+            found = x.grad.tolist()
+        except CapabilityError as exc:
+            yield Check(f"{what}, or it says why not: {exc}" if i else what, i > 0, f"{type(exc).__name__}: {exc}")
+            continue
+        except Exception as exc:  # noqa: BLE001 (as above)
+            yield Check(what, False, f"{type(exc).__name__}: {exc}")
+            continue
+        near = 100 * xp.finfo(dtype).eps
+        equal = all(math.isclose(a, b, rel_tol=near, abs_tol=near) for f, e in zip(found, EXPECTED) for a, b in zip(f, e))
+        yield Check(what, equal and x.grad.dtype is dtype, f"got {found} in {x.grad.dtype}, expected {EXPECTED} in {dtype}")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import re
 from typing import Any
 
 from xpgrad import registry
-from xpgrad.backend import Capabilities
+from xpgrad._default_kernels import DefaultKernels
+from xpgrad._row import ROWS
+from xpgrad.backend import Backend, Capabilities
+from xpgrad.errors import XpgradError
 
 __all__ = ["capability_sentences", "list_backends", "show_backend"]
 
@@ -41,20 +45,34 @@ def capability_sentences() -> dict[str, str]:
     return found
 
 
-def show_backend(name: str, as_json: bool) -> int:
-    """Print what is known of one backend; 0 if it is ready, else 1."""
+def own_kernels(backend: Backend) -> list[str]:
+    """The names of the kernels that a backend brings itself, whether in its table `overrides` or by its method `kernel`."""
+    names = {*backend.overrides, *ROWS, *(n for n in vars(DefaultKernels) if not n.startswith("_"))}
+    return sorted(name for name in names if backend.kernel(name) is not None)
+
+
+def show_backend(table: str, as_json: bool) -> int:
+    """Print what is known of one backend, ``name`` or ``name+variant``; 0 if it is ready, else 1."""
+    name = table.partition("+")[0]
     row: dict[str, Any] | None = next((r for r in registry.survey(only=name) if r["name"] == name), None)
     if row is None:
         print(f"no such backend: {name!r}; registered backends: {', '.join(registry.backend_names()) or 'none'}")
         return 1
     facts: dict[str, Any] = dict(row)
     if row["status"] == "ready":
-        backend = registry.backend_for(name)
+        try:
+            backend = registry.backend_for(table)
+        except XpgradError as exc:
+            print(exc)
+            return 1
         info = registry.describe(name)
+        facts["name"], facts["devices"] = table, ", ".join(map(str, backend.devices()))
+        facts["about"] = inspect.getdoc(type(backend)) or ""
         facts["variants"] = list(info.variants)
         facts["array types"] = [f"{t.__module__}.{t.__qualname__}" for t in backend.array_types()]
         facts["dtypes"] = [d.name for d in backend.dtypes()]
-        facts["own kernels"] = sorted(backend.overrides)
+        facts["own kernels"] = own_kernels(backend)
+        facts["missing functions"] = sorted(backend.missing)
         facts["capabilities"] = {f.name: getattr(backend.capabilities, f.name) for f in dataclasses.fields(Capabilities)}
     if as_json:
         print(json.dumps(facts, indent=2))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+from importlib.metadata import version
 from pathlib import Path
 
+from xpgrad import registry
 from xpgrad.backend import API_VERSION
 
 __all__ = ["new_project"]
@@ -20,10 +23,11 @@ version = "0.1.0"
 description = "@NAME@ arrays as a backend of xpgrad"
 readme = "README.md"
 requires-python = ">=3.11"
+license = "BSD-3-Clause" # or what you choose; say it in README.md too
 dependencies = [
-    "xpgrad",      # the engine
-    "numpy>=2.1",  # replace by your array library
-    "array-api-compat>=1.11",
+    "xpgrad>=@VERSION@",         # the engine
+    "numpy>=2.1",            # replace by your array library
+    "array-api-compat>=1.11", # levels NumPy's namespace; without it if your library's own is that of the standard
 ]
 
 [project.optional-dependencies]
@@ -52,8 +56,15 @@ xp.sum(x * x).backward()
 print(x.grad)
 ```
 
+## Changing it
+
 It begins as a backend around NumPy arrays. Replace, in `xpgrad_@NAME@/backend.py`, one method after another by your library's, and
 say in `capabilities` what it can do; everything that is not defined there has a default in Array API calls.
+The page "Writing a backend" of xpgrad's documentation tells the rest.
+
+## Licence
+
+BSD-3-Clause.
 """,
     "xpgrad_@NAME@/__init__.py": '''"""@NAME@ as a backend of xpgrad: the light module that the entry point names.
 
@@ -189,18 +200,23 @@ def new_project(name: str, directory: str) -> Path:
     Raises
     ------
     ValueError
-        For a name that is none.
+        For a name that is none, or that another backend or package has.
     FileExistsError
         If the folder is there.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         msg = f"{name!r} cannot name a backend: use lower-case letters, digits and underscores, beginning with a letter"
         raise ValueError(msg)
+    taken = registry.providers(name)
+    if taken or importlib.util.find_spec(f"xpgrad_{name}") is not None:
+        where = "; ".join(p.origin for p in taken) or f"a package `xpgrad_{name}`"
+        raise ValueError(f"{name!r} is taken: there is {where}; choose another name")
     root = Path(directory) / f"xpgrad-{name}"
     if root.exists():
         msg = f"{root} is there already; choose another name or --directory"
         raise FileExistsError(msg)
     values = {"@NAME@": name, "@CLASS@": "".join(p.capitalize() for p in name.split("_")) + "Backend", "@API@": str(API_VERSION)}
+    values["@VERSION@"] = version("xpgrad")
     for path, text in FILES.items():
         for key, value in values.items():
             path, text = path.replace(key, value), text.replace(key, value)
