@@ -40,7 +40,8 @@ def _host_array(data: Any, dtype: DType | None, cls: Any) -> Any:
     if array.dtype == object or array.dtype.kind not in "biufc":
         msg = f"cannot make a Tensor from {type(data).__name__} {data!r:.80}: its elements must be numbers or bools in a regular shape"
         raise TypeError(msg)
-    if not is_raw_array(data) and not is_scalar_array(data):
+    # NumPy has no bfloat16: the numbers travel in the default dtype, since the device may lack the array's own.
+    if dtype is not None or (not is_raw_array(data) and not is_scalar_array(data)):
         kind = {"f": "real floating", "c": "complex floating", "i": "integral"}.get(array.dtype.kind)
         if kind is not None:
             array = array.astype(backend.default_dtype(kind, cls.device).name)

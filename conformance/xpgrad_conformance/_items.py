@@ -1,0 +1,134 @@
+"""The contracts as pytest's items: what `plugin` collects where the suite is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from xpgrad_conformance.contract import CatalogueError, Contract, contracts
+from xpgrad_conformance.engine import PROFILES, Result, execute
+from xpgrad_conformance.facade import Library, open_library
+from xpgrad_conformance.known import KnownError, bundled, find, load
+from xpgrad_conformance.selection import SelectionError, select
+
+__all__ = ["ContractFile", "ContractItem", "NoModule"]
+
+
+class _State:
+    """What the items of one pytest run share."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        profile = config.getoption("--xpgrad-profile")
+        if profile not in PROFILES:
+            raise pytest.UsageError(f"--xpgrad-profile={profile!r}: expected one of {', '.join(PROFILES)}")
+        self.profile, self.profile_name = PROFILES[profile], profile
+        self.seed: int | None = config.getoption("--xpgrad-seed")
+        self.events: str | None = config.getoption("--xpgrad-events")
+        self.label: str | None = config.getoption("--xpgrad-label")
+        try:
+            self.chosen = select(contracts(), config.getoption("--xpgrad-contract"))
+            self.known = [*bundled(), *(k for path in config.getoption("--xpgrad-known") for k in load(path))]
+        except (KnownError, SelectionError, CatalogueError) as exc:
+            raise pytest.UsageError(str(exc)) from exc
+        self.targets: list[str] = config.getoption("--xpgrad-backend")
+        if not self.targets:
+            raise pytest.UsageError("say which backend to check: --xpgrad-backend X (`xpgrad backends` lists those that are there)")
+        self.libraries: dict[str, Library] = {}
+        self.results: list[tuple[str, Result]] = []
+        for target in self.targets:
+            try:
+                self.libraries[target] = open_library(target)
+            except (ImportError, LookupError, ValueError) as exc:
+                raise pytest.UsageError(f"--xpgrad-backend={target!r}: {exc}") from exc
+            library = self.libraries[target]
+            self.emit({"target": target, "library": library.library, "capabilities": dict(library.capabilities)})
+
+    def emit(self, event: dict[str, Any]) -> None:
+        """Tell the process that watches this one."""
+        if self.events is not None:
+            with open(self.events, "a", encoding="utf-8") as file:
+                file.write(json.dumps(event) + "\n")
+
+    def summarise(self, terminal: Any) -> None:
+        """What ran, what failed and, as loudly, what did not run."""
+        for target in self.targets:
+            counts = Counter(result.status for t, result in self.results if t == target)
+            terminal.section(f"xpgrad conformance: {target}", sep="-")
+            terminal.write_line(", ".join(f"{n} {status}" for status, n in counts.most_common()) or "nothing ran")
+            reasons = Counter(result.reason for t, result in self.results if t == target and result.status == "not run")
+            for reason, n in reasons.most_common():
+                terminal.write_line(f"NOT RUN {n:4d}  {reason}")
+
+
+def _state(config: pytest.Config) -> _State:
+    if not hasattr(config, "_xpgrad_conformance"):
+        config._xpgrad_conformance = _State(config)  # type: ignore[attr-defined]
+    state: _State = config._xpgrad_conformance  # type: ignore[attr-defined]
+    return state
+
+
+class NoModule(pytest.Collector):
+    """Stands where pytest would have made a module of one of the suite's files."""
+
+    def collect(self) -> Iterator[Any]:
+        return iter(())
+
+
+class ContractFile(pytest.File):
+    """The contracts of one group: one item for each contract and target."""
+
+    def collect(self) -> Iterator[ContractItem]:
+        state = _state(self.config)
+        importlib.import_module(f"xpgrad_conformance.contracts.{self.path.stem}")
+        for target in state.targets:
+            for contract in state.chosen:
+                if contract.rule.group == self.path.stem[0].upper():
+                    yield ContractItem.from_parent(self, name=f"{contract.id}[{target}]", contract=contract, target=target)
+
+
+class ContractFailed(Exception):
+    """A contract that passed where a failure was expected."""
+
+
+class ContractItem(pytest.Item):
+    """One contract on one target."""
+
+    def __init__(self, *, contract: Contract, target: str, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.contract, self.target = contract, target
+
+    def runtest(self) -> None:
+        state = _state(self.config)
+        library = state.libraries[self.target]
+        known = find(state.known, self.contract.id, self.target, library.capabilities)
+        state.emit({"start": self.contract.id, "target": self.target})
+        result, error = execute(self.contract, library, state.profile, seed=state.seed, known=known)
+        state.results.append((self.target, result))
+        state.emit({"target": self.target, "result": result._asdict()})
+        if result.status == "not run":
+            if state.profile.certifies and result.kind not in ("unchecked", "capability"):
+                raise ContractFailed(f"{self.contract.id} did not run, which the profile certify does not allow: {result.reason}")
+            pytest.skip(result.reason)
+        if result.status == "expected failure":
+            pytest.xfail(result.reason)
+        if result.status == "unexpected pass":
+            raise ContractFailed(f"{self.contract.id}: {result.reason}")
+        if error is not None:
+            error.add_note(f"{self.contract.id} [{self.contract.rule.level}] on {self.target}: {self.contract.rule.rule}")
+            if result.example:
+                error.add_note(f"drawn: {result.example}")
+            raise error
+
+    def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
+        if isinstance(excinfo.value, ContractFailed):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style="short")
+
+    def reportinfo(self) -> tuple[Any, int | None, str]:
+        function = self.contract.function
+        return self.path, None if function is None else function.__code__.co_firstlineno - 1, self.name

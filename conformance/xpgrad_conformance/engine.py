@@ -1,0 +1,172 @@
+"""Runs one contract on one library and says what came of it; both front doors, the command line and pytest, end here."""
+
+from __future__ import annotations
+
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from xpgrad_conformance.contract import Contract
+from xpgrad_conformance.facade import Library, NotRun
+from xpgrad_conformance.known import Known
+
+__all__ = ["PROFILES", "Profile", "Result", "STATUSES", "execute"]
+
+STATUSES = ("passed", "failed", "expected failure", "unexpected pass", "not run")
+
+
+class Profile(NamedTuple):
+    """How thoroughly the suite looks.
+
+    Attributes
+    ----------
+    examples : int
+        How many cases Hypothesis draws for a contract that draws.
+    limit : float
+        Seconds that one contract may take (the command line stops it).
+    certifies : bool
+        Whether what does not run, but for a capability that is declared missing or a rule that cannot be checked, is a failure.
+    """
+
+    examples: int
+    limit: float
+    certifies: bool = False
+
+
+PROFILES = {
+    "quick": Profile(2, 20.0),
+    "default": Profile(20, 60.0),
+    "ci": Profile(40, 120.0),
+    "thorough": Profile(500, 900.0),
+    "certify": Profile(200, 900.0, certifies=True),
+}
+
+
+class Result(NamedTuple):
+    """What came of a contract.
+
+    Attributes
+    ----------
+    id, status : str
+        The rule's id; one of `STATUSES`.
+    reason : str
+        Why it did not run, or why its failure was expected.
+    message : str
+        The error.
+    trace : str
+        Where it was raised.
+    example : str
+        What was drawn in the smallest failing case, as the `repr` of a dict.
+    kind : str
+        The kind of an expected failure, or of a contract that did not run (``"unchecked"``, ``"capability"``, ``"not here"``).
+    seconds : float
+        How long it took.
+    """
+
+    id: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    trace: str = ""
+    example: str = ""
+    kind: str = ""
+    seconds: float = 0.0
+
+
+def execute(contract: Contract, library: Library, profile: Profile, *, seed: int | None = None, known: Known | None = None,
+            replay: dict[str, Any] | None = None) -> tuple[Result, BaseException | None]:  # fmt: skip
+    """Run a contract.
+
+    Parameters
+    ----------
+    contract : Contract
+    library : Library
+    profile : Profile
+    seed : int, optional
+        Of what is drawn; without, the same cases every time.
+    known : Known, optional
+        The failure that is expected.
+    replay : dict, optional
+        Draw nothing, but run this case.
+
+    Returns
+    -------
+    result : Result
+    error : BaseException or None
+        What was raised, for those who print it.
+    """
+    if contract.function is None:
+        return Result(contract.id, "not run", contract.reason, kind="unchecked"), None
+    for capability in contract.requires:
+        if not library.capabilities[capability]:
+            return Result(contract.id, "not run", f"declared: no `{capability}`", kind="capability"), None
+    begin = time.perf_counter()
+    drawn: dict[str, Any] = {}
+    error: Exception | None = None
+    try:
+        with library.running(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # contracts look for the warnings that they promise
+            pinned = known.drawn if known is not None else None
+            for case in [replay] if replay is not None else [pinned] if pinned is not None else []:
+                drawn.update(case)
+                contract.function(library, **case)
+            if replay is None:
+                _draw(contract, library, profile, seed, drawn)
+    except NotRun as exc:
+        kind = "capability" if str(exc).startswith("declared: ") else "not here"
+        return Result(contract.id, "not run", str(exc), kind=kind, seconds=time.perf_counter() - begin), None
+    except Exception as exc:  # noqa: BLE001 (whatever is raised is what the contract has found)
+        error = exc
+    seconds = time.perf_counter() - begin
+    if error is None:
+        if known is not None and known.strict:
+            reason = f"expected to fail ({known.kind}): {known.reason}; remove the entry"
+            return Result(contract.id, "unexpected pass", reason, kind=known.kind, seconds=seconds), None
+        return Result(contract.id, "passed", seconds=seconds), None
+    status, reason, kind = ("failed", "", "") if known is None else ("expected failure", known.reason, known.kind)
+    example = repr(drawn) if drawn else ""
+    return Result(contract.id, status, reason, _message(error), _trace(error), example, kind, seconds), error
+
+
+def _draw(contract: Contract, library: Library, profile: Profile, seed: int | None, drawn: dict[str, Any]) -> None:
+    """Run a contract on what Hypothesis draws; `drawn` is left with the smallest case that fails."""
+    function = contract.function
+    assert function is not None
+    if not contract.draw:
+        drawn.clear()
+        function(library)
+        return
+    import hypothesis
+
+    def body(**case: Any) -> None:
+        drawn.clear()
+        drawn.update(case)
+        function(library, **case)
+
+    settings = hypothesis.settings(
+        max_examples=profile.examples,
+        deadline=None,
+        database=None,
+        derandomize=seed is None,
+        report_multiple_bugs=False,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    test: Callable[[], None] = settings(hypothesis.given(**contract.draw)(body))
+    if seed is not None:
+        test = hypothesis.seed(seed)(test)
+    test()
+
+
+def _message(error: BaseException) -> str:
+    """The error and its notes, shortened."""
+    notes = [n for n in getattr(error, "__notes__", ()) if n.startswith("in the case")]
+    text = "\n".join([f"{type(error).__name__}: {error}", *notes])
+    return text if len(text) <= 3000 else text[:2900] + " ..."
+
+
+def _trace(error: BaseException) -> str:
+    """The lines of the contract that were being run."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "/contracts/" in f.filename.replace("\\", "/")]
+    return "\n".join(f"{f.filename.replace(chr(92), '/').rpartition('/')[2]}:{f.lineno}: {f.line}" for f in frames)

@@ -1,0 +1,316 @@
+"""The facade: the one object through which a contract speaks to a library, so that its text runs on xpgrad's backends and on PyTorch.
+
+Whatever has the same name in both is used directly: ``x.grad``, ``lib.ag.grad``, ``lib.ns.no_grad``. What differs (constructors, the
+standard's functions, the way values come out) is a method here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Library", "NotRun", "PyTorch", "Xpgrad", "open_library"]
+
+
+class NotRun(Exception):
+    """Raised where a contract cannot be run on a target; the reason is reported."""
+
+
+class Library:
+    """A library under test.
+
+    Attributes
+    ----------
+    label : str
+        ``"pytorch"``, or the backend that xpgrad runs on.
+    oracle : bool
+        Whether it is PyTorch itself.
+    ns, ag, graph : module
+        ``torch`` or ``xpgrad``, its ``autograd`` and its ``autograd.graph``.
+    xp : namespace
+        The standard's functions on its Tensors.
+    real, complex : str
+        The widest real and complex dtypes that the target has.
+    narrow : str
+        Another real floating dtype than `real`.
+    index : str
+        The dtype of integer keys.
+    capabilities : mapping of str to bool
+        What the target declares.
+    library : str
+        Name and version of the array library.
+    """
+
+    label: str
+    oracle: bool
+    ns: Any
+    ag: Any
+    graph: Any
+    xp: Any
+    real: str
+    complex: str
+    narrow: str
+    index: str
+    capabilities: Mapping[str, bool]
+    library: str
+
+    # -- making Tensors ----------------------------------------------------------------------------------------------
+
+    def tensor(self, data: Any, rg: bool = True, dtype: str | None = None) -> Any:
+        """A leaf on the target's device, of `real` unless told; `data` is plain Python or NumPy data."""
+        raise NotImplementedError
+
+    def const(self, data: Any, dtype: str | None = None) -> Any:
+        """A Tensor that does not require grad."""
+        return self.tensor(data, False, dtype)
+
+    def ones(self, *shape: int, rg: bool = False) -> Any:
+        """A Tensor of ones."""
+        return self.tensor(np.ones(shape), rg)
+
+    def random(self, shape: tuple[int, ...], seed: int = 0, rg: bool = True, dtype: str | None = None) -> Any:
+        """Numbers between 0.5 and 1.5 that depend on the seed only: away from the places where functions have no derivative."""
+        return self.tensor(np.random.default_rng(seed).uniform(0.5, 1.5, shape), rg, dtype)
+
+    def elsewhere(self, data: Any, rg: bool = False) -> Any:
+        """A Tensor on another device than the target's.
+
+        Raises
+        ------
+        NotRun
+            Where there is none.
+        """
+        raise NotImplementedError
+
+    def halves(self) -> list[str]:
+        """The names of the 16-bit floating dtypes that the target has."""
+        raise NotImplementedError
+
+    def dtype(self, name: str) -> Any:
+        """The library's dtype of that name."""
+        return getattr(self.ns, name)
+
+    def cast(self, x: Any, dtype: str) -> Any:
+        """The Tensor in another dtype, differentiably."""
+        return x.to(dtype=self.dtype(dtype))
+
+    # -- looking at them ---------------------------------------------------------------------------------------------
+
+    def value(self, x: Any) -> np.ndarray[Any, Any]:
+        """The values as a NumPy array, whatever requires grad."""
+        raise NotImplementedError
+
+    def equal(self, x: Any, expected: Any, rtol: float | None = None, atol: float | None = None) -> None:
+        """Assert the shape, and the values up to the rounding of the Tensor's dtype."""
+        found, wanted = self.value(x), np.asarray(expected)
+        assert tuple(x.shape) == wanted.shape, f"shape {tuple(x.shape)}, expected {wanted.shape}"
+        kind = found.dtype.kind in "fc"
+        eps = float(np.finfo(found.dtype).eps) if kind else 0.0
+        rtol = max(1e-9, 32 * eps) if rtol is None else rtol
+        atol = 32 * eps if atol is None else atol
+        np.testing.assert_allclose(found, wanted, rtol=rtol, atol=atol, equal_nan=True)
+
+    def same_memory(self, x: Any, y: Any) -> bool:
+        """Whether the values of two Tensors lie in the same memory. NB: only where `view_aliases` is declared has it a meaning."""
+        return bool(np.shares_memory(self.value(x), self.value(y)))
+
+    # -- autograd ----------------------------------------------------------------------------------------------------
+
+    @property
+    def backward(self) -> Callable[..., Any]:
+        """``autograd.backward``."""
+        function: Callable[..., Any] = self.ag.backward
+        return function
+
+    @property
+    def grad(self) -> Callable[..., Any]:
+        """``autograd.grad``."""
+        function: Callable[..., Any] = self.ag.grad
+        return function
+
+    def fn(self, forward: Any, backward: Any, name: str = "F", **more: Any) -> Any:
+        """A custom Function; `more` are further static methods (`setup_context`, `jvp`) or plain attributes."""
+        body = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+        return type(name, (self.ag.Function,), body | {k: staticmethod(v) if callable(v) else v for k, v in more.items()})
+
+    def module(self, name: str) -> ModuleType:
+        """A module of the library: ``lib.module("autograd.forward_ad")``."""
+        return importlib.import_module(f"{self.ns.__name__}.{name}")
+
+    def task_id(self) -> int:
+        """The number of the pass that is running, -1 outside of one."""
+        raise NotImplementedError
+
+    def queue_callback(self, function: Callable[[], None]) -> None:
+        """Have a function called at the end of the pass that is running."""
+        raise NotImplementedError
+
+    # -- expectations ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def raises(self, error: type[BaseException], *phrases: str) -> Iterator[list[BaseException]]:
+        """Expect an error of that type whose message contains each of the phrases; yields a list that will hold it."""
+        caught: list[BaseException] = []
+        try:
+            yield caught
+        except error as exc:
+            caught.append(exc)
+        if not caught:
+            raise AssertionError(f"nothing was raised, expected {error.__name__}{': ' if phrases else ''}{', '.join(phrases)}")
+        said = str(caught[0])
+        if absent := [phrase for phrase in phrases if phrase not in said]:
+            raise AssertionError(f"{type(caught[0]).__name__} says {said!r}, expected it to say {absent[0]!r}") from caught[0]
+
+    @contextmanager
+    def warns(self, category: type[Warning], phrase: str, times: int | None = None) -> Iterator[None]:
+        """Expect a warning (exactly `times` of them, where given); others pass on."""
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            yield
+        mine = [w for w in seen if issubclass(w.category, category) and phrase in str(w.message)]
+        others = [f"{w.category.__name__}: {w.message}" for w in seen if w not in mine]
+        assert mine, f"no {category.__name__} that says {phrase!r}; there were: {others or 'none'}"
+        assert times is None or len(mine) == times, f"{len(mine)} warnings, expected {times}"
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """Expect no warning."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            yield
+
+    @contextmanager
+    def case(self, label: Any) -> Iterator[None]:
+        """Name a case of a table: its failure says which it was."""
+        try:
+            yield
+        except BaseException as exc:
+            exc.add_note(f"in the case {label!r}")
+            raise
+
+    def needs(self, capability: str) -> None:
+        """End the contract, as not run, where the target declares that it lacks something that only a part of a contract needs."""
+        if not self.capabilities[capability]:
+            raise NotRun(f"declared: no `{capability}`")
+
+    def running(self) -> AbstractContextManager[Any]:
+        """What surrounds each contract: modes and default device as a user finds them."""
+        raise NotImplementedError
+
+
+class Xpgrad(Library):
+    """xpgrad on one of its backends.
+
+    Parameters
+    ----------
+    device : str
+        ``"jax"``, ``"numpy+readonly"``, ``"cupy:1"``.
+    """
+
+    oracle = False
+
+    def __init__(self, device: str) -> None:
+        import xpgrad
+        from xpgrad import registry
+
+        self.ns = self.xp = xpgrad
+        self.ag, self.graph = xpgrad.autograd, importlib.import_module("xpgrad.autograd.graph")
+        self.device = xpgrad.Device(device)
+        backend = registry.backend_for(self.device.table)
+        self.label = str(device)
+        self.capabilities = dataclasses.asdict(backend.capabilities)
+        self.real, self.narrow = ("float64", "float32") if self.capabilities["float64"] else ("float32", "float16")
+        self.complex = "complex128" if self.capabilities["float64"] else "complex64"
+        self.index = "int64" if self.capabilities["float64"] else "int32"
+        self._dtypes = {d.name for d in backend.dtypes()}
+        info = registry.describe(backend.name)
+        rows = registry.survey(only=backend.name)
+        self.library = f"{(info.array_modules or (backend.name,))[0]} {rows[0]['version'] if rows else ''}".strip()
+
+    def tensor(self, data: Any, rg: bool = True, dtype: str | None = None) -> Any:
+        # NB: a NumPy array would bring its own device.
+        return self.ns.tensor(np.asarray(data), dtype=self.dtype(dtype or self.real), requires_grad=rg, device=self.device)
+
+    def elsewhere(self, data: Any, rg: bool = False) -> Any:
+        other = "numpy+readonly" if self.device.table != "numpy+readonly" else "numpy"
+        return self.ns.tensor(np.asarray(data), dtype=self.dtype(self.real), requires_grad=rg, device=other)
+
+    def halves(self) -> list[str]:
+        return sorted(self._dtypes & {"float16", "bfloat16"})
+
+    def value(self, x: Any) -> np.ndarray[Any, Any]:
+        return np.asarray(x.detach().numpy())
+
+    def task_id(self) -> int:
+        return int(self.graph.current_graph_task_id())
+
+    def queue_callback(self, function: Callable[[], None]) -> None:
+        self.graph.queue_callback(function)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        with self.ns.default_device(self.device):
+            yield
+
+
+class PyTorch(Library):
+    """PyTorch itself, on the CPU: what the suite is checked against."""
+
+    label, oracle = "pytorch", True
+    real, complex, narrow, index = "float64", "complex128", "float32", "int64"
+
+    def __init__(self) -> None:
+        import array_api_compat.torch as namespace
+        import torch
+
+        self.ns, self.ag, self.xp = torch, torch.autograd, namespace
+        self.graph = importlib.import_module("torch.autograd.graph")
+        self.library = f"torch {torch.__version__}"
+        absent = {"lazy", "streams", "negative_step", "jit"}
+        self.capabilities = {
+            name: name not in absent
+            for name in (
+                *("mutable", "view_aliases", "strides", "lazy", "streams", "boolean_indexing", "data_dependent_shapes", "negative_step"),
+                *("complex", "float64", "linalg", "fft", "dlpack", "devices", "deterministic_scatter", "jit", "vmap", "threads"),
+            )
+        }
+
+    def tensor(self, data: Any, rg: bool = True, dtype: str | None = None) -> Any:
+        return self.ns.tensor(np.asarray(data), dtype=self.dtype(dtype or self.real), requires_grad=rg)
+
+    def elsewhere(self, data: Any, rg: bool = False) -> Any:
+        return self.ns.tensor(np.asarray(data), dtype=self.dtype(self.real), device="meta", requires_grad=rg)
+
+    def halves(self) -> list[str]:
+        return ["bfloat16", "float16"]
+
+    def value(self, x: Any) -> np.ndarray[Any, Any]:
+        return np.asarray(x.detach().resolve_conj().resolve_neg().numpy())
+
+    def task_id(self) -> int:
+        return int(self.ns._C._current_graph_task_id())
+
+    def queue_callback(self, function: Callable[[], None]) -> None:
+        self.ag.Variable._execution_engine.queue_callback(function)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        yield
+
+
+def open_library(target: str) -> Library:
+    """The library that a name means: ``"pytorch"``, or a device of xpgrad.
+
+    Raises
+    ------
+    ImportError, LookupError, ValueError
+        If it is not there; the message says how to get it.
+    """
+    return PyTorch() if target == "pytorch" else Xpgrad(target)

@@ -1,0 +1,66 @@
+"""The pytest door: ``pytest --pyargs xpgrad_conformance --xpgrad-backend X``, with ``-p xpgrad_conformance.plugin`` where autoload is off.
+
+It collects the contracts' modules itself, so that a user's `python_files` and its like do not matter; in any other run it does nothing.
+Only the standard library is imported here: pytest loads this in every project that has the suite installed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+CONTRACTS = HERE / "contracts"
+
+_conflict: list[str] = []
+
+
+def pytest_addoption(parser: Any) -> None:
+    import pytest
+
+    pytest.register_assert_rewrite("xpgrad_conformance.contracts")
+    group = parser.getgroup("xpgrad", "xpgrad's conformance suite")
+    options: list[tuple[str, dict[str, Any]]] = [
+        ("--xpgrad-backend", {"action": "append", "default": [], "metavar": "X", "help": "a backend or device to check, or 'pytorch'"}),
+        ("--xpgrad-profile", {"default": "default", "help": "quick, default, ci, thorough or certify"}),
+        ("--xpgrad-seed", {"type": int, "default": None, "help": "draw other cases (the same ones each time without)"}),
+        ("--xpgrad-known", {"action": "append", "default": [], "metavar": "FILE", "help": "a TOML file of expected failures"}),
+        ("--xpgrad-contract", {"action": "append", "default": [], "metavar": "ID", "help": "only these: an id, a prefix, @FILE"}),
+        ("--xpgrad-label", {"default": None, "help": "what reports call the target"}),
+        ("--xpgrad-events", {"default": None, "metavar": "FILE", "help": "append a line of JSON for each contract"}),
+    ]
+    for name, keywords in options:
+        try:
+            group.addoption(name, **keywords)
+        except ValueError:
+            _conflict.append(name)  # another plugin has this option; it is told where the suite is asked for
+
+
+def pytest_collect_file(file_path: Path, parent: Any) -> Any:
+    if file_path.parent != CONTRACTS or file_path.suffix != ".py" or file_path.name.startswith("_"):
+        return None
+    import pytest
+
+    if _conflict:
+        raise pytest.UsageError(
+            f"another plugin has the options {', '.join(_conflict)}; disable it (`-p no:NAME`), or use the command `xpgrad conformance`, "
+            "which loads no other"
+        )
+    from xpgrad_conformance._items import ContractFile
+
+    return ContractFile.from_parent(parent, path=file_path)
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: Any) -> Any:
+    """Pytest's own modules are not made of the suite's files, whatever a user's `python_files` says."""
+    if not module_path.is_relative_to(HERE):
+        return None
+    from xpgrad_conformance._items import NoModule
+
+    return NoModule.from_parent(parent, path=module_path)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
+    state = getattr(config, "_xpgrad_conformance", None)
+    if state is not None:
+        state.summarise(terminalreporter)

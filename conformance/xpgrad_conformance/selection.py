@@ -1,0 +1,42 @@
+"""Which contracts are meant by what a user writes: an id, a prefix or a group's letter, or a file of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from xpgrad_conformance.contract import Contract
+
+__all__ = ["SelectionError", "select"]
+
+
+class SelectionError(ValueError):
+    """No contract has that id."""
+
+
+def select(every: Mapping[str, Contract], wanted: Iterable[str]) -> list[Contract]:
+    """The contracts that are meant, in the catalogue's order; all of them where nothing is wanted.
+
+    Parameters
+    ----------
+    every : mapping of str to Contract
+    wanted : iterable of str
+        ``BWD-01``, a prefix (``BWD``), a group's letter (``A``), or ``@FILE`` with one of these on each line.
+
+    Raises
+    ------
+    SelectionError
+        For what names no contract.
+    """
+    words: list[str] = []
+    for word in wanted:
+        words += Path(word[1:]).read_text(encoding="utf-8").split() if word.startswith("@") else [w for w in word.split(",") if w]
+    if not words:
+        return list(every.values())
+    chosen: set[str] = set()
+    for word in words:
+        found = {c.id for c in every.values() if c.id == word or c.id.startswith(f"{word}-") or c.rule.group == word}
+        if not found:
+            raise SelectionError(f"{word!r} names no contract; write an id (BWD-01), its prefix (BWD) or a group's letter (A)")
+        chosen |= found
+    return [c for c in every.values() if c.id in chosen]

@@ -1,0 +1,34 @@
+"""What contracts draw: shapes, keys and programs as plain data, so that the `repr` of a failing case is the case."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hypothesis import strategies as st
+
+__all__ = ["broadcastable", "seeds", "shapes"]
+
+seeds = st.integers(0, 2**16)
+
+
+def shapes(least: int = 0, most: int = 3, side: int = 4, empty: bool = False) -> st.SearchStrategy[tuple[int, ...]]:
+    """Shapes of `least` to `most` axes with at most `side` places along each; none is empty unless asked for."""
+    return st.lists(st.integers(0 if empty else 1, side), min_size=least, max_size=most).map(tuple)
+
+
+@st.composite
+def broadcastable(draw: Any, n: int = 2) -> tuple[tuple[int, ...], ...]:
+    """`n` shapes that broadcast together; the first can be smaller, as can any other."""
+    full = draw(shapes(0, 3))
+    found = []
+    for _ in range(n):
+        cut = draw(st.integers(0, len(full)))
+        ones = draw(st.lists(st.booleans(), min_size=len(full) - cut, max_size=len(full) - cut))
+        found.append(tuple(1 if one else side for one, side in zip(ones, full[cut:], strict=True)))
+    return tuple(found)
+
+
+def size(shape: tuple[int, ...]) -> int:
+    """The number of elements."""
+    return math.prod(shape)
