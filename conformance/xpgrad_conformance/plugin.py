@@ -25,7 +25,10 @@ def pytest_addoption(parser: Any) -> None:
         ("--xpgrad-profile", {"default": "default", "help": "quick, default, ci, thorough or certify"}),
         ("--xpgrad-seed", {"type": int, "default": None, "help": "draw other cases (the same ones each time without)"}),
         ("--xpgrad-known", {"action": "append", "default": [], "metavar": "FILE", "help": "a TOML file of expected failures"}),
-        ("--xpgrad-contract", {"action": "append", "default": [], "metavar": "ID", "help": "only these: an id, a prefix, @FILE"}),
+        (
+            "--xpgrad-contract",
+            {"action": "append", "default": [], "metavar": "ID", "help": "only these: an id, a prefix, a group's letter, file:PATH"},
+        ),
         ("--xpgrad-label", {"default": None, "help": "what reports call the target"}),
         ("--xpgrad-events", {"default": None, "metavar": "FILE", "help": "append a line of JSON for each contract"}),
     ]

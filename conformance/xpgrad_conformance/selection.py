@@ -21,7 +21,7 @@ def select(every: Mapping[str, Contract], wanted: Iterable[str]) -> list[Contrac
     ----------
     every : mapping of str to Contract
     wanted : iterable of str
-        ``BWD-01``, a prefix (``BWD``), a group's letter (``A``), or ``@FILE`` with one of these on each line.
+        ``BWD-01``, a prefix (``BWD``), a group's letter (``A``), or ``file:PATH`` of a file with one of these on each line.
 
     Raises
     ------
@@ -30,7 +30,7 @@ def select(every: Mapping[str, Contract], wanted: Iterable[str]) -> list[Contrac
     """
     words: list[str] = []
     for word in wanted:
-        words += Path(word[1:]).read_text(encoding="utf-8").split() if word.startswith("@") else [w for w in word.split(",") if w]
+        words += Path(word[5:]).read_text(encoding="utf-8").split() if word.startswith("file:") else [w for w in word.split(",") if w]
     if not words:
         return list(every.values())
     chosen: set[str] = set()

@@ -1,0 +1,275 @@
+"""Proof that the suite is strong: faults planted in a copy of xpgrad, each of which a contract must notice, and each contract one of them.
+
+The faults are rows of ``mutants/*.toml``: a piece of text of one source file and what it becomes. ``full`` tries all of them on all
+contracts and writes ``mutants/kills.toml``: for each fault a contract that kills it, for each MUST contract a fault that it kills.
+``replay`` tries those pairs only, and fails for a missing or a stale one. Only a contract that fails kills: a time-out, a crash of the
+process or a fault that keeps the library from being imported does not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import shutil
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from xpgrad_conformance.contract import Contract, contracts
+from xpgrad_conformance.known import bundled, find
+from xpgrad_conformance.session import Request, run
+
+__all__ = ["Mutant", "MutantError", "full", "load", "main", "missing_proofs", "plant", "replay", "survey"]
+
+FOLDER = Path(__file__).resolve().parent / "mutants"
+KILLS = FOLDER / "kills.toml"
+#: Seconds for one contract; longer is no kill.
+LIMIT = 30.0
+
+
+class MutantError(ValueError):
+    """A row of the table is malformed, or does not fit the sources any more."""
+
+
+class Mutant(NamedTuple):
+    """A planted fault.
+
+    Attributes
+    ----------
+    name, title : str
+        A unique name; what is broken.
+    file : str
+        The source, below the folder of its package: ``xpgrad/_engine.py``.
+    old, new : str
+        Text that occurs once in it, and what it becomes.
+    kills : tuple of str
+        Contracts that are known to notice.
+    backend : str
+        The device that they run on.
+    """
+
+    name: str
+    title: str
+    file: str
+    old: str
+    new: str
+    kills: tuple[str, ...] = ()
+    backend: str = "numpy"
+
+
+def load(folder: Path = FOLDER) -> dict[str, Mutant]:
+    """Every fault by its name.
+
+    Raises
+    ------
+    MutantError
+        For a name that is there twice, an unknown key, or a contract that does not exist.
+    """
+    found: dict[str, Mutant] = {}
+    for path in sorted(folder.glob("*.toml")):
+        if path.name == KILLS.name:
+            continue
+        for row in tomllib.loads(path.read_text(encoding="utf-8")).get("mutant", []):
+            if surplus := set(row) - set(Mutant._fields):
+                raise MutantError(f"{path.name}: {row.get('name')!r} has unknown keys {sorted(surplus)}")
+            mutant = Mutant(**{**row, "kills": tuple(row.get("kills", ()))})
+            if mutant.name in found:
+                raise MutantError(f"{path.name}: a second fault is named {mutant.name!r}")
+            if unknown := [name for name in mutant.kills if name not in contracts()]:
+                raise MutantError(f"{path.name}: {mutant.name!r} names contracts that do not exist: {', '.join(unknown)}")
+            found[mutant.name] = mutant
+    return found
+
+
+def plant(mutant: Mutant | None, folder: Path) -> None:
+    """Put a copy of xpgrad with the fault in it, or without for None, into a folder.
+
+    Raises
+    ------
+    MutantError
+        If the text that it replaces does not occur exactly once.
+    """
+    for package in ("xpgrad", "xpgrad_numpy", *([mutant.file.partition("/")[0]] if mutant is not None else [])):
+        if not (folder / package).exists():
+            spec = importlib.util.find_spec(package)
+            if spec is None or not spec.submodule_search_locations:
+                raise MutantError(f"the package {package!r} is not installed")
+            shutil.copytree(spec.submodule_search_locations[0], folder / package)
+    if mutant is not None:
+        path = folder / mutant.file
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        if (n := text.count(mutant.old)) != 1:
+            raise MutantError(f"the fault {mutant.name!r} is stale: its text occurs {n} times in {mutant.file}; write it anew")
+        path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+
+
+def survey(mutant: Mutant | None, chosen: Sequence[Contract], target: str = "numpy") -> dict[str, str]:
+    """Run contracts on a faulty copy; the status of each, `"failed"` only where it noticed the fault.
+
+    Raises
+    ------
+    MutantError
+        If the faulty library cannot be imported: that is no fault that a contract could notice.
+    """
+    with tempfile.TemporaryDirectory(prefix="xpgrad-mutant-") as folder:
+        plant(mutant, Path(folder))
+        target = mutant.backend if mutant is not None else target
+        request = Request(target, target, chosen, "quick", limit=LIMIT, environment={"PYTHONPATH": folder, "OMP_NUM_THREADS": "1"})
+        outcome = run(request)
+    if outcome.cause:
+        raise MutantError(f"{mutant.name if mutant else 'the copy'}: nothing ran: {outcome.cause}")
+    return {row.id: row.kind if row.kind in ("timeout", "crash") else row.status for row in outcome.rows}
+
+
+def _surveys(jobs: Iterable[tuple[Mutant, Sequence[Contract]]], workers: int) -> Iterable[tuple[Mutant, dict[str, str] | MutantError]]:
+    """Survey several faults at a time, with a progress bar."""
+    from tqdm import tqdm
+
+    jobs = list(jobs)
+    with ThreadPoolExecutor(workers) as pool:
+        futures = {pool.submit(survey, mutant, chosen): mutant for mutant, chosen in jobs}
+        for future in tqdm(as_completed(futures), total=len(futures), unit="fault", disable=None):
+            try:
+                yield futures[future], future.result()
+            except MutantError as exc:
+                yield futures[future], exc
+
+
+def must_prove(target: str, capabilities: Mapping[str, bool]) -> list[Contract]:
+    """The MUST contracts that run on a target and are expected to pass there: each needs a fault that it kills."""
+    every = bundled()
+    return [
+        c
+        for c in contracts().values()
+        if c.rule.level == "MUST"
+        and c.function is not None
+        and all(capabilities[name] for name in c.requires)
+        and find(every, c.id, target, capabilities) is None
+    ]
+
+
+def full(workers: int = 2) -> int:
+    """Try every fault on every contract, write the pairs, and say what is missing; 0 if nothing is."""
+    every, mutants = contracts(), load()
+    baseline: dict[str, dict[str, str]] = {}
+    for target in sorted({m.backend for m in mutants.values()}):
+        print(f"without a fault, on {target}")
+        baseline[target] = survey(None, [c for c in every.values() if c.function is not None], target)
+        if broken := [name for name, status in baseline[target].items() if status in ("failed", "timeout", "crash", "unexpected pass")]:
+            print(f"not on sound code: these fail without a fault on {target}: {', '.join(broken)}")
+            return 1
+    jobs = [(m, [every[name] for name, s in baseline[m.backend].items() if s == "passed"]) for m in mutants.values()]
+    matrix: dict[str, list[str]] = {}
+    faulty = []
+    for mutant, statuses in _surveys(jobs, workers):
+        if isinstance(statuses, MutantError):
+            faulty.append(str(statuses))
+            continue
+        matrix[mutant.name] = [name for name, status in statuses.items() if status == "failed"]
+    write_kills(matrix)
+    missing = faulty + missing_proofs()
+    print(f"{len(matrix)} faults, {sum(map(len, matrix.values()))} kills, {len(missing)} missing")
+    for line in missing:
+        print(f"MISSING  {line}")
+    return 1 if missing else 0
+
+
+def write_kills(matrix: Mapping[str, Sequence[str]]) -> None:
+    """Write, for each fault, the contract that is most its own, and for each contract the fault that fewest others kill."""
+    mutants, every = load(), contracts()
+    order = {name: n for n, name in enumerate(every)}
+    width = {name: len(found) for name, found in matrix.items()}
+    hits: dict[str, list[str]] = {}
+    for name, found in matrix.items():
+        for killer in found:
+            hits.setdefault(killer, []).append(name)
+    lines = [
+        "# Written by `xpgrad conformance mutants --full`; replayed by `xpgrad conformance mutants`.",
+        "",
+        "# Each fault and a contract that notices it.",
+    ]
+    lines.append("[killer]")
+    for name in mutants:
+        found = matrix.get(name, ())
+        if found:
+            named = [c for c in found if c in mutants[name].kills] or list(found)
+            lines.append(f'{name} = "{min(named, key=lambda c: (len(hits[c]), order[c]))}"')
+    lines += ["", "# Each MUST contract and a fault that it notices.", "[proof]"]
+    for each in every.values():
+        if each.rule.level == "MUST" and each.id in hits:
+            lines.append(f'{each.id} = "{min(hits[each.id], key=lambda m: (each.id not in mutants[m].kills, width[m], m))}"')
+    KILLS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _kills() -> dict[str, Any]:
+    return tomllib.loads(KILLS.read_text(encoding="utf-8")) if KILLS.exists() else {"killer": {}, "proof": {}}
+
+
+def missing_proofs() -> list[str]:
+    """What the table of pairs lacks, in words: faults without a killer, MUST contracts without a fault, names that no longer exist."""
+    from xpgrad_conformance.facade import open_library
+
+    kills, mutants, every = _kills(), load(), contracts()
+    found = [f"the fault {name!r} has no contract that kills it" for name in mutants if name not in kills["killer"]]
+    needed = must_prove("numpy", open_library("numpy").capabilities)
+    needed += [c for c in every.values() if "streams" in c.requires and c.rule.level == "MUST" and c.function is not None]
+    found += [f"the contract {c.id} kills no fault" for c in needed if c.id not in kills["proof"]]
+    for fault, contract in [*kills["killer"].items(), *((m, c) for c, m in kills["proof"].items())]:
+        if fault not in mutants or contract not in every:
+            found.append(f"the pair {fault!r}, {contract!r} names what no longer exists")
+    return found
+
+
+def replay(workers: int = 2, only: Iterable[str] | None = None) -> int:
+    """Try the written pairs only; 0 if each contract still notices its fault and nothing is missing."""
+    kills, mutants, every = _kills(), load(), contracts()
+    missing = missing_proofs() if only is None else []
+    pairs: dict[str, set[str]] = {}
+    for fault, contract in [*kills["killer"].items(), *((m, c) for c, m in kills["proof"].items())]:
+        if fault in mutants and contract in every:
+            pairs.setdefault(fault, set()).add(contract)
+    return _try({m: sorted(c) for m, c in pairs.items() if only is None or m in only}, workers, missing)
+
+
+def _try(pairs: Mapping[str, Sequence[str]], workers: int, missing: list[str]) -> int:
+    mutants, every = load(), contracts()
+    stale = []
+    for mutant, statuses in _surveys([(mutants[m], [every[c] for c in found]) for m, found in pairs.items()], workers):
+        if isinstance(statuses, MutantError):
+            stale.append(str(statuses))
+        else:
+            stale += [f"{mutant.name}: {name} does not notice it ({status})" for name, status in statuses.items() if status != "failed"]
+    total = sum(map(len, pairs.values()))
+    print(f"{len(pairs)} faults, {total} pairs tried, {len(stale)} stale, {len(missing)} missing")
+    for line in stale:
+        print(f"STALE    {line}")
+    for line in missing:
+        print(f"MISSING  {line}")
+    return 1 if stale or missing else 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """``try`` what the table's rows name themselves, ``replay`` the written pairs, or do the ``full`` matrix."""
+    parser = argparse.ArgumentParser(prog="python -m xpgrad_conformance.mutants", description=__doc__)
+    parser.add_argument("action", choices=["try", "replay", "full"])
+    parser.add_argument("names", nargs="*", help="only these faults")
+    parser.add_argument("--group", default="", help="only those whose file begins with these letters")
+    parser.add_argument("--jobs", type=int, default=2, help="how many processes at a time")
+    options = parser.parse_args(argv)
+    if options.action == "full":
+        return full(options.jobs)
+    if options.action == "replay":
+        return replay(options.jobs, options.names or None)
+    chosen: dict[str, Sequence[str]] = {}
+    for path in sorted(FOLDER.glob("*.toml")):
+        if path.name != KILLS.name and path.name.startswith(options.group.lower() or path.name):
+            chosen |= {row["name"]: row["kills"] for row in tomllib.loads(path.read_text(encoding="utf-8")).get("mutant", [])}
+    return _try({m: c for m, c in chosen.items() if not options.names or m in options.names}, options.jobs, [])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,200 @@
+"""Runs contracts on one target in a process of its own and watches it: a hang or a crash there costs one contract, not the report.
+
+The process is pytest with the suite's own ini file, no other plugins, and none of the caller's pytest settings.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from xpgrad_conformance.contract import Contract
+from xpgrad_conformance.engine import PROFILES, Result
+
+__all__ = ["Outcome", "Request", "run"]
+
+HERE = Path(__file__).resolve().parent
+#: After so many crashes of one target the rest is not tried.
+CRASHES = 5
+
+
+class Request(NamedTuple):
+    """What to run.
+
+    Attributes
+    ----------
+    target : str
+        A device of xpgrad, or ``"pytorch"``.
+    label : str
+        What reports call it.
+    contracts : sequence of Contract
+    profile : str
+        A key of `PROFILES`.
+    seed : int, optional
+    known : sequence of str
+        Files of expected failures.
+    limit : float, optional
+        Seconds for one contract; the profile's unless given.
+    environment : mapping of str to str
+        Added to the process's environment.
+    """
+
+    target: str
+    label: str
+    contracts: Sequence[Contract]
+    profile: str = "default"
+    seed: int | None = None
+    known: Sequence[str] = ()
+    limit: float | None = None
+    environment: Mapping[str, str] = {}
+
+
+class Outcome(NamedTuple):
+    """What came of it.
+
+    Attributes
+    ----------
+    library : str
+        Name and version of the array library.
+    capabilities : dict of str to bool
+        What the target declares.
+    rows : list of Result
+        One for each contract that was asked for, in that order.
+    cause : str
+        Why nothing could be run, if so.
+    """
+
+    library: str
+    capabilities: dict[str, bool]
+    rows: list[Result]
+    cause: str = ""
+
+
+def run(request: Request, progress: Callable[[Result], None] = lambda result: None) -> Outcome:
+    """Run the contracts of a request; `progress` is called with each result as it comes."""
+    limit = PROFILES[request.profile].limit if request.limit is None else request.limit
+    found: dict[str, Result] = {}
+    about: dict[str, Any] = {}
+    crashes, cause = 0, ""
+
+    def note(result: Result) -> None:
+        found[result.id] = result
+        progress(result)
+
+    while rest := [c for c in request.contracts if c.id not in found]:
+        with tempfile.TemporaryDirectory(prefix="xpgrad-conformance-") as folder:
+            running, ended = "", ""
+            with _process(request, rest, Path(folder)) as process:
+                for event in _events(process, Path(folder) / "events", limit):
+                    if "result" in event:
+                        note(Result(**event["result"]))
+                        running = ""
+                    elif "start" in event:
+                        running = event["start"]
+                    elif "library" in event:
+                        about = event
+                    else:
+                        ended = event["ended"]
+            if not running and len(rest) == sum(c.id in found for c in rest):
+                break
+            said = (Path(folder) / "output").read_text(encoding="utf-8", errors="replace").strip()
+        if not about:
+            cause = _cause(said) or ended
+            break
+        if not running and not ended:
+            cause = _cause(said) or "the process ended without a word"
+            break
+        crashes += 1
+        message = ended if ended else "the process ended"
+        if running:
+            note(
+                Result(running, "failed", message=f"{message}\n{said[-1500:]}".strip(), kind="timeout" if "no result" in ended else "crash")
+            )
+        if crashes >= CRASHES:
+            for contract in request.contracts:
+                if contract.id not in found:
+                    note(Result(contract.id, "not run", f"the process had crashed {crashes} times before", kind="crash"))
+    if cause:
+        for contract in request.contracts:
+            if contract.id not in found:
+                note(Result(contract.id, "not run", cause, kind="broken"))
+    rows = [found[c.id] for c in request.contracts]
+    return Outcome(about.get("library", ""), about.get("capabilities", {}), rows, cause)
+
+
+@contextlib.contextmanager
+def _process(request: Request, contracts: Sequence[Contract], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The pytest process; it is gone, with all its children, at the end."""
+    (folder / "ids").write_text("\n".join(c.id for c in contracts), encoding="utf-8")
+    (folder / "events").touch()
+    command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-c", str(HERE / "conformance.ini"), "--rootdir", str(HERE)]
+    command += ["-p", "xpgrad_conformance.plugin", "-p", "no:cacheprovider", "--xpgrad-backend", request.target]
+    command += [
+        "--xpgrad-profile",
+        request.profile,
+        "--xpgrad-contract",
+        f"file:{folder / 'ids'}",
+        "--xpgrad-events",
+        str(folder / "events"),
+    ]
+    command += ["--xpgrad-label", request.label]
+    if request.seed is not None:
+        command += ["--xpgrad-seed", str(request.seed)]
+    for path in request.known:
+        command += ["--xpgrad-known", str(Path(path).resolve())]
+    command.append(str(HERE / "contracts"))
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_") and k not in ("PYTHONWARNINGS", "XPGRAD_DEVICE")}
+    environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **request.environment}
+    with open(folder / "output", "wb") as output:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _events(process: subprocess.Popen[bytes], path: Path, limit: float) -> Iterator[dict[str, Any]]:
+    """What the process tells, and at last, if it did not end well, ``{"ended": why}``."""
+    last = time.monotonic()
+    with open(path, encoding="utf-8") as file:
+        text, pause = "", 0.005
+        while True:
+            over = process.poll() is not None  # before reading: what it wrote at last must be read, too
+            text += file.read()
+            *lines, text = text.split("\n")
+            if lines:
+                last, pause = time.monotonic(), 0.005
+            yield from map(json.loads, lines)
+            if over:
+                code = process.returncode
+                if code < 0:
+                    yield {"ended": f"crashed: {signal.Signals(-code).name}"}
+                elif code not in (0, 1, 5):  # pytest's: all passed, some failed, nothing collected
+                    yield {"ended": f"ended with exit code {code}"}
+                return
+            # The libraries are imported before the first contract, which may take longer than one of them.
+            if time.monotonic() - last > max(limit, 60.0 if not lines and file.tell() == 0 else 0.0):
+                yield {"ended": f"no result within {limit:g} s"}
+                return
+            time.sleep(pause)
+            pause = min(0.1, pause * 1.5)
+
+
+def _cause(said: str) -> str:
+    """The line of pytest's output that says why it did not begin."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR:").removeprefix("E  ").strip() for line in lines if line.startswith(("ERROR:", "E  "))]
+    return (errors or lines or [""])[0]
