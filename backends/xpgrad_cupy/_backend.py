@@ -15,7 +15,7 @@ from xpgrad._device import Device
 from xpgrad._dtypes import DTYPES, DType
 from xpgrad.backend import Backend, Capabilities
 from xpgrad.errors import BackendLoadError
-from xpgrad_cupy import _kernels
+from xpgrad_cupy import _graphs, _kernels
 
 __all__ = ["CuPyBackend", "CuPyStream"]
 
@@ -52,7 +52,7 @@ class CuPyBackend(Backend):
 
     name = "cupy"
     # NB: adding into duplicate places is atomic on the device, in an order of its own.
-    capabilities = Capabilities(strides=True, streams=True, devices=True, deterministic_scatter=False)
+    capabilities = Capabilities(strides=True, streams=True, devices=True, jit=True, deterministic_scatter=False)
     array_type = cupy.ndarray
     is_host = False
     weak_scalars = True
@@ -108,6 +108,9 @@ class CuPyBackend(Backend):
             return cupy.ones(shape, _TO_RAW[dtype])
 
     def wrap_kernel(self, name: str, function: Any) -> Any:
+        if name in ("fourier", "real_to_half", "half_to_real"):
+            # NB: CuPy keeps cuFFT's plans, and drops them, and a plan's work area is its own: a graph would go on using it.
+            function = _graphs.uncaptured(function, "a Fourier transform")
         if self.count == 1 or not callable(function) or isinstance(function, type):
             return function
         return _on_operands_device(function)
@@ -141,6 +144,9 @@ class CuPyBackend(Backend):
         with x.device:
             return super().update(x, key, value)
 
+    def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return _graphs.CompiledFunction(function)
+
     # -- streams -------------------------------------------------------------------------------------------------
 
     def current_stream(self, device: Device) -> CuPyStream:
@@ -148,9 +154,11 @@ class CuPyBackend(Backend):
         return CuPyStream(index, cupy.cuda.get_current_stream(index))
 
     def stream_guard(self, stream: CuPyStream) -> AbstractContextManager[Any]:
+        _graphs.refuse(stream.raw, "a backward pass in another thread")  # which has an allocator of its own
         return _guard(stream)
 
     def record_event(self, stream: CuPyStream) -> Any:
+        _graphs.refuse(stream.raw, "a backward pass over several streams")
         with cupy.cuda.Device(stream.index):
             return stream.raw.record(cupy.cuda.Event(disable_timing=True))
 
