@@ -1,6 +1,60 @@
 """The conformance suite: every rule of the catalogue as a contract, run on any backend of xpgrad, on PyTorch itself, and on planted faults.
 
 Two front doors, one engine: the command ``xpgrad conformance --backend X`` and ``pytest --pyargs xpgrad_conformance --xpgrad-backend X``.
+From Python: `check_backend`. In a test file of one's own: `xpgrad_conformance.suite.ConformanceTests`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xpgrad_conformance.report import Target
+
+__all__ = ["check_backend"]
+
+
+def check_backend(
+    backend: str, *, profile: str = "default", only: Iterable[str] = (), known: Iterable[str] = (), seed: int | None = None
+) -> Target:
+    """Run the suite on a backend, in a process of its own.
+
+    Parameters
+    ----------
+    backend : str
+        A backend or device, as `xpgrad.Device` takes it, or ``"pytorch"``.
+    profile : str, optional
+        ``"quick"``, ``"default"``, ``"ci"``, ``"thorough"`` or ``"certify"``.
+    only : iterable of str, optional
+        Contracts: ids, their prefixes, groups' letters. All of them unless given.
+    known : iterable of str, optional
+        TOML files of expected failures.
+    seed : int, optional
+        Draws other cases than the same ones each time.
+
+    Returns
+    -------
+    Target
+        Its ``rows`` are the results; ``conforms`` and ``failures`` sum them up; ``cause`` says why nothing could be run.
+
+    Raises
+    ------
+    ValueError
+        For a profile, a contract or a file that does not exist.
+    """
+    from xpgrad_conformance.contract import contracts
+    from xpgrad_conformance.engine import PROFILES
+    from xpgrad_conformance.known import load
+    from xpgrad_conformance.report import Target
+    from xpgrad_conformance.selection import select
+    from xpgrad_conformance.session import Request, run
+
+    if profile not in PROFILES:
+        msg = f"profile={profile!r}: expected one of {', '.join(PROFILES)}"
+        raise ValueError(msg)
+    files = [str(path) for path in known]
+    for path in files:
+        load(path)
+    request = Request(backend, backend, select(contracts(), only), profile, seed, files)
+    return Target.of(backend, backend, run(request))

@@ -1,4 +1,4 @@
-"""The command line: ``xpgrad backends`` tells what is registered and whether it works, and helps those who write a backend."""
+"""The command line: ``xpgrad backends`` tells what is registered and helps those who write a backend; ``xpgrad conformance`` checks it."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--import", action="store_true", dest="imported", help="import it, too, and compute a gradient")
     new = actions.add_parser("new", help="write a complete plugin project")
     new.add_argument("name")
+    commands.add_parser("conformance", add_help=False, help="check backends against the contracts of PyTorch's documentation")
     new.add_argument("--directory", default=".", help="where the folder xpgrad-NAME is made (default: here)")
     return parser
 
@@ -41,9 +42,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0; 1 if no backend is ready, the one asked for is not, a check failed, or a project could not be written.
+        0; 1 if no backend is ready, the one asked for is not, a check failed, or a project could not be written; of the conformance
+        suite, its own exit codes.
     """
-    options = _parser().parse_args(argv)
+    given = list(sys.argv[1:] if argv is None else argv)
+    if given[:1] == ["conformance"]:
+        from xpgrad_conformance.cli import main as conformance
+
+        return conformance(given[1:])
+    options = _parser().parse_args(given)
     if options.action == "check":
         from xpgrad._cli.checking import check_backend
 

@@ -1,0 +1,305 @@
+"""The command ``xpgrad conformance``: runs the suite, explains its contracts, replays failures, compares and renders reports.
+
+Exit codes: 0 all went as expected; 1 a contract failed, or passed where a failure was expected, or a report is worse than another; 2 the
+command was used wrongly; 3 a target could not be run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["main"]
+
+FAILED, USAGE, NO_TARGET = 1, 2, 3
+
+
+class _UsageError(Exception):
+    """The command was used wrongly."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    from xpgrad_conformance.engine import PROFILES
+
+    running = argparse.ArgumentParser(add_help=False)
+    running.add_argument("--profile", default="default", choices=list(PROFILES), help="how thoroughly to look (default: %(default)s)")
+    running.add_argument("--seed", type=int, help="draw other cases (the same ones each time without)")
+    running.add_argument(
+        "--only", action="append", default=[], metavar="ID", help="only these contracts: an id, its prefix, a group's letter, file:PATH"
+    )
+    running.add_argument("--known", action="append", default=[], metavar="FILE", help="a TOML file of expected failures")
+    running.add_argument("--limit", type=float, help="seconds for one contract (default: the profile's)")
+    writing = argparse.ArgumentParser(add_help=False)
+    for name, what in [
+        ("json", "the report itself"),
+        ("html", "a page for a browser"),
+        ("markdown", "a page of text"),
+        ("junit", "JUnit's XML"),
+        ("badge", "an SVG"),
+    ]:
+        writing.add_argument(f"--{name}", metavar="FILE", help=f"write {what}")
+
+    parser = argparse.ArgumentParser(
+        prog="xpgrad conformance",
+        description="Check backends against the contracts of PyTorch's documentation.",
+        epilog=__doc__.partition("\n\n")[2] if __doc__ else None,
+        parents=[running, writing],
+    )
+    parser.add_argument(
+        "--backend", action="append", default=[], metavar="X", help="a backend or device; several are columns of one report"
+    )
+    parser.add_argument("--all", action="store_true", help="every backend that is ready here")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    commands.add_parser("oracle", parents=[running, writing], help="run the suite on PyTorch itself: is it true?")
+    mutants = commands.add_parser("mutants", help="replay the planted faults: is it strong?")
+    mutants.add_argument("--full", action="store_true", help="try every fault on every contract, and write the pairs anew")
+    mutants.add_argument("--jobs", type=int, default=2)
+    commands.add_parser("list", help="the contracts, a line each").add_argument("only", nargs="*", metavar="ID")
+    explain = commands.add_parser("explain", help="a contract: its rule, source, program, and who fails it")
+    explain.add_argument("contract")
+    explain.add_argument("--in", dest="reports", action="append", default=[], metavar="REPORT", help="a report that tells who fails it")
+    repro = commands.add_parser("repro", help="run the smallest failing case of a report again, here")
+    repro.add_argument("report")
+    repro.add_argument("contract")
+    repro.add_argument("--target", help="which target of the report (default: the first that failed)")
+    reports = commands.add_parser("report", help="compare or render reports").add_subparsers(dest="action", required=True)
+    diff = reports.add_parser("diff", help="what changed; worse is a failure, and what stopped running")
+    diff.add_argument("old")
+    diff.add_argument("new")
+    show = reports.add_parser("show", parents=[writing], help="print a report, or write it in other forms")
+    show.add_argument("report")
+    publish = commands.add_parser(
+        "publish", parents=[running], help="run the published configurations and write the pages of the documentation"
+    )
+    publish.add_argument("--docs", default="docs", help="the folder (default: %(default)s)")
+    publish.add_argument("--merge", metavar="REPORT", help="keep this report's results for targets that cannot be run here")
+    catalogue = commands.add_parser("catalogue", help="write docs/contracts.md")
+    catalogue.add_argument("path", nargs="?", default="docs/contracts.md")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the result is the exit code of the module's docstring."""
+    if absent := [name for name in ("pytest", "hypothesis", "tqdm") if importlib.util.find_spec(name) is None]:
+        print(f"the conformance suite needs {', '.join(absent)}: `pip install 'xpgrad[conformance]'`", file=sys.stderr)
+        return USAGE
+    from xpgrad_conformance.known import KnownError
+    from xpgrad_conformance.report import ReportError
+    from xpgrad_conformance.selection import SelectionError
+
+    options = _parser().parse_args(argv)
+    try:
+        return int(globals()[f"_{options.command or 'run'}"](options))
+    except (_UsageError, KnownError, ReportError, SelectionError, OSError) as exc:
+        print(f"xpgrad conformance: {exc}", file=sys.stderr)
+        return USAGE
+
+
+# -- running --------------------------------------------------------------------------------------------------------------------------
+
+
+def _run(options: argparse.Namespace) -> int:
+    from xpgrad_conformance.targets import Configuration, installed
+
+    configurations = [Configuration(name, name) for name in options.backend] + (installed() if options.all else [])
+    if not configurations:
+        raise _UsageError("say which backend: --backend X, or --all (`xpgrad backends` lists those that are there)")
+    return _finish(_results(configurations, options), options)
+
+
+def _oracle(options: argparse.Namespace) -> int:
+    from xpgrad_conformance.targets import Configuration
+
+    return _finish(_results([Configuration("pytorch", "pytorch")], options), options)
+
+
+def _results(configurations: Sequence[Any], options: argparse.Namespace) -> Any:
+    """Run the suite on each configuration, with a progress bar."""
+    from tqdm import tqdm
+
+    from xpgrad_conformance.contract import contracts
+    from xpgrad_conformance.engine import Result
+    from xpgrad_conformance.known import load
+    from xpgrad_conformance.report import Report, Target
+    from xpgrad_conformance.selection import select
+    from xpgrad_conformance.session import Request, run
+
+    chosen = select(contracts(), options.only)
+    for path in options.known:
+        load(path)  # what is wrong with it is told before anything runs
+    targets = []
+    with tqdm(total=len(chosen) * len(configurations), unit="contract", disable=None) as bar:
+        for configuration in configurations:
+            failed = 0
+
+            def step(result: Result, label: str = configuration.label) -> None:
+                nonlocal failed
+                failed += result.status in ("failed", "unexpected pass")
+                bar.set_description(f"{label}: {result.id}" + (f" ({failed} failed)" if failed else ""))
+                bar.update()
+
+            request = Request(
+                configuration.device, configuration.label, chosen, options.profile, options.seed, options.known, options.limit,
+                configuration.environment,
+            )  # fmt: skip
+            targets.append(Target.of(configuration.label, configuration.device, run(request, step)))
+    return Report.new(targets, options.profile, options.seed)
+
+
+def _finish(report: Any, options: argparse.Namespace) -> int:
+    from xpgrad_conformance.render import terminal
+
+    print(terminal(report), end="")
+    _write(report, options)
+    if any(t.cause for t in report.targets):
+        return NO_TARGET
+    return 0 if all(t.conforms for t in report.targets) else FAILED
+
+
+def _write(report: Any, options: argparse.Namespace) -> None:
+    from xpgrad_conformance import html, render
+
+    forms = {"json": lambda r: r.to_json(), "html": html.page, "markdown": render.markdown, "junit": render.junit, "badge": render.badge}
+    for name, form in forms.items():
+        if path := getattr(options, name):
+            Path(path).write_text(form(report), encoding="utf-8")
+
+
+def _mutants(options: argparse.Namespace) -> int:
+    from xpgrad_conformance.mutants import full, replay
+
+    return full(options.jobs) if options.full else replay(options.jobs)
+
+
+# -- looking --------------------------------------------------------------------------------------------------------------------------
+
+
+def _list(options: argparse.Namespace) -> int:
+    from xpgrad_conformance.contract import contracts
+    from xpgrad_conformance.selection import select
+
+    for contract in select(contracts(), options.only):
+        mark = "" if contract.function is not None else f"  (not checked: {contract.reason})"
+        print(f"{contract.id}  {contract.rule.level:6}  {contract.rule.rule}{mark}")
+    return 0
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from xpgrad_conformance.catalogue import groups, pages
+    from xpgrad_conformance.contract import contracts
+    from xpgrad_conformance.known import bundled
+    from xpgrad_conformance.report import Report
+    from xpgrad_conformance.selection import select
+
+    (contract, *more) = select(contracts(), [options.contract])
+    if more:
+        raise _UsageError(f"{options.contract!r} names {len(more) + 1} contracts; name one")
+    rule = contract.rule
+    print(f"{rule.id}  {rule.level}  {groups()[rule.group]}\n\n{rule.rule}")
+    for name in ("detail", "policy"):
+        if getattr(rule, name):
+            print(f"\n{name.capitalize()}: {getattr(rule, name)}")
+    print("\nSource: " + "; ".join(f"{pages()[k].title} {pages()[k].url}".strip() for k in rule.source))
+    print("Seen to hold on PyTorch 2.13." if rule.checked_on_pytorch else "From documentation only.")
+    if contract.requires:
+        print(f"Requires: {', '.join(contract.requires)}")
+    if contract.function is None:
+        print(f"\nNot checked: {contract.reason}")
+    else:
+        print(f"\n{inspect.getsource(contract.function)}")
+    for known in bundled():
+        if known.contract == rule.id:
+            print(f"Expected to fail on {known.backend} ({known.kind}): {known.reason}")
+    for path in options.reports:
+        for target in Report.load(path).targets:
+            for row in target.rows:
+                if row.id == rule.id:
+                    print(f"{target.label}: {row.status}" + (f": {row.message or row.reason}" if row.status != "passed" else ""))
+    return 0
+
+
+def _repro(options: argparse.Namespace) -> int:
+    import ast
+
+    from xpgrad_conformance.contract import contracts
+    from xpgrad_conformance.engine import PROFILES, execute
+    from xpgrad_conformance.facade import open_library
+    from xpgrad_conformance.report import Report
+
+    report = Report.load(options.report)
+    rows = [(t, r) for t in report.targets for r in t.rows if r.id == options.contract and options.target in (None, t.label)]
+    failing = [(t, r) for t, r in rows if r.status in ("failed", "expected failure")]
+    if not failing:
+        raise _UsageError(
+            f"{options.report} tells of no failure of {options.contract!r}" + (f" on {options.target!r}" if options.target else "")
+        )
+    target, row = failing[0]
+    contract = contracts()[row.id]
+    case = ast.literal_eval(row.example) if row.example else None
+    print(f"{row.id} on {target.label}" + (f" with {row.example}" if case else "") + f"\n{contract.rule.rule}\n")
+    library = open_library(target.device)
+    result, error = execute(contract, library, PROFILES[report.profile], seed=report.seed, replay=case)
+    if error is None:
+        print(f"It does not fail here: {result.status}{': ' if result.reason else ''}{result.reason}")
+        return 0
+    traceback.print_exception(error)
+    return FAILED
+
+
+def _report(options: argparse.Namespace) -> int:
+    from xpgrad_conformance.render import terminal
+    from xpgrad_conformance.report import Report, differences
+
+    if options.action == "show":
+        report = Report.load(options.report)
+        _write(report, options)
+        print(terminal(report), end="")
+        return 0
+    changes = list(differences(Report.load(options.old), Report.load(options.new)))
+    for change in changes:
+        print(f"{'WORSE ' if change.worse else 'change'}  {change.label}  {change.id}: {change.old} -> {change.new}")
+    worse = sum(c.worse for c in changes)
+    print(f"{len(changes)} changes, {worse} for the worse")
+    return FAILED if worse else 0
+
+
+# -- publishing -----------------------------------------------------------------------------------------------------------------------
+
+
+def _catalogue(options: argparse.Namespace) -> int:
+    from xpgrad_conformance.pages import catalogue_page
+
+    Path(options.path).write_text(catalogue_page(), encoding="utf-8")
+    return 0
+
+
+def _publish(options: argparse.Namespace) -> int:
+    from xpgrad_conformance import html, render
+    from xpgrad_conformance.pages import catalogue_page
+    from xpgrad_conformance.report import Report
+    from xpgrad_conformance.targets import PUBLISHED
+
+    docs = Path(options.docs)
+    if not docs.is_dir():
+        raise _UsageError(f"there is no folder {docs}")
+    report = _results(PUBLISHED, options)
+    if options.merge:
+        old = {t.label: t for t in Report.load(options.merge).targets}
+        report = report._replace(targets=[old.get(t.label, t) if t.cause else t for t in report.targets])
+    (docs / "contracts.md").write_text(catalogue_page(), encoding="utf-8")
+    (docs / "conformance.json").write_text(report.to_json(), encoding="utf-8")
+    (docs / "conformance.md").write_text(render.markdown(report), encoding="utf-8")
+    (docs / "conformance.html").write_text(html.page(report), encoding="utf-8")
+    (docs / "conformance.svg").write_text(render.badge(report), encoding="utf-8")
+    print(render.terminal(report), end="")
+    return 0 if all(t.conforms or t.cause for t in report.targets) else FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,176 @@
+"""The report: one JSON document from which every other form is made, and the comparison of two of them.
+
+Schema 1: ``schema, suite, date, profile, seed, python, platform`` and ``targets``, each with ``label, device, library, capabilities,
+cause`` and ``rows``; a row is an `engine.Result`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import platform
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from xpgrad_conformance.catalogue import rules
+from xpgrad_conformance.engine import Result
+from xpgrad_conformance.session import Outcome
+
+__all__ = ["Change", "Report", "ReportError", "Target", "differences"]
+
+SCHEMA = 1
+
+
+class ReportError(ValueError):
+    """A file is no report of this schema."""
+
+
+class Target(NamedTuple):
+    """What came of one target.
+
+    Attributes
+    ----------
+    label, device : str
+        What reports call it; the device of xpgrad, or ``"pytorch"``.
+    library : str
+        Name and version of the array library.
+    capabilities : dict of str to bool
+        What it declares.
+    rows : list of Result
+        One for each contract.
+    cause : str
+        Why nothing ran, if so.
+    """
+
+    label: str
+    device: str
+    library: str
+    capabilities: dict[str, bool]
+    rows: list[Result]
+    cause: str = ""
+
+    @classmethod
+    def of(cls, label: str, device: str, outcome: Outcome) -> Target:
+        """The target whose contracts were run."""
+        return cls(label, device, outcome.library, outcome.capabilities, outcome.rows, outcome.cause)
+
+    def counts(self, level: str | None = None, group: str | None = None) -> Counter[str]:
+        """How many contracts of a level and of a group have each status."""
+        every = rules()
+        return Counter(
+            row.status
+            for row in self.rows
+            if (level is None or every[row.id].level == level) and (group is None or every[row.id].group == group)
+        )
+
+    @property
+    def failures(self) -> list[Result]:
+        """What failed, or passed where a failure was expected. NB: INFO contracts tell, but do not count."""
+        return [r for r in self.rows if r.status in ("failed", "unexpected pass") and rules()[r.id].level != "INFO"]
+
+    @property
+    def conforms(self) -> bool:
+        """Whether it ran and nothing failed that was not expected to."""
+        return not self.cause and not self.failures
+
+
+class Report(NamedTuple):
+    """The results of one run of the suite."""
+
+    targets: list[Target]
+    profile: str
+    seed: int | None
+    suite: str
+    date: str
+    python: str
+    platform: str
+
+    @classmethod
+    def new(cls, targets: Iterable[Target], profile: str, seed: int | None) -> Report:
+        """A report of today, on this machine."""
+        today = datetime.datetime.now(datetime.UTC).date().isoformat()
+        system = f"{platform.system()} {platform.machine()}"
+        return cls(list(targets), profile, seed, version("xpgrad"), today, platform.python_version(), system)
+
+    def to_json(self) -> str:
+        """The document."""
+        targets = [{**t._asdict(), "rows": [_short(r) for r in t.rows]} for t in self.targets]
+        return json.dumps({"schema": SCHEMA, **self._asdict(), "targets": targets}, indent=1) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, origin: str = "the text") -> Report:
+        """Read a document.
+
+        Raises
+        ------
+        ReportError
+            If it is none of this schema.
+        """
+        try:
+            data: dict[str, Any] = json.loads(text)
+            if data.pop("schema") != SCHEMA:
+                raise ReportError(f"{origin} is a report of another schema than {SCHEMA}; use the version of the suite that wrote it")
+            targets = [Target(**{**t, "rows": [Result(**r) for r in t["rows"]]}) for t in data.pop("targets")]
+            return cls(targets=targets, **data)
+        except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as exc:
+            raise ReportError(f"{origin} is no report of the conformance suite: {type(exc).__name__}: {exc}") from exc
+
+    @classmethod
+    def load(cls, path: str | Path) -> Report:
+        """Read a file.
+
+        Raises
+        ------
+        ReportError
+            If it is not there, or no report.
+        """
+        try:
+            return cls.from_json(Path(path).read_text(encoding="utf-8"), str(path))
+        except OSError as exc:
+            raise ReportError(f"{path}: {exc.strerror}") from exc
+
+
+def _short(row: Result) -> dict[str, Any]:
+    """A row without what is empty."""
+    full = row._replace(seconds=round(row.seconds, 3))._asdict()
+    return {k: v for k, v in full.items() if v not in ("", 0.0)}
+
+
+class Change(NamedTuple):
+    """How a contract's result on a target changed; `worse` if that is a regression."""
+
+    label: str
+    id: str
+    old: str
+    new: str
+    worse: bool
+
+
+def differences(old: Report, new: Report) -> Iterator[Change]:
+    """What changed between two reports.
+
+    Worse is: a failure or an unexpected pass that was none; whatever ran and no longer runs; a target or a contract that is gone.
+    """
+    after = {t.label: t for t in new.targets}
+    for target in old.targets:
+        now = {r.id: r for r in after[target.label].rows} if target.label in after else {}
+        for row in target.rows:
+            status = now[row.id].status if row.id in now else "gone"
+            if status != row.status:
+                yield Change(target.label, row.id, row.status, status, _worse(row.status, status))
+    before = {(t.label, r.id) for t in old.targets for r in t.rows}
+    for target in new.targets:
+        for row in target.rows:
+            if (target.label, row.id) not in before:
+                yield Change(target.label, row.id, "absent", row.status, row.status in ("failed", "unexpected pass"))
+
+
+def _worse(old: str, new: str) -> bool:
+    if new in ("failed", "unexpected pass"):
+        return old not in ("failed",)
+    if new in ("not run", "gone"):
+        return old != "not run"
+    return new == "expected failure" and old == "passed"

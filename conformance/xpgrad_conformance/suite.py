@@ -1,0 +1,64 @@
+"""The suite as a class: a third party's whole test file is a subclass of `ConformanceTests` that names its backend."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pytest
+
+from xpgrad_conformance.contract import contracts
+from xpgrad_conformance.engine import PROFILES, execute
+from xpgrad_conformance.facade import Library, open_library
+from xpgrad_conformance.known import bundled, find, load
+
+__all__ = ["ConformanceTests"]
+
+pytest.register_assert_rewrite("xpgrad_conformance.contracts")
+
+
+class ConformanceTests:
+    """Each contract as a test.
+
+    Examples
+    --------
+    A test file, whole::
+
+        from xpgrad_conformance.suite import ConformanceTests
+
+        class TestConformance(ConformanceTests):
+            backend = "mine"
+            known = ["tests/expected_failures.toml"]
+
+    Attributes
+    ----------
+    backend : str
+        The backend or device.
+    profile : str
+        How thoroughly to look.
+    known : sequence of str
+        Files of expected failures.
+    """
+
+    backend: ClassVar[str] = ""
+    profile: ClassVar[str] = "default"
+    known: ClassVar[list[str]] = []
+    _libraries: ClassVar[dict[str, Library]] = {}
+
+    @pytest.mark.parametrize("contract", contracts().values(), ids=list(contracts()))
+    def test_contract(self, contract) -> None:  # type: ignore[no-untyped-def]
+        """One contract."""
+        if self.backend not in self._libraries:
+            self._libraries[self.backend] = open_library(self.backend)
+        library = self._libraries[self.backend]
+        every = [*bundled(), *(k for path in self.known for k in load(path))]
+        expected = find(every, contract.id, self.backend, library.capabilities)
+        result, error = execute(contract, library, PROFILES[self.profile], known=expected)
+        if result.status == "not run":
+            pytest.skip(result.reason)
+        if result.status == "expected failure":
+            pytest.xfail(result.reason)
+        if result.status == "unexpected pass":
+            pytest.fail(f"{contract.id}: {result.reason}", pytrace=False)
+        if error is not None:
+            error.add_note(f"{contract.id} [{contract.rule.level}] on {self.backend}: {contract.rule.rule}")
+            raise error

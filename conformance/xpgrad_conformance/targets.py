@@ -1,0 +1,38 @@
+"""Which targets there are: what a user names, and the configurations whose results are published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from xpgrad import registry
+
+__all__ = ["PUBLISHED", "Configuration", "installed"]
+
+
+class Configuration(NamedTuple):
+    """A target as it is published: its label, its device, and what its process finds in the environment."""
+
+    label: str
+    device: str
+    environment: Mapping[str, str] = {}
+
+
+#: The columns of the published matrix.
+PUBLISHED = (
+    Configuration("numpy", "numpy"),
+    Configuration("numpy+readonly", "numpy+readonly"),
+    Configuration("jax, x64 on", "jax", {"JAX_ENABLE_X64": "1"}),
+    Configuration("jax, x64 off", "jax", {"JAX_ENABLE_X64": "0"}),
+    Configuration("strict", "strict"),
+    Configuration("torch", "torch"),
+    Configuration("dask", "dask", {"DASK_SCHEDULER": "synchronous"}),
+    Configuration("simstream", "simstream"),
+    Configuration("cupy", "cupy"),
+    Configuration("pytorch", "pytorch"),
+)
+
+
+def installed() -> list[Configuration]:
+    """Every registered backend that is ready here, as `--all` means it."""
+    return [Configuration(row["name"], row["name"]) for row in registry.survey() if row["status"] == "ready"]
