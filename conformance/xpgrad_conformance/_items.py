@@ -16,7 +16,7 @@ from xpgrad_conformance.facade import Library, open_library
 from xpgrad_conformance.known import KnownError, bundled, find, load
 from xpgrad_conformance.selection import SelectionError, select
 
-__all__ = ["ContractFile", "ContractItem", "NoModule"]
+__all__ = ["ContractFile", "ContractItem", "NoModule", "state_of"]
 
 
 class _State:
@@ -65,7 +65,14 @@ class _State:
                 terminal.write_line(f"NOT RUN {n:4d}  {reason}")
 
 
-def _state(config: pytest.Config) -> _State:
+def state_of(config: pytest.Config) -> _State:
+    """What the items of this run share, made when it is first asked for.
+
+    Raises
+    ------
+    pytest.UsageError
+        For a backend, profile, contract or file that is not there.
+    """
     if not hasattr(config, "_xpgrad_conformance"):
         config._xpgrad_conformance = _State(config)  # type: ignore[attr-defined]
     state: _State = config._xpgrad_conformance  # type: ignore[attr-defined]
@@ -83,7 +90,7 @@ class ContractFile(pytest.File):
     """The contracts of one group: one item for each contract and target."""
 
     def collect(self) -> Iterator[ContractItem]:
-        state = _state(self.config)
+        state = state_of(self.config)
         importlib.import_module(f"xpgrad_conformance.contracts.{self.path.stem}")
         for target in state.targets:
             for contract in state.chosen:
@@ -103,7 +110,7 @@ class ContractItem(pytest.Item):
         self.contract, self.target = contract, target
 
     def runtest(self) -> None:
-        state = _state(self.config)
+        state = state_of(self.config)
         library = state.libraries[self.target]
         known = find(state.known, self.contract.id, self.target, library.capabilities)
         state.emit({"start": self.contract.id, "target": self.target})

@@ -18,13 +18,18 @@ from xpgrad_conformance.report import Report, Target
 
 __all__ = ["page"]
 
-_MARKS = {"passed": "✓", "failed": "✗", "unexpected pass": "!", "expected failure": "~", "not run": "–", "absent": " "}
+_MARKS = {"passed": "✓", "failed": "✗", "unexpected pass": "!", "expected failure": "~", "not run": "–", "absent": "·"}
 _CLASSES = {"passed": "ok", "failed": "bad", "unexpected pass": "bad", "expected failure": "known", "not run": "off", "absent": "off"}
 
 
 def _asset(name: str) -> str:
     """The text of a file beside this one."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _prose(text: str) -> str:
+    """A rule's text, what stands between backticks as code."""
+    return "".join(f"<code>{escape(part)}</code>" if n % 2 else escape(part) for n, part in enumerate(text.split("`")))
 
 
 def page(report: Report) -> str:
@@ -75,14 +80,14 @@ def _targets(report: Report) -> str:
             ("could not be run", "off") if target.cause else ("conforms", "ok") if target.conforms else ("does not conform", "bad")
         )
         cells = "".join(f"<td>{_fraction(target.counts(level=level))}</td>" for level in LEVELS)
-        cause = f" <small>{escape(target.cause)}</small>" if target.cause else ""
         body.append(
             f'<tr><th scope="row">{escape(target.label)}</th><td>{escape(target.library) or "–"}</td>'
-            f'<td class="{kind}">{verdict}{cause}</td>{cells}</tr>'
+            f'<td class="{kind}">{verdict}</td>{cells}</tr>'
         )
+    causes = "".join(f"<p>{escape(t.label)} could not be run: {_prose(t.cause)}</p>" for t in report.targets if t.cause)
     return (
         f'<h2>Targets</h2><div class="scroll" tabindex="0" role="region" aria-label="targets"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(body)}</tbody></table></div><p>Contracts passed / run.</p>"
+        f"<tbody>{''.join(body)}</tbody></table></div><p>Contracts passed / run.</p>{causes}"
     )
 
 
@@ -150,14 +155,14 @@ def _contract(name: str, tables: list[tuple[Target, dict[str, Result]]]) -> str:
         f'<a href="{escape(p.url)}">{escape(p.title)}</a>' if p.url else escape(p.title) for p in (pages()[k] for k in rule.source)
     )
     facts = [("Source", sources + ("" if rule.checked_on_pytorch else " (documentation only)"))]
-    facts += [(key, escape(text)) for key, text in (("Detail", rule.detail), ("Policy", rule.policy)) if text]
+    facts += [(key, _prose(text)) for key, text in (("Detail", rule.detail), ("Policy", rule.policy)) if text]
     if contract is not None and contract.requires:
         facts.append(("Requires", escape(", ".join(contract.requires))))
     for target, row in found:
         if row.status in ("passed", "absent"):
             continue
         kind = f" ({escape(row.kind)})" if row.kind else ""
-        text = f'<span class="{_CLASSES[row.status]}">{_MARKS[row.status]} {row.status}</span>{kind} {escape(row.reason)}'
+        text = f'<span class="{_CLASSES[row.status]}">{_MARKS[row.status]} {row.status}</span>{kind} {_prose(row.reason)}'
         text += "".join(
             f"<pre>{escape(part)}</pre>" for part in (row.message, row.trace, f"drawn: {row.example}" if row.example else "") if part
         )
@@ -167,6 +172,6 @@ def _contract(name: str, tables: list[tuple[Target, dict[str, Result]]]) -> str:
     return (
         f'<details class="contract" id="{name}" data-state="{state}" data-text="{search}"><summary><span class="id">{name}</span>'
         f'<span class="level">{rule.level}</span><span class="marks">{marks}</span><span class="sr">{escape(spoken)}</span> '
-        f"{escape(rule.rule)}</summary>"
+        f"{_prose(rule.rule)}</summary>"
         f'<div class="body"><dl>{listed}</dl></div></details>'
     )

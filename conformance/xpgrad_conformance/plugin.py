@@ -39,16 +39,25 @@ def pytest_addoption(parser: Any) -> None:
             _conflict.append(name)  # another plugin has this option; it is told where the suite is asked for
 
 
+def pytest_collection(session: Any) -> None:
+    """Say at once, and once, what is wrong with how the suite was asked for."""
+    if any("xpgrad_conformance" in str(word) for word in session.config.args):
+        import pytest
+
+        if _conflict:
+            msg = (
+                f"another plugin has the options {', '.join(_conflict)}; disable it (`-p no:NAME`), or use the command "
+                "`xpgrad conformance`, which loads no other"
+            )
+            raise pytest.UsageError(msg)
+        from xpgrad_conformance._items import state_of
+
+        state_of(session.config)
+
+
 def pytest_collect_file(file_path: Path, parent: Any) -> Any:
     if file_path.parent != CONTRACTS or file_path.suffix != ".py" or file_path.name.startswith("_"):
         return None
-    import pytest
-
-    if _conflict:
-        raise pytest.UsageError(
-            f"another plugin has the options {', '.join(_conflict)}; disable it (`-p no:NAME`), or use the command `xpgrad conformance`, "
-            "which loads no other"
-        )
     from xpgrad_conformance._items import ContractFile
 
     return ContractFile.from_parent(parent, path=file_path)

@@ -197,4 +197,4 @@ def _cause(said: str) -> str:
     """The line of pytest's output that says why it did not begin."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR:").removeprefix("E  ").strip() for line in lines if line.startswith(("ERROR:", "E  "))]
-    return (errors or lines or [""])[0]
+    return (errors[-1:] or lines or [""])[0]
