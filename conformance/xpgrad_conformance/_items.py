@@ -79,7 +79,7 @@ def state_of(config: pytest.Config) -> _State:
     return state
 
 
-class NoModule(pytest.Collector):
+class NoModule(pytest.File):
     """Stands where pytest would have made a module of one of the suite's files."""
 
     def collect(self) -> Iterator[Any]:
