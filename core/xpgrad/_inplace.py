@@ -15,8 +15,24 @@ from xpgrad._alias import alias_of, mark_node, next_number
 from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor
 from xpgrad._row import ROWS
 from xpgrad._stale import chain_of, outdate, renew, take_over
+from xpgrad.registry import host_backend
 
 __all__ = ["adopt", "apply", "bump", "check_writable", "fill", "setitem"]
+
+
+def _strides(x: Any) -> Any:
+    """The strides of a Tensor's memory; where the backend reports none, those that its views would have on the host, if they repeat any."""
+    strides = x.backend.strides(x._array)
+    alias = x._alias
+    if strides is not None or alias is None or not any(name == "broadcast_view" for name, _ in alias.path):
+        return strides
+    root = alias.memory[0] if alias.memory is not None else x._base
+    if root is None:
+        return None
+    from xpgrad.rules.inplace import follow
+
+    host = host_backend()
+    return host.strides(follow(host.kernels.zeros(root.shape), alias.path, host.kernels))
 
 
 def check_writable(x: Any, value: Any = None) -> None:
@@ -42,7 +58,7 @@ def check_writable(x: Any, value: Any = None) -> None:
             "in `with xpgrad.no_grad():`"
         )
         raise RuntimeError(msg)
-    strides = x.backend.strides(x._array) if x.size > 1 else None  # empty arrays may have strides of 0
+    strides = _strides(x) if x.size > 1 else None  # empty arrays may have strides of 0
     if strides is not None and any(s == 0 and n > 1 for s, n in zip(strides, x.shape)):
         msg = (
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "

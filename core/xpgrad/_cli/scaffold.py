@@ -31,7 +31,7 @@ dependencies = [
 ]
 
 [project.optional-dependencies]
-test = ["pytest>=8"]
+test = ["xpgrad[conformance]"] # pytest and Hypothesis
 
 # The name of the entry point is the name of the backend.
 [project.entry-points."xpgrad.backends"]
@@ -178,6 +178,17 @@ def test_writes() -> None:
     y *= 3.0
     xp.sum(y).backward()
     assert x.grad.tolist() == [9.0, 6.0, 0.0]
+''',
+    "tests/test_conformance.py": '''"""The backend keeps the contracts of PyTorch's documentation, but for what `known` says."""
+
+from __future__ import annotations
+
+from xpgrad_conformance.suite import ConformanceTests
+
+
+class TestConformance(ConformanceTests):
+    backend = "@NAME@"
+    known = []  # TOML files of expected failures, each with its reason
 ''',
 }
 

@@ -110,3 +110,15 @@ def test_random_keys(known: bool) -> None:
             np.testing.assert_array_equal(x.compute(), raw)
     assert done > 100
     assert (refused > 0) is not known
+
+
+def test_a_write_into_a_part_of_what_was_broadcast_reaches_the_whole() -> None:
+    """Each element of the base shows several times in the view; the write must win over the old values of the others."""
+    base = xp.tensor([1.0, 2.0], device="dask") * 1.0
+    wide = xp.broadcast_to(base, (3, 2))
+    row = wide[0]
+    row[1:] = 5.0
+    assert base.tolist() == [1.0, 5.0]
+    assert wide.tolist() == [[1.0, 5.0]] * 3
+    with pytest.raises(RuntimeError, match="single memory location"):
+        wide.add_(1.0)

@@ -522,6 +522,15 @@ def _written_at_mask(buffer: Any, axis: int, mask: Any, value: Any) -> Any:
 def put_at_path(xp: Any, root: Any, path: Any, value: Any) -> Any:
     """A new array, `root` in which the part that a path of views leads to holds `value`: each step's whole is rebuilt."""
     name, args = path[0]
+    if name not in ("index_basic", "transpose_axes", "swap_last", "reshape_to", "real_part", "imag_part", "diagonal_view"):
+        # Which elements it shows is asked of NumPy, of the whole rest of the path: a broadcast one shows each several times, and a part of
+        # it would be overwritten by its own old values elsewhere.
+        host = backend_for("numpy").kernels
+        places = np.arange(math.prod(root.shape)).reshape(root.shape)
+        for step, options in path:
+            places = getattr(host, step)(places, *options)
+        flat = written(xp, reshape(root, (-1,)), (da.from_array(np.array(places).reshape(-1)),), reshape(value, (-1,)))
+        return fit_like(reshape(flat, root.shape), root)
     if len(path) > 1:
         value = put_at_path(xp, getattr(xp, name)(root, *args), path[1:], value)
     if name == "index_basic":
@@ -535,13 +544,7 @@ def put_at_path(xp: Any, root: Any, path: Any, value: Any) -> Any:
     if name in ("real_part", "imag_part"):
         real, imaginary = (value, root.imag) if name == "real_part" else (root.real, value)
         return da.map_blocks(_complex_block, fit_like(real, root), fit_like(imaginary, root), dtype=root.dtype)
-    if name == "diagonal_view":
-        return _on_diagonal(value, root, args[0])
-    # Any other view: which elements it shows is asked of NumPy.
-    host = backend_for("numpy").kernels
-    places = getattr(host, name)(np.arange(math.prod(root.shape)).reshape(root.shape), *args)
-    flat = written(xp, reshape(root, (-1,)), (da.from_array(np.array(places).reshape(-1)),), reshape(value, (-1,)))
-    return fit_like(reshape(flat, root.shape), root)
+    return _on_diagonal(value, root, args[0])
 
 
 def _complex_block(real: Any, imaginary: Any) -> Any:
