@@ -1,0 +1,850 @@
+"""Group J: writing in place, views and version counters."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from xpgrad_conformance.contract import contract, unchecked
+from xpgrad_conformance.strategies import broadcastable, seeds, shapes
+
+OVERWRITTEN = "modified by an inplace operation"
+LEAF = "a leaf Variable that requires grad is being used in an in-place operation"
+VIEW_OF_LEAF = "a view of a leaf Variable that requires grad is being used in an in-place operation"
+MATRIX = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+
+#: Writes by method: the arguments, what the write computes of the old values, and the derivative with respect to them.
+METHODS: dict[str, tuple[tuple[Any, ...], Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "add_": ((2.0,), lambda v: v + 2, lambda v: 1 + 0 * v),
+    "sub_": ((2.0,), lambda v: v - 2, lambda v: 1 + 0 * v),
+    "mul_": ((3.0,), lambda v: 3 * v, lambda v: 3 + 0 * v),
+    "div_": ((2.0,), lambda v: v / 2, lambda v: 0.5 + 0 * v),
+    "pow_": ((3,), lambda v: v**3, lambda v: 3 * v * v),
+    "neg_": ((), lambda v: -v, lambda v: -1 + 0 * v),
+    "abs_": ((), np.abs, np.sign),
+    "exp_": ((), np.exp, np.exp),
+    "log_": ((), np.log, lambda v: 1 / v),
+    "sqrt_": ((), np.sqrt, lambda v: 0.5 / np.sqrt(v)),
+    "square_": ((), np.square, lambda v: 2 * v),
+    "reciprocal_": ((), np.reciprocal, lambda v: -1 / (v * v)),
+    "sin_": ((), np.sin, np.cos),
+    "cos_": ((), np.cos, lambda v: -np.sin(v)),
+    "tanh_": ((), np.tanh, lambda v: 1 - np.tanh(v) ** 2),
+    "floor_": ((), np.floor, lambda v: 0 * v),
+    "ceil_": ((), np.ceil, lambda v: 0 * v),
+    "round_": ((), np.round, lambda v: 0 * v),
+    "clamp_": ((0.75, 1.25), lambda v: np.clip(v, 0.75, 1.25), lambda v: 1.0 * ((v >= 0.75) & (v <= 1.25))),
+    "zero_": ((), lambda v: 0 * v, lambda v: 0 * v),
+    "fill_": ((2.0,), lambda v: 2 + 0 * v, lambda v: 0 * v),
+}
+
+
+def result(lib: Any, data: Any = MATRIX) -> tuple[Any, Any]:
+    """A leaf, and a Tensor of the same values that is none and may be written to."""
+    x = lib.tensor(data)
+    return x, x * 1
+
+
+# -- version counters --------------------------------------------------------------------------------------------------
+
+
+@contract("MUT-01", draw={"writes": st.lists(st.sampled_from([*METHODS, "+=", "setitem", "copy_", "nothing"]), max_size=8)})
+def every_write_counts(lib: Any, writes: Any) -> None:
+    # NB: the rule speaks of `out=`, too, which the standard's functions do not have.
+    for rg in (False, True):
+        for every in (writes, ["add_", "nothing", "setitem", "zero_", "copy_", "+="]):
+            x = lib.ones(2, 3)
+            assert x._version == 0
+            if rg:
+                x = lib.ones(2, 3, rg=True) * 1
+                assert x._version == 0
+            for n, name in enumerate(every, 1):
+                with lib.case((rg, every, n)):
+                    if name == "nothing":
+                        x.add_(0)  # the values stay as they are
+                    elif name == "setitem":
+                        x[0] = 5.0
+                    elif name == "copy_":
+                        x.copy_(lib.ones(2, 3))
+                    elif name == "+=":
+                        x += 1.0
+                    else:
+                        getattr(x, name)(*METHODS[name][0])
+                    assert x._version == n
+            _ = x + 1, x[0], lib.xp.sum(x)  # reading does not
+            assert x._version == len(every)
+
+
+@contract("MUT-02")
+def versions_are_shared(lib: Any) -> None:
+    views: dict[str, Callable[[Any], Any]] = {
+        "slice": lambda x: x[1:],
+        "select": lambda x: x[0],
+        "view of a view": lambda x: x[1:][0],
+        "permute_dims": lambda x: lib.xp.permute_dims(x, (1, 0)),
+        "expand_dims": lambda x: lib.xp.expand_dims(x, axis=1),
+        "reshape": lambda x: lib.xp.reshape(x, (6,)),
+        "detach": lambda x: x.detach(),
+        "view of an alias": lambda x: x.detach()[0],
+    }
+    for name, view in views.items():
+        for rg in (False, True):
+            with lib.case((name, rg)):
+                x = lib.const(MATRIX) if not rg else result(lib)[1]
+                x.add_(1.0)
+                v = view(x)
+                assert v._version == x._version == 1
+                x.add_(1.0)
+                assert v._version == x._version == 2
+                v.add_(1.0)
+                assert v._version == x._version == 3
+                copy = x.clone()
+                start = copy._version
+                copy.add_(1.0)
+                assert (copy._version, x._version) == (start + 1, 3)
+                x.add_(1.0)
+                assert copy._version == start + 1
+    assert lib.const(MATRIX).clone()._version == 0
+
+
+@contract("MUT-03")
+def compared_at_use(lib: Any) -> None:
+    _, y = result(lib)
+    y.add_(1.0)  # before it is saved: that version is the one to be found
+    z = lib.xp.sum(y * y)
+    z.backward(retain_graph=True)
+    y.add_(1.0)
+    y.add_(1.0)
+    for _ in range(2):
+        with lib.raises(RuntimeError, "one of the variables needed for gradient computation has been modified by an inplace operation",
+                        "is at version 3; expected version 1"):  # fmt: skip
+            z.backward(retain_graph=True)
+    # Writing the old values again is a write, too.
+    x, y = result(lib)
+    z = lib.xp.sum(y * y)
+    y.copy_(lib.const(MATRIX))
+    with lib.raises(RuntimeError, OVERWRITTEN):
+        z.backward()
+    assert x.grad is None
+    # Nothing is looked at before it is used: a pass that does not get there is a sound one.
+    x, y = result(lib)
+    other = lib.tensor(MATRIX)
+    z = lib.xp.sum(y * y) + lib.xp.sum(other)
+    y.add_(1.0)
+    lib.equal(lib.grad(z, other)[0], np.ones((3, 2)))
+
+
+@contract("MUT-04")
+def only_what_is_saved(lib: Any) -> None:
+    xp = lib.xp
+    # name, function, derivative with respect to its operand, whether the operand is saved, whether the result is
+    table: list[tuple[str, Callable[[Any], Any], Callable[[Any], Any], bool, bool]] = [
+        ("h + 1", lambda h: h + 1, np.ones_like, False, False),
+        ("2 * h", lambda h: 2 * h, lambda v: 2 + 0 * v, False, False),
+        ("-h", lambda h: -h, lambda v: -1 + 0 * v, False, False),
+        ("sin", xp.sin, np.cos, True, False),
+        ("cos", xp.cos, lambda v: -np.sin(v), True, False),
+        ("log", xp.log, lambda v: 1 / v, True, False),
+        ("square", xp.square, lambda v: 2 * v, True, False),
+        ("exp", xp.exp, np.exp, False, True),
+        ("tanh", xp.tanh, lambda v: 1 - np.tanh(v) ** 2, False, True),
+        ("sqrt", xp.sqrt, lambda v: 0.5 / np.sqrt(v), False, True),
+    ]
+    for name, function, slope, saves_operand, saves_result in table:
+        for what, saved in [("operand", saves_operand), ("result", saves_result)]:
+            with lib.case((name, what)):
+                x, h = result(lib)
+                out = function(h)
+                total = xp.sum(out)
+                (h if what == "operand" else out).add_(1.0)
+                if saved:
+                    with lib.raises(RuntimeError, OVERWRITTEN):
+                        total.backward()
+                else:
+                    total.backward()
+                    lib.equal(x.grad, slope(lib.value(x)))
+
+
+@contract("MUT-05")
+def constants_are_watched(lib: Any) -> None:
+    x, c = lib.tensor([1.0, 2.0]), lib.const([3.0, 4.0])
+    uses: dict[str, Callable[[], Any]] = {
+        "x * c": lambda: x * c,
+        "c * x": lambda: c * x,
+        "x / c": lambda: x / c,
+        "matmul": lambda: lib.xp.matmul(x, c),
+        "view": lambda: x * c[:1],
+        "Function": lambda: saving.apply(x, c),
+    }
+
+    def forward(ctx: Any, x: Any, c: Any) -> Any:
+        ctx.save_for_backward(c)
+        return x * c
+
+    saving = lib.fn(forward, lambda ctx, g: (g * ctx.saved_tensors[0], None))
+    for name, use in uses.items():
+        with lib.case(name):
+            z = lib.xp.sum(use())
+            c.add_(1.0)
+            with lib.raises(RuntimeError, OVERWRITTEN):
+                z.backward()
+            assert x.grad is None
+    z = lib.xp.sum(x + c)  # saves nothing
+    c.add_(1.0)
+    z.backward()
+    lib.equal(x.grad, [1.0, 1.0])
+
+
+@contract("MUT-06")
+def steps_between_the_passes(lib: Any) -> None:
+    for name in ("no_grad", "inference_mode"):
+        for write in ("sub_", "setitem", "zero_"):
+            with lib.case((name, write)):
+                x = lib.tensor([1.0, 2.0])
+                y = lib.xp.sum(x * x)
+                with getattr(lib.ns, name)():
+                    if write == "setitem":
+                        x[0] = 5.0
+                    else:
+                        getattr(x, write)(*([lib.const([0.1, 0.1])] if write == "sub_" else []))
+                with lib.raises(RuntimeError, OVERWRITTEN):
+                    y.backward()
+                assert x.grad is None
+
+
+@contract("MUT-07")
+def watched_through_views(lib: Any) -> None:
+    views: dict[str, Callable[[Any], Any]] = {
+        "select": lambda y: y[0],
+        "slice": lambda y: y[1:],
+        "view of a view": lambda y: y[1:][0],
+        "permute_dims": lambda y: lib.xp.permute_dims(y, (1, 0)),
+        "detach": lambda y: y.detach(),
+    }
+    for name, view in views.items():
+        for early in (True, False):  # whether the view is there when the values are saved
+            with lib.case((name, early)):
+                x, y = result(lib)
+                v = view(y)
+                z = lib.xp.sum(y * y)
+                (v if early else view(y)).add_(1.0)
+                with lib.raises(RuntimeError, OVERWRITTEN):
+                    z.backward()
+                assert x.grad is None
+    for name, view in views.items():
+        if name != "detach":
+            with lib.case((name, "saved")):
+                x, y = result(lib)
+                v = view(y)
+                z = lib.xp.sum(v * v)
+                y.add_(1.0)
+                with lib.raises(RuntimeError, OVERWRITTEN):
+                    z.backward()
+                assert x.grad is None
+    # A sibling that is written to shares the counter, though not the elements.
+    x, y = result(lib)
+    first, last = y[0], y[2]
+    z = lib.xp.sum(first * first)
+    last.add_(1.0)
+    with lib.raises(RuntimeError, OVERWRITTEN):
+        z.backward()
+
+
+@contract("MUT-08")
+def the_documented_hole(lib: Any) -> None:
+    def by_data(c: Any) -> None:
+        c.data.add_(1.0)
+
+    def by_host(c: Any) -> None:
+        lib.value(c)[...] += 1.0
+
+    host = lib.const([0.0])
+    aliased = lib.capabilities["mutable"] and lib.value(host).flags.writeable and lib.same_memory(host, host)
+    for edit in [by_data, *([by_host] if aliased else [])]:
+        for tell in (False, True):
+            with lib.case((edit.__name__, tell)):
+                x, c = lib.tensor([1.0, 2.0]), lib.const([3.0, 4.0])
+                y = lib.xp.sum(x * c)
+                edit(c)
+                lib.equal(c, [4.0, 5.0])
+                assert c._version == 0
+                if tell:
+                    lib.graph.increment_version(c)
+                    with lib.raises(RuntimeError, OVERWRITTEN):
+                        y.backward()
+                    continue
+                y.backward()
+                # Where arrays cannot be written to, what was saved is still there.
+                lib.equal(x.grad, [4.0, 5.0] if lib.capabilities["mutable"] else [3.0, 4.0])
+
+
+@contract("MUT-09")
+def increment_version(lib: Any) -> None:
+    x, c, d = lib.tensor([1.0, 2.0]), lib.const([3.0, 4.0]), lib.const([5.0, 6.0])
+    view = d[:1]
+    y = lib.xp.sum(x * c)
+    assert lib.graph.increment_version(c) is None
+    assert (c._version, d._version) == (1, 0)
+    lib.graph.increment_version([c, d, c])
+    assert (c._version, d._version, view._version) == (3, 1, 1)
+    lib.graph.increment_version(view)
+    assert d._version == 2
+    lib.graph.increment_version(t for t in (c, d))
+    assert (c._version, d._version) == (4, 3)
+    lib.equal(c, [3.0, 4.0])
+    with lib.raises(RuntimeError, OVERWRITTEN, "is at version 4; expected version 0"):
+        y.backward()
+    lib.graph.increment_version(x)  # a leaf that requires grad is no exception
+    assert x._version == 1
+    with lib.ns.inference_mode():
+        quiet = d * 2
+    before = lib.value(quiet).copy()
+    lib.graph.increment_version(quiet)
+    lib.graph.increment_version([quiet, d])
+    lib.equal(quiet, before)
+    assert d._version == 4
+
+
+# -- what may be written to --------------------------------------------------------------------------------------------
+
+
+def writes_to(lib: Any, value: Any) -> dict[str, Callable[[Any], Any]]:
+    """Ways to write into a Tensor, some of them with `value`."""
+    return {
+        "add_": lambda t: t.add_(1.0),
+        "mul_": lambda t: t.mul_(value),
+        "copy_": lambda t: t.copy_(lib.xp.broadcast_to(value, tuple(t.shape))),
+        "zero_": lambda t: t.zero_(),
+        "sin_": lambda t: t.sin_(),
+        "+=": lambda t: t.__iadd__(1.0),
+        "setitem": lambda t: t.__setitem__(..., 1.0),
+        "part": lambda t: t.__setitem__(0, value),
+    }
+
+
+@contract("MUT-10")
+def leaves_are_refused(lib: Any) -> None:
+    for name, write in writes_to(lib, lib.const(2.0)).items():
+        with lib.case(name):
+            x = lib.tensor([1.0, 2.0])
+            with lib.raises(RuntimeError, LEAF):
+                write(x)
+            lib.equal(x, [1.0, 2.0])
+            assert x.is_leaf
+            assert x._version == 0
+            lib.xp.sum(x * x).backward()
+            lib.equal(x.grad, [2.0, 4.0])
+    for name, write in writes_to(lib, lib.const(2.0)).items():  # a leaf that does not require grad
+        with lib.case(name):
+            write(lib.const([1.0, 2.0]))
+
+
+@contract("MUT-11")
+def views_of_leaves_are_refused(lib: Any) -> None:
+    views: dict[str, Callable[[Any], Any]] = {
+        "slice": lambda x: x[:2],
+        "select": lambda x: x[0],
+        "view of a view": lambda x: x[:2][1],
+        "permute_dims": lambda x: lib.xp.permute_dims(x, (1, 0)),
+        "reshape": lambda x: lib.xp.reshape(x, (6,)),
+    }
+    for name, view in views.items():
+        for how, write in writes_to(lib, lib.const(2.0)).items():
+            with lib.case((name, how)):
+                x = lib.tensor(MATRIX)
+                with lib.raises(RuntimeError, VIEW_OF_LEAF):
+                    write(view(x))
+                lib.equal(x, MATRIX)
+    with lib.ns.no_grad():  # where nothing is recorded they are not
+        x[0].add_(1.0)
+    lib.equal(x, [[2.0, 3.0], [3.0, 4.0], [5.0, 6.0]])
+
+
+@contract("MUT-12", draw={"shape": shapes(), "seed": seeds, "pair": broadcastable()})
+def results_are_written_to(lib: Any, shape: Any, seed: int, pair: Any) -> None:
+    for name, (arguments, function, slope) in METHODS.items():
+        with lib.case(name):
+            x = lib.random(shape, seed)
+            v = lib.value(x)
+            y = lib.xp.sin(x) + 1
+            u, node = np.sin(v) + 1, y.grad_fn
+            assert getattr(y, name)(*arguments) is y
+            assert y.grad_fn is not node
+            assert y.requires_grad
+            assert not y.is_leaf
+            lib.equal(y, function(u))
+            lib.xp.sum(3 * y).backward()
+            lib.equal(x.grad, 3 * slope(u) * np.cos(v), rtol=1e-4 if lib.real == "float32" else 1e-9, atol=1e-5)
+    # By a Tensor that broadcasts and requires grad itself: the gradient goes through both.
+    full = np.broadcast_shapes(*pair)
+    table: dict[str, tuple[Any, Any, Any]] = {
+        "add_": (lambda a, b: a + b, lambda a, b: 1 + 0 * a * b, lambda a, b: 1 + 0 * a * b),
+        "sub_": (lambda a, b: a - b, lambda a, b: 1 + 0 * a * b, lambda a, b: -1 + 0 * a * b),
+        "mul_": (lambda a, b: a * b, lambda a, b: b + 0 * a, lambda a, b: a + 0 * b),
+        "div_": (lambda a, b: a / b, lambda a, b: 1 / b + 0 * a, lambda a, b: -a / (b * b)),
+        "copy_": (lambda a, b: b + 0 * a, lambda a, b: 0 * a * b, lambda a, b: 1 + 0 * a * b),
+    }
+    for name, (both, first, second) in table.items():
+        with lib.case((name, pair)):
+            x, w = lib.random(full, seed), lib.random(pair[1], seed + 1)
+            a, b = lib.value(x), lib.value(w)
+            y = x * 1
+            assert getattr(y, name)(w) is y
+            lib.equal(y, both(a, b))
+            lib.xp.sum(y * y).backward()
+            up = 2 * both(a, b)
+            lib.equal(x.grad, up * first(a, b), rtol=1e-4 if lib.real == "float32" else 1e-9)
+            g = up * second(a, b)
+            g = g.sum(axis=tuple(range(g.ndim - b.ndim)))
+            g = g.sum(axis=tuple(i for i, side in enumerate(b.shape) if side == 1), keepdims=True).reshape(b.shape)
+            lib.equal(w.grad, g, rtol=1e-4 if lib.real == "float32" else 1e-9, atol=1e-5)
+
+
+@contract("MUT-13")
+def plain_tensors_get_a_history(lib: Any) -> None:
+    writes: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
+        "copy_": (lambda t, v: t.copy_(v), [1.0, 1.0]),
+        "setitem": (lambda t, v: t.__setitem__(slice(1, 2), v[:1]), [1.0, 0.0]),
+        "whole": (lambda t, v: t.__setitem__(..., v), [1.0, 1.0]),
+        "add_": (lambda t, v: t.add_(v), [1.0, 1.0]),
+        "view": (lambda t, v: t[1:].copy_(v[1:]), [0.0, 1.0]),
+    }
+    for name, (write, used) in writes.items():
+        with lib.case(name):
+            t, v = lib.const([3.0, 4.0]), lib.tensor([5.0, 6.0])
+            early = t[0]
+            write(t, v)
+            assert t.requires_grad
+            assert early.requires_grad
+            assert not t.is_leaf
+            assert t.grad_fn is not None
+            lib.xp.sum(3 * t).backward()
+            lib.equal(v.grad, 3 * np.asarray(used))
+            assert v.is_leaf
+    with lib.ns.no_grad():
+        t = lib.const([3.0, 4.0])
+        t.copy_(v)
+    assert not t.requires_grad
+    assert t.is_leaf
+
+
+# -- views -------------------------------------------------------------------------------------------------------------
+
+#: Views of a (3, 2) Tensor and their like of NumPy's arrays.
+VIEWS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any], Any]]] = {
+    "slice": (lambda lib, y: y[1:], lambda v: v[1:]),
+    "steps": (lambda lib, y: y[::2], lambda v: v[::2]),
+    "select": (lambda lib, y: y[1], lambda v: v[1]),
+    "column": (lambda lib, y: y[:, 1], lambda v: v[:, 1]),
+    "element": (lambda lib, y: y[2, 0], lambda v: v[2, 0:1].reshape(())),
+    "nested": (lambda lib, y: y[1:][:, :1][1], lambda v: v[1:][:, :1][1]),
+    "permute_dims": (lambda lib, y: lib.xp.permute_dims(y, (1, 0)), lambda v: v.T),
+    "expand_dims": (lambda lib, y: lib.xp.expand_dims(y[0], axis=1), lambda v: v[0][:, None]),
+    "reshape": (lambda lib, y: lib.xp.reshape(y, (6,)), lambda v: v.reshape(6)),
+    "moveaxis": (lambda lib, y: lib.xp.moveaxis(y, 0, 1), lambda v: v.T),
+    "squeeze": (lambda lib, y: lib.xp.squeeze(y[:1], axis=0), lambda v: v[0]),
+}
+
+
+def mask_of(like: Callable[[Any], Any]) -> Any:
+    """Where in a (3, 2) Tensor a view lies, as ones."""
+    mask = np.zeros((3, 2))
+    like(mask)[...] = 1.0
+    return mask
+
+
+@contract("MUT-14", draw={"seed": seeds})
+def a_write_to_a_view_reaches_its_base(lib: Any, seed: int) -> None:
+    weights = lib.random((3, 2), seed + 1, rg=False)
+    w = lib.value(weights)
+    for name, (view, like) in VIEWS.items():
+        mask = mask_of(like)
+        for write, factor, shift in [("mul_", 3.0, 0.0), ("add_", 1.0, 5.0), ("zero_", 0.0, 0.0), ("fill_", 0.0, 7.0)]:
+            with lib.case((name, write)):
+                x = lib.random((3, 2), seed)
+                v = lib.value(x)
+                y = x * x
+                part = view(lib, y)
+                base_node, node = y.grad_fn, part.grad_fn
+                getattr(part, write)(*([] if write == "zero_" else [factor if write == "mul_" else shift]))
+                assert part.grad_fn is not node
+                assert y.grad_fn is not base_node
+                new = np.where(mask > 0, factor * v * v + shift, v * v)
+                lib.equal(y, new)
+                lib.equal(part, like(new))
+                (lib.xp.sum(y * weights) + 2 * lib.xp.sum(part)).backward()
+                lib.equal(x.grad, 2 * v * np.where(mask > 0, factor * (w + 2), w))
+    # By a value with a history of its own.
+    x, value = lib.random((3, 2), seed), lib.random((2,), seed + 2)
+    y = x * x
+    y[1].mul_(value)
+    lib.xp.sum(y * weights).backward()
+    v, u = lib.value(x), lib.value(value)
+    lib.equal(x.grad, 2 * v * w * np.stack([np.ones(2), u, np.ones(2)]))
+    lib.equal(value.grad, v[1] ** 2 * w[1])
+
+
+@contract("MUT-15", draw={"seed": seeds})
+def a_write_to_the_base_reaches_its_views(lib: Any, seed: int) -> None:
+    for name, (view, like) in VIEWS.items():
+        mask = mask_of(like)
+        for write in ("method", "setitem"):
+            with lib.case((name, write)):
+                x = lib.random((3, 2), seed)
+                v = lib.value(x)
+                y = x * x
+                part = view(lib, y)
+                node = part.grad_fn
+                if write == "method":
+                    y.mul_(3.0)
+                    factor = np.full((3, 2), 3.0)
+                else:
+                    y[1] = 0.5
+                    factor = np.asarray([[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]])
+                assert part.grad_fn is not node
+                assert part.grad_fn is part.grad_fn
+                new = lib.value(y)
+                lib.equal(part, like(new))
+                lib.xp.sum(part * part).backward()
+                lib.equal(x.grad, 2 * like_full(like, new) * mask * factor * 2 * v)
+
+
+def like_full(like: Callable[[Any], Any], new: Any) -> Any:
+    """The base's values where a view lies, zeros elsewhere."""
+    return new * mask_of(like)
+
+
+@contract("MUT-16", draw={"seed": seeds})
+def siblings_see_it(lib: Any, seed: int) -> None:
+    names = list(VIEWS)
+    for k, name in enumerate(names):
+        for other in (names[(k + 1) % len(names)], names[(k + 4) % len(names)], name):
+            with lib.case((name, other)):
+                (view, like), (second, second_like) = VIEWS[name], VIEWS[other]
+                x = lib.random((3, 2), seed)
+                v = lib.value(x)
+                y = x * x
+                part, sibling = view(lib, y), second(lib, y)
+                part.mul_(3.0)
+                factor = np.where(mask_of(like) > 0, 3.0, 1.0)
+                lib.equal(sibling, second_like(factor * v * v))
+                lib.xp.sum(sibling).backward()
+                lib.equal(x.grad, 2 * v * factor * mask_of(second_like))
+
+
+@contract("MUT-17")
+def several_views_at_once_are_refused(lib: Any) -> None:
+    refused = "is a view and is being modified inplace. This view is the output of a function that returns multiple views"
+    outdated = "is a view and its base or another view of its base has been modified inplace"
+    functions: dict[str, Callable[[Any], Any]] = {
+        "unstack": lambda y: lib.xp.unstack(y),
+        "columns": lambda y: lib.xp.unstack(y, axis=1),
+        "unbind": lambda y: y.unbind(0),
+    }
+    for name, several in functions.items():
+        for how, write in writes_to(lib, lib.tensor(2.0)).items():
+            with lib.case((name, how)):
+                _, y = result(lib)
+                before = several(y)
+                with lib.raises(RuntimeError, refused, *([] if how == "part" else ["Output 1 of Unbind"])):
+                    write(before[1])
+                with lib.raises(RuntimeError, refused):
+                    write(before[1][:1])  # nor may a view of one
+        with lib.case(name):
+            x, y = result(lib)
+            one = several(y)[0]
+            y.mul_(2.0)
+            with lib.raises(RuntimeError, outdated):
+                _ = one.grad_fn
+            with lib.raises(RuntimeError, outdated):
+                one * 1
+            # They can be read and differentiated like others, and written to where nothing is recorded.
+            x, y = result(lib)
+            parts = several(y)
+            lib.xp.sum(parts[0] * parts[0]).backward()
+            assert lib.value(x.grad).any()
+            with lib.ns.no_grad():
+                parts[0].mul_(2.0)
+            lib.xp.unstack(lib.const(MATRIX))[0].mul_(2.0)
+
+
+@contract("MUT-18")
+def unrecorded_views_are_refused(lib: Any) -> None:
+    for name, (view, _) in VIEWS.items():
+        for how, write in writes_to(lib, lib.tensor(2.0)).items():
+            if how == "part" and name == "element":
+                continue  # it has no parts
+            with lib.case((name, how)):
+                _, y = result(lib)
+                before = lib.value(y).copy()
+                with lib.ns.no_grad():
+                    part = view(lib, y)
+                with lib.raises(RuntimeError, "created in no_grad mode and is being modified inplace with grad mode enabled"):
+                    write(part)
+                lib.equal(y, before)
+                with lib.ns.no_grad():
+                    write(part)
+                view(lib, y).mul_(2.0)  # one that was made in grad mode may be written to
+    with lib.ns.no_grad():
+        part = lib.const(MATRIX)[0]
+    part.mul_(2.0)  # and one whose base has no history
+    lib.equal(part, [2.0, 4.0])
+
+
+@contract("MUT-19")
+def ordinary_views_are_no_obstacle(lib: Any) -> None:
+    x, y = result(lib)
+    alive = [y[0], y[1:], lib.xp.permute_dims(y, (1, 0)), y.detach(), y[1:][0]]
+    v = lib.value(x).copy()
+    y.mul_(2.0)
+    alive[1].mul_(5.0)
+    alive[0].add_(1.0)
+    factor = np.asarray([[2.0, 2.0], [10.0, 10.0], [10.0, 10.0]])
+    shift = np.asarray([[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
+    lib.equal(y, factor * v + shift)
+    for t, like in zip(alive, [lambda a: a[0], lambda a: a[1:], lambda a: a.T, lambda a: a, lambda a: a[1]], strict=True):
+        lib.equal(t, like(factor * v + shift))
+    lib.xp.sum(y * y).backward()
+    lib.equal(x.grad, 2 * (factor * v + shift) * factor)
+    with lib.ns.no_grad():  # a leaf that others share memory with
+        w = lib.tensor(MATRIX)
+        alias = w.detach()
+        w.mul_(2.0)
+    lib.equal(alias, 2 * np.asarray(MATRIX))
+
+
+unchecked("MUT-20", "out of scope: the functions of the Array API standard have no `out=`")
+
+
+@contract("MUT-21", draw={"shape": shapes(1, 2), "n": st.integers(2, 3)})
+def expanded_memory_is_refused(lib: Any, shape: Any, n: int) -> None:
+    phrase = "more than one element of the written-to tensor refers to a single memory location"
+    for rg in (False, True):
+        base = lib.ones(*shape, rg=rg) * 1
+        for name, wide in [("new axis", lib.xp.broadcast_to(base, (n, *shape))), ("expand", base.expand(n, *shape))]:
+            for write in ("add_", "mul_", "copy_"):  # NB: PyTorch lets `zero_` and `fill_` through
+                with lib.case((rg, name, write)):
+                    values = {"add_": [1.0], "mul_": [lib.const(2.0)], "copy_": [lib.ones(n, *shape)]}[write]
+                    with lib.raises(RuntimeError, phrase):
+                        getattr(wide, write)(*values)
+                    lib.equal(base, np.ones(shape))
+        lib.xp.broadcast_to(base, (1, *shape)).add_(1.0)  # nothing is there twice
+        lib.equal(base, 2 * np.ones(shape))
+
+
+@contract("MUT-22", draw={"mask": st.lists(st.lists(st.booleans(), min_size=2, max_size=2), min_size=3, max_size=3), "seed": seeds})
+def overwritten_parts_get_zero(lib: Any, mask: Any, seed: int) -> None:
+    where = np.asarray(mask)
+    everything = np.ones((3, 2), dtype=bool)
+    index = np.asarray([[True, True], [False, False], [True, True]])
+    writes: dict[str, tuple[Callable[[Any], Any], Any]] = {
+        "zero_": (lambda y: y.zero_(), everything),
+        "fill_": (lambda y: y.fill_(7.0), everything),
+        "slice": (lambda y: y.__setitem__(slice(1, None), 7.0), np.asarray([[False] * 2, [True] * 2, [True] * 2])),
+        "zero_ of a view": (lambda y: y[0].zero_(), np.asarray([[True] * 2, [False] * 2, [False] * 2])),
+        "masked_fill_": (lambda y: y.masked_fill_(lib.const(where, dtype="bool"), 7.0), where),
+        "integers": (lambda y: y.__setitem__(lib.const([0, 2], dtype=lib.index), 7.0), index),
+    }
+    if lib.capabilities["boolean_indexing"]:
+        writes["mask"] = (lambda y: y.__setitem__(lib.const(where, dtype="bool"), 7.0), where)
+    for name, (write, written) in writes.items():
+        with lib.case(name):
+            x, w = lib.random((3, 2), seed), lib.random((3, 2), seed + 1, rg=False)
+            y = x * x
+            write(y)
+            assert y.requires_grad
+            lib.xp.sum(y * w).backward()
+            lib.equal(x.grad, np.where(written, 0.0, 2 * lib.value(x) * lib.value(w)))
+    # What is written instead gets it.
+    x, value = lib.random((3, 2), seed), lib.tensor(7.0)
+    y = x * x
+    y.masked_fill_(lib.const(where, dtype="bool"), value)
+    lib.xp.sum(y).backward()
+    lib.equal(value.grad, float(where.sum()))
+
+
+@contract("MUT-23")
+def mutation_of_what_was_saved(lib: Any) -> None:
+    allow = lib.graph.allow_mutation_on_saved_tensors
+    x = lib.tensor([0.3, 0.5, 0.7])
+    v = lib.value(x).copy()
+    with allow():
+        y = x * 1.0
+        z = lib.xp.sum(lib.xp.sin(y) * lib.xp.exp(y))
+        y.mul_(0.0)
+        y.add_(1.0)
+        z.backward()
+        lib.equal(x.grad, np.exp(v) * (np.sin(v) + np.cos(v)))
+        lib.equal(y, np.ones(3))
+        with lib.raises(RuntimeError, "cannot be nested"), allow():
+            pass
+        late = lib.xp.sum(lib.xp.exp(x) * x)
+    with lib.raises(AssertionError, "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"):
+        late.backward()
+    with allow():  # another time is no nesting
+        c = lib.const(v)
+        (x * c).sum()
+        z = lib.xp.sum(x * c)
+        c.zero_()
+        lib.equal(lib.grad(z, x)[0], v)
+    # Outside of it all is as ever.
+    y = x * 1
+    z = lib.xp.sum(y * y)
+    y.add_(1.0)
+    with lib.raises(RuntimeError, OVERWRITTEN):
+        z.backward()
+    # Through views, where values that were saved before the write stand beside those after it.
+    with allow():
+        y = x * 1.0
+        z = lib.xp.sin(y)
+        y[1:].mul_(0.7)
+        lib.equal(lib.grad(lib.xp.sum(z) + lib.xp.sum(y * y), x)[0], np.cos(v) + 2 * v * np.asarray([1.0, 0.49, 0.49]))
+
+
+unchecked("MUT-24", "out of scope: the Array API standard has no `resize_`")
+
+
+@contract("MUT-25")
+def a_view_from_before_is_not_lost(lib: Any) -> None:
+    base = lib.const([1.0, 2.0])
+    view = base[:1]
+    try:
+        base.requires_grad_()
+    except RuntimeError:
+        pass  # refused: nothing can be lost
+    else:
+        lib.xp.sum(view * view).backward()
+        lib.equal(base.grad, [2.0, 0.0])
+    del view
+    gc.collect()
+    base = lib.const([1.0, 2.0])
+    base.requires_grad_()
+    lib.xp.sum(base[:1] * 3).backward()
+    lib.equal(base.grad, [3.0, 0.0])
+    plain = lib.const([1.0, 2.0])  # a view of a plain base is its own leaf
+    own = plain[:1].requires_grad_()
+    assert own.is_leaf
+    lib.xp.sum(own * own).backward()
+    lib.equal(own.grad, [2.0])
+    assert not plain.requires_grad
+
+
+# -- what is not refused is right --------------------------------------------------------------------------------------
+
+SHAPE = (3, 2)
+UNARY: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
+    "mul_": (lambda t: t.mul_(0.5), lambda lib, s: s * 0.5),
+    "add_": (lambda t: t.add_(1.0), lambda lib, s: s + 1.0),
+    "pow_": (lambda t: t.pow_(2), lambda lib, s: s**2),
+    "sin_": (lambda t: t.sin_(), lambda lib, s: lib.xp.sin(s)),
+    "tanh_": (lambda t: t.tanh_(), lambda lib, s: lib.xp.tanh(s)),
+    "neg_": (lambda t: t.neg_(), lambda lib, s: -s),
+    "zero_": (lambda t: t.zero_(), lambda lib, s: s * 0.0),
+    "fill_": (lambda t: t.fill_(1.5), lambda lib, s: s * 0.0 + 1.5),
+    "setitem": (lambda t: t.__setitem__(..., 0.25), lambda lib, s: s * 0.0 + 0.25),
+}
+BINARY: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = {
+    "add_": (lambda t, u: t.add_(u), lambda s, u: s + u),
+    "mul_": (lambda t, u: t.mul_(u), lambda s, u: s * u),
+    "sub_": (lambda t, u: t.sub_(u), lambda s, u: s - u),
+    "copy_": (lambda t, u: t.copy_(u), lambda s, u: s * 0.0 + u),
+    "setitem": (lambda t, u: t.__setitem__(..., u), lambda s, u: s * 0.0 + u),
+}
+SLICES: dict[str, Callable[[Any], Any]] = {
+    "[1:]": lambda t: t[1:],
+    "[::2]": lambda t: t[::2],
+    "[0]": lambda t: t[0],
+    "[-1]": lambda t: t[-1],
+    "[..., 1:]": lambda t: t[..., 1:],
+    "[None]": lambda t: t[None],
+}
+READS: dict[str, Callable[[Any, Any], Any]] = {
+    "t": lambda lib, t: t,
+    "t * t": lambda lib, t: t * t,
+    "sin": lambda lib, t: lib.xp.sin(t),
+    "exp": lambda lib, t: lib.xp.exp(t * 0.5),
+}
+steps = st.one_of(
+    st.tuples(st.just("view"), st.integers(0, 5), st.sampled_from([*SLICES, ".T"])),
+    st.tuples(st.just("write"), st.integers(0, 5), st.sampled_from(list(UNARY))),
+    st.tuples(st.just("by"), st.integers(0, 5), st.sampled_from(list(BINARY)), st.integers(0, 5)),
+    st.tuples(st.just("read"), st.integers(0, 5), st.sampled_from(list(READS))),
+)
+
+
+class Apart:
+    """A program's meaning without any write: the memory is a vector, a view says by its places which elements it has."""
+
+    def __init__(self, lib: Any, x: Any) -> None:
+        self.lib, self.memory = lib, lib.xp.reshape(x * 1, (6,))
+
+    def pick(self, places: Any) -> Any:
+        """The matrix that takes a view's elements out of the memory."""
+        return self.lib.const(np.eye(6)[places.reshape(-1)])
+
+    def read(self, places: Any) -> Any:
+        """A view's values, as a vector."""
+        return self.lib.xp.matmul(self.pick(places), self.memory)
+
+    def write(self, places: Any, values: Any) -> None:
+        """A new memory that holds these values at a view's places."""
+        kept = np.ones(6)
+        kept[places.reshape(-1)] = 0.0
+        into = self.lib.xp.matmul(self.lib.xp.matrix_transpose(self.pick(places)), values)
+        self.memory = self.memory * self.lib.const(kept) + into
+
+
+@contract("MUT-26", draw={"program": st.lists(steps, min_size=1, max_size=8), "seed": seeds})
+def no_error_means_right(lib: Any, program: Any, seed: int) -> None:
+    x, weights = lib.random(SHAPE, seed), lib.random(SHAPE, seed + 1, rg=False)
+    apart = Apart(lib, x)
+    base = x * 1
+    views, places = [base], [np.arange(6).reshape(SHAPE)]
+    loss, expected = lib.const(0.0), lib.const(0.0)
+    for kind, k, name, *more in program:
+        k %= len(views)
+        t, where = views[k], places[k]
+        if kind == "view" and where.ndim:
+            if name == ".T":
+                order = tuple(reversed(range(where.ndim)))
+                views.append(lib.xp.permute_dims(t, order))
+                places.append(where.transpose(order))
+            elif where.ndim < 4 and where.size > 1:
+                views.append(SLICES[name](t))
+                places.append(np.asarray(SLICES[name](where)))
+        elif kind == "write":
+            UNARY[name][0](t)
+            apart.write(where, UNARY[name][1](lib, apart.read(where)))
+        elif kind == "by":
+            # A value with a history that leads to the same memory, though not in it.
+            j = more[0] % len(views)
+            value = lib.xp.sin(views[j])
+            value = value if places[j].shape == where.shape else lib.xp.sum(value) * 0.25
+            other = lib.xp.sin(apart.read(places[j]))
+            other = other if places[j].shape == where.shape else lib.xp.sum(other) * 0.25
+            BINARY[name][0](t, value)
+            apart.write(where, BINARY[name][1](apart.read(where), other))
+        elif kind == "read":
+            loss = loss + lib.xp.sum(READS[name](lib, t))
+            expected = expected + lib.xp.sum(READS[name](lib, apart.read(where)))
+        for view, here in zip(views, places, strict=True):
+            lib.equal(view, lib.value(apart.memory)[here], rtol=near(lib), atol=near(lib))
+    loss = loss + lib.xp.sum(base * weights)
+    expected = expected + lib.xp.sum(apart.read(places[0]) * lib.xp.reshape(weights, (6,)))
+    (right,) = lib.grad(expected, x)
+    try:
+        (found,) = lib.grad(loss, x)
+    except RuntimeError as exc:
+        if OVERWRITTEN not in str(exc) or not any(step[0] in ("read", "by") for step in program):
+            raise
+        return  # refused: what a read had saved was overwritten
+    lib.equal(found, lib.value(right), rtol=near(lib), atol=near(lib))
+
+
+def near(lib: Any) -> float:
+    """The difference that another order of the same operations makes."""
+    return 1e-9 if lib.real == "float64" else 1e-4

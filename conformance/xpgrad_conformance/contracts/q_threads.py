@@ -1,0 +1,339 @@
+"""Group Q: passes in several threads, and passes inside of passes."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from xpgrad_conformance.contract import contract
+from xpgrad_conformance.strategies import seeds
+
+TWICE = "backward through the graph a second time"
+
+
+@contextmanager
+def frequent_switches() -> Iterator[None]:
+    """Have the interpreter change threads as often as it can, so that what is not protected is seen to be."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
+    """What `work` returns or raises in several threads that start together; their numbers are its arguments."""
+    barrier = threading.Barrier(count)
+    found: list[Any] = [None] * count
+
+    def run(k: int) -> None:
+        barrier.wait(30)
+        try:
+            found[k] = work(k)
+        except Exception as exc:  # noqa: BLE001 (handed to the thread that asked)
+            found[k] = exc
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(count)]
+    with frequent_switches():
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    return found
+
+
+def no_errors(found: list[Any]) -> list[Any]:
+    """The results, if none of them is an error."""
+    for each in found:
+        if isinstance(each, BaseException):
+            raise each
+    return found
+
+
+@contract("THR-01", requires="threads")
+def several_threads(lib: Any) -> None:
+    def work(k: int) -> Any:
+        x = lib.tensor([1.0 + k, 2.0])
+        me, seen = threading.get_ident(), []
+        x.register_hook(lambda g: seen.append(threading.get_ident() == me))
+        for _ in range(5):
+            lib.xp.sum(x * x * x).backward()
+        (g,) = lib.grad(lib.xp.sum(lib.xp.sin(x)), x)
+        return lib.value(x.grad), lib.value(g), seen
+
+    for k, (total, g, seen) in enumerate(no_errors(in_threads(4, work))):
+        v = np.asarray([1.0 + k, 2.0])
+        lib.equal(lib.const(total), 15 * v * v)
+        lib.equal(lib.const(g), np.cos(v))
+        assert seen == [True] * 6  # each pass is driven by the thread that called for it
+
+
+@contract("THR-02", requires="threads")
+def shared_leaves(lib: Any) -> None:
+    x, w = lib.tensor([1.5, 2.5]), lib.tensor([0.0, 0.0])
+
+    def work(k: int) -> None:
+        for _ in range(25):
+            lib.xp.sum(x * x + x + w).backward()
+
+    no_errors(in_threads(8, work))
+    lib.equal(x.grad, [4.0 * 200, 6.0 * 200])  # nothing was lost
+    lib.equal(w.grad, [200.0, 200.0])
+
+
+@contract("THR-03", requires="threads")
+def shared_graphs(lib: Any) -> None:
+    x = lib.tensor([1.5, 2.5])
+    v = lib.value(x)
+    right = np.exp(v) * (np.sin(v) + np.cos(v))
+    y = lib.xp.sum(lib.xp.exp(x) * lib.xp.sin(x))
+    for g in no_errors(in_threads(6, lambda k: lib.grad(y, x, retain_graph=True)[0])):
+        lib.equal(g, right)
+    for _ in range(5):
+        y = lib.xp.sum(lib.xp.exp(x) * lib.xp.sin(x))
+        found = in_threads(3, lambda k, y=y: lib.grad(y, x)[0])
+        errors = [each for each in found if isinstance(each, BaseException)]
+        assert len(errors) >= 2  # what a pass frees another cannot use: one gets through at most
+        for each in found:
+            if isinstance(each, BaseException):
+                assert isinstance(each, RuntimeError), each
+                assert TWICE in str(each)
+            else:
+                lib.equal(each, right)
+
+
+@contract("THR-04", requires="threads")
+def grad_has_no_races(lib: Any) -> None:
+    x, w = lib.tensor([1.5, 2.5]), lib.tensor([3.0, 4.0])
+    shared = x * w
+
+    def work(k: int) -> Any:
+        return [lib.grad(lib.xp.sum((k + 1) * shared * x), (x, w), retain_graph=True) for _ in range(10)]
+
+    v, u = lib.value(x), lib.value(w)
+    for k, rounds in enumerate(no_errors(in_threads(6, work))):
+        for first, second in rounds:
+            lib.equal(first, (k + 1) * 2 * u * v)
+            lib.equal(second, (k + 1) * v * v)
+    assert x.grad is None
+    assert w.grad is None
+
+
+@contract("THR-05", requires="threads")
+def functions_and_hooks(lib: Any) -> None:
+    class Attributes:
+        """Stands for what a Function keeps for itself, in Python."""
+
+    def forward(ctx: Any, x: Any, k: Any) -> Any:
+        ctx.mine = Attributes()
+        ctx.mine.k, ctx.k = k, k
+        ctx.save_for_backward(x)
+        return x * k
+
+    def backward(ctx: Any, g: Any) -> Any:
+        assert ctx.mine.k == ctx.k
+        (saved,) = ctx.saved_tensors
+        return g * ctx.k + 0 * saved, None
+
+    scale = lib.fn(forward, backward)
+    x, lock, seen = lib.tensor([1.5, 2.5]), threading.Lock(), [0]
+
+    def hook(g: Any) -> None:
+        with lock:  # the user's to bring: hooks are not protected
+            seen[0] += 1
+
+    x.register_hook(hook)
+
+    def work(k: int) -> Any:
+        return [lib.grad(lib.xp.sum(scale.apply(x, k + 1.0)), x)[0] for _ in range(20)]
+
+    for k, rounds in enumerate(no_errors(in_threads(6, work))):
+        for g in rounds:
+            lib.equal(g, [k + 1.0, k + 1.0])  # no call saw another's context
+    assert seen == [120]
+
+
+def nest(lib: Any, levels: int) -> None:
+    """A Function whose backward runs a pass through itself, and so on."""
+    leaves: list[Any] = []
+
+    def backward(ctx: Any, g: Any) -> Any:
+        if len(leaves) < levels - 1:
+            with lib.ns.enable_grad():
+                leaf = lib.tensor(1.0)
+                leaves.append(leaf)
+                (2 * nested.apply(leaf)).backward()
+        return g
+
+    nested = lib.fn(lambda ctx, x: x * 1, backward)
+    outer = lib.tensor(1.0)
+    (3 * nested.apply(outer)).backward()
+    lib.equal(outer.grad, 3.0)
+    assert len(leaves) == levels - 1
+    for leaf in leaves:
+        lib.equal(leaf.grad, 2.0)
+
+
+@contract("THR-06", draw={"depth": st.integers(1, 5), "seed": seeds})
+def passes_inside_of_passes(lib: Any, depth: int, seed: int) -> None:
+    # In a hook: on another graph, and on the one that is being differentiated.
+    x, w, seen = lib.tensor(3.0), lib.tensor(2.0), []
+    other, y = w * w, x * x
+    z = y * y
+
+    def hook(g: Any) -> None:
+        other.backward()
+        seen.append(lib.value(lib.grad(y, x, retain_graph=True)[0]).item())
+
+    z.register_hook(hook)
+    z.backward()
+    lib.equal(w.grad, 4.0)
+    lib.equal(x.grad, 108.0)
+    assert seen == [6.0]
+    # In backward, each level in the one before: few, and 150 of them.
+    for levels in (depth, 150):
+        with lib.case(levels):
+            nest(lib, levels)
+    # A pass that fails inside leaves the next one intact.
+    x = lib.random((3,), seed)
+    y = x * x
+    handle = y.register_hook(lambda g: lib.backward(lib.const(1.0)))
+    with lib.raises(RuntimeError, "does not require grad"):
+        lib.xp.sum(2 * y).backward(retain_graph=True)
+    handle.remove()
+    assert lib.task_id() == -1
+    lib.xp.sum(y).backward()
+    lib.equal(x.grad, 2 * lib.value(x))
+
+
+@contract("THR-07")
+def multithreading_switch(lib: Any) -> None:
+    switch = lib.module("autograd.grad_mode").set_multithreading_enabled
+    me, seen = threading.get_ident(), []
+
+    def run(expected: float) -> None:
+        x = lib.tensor(3.0)
+        y = x * x
+        y.register_hook(lambda g: seen.append(threading.get_ident() == me))
+        y.backward()
+        lib.equal(x.grad, expected)
+
+    try:
+        for mode in (False, True):
+            with lib.case(mode):
+                with switch(mode):
+                    run(6.0)
+                switch(mode)
+                run(6.0)
+                with switch(not mode), switch(mode):
+                    run(6.0)
+    finally:
+        switch(True)
+    assert seen == [True] * 6
+    if lib.capabilities["threads"]:
+
+        def work(k: int) -> Any:
+            with switch(k % 2 == 0):
+                x = lib.tensor([1.0, 2.0])
+                before = threading.get_ident(), []
+                x.register_hook(lambda g: before[1].append(threading.get_ident() == before[0]))
+                lib.xp.sum(x * x).backward()
+                return before[1], lib.value(x.grad).tolist()
+
+        with switch(False):
+            assert in_threads(4, work) == [([True], [2.0, 4.0])] * 4
+            if lib.oracle:  # only there can it be asked for
+                assert in_threads(1, lambda k: lib.ns._C._is_multithreading_enabled()) == [True]
+
+
+@contract("THR-08")
+def task_ids(lib: Any) -> None:
+    x, seen, inner = lib.tensor(3.0), [], []
+    assert lib.task_id() == -1
+
+    def hook(g: Any) -> None:
+        seen.append(lib.task_id())
+        if len(seen) < 4:
+            leaf = lib.tensor(1.0)
+            leaf.register_hook(lambda g: inner.append(lib.task_id()))
+            with lib.ns.enable_grad():
+                twice = leaf * 2
+            twice.backward()
+            assert lib.task_id() == seen[-1]  # the pass outside goes on
+
+    y = x * 1
+    y.register_hook(hook)
+    x.register_hook(lambda g: seen.append(lib.task_id()))
+    for _ in range(3):
+        (y * 2).backward(retain_graph=True)
+        assert lib.task_id() == -1
+    assert seen[::2] == seen[1::2]  # one for the whole pass
+    assert len({*seen, *inner}) == 3 + len(inner)
+    assert min(*seen, *inner) >= 0
+    assert len(inner) == 2
+    mine: list[Any] = []
+    z = lib.tensor(1.0) * 1
+    z.register_hook(lambda g: mine.extend(in_threads(1, lambda k: lib.task_id())))
+    z.backward()
+    assert mine == [-1]  # another thread is outside
+
+
+@contract("THR-09")
+def reentrant_checkpoints(lib: Any) -> None:
+    checkpoint = lib.module("utils.checkpoint").checkpoint
+    phrase = "use_reentrant=True"
+
+    def segment(x: Any) -> Any:
+        return lib.xp.sin(x) * x
+
+    x = lib.tensor([1.0, 2.0])
+    v = lib.value(x)
+    lib.xp.sum(checkpoint(segment, x, use_reentrant=True)).backward()
+    lib.equal(x.grad, np.cos(v) * v + np.sin(v))
+    with lib.raises(RuntimeError, phrase, "incompatible", ".grad()"):
+        lib.grad(lib.xp.sum(checkpoint(segment, x, use_reentrant=True)), x)
+    with lib.raises(RuntimeError, phrase, "`inputs`"):
+        lib.xp.sum(checkpoint(segment, x, use_reentrant=True)).backward(inputs=[x])
+    (g,) = lib.grad(lib.xp.sum(checkpoint(segment, x, use_reentrant=False)), x)
+    lib.equal(g, np.cos(v) * v + np.sin(v))
+
+
+@contract("THR-10", requires="threads")
+def settings_are_thread_local(lib: Any) -> None:
+    x, packed = lib.tensor([1.0, 2.0]), []
+
+    def pack(t: Any) -> Any:
+        packed.append(threading.get_ident())
+        return t
+
+    def look(k: int = 0) -> Any:
+        y = x * x
+        return lib.ns.is_grad_enabled(), lib.ns.is_inference_mode_enabled(), y.requires_grad, y.is_inference()
+
+    with lib.ns.no_grad():
+        assert in_threads(2, look) == [(True, False, True, False)] * 2
+        assert look() == (False, False, False, False)
+    with lib.ns.inference_mode():
+        assert in_threads(2, look) == [(True, False, True, False)] * 2
+        assert look() == (False, True, False, True)
+    with lib.graph.saved_tensors_hooks(pack, lambda t: t):
+        no_errors(in_threads(2, look))
+        assert packed == []
+        look()
+    assert set(packed) == {threading.get_ident()}
+    # And what a thread sets is its own.
+    with_modes = [lib.ns.no_grad, lib.ns.enable_grad, lib.ns.inference_mode]
+
+    def set_and_look(k: int) -> Any:
+        with with_modes[k]():
+            return [look() for _ in range(20)][-1]
+
+    assert in_threads(3, set_and_look) == [(False, False, False, False), (True, False, True, False), (False, True, False, True)]
+    assert look() == (True, False, True, False)
