@@ -25,7 +25,7 @@ from xpgrad_conformance.catalogue import LEVELS, groups, pages, rules
 from xpgrad_conformance.cli import main
 from xpgrad_conformance.contract import CatalogueError, Contract, contract, contracts, unchecked
 from xpgrad_conformance.engine import PROFILES, STATUSES, Result, execute
-from xpgrad_conformance.facade import Library, open_library
+from xpgrad_conformance.facade import Library, NotRun, open_library
 from xpgrad_conformance.known import KnownError, bundled, load
 from xpgrad_conformance.report import Report, ReportError, Target, differences
 
@@ -132,6 +132,17 @@ def test_each_status() -> None:
     assert one(lambda lib: None, requires=("complex",)).status == "passed"
     assert one(lambda lib: lib.needs("strides")).reason == "declared: no `strides`"
     assert {r.status for r in (failed, surprise, one(None))} <= set(STATUSES)
+
+
+def test_certify_lets_nothing_be_left_out() -> None:
+    def cannot(lib: Any) -> None:
+        raise NotRun("no compiler here")
+
+    profile = PROFILES["certify"]
+    assert execute(Contract("BWD-01", cannot), Fake(), PROFILES["default"])[0].status == "not run"
+    assert execute(Contract("BWD-01", cannot), Fake(), profile)[0].status == "failed"
+    assert execute(Contract("BWD-01", lambda lib: lib.needs("strides")), Fake(), profile)[0].status == "not run"
+    assert execute(Contract("BWD-01", None, reason="out of scope"), Fake(), profile)[0].status == "not run"
 
 
 def test_the_smallest_failing_case_is_found_and_replayed() -> None:

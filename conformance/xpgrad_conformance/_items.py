@@ -118,8 +118,6 @@ class ContractItem(pytest.Item):
         state.results.append((self.target, result))
         state.emit({"target": self.target, "result": result._asdict()})
         if result.status == "not run":
-            if state.profile.certifies and result.kind not in ("unchecked", "capability"):
-                raise ContractFailed(f"{self.contract.id} did not run, which the profile certify does not allow: {result.reason}")
             pytest.skip(result.reason)
         if result.status == "expected failure":
             pytest.xfail(result.reason)

@@ -27,7 +27,7 @@ class Profile(NamedTuple):
     limit : float
         Seconds that one contract may take (the command line stops it).
     certifies : bool
-        Whether what does not run, but for a capability that is declared missing or a rule that cannot be checked, is a failure.
+        Whether a contract that cannot run here fails, unless it needs a capability that is declared missing or cannot be checked at all.
     """
 
     examples: int
@@ -115,8 +115,11 @@ def execute(contract: Contract, library: Library, profile: Profile, *, seed: int
             if replay is None:
                 _draw(contract, library, profile, seed, drawn)
     except NotRun as exc:
+        seconds = time.perf_counter() - begin
         kind = "capability" if str(exc).startswith("declared: ") else "not here"
-        return Result(contract.id, "not run", str(exc), kind=kind, seconds=time.perf_counter() - begin), None
+        if profile.certifies and kind == "not here":
+            return Result(contract.id, "failed", message=f"it did not run, which `certify` does not allow: {exc}", seconds=seconds), exc
+        return Result(contract.id, "not run", str(exc), kind=kind, seconds=seconds), None
     except Exception as exc:  # noqa: BLE001 (whatever is raised is what the contract has found)
         error = exc
     seconds = time.perf_counter() - begin

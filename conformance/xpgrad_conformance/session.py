@@ -162,7 +162,10 @@ def _process(request: Request, contracts: Sequence[Contract], folder: Path) -> I
             yield process
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
+                if hasattr(os, "killpg"):
+                    os.killpg(process.pid, signal.SIGKILL)  # and whatever it has started
+                else:
+                    process.kill()
             process.wait()
 
 
