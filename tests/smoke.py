@@ -158,6 +158,15 @@ def check_refusal_of_a_backend_whose_library_is_missing() -> None:
             refused(xp.errors.XpgradError, (name, "install"), lambda name=name: xp.zeros(1, device=name))
 
 
+def check_refusal_of_the_conformance_suite_without_its_extra() -> None:
+    if importlib.util.find_spec("hypothesis") is None:
+        run = subprocess.run(
+            [sys.executable, "-m", "xpgrad", "conformance", "--backend", "numpy"], capture_output=True, text=True, check=False
+        )
+        assert run.returncode == 2, run
+        assert "pip install 'xpgrad[conformance]'" in run.stderr, run.stderr
+
+
 def main() -> int:
     """Run every check; return the number of those that failed."""
     failed = 0
