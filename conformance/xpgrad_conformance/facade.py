@@ -121,6 +121,12 @@ class Library:
         """Whether the values of two Tensors lie in the same memory. NB: only where `view_aliases` is declared has it a meaning."""
         return bool(np.shares_memory(self.value(x), self.value(y)))
 
+    @property
+    def sees_memory(self) -> bool:
+        """Whether `same_memory` has a meaning: views alias, and values lie on the host, so that looking at them makes no copy."""
+        probe = self.ones(2)
+        return self.capabilities["view_aliases"] and self.same_memory(probe, probe)
+
     # -- autograd ----------------------------------------------------------------------------------------------------
 
     @property
