@@ -632,8 +632,6 @@ def expanded_memory_is_refused(lib: Any, shape: Any, n: int) -> None:
                     with lib.raises(RuntimeError, phrase):
                         getattr(wide, write)(*values)
                     lib.equal(base, np.ones(shape))
-        lib.xp.broadcast_to(base, (1, *shape)).add_(1.0)  # nothing is there twice
-        lib.equal(base, 2 * np.ones(shape))
 
 
 @contract("MUT-22", draw={"mask": st.lists(st.lists(st.booleans(), min_size=2, max_size=2), min_size=3, max_size=3), "seed": seeds})

@@ -27,7 +27,7 @@ def check(lib: Any, rows: list[Row]) -> None:
                 lib.equal(x.grad, expected)
 
 
-def gradient(lib: Any, function: Callable[[Any], Any], point: Any) -> Any:
+def gradient(lib: Any, function: Callable[..., Any], point: Any) -> Any:
     """The gradient of the sum of a function's values, on the host."""
     x = lib.tensor(point)
     lib.xp.sum(function(x)).backward()
@@ -314,8 +314,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], int]] = {
     name: (getattr(np, theirs or name), operands)
     for operands, names in [
         (1, "abs acos=arccos asin=arcsin asinh=arcsinh atan=arctan atanh=arctanh ceil cos cosh exp expm1 floor log log10 log1p log2 "
-            "negative positive reciprocal round sign sin sinh sqrt square tan tanh trunc sum mean prod max min std var cumulative_sum=cumsum "
-            "cumulative_prod=cumprod sort flip roll"),
+            "negative positive reciprocal round sign sin sinh sqrt square tan tanh trunc sum mean prod max min std var "
+            "cumulative_sum=cumsum cumulative_prod=cumprod sort flip roll"),
         (2, "add subtract multiply divide pow=power atan2=arctan2 copysign floor_divide hypot logaddexp maximum minimum remainder "
             "nextafter"),
     ]
