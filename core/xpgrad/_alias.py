@@ -106,9 +106,28 @@ class Alias:
 
     def __init__(self, cell: Any, path: tuple[tuple[str, tuple[Any, ...]], ...] = (), memory: list[Any] | None = None) -> None:
         self.cell = cell
-        self.forbidden: str | None = None
+        self.forbidden: str | ForbiddenView | None = None
         self.memory = memory
         self.path = path
+
+
+class ForbiddenView:
+    """Why a view must not be written to while recording: it is one of several outputs, or made by a custom Function (MUT-17, FUN-23)."""
+
+    __slots__ = ("custom", "output")
+
+    def __init__(self, output: str, custom: bool = False) -> None:
+        self.output, self.custom = output, custom
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from, as a sentence."""
+        if self.custom:
+            return (
+                "This view was created inside a custom Function (or an input was returned as it is), whose backward a history of views and "
+                "writes would replace"
+            )
+        return "This view is the output of a function that returns multiple views"
 
 
 class View:
@@ -122,7 +141,7 @@ class View:
     def __init__(self, parent: Any, row: Any, args: tuple[Any, ...]) -> None:
         self.parent = parent
         self.cell: Cell = parent._alias.cell
-        self.forbidden: str | None = parent._alias.forbidden  # what its parent may not, a view may not either
+        self.forbidden: str | ForbiddenView | None = parent._alias.forbidden  # what its parent may not, a view may not either
         self.row = row  # None: the whole of its parent
         self.args = args
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xpgrad._alias import Alias
+from xpgrad._alias import Alias, Cell, note_sharing
 from xpgrad._coerce import coerce
 from xpgrad._row import ROWS
 from xpgrad._specialise import OPERATORS
@@ -29,8 +29,11 @@ def _operation(row: Any, method: str) -> Any:
     def op(self: Any, *args: Any) -> Any:
         args = tuple(_plain(a) for a in args)
         out = getattr(_stand_in(self), method)(*args)
-        if row.is_view and not out.is_inference():
-            out._become_inference()  # INF-07: a view of an inference tensor stays one
+        if row.is_view:
+            if not out.is_inference():
+                out._become_inference()  # INF-07: a view of an inference tensor stays one
+            if not self.backend.capabilities.mutable:
+                _share(self, out, row, args)
         return out
 
     return op
@@ -41,6 +44,17 @@ def _operation_reflected(row: Any) -> Any:
         return coerce(row, _plain(other), _stand_in(self))
 
     return op
+
+
+def _share(base: Any, out: Any, row: Any, args: tuple[Any, ...]) -> None:
+    """Let a view hear of writes to its base, and the other way round, where a write makes new arrays."""
+    alias = base._alias
+    if alias.cell is None:
+        alias.cell, alias.memory = Cell(), [base._array]
+        note_sharing(base)
+    out._alias = Alias(alias.cell, (*alias.path, (row.name, args)), alias.memory)
+    out._alias.forbidden = "inference"
+    note_sharing(out)
 
 
 def _plain(arg: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from xpgrad import _modes
 from xpgrad._accumulate import AccumulateGrad
-from xpgrad._alias import alias_of, mark_node, next_number
+from xpgrad._alias import ForbiddenView, alias_of, mark_node, next_number
 from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor
 from xpgrad._row import ROWS
 from xpgrad._stale import chain_of, outdate, renew, take_over
@@ -80,18 +80,19 @@ def check_writable(x: Any, value: Any = None) -> None:
         if base is not None and base._node is not None and base._node.__class__ is AccumulateGrad:
             msg = "a view of a leaf Variable that requires grad is being used in an in-place operation. Use `xpgrad.no_grad()`"
             raise RuntimeError(msg)
-    if not recording or (x._node is None and getattr(value, "_node", None) is None):
-        return  # nothing is recorded: the values change for all who share them, and the version tells
-    if alias.forbidden == "no_grad":
+    if not recording:
+        return  # the values change for all who share them, and the version tells
+    recorded = x._node is not None or getattr(value, "_node", None) is not None
+    if alias.forbidden == "no_grad" and (recorded or (view and base is not None and base._node is not None)):
         msg = (
             "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Its history would be lost: create "
             "the view and write to it in the same mode"
         )
         raise RuntimeError(msg)
-    if alias.forbidden is not None:
+    if recorded and alias.forbidden.__class__ is ForbiddenView:
         msg = (
-            f"{alias.forbidden} is a view and is being modified inplace. This view is the output of a function that returns multiple "
-            "views. Such functions do not allow the output views to be modified inplace; use slices, or `clone()` the view"
+            f"{alias.forbidden.output} is a view and is being modified inplace. {alias.forbidden.origin}. Such functions do not allow the "
+            "output views to be modified inplace; use slices, or `clone()` the view"
         )
         raise RuntimeError(msg)
 

@@ -195,6 +195,8 @@ def _note_view(t: Text, row: Row, parent: str) -> None:
         t("c.views.append(ref(out))")
         with t.block("if len(c.views) > c.limit:"):
             t("c.forget()")
+    with t.block("else:"):
+        t("out._alias = a")  # INF-03: a part of an inference tensor may not be saved either
 
 
 #: Python's operators by row: (method, its reflected form).

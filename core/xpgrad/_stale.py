@@ -94,8 +94,8 @@ def renew(view: Any) -> Any:
         raise RuntimeError(msg)
     if forbidden is not None:
         msg = (
-            f"{forbidden} is a view and its base or another view of its base has been modified inplace. This view is the "
-            "output of a function that returns multiple views, which may not be used then; take slices of the base, or `clone()` them"
+            f"{forbidden.output} is a view and its base or another view of its base has been modified inplace. {forbidden.origin}, which "
+            "may not be used then; take slices of the base, or `clone()` the output"
         )
         raise RuntimeError(msg)
     from xpgrad.rules.inplace import follow

@@ -15,7 +15,7 @@ from typing import Any
 
 from xpgrad import _modes
 from xpgrad._accumulate import AccumulateGrad
-from xpgrad._alias import View, alias_of, give_alias, next_number, note_sharing
+from xpgrad._alias import ForbiddenView, View, alias_of, give_alias, next_number, note_sharing
 from xpgrad._inplace import adopt, bump, check_writable
 from xpgrad._node import new_slot
 from xpgrad._tensor import Tensor
@@ -230,6 +230,8 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
                 continue
             out._node = slot
             if out._alias is not None and not out.is_inference():
+                if out._alias.parent is not None:
+                    out._alias.forbidden = ForbiddenView(f"Output {k} of {cls.__name__}Backward", custom=len(outs) == 1)
                 give_alias(out, out._alias)
     return tuple(outs)
 

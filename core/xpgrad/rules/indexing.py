@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xpgrad._alias import ForbiddenView
 from xpgrad._coerce import as_scalar, is_raw_array, is_scalar, not_a_tensor
 from xpgrad._default_kernels import full_key
 from xpgrad._row import RULES, front, rule, view
@@ -55,7 +56,7 @@ def unstack_views(x: Tensor, axis: int) -> tuple[Tensor, ...]:
     views = tuple(index_basic(x, (*key, i)) for i in range(x.shape[axis]))
     for k, v in enumerate(views):
         if v._alias is not None and not v.is_inference():
-            v._alias.forbidden = f"Output {k} of Unbind"
+            v._alias.forbidden = ForbiddenView(f"Output {k} of Unbind")
     return views
 
 
