@@ -182,12 +182,14 @@ def gradients_of_constants_are_dropped(lib: Any) -> None:
 
 @contract("FUN-09", draw={"shape": shapes(), "front": shapes(0, 2, 3), "sides": st.lists(st.integers(1, 3), min_size=3, max_size=3)})
 def gradients_are_summed_to_the_shape(lib: Any, shape: Any, front: Any, sides: Any) -> None:
-    wide = (*front, *(n if n > 1 else m for n, m in zip(shape, sides, strict=False)))
-    x = lib.tensor(np.ones(shape))
-    g = np.random.default_rng(1).uniform(0.5, 1.5, wide)
-    lib.xp.sum(double(lib, lambda ctx, _: lib.const(g)).apply(x)).backward()
-    g = g.sum(axis=tuple(range(len(front))))
-    lib.equal(x.grad, g.sum(axis=tuple(i for i, n in enumerate(shape) if n == 1), keepdims=True).reshape(shape))
+    drawn = (*front, *(n if n > 1 else m for n, m in zip(shape, sides, strict=False)))
+    for want, wide in [(shape, drawn), ((2,), (3, 2)), ((2, 1), (4, 2, 3)), ((), (2, 3)), ((1,), (3,))]:
+        x = lib.tensor(np.ones(want))
+        g = np.random.default_rng(1).uniform(0.5, 1.5, wide)
+        with lib.case((want, wide)):
+            lib.xp.sum(double(lib, lambda ctx, _, g=g: lib.const(g)).apply(x)).backward()
+            g = g.sum(axis=tuple(range(len(wide) - len(want))))
+            lib.equal(x.grad, g.sum(axis=tuple(i for i, n in enumerate(want) if n == 1), keepdims=True).reshape(want))
     for want, got in [((2,), (5,)), ((2,), (1,)), ((2,), ()), ((2, 3), (3,)), ((2, 3), (2, 1)), ((2, 3), (2, 2, 1)), ((2, 1), (3, 1))]:
         x = lib.tensor(np.ones(want))
         y = double(lib, lambda ctx, g, got=got: lib.ones(*got)).apply(x)
