@@ -120,7 +120,8 @@ def differentiable_again(lib: Any, batch: int, seed: int) -> None:
 
 @contract("BAT-07")
 def hooks_see_one_sample(lib: Any) -> None:
-    x, seen = lib.tensor([1.0, 2.0]), []
+    x = lib.tensor([1.0, 2.0])
+    seen: list[tuple[Any, ...]] = []
     y = x * x
     y.register_hook(lambda g: seen.append(("tensor", tuple(g.shape))))
     y.grad_fn.register_prehook(lambda go: seen.append(("before", tuple(go[0].shape))))
