@@ -698,6 +698,7 @@ def setup_context(lib: Any) -> None:
             with lib.case((arguments, order)):
                 np.testing.assert_array_equal(found[0], found[1])
     assert got == [(tuple, 2, [8.0, 27.0])] * 2 + [(tuple, 2, [4.0, 9.0])] * 2
+    x = lib.tensor([2.0, 3.0])
     lib.equal(lib.grad(both[1].apply(x, 2), x, lib.ones(2))[0], [4.0, 6.0])
 
     def keep(ctx: Any, inputs: Any, output: Any) -> None:

@@ -147,6 +147,7 @@ def decisions_on_values(lib: Any) -> None:
         with lib.case(name):
             x = lib.tensor([1.0, 2.0])
             y = lib.fn(lambda ctx, x: x * 2, backward).apply(x)
+            said = ""
             try:
                 (found,) = batched(lib, y, x, lib.const(rows))
             except RuntimeError as exc:
