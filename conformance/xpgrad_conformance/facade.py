@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from types import ModuleType
@@ -126,6 +127,10 @@ class Library:
         """Whether `same_memory` has a meaning: views alias, and values lie on the host, so that looking at them makes no copy."""
         probe = self.ones(2)
         return self.capabilities["view_aliases"] and self.same_memory(probe, probe)
+
+    def watch_memory(self, x: Any) -> Callable[[], bool]:
+        """A function that says whether what holds the Tensor's values now is still alive; it keeps nothing alive itself."""
+        raise NotImplementedError
 
     # -- autograd ----------------------------------------------------------------------------------------------------
 
@@ -254,6 +259,10 @@ class Xpgrad(Library):
     def value(self, x: Any) -> np.ndarray[Any, Any]:
         return np.asarray(x.detach().numpy())
 
+    def watch_memory(self, x: Any) -> Callable[[], bool]:
+        array = weakref.ref(x.array)
+        return lambda: array() is not None
+
     def task_id(self) -> int:
         return int(self.graph.current_graph_task_id())
 
@@ -299,6 +308,12 @@ class PyTorch(Library):
 
     def value(self, x: Any) -> np.ndarray[Any, Any]:
         return np.asarray(x.detach().resolve_conj().resolve_neg().numpy())
+
+    def watch_memory(self, x: Any) -> Callable[[], bool]:
+        from torch.multiprocessing.reductions import StorageWeakRef
+
+        storage = StorageWeakRef(x.untyped_storage())
+        return lambda: not storage.expired()
 
     def task_id(self) -> int:
         return int(self.ns._C._current_graph_task_id())
