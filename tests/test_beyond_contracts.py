@@ -1,0 +1,200 @@
+"""Law: what xpgrad promises of autograd beyond PyTorch's documentation: its policies, what reference counting reclaims, passes within passes.
+
+What the documentation promises is the conformance suite's matter; ids in docstrings name the contracts that these tests go beyond.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xpgrad as xp
+from xpgrad.autograd import Function, anomaly_mode, backward, grad, gradcheck
+from xpgrad.autograd.graph import register_multi_grad_hook
+
+
+def leaf(data: Any) -> Any:
+    return xp.tensor(data, dtype=xp.float64, requires_grad=True)
+
+
+def function(forward: Any, backward: Any) -> Any:
+    return type("F", (Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+
+
+def cube() -> Any:
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x**3
+
+    return function(forward, lambda ctx, g: g * 3 * ctx.saved_tensors[0] ** 2)
+
+
+@contextmanager
+def no_collector() -> Iterator[None]:
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+# -- policies ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrong", [np.ones(()), np.ones((), dtype=np.float32)])
+def test_raw_arrays_are_no_gradients(wrong: Any) -> None:
+    """BWD-24, BWD-25: the error tells the way."""
+    for call in (lambda y: y.backward(wrong), lambda y: backward([y], [wrong]), lambda y: grad(y, [], wrong)):
+        with pytest.raises(TypeError, match=r"xpgrad\.asarray"):
+            call(leaf(2.0) * 1)
+
+
+def test_overwritten_saved_values_cannot_be_read() -> None:
+    """MUT-03, at reading."""
+    h = leaf([1.0, 2.0]) * 1.0
+    y = h * h
+    h.add_(1.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.grad_fn._saved_self
+
+
+@pytest.mark.parametrize("write", ["mul_", "div_", "__imul__"])
+def test_an_operand_that_is_overwritten_is_saved_as_it_was(write: str) -> None:
+    """MUT-26: a detached alias of the destination is an operand, too (PyTorch: an error in backward)."""
+    values = [1.0, 2.0, 4.0]
+    x = leaf(values)
+    y = x * 1.0
+    getattr(y, write)(y.detach())
+    y.sum().backward()
+    assert x.grad.tolist() == ([1 / v for v in values] if write == "div_" else values)
+
+
+def test_a_leaf_may_not_move_into_the_graph() -> None:
+    x = leaf([1.0, 2.0])
+    y = -x
+    x.detach_()
+    x.mul_(y)
+    with pytest.raises(RuntimeError, match="leaf variable has been moved into the graph interior"):
+        x.sum().backward()
+
+
+def test_check_nan_is_restored() -> None:
+    """ANO-06, after an exception."""
+    with pytest.raises(KeyError), anomaly_mode.set_detect_anomaly(True, check_nan=False):  # noqa: PT012
+        assert not anomaly_mode.is_anomaly_check_nan_enabled()
+        raise KeyError
+    assert anomaly_mode.is_anomaly_check_nan_enabled()
+
+
+@pytest.mark.parametrize("option", ["check_forward_ad", "check_batched_grad", "check_batched_forward_grad"])
+def test_what_gradcheck_does_not_do_yet_says_so(option: str) -> None:
+    with pytest.raises(NotImplementedError, match=option):
+        gradcheck(xp.sin, leaf([1.0]), **{option: True})
+
+
+# -- reference counting ------------------------------------------------------------------------------------------------------------
+
+
+def test_everything_is_reclaimed_by_reference_counting() -> None:
+    """ACC-32: neither a leaf nor its graph needs the cycle collector."""
+    with no_collector():
+        x = leaf([1.0, 2.0])
+        y = (x * x).sin()
+        refs = [weakref.ref(t) for t in (x, y, y.grad_fn)]
+        y.sum().backward()
+        del x, y
+        assert [r() for r in refs] == [None] * 3
+
+
+@pytest.mark.parametrize("save", ["input", "output", "both"])
+@pytest.mark.parametrize("order", [1, 2])
+def test_custom_nodes_are_reclaimed_by_reference_counting(save: str, order: int) -> None:
+    """ACC-32: saved inputs and outputs make no cycle."""
+
+    def forward(ctx: Any, x: Any) -> Any:
+        out = x * 2
+        ctx.save_for_backward(*{"input": (x,), "output": (out,), "both": (x, out, None)}[save])
+        return out
+
+    with no_collector():
+        x = leaf([2.0])
+        y = function(forward, lambda ctx, g: g * ctx.saved_tensors[0]).apply(x * 1)
+        refs = [weakref.ref(t) for t in (x, y, y.grad_fn)]
+        g = y.sum()
+        for k in range(order):
+            (g,) = grad(g.sum(), x, create_graph=k < order - 1, retain_graph=True)
+        del x, y, g
+        assert [r() for r in refs] == [None] * 3
+
+
+def test_hooks_on_several_tensors_keep_no_graph_alive() -> None:
+    """HOK-28, HOK-31."""
+    with no_collector():
+        x, y = leaf(3.0), leaf(2.0)
+        z = x * y
+        register_multi_grad_hook([x, y, z], lambda gs: None)
+        refs = [weakref.ref(x), weakref.ref(z.grad_fn)]
+        z.backward()
+        del x, y, z
+        assert [r() for r in refs] == [None, None]
+
+
+# -- passes within passes, and beside each other ------------------------------------------------------------------------------------
+
+
+def test_hooks_on_several_tensors_count_each_pass_for_itself() -> None:
+    """HOK-32, THR-06."""
+    x, w = leaf(3.0), leaf(2.0)
+    seen: list[Any] = []
+    register_multi_grad_hook([x, w], lambda gs: seen.append([g is not None for g in gs]))
+    y = x * w
+
+    def nested(g: Any) -> None:
+        with xp.enable_grad():
+            backward(x * 5)
+
+    y.register_hook(nested)
+    y.backward()
+    assert seen == [[True, False], [True, True]]
+
+
+def test_several_passes_over_one_custom_node_at_once() -> None:
+    """FUN-14, THR-01."""
+    x = leaf([2.0])
+    barrier = threading.Barrier(4)
+
+    def slow(ctx: Any, g: Any) -> Any:
+        barrier.wait(timeout=20)
+        return g * 2
+
+    y = function(lambda ctx, x: x * 2, slow).apply(cube().apply(x)).sum()
+    found: list[Any] = []
+    threads = [threading.Thread(target=lambda: found.append(grad(y, x, retain_graph=True)[0].tolist())) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert found == [[24.0]] * 4
+
+
+def test_a_nested_pass_frees_and_is_refused_what_is_freed() -> None:
+    """RET-01, THR-06: a pass on private copies of the nodes' fields, too."""
+    x = leaf([2.0])
+    y = cube().apply(x).sum()
+
+    def hook(g: Any) -> None:
+        y.backward()
+        with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+            y.backward()
+
+    w = leaf(1.0) * 2
+    w.register_hook(hook)
+    w.backward()
+    assert x.grad.tolist() == [12.0]
