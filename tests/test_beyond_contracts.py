@@ -1,4 +1,4 @@
-"""Law: what xpgrad promises of autograd beyond PyTorch's documentation: its policies, what reference counting reclaims, passes within passes.
+"""Law: what xpgrad promises of autograd beyond PyTorch's documentation: policies, reclaiming by reference counting, nested passes.
 
 What the documentation promises is the conformance suite's matter; ids in docstrings name the contracts that these tests go beyond.
 """
@@ -51,9 +51,10 @@ def no_collector() -> Iterator[None]:
 @pytest.mark.parametrize("wrong", [np.ones(()), np.ones((), dtype=np.float32)])
 def test_raw_arrays_are_no_gradients(wrong: Any) -> None:
     """BWD-24, BWD-25: the error tells the way."""
-    for call in (lambda y: y.backward(wrong), lambda y: backward([y], [wrong]), lambda y: grad(y, [], wrong)):
+    x = leaf(2.0)
+    for call in (lambda y: y.backward(wrong), lambda y: backward([y], [wrong]), lambda y: grad(y, x, wrong)):
         with pytest.raises(TypeError, match=r"xpgrad\.asarray"):
-            call(leaf(2.0) * 1)
+            call(x * 1)
 
 
 def test_overwritten_saved_values_cannot_be_read() -> None:
