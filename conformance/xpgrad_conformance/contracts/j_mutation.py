@@ -796,8 +796,30 @@ class Apart:
         self.memory = self.memory * self.lib.const(kept) + into
 
 
-@contract("MUT-26", draw={"program": st.lists(steps, min_size=1, max_size=8), "seed": seeds})
+#: Programs in which much can go wrong; others are drawn.
+PROGRAMS: tuple[Any, ...] = (
+    [("view", 0, "[1:]"), ("write", 1, "mul_"), ("read", 0, "t * t")],
+    [("view", 0, "[1:]"), ("write", 0, "pow_"), ("read", 1, "t * t")],
+    [("view", 0, "[0]"), ("view", 0, "[::2]"), ("write", 1, "sin_"), ("read", 2, "t * t")],
+    [("view", 0, "[1:]"), ("view", 1, "[0]"), ("write", 2, "fill_"), ("read", 0, "sin"), ("read", 1, "sin")],
+    [("view", 0, ".T"), ("view", 1, "[0]"), ("by", 2, "mul_", 2), ("write", 1, "tanh_"), ("read", 0, "t")],
+    [("view", 0, "[0]"), ("view", 0, "[-1]"), ("by", 1, "setitem", 2), ("by", 2, "mul_", 1), ("read", 0, "t * t")],
+    [("view", 0, "[..., 1:]"), ("by", 1, "copy_", 0), ("write", 0, "pow_"), ("view", 0, "[None]"), ("read", 2, "exp")],
+    [("write", 0, "pow_"), ("write", 0, "sin_"), ("by", 0, "mul_", 0), ("write", 0, "neg_")],
+    [("read", 0, "t * t"), ("write", 0, "add_")],
+    [("view", 0, "[0]"), ("read", 1, "exp"), ("write", 0, "zero_")],
+)
+
+
+@contract("MUT-26", draw={"program": st.lists(steps, min_size=3, max_size=9), "seed": seeds})
 def no_error_means_right(lib: Any, program: Any, seed: int) -> None:
+    for each in (program, *PROGRAMS):
+        with lib.case(each):
+            run_both(lib, each, seed)
+
+
+def run_both(lib: Any, program: Any, seed: int) -> None:
+    """Run a program with its writes and without, and compare the values after each step and the gradients."""
     x, weights = lib.random(SHAPE, seed), lib.random(SHAPE, seed + 1, rg=False)
     apart = Apart(lib, x)
     base = x * 1

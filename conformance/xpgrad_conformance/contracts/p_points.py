@@ -39,7 +39,14 @@ few = st.lists(st.integers(-2, 2), min_size=1, max_size=5)
 
 @contract("SUB-01", draw={"point": few, "seed": seeds})
 def the_order_of_the_rules(lib: Any, point: Any, seed: int) -> None:
-    xp, v = lib.xp, np.asarray(point, dtype=float)
+    for each in (point, [2, -1, 2, -2, -2], [0, 0]):
+        with lib.case(each):
+            check_order(lib, np.asarray(each, dtype=float), seed)
+
+
+def check_order(lib: Any, v: Any, seed: int) -> None:
+    """What the rules choose at one point, one after the other."""
+    xp = lib.xp
     # 1. Where there is a gradient, it is that one.
     x = lib.random((4,), seed)
     xp.sum(xp.sqrt(x) + xp.abs(x) * x).backward()
@@ -166,17 +173,23 @@ def ties_are_shared(lib: Any, rows: Any) -> None:
 @contract("SUB-06", draw={"point": st.lists(st.integers(0, 2), min_size=1, max_size=5)})
 def the_chosen_place_gets_all(lib: Any, point: Any) -> None:
     # NB: of the rule's functions the standard has only `sort`.
-    xp, v = lib.xp, np.asarray(point, dtype=float)
-    weights = np.arange(1.0, len(point) + 1)
+    for each in (point, [1, 2, 0, 2, 1]):
+        with lib.case(each):
+            check_sort(lib, np.asarray(each, dtype=float))
+
+
+def check_sort(lib: Any, v: Any) -> None:
+    """Each weight arrives whole at the element that was sorted to its place."""
+    xp, weights = lib.xp, np.arange(1.0, v.size + 1)
     for descending in (False, True):
         with lib.case(descending):
             found = gradient(lib, lambda x, d=descending: xp.sort(x, descending=d, stable=True) * lib.const(weights), v)
-            expected = np.empty(len(point))
+            expected = np.empty(v.size)
             expected[np.argsort(-v if descending else v, kind="stable")] = weights
             lib.equal(lib.const(found), expected)
     with lib.case("last"):
         found = gradient(lib, lambda x: xp.sort(x, stable=True)[-1], v)
-        expected = np.zeros(len(point))
+        expected = np.zeros(v.size)
         expected[np.argsort(v, kind="stable")[-1]] = 1.0
         lib.equal(lib.const(found), expected)
 
