@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+
 from xpgrad_conformance.contract import contract
 
 TWICE = "backward through the graph a second time"
