@@ -19,7 +19,7 @@ from xpgrad._tensor import Tensor
 from xpgrad.autograd.gradcheck import gradcheck as gradcheck, gradgradcheck as gradgradcheck
 
 if TYPE_CHECKING:  # what editors see of the names that load at first use
-    from xpgrad.autograd import grad_mode as grad_mode, graph as graph
+    from xpgrad.autograd import functional as functional, grad_mode as grad_mode, graph as graph
     from xpgrad.autograd.anomaly_mode import detect_anomaly as detect_anomaly, set_detect_anomaly as set_detect_anomaly
     from xpgrad.autograd.function import Function as Function
     from xpgrad.autograd.grad_mode import (
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # what editors see of the names that load at first use
         set_grad_enabled as set_grad_enabled,
     )
 
-__all__ = ["Function", "backward", "detect_anomaly", "enable_grad", "grad", "grad_mode", "gradcheck",
+__all__ = ["Function", "backward", "detect_anomaly", "enable_grad", "functional", "grad", "grad_mode", "gradcheck",
            "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled"]  # fmt: skip
 
 
@@ -353,7 +353,7 @@ def __getattr__(name: str) -> Any:
         "set_detect_anomaly": "anomaly_mode", "no_grad": "grad_mode", "enable_grad": "grad_mode", "set_grad_enabled": "grad_mode",
         "inference_mode": "grad_mode", "set_multithreading_enabled": "grad_mode",
     }  # fmt: skip
-    if name in ("graph", "function", "anomaly_mode", "grad_mode"):
+    if name in ("graph", "function", "functional", "anomaly_mode", "grad_mode"):
         return importlib.import_module(f"xpgrad.autograd.{name}")
     if name in where:
         module = importlib.import_module(f"xpgrad.autograd.{where[name]}")

@@ -1,0 +1,442 @@
+"""`xpgrad.autograd.functional`: Jacobians, Hessians and their products with vectors, of functions of Tensors (group U).
+
+Each works on copies of its inputs that are leaves of their own, or on views of them where the result is to be differentiated further:
+`.grad` is never touched, and what a function captures is a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xpgrad import _modes
+from xpgrad._tensor import Tensor
+from xpgrad.autograd import grad
+
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
+
+# -- what goes in and comes out -------------------------------------------------------------------------------------------------------
+
+
+def _tuple(given: Any, name: str, what: str) -> tuple[bool, tuple[Tensor, ...]]:
+    """Whether `given` is a tuple, and it as one.
+
+    Raises
+    ------
+    TypeError
+        For anything but a Tensor or a tuple of Tensors (FNL-04).
+    """
+    several = isinstance(given, tuple)
+    found = given if several else (given,)
+    verb = "of the user-provided function given to" if what == "outputs" else "given to"
+    for i, item in enumerate(found):
+        if not isinstance(item, Tensor):
+            kind = f"at index {i} is of type {type(item)}" if several else f"has type {type(item)}"
+            msg = f"The {what} {verb} {name} must be either a Tensor or a tuple of Tensors but the given {what} {kind}."
+            raise TypeError(msg)
+    return several, found
+
+
+def _leaves(inputs: Sequence[Tensor], create_graph: bool) -> tuple[Tensor, ...]:
+    """What the function is called with: leaves of their own, or views through which derivatives reach the caller's Tensors."""
+    return tuple(x[...] if create_graph and x.requires_grad else x.detach().requires_grad_() for x in inputs)
+
+
+def _call(
+    func: Callable[..., Any], inputs: Any, name: str, create_graph: bool
+) -> tuple[bool, tuple[Tensor, ...], bool, tuple[Tensor, ...]]:
+    """Call the function: (whether the input is a tuple, the leaves, whether the output is, the outputs)."""
+    several, given = _tuple(inputs, name, "inputs")
+    leaves = _leaves(given, create_graph)
+    many, outputs = _tuple(func(*leaves), name, "outputs")
+    return several, leaves, many, outputs
+
+
+def _release(value: Any, create_graph: bool) -> Any:
+    """The result, without history unless that is wanted (FNL-03, FNL-10)."""
+    if isinstance(value, tuple):
+        return tuple(_release(v, create_graph) for v in value)
+    return value if create_graph else value.detach()
+
+
+def _like(several: bool, values: Sequence[Any]) -> Any:
+    return tuple(values) if several else values[0]
+
+
+def _vector(v: Any, several: bool, wanted: Sequence[Tensor], name: str, whose: str) -> tuple[Tensor, ...]:
+    """The checked vector; ones where it may be left out (FNL-08, FNL-09)."""
+    if v is None:
+        if several or wanted[0].numel() != 1:
+            msg = f"The vector v can only be None if the {whose} a single Tensor with a single element."
+            raise RuntimeError(msg)
+        return (_ones(wanted[0]),)
+    tuple_given, found = _tuple(v, name, "v")
+    if len(found) != len(wanted):
+        msg = "The given v should contain a single Tensor."
+        if several:
+            msg = f"v is a tuple of invalid length: should be {len(wanted)} but got {len(found)}."
+        raise RuntimeError(msg)
+    for i, (item, like) in enumerate(zip(found, wanted)):
+        if item.shape != like.shape:
+            entry = f"Entry {i} in " if tuple_given else ""
+            msg = f"{entry}v has invalid size: should be {like.shape} but got {item.shape}."
+            raise RuntimeError(msg)
+    return found
+
+
+def _ones(like: Tensor) -> Tensor:
+    from xpgrad.rules.creation import ones_like
+
+    return ones_like(like.detach())
+
+
+def _zeros(like: Tensor) -> Tensor:
+    from xpgrad.rules.creation import zeros_like
+
+    return zeros_like(like.detach())
+
+
+# -- differentiating ------------------------------------------------------------------------------------------------------------------
+
+
+def _products(
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor], seeds: Sequence[Tensor | None], create: bool
+) -> tuple[Tensor | None, ...]:
+    """Vector-Jacobian products; None where nothing depends on an input. Outputs without history count as constants."""
+    used = [k for k, out in enumerate(outputs) if out.requires_grad]
+    if not used:
+        return (None,) * len(inputs)
+    found: tuple[Tensor | None, ...] = grad(
+        [outputs[k] for k in used], list(inputs), [seeds[k] for k in used], retain_graph=True, create_graph=create, allow_unused=True
+    )
+    return found
+
+
+def _strictly(outputs: Sequence[Tensor], strict: bool, what: str = "Output {} of the user-provided function") -> None:
+    """Refuse outputs that do not depend on any input in a differentiable way (FNL-02)."""
+    for i, out in enumerate(outputs):
+        if strict and not out.requires_grad:
+            msg = (
+                f"{what.format(i)} does not require gradients. The outputs must be computed in a differentiable manner from the input when "
+                "running in strict mode."
+            )
+            raise RuntimeError(msg)
+
+
+def _filled(found: Sequence[Tensor | None], inputs: Sequence[Tensor], strict: bool, what: str) -> tuple[Tensor, ...]:
+    """Zeros for what is independent of an input, which strict mode refuses."""
+    done = []
+    for j, (g, x) in enumerate(zip(found, inputs)):
+        if g is None and strict:
+            msg = f"{what} is independent of input {j}. This is not allowed in strict mode."
+            raise RuntimeError(msg)
+        done.append(_zeros(x) if g is None else g)
+    return tuple(done)
+
+
+def _dependent(values: Sequence[Tensor], strict: bool, create_graph: bool, what: str) -> None:
+    """In strict mode what is to be differentiated further must have a history."""
+    for j, g in enumerate(values):
+        if strict and create_graph and not g.requires_grad:
+            msg = f"{what} is independent of input {j}. This is not allowed in strict mode when create_graph=True."
+            raise RuntimeError(msg)
+
+
+def _jacobian_of(out: Tensor, leaves: Sequence[Tensor], i: int, create: bool, strict: bool, vectorize: bool) -> tuple[Tensor, ...]:
+    """The blocks of one output, of shapes output.shape + input.shape."""
+    from xpgrad.rules.manipulation import reshape, stack
+
+    what = f"Output {i} of the user-provided function"
+    shapes = [(*out.shape, *x.shape) for x in leaves]
+    n = out.numel()
+    rows: list[Sequence[Tensor]]
+    if not out.requires_grad or n == 0:
+        found = _filled([None] * len(leaves), leaves, strict and n > 0, what)
+        return tuple(_zeros_of(g, shape, create) for g, shape in zip(found, shapes))
+    basis = _basis(out)
+    if vectorize:
+        blocks = grad(out, list(leaves), reshape(basis, (n, *out.shape)), retain_graph=True, create_graph=create, allow_unused=True,
+                      is_grads_batched=True)  # fmt: skip
+        return tuple(_zeros_of(x, s, create) if g is None else reshape(g, s) for g, x, s in zip(blocks, leaves, shapes))
+    rows = []
+    for k in range(n):
+        row = _products((out,), leaves, (reshape(basis[k], out.shape),), create)
+        filled = _filled(row, leaves, strict, what)
+        _dependent(filled, strict, create, "The jacobian of the user-provided function")
+        rows.append(filled)
+    return tuple(reshape(stack([row[j] for row in rows]), shape) for j, shape in enumerate(shapes))
+
+
+def _zeros_of(like: Tensor, shape: tuple[int, ...], create: bool) -> Tensor:
+    from xpgrad.rules.creation import zeros
+
+    return zeros(shape, dtype=like.dtype, device=like.device)
+
+
+def _basis(out: Tensor) -> Tensor:
+    """The unit vectors of an output, one per row."""
+    from xpgrad.rules.creation import eye
+
+    return eye(out.numel(), dtype=out.dtype, device=out.device)
+
+
+def jacobian(
+    func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:  # fmt: skip
+    """The Jacobian of a function (FNL-01..06).
+
+    Parameters
+    ----------
+    func : callable
+        Takes Tensors, returns a Tensor or a tuple of Tensors.
+    inputs : Tensor or tuple of Tensors
+        Where it is differentiated.
+    create_graph : bool
+        Record the computation, so that the result can be differentiated.
+    strict : bool
+        Refuse outputs that do not depend on an input; else their derivative is zeros.
+    vectorize : bool
+        Compute all rows in one batched pass.
+    strategy : str
+        ``"reverse-mode"``, or ``"forward-mode"``, which needs `vectorize`.
+
+    Returns
+    -------
+    Tensor or tuple
+        Of shape output.shape + input.shape; a tuple over the inputs, over the outputs, or of the former within the latter, where these
+        are tuples.
+
+    Raises
+    ------
+    TypeError
+        For inputs or outputs that are no Tensors or tuples of them.
+    RuntimeError
+        In strict mode for an output that does not depend on an input; for `strict` with `vectorize`.
+    NotImplementedError
+        For the forward-mode strategy without `vectorize`, or with `create_graph`.
+    AssertionError
+        For another strategy.
+    """
+    _check_strategy(strategy, vectorize, create_graph, strict)
+    with _modes.enable_grad():
+        several, leaves, many, outputs = _call(func, inputs, "jacobian", create_graph)
+        _strictly(outputs, strict)
+        blocks = tuple(
+            _like(several, _jacobian_of(out, leaves, i, create_graph, strict, vectorize or strategy == "forward-mode"))
+            for i, out in enumerate(outputs)
+        )
+    return _release(_like(many, blocks), create_graph)
+
+
+def _check_strategy(strategy: str, vectorize: bool, create_graph: bool, strict: bool) -> None:
+    if strategy not in ("forward-mode", "reverse-mode"):
+        msg = f'Expected strategy to be either "forward-mode" or "reverse-mode" but got {strategy!r}'
+        raise AssertionError(msg)
+    if strategy == "forward-mode":
+        if create_graph:
+            msg = "`create_graph=True` is not supported with the forward-mode strategy; use the reverse-mode strategy"
+            raise NotImplementedError(msg)
+        if strict:
+            msg = '`strict=True` is not supported with `strategy="forward-mode"`; use the reverse-mode strategy'
+            raise RuntimeError(msg)
+        if not vectorize:
+            msg = "Computing Jacobian using forward-mode AD is only implemented for `vectorize=True`."
+            raise NotImplementedError(msg)
+    if vectorize and strict:
+        msg = "xpgrad.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together; choose one"
+        raise RuntimeError(msg)
+
+
+def hessian(
+    func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:  # fmt: skip
+    """The Hessian of a function with one result (FNL-07).
+
+    Parameters
+    ----------
+    func : callable
+        Takes Tensors, returns a Tensor with one element.
+    inputs : Tensor or tuple of Tensors
+    create_graph, strict, vectorize : bool
+        As for `jacobian`.
+    outer_jacobian_strategy : str
+        As `strategy` there, for the Jacobian of the gradient.
+
+    Returns
+    -------
+    Tensor or tuple of tuples
+        Of shape input.shape + input.shape; ``H[i][j]`` for input i and input j where the inputs are a tuple.
+
+    Raises
+    ------
+    RuntimeError
+        For a function that returns more than one Tensor, or more than one element; in strict mode, for second derivatives that do not
+        depend on an input.
+    """
+    several, _ = _tuple(inputs, "hessian", "inputs")
+
+    def gradient(*xs: Tensor) -> tuple[Tensor, ...]:
+        out = _single(func(*xs), "hessian")
+        _strictly((out,), strict)
+        if out.requires_grad and strict:
+            _filled(_products((out,), xs, (_ones(out),), False), xs, strict, "Output 0 of the user-provided function")
+        found = _filled(_products((out,), xs, (_ones(out),), True), xs, False, "")
+        _dependent(found, strict, True, "The jacobian of the user-provided function")
+        return found
+
+    if not several:
+        return jacobian(lambda x: gradient(x)[0], inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
+    return jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
+
+
+def _single(out: Any, name: str) -> Tensor:
+    """The one Tensor with one element that a function must return."""
+    many, (first, *_) = _tuple(out, name, "outputs")
+    if many:
+        msg = f"The function given to {name} should return a single Tensor, not a tuple"
+        raise RuntimeError(msg)
+    if first.numel() != 1:
+        msg = f"The Tensor returned by the function given to {name} should contain a single element, but has shape {first.shape}"
+        raise RuntimeError(msg)
+    return first
+
+
+def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """A function's outputs, and the product of a vector with its Jacobian (FNL-08).
+
+    Parameters
+    ----------
+    func : callable
+    inputs : Tensor or tuple of Tensors
+    v : Tensor or tuple of Tensors, optional
+        Of the outputs' shapes; may be left out for one output with one element.
+    create_graph, strict : bool
+        As for `jacobian`.
+
+    Returns
+    -------
+    outputs, product
+        The product has the inputs' structure and shapes.
+
+    Raises
+    ------
+    RuntimeError
+        For a vector that is missing or does not fit; in strict mode as `jacobian`.
+    """
+    with _modes.enable_grad():
+        several, leaves, many, outputs = _call(func, inputs, "vjp", create_graph)
+        _strictly(outputs, strict)
+        seeds = _vector(v, many, outputs, "vjp", "user-provided function returns")
+        found = _filled(_products(outputs, leaves, seeds, create_graph), leaves, strict, "The output of the user-provided function")
+        _dependent(found, strict, create_graph, "The jacobian of the user-provided function")
+    return _release(_like(many, outputs), create_graph), _release(_like(several, found), create_graph)
+
+
+def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """A function's outputs, and the product of its Jacobian with a vector (FNL-08).
+
+    The vector-Jacobian product is linear in its vector; its derivative by that vector is this product.
+
+    Parameters
+    ----------
+    func : callable
+    inputs : Tensor or tuple of Tensors
+    v : Tensor or tuple of Tensors, optional
+        Of the inputs' shapes; may be left out for one input with one element.
+    create_graph, strict : bool
+        As for `jacobian`.
+
+    Returns
+    -------
+    outputs, product
+        The product has the outputs' structure and shapes.
+
+    Raises
+    ------
+    RuntimeError
+        For a vector that is missing or does not fit; in strict mode as `jacobian`.
+    """
+    with _modes.enable_grad():
+        several, leaves, many, outputs = _call(func, inputs, "jvp", create_graph)
+        tangents = _vector(v, several, leaves, "jvp", "input to the user-provided function is")
+        _strictly(outputs, strict)
+        dummies = tuple(_zeros(out).requires_grad_() for out in outputs)
+        pulled = _filled(_products(outputs, leaves, dummies, True), leaves, strict, "The output of the user-provided function")
+        found = _filled(_products(pulled, dummies, tangents, create_graph), outputs, strict, "The jvp of the user-provided function")
+        _dependent(found, strict, create_graph, "The jacobian of the user-provided function")
+    return _release(_like(many, outputs), create_graph), _release(_like(many, found), create_graph)
+
+
+def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """A function's result, and the product of a vector with its Hessian (FNL-08).
+
+    Parameters
+    ----------
+    func : callable
+        Takes Tensors, returns a Tensor with one element.
+    inputs : Tensor or tuple of Tensors
+    v : Tensor or tuple of Tensors, optional
+        Of the inputs' shapes; may be left out for one input with one element.
+    create_graph, strict : bool
+        As for `jacobian`.
+
+    Returns
+    -------
+    output, product
+
+    Raises
+    ------
+    RuntimeError
+        For a vector that is missing or does not fit, for more than one result; in strict mode as `jacobian`.
+    """
+    with _modes.enable_grad():
+        several, leaves, out, gradient, tangents = _gradient(func, inputs, v, create_graph, strict, "vhp")
+        found = _filled(_products(gradient, leaves, tangents, create_graph), leaves, strict, "The jacobian of the user-provided function")
+        _dependent(found, strict, create_graph, "The hessian of the user-provided function")
+    return _release(out, create_graph), _release(_like(several, found), create_graph)
+
+
+def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """A function's result, and the product of its Hessian with a vector (FNL-08, FNL-12).
+
+    It differentiates once more than `vhp`, whose result it equals wherever second derivatives are continuous.
+
+    Parameters
+    ----------
+    func : callable
+        Takes Tensors, returns a Tensor with one element.
+    inputs : Tensor or tuple of Tensors
+    v : Tensor or tuple of Tensors, optional
+        Of the inputs' shapes; may be left out for one input with one element.
+    create_graph, strict : bool
+        As for `jacobian`.
+
+    Returns
+    -------
+    output, product
+
+    Raises
+    ------
+    RuntimeError
+        For a vector that is missing or does not fit, for more than one result; in strict mode as `jacobian`.
+    """
+    with _modes.enable_grad():
+        several, leaves, out, gradient, tangents = _gradient(func, inputs, v, create_graph, strict, "hvp")
+        dummies = tuple(_zeros(g).requires_grad_() for g in gradient)
+        pulled = _filled(_products(gradient, leaves, dummies, True), leaves, strict, "The jacobian of the user-provided function")
+        found = _filled(_products(pulled, dummies, tangents, create_graph), leaves, strict, "The hessian of the user-provided function")
+        _dependent(found, strict, create_graph, "The hessian of the user-provided function")
+    return _release(out, create_graph), _release(_like(several, found), create_graph)
+
+
+def _gradient(func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool, name: str) -> tuple[Any, ...]:
+    """What `vhp` and `hvp` begin with: (whether the input is a tuple, leaves, result, recorded gradient, vector)."""
+    several, leaves, many, outputs = _call(func, inputs, name, create_graph)
+    tangents = _vector(v, several, leaves, name, "input to the user-provided function is")
+    out = _single(outputs if many else outputs[0], name)
+    _strictly((out,), strict)
+    found = _filled(_products((out,), leaves, (_ones(out),), True), leaves, strict, "The output of the user-provided function")
+    return several, leaves, out, found, tangents
