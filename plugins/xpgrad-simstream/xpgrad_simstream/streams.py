@@ -7,6 +7,7 @@ ordered by an event is a race, whether or not it went wrong this time.
 from __future__ import annotations
 
 import random
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -47,6 +48,10 @@ class Stream:
 
     def put(self, work: Callable[[], None], name: str, reads: list[Storage], writes: list[Storage]) -> None:
         """Queue an operation and compare it with what others do to the same memory."""
+        with _lock:
+            self._put(work, name, reads, writes)
+
+    def _put(self, work: Callable[[], None], name: str, reads: list[Storage], writes: list[Storage]) -> None:
         for storage in reads:
             _check(self, storage, storage.written, f"{name} reads what", "writes")
         for storage in writes:
@@ -65,14 +70,16 @@ class Stream:
 
     def record(self) -> Event:
         """An event that is reached when all that is queued now is done."""
-        return Event(self, self.entries, dict(self.clock))
+        with _lock:
+            return Event(self, self.entries, dict(self.clock))
 
     def wait(self, event: Event) -> None:
         """Let what is queued from now on wait for an event."""
-        for stream, time in event.clock.items():
-            self.clock[stream] = max(self.clock.get(stream, 0), time)
-        self.queue.append((event, None))
-        self.entries += 1
+        with _lock:
+            for stream, time in event.clock.items():
+                self.clock[stream] = max(self.clock.get(stream, 0), time)
+            self.queue.append((event, None))
+            self.entries += 1
 
     def step(self) -> bool:
         """Do the next piece of work; False if there is none, or it has to wait."""
@@ -120,6 +127,8 @@ class Storage:
 
 
 _streams: list[Stream] = []
+#: Threads queue and run work one at a time. NB: memory may be given back, and noted, while the thread holds it.
+_lock = threading.RLock()
 _random = random.Random(0)
 #: What was found in memory that was given back: nothing can be raised there.
 races: list[str] = []
@@ -162,7 +171,11 @@ def synchronize(*streams: Stream) -> None:
     RaceError
         If streams wait for one another.
     """
-    wanted = streams or tuple(_streams)
+    with _lock:
+        _synchronize(streams or tuple(_streams))
+
+
+def _synchronize(wanted: tuple[Stream, ...]) -> None:
     busy = list(_streams)
     while any(s.queue for s in wanted):
         _random.shuffle(busy)
