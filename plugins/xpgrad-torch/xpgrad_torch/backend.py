@@ -14,12 +14,39 @@ from xpgrad import Device
 from xpgrad.backend import Backend, Capabilities
 from xpgrad.errors import CapabilityError
 from xpgrad_torch import kernels
+from xpgrad_torch.lacking import Extension, guarded
 
 __all__ = ["TorchBackend"]
 
 #: Kinds of devices that this backend takes.
 _KINDS = ("cpu", "cuda", "meta")
 _PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+
+
+class _Namespace:
+    """PyTorch through array-api-compat, with the creation function that PyTorch does not have for all dtypes."""
+
+    def __init__(self) -> None:
+        import array_api_compat.torch as library
+
+        self._library = library
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._library, name)
+        setattr(self, name, found)
+        return found
+
+    def linspace(self, start: Any, stop: Any, /, num: int, *, dtype: Any, **options: Any) -> Any:
+        """Evenly spaced values; integers are rounded down, as NumPy's."""
+        if dtype.is_floating_point or dtype.is_complex:
+            return self._library.linspace(start, stop, num, dtype=dtype, **options)
+        exact = self._library.linspace(start, stop, num, dtype=torch.float64, **options)
+        return exact != 0 if dtype is torch.bool else torch.floor(exact).to(dtype)
+
+
+@functools.cache
+def _namespace() -> _Namespace:
+    return _Namespace()
 
 
 class TorchBackend(Backend):
@@ -48,9 +75,7 @@ class TorchBackend(Backend):
     # -- required ----------------------------------------------------------------------------------------------
 
     def namespace(self) -> Any:
-        import array_api_compat.torch as namespace
-
-        return namespace
+        return _namespace()
 
     def array_types(self) -> tuple[type, ...]:
         return (torch.Tensor,)
@@ -129,6 +154,9 @@ class TorchBackend(Backend):
     def kernel(self, name: str) -> Callable[..., Any] | None:
         general = kernels.GENERAL.get(name)
         return self.overrides.get(name) if general is None else functools.partial(general, self.kernels)
+
+    def wrap_kernel(self, name: str, function: Any) -> Any:
+        return Extension(function, name) if name in ("linalg", "fft") else guarded(name, function)
 
     def find_dtype(self, name: str) -> Any:
         return getattr(torch, name, None)

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from xpgrad.errors import CapabilityError
+from xpgrad_torch.lacking import rescued
 
 __all__ = ["GENERAL", "KERNELS", "shares_memory"]
 
@@ -22,7 +23,9 @@ KERNELS: dict[str, Callable[..., Any]] = {}
 GENERAL: dict[str, Callable[..., Any]] = {}
 
 _Tensor = torch.Tensor
-_SMALL = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32)
+_SMALL = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.uint16, torch.uint32)
+_INT64 = torch.int64
+_UNSIGNED = (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
 _SINGLE = (torch.complex64, torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -35,6 +38,12 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 def general(function: Callable[..., Any]) -> Callable[..., Any]:
     """Register a kernel that takes the raw namespace first."""
     GENERAL[function.__name__] = function
+    return function
+
+
+def handles_lacking(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a kernel with a `try` of its own for dtypes that PyTorch lacks: no guard around it costs a call."""
+    function.handles_lacking = True  # type: ignore[attr-defined]
     return function
 
 
@@ -64,8 +73,17 @@ def _floating(x: Any) -> Any:
     return x if x.dtype.is_floating_point or x.dtype.is_complex else x.to(torch.float64)
 
 
-def _weak(x: Any, scalar: Any, compares: bool) -> Any:
+def _weak(x: Any, scalar: Any, compares: bool, orders: bool = False) -> Any:
     """A tensor in the dtype in which it meets a Python scalar.
+
+    Parameters
+    ----------
+    x : torch.Tensor
+    scalar : bool, int, float or complex
+    compares : bool
+        An integer that the dtype cannot hold is compared, not refused.
+    orders : bool
+        Only whether `x` is below, above or equal matters.
 
     Raises
     ------
@@ -84,7 +102,10 @@ def _weak(x: Any, scalar: Any, compares: bool) -> Any:
     limits = torch.iinfo(dtype)
     if not limits.min <= scalar <= limits.max:
         if compares:
-            return x.to(torch.int64) if -(2**63) <= scalar < 2**63 else x.to(torch.float64)
+            if dtype is not torch.uint64 and -(2**63) <= scalar < 2**63:
+                return x.to(torch.int64)
+            # No integer of 64 bits is on the other side of the scalar, so that zero stands for all: floats would be rounded towards it.
+            return torch.zeros_like(x, dtype=torch.float64) if orders else x.to(torch.float64)
         msg = f"Python integer {scalar} is out of bounds for {str(dtype).removeprefix('torch.')}; convert the Tensor with `xpgrad.astype`"
         raise OverflowError(msg)
     return x
@@ -105,17 +126,22 @@ def _binary(name: str, function: Callable[[Any, Any], Any], compares: bool = Fal
         The function takes no Python scalars.
     """
 
+    orders = compares and not array
+
     def apply(x1: Any, x2: Any) -> Any:
-        if x1.__class__ is _Tensor:
-            if x2.__class__ is _Tensor:
-                return function(_floating(x1), _floating(x2)) if floating else function(x1, x2)
-            x1 = _weak(_floating(x1) if floating else x1, x2, compares)
-            return function(x1, torch.full((), x2, dtype=x1.dtype, device=x1.device) if array else x2)
-        x2 = _weak(_floating(x2) if floating else x2, x1, compares)
-        return function(torch.full((), x1, dtype=x2.dtype, device=x2.device) if array else x1, x2)
+        try:
+            if x1.__class__ is _Tensor:
+                if x2.__class__ is _Tensor:
+                    return function(_floating(x1), _floating(x2)) if floating else function(x1, x2)
+                y1 = _weak(_floating(x1) if floating else x1, x2, compares, orders)
+                return function(y1, torch.full((), x2, dtype=y1.dtype, device=y1.device) if array else x2)
+            y2 = _weak(_floating(x2) if floating else x2, x1, compares, orders)
+            return function(torch.full((), x1, dtype=y2.dtype, device=y2.device) if array else x1, y2)
+        except (RuntimeError, OverflowError) as exc:
+            return rescued(name, apply, exc, (x1, x2), {})
 
     apply.__name__ = apply.__qualname__ = name
-    KERNELS[name] = apply
+    KERNELS[name] = handles_lacking(apply)
 
 
 def _power(x1: Any, x2: Any) -> Any:
@@ -147,11 +173,14 @@ def _unary(name: str) -> None:
     function = getattr(torch, name)
 
     def apply(x: Any) -> Any:
-        dtype = x.dtype
-        return function(x if dtype.is_floating_point or dtype.is_complex else x.to(torch.float64))
+        try:
+            dtype = x.dtype
+            return function(x if dtype.is_floating_point or dtype.is_complex else x.to(torch.float64))
+        except RuntimeError as exc:
+            return rescued(name, apply, exc, (x,), {})
 
     apply.__name__ = apply.__qualname__ = name
-    KERNELS[name] = apply
+    KERNELS[name] = handles_lacking(apply)
 
 
 for _name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "expm1", "log", "log10", "log1p", "log2",
@@ -159,7 +188,34 @@ for _name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", 
     _unary(_name)
 
 
-KERNELS.update(negative=torch.neg, matmul_nd=torch.matmul, batched_matmul=torch.matmul, matmul=torch.matmul, square=torch.square)
+@kernel
+@handles_lacking
+def negative(x: Any) -> Any:
+    try:
+        return -x
+    except RuntimeError as exc:
+        return rescued("negative", negative, exc, (x,), {})
+
+
+@kernel
+@handles_lacking
+def square(x: Any) -> Any:
+    try:
+        return x * x if x.dtype is not torch.bool else torch.square(x)
+    except RuntimeError as exc:
+        return rescued("square", square, exc, (x,), {})
+
+
+@kernel
+@handles_lacking
+def matmul(x1: Any, x2: Any) -> Any:
+    try:
+        return x1 @ x2
+    except RuntimeError as exc:
+        return rescued("matmul", matmul, exc, (x1, x2), {})
+
+
+KERNELS.update(matmul_nd=matmul, batched_matmul=matmul)
 
 
 @kernel
@@ -245,20 +301,30 @@ def diagonal_transpose(x: Any, shape: Any, offset: int) -> Any:
 
 
 @kernel
+@handles_lacking
 def reverse(x: Any, axes: Any) -> Any:
-    return torch.flip(x, tuple(range(x.ndim)) if axes is None else axes)  # in memory of its own
+    try:
+        return torch.flip(x, tuple(range(x.ndim)) if axes is None else axes)  # in memory of its own
+    except RuntimeError as exc:
+        return rescued("reverse", reverse, exc, (x, axes), {})
 
 
 # -- reductions ----------------------------------------------------------------------------------------------------------
 #
-# NB: PyTorch takes no axes at all, ``()``, for all of them.
+# NB: PyTorch takes no axes at all, ``()``, for all of them. It adds integers up in int64, which has the bits of uint64.
+
+
+def _total(out: Any, x: Any) -> Any:
+    """A total of integers as uint64 if they are unsigned."""
+    return out.view(torch.uint64) if x.dtype in _UNSIGNED else out
 
 
 @kernel
 def reduce_sum(x: Any, axes: Any, keepdims: bool) -> Any:
     if axes == ():
-        return x.clone() if _is_float(x) else x.to(torch.int64, copy=True)
-    return torch.sum(x, tuple(range(x.ndim)) if axes is None else axes, keepdims)
+        return x.clone() if _is_float(x) else _total(x.to(torch.int64, copy=True), x)
+    out = torch.sum(x) if axes is None and not keepdims else torch.sum(x, tuple(range(x.ndim)) if axes is None else axes, keepdims)
+    return _total(out, x) if out.dtype is _INT64 else out
 
 
 @kernel
@@ -278,10 +344,12 @@ def expand_reduced(g: Any, shape: Any, axes: Any, keepdims: bool) -> Any:
 @kernel
 def reduce_prod(x: Any, axes: Any, keepdims: bool) -> Any:
     if axes == ():
-        return x.clone() if _is_float(x) else x.to(torch.int64, copy=True)
+        return x.clone() if _is_float(x) else _total(x.to(torch.int64, copy=True), x)
+    out = x
     for axis in sorted(range(x.ndim) if axes is None else axes, reverse=True):
-        x = torch.prod(x, axis, keepdims)
-    return torch.prod(x) if x.dtype in _SMALL else x  # a 0-d integer has no axis that would have widened it
+        out = torch.prod(out, axis, keepdims)
+    out = torch.prod(out) if out.dtype in _SMALL else out  # a 0-d integer has no axis that would have widened it
+    return _total(out, x) if out.dtype is _INT64 else out
 
 
 @kernel
@@ -299,30 +367,31 @@ def count_nonzero(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     return reduce_sum(x != 0, axis, keepdims)
 
 
-def _extremum(x: Any, axes: Any, keepdims: bool, function: Any) -> Any:
-    if axes == ():
-        return x.clone()
-    return function(x, tuple(range(x.ndim)) if axes is None else axes, keepdims)
+def _extremum(name: str, function: Any) -> None:
+    def apply(x: Any, axes: Any, keepdims: bool) -> Any:
+        if axes == ():
+            return x.clone()
+        try:
+            return function(x, tuple(range(x.ndim)) if axes is None else axes, keepdims)
+        except RuntimeError as exc:
+            return rescued(name, apply, exc, (x, axes, keepdims), {})
+
+    apply.__name__ = apply.__qualname__ = name
+    KERNELS[name] = handles_lacking(apply)
 
 
-@kernel
-def reduce_max(x: Any, axes: Any, keepdims: bool) -> Any:
-    return _extremum(x, axes, keepdims, torch.amax)
-
-
-@kernel
-def reduce_min(x: Any, axes: Any, keepdims: bool) -> Any:
-    return _extremum(x, axes, keepdims, torch.amin)
+_extremum("reduce_max", torch.amax)
+_extremum("reduce_min", torch.amin)
 
 
 @kernel
 def running_sum(x: Any, axis: int) -> Any:
-    return torch.cumsum(x, axis)
+    return _total(torch.cumsum(x, axis), x)
 
 
 @kernel
 def running_prod(x: Any, axis: int) -> Any:
-    return torch.cumprod(x, axis)
+    return _total(torch.cumprod(x, axis), x)
 
 
 def _arg(x: Any, axis: int | None, keepdims: bool, function: Any) -> Any:
@@ -340,6 +409,21 @@ def argmin(x: Any, *, axis: int | None, keepdims: bool) -> Any:
 
 
 # -- order and search ----------------------------------------------------------------------------------------------------
+
+
+def _sorting(name: str, part: int) -> None:
+    def apply(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+        try:
+            return torch.sort(x, dim=axis, descending=descending, stable=stable)[part]
+        except RuntimeError as exc:
+            return rescued(name, apply, exc, (x,), {"axis": axis, "descending": descending, "stable": stable})
+
+    apply.__name__ = apply.__qualname__ = name
+    KERNELS[name] = handles_lacking(apply)
+
+
+_sorting("sort", 0)
+_sorting("argsort", 1)
 
 
 @kernel
@@ -444,6 +528,7 @@ def _forwards(key: Any, shape: Any) -> tuple[tuple[Any, ...], list[int]]:
 
 
 @kernel
+@handles_lacking
 def index_basic(x: Any, key: Any) -> Any:
     if key.__class__ is tuple and key.count(...) > 1:
         msg = f"an index holds at most one ellipsis, but got {key!r}"
@@ -454,7 +539,7 @@ def index_basic(x: Any, key: Any) -> Any:
         if not _backwards(key):
             raise
         key, axes = _forwards(key, x.shape)
-        return torch.flip(x[key], axes)
+        return KERNELS["reverse"](x[key], axes)
 
 
 def _whole(part: Any) -> bool:

@@ -1,0 +1,318 @@
+"""What PyTorch lacks in some dtypes: where its kernel refuses them, unsigned integers go through signed ones, the rest is refused by name.
+
+Nothing is asked before the kernel runs, so what PyTorch has pays nothing for what it has not. A signed integer has the bits of the unsigned
+one of its width: sums, differences, products and powers modulo 2 ** width are the same bits, and with the highest bit turned over the order
+is the same too.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from xpgrad.errors import CapabilityError
+
+__all__ = ["Extension", "guarded", "rescued"]
+
+_Tensor = torch.Tensor
+
+#: The signed dtypes of the same width.
+_SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
+_HALF = (torch.float16, torch.bfloat16)
+
+# How PyTorch says that a kernel does not know a dtype; all its other errors are about something else.
+_LACKS = re.compile(
+    r"not implemented for|not supported|not support|[Uu]nsupported dtype|Unsupported data type|handle types other than|"
+    r"expected a tensor with .* types|torch\.[if]info\(\)|int64_t without overflow|int too big|negative int to|"
+    r"[Ee]xpected .*(floating|complex|scalar type|dtype)"
+)
+
+#: What users call the kernels that are not functions of the standard.
+_PUBLIC = {
+    "reduce_sum": "sum", "reduce_prod": "prod", "reduce_max": "max", "reduce_min": "min", "reduce_mean": "mean", "reduce_var": "var",
+    "reduce_std": "std", "running_sum": "cumulative_sum", "running_prod": "cumulative_prod", "matmul_nd": "matmul",
+    "batched_matmul": "matmul", "clip_scalar": "clip", "clip_below": "clip", "clip_above": "clip", "lower": "tril", "upper": "triu",
+    "reverse": "flip", "shift_by": "roll", "index_basic": "x[key]", "gather": "x[key]", "take_flat": "x[key]", "written": "x[key] = value",
+    "gather_along": "take_along_axis", "ordered": "sort", "ordered_back": "sort", "phase": "sign", "join": "concat", "pile": "stack",
+    "to_dtype": "astype", "cast": "astype", "scatter_along": "take_along_axis", "scatter_add": "x[key]", "scatter_into": "x[key]",
+}  # fmt: skip
+
+
+def _tensors(args: Any) -> Iterator[Any]:
+    """The tensors among arguments, and among the entries of their tuples, lists and dicts."""
+    for arg in args.values() if isinstance(args, dict) else args:
+        if isinstance(arg, _Tensor):
+            yield arg
+        elif isinstance(arg, (tuple, list, dict)):
+            yield from _tensors(arg)
+
+
+def _mapped(args: Any, change: Callable[[Any], Any]) -> Any:
+    """Arguments or results with their tensors changed."""
+    if isinstance(args, _Tensor):
+        return change(args)
+    if isinstance(args, dict):
+        return {name: _mapped(arg, change) for name, arg in args.items()}
+    if isinstance(args, (tuple, list)):
+        parts = [_mapped(arg, change) for arg in args]
+        return parts if isinstance(args, list) else tuple(parts)
+    return args
+
+
+def _is_integer(arg: Any) -> bool:
+    return isinstance(arg, int) and not isinstance(arg, bool)
+
+
+# -- ways to compute with unsigned integers ------------------------------------------------------------------------------------
+#
+# Each takes the kernel, the unsigned dtype, and the kernel's arguments.
+
+
+def _moved(function: Any, dtype: Any, args: Any, options: Any) -> Any:
+    """Elements go to other places: as signed integers, in the same memory."""
+    signed = _SIGNED[dtype]
+    bits = lambda t: t.view(signed) if t.dtype is dtype else t  # noqa: E731 (what `_mapped` takes)
+    out = function(*_mapped(args, bits), **_mapped(options, bits))
+    return _mapped(out, lambda t: t.view(dtype) if t.dtype is signed else t)
+
+
+def _asked(function: Any, dtype: Any, args: Any, options: Any) -> Any:
+    """The result is no value of `dtype`, but depends on which bits there are."""
+    bits = lambda t: t.view(_SIGNED[dtype]) if t.dtype is dtype else t  # noqa: E731
+    return function(*_mapped([_wrapped_scalar(a, dtype) if _is_integer(a) else a for a in args], bits), **_mapped(options, bits))
+
+
+def _written(function: Any, dtype: Any, args: Any, options: Any) -> Any:
+    """A write into the first operand, which is the result."""
+    buffer, key, value = args
+    if isinstance(value, (int, float)):
+        value = _wrapped_scalar(int(value), dtype)
+    elif value.dtype is dtype:
+        value = value.view(_SIGNED[dtype])
+    function(buffer.view(_SIGNED[dtype]), key, value)
+    return buffer
+
+
+def _wrapped_scalar(value: int, dtype: Any) -> int:
+    """The signed integer with the bits of an unsigned one."""
+    return value - (torch.iinfo(dtype).max + 1) * (value > torch.iinfo(_SIGNED[dtype]).max)
+
+
+def _wrapped(function: Any, dtype: Any, args: Any, options: Any) -> Any:
+    """Arithmetic modulo 2 ** width."""
+    return _moved(function, dtype, [_wrapped_scalar(a, dtype) if _is_integer(a) else a for a in args], options)
+
+
+def _ordering(values: bool) -> Callable[..., Any]:
+    """Comparisons, of which the results are bools or places, or (`values`) some of the operands' values."""
+
+    def way(function: Any, dtype: Any, args: Any, options: Any) -> Any:
+        signed = _SIGNED[dtype]
+        low = torch.iinfo(signed).min
+        turn = lambda t: t.view(signed) ^ low if t.dtype is dtype else t  # noqa: E731
+        out = function(*_mapped([a + low if _is_integer(a) else a for a in args], turn), **_mapped(options, turn))
+        return _mapped(out, lambda t: (t ^ low).view(dtype) if t.dtype is signed else t) if values else out
+
+    return way
+
+
+def _arg(function: Any, dtype: Any, args: Any, options: Any) -> Any:
+    """`_ordering`, for a kernel whose integers are axes."""
+    low = torch.iinfo(_SIGNED[dtype]).min
+    return function(*_mapped(args, lambda t: t.view(_SIGNED[dtype]) ^ low if t.dtype is dtype else t), **options)
+
+
+def _extreme(function: Any, dtype: Any, args: Any, options: Any) -> Any:
+    """A largest or smallest value along axes."""
+    low = torch.iinfo(_SIGNED[dtype]).min
+    return (_arg(function, dtype, args, options) ^ low).view(dtype)
+
+
+def _operands(dtype: Any, args: Any) -> list[Any]:
+    """Tensors of int64 with the values, or for uint64 the bits, of two operands."""
+    tensor = next(_tensors(args))
+    parts = [a if isinstance(a, _Tensor) else torch.full((), a, dtype=dtype, device=tensor.device) for a in args]
+    return [a.view(torch.int64) if dtype is torch.uint64 else a.to(torch.int64) for a in parts]
+
+
+_LOW, _HIGH = -(2**63), 2**63 - 1
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    """The quotient of the bits of two uint64, rounded down."""
+    large = b < 0  # 2 ** 63 or more: the quotient is 0 or 1
+    divisor = torch.where(large, torch.ones_like(b), b)
+    half = (((a >> 1) & _HIGH) // divisor) << 1  # at most 1 less than the quotient
+    more = ((a - half * divisor) ^ _LOW) >= (divisor ^ _LOW)
+    return torch.where(large, ((a ^ _LOW) >= (b ^ _LOW)).to(torch.int64), half + more)
+
+
+def _shifted(a: Any, b: Any) -> Any:
+    """The bits of a uint64 moved to the right by the number in another; zeros follow."""
+    return torch.where(b == 0, a, ((a >> 1) & _HIGH) >> (b - 1))
+
+
+def _raised(a: Any, b: Any) -> Any:
+    """Powers of the bits of uint64. An odd base has the same power modulo 2 ** 64 2 ** 62 later, an even one has 0 from 64 on."""
+    return a ** torch.where(b < 0, (b & (2**62 - 1)) | 2**62, b)
+
+
+def _integral(wide: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Arithmetic that is not that of signed integers: in int64, which holds all others; for uint64 by `wide`."""
+
+    def way(function: Any, dtype: Any, args: Any, options: Any) -> Any:
+        a, b = _operands(dtype, args)
+        return wide(a, b).view(dtype) if dtype is torch.uint64 else function(a, b).to(dtype)
+
+    return way
+
+
+def _as_is(function: Any, dtype: Any, args: Any, options: Any) -> Any:
+    """None is negative."""
+    return args[0].clone()
+
+
+def _sign(function: Any, dtype: Any, args: Any, options: Any) -> Any:
+    return (args[0] != 0).to(dtype)
+
+
+_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+
+#: How kernels compute with the unsigned integers that PyTorch refuses.
+_WAYS: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(
+        ("lower", "upper", "tril", "triu", "index_basic", "gather", "take_flat", "gather_along", "take", "take_along_axis", "reverse",
+         "flip", "shift_by", "roll", "ordered", "ordered_back", "where", "keep", "concat", "stack", "join", "pile", "unstack", "repeat",
+         "copy", "clone", "clone_contiguous", "reshape", "reshape_to", "linalg.diagonal"), _moved
+    ),
+    **dict.fromkeys(("nonzero", "logical_not", "logical_and", "logical_or", "logical_xor", "equal", "not_equal"), _asked),
+    **dict.fromkeys(("add", "subtract", "multiply", "negative", "square", "matmul", "matmul_nd", "batched_matmul", "bitwise_and",
+                     "bitwise_or", "bitwise_xor", "bitwise_invert", "bitwise_left_shift", "linalg.cross", "linalg.matmul",
+                     "linalg.outer"), _wrapped),
+    **dict.fromkeys(_COMPARISONS[2:], _ordering(values=False)),
+    **dict.fromkeys(("maximum", "minimum", "clip_scalar", "clip_below", "clip_above", "clip"), _ordering(values=True)),
+    **dict.fromkeys(("argmax", "argmin", "searchsorted", "argsort"), _arg),
+    **dict.fromkeys(("reduce_max", "reduce_min", "max", "min", "sort"), _extreme),
+    "floor_divide": _integral(_quotient), "remainder": _integral(lambda a, b: a - b * _quotient(a, b)),
+    "bitwise_right_shift": _integral(_shifted), "pow": _integral(_raised),
+    "abs": _as_is, "sign": _sign, "written": _written,
+}  # fmt: skip
+#: Functions that PyTorch has for float32 and not for less.
+_SINGLE = ("fft.rfft", "fft.rfftn", "fft.ihfft")
+
+
+def _as_float(value: int, exact: bool) -> float:
+    """A large integer as a float, or as the infinity of its sign."""
+    return math.copysign(math.inf, value) if exact else float(value)
+
+
+# -- the error ---------------------------------------------------------------------------------------------------------------------
+
+
+def rescued(name: str, function: Any, exc: Exception, args: Any, options: Any) -> Any:
+    """What a kernel that raised `exc` should have given, if there is another way to compute it.
+
+    Raises
+    ------
+    CapabilityError
+        If PyTorch does not have the function in the operands' dtypes, and there is no other way.
+    Exception
+        `exc` itself if it is about something else.
+    """
+    cause = exc.__cause__ if isinstance(exc, CapabilityError) else exc
+    if cause is None or _LACKS.search(str(cause)) is None:
+        raise exc
+    tensors = [*_tensors(args), *_tensors(options)]
+    unsigned = next((t.dtype for t in tensors if t.dtype in _SIGNED), None)
+    if any(_is_integer(arg) and not -(2**63) <= arg < (2**63 if unsigned is None else 2**64) for arg in args):
+        # PyTorch takes no such Python integers. No integer of its own is on the other side of them.
+        exact = name in _COMPARISONS and not any(t.dtype.is_floating_point or t.dtype.is_complex for t in tensors)
+        return function(*(_as_float(arg, exact) if _is_integer(arg) else arg for arg in args), **options)
+    try:
+        if unsigned is not None and name in _WAYS:
+            return _WAYS[name](function, unsigned, args, options)
+        if name in _SINGLE and tensors and tensors[0].dtype in _HALF:
+            return function(*_mapped(args, lambda t: t.to(torch.float32)), **options)
+    except CapabilityError:
+        pass  # not in signed integers either
+    if exc is not cause and name not in _PUBLIC:
+        raise exc  # it names the function within, which is the one that is missing
+    raise _lacking(name, tensors, cause) from cause
+
+
+def _lacking(name: str, tensors: list[Any], cause: BaseException) -> CapabilityError:
+    """The error for a function and dtypes that PyTorch does not have together."""
+    dtypes = list(dict.fromkeys(str(t.dtype).removeprefix("torch.") for t in tensors))
+    if any(t.dtype.is_complex for t in tensors):
+        advice = "take a part or the size of each number first (`xpgrad.real`, `xpgrad.imag`, `xpgrad.abs`)"
+    elif any(t.dtype in _HALF for t in tensors):
+        advice = "convert first, with `xpgrad.astype(x, xpgrad.float32)`"
+    elif any(t.dtype.is_floating_point for t in tensors):
+        advice = "convert first, e.g. with `xpgrad.astype(x, xpgrad.int64)`"
+    else:
+        advice = f"convert first, with `xpgrad.astype(x, xpgrad.{'float64' if name.startswith(('linalg.', 'fft.')) else 'int64'})`"
+    place = f"torch:{tensors[0].device}" if tensors else "torch"
+    text = str(cause).strip().split("\n")[0]
+    return CapabilityError(
+        f"`{_PUBLIC.get(name, name)}` of dtype {', '.join(dtypes)} on {place!r}: PyTorch does not have it ({text}); {advice}, or compute "
+        "on another backend, e.g. on `x.to_device('numpy')`"
+    )
+
+
+#: Kernels that PyTorch has in every dtype, or that handle its errors themselves: they run as they are.
+_FREE = frozenset((
+    "copy", "clone", "clone_contiguous", "clone_laid_out", "to_dtype", "cast", "reshape_to", "transpose_axes", "swap_last",
+    "broadcast_view", "broadcast_to", "diagonal_view", "expand_reduced", "sum_to", "reduce_sum", "scale", "keep", "zeros_like",
+    "ones_like", "real_part", "imag_part", "isdtype", "finfo", "iinfo", "asarray", "zeros", "arange", "empty", "full_like", "read",
+    "flat_index", "count_up", "zeros_near", "put_at_path", "check_phase", "check_regular", "isnan", "isinf", "isfinite", "real", "imag",
+    "where", "running_sum", "running_prod", "concat", "join", "stack", "pile", "mean", "reduce_mean", "count_nonzero", "all", "any",
+))  # fmt: skip
+_ONE = frozenset(("abs", "floor", "ceil", "trunc", "round", "signbit", "logical_not", "bitwise_invert"))
+
+
+def guarded(name: str, function: Any) -> Any:
+    """A kernel whose errors for want of a dtype are handled. The call more takes 30 to 80 ns; nothing else is done unless it fails."""
+    if name in _FREE or getattr(function, "handles_lacking", False) or not callable(function):
+        return function
+    if isinstance(function, functools.partial) and name not in _WAYS and name not in _PUBLIC:
+        return function  # a row in Array API calls: each of these is guarded
+    if name in _ONE:
+
+        def one(x: Any) -> Any:
+            try:
+                return function(x)
+            except (RuntimeError, TypeError) as exc:
+                return rescued(name, function, exc, (x,), {})
+
+        return one
+
+    def guard(*args: Any, **options: Any) -> Any:
+        try:
+            return function(*args, **options)
+        except (RuntimeError, TypeError) as exc:
+            return rescued(name, function, exc, args, options)
+
+    return guard
+
+
+class Extension:
+    """The namespace of `linalg` or `fft` with its functions guarded, each when it is first asked for."""
+
+    def __init__(self, library: Any, name: str) -> None:
+        self._library, self._name = library, name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = getattr(self._library, name, None)
+        if found is None:
+            msg = f"backend 'torch' has no function `{self._name}.{name}`"
+            raise CapabilityError(msg)
+        found = guarded(f"{self._name}.{name}", found)
+        setattr(self, name, found)
+        return found
