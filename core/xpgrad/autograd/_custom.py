@@ -62,6 +62,7 @@ class FunctionCtx:
     _materialize = True
     _to_save: tuple[Any, ...] = ()
     _saved: tuple[Any, ...] | None = ()
+    _cleared = False
     _nondiff: tuple[Any, ...] = ()
     _dirty: tuple[Any, ...] = ()
     _node: Callable[[], Any] = staticmethod(lambda: None)
@@ -84,7 +85,20 @@ class FunctionCtx:
         self._to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Keep Tensors for `jvp`."""
+        """Keep Tensors for `jvp`; the last call counts (FWD-15).
+
+        Raises
+        ------
+        AssertionError
+            For anything but a Tensor or None.
+        """
+        for i, t in enumerate(tensors):
+            if t is not None and not isinstance(t, Tensor):
+                msg = (
+                    f"save_for_forward expects all arguments to be tensors, but argument {i} is of type {type(t).__name__}; store other "
+                    "values as attributes of `ctx`"
+                )
+                raise AssertionError(msg)  # noqa: TRY004 (PyTorch's type)
         self.saved_for_forward = tensors
 
     @property
@@ -94,14 +108,23 @@ class FunctionCtx:
         Raises
         ------
         RuntimeError
-            If they have been freed (RET-01) or overwritten (MUT-03).
+            If they have been freed (RET-01) or overwritten (MUT-03), or read before by a Function with `clear_saved_tensors_on_access`.
         """
         node = self._node()
         if node is None:
             return self._to_save
         if self._saved is None:
             raise freed(node)
-        return tuple(None if s is None else s.read(node) for s in self._saved)
+        if self._cleared:
+            msg = (
+                "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True; keep what it gives in a variable, and "
+                "run backward once"
+            )
+            raise RuntimeError(msg)
+        found = tuple(None if s is None else s.read(node) for s in self._saved)
+        if node.function.clear_saved_tensors_on_access:
+            self._saved, self._cleared = (), True
+        return found
 
     def mark_non_differentiable(self, *args: Any) -> None:
         """Declare outputs that do not require grad; their slot of the backward gets zeros (FUN-18)."""
@@ -166,7 +189,8 @@ class FunctionNode(ListNode):
             g = [None] * self.n_outputs
         if self.ctx._materialize:
             g = [_zeros(m) if v is None and m is not None else v for v, m in zip(g, self.metas)]
-        returned = self.function.user_backward()(real.ctx, *g)
+        backward = self.function.user_backward()
+        returned = backward(real.ctx, list(g)) if self.function.boxed_grads_call else backward(real.ctx, *g)
         return _fitted(self, returned if isinstance(returned, tuple) else (returned,))
 
     def release(self) -> None:

@@ -27,6 +27,15 @@ __all__ = ["Function", "FunctionCtx", "once_differentiable"]
 class Function:
     """Base of custom operations: subclass it with static `forward` and `backward`, and call ``apply`` (NE; group L).
 
+    Attributes
+    ----------
+    clear_saved_tensors_on_access : bool
+        Set on a subclass: its `backward` reads ``ctx.saved_tensors`` once, which lets go of them there and then (FUN-34).
+    boxed_grads_call : bool
+        Set on a subclass: its `backward` gets the gradients in one list, which it may empty to let go of them.
+
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> class Cube(xp.autograd.Function):
     ...     @staticmethod
@@ -43,6 +52,9 @@ class Function:
     >>> float(x.grad.array)
     12.0
     """
+
+    clear_saved_tensors_on_access: bool = False
+    boxed_grads_call: bool = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(
