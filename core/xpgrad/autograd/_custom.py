@@ -98,7 +98,7 @@ class FunctionCtx:
                     f"save_for_forward expects all arguments to be tensors, but argument {i} is of type {type(t).__name__}; store other "
                     "values as attributes of `ctx`"
                 )
-                raise AssertionError(msg)  # noqa: TRY004 (PyTorch's type)
+                raise AssertionError(msg)
         self.saved_for_forward = tensors
 
     @property
