@@ -1,0 +1,985 @@
+"""Group C: leaves, what accumulates in their `.grad`, and the recorded graph as the user sees it."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import importlib.util
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from xpgrad_conformance.contract import contract
+from xpgrad_conformance.strategies import seeds, shapes
+
+NOT_A_LEAF = "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed"
+DETACHED = "Trying to use a saved tensor that has been detached in-place"
+FLAGS = "you can only change requires_grad flags of leaf variables"
+
+
+def twice(lib: Any) -> Any:
+    """A custom Function with two outputs, 2x and 3x."""
+    return lib.fn(lambda ctx, x: (x * 2, x * 3), lambda ctx, g, h: g * 2 + h * 3)
+
+
+def without_gradient(lib: Any) -> Any:
+    """A custom Function, 2x, whose backward has no gradient to give."""
+    return lib.fn(lambda ctx, x: x * 2, lambda ctx, g: None)
+
+
+# -- .grad -------------------------------------------------------------------------------------------------------------
+
+
+@contract("ACC-01", draw={"shape": shapes(empty=True), "seed": seeds})
+def grad_begins_as_none(lib: Any, shape: Any, seed: int) -> None:
+    x = lib.random(shape, seed)
+    assert x.grad is None
+    y = lib.xp.sum(x * x)
+    assert x.grad is None
+    lib.grad(y, x, retain_graph=True)
+    assert x.grad is None
+    y.backward()
+    assert isinstance(x.grad, lib.ns.Tensor)
+    lib.equal(x.grad, 2 * lib.value(x))
+
+
+@contract("ACC-02", draw={"shape": shapes(), "factors": st.lists(st.integers(-3, 3), min_size=2, max_size=4), "seed": seeds})
+def passes_add_up(lib: Any, shape: Any, factors: Any, seed: int) -> None:
+    x, total = lib.random(shape, seed), np.zeros(shape)
+    for k in factors:
+        lib.xp.sum(x * x * k).backward()
+        total = total + 2 * k * lib.value(x)
+        lib.equal(x.grad, total)
+    x.grad.zero_()
+    lib.xp.sum(x * 3).backward()
+    lib.equal(x.grad, np.full(shape, 3.0))
+    x.grad = None
+    lib.xp.sum(x * 5).backward()
+    lib.equal(x.grad, np.full(shape, 5.0))
+
+
+@contract("ACC-03")
+def resetting(lib: Any) -> None:
+    x = lib.tensor([3.0, 4.0])
+
+    def step() -> None:
+        lib.xp.sum(x * x).backward()
+
+    step()
+    first = x.grad
+    assert first.zero_() is first
+    lib.equal(x.grad, [0.0, 0.0])
+    step()
+    assert x.grad is first
+    lib.equal(first, [6.0, 8.0])
+    x.grad = None
+    assert x.grad is None
+    step()
+    assert x.grad is not first
+    lib.equal(x.grad, [6.0, 8.0])
+    del x.grad
+    assert x.grad is None
+    del x.grad  # again: nothing to do, no error
+    step()
+    lib.equal(x.grad, [6.0, 8.0])
+    lib.equal(first, [6.0, 8.0])
+
+
+@contract("ACC-04", draw={"flags": st.lists(st.booleans(), min_size=1, max_size=4)})
+def only_leaves_that_require_grad(lib: Any, flags: Any) -> None:
+    for case in [flags, [True], [True, False], [False, True, False]]:
+        operands = [lib.tensor([2.0, 3.0], rg=flag) for flag in case]
+        x = lib.tensor([5.0, 7.0])
+        partial = []
+        y = x * 1
+        for t in operands:
+            y = y * t
+            partial.append(y)
+        lib.xp.sum(y).backward()
+        with lib.case(case):
+            assert x.grad is not None
+            assert [t.grad is not None for t in operands] == case
+            for t in partial:
+                with lib.warns(UserWarning, NOT_A_LEAF):
+                    assert t.grad is None
+
+
+@contract("ACC-05")
+def leaves_that_are_not_reached(lib: Any) -> None:
+    x, unused, elsewhere, cut, compared, quiet = (lib.tensor([2.0, 3.0]) for _ in range(6))
+    _ = elsewhere * x
+    with lib.ns.no_grad():
+        constant = quiet * 2
+    y = lib.xp.sum(lib.xp.where(compared > 2, x, x * 2) * cut.detach() * constant)
+    y.backward()
+    lib.equal(x.grad, [16.0, 18.0])
+    for name, t in [("unused", unused), ("elsewhere", elsewhere), ("cut", cut), ("compared", compared), ("quiet", quiet)]:
+        with lib.case(name):
+            assert t.grad is None
+
+
+@contract("ACC-06", draw={"shape": shapes(1), "seed": seeds})
+def zeros_for_a_gradient_that_is_zero(lib: Any, shape: Any, seed: int) -> None:
+    xp = lib.xp
+    cases = {
+        "times zero": lambda x: x * 0,
+        "difference": lambda x: x - x,
+        "floor": xp.floor,
+        "sign": xp.sign,
+        "round": xp.round,
+        "other branch": lambda x: xp.where(x > 100, x, lib.ones(*shape)),
+        "empty part": lambda x: x[:0],
+    }
+    for name, function in cases.items():
+        for dtype in (lib.real, lib.narrow):
+            x = lib.random(shape, seed, dtype=dtype)
+            with lib.case((name, dtype)):
+                xp.sum(lib.cast(function(x), dtype)).backward()
+                assert x.grad is not None
+                assert x.grad.dtype == lib.dtype(dtype)
+                lib.equal(x.grad, np.zeros(shape))
+
+
+@contract("ACC-07")
+def undefined_gradients_change_nothing(lib: Any) -> None:
+    cases = {"custom": without_gradient(lib).apply}
+    if lib.capabilities["linalg"]:
+        cases["vector_norm"] = lambda x: lib.xp.linalg.vector_norm(x, ord=0)
+    for name, function in cases.items():
+        with lib.case(name):
+            x = lib.tensor([3.0, 4.0])
+            lib.xp.sum(function(x)).backward()
+            assert x.grad is None
+            x.grad = old = lib.const([5.0, 6.0])
+            lib.xp.sum(function(x)).backward()
+            assert x.grad is old
+            assert old._version == 0
+            lib.equal(old, [5.0, 6.0])
+            # What another path brings is not touched by it.
+            (lib.xp.sum(function(x)) + lib.xp.sum(x * 2)).backward()
+            lib.equal(x.grad, [7.0, 8.0])
+
+
+# -- leaves ------------------------------------------------------------------------------------------------------------
+
+
+@contract("ACC-08")
+def leaves(lib: Any) -> None:
+    x, const = lib.tensor([1.0, 2.0]), lib.const([1.0, 2.0])
+    with lib.ns.no_grad():
+        quiet = x * 2
+    lib.xp.sum(x * x).backward()
+    cases = {
+        "made with requires_grad": (x, True),
+        "made without": (const, True),
+        "an integer": (lib.const([1], dtype="int32"), True),
+        "turned on": (lib.const(1.0).requires_grad_(), True),
+        "an operation on constants": (const * 2, True),
+        "a view of a constant": (const[:1], True),
+        "a cast constant": (lib.cast(const, lib.narrow), True),
+        "a cast of constants, turned on": (lib.cast(const, lib.narrow).requires_grad_(), True),
+        "an operation": (x * 2, False),
+        "an operation with a constant": (const * x, False),
+        "a view": (x[:1], False),
+        "a clone": (x.clone(), False),
+        "a cast": (lib.cast(x, lib.narrow), False),
+        "a cast to its own dtype": (lib.cast(x, lib.real), True),
+        "detached": (x.detach(), True),
+        "a detached result, turned on": ((x * 2).detach().requires_grad_(), True),
+        "under no_grad": (quiet, True),
+        "a comparison": (x > 1, True),
+        "a gradient": (x.grad, True),
+    }
+    for name, (t, expected) in cases.items():
+        with lib.case(name):
+            assert t.is_leaf is expected
+            assert (t.grad_fn is None) is expected
+    assert lib.cast(x, lib.real) is x
+
+
+@contract("ACC-09")
+def is_leaf_cannot_be_set(lib: Any) -> None:
+    x = lib.tensor(1.0)
+    y = x * 2
+    for name in ("is_leaf", "grad_fn"):
+        for t in (x, y):
+            before = getattr(t, name)
+            for value in (before, None, True):
+                with lib.case((name, value)), lib.raises(AttributeError, name):
+                    setattr(t, name, value)
+            assert getattr(t, name) is before
+
+
+@contract("ACC-10")
+def reading_the_grad_of_a_result_warns(lib: Any) -> None:
+    x = lib.tensor([3.0, 4.0])
+    y = x * 2
+    for _ in range(2):
+        with lib.warns(UserWarning, NOT_A_LEAF, times=1):
+            assert y.grad is None
+        lib.xp.sum(y * y).backward(retain_graph=True)
+    with lib.warns(UserWarning, NOT_A_LEAF):
+        assert x[0].grad is None
+    kept = x * 3
+    kept.retain_grad()
+    with lib.silent():
+        assert kept.grad is None
+        assert lib.const(1.0).grad is None
+        assert (lib.const(1.0) * 2).grad is None
+        assert x.detach().grad is None
+        lib.equal(x.grad, [48.0, 64.0])
+
+
+# -- retain_grad -------------------------------------------------------------------------------------------------------
+
+
+@contract("ACC-11", draw={"shape": shapes(), "seed": seeds})
+def retain_grad(lib: Any, shape: Any, seed: int) -> None:
+    x = lib.random(shape, seed)
+    y = x * 2
+    assert y.retains_grad is False
+    assert y.retain_grad() is None
+    assert y.retains_grad is True
+    assert y.grad is None
+    lib.xp.sum(y * y).backward()
+    lib.equal(y.grad, 4 * lib.value(x))
+    lib.equal(x.grad, 8 * lib.value(x))
+    assert not y.grad.requires_grad
+    before = x.grad
+    x.retain_grad()
+    assert x.retains_grad is False
+    assert x.grad is before
+    lib.xp.sum(x * 1).backward()
+    assert x.grad is before
+    lib.equal(x.grad, 8 * lib.value(x) + 1)
+
+
+@contract("ACC-12")
+def retain_grad_needs_requires_grad(lib: Any) -> None:
+    const = lib.const(1.0)
+    for name, t in [("constant", const), ("result", const * 2), ("integer", lib.const(1, "int32")), ("detached", lib.tensor(1.0).detach())]:
+        with lib.case(name):
+            with lib.raises(RuntimeError, "can't retain_grad on Tensor that has requires_grad=False"):
+                t.retain_grad()
+            assert t.retains_grad is False
+
+
+@contract("ACC-13", draw={"passes": st.integers(2, 4)})
+def retained_gradients_accumulate_out_of_place(lib: Any, passes: int) -> None:
+    x = lib.tensor([3.0, 4.0])
+    y = x * x
+    y.retain_grad()
+    y.retain_grad()
+    z = lib.xp.sum(y * 2)
+    z.retain_grad()  # the root
+    held = []
+    for n in range(1, passes + 1):
+        z.backward(retain_graph=True)
+        held.append(y.grad)
+        lib.equal(y.grad, [2.0 * n, 2.0 * n])
+        lib.equal(z.grad, 1.0 * n)
+    assert len({id(g) for g in held}) == passes
+    for n, g in enumerate(held, 1):
+        lib.equal(g, [2.0 * n, 2.0 * n])
+
+
+# -- requires_grad -----------------------------------------------------------------------------------------------------
+
+
+@contract("ACC-14")
+def requires_grad_is_off_unless_asked_for(lib: Any) -> None:
+    xp, real = lib.xp, lib.dtype(lib.real)
+    one = lib.const([1.0])
+    made = {
+        "asarray": xp.asarray([1.0]),
+        "tensor": lib.ns.tensor([1.0]),
+        "ones": xp.ones((2,)),
+        "zeros": xp.zeros((2,), dtype=real),
+        "empty": xp.empty((2,)),
+        "full": xp.full((2,), 3.0),
+        "arange": xp.arange(3, dtype=real),
+        "linspace": xp.linspace(0.0, 1.0, 3),
+        "eye": xp.eye(2),
+        "ones_like": xp.ones_like(lib.tensor([1.0])),
+        "zeros_like": xp.zeros_like(lib.tensor([1.0])),
+        "an operation on constants": one * one,
+    }
+    for name, t in made.items():
+        with lib.case(name):
+            assert t.requires_grad is False
+            assert t.is_leaf is True
+    assert lib.ns.tensor([1.0], requires_grad=True).requires_grad is True
+    assert lib.ns.tensor([1.0], requires_grad=False).requires_grad is False
+    if lib.oracle:  # modules are PyTorch's alone
+        assert lib.ns.nn.Parameter(one).requires_grad is True
+
+
+@contract("ACC-15")
+def requires_grad_changes_on_leaves_only(lib: Any) -> None:
+    x = lib.const([3.0, 4.0])
+    assert x.requires_grad_() is x
+    assert x.requires_grad is True
+    x.requires_grad = False
+    assert x.requires_grad is False
+    x.requires_grad = True
+    for name, y in [("result", x * x), ("view", x[:1]), ("custom", without_gradient(lib).apply(x))]:
+        with lib.case(name):
+            node = y.grad_fn
+            assert y.requires_grad_(True) is y
+            assert y.requires_grad_() is y
+            with lib.raises(RuntimeError, FLAGS):
+                y.requires_grad = False
+            with lib.raises(RuntimeError, FLAGS):
+                y.requires_grad_(False)
+            assert y.requires_grad is True
+            assert y.is_leaf is False
+            assert y.grad_fn is node
+    y = x * x
+    y.requires_grad_(True)
+    lib.xp.sum(y).backward()
+    lib.equal(x.grad, [6.0, 8.0])
+    # A result of constants is a leaf, hence it may change.
+    z = (lib.const([1.0]) * 2).requires_grad_()
+    (z * z).backward()
+    lib.equal(z.grad, [4.0])
+
+
+@contract("ACC-16")
+def requires_grad_is_a_bool(lib: Any) -> None:
+    for before in (False, True):
+        for value in (0, 1, 1.0, "True", None, [True]):
+            x = lib.tensor(1.0, rg=before)
+            with lib.case((before, value)):
+                with lib.raises(RuntimeError, "requires_grad must be a bool"):
+                    x.requires_grad = value
+                assert x.requires_grad is before
+
+
+@contract("ACC-17", draw={"off": st.lists(st.booleans(), min_size=2, max_size=4)})
+def switched_off_between_forward_and_backward(lib: Any, off: Any) -> None:
+    for case in [off, [True, False], [True, True]]:
+        leaves = [lib.tensor(float(k + 2)) for k in range(len(case))]
+        y = leaves[0] * 1
+        for t in leaves[1:]:
+            y = y * t
+        product = float(np.prod([k + 2.0 for k in range(len(case))]))
+        y.backward(retain_graph=True)
+        held = [t.grad for t in leaves]
+        for t, flag in zip(leaves, case, strict=True):
+            t.requires_grad = not flag
+        y.backward()
+        with lib.case(case):
+            for k, (t, flag) in enumerate(zip(leaves, case, strict=True)):
+                assert t.grad is held[k]
+                lib.equal(t.grad, product / (k + 2) * (1 if flag else 2))
+    x, w = lib.tensor(3.0), lib.tensor(2.0)
+    y = x * w
+    w.requires_grad_(False)
+    y.backward()
+    lib.equal(x.grad, 2.0)
+    assert w.grad is None
+
+
+@contract("ACC-18", draw={"flags": st.lists(st.booleans(), min_size=1, max_size=4)})
+def what_is_recorded(lib: Any, flags: Any) -> None:
+    xp = lib.xp
+    functions = {
+        "add": lambda ts: sum(ts[1:], ts[0] + 0),
+        "multiply": _product,
+        "stack": xp.stack,
+        "concat": lambda ts: xp.concat(ts, axis=0),
+        "where": lambda ts: xp.where(lib.const([True, False], "bool"), ts[0], ts[-1]),
+        "custom": lambda ts: lib.fn(lambda ctx, *ts: _product([t + 0 for t in ts]), lambda ctx, g: (g,) * len(flags)).apply(*ts),
+    }
+    for name, function in functions.items():
+        operands = [lib.tensor([2.0, 3.0], rg=flag) for flag in flags]
+        expected = any(flags) if name != "where" else flags[0] or flags[-1]
+        with lib.case(name):
+            y = function(operands)
+            assert y.requires_grad is expected
+            assert (y.grad_fn is not None) is expected
+            with lib.ns.no_grad():
+                y = function(operands)
+                assert y.requires_grad is False
+                assert y.grad_fn is None
+                with lib.ns.enable_grad():
+                    assert function(operands).requires_grad is expected
+            assert function([t.detach() for t in operands]).grad_fn is None
+
+
+def _product(factors: Any) -> Any:
+    """The product of all."""
+    y = factors[0] * 1
+    for t in factors[1:]:
+        y = y * t
+    return y
+
+
+# -- assigning .grad ---------------------------------------------------------------------------------------------------
+
+
+@contract("ACC-19")
+def assigning_grad(lib: Any) -> None:
+    x, matrix = lib.tensor(3.0), lib.tensor([[1.0, 2.0]])
+    size, dtype = "attempting to assign a gradient of size", "attempting to assign a gradient with dtype"
+    kind = "assigned grad expected to be a Tensor or None but got grad of type"
+    cases: list[tuple[Any, Any, type[BaseException], tuple[str, ...]]] = [
+        (x, 1.0, TypeError, (kind,)),
+        (x, "text", TypeError, (kind,)),
+        (x, np.ones(()), TypeError, (kind,)),
+        (x, x, RuntimeError, ("can't assign Variable as its own grad",)),
+        (x, lib.ones(2), RuntimeError, (size, "'[2]'", "'[]'")),
+        (x, lib.ones(1), RuntimeError, (size, "'[1]'", "'[]'")),
+        (matrix, lib.ones(2, 1), RuntimeError, (size, "'[2, 1]'", "'[1, 2]'")),
+        (matrix, lib.ones(2), RuntimeError, (size,)),
+        (x, lib.const(1.0, lib.narrow), RuntimeError, (dtype,)),
+        (x, lib.const(1, "int32"), RuntimeError, (dtype,)),
+        (x, lib.elsewhere(1.0), RuntimeError, ("attempting to assign a gradient with device type",)),
+    ]
+    if lib.capabilities["complex"]:
+        cases.append((x, lib.const(1.0, lib.complex), RuntimeError, (dtype,)))
+    for t, value, error, phrases in cases:
+        for old in (None, lib.ones(*t.shape)):
+            t.grad = old
+            with lib.case((tuple(t.shape), str(value))):
+                with lib.raises(error, *phrases):
+                    t.grad = value
+                assert t.grad is old
+    mine = lib.const(5.0)
+    x.grad = mine
+    assert x.grad is mine
+    x.grad = None
+    assert x.grad is None
+    # The rules hold for leaves that do not require grad, too.
+    const = lib.const([1.0, 2.0])
+    with lib.raises(RuntimeError, size):
+        const.grad = lib.ones(3)
+    const.grad = lib.ones(2)
+    lib.equal(const.grad, [1.0, 1.0])
+
+
+@contract("ACC-20", draw={"shape": shapes(), "seed": seeds, "passes": st.integers(1, 3)})
+def into_the_users_own_gradient(lib: Any, shape: Any, seed: int, passes: int) -> None:
+    x, mine = lib.random(shape, seed), lib.random(shape, seed + 1, rg=False)
+    alias, before = mine.detach(), np.array(lib.value(mine))
+    x.grad = mine
+    version = mine._version
+    for n in range(1, passes + 1):
+        lib.xp.sum(x * x).backward()
+        assert x.grad is mine
+        assert mine._version == version + n
+        lib.equal(mine, before + n * 2 * lib.value(x))
+        lib.equal(alias, before + n * 2 * lib.value(x))
+
+
+@contract("ACC-21", draw={"shape": shapes(), "seed": seeds, "passes": st.integers(1, 3)})
+def in_place_without_create_graph(lib: Any, shape: Any, seed: int, passes: int) -> None:
+    x, w = lib.random(shape, seed), lib.random(shape, seed + 1)
+    (lib.xp.sum(x * w)).backward()
+    held, alias, version = x.grad, x.grad.detach(), x.grad._version
+    for n in range(1, passes + 1):
+        lib.xp.sum(x * w).backward()
+        assert x.grad is held
+        assert held._version == version + n
+        lib.equal(held, (n + 1) * lib.value(w))
+        lib.equal(alias, (n + 1) * lib.value(w))
+
+
+@contract("ACC-22", draw={"shape": shapes(), "seed": seeds})
+def replaced_with_create_graph(lib: Any, shape: Any, seed: int) -> None:
+    for start in ("graph", "plain", "mine"):
+        x = lib.random(shape, seed)
+        v = np.array(lib.value(x))
+        if start == "mine":
+            x.grad = lib.const(3 * v * v)
+        else:
+            lib.xp.sum(x * x * x).backward(create_graph=start == "graph")
+        first, version = x.grad, x.grad._version
+        with lib.case(start):
+            lib.xp.sum(x * x * x).backward(create_graph=True)
+            second = x.grad
+            assert second is not first
+            assert second.requires_grad
+            lib.equal(first, 3 * v * v)
+            lib.equal(second, 6 * v * v)
+            assert first._version == version
+            lib.equal(lib.grad(lib.xp.sum(second), x)[0], (12 if start == "graph" else 6) * v)
+        x.grad = None
+
+
+@contract("ACC-23")
+def a_plain_pass_after_one_with_create_graph(lib: Any) -> None:
+    x = lib.tensor(2.0)
+    (x * x * x).backward(create_graph=True)
+    held = x.grad
+    (x * x).backward()
+    assert x.grad is held
+    assert held.requires_grad
+    assert held.grad_fn is not None
+    lib.equal(held, 16.0)
+    x.grad = None
+
+
+@contract("ACC-24", draw={"through": st.lists(st.sampled_from(["real", "narrow"]), max_size=3), "create": st.booleans()})
+def grad_has_the_leafs_dtype(lib: Any, through: Any, create: bool) -> None:
+    for dtype in (lib.real, lib.narrow, *lib.halves()):
+        for path in (through, ["real"], ["narrow"]):
+            x = lib.tensor([1.0, 2.0], dtype=dtype)
+            with lib.case((dtype, path)):
+                for n in (1, 2):
+                    y = x
+                    for name in path:
+                        y = lib.cast(y, lib.real if name == "real" else lib.narrow) * 2
+                    lib.xp.sum(y).backward(create_graph=create)
+                    assert x.grad.dtype == lib.dtype(dtype)
+                    assert x.grad.tolist() == [2.0 ** len(path) * n] * 2
+                # Two dtypes meet at one leaf.
+                x.grad = None
+                lib.xp.sum(lib.cast(x, lib.real) * lib.cast(x, lib.narrow)).backward()
+                assert x.grad.dtype == lib.dtype(dtype)
+                assert x.grad.tolist() == [2.0, 4.0]
+    # A backward that answers in another dtype.
+    other = lib.fn(lambda ctx, x: x * 2, lambda ctx, g: lib.cast(g * 2, lib.narrow))
+    x = lib.tensor([1.0, 2.0])
+    lib.xp.sum(other.apply(x)).backward(create_graph=create)
+    assert x.grad.dtype == lib.dtype(lib.real)
+    x.grad = None
+
+
+@contract("ACC-25")
+def grad_dtype(lib: Any) -> None:
+    real, narrow = lib.dtype(lib.real), lib.dtype(lib.narrow)
+    for leaf, other in [(lib.real, lib.narrow), (lib.narrow, lib.real)]:
+        with lib.case((leaf, other)):
+            x = lib.tensor([1.0, 2.0], dtype=leaf)
+            assert x.grad_dtype == lib.dtype(leaf)
+            x.grad_dtype = lib.dtype(other)
+            assert x.grad_dtype == lib.dtype(other)
+            for n in (1, 2):
+                lib.xp.sum(x * x).backward()
+                assert x.grad.dtype == lib.dtype(other)
+                lib.equal(x.grad, [2.0 * n, 4.0 * n])
+            x.grad = None
+            with lib.raises(RuntimeError, "attempting to assign a gradient with dtype"):
+                x.grad = lib.const([1.0, 1.0], leaf)
+            x.grad = lib.const([1.0, 1.0], other)
+    x = lib.tensor([1.0, 2.0])
+    x.grad_dtype = None
+    assert x.grad_dtype is None
+    lib.xp.sum(x * x).backward()
+    assert x.grad.dtype == real
+    for dtype in (lib.narrow, lib.real):
+        x.grad = lib.const([1.0, 1.0], dtype)
+    # With None the gradient keeps the dtype that it comes in.
+    answer = lib.fn(lambda ctx, x: x * 2, lambda ctx, g: lib.cast(g * 2, lib.narrow))
+    x = lib.tensor([1.0, 2.0])
+    x.grad_dtype = None
+    lib.xp.sum(answer.apply(x)).backward()
+    assert x.grad.dtype == narrow
+    y = x * x
+    with lib.raises(RuntimeError, "grad_dtype can only be accessed on leaf tensors"):
+        _ = y.grad_dtype
+    with lib.raises(RuntimeError, "grad_dtype can only be"):
+        y.grad_dtype = narrow
+
+
+@contract("ACC-26")
+def grad_of_a_plain_pass_has_no_history(lib: Any) -> None:
+    w = lib.tensor([5.0, 7.0])
+    double = lib.fn(lambda ctx, x: x * 2, lambda ctx, g: g * 2 + w)
+
+    def hooked(x: Any, hook: Any) -> Any:
+        y = x * 1
+        y.register_hook(hook)
+        return y
+
+    cases = {
+        "product": lambda x: x * w,
+        "leaf": lambda x: x,
+        "custom": double.apply,
+        "a hook that computes": lambda x: hooked(x, lambda g: g * w),
+        "a hook that returns a leaf": lambda x: hooked(x, lambda g: w),
+        "a hook that returns a result": lambda x, early=w * 2: hooked(x, lambda g: early),
+    }
+    for name, function in cases.items():
+        x = lib.tensor([1.0, 2.0])
+        with lib.case(name):
+            for _ in range(2):
+                function(x).backward(w * 1)
+                assert x.grad.requires_grad is False
+                assert x.grad.grad_fn is None
+                assert x.grad.is_leaf
+    lib.equal(w, [5.0, 7.0])
+
+
+@contract("ACC-27")
+def leaves_do_not_share_a_gradient(lib: Any) -> None:
+    cases = {
+        "add": lambda x, y: x + y,
+        "subtract": lambda x, y: x - (-y),
+        "one and a view": lambda x, y: x[:] + y,
+        "concat and sum": lambda x, y: lib.xp.sum(lib.xp.stack([x, y]), axis=0),
+    }
+    for name, function in cases.items():
+        x, y, seed = lib.tensor([1.0, 2.0]), lib.tensor([3.0, 4.0]), lib.ones(2)
+        with lib.case(name):
+            function(x, y).backward(seed)
+            if lib.sees_memory:
+                assert not lib.same_memory(x.grad, y.grad)
+                assert not lib.same_memory(x.grad, seed)
+                assert not lib.same_memory(y.grad, seed)
+            x.grad.mul_(10)
+            lib.equal(x.grad, [10.0, 10.0])
+            lib.equal(y.grad, [1.0, 1.0])
+            lib.equal(seed, [1.0, 1.0])
+            function(x, y).backward(seed)
+            lib.equal(x.grad, [11.0, 11.0])
+            lib.equal(y.grad, [2.0, 2.0])
+
+
+# -- detach ------------------------------------------------------------------------------------------------------------
+
+
+@contract("ACC-28")
+def detach(lib: Any) -> None:
+    x = lib.tensor([1.0, 2.0])
+    for name, t in [("leaf", x), ("result", x * 2), ("view", x[:1]), ("constant", lib.const([1.0])), ("detached", x.detach())]:
+        d = t.detach()
+        with lib.case(name):
+            assert d is not t
+            assert d.requires_grad is False
+            assert d.grad_fn is None
+            assert d.is_leaf
+            assert d._version == t._version
+            if lib.sees_memory:
+                assert lib.same_memory(d, t)
+    with lib.ns.enable_grad():
+        assert x.detach().requires_grad is False
+    # A write through either is seen through the other, counted by both, and noticed where the old value is needed.
+    for through_detached in (True, False):
+        y = x * 2
+        saved, apart = lib.xp.sum(y * y), lib.xp.sum(y * 5)
+        d = y.detach()
+        (d if through_detached else y).mul_(10)
+        with lib.case(through_detached):
+            lib.equal(y, [20.0, 40.0])
+            lib.equal(d, [20.0, 40.0])
+            assert y._version == d._version == 1
+            with lib.raises(RuntimeError, "one of the variables needed for gradient computation has been modified by an inplace operation"):
+                saved.backward()
+            x.grad = None
+            apart.backward()
+            lib.equal(x.grad, [10.0, 10.0])
+    if importlib.util.find_spec(f"{lib.ns.__name__}.autograd.forward_ad") is not None:  # group M has it as a gap where it is missing
+        fwd = lib.module("autograd.forward_ad")
+        with fwd.dual_level():
+            dual = fwd.make_dual(lib.const([1.0, 2.0]), lib.ones(2))
+            assert fwd.unpack_dual(dual).tangent is not None
+            assert fwd.unpack_dual(dual.detach()).tangent is None
+
+
+@contract("ACC-29")
+def detach_in_place(lib: Any) -> None:
+    x = lib.tensor([1.0, 2.0])
+    y = x * 2
+    later = lib.xp.sum(y * 3)
+    assert y.detach_() is y
+    assert y.is_leaf
+    assert y.requires_grad is False
+    assert y.grad_fn is None
+    assert (y * x.detach()).requires_grad is False
+    later.backward()  # what was computed before keeps its history
+    lib.equal(x.grad, [6.0, 6.0])
+    assert y.requires_grad_().is_leaf
+    lib.xp.sum(y * y).backward()
+    lib.equal(y.grad, [4.0, 8.0])
+    lib.equal(x.grad, [6.0, 6.0])
+    leaf = lib.tensor([1.0, 2.0])
+    leaf.detach_()
+    assert leaf.is_leaf
+    assert leaf.requires_grad is False
+    views = {
+        "slice": lambda t: t[:1],
+        "transpose": lambda t: lib.xp.permute_dims(t, (0,)),
+        "reshape": lambda t: lib.xp.reshape(t, (2, 1)),
+        "view of a view": lambda t: t[:][0],
+    }
+    for name, view in views.items():
+        base = x * 2
+        part = view(base)
+        with lib.case(name):
+            with lib.raises(RuntimeError, "Can't detach views in-place"):
+                part.detach_()
+            assert part.requires_grad
+            assert part.grad_fn is not None
+
+
+@contract("ACC-30")
+def saved_and_detached_in_place(lib: Any) -> None:
+    uses = {
+        "square": lambda y: y * y,
+        "product": lambda y: y * lib.tensor([5.0, 7.0]),
+        "sine": lambda y: lib.xp.sin(y),
+        "power": lambda y: y**3,
+    }
+    for name, use in uses.items():
+        x = lib.tensor([1.0, 2.0])
+        y = x * 2
+        saved, apart = lib.xp.sum(use(y)), lib.xp.sum(y + 1)
+        y.detach_()
+        with lib.case(name):
+            apart.backward(retain_graph=True)
+            lib.equal(x.grad, [2.0, 2.0])
+            with lib.raises(RuntimeError, DETACHED):
+                saved.backward()
+            lib.equal(x.grad, [2.0, 2.0])
+
+
+# -- the graph ---------------------------------------------------------------------------------------------------------
+
+
+@contract("ACC-31")
+def grad_fn(lib: Any) -> None:
+    x, const = lib.tensor([1.0, 2.0]), lib.const([3.0, 4.0])
+    with lib.ns.no_grad():
+        quiet = x * 2
+    for t in (x, const, const * 2, quiet, x.detach(), x > 1):
+        assert t.grad_fn is None
+        assert t.output_nr == 0
+    programs = {
+        "product": lambda: x * const,
+        "view": lambda: x[:1],
+        "sum": lambda: lib.xp.sum(x),
+        "cast": lambda: lib.cast(x, lib.narrow),
+    }
+    for name, program in programs.items():
+        y, again = program(), program()
+        with lib.case(name):
+            assert isinstance(y.grad_fn, lib.graph.Node)
+            node = y.grad_fn
+            assert y.grad_fn is node
+            assert again.grad_fn is not node
+            assert y.output_nr == 0
+            gc.collect()
+            assert y.grad_fn is node
+    several = {"custom": lambda: twice(lib).apply(x)}
+    for name, make in several.items():
+        with lib.case(name):
+            outs = make()
+            assert len({id(t.grad_fn) for t in outs}) == 1
+            assert isinstance(outs[0].grad_fn, lib.graph.Node)
+            assert [t.output_nr for t in outs] == list(range(len(outs)))
+
+
+@contract("ACC-32")
+def nodes(lib: Any) -> None:
+    x, w, const = lib.tensor([1.0, 2.0]), lib.tensor([5.0, 6.0]), lib.const([3.0, 4.0])
+    y = x * const
+    node = y.grad_fn
+    assert isinstance(node.name(), str)
+    assert "Mul" in node.name()
+    assert "Sin" in lib.xp.sin(x).grad_fn.name()
+    assert lib.fn(lambda ctx, x: x * 2, lambda ctx, g: g, "Mine").apply(x).grad_fn.name() == "MineBackward"
+    assert isinstance(node.metadata, dict)
+    node.metadata["mine"] = 1
+    del node
+    gc.collect()
+    assert y.grad_fn.metadata == {"mine": 1}
+    assert lib.xp.sin(y).grad_fn.next_functions[0][0].metadata == {"mine": 1}
+    assert (x * const).grad_fn.metadata == {}
+    assert isinstance(y.grad_fn.next_functions, tuple)
+    (leaf, number), constant = y.grad_fn.next_functions
+    assert tuple(constant) == (None, 0)
+    assert number == 0
+    assert leaf.name().endswith("AccumulateGrad")
+    assert leaf.variable is x
+    assert leaf.next_functions == ()
+    # One node per leaf, whoever uses it; results show their own nodes.
+    both = (w * x).grad_fn.next_functions
+    assert both[1][0] is leaf
+    assert both[0][0].variable is w
+    assert (const * y).grad_fn.next_functions[1][0] is y.grad_fn
+    a, b = twice(lib).apply(x)
+    assert tuple((a * b).grad_fn.next_functions) == ((a.grad_fn, 0), (a.grad_fn, 1))
+    tall = x
+    for _ in range(3):
+        tall = lib.xp.sin(tall)
+    found, names = tall.grad_fn, []
+    while found.next_functions:
+        names.append(found.name())
+        found = found.next_functions[0][0]
+    assert len(names) == 3
+    assert found.variable is x
+
+
+@contract("ACC-33")
+def nodes_are_instances_of_node(lib: Any) -> None:
+    x = lib.tensor([1.0, 2.0])
+    y = x * x
+    found = {
+        "built in": y.grad_fn,
+        "view": y[0].grad_fn,
+        "leaf": y.grad_fn.next_functions[0][0],
+        "custom": without_gradient(lib).apply(x).grad_fn,
+        "custom with several outputs": twice(lib).apply(x)[1].grad_fn,
+        "edge": lib.graph.get_gradient_edge(x).node,
+    }
+    for name, node in found.items():
+        with lib.case(name):
+            assert isinstance(node, lib.graph.Node)
+    for other in (x, None, "node", object()):
+        assert not isinstance(other, lib.graph.Node)
+
+
+@contract("ACC-34")
+def saved_values_can_be_read(lib: Any) -> None:
+    x, c = lib.tensor([1.0, 2.0]), lib.const([3.0, 4.0])
+    product = x * c
+    assert product.grad_fn._saved_self is None
+    assert product.grad_fn._saved_other is c
+    square = x * x
+    assert square.grad_fn._saved_self is x
+    assert square.grad_fn._saved_other is x
+    power = lib.xp.exp(x)
+    result = power.grad_fn._saved_result
+    assert result is not power
+    lib.equal(result, np.exp([1.0, 2.0]))
+    assert result.grad_fn is power.grad_fn
+    if lib.sees_memory:
+        assert lib.same_memory(result, power)
+    middle = x * 2
+    found = lib.xp.sin(middle).grad_fn._saved_self
+    lib.equal(found, [2.0, 4.0])
+    assert found.grad_fn is middle.grad_fn
+    assert found is middle
+
+
+@contract("ACC-35", draw={"steps": st.lists(st.sampled_from(["double", "square", "sine", "skip"]), max_size=5), "seed": seeds})
+def the_graph_is_rebuilt_each_time(lib: Any, steps: Any, seed: int) -> None:
+    x = lib.random((), seed)
+    for program in (steps, [], ["square"], ["double", "sine"], steps):
+        y, value, slope = x * 1, float(lib.value(x)), 1.0
+        for step in program:
+            if step == "double":
+                y, value, slope = y * 2, value * 2, slope * 2
+            elif step == "square":
+                y, value, slope = y * y, value * value, slope * 2 * value
+            elif step == "sine":
+                y, value, slope = lib.xp.sin(y), np.sin(value), slope * np.cos(value)
+        with lib.case(program):
+            lib.equal(y, value, rtol=1e-4)
+            lib.equal(lib.grad(y, x)[0], slope, rtol=1e-4)
+    # A loop whose length depends on the values.
+    for start in (1.5, 0.4, 9.0):
+        x = y = lib.tensor(start)
+        times = 0
+        while y.item() < 10:
+            y, times = y * 2, times + 1
+        (y * 1).backward()
+        lib.equal(x.grad, 2.0**times)
+
+
+@contract("ACC-36")
+def exporting_needs_detach(lib: Any) -> None:
+    x = lib.tensor(2.0)
+    for name, t in [("leaf", x), ("result", x * x), ("vector", lib.tensor([1.0, 2.0]))]:
+        with lib.case(name):
+            with lib.raises(RuntimeError, "Can't call numpy() on Tensor that requires grad", "detach().numpy()"):
+                t.numpy()
+            np.testing.assert_allclose(np.asarray(t.detach().numpy()), lib.value(t))
+    with lib.silent():
+        assert x.item() == 2.0
+        assert (x * x).item() == 4.0
+        assert lib.tensor([1.0, 2.0]).tolist() == [1.0, 2.0]
+        assert float(x.detach()) == 2.0
+    with lib.warns(UserWarning, "Converting a tensor with requires_grad=True to a scalar"):
+        assert float(x) == 2.0
+    with lib.ns.no_grad():
+        assert np.asarray((x * x).numpy()).item() == 4.0
+
+
+@contract("ACC-37")
+def deepcopy(lib: Any) -> None:
+    x = lib.tensor([1.0, 2.0])
+    lib.xp.sum(x * x).backward()
+    fresh, const = lib.tensor([3.0], dtype=lib.narrow), lib.const([4.0])
+    y, z, c, again = copy.deepcopy([x, fresh, const, x])
+    assert again is y
+    assert y is not x
+    assert [t.requires_grad for t in (y, z, c)] == [True, True, False]
+    assert all(t.is_leaf for t in (y, z, c))
+    assert z.dtype == lib.dtype(lib.narrow)
+    assert z.grad is None
+    assert c.grad is None
+    assert y.grad is not x.grad
+    lib.equal(y.grad, [2.0, 4.0])
+    lib.xp.sum(y * 10).backward()
+    lib.equal(y.grad, [12.0, 14.0])
+    lib.equal(x.grad, [2.0, 4.0])
+    with lib.ns.no_grad():
+        y.mul_(5)
+    lib.equal(y, [5.0, 10.0])
+    lib.equal(x, [1.0, 2.0])
+    for name, t in [("result", x * 2), ("view", x[:1])]:
+        with lib.case(name), lib.raises(RuntimeError, "Only Tensors created explicitly by the user", "deepcopy"):
+            copy.deepcopy(t)
+
+
+@contract("ACC-38", draw={"frozen": st.lists(st.booleans(), min_size=1, max_size=4)})
+def frozen_parameters(lib: Any, frozen: Any) -> None:
+    x = lib.tensor(1.0)
+    weights = [lib.tensor(k + 2.0) for k in range(len(frozen))]
+    for w, flag in zip(weights, frozen, strict=True):
+        assert w.requires_grad_(not flag) is w
+        assert w.requires_grad is not flag
+    for _ in range(2):
+        _product([x, *weights]).backward()
+        assert [w.grad is None for w in weights] == frozen
+    for w in weights:
+        w.requires_grad_(True)
+        w.grad = None
+    _product([x, *weights]).backward()
+    full = float(np.prod([k + 2.0 for k in range(len(frozen))]))
+    for k, w in enumerate(weights):
+        lib.equal(w.grad, full / (k + 2))
+
+
+@contract("ACC-39")
+def a_deleted_leaf(lib: Any) -> None:
+    x, w, seen = lib.tensor([2.0, 3.0]), lib.tensor([5.0, 7.0]), []
+    y = lib.xp.sum(x * w * x)
+    x.register_hook(lambda g: seen.append(lib.value(g).tolist()))
+    del x
+    gc.collect()
+    y.backward()
+    lib.equal(w.grad, [4.0, 9.0])
+    assert seen == [[20.0, 42.0]]
+    # Its `.grad` is filled even so: the graph still knows the leaf.
+    x = lib.tensor([2.0, 3.0])
+    y = x * 2
+    del x
+    gc.collect()
+    lib.xp.sum(y).backward()
+    leaf = y.grad_fn.next_functions[0][0].variable
+    lib.equal(leaf, [2.0, 3.0])
+    lib.equal(leaf.grad, [2.0, 2.0])
+
+
+@contract("ACC-40")
+def variable(lib: Any) -> None:
+    data = lib.const([1.0, 2.0])
+    x = lib.ag.Variable(data, requires_grad=True)
+    assert isinstance(x, lib.ns.Tensor)
+    assert x.requires_grad is True
+    assert x.is_leaf
+    assert data.requires_grad is False
+    lib.xp.sum(x * x).backward()
+    lib.equal(x.grad, [2.0, 4.0])
+    assert lib.ag.Variable(data).requires_grad is False
+    assert lib.ag.Variable(data, True).requires_grad is True
+    if lib.sees_memory:
+        assert lib.same_memory(x, data)
+    for arguments in ([1.0], ([1.0], True)):
+        with lib.case(arguments), lib.raises(RuntimeError, "is deprecated, use"):
+            lib.ag.variable(*arguments)
