@@ -31,11 +31,11 @@ class _State:
         self.events: str | None = config.getoption("--xpgrad-events")
         self.label: str | None = config.getoption("--xpgrad-label")
         try:
-            self.chosen = select(contracts(), config.getoption("--xpgrad-contract"))
-            self.known = [*bundled(), *(k for path in config.getoption("--xpgrad-known") for k in load(path))]
+            self.chosen = select(contracts(), config.getoption("--xpgrad-contract") or [])
+            self.known = [*bundled(), *(k for path in config.getoption("--xpgrad-known") or [] for k in load(path))]
         except (KnownError, SelectionError, CatalogueError) as exc:
             raise pytest.UsageError(str(exc)) from exc
-        self.targets: list[str] = config.getoption("--xpgrad-backend")
+        self.targets: list[str] = config.getoption("--xpgrad-backend") or []
         if not self.targets:
             raise pytest.UsageError("say which backend to check: --xpgrad-backend X (`xpgrad backends` lists those that are there)")
         self.libraries: dict[str, Library] = {}

@@ -64,7 +64,7 @@ class Rule(NamedTuple):
 
 @functools.cache
 def _document() -> dict[str, Any]:
-    return tomllib.loads(files(__package__).joinpath("catalogue.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(files("xpgrad_conformance").joinpath("catalogue.toml").read_text(encoding="utf-8"))
 
 
 @functools.cache

@@ -154,7 +154,7 @@ def _draw(contract: Contract, library: Library, profile: Profile, seed: int | No
         database=None,
         derandomize=seed is None,
         report_multiple_bugs=False,
-        suppress_health_check=list(hypothesis.HealthCheck),
+        suppress_health_check=tuple(hypothesis.HealthCheck),
     )
     test: Callable[[], None] = settings(hypothesis.given(**contract.draw)(body))
     if seed is not None:

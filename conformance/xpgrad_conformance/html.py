@@ -24,7 +24,7 @@ _CLASSES = {"passed": "ok", "failed": "bad", "unexpected pass": "bad", "expected
 
 def _asset(name: str) -> str:
     """The text of a file beside this one."""
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return files("xpgrad_conformance").joinpath(name).read_text(encoding="utf-8")
 
 
 def _prose(text: str) -> str:

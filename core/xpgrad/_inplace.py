@@ -74,22 +74,20 @@ def check_writable(x: Any, value: Any = None) -> None:
             "backwards, and what is written to it would not reach the whole. Write with `x[key] = value`, or into a `clone()`"
         )
         raise RuntimeError(msg)
-    view = alias.parent is not None
-    if view and recording:
-        base = x._base
-        if base is not None and base._node is not None and base._node.__class__ is AccumulateGrad:
-            msg = "a view of a leaf Variable that requires grad is being used in an in-place operation. Use `xpgrad.no_grad()`"
-            raise RuntimeError(msg)
     if not recording:
         return  # the values change for all who share them, and the version tells
+    base = x._base if alias.parent is not None else None
+    if base is not None and base._node is not None and base._node.__class__ is AccumulateGrad:
+        msg = "a view of a leaf Variable that requires grad is being used in an in-place operation. Use `xpgrad.no_grad()`"
+        raise RuntimeError(msg)
     recorded = x._node is not None or getattr(value, "_node", None) is not None
-    if alias.forbidden == "no_grad" and (recorded or (view and base is not None and base._node is not None)):
+    if alias.forbidden == "no_grad" and (recorded or (base is not None and base._node is not None)):
         msg = (
             "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Its history would be lost: create "
             "the view and write to it in the same mode"
         )
         raise RuntimeError(msg)
-    if recorded and alias.forbidden.__class__ is ForbiddenView:
+    if recorded and isinstance(alias.forbidden, ForbiddenView):
         msg = (
             f"{alias.forbidden.output} is a view and is being modified inplace. {alias.forbidden.origin}. Such functions do not allow the "
             "output views to be modified inplace; use slices, or `clone()` the view"

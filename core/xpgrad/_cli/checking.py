@@ -98,6 +98,7 @@ def checks(table: str, imported: bool) -> Iterator[Check]:
         yield Check("its library loads", False, str(exc))
         return
     yield Check("its library loads", True)
+    devices: list[Device] = []
     try:
         devices = list(backend.devices())
         sound = bool(devices) and all(isinstance(d, Device) and d.table == table for d in devices)
