@@ -148,13 +148,14 @@ def _draw(contract: Contract, library: Library, profile: Profile, seed: int | No
         drawn.update(case)
         function(library, **case)
 
+    check = hypothesis.HealthCheck
     settings = hypothesis.settings(
         max_examples=profile.examples,
         deadline=None,
         database=None,
         derandomize=seed is None,
         report_multiple_bugs=False,
-        suppress_health_check=tuple(hypothesis.HealthCheck),
+        suppress_health_check=[check.too_slow, check.filter_too_much, check.data_too_large, check.large_base_example],
     )
     test: Callable[[], None] = settings(hypothesis.given(**contract.draw)(body))
     if seed is not None:
