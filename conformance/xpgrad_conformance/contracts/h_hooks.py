@@ -1,0 +1,1109 @@
+"""Group H: hooks on Tensors, nodes and leaves, and the order in which they run."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from xpgrad_conformance.contract import contract, unchecked
+from xpgrad_conformance.strategies import seeds, shapes
+
+CONSTANT = "cannot register a hook on a tensor that doesn't require gradient"
+
+
+class HookError(Exception):
+    """What a hook raises."""
+
+
+class Notes(list[Any]):
+    """What hooks note, in order."""
+
+    def add(self, entry: Any, answer: Any = None) -> Any:
+        """Note something and return an answer."""
+        self.append(entry)
+        return answer
+
+
+def plain(lib: Any, g: Any) -> Any:
+    """A gradient as plain data; None stays None."""
+    return None if g is None else lib.value(g).tolist()
+
+
+def note(lib: Any, seen: Notes, label: str = "") -> Callable[[Any], None]:
+    """A tensor hook that notes the gradient, with a label where one is given."""
+    return lambda g: seen.append((label, plain(lib, g)) if label else plain(lib, g))
+
+
+def two_outputs(lib: Any) -> Any:
+    """A custom Function with the outputs 2x and 3x, whose backward gets None for an undefined gradient."""
+
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.set_materialize_grads(False)
+        return x * 2, x * 3
+
+    def backward(ctx: Any, g: Any, h: Any) -> Any:
+        given = [t * k for t, k in ((g, 2), (h, 3)) if t is not None]
+        return given[0] + given[1] if len(given) > 1 else given[0]
+
+    return lib.fn(forward, backward, "TwoOutputs")
+
+
+# -- hooks on Tensors --------------------------------------------------------------------------------------------------
+
+
+@contract("HOK-01", draw={"shape": shapes(), "seed": seeds, "passes": st.integers(1, 3)})
+def tensor_hooks(lib: Any, shape: Any, seed: int, passes: int) -> None:
+    x, w = lib.random(shape, seed), lib.random(shape, seed + 1)
+    y = x * w
+    seen = Notes()
+
+    def look(g: Any) -> None:
+        assert isinstance(g, lib.ns.Tensor)
+        assert tuple(g.shape) == shape
+        assert g.dtype == y.dtype
+        seen.append(plain(lib, g))
+
+    y.register_hook(look)
+    y.register_hook(lambda g: g * 10)
+    z = lib.xp.sum(y * 3)
+    for n in range(1, passes + 1):
+        z.backward(retain_graph=True)
+        assert len(seen) == n
+        lib.equal(x.grad, n * 30 * lib.value(w))
+        lib.equal(w.grad, n * 30 * lib.value(x))
+    lib.equal(lib.grad(z, x, retain_graph=True)[0], 30 * lib.value(w))
+    assert seen == [np.full(shape, 3.0).tolist()] * (passes + 1)
+    # A leaf's hook decides about what is accumulated.
+    x.register_hook(lambda g: g * 0)
+    before = np.array(lib.value(x.grad))
+    z.backward()
+    lib.equal(x.grad, before)
+
+
+@contract("HOK-02", draw={"factors": st.lists(st.integers(-4, 4), min_size=1, max_size=5), "shape": shapes(), "seed": seeds})
+def one_call_with_the_sum(lib: Any, factors: Any, shape: Any, seed: int) -> None:
+    for case in (factors, [1, 2, 3]):
+        x = lib.random(shape, seed)
+        y = x * 2
+        seen = Notes()
+        y.register_hook(note(lib, seen, "y"))
+        x.register_hook(note(lib, seen, "x"))
+        total = y * case[0]
+        for k in case[1:]:
+            total = total + lib.xp.sin(y * 0) + y * k  # the sine's gradient is 0 where it meets the others
+        lib.xp.sum(total).backward(retain_graph=True)
+        expected = [("y", np.full(shape, 1.0 * sum(case)).tolist()), ("x", np.full(shape, 2.0 * sum(case)).tolist())]
+        with lib.case(case):
+            assert seen == expected
+            lib.xp.sum(total).backward()
+            assert seen == expected * 2
+    # Uses by several roots are summed, too.
+    x = lib.tensor(3.0)
+    seen = Notes()
+    x.register_hook(note(lib, seen))
+    lib.backward([x * x, x * 5, x])
+    assert seen == [12.0]
+
+
+@contract("HOK-03", draw={"passes": st.integers(2, 4)})
+def a_leafs_hook_sees_this_pass_only(lib: Any, passes: int) -> None:
+    x, seen = lib.tensor([3.0, 4.0]), Notes()
+    x.register_hook(note(lib, seen))
+    x.grad = lib.const([100.0, 100.0])
+    for _ in range(passes):
+        lib.xp.sum(x * x).backward()
+    assert seen == [[6.0, 8.0]] * passes
+    lib.equal(x.grad, [100.0 + 6 * passes, 100.0 + 8 * passes])
+
+
+@contract("HOK-04", draw={"steps": st.lists(st.sampled_from(["add", "double", "look"]), min_size=2, max_size=5)})
+def registration_order(lib: Any, steps: Any) -> None:
+    actions: dict[str, Callable[[Any], Any]] = {"add": lambda g: g + 1, "double": lambda g: g * 2, "look": lambda g: None}
+    for program in (steps, ["add", "double", "look"], ["double", "add", "double"]):
+        expected, value = [], 7.0
+        for step in program:
+            expected.append(value)
+            value = {"add": value + 1, "double": value * 2, "look": value}[step]
+
+        def one(seen: Notes, step: str) -> Callable[[Any], Any]:
+            def hook(g: Any) -> Any:
+                seen.append(plain(lib, g))
+                return actions[step](g)
+
+            return hook
+
+        def of_tuples(seen: Notes, step: str) -> Callable[..., Any]:
+            def hook(grads: Any, outputs: Any = None) -> Any:
+                seen.append(plain(lib, grads[0]))
+                new = actions[step](grads[0])
+                return None if new is None else (new,)
+
+            return hook
+
+        for kind in ("tensor", "leaf", "pre", "post"):
+            x, seen = lib.tensor(3.0), Notes()
+            y = x.clone()
+            for step in program:
+                if kind == "tensor":
+                    y.register_hook(one(seen, step))
+                elif kind == "leaf":
+                    x.register_hook(one(seen, step))
+                elif kind == "pre":
+                    y.grad_fn.register_prehook(of_tuples(seen, step))
+                else:
+                    y.grad_fn.register_hook(of_tuples(seen, step))
+            y.backward(lib.const(7.0))
+            with lib.case((kind, program)):
+                assert seen == expected
+                lib.equal(x.grad, value)
+    x, seen = lib.tensor(3.0), Notes()
+    for n in range(4):
+        x.register_post_accumulate_grad_hook(lambda p, n=n: seen.add((n, p.grad.add_(1).item())))
+        x.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.item()))
+    (x * 2).backward()
+    assert seen == [(0, 3.0), 3.0, (1, 4.0), 4.0, (2, 5.0), 5.0, (3, 6.0), 6.0]
+
+
+@contract("HOK-05")
+def hooks_need_requires_grad(lib: Any) -> None:
+    x = lib.tensor(1.0)
+    with lib.ns.no_grad():
+        quiet = x * 2
+    for name, t in [("constant", lib.const(1.0)), ("result", lib.const(1.0) * 2), ("detached", x.detach()), ("no_grad", quiet)]:
+        with lib.case(name), lib.raises(RuntimeError, CONSTANT):
+            t.register_hook(lambda g: g)
+    off, seen = lib.tensor(1.0).requires_grad_(False), Notes()
+    with lib.raises(RuntimeError, CONSTANT):
+        off.register_hook(lambda g: g)
+    off.requires_grad_().register_hook(note(lib, seen))
+    (off * 3).backward()
+    assert seen == [3.0]
+
+
+@contract("HOK-06")
+def handles(lib: Any) -> None:
+    x, seen = lib.tensor(3.0), Notes()
+    y = x * 1
+
+    def register(kind: str, label: Any, extra: Callable[[], Any] = lambda: None) -> Any:
+        def hook(*_: Any) -> None:
+            seen.append(label)
+            extra()
+
+        return {
+            "tensor": y.register_hook,
+            "leaf": x.register_hook,
+            "pre": y.grad_fn.register_prehook,
+            "post": y.grad_fn.register_hook,
+            "accumulated": x.register_post_accumulate_grad_hook,
+        }[kind](hook)
+
+    def fired() -> list[Any]:
+        seen.clear()
+        y.backward(retain_graph=True)
+        return list(seen)
+
+    for kind in ("tensor", "leaf", "pre", "post", "accumulated"):
+        with lib.case(kind):
+            first, middle, last = (register(kind, n) for n in range(3))
+            assert fired() == [0, 1, 2]
+            middle.remove()
+            assert fired() == [0, 2]
+            assert middle.remove() is None  # once more
+            assert fired() == [0, 2]
+            first.remove()
+            again = register(kind, 3)
+            assert fired() == [2, 3]
+            last.remove()
+            again.remove()
+            assert fired() == []
+            with register(kind, "inside") as handle:
+                assert fired() == ["inside"]
+            assert fired() == []
+            handle.remove()
+            try:
+                with register(kind, "failing"):
+                    raise HookError
+            except HookError:
+                pass
+            assert fired() == []
+            held: dict[str, Any] = {}
+
+            def remove(held: dict[str, Any] = held) -> None:
+                held["handle"].remove()
+
+            held["handle"] = register(kind, "once", remove)
+            after = register(kind, "after")
+            assert fired() == ["once", "after"]
+            assert fired() == ["after"]
+            after.remove()
+
+
+@contract("HOK-07", draw={"pair": st.tuples(shapes(), shapes()).filter(lambda p: p[0] != p[1]), "seed": seeds})
+def replacements_are_like_what_they_replace(lib: Any, pair: Any, seed: int) -> None:
+    size, kind = "has changed the size of value", "has changed the type of value"
+    like = lib.ones(*pair[0])
+    cases: list[tuple[Any, type[BaseException], tuple[str, ...]]] = [
+        ("text", TypeError, ("expected Variable, but hook returned 'str'",)),
+        (1.0, TypeError, ("expected Variable, but hook returned 'float'",)),
+        (np.ones(pair[0]), TypeError, ("expected Variable, but hook returned '", "ndarray'")),
+        (lib.ones(*pair[1]), RuntimeError, ("wrong_hook", size)),
+        (lib.ones(*pair[0], 1), RuntimeError, ("wrong_hook", size)),
+        (lib.cast(like, lib.narrow), RuntimeError, ("wrong_hook", kind)),
+        (lib.cast(like, "int32"), RuntimeError, ("wrong_hook", kind)),
+    ]
+    if lib.capabilities["complex"]:
+        cases.append((lib.const(np.ones(pair[0]), lib.complex), RuntimeError, ("wrong_hook", kind)))
+    for value, error, phrases in cases:
+
+        def wrong_hook(g: Any, value: Any = value) -> Any:
+            return value
+
+        for on_leaf in (True, False):
+            x = lib.random(pair[0], seed)
+            y = x * 2
+            (x if on_leaf else y).register_hook(wrong_hook)
+            with lib.case((str(value), on_leaf)):
+                with lib.raises(error, *phrases):
+                    lib.xp.sum(y).backward()
+                assert x.grad is None
+    x = lib.random(pair[0], seed)
+    x.register_hook(lambda g: like * 5)
+    lib.xp.sum(x * 2).backward()
+    lib.equal(x.grad, np.full(pair[0], 5.0))
+
+
+@contract("HOK-08", draw={"shape": shapes(), "seed": seeds})
+def hooks_of_the_root(lib: Any, shape: Any, seed: int) -> None:
+    x, w = lib.random(shape, seed), lib.random(shape, seed + 1)
+    y = x * w
+    seen = Notes()
+    y.register_hook(note(lib, seen))
+    y.register_hook(lambda g: g * 10)
+    y.backward(lib.const(np.full(shape, 3.0)), retain_graph=True)
+    assert seen == [np.full(shape, 3.0).tolist()]
+    lib.equal(x.grad, 30 * lib.value(w))
+    lib.equal(w.grad, 30 * lib.value(x))
+    lib.equal(lib.grad(y, x, lib.ones(*shape))[0], 10 * lib.value(w))
+    z, seen = lib.xp.sum(x * x), Notes()
+    z.register_hook(note(lib, seen))
+    z.register_hook(lambda g: g * 7)
+    x.grad = None
+    z.backward()
+    assert seen == [1.0]
+    lib.equal(x.grad, 14 * lib.value(x))
+    # A leaf that is the root itself.
+    leaf = lib.tensor(2.0)
+    leaf.register_hook(lambda g: g * 4)
+    leaf.backward()
+    lib.equal(leaf.grad, 4.0)
+
+
+@contract("HOK-09")
+def hooks_of_inputs_under_grad(lib: Any) -> None:
+    x, seen = lib.tensor(3.0), Notes()
+    y = x * 2
+    z = y * y
+    x.register_hook(note(lib, seen, "x"))
+    y.register_hook(note(lib, seen, "y"))
+    z.register_hook(note(lib, seen, "z"))
+    y.grad_fn.register_hook(lambda gi, go: seen.append("the node of y"))
+    lib.grad(z, y, retain_graph=True)
+    assert seen == [("z", 1.0), ("y", 12.0)]
+    seen.clear()
+    lib.grad(z, x, retain_graph=True)
+    assert seen == [("z", 1.0), ("y", 12.0), "the node of y", ("x", 24.0)]
+    seen.clear()
+    lib.grad(z, z, retain_graph=True)
+    assert seen == [("z", 1.0)]
+    seen.clear()
+    lib.grad(z, [x, y])
+    assert seen == [("z", 1.0), ("y", 12.0), "the node of y", ("x", 24.0)]
+
+
+@contract("HOK-10")
+def what_grad_captures(lib: Any) -> None:
+    x = lib.tensor(3.0)
+    y = x * 2
+    z = y * y
+    y.register_hook(lambda g: g * 10)
+    y.grad_fn.register_prehook(lambda go: (go[0] * 100,))
+    # The node of y need not run: its Tensor's hooks count, its own do not.
+    lib.equal(lib.grad(z, y, retain_graph=True)[0], 120.0)
+    # It runs for x: what y gets was taken before all of its hooks; what is below has them.
+    for order in ([y, x], [x, y]):
+        found = dict(zip(["y", "x"] if order[0] is y else ["x", "y"], lib.grad(z, order, retain_graph=True), strict=True))
+        lib.equal(found["y"], 12.0)
+        lib.equal(found["x"], 24000.0)
+    lib.equal(lib.grad(z, x, retain_graph=True)[0], 24000.0)
+    # A leaf's node never runs under grad().
+    x.register_hook(lambda g: g * 7)
+    lib.equal(lib.grad(z, x)[0], 7 * 24000.0)
+
+
+@contract("HOK-11")
+def hooks_off_the_path(lib: Any) -> None:
+    x, w, seen = lib.tensor(3.0), lib.tensor(2.0), Notes()
+    a, b = x * 2, w * 3
+    z = a * b
+    beside = a * 5
+    for name, t in [("x", x), ("w", w), ("a", a), ("b", b), ("beside", beside)]:
+        t.register_hook(lambda g, name=name: seen.append(name))
+    w.register_post_accumulate_grad_hook(lambda p: seen.append("accumulated"))
+    for name, run, expected in [
+        ("inputs", lambda: z.backward(inputs=[x], retain_graph=True), ["a", "x"]),
+        ("grad", lambda: lib.grad(z, x, retain_graph=True), ["a", "x"]),
+        ("the middle", lambda: lib.grad(z, b, retain_graph=True), ["b"]),
+        ("below the root", lambda: a.backward(retain_graph=True), ["a", "x"]),
+        ("unreached", lambda: lib.grad(lib.xp.sum(x * 1), [x, w], allow_unused=True), ["x"]),
+    ]:
+        seen.clear()
+        run()
+        with lib.case(name):
+            assert sorted(seen) == expected
+    assert w.grad is None
+
+
+@contract("HOK-12")
+def hooks_outlive_the_tensor(lib: Any) -> None:
+    x, seen = lib.tensor([1.0, 2.0]), Notes()
+    y = x * 2
+    y.register_hook(note(lib, seen))
+    y.register_hook(lambda g: g * 10)
+    z = lib.xp.sum(y * 3)
+    del y
+    gc.collect()
+    z.backward()
+    assert seen == [[3.0, 3.0]]
+    lib.equal(x.grad, [60.0, 60.0])
+    # So does a hook of one output among several, and of a result of a custom Function.
+    seen = Notes()
+    a, b = two_outputs(lib).apply(x)
+    a.register_hook(note(lib, seen, "a"))
+    b.register_hook(note(lib, seen, "b"))
+    z = lib.xp.sum(a * 5 + b)
+    del a, b
+    gc.collect()
+    z.backward()
+    assert sorted(seen) == [("a", [5.0, 5.0]), ("b", [1.0, 1.0])]
+
+
+@contract("HOK-13", draw={"seed": seeds, "shape": shapes()})
+def hooks_stay_with_the_value_before_a_write(lib: Any, seed: int, shape: Any) -> None:
+    x, seen = lib.random(shape, seed), Notes()
+    v = lib.value(x)
+    y = lib.xp.sin(x)
+    y.register_hook(lambda g: seen.append(("before", np.array(lib.value(g)))))
+    node = y.grad_fn
+    node.register_hook(lambda gi, go: seen.append(("node", np.array(lib.value(gi[0])))))
+    y.cos_()
+    assert y.grad_fn is not node
+    y.register_hook(lambda g: seen.append(("after", np.array(lib.value(g)))))
+    lib.xp.sum(y * 3).backward()
+    assert [name for name, _ in seen] == ["after", "before", "node"]
+    lib.equal(lib.const(seen[0][1]), np.full(shape, 3.0))
+    lib.equal(lib.const(seen[1][1]), -3 * np.sin(np.sin(v)), atol=1e-6)
+    lib.equal(lib.const(seen[2][1]), -3 * np.sin(np.sin(v)) * np.cos(v), atol=1e-6)
+    # What an old hook returns acts below the write only.
+    x = lib.tensor([2.0, 3.0])
+    y = x * 1
+    y.register_hook(lambda g: g * 100)
+    y.mul_(x)
+    y.register_hook(lambda g: g * 10)
+    lib.xp.sum(y).backward()
+    lib.equal(x.grad, [10 * 2.0 + 1000 * 2.0, 10 * 3.0 + 1000 * 3.0])
+    # Through a view.
+    x, seen = lib.tensor([[1.0, 2.0], [3.0, 4.0]]), Notes()
+    y = x * 1
+    y.register_hook(note(lib, seen))
+    y[0].mul_(3)
+    lib.xp.sum(y * lib.const([[1.0, 2.0], [3.0, 4.0]])).backward()
+    assert seen == [[[3.0, 6.0], [3.0, 4.0]]]
+
+
+@contract("HOK-14")
+def retain_grad_moves_with_the_tensor(lib: Any) -> None:
+    x = lib.tensor([3.0, 4.0])
+    y = x * 2
+    y.retain_grad()
+    before = lib.xp.sum(y + 0)
+    y.mul_(5)
+    assert y.retains_grad
+    lib.xp.sum(y * 7).backward(retain_graph=True)
+    lib.equal(y.grad, [7.0, 7.0])
+    before.backward()  # the old value's gradient is not the Tensor's any more
+    lib.equal(y.grad, [7.0, 7.0])
+    y = x * 1
+    y.retain_grad()
+    y[0].mul_(3)  # through a view
+    lib.xp.sum(y * lib.const([5.0, 6.0])).backward()
+    lib.equal(y.grad, [5.0, 6.0])
+
+
+# -- their order, and hooks on nodes -----------------------------------------------------------------------------------
+
+
+@contract("HOK-15")
+def order_at_one_node(lib: Any) -> None:
+    x, seen = lib.tensor(3.0), Notes()
+
+    def backward(ctx: Any, g: Any) -> Any:
+        seen.append(("node", plain(lib, g)))
+        return g * 7
+
+    y = lib.fn(lambda ctx, x: x * 7, backward).apply(x)
+    node = y.grad_fn
+    leaf = node.next_functions[0][0]
+    # Registered against the order in which they run.
+    node.register_hook(lambda gi, go: seen.append(("post", plain(lib, gi[0]), plain(lib, go[0]))))
+    y.retain_grad()
+    node.register_prehook(lambda go: seen.add(("pre", plain(lib, go[0]), plain(lib, y.grad)), (go[0] * 3,)))
+    y.register_hook(lambda g: seen.add(("tensor", plain(lib, g), y.grad), g * 2))
+    leaf.register_hook(lambda gi, go: seen.append(("leaf post", len(gi), plain(lib, x.grad))))
+    x.register_post_accumulate_grad_hook(lambda p: seen.append(("accumulated", plain(lib, p.grad))))
+    leaf.register_prehook(lambda go: seen.add(("leaf pre", plain(lib, go[0]), x.grad), (go[0] * 11,)))
+    x.register_hook(lambda g: seen.add(("leaf tensor", plain(lib, g)), g * 5))
+    y.backward()
+    assert seen == [
+        ("tensor", 1.0, None),
+        ("pre", 2.0, 2.0),
+        ("node", 6.0),
+        ("post", 42.0, 6.0),
+        ("leaf tensor", 42.0),
+        ("leaf pre", 210.0, None),
+        ("accumulated", 2310.0),
+        ("leaf post", 0, 2310.0),
+    ]
+    # Several outputs: tensor hooks belong to one of them, the node's to all.
+    x, seen = lib.tensor(3.0), Notes()
+    a, b = two_outputs(lib).apply(x)
+    a.grad_fn.register_hook(lambda gi, go: seen.append(("post", [plain(lib, g) for g in (*gi, *go)])))
+    a.grad_fn.register_prehook(lambda go: seen.append(("pre", [plain(lib, g) for g in go])))
+    a.register_hook(lambda g: seen.add("a", g * 10))
+    b.retain_grad()
+    (a + b * 5).backward()
+    assert seen == ["a", ("pre", [10.0, 5.0]), ("post", [35.0, 10.0, 5.0])]
+    lib.equal(b.grad, 5.0)
+
+
+@contract("HOK-16")
+def retain_grad_fills_before_pre_hooks(lib: Any) -> None:
+    for early in (True, False):
+        x, seen = lib.tensor(3.0), Notes()
+        y = x * 2
+        if early:
+            y.retain_grad()
+        y.grad_fn.register_prehook(lambda go, seen=seen, y=y: seen.add(plain(lib, y.grad), (go[0] * 3,)))
+        if not early:
+            y.retain_grad()
+        (y * 5).backward()
+        with lib.case(early):
+            assert seen == [5.0]
+            lib.equal(y.grad, 5.0)
+            lib.equal(x.grad, 30.0)
+
+
+@contract("HOK-17", draw={"order": st.permutations(["retain", "double", "triple"])})
+def retain_grad_is_the_last_tensor_hook(lib: Any, order: Any) -> None:
+    x = lib.tensor(3.0)
+    y = x * 2
+    for name in order:
+        if name == "retain":
+            y.retain_grad()
+        else:
+            y.register_hook(lambda g, k=2 if name == "double" else 3: g * k)
+    (y * 5).backward()
+    lib.equal(y.grad, 30.0)
+    lib.equal(x.grad, 60.0)
+
+
+@contract("HOK-18")
+def pre_hooks_of_nodes(lib: Any) -> None:
+    x, seen = lib.tensor(3.0), Notes()
+    for used, expected, slope in [((1, 0), [1.0, None], 20.0), ((0, 1), [None, 1.0], 30.0), ((1, 1), [1.0, 1.0], 50.0)]:
+        a, b = two_outputs(lib).apply(x)
+        seen = Notes()
+
+        def hook(go: Any, seen: Notes = seen) -> Any:
+            assert isinstance(go, tuple)
+            seen.append([plain(lib, g) for g in go])
+            return tuple(None if g is None else g * 10 for g in go)
+
+        a.grad_fn.register_prehook(hook)
+        (a if used == (1, 0) else b if used == (0, 1) else a + b).backward()
+        with lib.case(used):
+            assert seen == [expected]
+            lib.equal(x.grad, slope)
+        x.grad = None
+    y = x * 2
+    y.grad_fn.register_prehook(lambda go: seen.append(len(go)))  # None keeps
+    y.grad_fn.register_prehook(lambda go: (go[0] * 4,))
+    y.backward()
+    lib.equal(x.grad, 8.0)
+    assert seen[-1] == 1
+    for name, wrong, phrase in [
+        ("Tensor", lambda go: go[0], "expected tuple, but hook returned 'Tensor'"),
+        ("list", list, "expected tuple, but hook returned 'list'"),
+        ("number", lambda go: 3, "expected tuple, but hook returned 'int'"),
+    ]:
+        x = lib.tensor(3.0)
+        y = x * 2
+        y.grad_fn.register_prehook(wrong)
+        with lib.case(name):
+            with lib.raises(TypeError, phrase):
+                y.backward()
+            assert x.grad is None
+    y = x * 2
+    y.grad_fn.register_prehook(lambda go: (go[0], go[0]))
+    with lib.raises(RuntimeError, "incorrect number of values", "got 2, but expected 1"):
+        y.backward()
+
+
+@contract("HOK-19")
+def hooks_of_nodes(lib: Any) -> None:
+    x, w, seen = lib.tensor(3.0), lib.tensor(2.0), Notes()
+    y = x * w
+
+    def replace(gi: Any, go: Any) -> Any:
+        assert isinstance(gi, tuple)
+        assert isinstance(go, tuple)
+        seen.append(([plain(lib, g) for g in gi], [plain(lib, g) for g in go]))
+        return gi[0] * 10, gi[1]
+
+    y.grad_fn.register_hook(lambda gi, go: None)
+    y.grad_fn.register_hook(replace)
+    (y * 5).backward()
+    assert seen == [([10.0, 15.0], [5.0])]
+    lib.equal(x.grad, 100.0)
+    lib.equal(w.grad, 15.0)
+
+    def too_many_hook(gi: Any, go: Any) -> Any:
+        return (*gi, gi[0])
+
+    for wrong, phrases in [
+        (lambda gi, go: gi[:1], ("has returned an incorrect number of values", "got 1, but expected 2")),
+        (too_many_hook, ("hook 'too_many_hook'", "got 3, but expected 2")),
+    ]:
+        x, w = lib.tensor(3.0), lib.tensor(2.0)
+        y = x * w
+        y.grad_fn.register_hook(wrong)
+        with lib.raises(RuntimeError, *phrases):
+            y.backward()
+        assert x.grad is None
+        assert w.grad is None
+    # A constant operand has no gradient, and cannot get one.
+    x = lib.tensor(3.0)
+    y = x * lib.const(2.0)
+    seen = Notes()
+    y.grad_fn.register_hook(lambda gi, go: seen.append([g is None for g in gi]))
+    handle = y.grad_fn.register_hook(lambda gi, go: (gi[0], gi[0]))
+    with lib.raises(RuntimeError, "can't replace a None gradient with a non-None value"):
+        y.backward(retain_graph=True)
+    assert seen == [[False, True]]
+    handle.remove()
+    y.grad_fn.register_hook(lambda gi, go: (gi[0] * 3, None))
+    y.backward()
+    lib.equal(x.grad, 6.0)
+
+
+@contract("HOK-20")
+def hooks_of_nodes_that_do_not_run(lib: Any) -> None:
+    x, w, seen = lib.tensor(3.0), lib.tensor(2.0), Notes()
+    a, b = x * 2, w * 3
+    z = a * b
+    for name, t in [("a", a), ("b", b), ("z", z)]:
+        t.grad_fn.register_prehook(lambda go, name=name: seen.append(("pre", name)))
+        t.grad_fn.register_hook(lambda gi, go, name=name: seen.append(("post", name)))
+    leaf = a.grad_fn.next_functions[0][0]
+    leaf.register_prehook(lambda go: seen.append(("pre", "x")))
+    leaf.register_hook(lambda gi, go: seen.append(("post", "x")))
+    for name, run, expected in [
+        ("inputs", lambda: z.backward(inputs=[x], retain_graph=True), ["z", "a", "x"]),
+        ("grad of an intermediate", lambda: lib.grad(z, a, retain_graph=True), ["z"]),
+        ("grad of a leaf", lambda: lib.grad(z, x, retain_graph=True), ["z", "a"]),
+        ("grad of the root", lambda: lib.grad(z, z, retain_graph=True), []),
+        ("all", lambda: b.backward(retain_graph=True), ["b"]),
+    ]:
+        seen.clear()
+        run()
+        with lib.case(name):
+            assert seen == [(when, node) for node in expected for when in ("pre", "post")]
+
+
+# -- after accumulation ------------------------------------------------------------------------------------------------
+
+
+@contract("HOK-21", draw={"uses": st.integers(1, 4), "passes": st.integers(1, 3)})
+def post_accumulate_hooks(lib: Any, uses: int, passes: int) -> None:
+    x, seen = lib.tensor([3.0, 4.0]), Notes()
+    x.register_post_accumulate_grad_hook(lambda p: seen.append((p is x, plain(lib, p.grad))))
+    for _ in range(passes):
+        total = x * 1
+        for k in range(1, uses):
+            total = total + lib.xp.sin(x * 0) + x * k
+        lib.xp.sum(total).backward()
+    each = 1.0 + sum(range(1, uses))
+    assert seen == [(True, [each * n, each * n]) for n in range(1, passes + 1)]
+    # Others' gradients may not have come yet, this one's has; with create_graph, too.
+    x, seen = lib.tensor(3.0), Notes()
+    x.register_post_accumulate_grad_hook(lambda p: seen.append((p is x, p.grad.requires_grad, plain(lib, p.grad))))
+    (x * x).backward(create_graph=True)
+    assert seen == [(True, True, 6.0)]
+    x.grad = None
+
+
+@contract("HOK-22")
+def post_accumulate_hooks_are_for_leaves(lib: Any) -> None:
+    x = lib.tensor([1.0, 2.0])
+    for name, t in [("result", x * 2), ("view", x[:1]), ("clone", x.clone())]:
+        with lib.case(name), lib.raises(RuntimeError, "post accumulate grad hooks cannot be registered on non-leaf tensors"):
+            t.register_post_accumulate_grad_hook(lambda p: None)
+    for name, t in [("constant", lib.const(1.0)), ("result", lib.const(1.0) * 2), ("detached", x.detach())]:
+        with lib.case(name), lib.raises(RuntimeError, CONSTANT):
+            t.register_post_accumulate_grad_hook(lambda p: None)
+
+
+@contract("HOK-23")
+def post_accumulate_hooks_return_none(lib: Any) -> None:
+    like = lib.ones(2)
+    returned: dict[str, Callable[[Any], Any]] = {"its gradient": lambda p: p.grad, "a constant": lambda p: like}
+    for name, hook in {**returned, "a number": lambda p: 0, "text": lambda p: "text"}.items():
+        x = lib.tensor([1.0, 2.0])
+        x.register_post_accumulate_grad_hook(hook)
+        # PyTorch has other words for what is no Tensor.
+        error, phrase = (RuntimeError, "Tensor post accumulate grad hooks should return None") if name in returned else (Exception, "")
+        with lib.case(name):
+            with lib.raises(error, phrase):
+                lib.xp.sum(x * x).backward()
+            lib.equal(x.grad, [2.0, 4.0])
+
+
+@contract("HOK-24", draw={"passes": st.integers(1, 3)})
+def optimizer_in_backward(lib: Any, passes: int) -> None:
+    x, w = lib.tensor([3.0, 4.0]), lib.tensor([1.0, 2.0])
+    expected = {"x": np.asarray([3.0, 4.0]), "w": np.asarray([1.0, 2.0])}
+
+    def update(p: Any) -> None:
+        p.sub_(p.grad * 0.25)
+        p.grad = None
+
+    for t in (x, w):
+        t.register_post_accumulate_grad_hook(update)
+    for n in range(1, passes + 1):
+        lib.xp.sum(x * x * w + w).backward()
+        v, u = expected["x"], expected["w"]
+        expected = {"x": v - 0.25 * 2 * v * u, "w": u - 0.25 * (v * v + 1)}
+        assert x.grad is None
+        assert w.grad is None
+        lib.equal(x, expected["x"])
+        lib.equal(w, expected["w"])
+        assert x._version == n
+        assert x.requires_grad
+        assert x.is_leaf
+
+
+@contract("HOK-25")
+def post_accumulate_hooks_under_grad(lib: Any) -> None:
+    x, w, seen = lib.tensor(3.0), lib.tensor(2.0), Notes()
+    x.register_post_accumulate_grad_hook(lambda p: seen.append("x"))
+    w.register_post_accumulate_grad_hook(lambda p: seen.append("w"))
+    y = x * w
+    lib.grad(y, x, retain_graph=True)
+    lib.grad(y, [x, w], retain_graph=True)
+    lib.grad(y, [x, w], create_graph=True)
+    lib.grad([y, x * 5], [w, x], retain_graph=True)
+    assert seen == []
+    y.backward(inputs=[x], retain_graph=True)
+    assert seen == ["x"]
+    y.backward()
+    assert sorted(seen) == ["w", "x", "x"]
+
+
+@contract("HOK-26", draw={"create": st.booleans(), "outer": st.sampled_from(["enable_grad", "no_grad", "none"])})
+def grad_mode_in_hooks(lib: Any, create: bool, outer: str) -> None:
+    for flag in (create, not create):
+        x, seen = lib.tensor(3.0), {}
+        y = x * x
+        z = y * 2
+        enabled = lib.ns.is_grad_enabled
+
+        def look(kind: str, seen: dict[str, bool] = seen, enabled: Callable[[], bool] = enabled) -> Callable[..., None]:
+            return lambda *_: seen.__setitem__(kind, enabled())
+
+        y.register_hook(look("tensor"))
+        y.grad_fn.register_prehook(look("pre"))
+        y.grad_fn.register_hook(look("post"))
+        x.register_hook(look("leaf"))
+        y.grad_fn.next_functions[0][0].register_hook(look("leaf post"))
+        x.register_post_accumulate_grad_hook(look("accumulated"))
+        lib.graph.register_multi_grad_hook([x, y], look("several"))
+        with {"enable_grad": lib.ns.enable_grad, "no_grad": lib.ns.no_grad, "none": nullcontext}[outer]():
+            before = enabled()
+            z.backward(create_graph=flag, retain_graph=True)
+            assert enabled() is before
+        with lib.case((flag, outer)):
+            assert seen == dict.fromkeys(["tensor", "pre", "post", "leaf", "leaf post", "accumulated", "several"], flag)
+            assert x.grad.requires_grad is flag
+        x.grad = None
+
+
+@contract("HOK-27")
+def hooks_on_undefined_gradients(lib: Any) -> None:
+    nothing = lib.fn(lambda ctx, x: x * 2, lambda ctx, g: None)
+    x, seen = lib.tensor(3.0), Notes()
+    y = x * 5
+    x.register_hook(note(lib, seen, "x"))
+    y.register_hook(note(lib, seen, "y"))
+    x.register_post_accumulate_grad_hook(lambda p: seen.append(("accumulated", plain(lib, p.grad))))
+    nothing.apply(y).backward()
+    assert seen == [("y", None), ("x", None), ("accumulated", None)]
+    assert x.grad is None
+    seen.clear()
+    x.grad = old = lib.const(7.0)
+    nothing.apply(x).backward()
+    assert seen == [("x", None), ("accumulated", 7.0)]
+    assert x.grad is old
+
+
+@contract("HOK-28")
+def the_node_of_a_leaf_is_weakly_held(lib: Any) -> None:
+    def node(t: Any) -> Any:
+        return lib.graph.get_gradient_edge(t).node
+
+    x, seen = lib.tensor(3.0), Notes()
+    kept = node(x)
+    kept.register_hook(lambda gi, go: seen.append("kept"))
+    (x * 2).backward()
+    assert seen == ["kept"]
+    # A graph keeps it, too.
+    w = lib.tensor(2.0)
+    y = w * 5
+    node(w).register_hook(lambda gi, go: seen.append("used"))
+    gc.collect()
+    y.backward()
+    assert seen == ["kept", "used"]
+    # Nothing keeps it: the hook is gone with the node.
+    v = lib.tensor(2.0)
+    node(v).register_hook(lambda gi, go: seen.append("lost"))
+    gc.collect()
+    (v * 5).backward()
+    lib.equal(v.grad, 5.0)
+    assert seen == ["kept", "used"]
+
+
+@contract("HOK-29")
+def changing_a_gradient_is_done_by_returning(lib: Any) -> None:
+    # NB: the rule forbids the user to write to the argument. What a library has to do: what a hook returns changes no sibling that
+    # shares the buffer, and such a write is not refused; its outcome is left open.
+    for name, combine in [("add", lambda x, y: x + y), ("stack", lambda x, y: lib.xp.stack([x, y]))]:
+        x, y, late = lib.tensor([1.0, 2.0]), lib.tensor([3.0, 4.0]), Notes()
+        a, b = x * 1, y * 1
+        a.register_hook(lambda g: g * 10)
+        b.register_hook(lambda g, late=late: late.append(g))
+        seed = lib.ones(*combine(x, y).shape)
+        with lib.case(name):
+            combine(a, b).backward(seed)
+            lib.equal(x.grad, [10.0, 10.0])
+            lib.equal(y.grad, [1.0, 1.0])
+            lib.equal(seed, np.ones(tuple(seed.shape)))
+            x.grad.mul_(100)
+            lib.equal(late[0], [1.0, 1.0])
+    x, y = lib.tensor([1.0, 2.0]), lib.tensor([3.0, 4.0])
+    x.register_hook(lambda g: (g.mul_(10), None)[1])
+    (x + y).backward(lib.ones(2))
+    assert plain(lib, y.grad) in ([1.0, 1.0], [10.0, 10.0])
+
+
+@contract("HOK-30")
+def exceptions_in_hooks(lib: Any) -> None:
+    error = HookError("boo")
+
+    def fail(*_: Any) -> Any:
+        raise error
+
+    for kind in ("tensor", "leaf", "pre", "post", "accumulated", "several"):
+        early, x, late = lib.tensor(1.0), lib.tensor(3.0), lib.tensor(2.0)
+        below = late * 7  # the oldest node: it would run last
+        y = x * 2
+        first = early * 5
+        total = below + y + first
+        if kind == "tensor":
+            handle = y.register_hook(fail)
+        elif kind == "leaf":
+            handle = x.register_hook(fail)
+        elif kind == "pre":
+            handle = y.grad_fn.register_prehook(fail)
+        elif kind == "post":
+            handle = y.grad_fn.register_hook(fail)
+        elif kind == "accumulated":
+            handle = x.register_post_accumulate_grad_hook(fail)
+        else:
+            handle = lib.graph.register_multi_grad_hook([x, y], fail)
+        with lib.case(kind):
+            with lib.raises(HookError, "boo") as caught:
+                total.backward(retain_graph=True)
+            assert caught == [error]
+            lib.equal(early.grad, 5.0)
+            assert late.grad is None
+            if kind == "accumulated":
+                lib.equal(x.grad, 2.0)
+            else:
+                assert x.grad is None
+            # The next pass knows nothing of it.
+            handle.remove()
+            early.grad = x.grad = None
+            total.backward()
+            lib.equal(early.grad, 5.0)
+            lib.equal(x.grad, 2.0)
+            lib.equal(late.grad, 7.0)
+
+
+# -- several Tensors at once -------------------------------------------------------------------------------------------
+
+
+@contract("HOK-31")
+def multi_grad_hooks(lib: Any) -> None:
+    a, b, c, d = (lib.tensor(float(k)) for k in range(1, 5))
+    seen = Notes()
+    lib.graph.register_multi_grad_hook((a, b, c, d), lambda gs: seen.append([plain(lib, g) for g in gs]))
+    y = a * b + b * c
+    y.backward(retain_graph=True)
+    assert seen == [[2.0, 4.0, 2.0, None]]
+    seen.clear()
+    y.backward(inputs=[a, c], retain_graph=True)
+    assert seen == [[2.0, None, 2.0, None]]
+    # On results: called at once after the last gradient, with what their tensor hooks made of them.
+    x, order = lib.tensor(3.0), Notes()
+    y, z = x * 2, x * 5
+    y.register_hook(lambda g: order.add("y", g * 10))
+    z.register_hook(lambda g: order.append("z"))
+    z.grad_fn.register_hook(lambda gi, go: order.append("the node of z"))
+    x.register_hook(lambda g: order.append("x"))
+    lib.graph.register_multi_grad_hook([z, y], lambda gs: order.append([plain(lib, g) for g in gs]))
+    (y * z).backward(retain_graph=True)
+    assert order == ["z", "the node of z", "y", [6.0, 150.0], "x"]
+    order.clear()
+    lib.grad(y * z, y, retain_graph=True)
+    assert order == ["y", [None, 150.0]]
+    assert seen == [[2.0, None, 2.0, None]]
+
+
+@contract("HOK-32")
+def multi_grad_hooks_count_per_pass(lib: Any) -> None:
+    x, w, seen = lib.tensor(3.0), lib.tensor(2.0), Notes()
+    y = x * w
+    handle = lib.graph.register_multi_grad_hook([x, w], lambda gs: seen.add([plain(lib, g) for g in gs], 7))
+    for _ in range(2):
+        y.backward(retain_graph=True)
+        (x * 5).backward()
+        (w * 7).backward()
+    assert seen == [[2.0, 3.0], [5.0, None], [None, 7.0]] * 2
+    lib.equal(x.grad, 14.0)
+    lib.equal(w.grad, 20.0)
+    # A Tensor that is listed twice gets its place twice; a pass that was abandoned counts for nothing.
+    seen.clear()
+    twice = lib.graph.register_multi_grad_hook([x, w, x], lambda gs: seen.append(len([g for g in gs if g is not None])))
+
+    def fail(g: Any) -> Any:
+        raise HookError
+
+    failing = x.register_hook(fail)
+    with lib.raises(HookError):
+        y.backward(retain_graph=True)
+    failing.remove()
+    assert not [n for n in seen if isinstance(n, int)]
+    handle.remove()
+    seen.clear()
+    y.backward(retain_graph=True)
+    assert seen == [3]
+    twice.remove()
+    twice.remove()
+    y.backward(retain_graph=True)
+    (x * 5).backward()
+    assert seen == [3]
+    # A pass inside of another one counts for itself.
+    seen, x, w = Notes(), lib.tensor(3.0), lib.tensor(2.0)
+    lib.graph.register_multi_grad_hook([x, w], lambda gs: seen.append([g is not None for g in gs]))
+    y = x * w
+    inner = x * 5
+    y.register_hook(lambda g: inner.backward())
+    y.backward()
+    assert seen == [[True, False], [True, True]]
+
+
+@contract("HOK-33")
+def multi_grad_hooks_on_any(lib: Any) -> None:
+    x, w, seen = lib.tensor(3.0), lib.tensor(2.0), Notes()
+    y = x * 2
+    z = y * y * w
+    handle = lib.graph.register_multi_grad_hook([x, y, w], lambda g: seen.add(plain(lib, g), g * 100), mode="any")
+    for _ in range(2):
+        z.backward(retain_graph=True)
+    assert seen == [36.0, 36.0]  # the gradient of w, which is the first to be known
+    lib.equal(x.grad, 2 * 48.0)
+    lib.equal(w.grad, 2 * 36.0)
+    y.backward(retain_graph=True)
+    assert seen == [36.0, 36.0, 1.0]
+    lib.grad(z, y, retain_graph=True)
+    assert seen == [36.0, 36.0, 1.0, 24.0]
+    lib.grad(z, z, retain_graph=True)
+    handle.remove()
+    z.backward()
+    assert seen == [36.0, 36.0, 1.0, 24.0]
+
+
+@contract("HOK-34")
+def multi_grad_hooks_refused(lib: Any) -> None:
+    register = lib.graph.register_multi_grad_hook
+    x, const, seen = lib.tensor(3.0), lib.const(1.0), Notes()
+    for mode in ("x", "ALL", ""):
+        with lib.case(mode), lib.raises(ValueError, "Expects mode to be one of ('all', 'any') but got", mode):
+            register([x], lambda gs: None, mode=mode)
+    for tensors in ([const], [x, const], [const, x]):
+        with lib.raises(AssertionError, "Expected gradient function to be set"):
+            register(tensors, lambda gs: seen.append("all"))
+        with lib.raises(AssertionError, "Expected gradient function to be set"):
+            register(tensors, lambda gs: seen.append("all"), mode="all")
+    with lib.silent():
+        register([const, x, const], lambda g: seen.append(plain(lib, g)), mode="any")
+        register([const], lambda g: seen.append("never"), mode="any")
+    (x * 2).backward()
+    assert seen == [2.0]
+
+
+@contract("HOK-35")
+def multi_grad_hooks_on_a_root(lib: Any) -> None:
+    x, seen = lib.tensor(3.0), Notes()
+    y = x * 2
+    lib.graph.register_multi_grad_hook([x, y], lambda gs: seen.append([plain(lib, g) for g in gs]))
+    y.backward(retain_graph=True)
+    assert seen == [[2.0, 1.0]]
+    seen.clear()
+    (y * 5).backward()
+    assert seen == [[10.0, 5.0]]
+    # Two roots, one of them a leaf.
+    a, b, seen = lib.tensor(3.0), lib.tensor(2.0), Notes()
+    z = a * b
+    lib.graph.register_multi_grad_hook([a, z, b], lambda gs: seen.append([plain(lib, g) for g in gs]))
+    lib.backward([z, b])
+    assert seen == [[2.0, 1.0, 4.0]]
+
+
+@contract("HOK-36")
+def multi_grad_hooks_under_grad(lib: Any) -> None:
+    x, w, seen = lib.tensor(3.0), lib.tensor(2.0), Notes()
+    y = x * w
+    lib.graph.register_multi_grad_hook([x, w], lambda gs: seen.append([plain(lib, g) for g in gs]))
+    lib.grad(y, [x, w], retain_graph=True)
+    assert seen == [[2.0, 3.0]]
+    lib.grad(y, x, retain_graph=True)
+    lib.grad(y, w, retain_graph=True)
+    assert seen == [[2.0, 3.0], [2.0, None], [None, 3.0]]
+    lib.graph.register_multi_grad_hook([y, x], lambda gs: seen.append("both"))
+    lib.grad(y * 2, x)
+    assert seen[3:] in ([[4.0, None], "both"], ["both", [4.0, None]])
+
+
+# -- the order of nodes, and the rest ----------------------------------------------------------------------------------
+
+
+@contract("HOK-37")
+def later_nodes_run_first(lib: Any) -> None:
+    a, b, seen = lib.tensor(1.0), lib.tensor(1.0), Notes()
+    y1 = a * 2
+    y2 = b * 3
+    total = y1 + y2
+    for name, t in [("y1", y1), ("y2", y2), ("a", a), ("b", b), ("total", total)]:
+        t.register_hook(lambda g, name=name: seen.append(name))
+    b.register_post_accumulate_grad_hook(lambda p: seen.append("b accumulated"))
+    total.backward()
+    assert seen == ["total", "y2", "b", "b accumulated", "y1", "a"]
+    # The order of creation decides, not that of use.
+    x, seen = lib.tensor(1.0), Notes()
+    made = [x * k for k in range(1, 6)]
+    for k, t in enumerate(made, 1):
+        t.register_hook(lambda g, k=k: seen.append(k))
+    total = made[2]
+    for k in (0, 4, 1, 3):
+        total = made[k] + total
+    total.backward()
+    assert seen == [5, 4, 3, 2, 1]
+
+
+@contract("HOK-38")
+def hooks_take_part_in_higher_orders(lib: Any) -> None:
+    x = lib.tensor(3.0)
+    y = x * x
+    y.register_hook(lambda g: g * x)
+    (g,) = lib.grad(y, x, create_graph=True)
+    lib.equal(g, 18.0)
+    (h,) = lib.grad(g, x, create_graph=True)
+    lib.equal(h, 12.0)
+    lib.equal(lib.grad(h, x)[0], 4.0)
+    # A hook of the leaf itself, and hooks on a node.
+    x = lib.tensor(3.0)
+    handle = x.register_hook(lambda g: g * g)
+    (g,) = lib.grad(x * x, x, create_graph=True)
+    lib.equal(g, 36.0)
+    handle.remove()
+    lib.equal(lib.grad(g, x)[0], 24.0)
+    for kind in ("pre", "post"):
+        x = lib.tensor(3.0)
+        y = x * 2
+        if kind == "pre":
+            y.grad_fn.register_prehook(lambda go, x=x: (go[0] * x * x,))
+        else:
+            y.grad_fn.register_hook(lambda gi, go, x=x: (gi[0] * x * x, *gi[1:]))
+        (g,) = lib.grad(y, x, create_graph=True)
+        with lib.case(kind):
+            lib.equal(g, 18.0)
+            lib.equal(lib.grad(g, x)[0], 12.0)
+
+
+@contract("HOK-39")
+def hooks_of_views(lib: Any) -> None:
+    x, seen = lib.tensor([[1.0, 2.0], [3.0, 4.0]]), Notes()
+    y = x * 2
+    views = [y[:1], y[0, 1], lib.xp.permute_dims(y, (1, 0)), lib.xp.reshape(y, (4,)), x[1]]
+    for n, view in enumerate(views):
+        view.register_hook(lambda g, n=n: seen.append(n))
+    y.register_hook(lambda g: seen.append("base"))
+    lib.xp.sum(y * 3).backward(retain_graph=True)
+    assert seen == ["base"]
+    seen.clear()
+    lib.xp.sum(views[0] + y).backward(retain_graph=True)
+    assert seen == [0, "base"]
+    seen.clear()
+    (lib.xp.sum(views[2]) + views[1]).backward()
+    assert sorted(seen, key=str) == [1, 2, "base"]
+
+
+unchecked("HOK-40", "out of scope: it says how PyTorch's Module hooks are built")
+
+
+@contract("HOK-41")
+def final_callbacks(lib: Any) -> None:
+    refused = "Final callbacks can only be installed during backward pass"
+    with lib.raises(RuntimeError, refused):
+        lib.queue_callback(lambda: None)
+    x, w, seen = lib.tensor(3.0), lib.tensor(2.0), Notes()
+    below = w * 1
+    y = x * below
+
+    def queue(name: str) -> Callable[..., None]:
+        return lambda *_: lib.queue_callback(lambda: seen.append((name, plain(lib, x.grad), plain(lib, w.grad))))
+
+    y.register_hook(queue("first"))
+    w.register_post_accumulate_grad_hook(queue("second"))
+    y.backward(retain_graph=True)
+    assert seen == [("first", 2.0, 3.0), ("second", 2.0, 3.0)]
+    seen.clear()
+    lib.grad(y, x)
+    assert seen == [("first", 2.0, 3.0)]
+    with lib.raises(RuntimeError, refused):
+        lib.queue_callback(lambda: None)
