@@ -310,9 +310,9 @@ class PyTorch(Library):
         return np.asarray(x.detach().resolve_conj().resolve_neg().numpy())
 
     def watch_memory(self, x: Any) -> Callable[[], bool]:
-        from torch.multiprocessing.reductions import StorageWeakRef
+        from torch.multiprocessing import reductions
 
-        storage = StorageWeakRef(x.untyped_storage())
+        storage: Any = reductions.StorageWeakRef(x.untyped_storage())  # type: ignore[no-untyped-call]
         return lambda: not storage.expired()
 
     def task_id(self) -> int:

@@ -278,12 +278,8 @@ def outputs_require_grad(lib: Any) -> None:
 def retain_graph_defaults_to_create_graph(lib: Any) -> None:
     x = lib.tensor(3.0)
     for create in (False, True):
-        for more, retained in [
-            ({}, create),
-            ({"retain_graph": None}, create),
-            ({"retain_graph": True}, True),
-            ({"retain_graph": False}, False),
-        ]:
+        flags: list[tuple[dict[str, Any], bool]] = [({}, create), ({"retain_graph": None}, create)]
+        for more, retained in [*flags, ({"retain_graph": True}, True), ({"retain_graph": False}, False)]:
             with lib.case((create, more)):
                 y = x * x
                 lib.equal(lib.grad(y, x, create_graph=create, **more)[0], 6.0)

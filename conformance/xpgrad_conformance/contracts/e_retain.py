@@ -45,12 +45,8 @@ def freed_by_default(lib: Any, name: str, shape: Any, seed: int) -> None:
 @contract("RET-02")
 def retain_graph_defaults_to_create_graph(lib: Any) -> None:
     for create in (False, True):
-        for more, retained in [
-            ({}, create),
-            ({"retain_graph": None}, create),
-            ({"retain_graph": True}, True),
-            ({"retain_graph": False}, False),
-        ]:
+        flags: list[tuple[dict[str, Any], bool]] = [({}, create), ({"retain_graph": None}, create)]
+        for more, retained in [*flags, ({"retain_graph": True}, True), ({"retain_graph": False}, False)]:
             for how in ("method", "function", "grad"):
                 with lib.case((how, create, more)):
                     x = lib.tensor(3.0)
@@ -88,7 +84,7 @@ def a_retained_graph_gives_the_same_again(lib: Any, name: str, shape: Any, seed:
 @contract("RET-04")
 def created_but_not_retained(lib: Any) -> None:
     # NB: of a longer chain the gradient's graph would run through the first graph's freed nodes.
-    programs = [
+    programs: list[tuple[str, Any, Any, Any]] = [
         ("x * x", lambda x: x * x, lambda v: 2 * v, lambda v: 2 + 0 * v),
         ("x ** 3", lambda x: x**3, lambda v: 3 * v**2, lambda v: 6 * v),
         ("sin", lib.xp.sin, np.cos, lambda v: -np.sin(v)),
