@@ -14,7 +14,7 @@ import numpy as np
 from xpgrad import Device
 from xpgrad.backend import Backend, Capabilities
 from xpgrad_dask import indexing, kernels
-from xpgrad_dask.chunks import ChunkedShape, known_values
+from xpgrad_dask.chunks import ChunkedShape, known_values, visible_shape, visible_size
 
 __all__ = ["DaskBackend"]
 
@@ -48,6 +48,21 @@ class DaskBackend(Backend):
         if found is None:
             return None
         return found if name in kernels.PLAIN or name in indexing.PLAIN else lambda *args, **options: found(self.kernels, *args, **options)
+
+    def wrap_kernel(self, name: str, function: Any) -> Any:
+        return kernels.guarded(name, function)
+
+    @property
+    def tensor_base(self) -> Any:
+        """The class of Tensors on dask, set by the registry. Their lengths that are unknown refuse what would calculate with nan."""
+        return self._tensor_base
+
+    @tensor_base.setter
+    def tensor_base(self, cls: Any) -> None:
+        self._tensor_base = cls
+        if cls is not None:
+            cls.shape = property(lambda tensor: visible_shape(tensor._array), doc="The lengths of the axes; nan where one is unknown.")
+            cls.size = property(lambda tensor: visible_size(tensor._array), doc="The number of elements; nan where that is unknown.")
 
     def array_types(self) -> tuple[type, ...]:
         return (da.Array,)

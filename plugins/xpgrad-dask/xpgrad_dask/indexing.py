@@ -16,8 +16,8 @@ import numpy as np
 
 from xpgrad.errors import CapabilityError
 from xpgrad.registry import backend_for
-from xpgrad_dask.chunks import known_values, unknown_length
-from xpgrad_dask.kernels import chunks_for, fit, fit_like, reshape, size_is_known
+from xpgrad_dask.chunks import ChunkedShape, known_values, unknown_length
+from xpgrad_dask.kernels import broadcast_to, chunks_for, fit, fit_like, reshape, size_is_known
 
 __all__ = ["KERNELS"]
 
@@ -100,6 +100,10 @@ def _place_block(block: Any, part: slice, axis: int, length: int) -> Any:
     return out
 
 
+def _fill_block(x: Any, value: Any) -> Any:
+    return np.full(x.shape, value, x.dtype)
+
+
 def put(x: Any, key: Any, value: Any) -> Any:
     """A new array, `x` with ``[key]`` overwritten, for a basic key."""
     parts = _spelled_out(key, x.ndim)
@@ -109,6 +113,8 @@ def put(x: Any, key: Any, value: Any) -> Any:
         if not _is_scalar(value):
             value = reshape(da.broadcast_to(value, wanted), x[parts_left].shape)
         parts = list(parts_left)
+    if _is_scalar(value) and all(p == _FULL for p in parts):
+        return da.map_blocks(_fill_block, x, value=value, dtype=x.dtype, meta=np.empty((0,) * x.ndim, x.dtype))
     picked = x[tuple(parts)].shape
     if 0 in picked or 0 in x.shape:
         return x
@@ -118,7 +124,7 @@ def put(x: Any, key: Any, value: Any) -> Any:
             value = reshape(value, value.shape[extra:])
         value = value.astype(x.dtype)
         if all(p == _FULL for p in parts):
-            return fit_like(da.broadcast_to(value, picked), x)
+            return fit_like(broadcast_to(value, ChunkedShape.of(x)) if not size_is_known(x) else da.broadcast_to(value, picked), x)
         value = da.broadcast_to(value, picked)
     out = x.copy()
     out[tuple(_forward(p, n) for p, n in zip(parts, x.shape))] = _turned(value, parts, x.shape)
@@ -500,7 +506,7 @@ def _result_shape(p: Plan) -> tuple[int, ...]:
 
 def _written_at_mask(buffer: Any, axis: int, mask: Any, value: Any) -> Any:
     rows, flat = _with_flat_mask(buffer, axis, mask)
-    hit = flat.reshape((flat.shape[0],) + (1,) * (rows.ndim - 1))
+    hit = flat[(slice(None), *(None,) * (rows.ndim - 1))]
     if isinstance(value, da.Array) and value.ndim > rows.ndim:  # as NumPy, more axes of length 1 than the part has are dropped
         value = reshape(value, value.shape[value.ndim - rows.ndim :])
     # NB: the axis that the mask picks has an unknown length; a value of length 1 there, or without that axis, is the same for all.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,16 +12,16 @@ import dask.array
 import numpy as np
 
 from xpgrad.errors import CapabilityError
-from xpgrad_dask.chunks import unknown_length
+from xpgrad_dask.chunks import is_unknown, unknown_length
 
-__all__ = ["EXTENSIONS", "KERNELS", "PLAIN", "Extension", "chunks_for", "fit", "fit_like", "size_is_known"]
+__all__ = ["EXTENSIONS", "KERNELS", "PLAIN", "Extension", "broadcast_to", "chunks_for", "fit", "fit_like", "guarded", "size_is_known"]
 
 da: Any = dask.array  # it has no type hints on most of its functions, and wrong ones on some
 
 
 def size_is_known(x: Any) -> bool:
     """Whether all lengths of an array, or in a shape, are known."""
-    return not any(n != n for n in getattr(x, "shape", x))
+    return not any(is_unknown(n) for n in getattr(x, "shape", x))
 
 
 def chunks_for(shape: Any, dtype: Any) -> Any:
@@ -81,14 +82,14 @@ def expand_reduced(xp: Any, x: Any, shape: Any, axes: Any, keepdims: bool) -> An
 def sum_to(xp: Any, x: Any, shape: Any) -> Any:
     """Undo a broadcast."""
     extra = x.ndim - len(shape)
-    if extra == 0 and all(a == b for a, b in zip(x.shape, shape)):
+    if extra == 0 and size_is_known(x) and size_is_known(shape) and tuple(x.shape) == tuple(shape):
         return x
     axes = tuple(i for i, n in enumerate(shape, start=extra) if n == 1 and x.shape[i] != 1)
     if axes:
         x = x.sum(axis=axes, keepdims=True, dtype=x.dtype)
     if extra:
         x = x.sum(axis=tuple(range(extra)), dtype=x.dtype)
-    if len(x.shape) != len(shape) or any(a != b for a, b in zip(x.shape, shape) if a == a and b == b):
+    if len(x.shape) != len(shape) or any(a != b for a, b in zip(x.shape, shape) if not is_unknown(a) and not is_unknown(b)):
         msg = f"a gradient of shape {x.shape} does not fit an operand of shape {tuple(shape)}"
         raise RuntimeError(msg)
     return fit(x, shape)
@@ -104,7 +105,7 @@ def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
         return fit(x, shape)
     old = [i for i, n in enumerate(x.shape) if n != 1]
     new = [n for n in shape if n != 1]
-    if len(old) != len(new) or any(x.shape[i] != n for i, n in zip(old, new) if x.shape[i] == x.shape[i] and n == n):
+    if len(old) != len(new) or any(x.shape[i] != n for i, n in zip(old, new) if not is_unknown(x.shape[i]) and not is_unknown(n)):
         msg = f"a reshape from {x.shape} to {tuple(shape)}"
         raise unknown_length(msg)
     x = x[tuple(slice(None) if i in old else 0 for i in range(x.ndim))]
@@ -154,14 +155,19 @@ def whole(x: Any, axes: Any) -> Any:
     if not many:
         return x
     if not size_is_known(x):
-        msg = "a function along an axis in several chunks"
-        raise unknown_length(msg)
+        if any(is_unknown(x.shape[a]) for a in many):
+            msg = "a function along an axis in several chunks"
+            raise unknown_length(msg)
+        return x.rechunk(dict.fromkeys(many, -1))
     return x.rechunk({i: -1 if i in axes else "auto" for i in range(x.ndim)})
 
 
 def _aligned(like: Any, x: Any, axis: int) -> Any:
     """`x` in the chunks of `like` along all other axes."""
-    return x.rechunk({i: c for i, c in enumerate(like.chunks) if i != axis and x.chunks[i] != c})
+    other = {i: c for i, c in enumerate(like.chunks) if i != axis and x.chunks[i] != c}
+    # Of unknown lengths one can only hope that they are the same in as many chunks: NumPy sees it when they are computed.
+    same = [i for i, c in other.items() if is_unknown(sum(c)) and is_unknown(sum(x.chunks[i])) and len(c) == len(x.chunks[i])]
+    return x.rechunk({i: c for i, c in other.items() if i not in same})
 
 
 def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
@@ -201,12 +207,84 @@ def searchsorted(x1: Any, x2: Any, *, side: str = "left", sorter: Any = None) ->
     if sorter is not None:
         x1 = take_along_axis(x1, sorter, axis=0)
     x1 = whole(x1, (0,))
-    flat = da.blockwise(_search, "j", x1, "i", x2.reshape(-1), "j", side=side, concatenate=True, dtype=np.int64, meta=np.empty(0, np.int64))
-    return flat.reshape(x2.shape)
+    axes = tuple(range(x2.ndim))
+    return da.blockwise(_search, axes, x1, (x2.ndim,), x2, axes, side=side, concatenate=True, dtype=np.int64,
+                        meta=np.empty((0,) * x2.ndim, np.int64))  # fmt: skip
 
 
 def _search(x1: Any, x2: Any, side: Any) -> Any:
     return np.searchsorted(x1, x2, side=side).astype(np.int64, copy=False)
+
+
+# -- axes of unknown length beside the one that a function works along -------------------------------------------------------------
+
+
+def _joined(function: Any) -> Callable[..., Any]:
+    """`concat` or `stack`: unknown lengths are taken to be the same if they are in as many chunks."""
+
+    def join(arrays: Any, /, *, axis: int = 0) -> Any:
+        if all(size_is_known(x) for x in arrays):
+            return function(arrays, axis=axis)
+        first, *others = arrays
+        for i, n in enumerate(first.shape):
+            differ = any((is_unknown(n) or is_unknown(x.shape[i])) and x.numblocks[i] != first.numblocks[i] for x in others)
+            if differ and (function is da.stack or i != axis):
+                msg = f"`{'stack' if function is da.stack else 'concat'}` of Tensors in different chunks"
+                raise unknown_length(msg)
+        return function(arrays, axis=axis, allow_unknown_chunksizes=True)
+
+    return join
+
+
+concat, stack = _joined(da.concatenate), _joined(da.stack)
+
+
+def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
+    """`x` rotated along axes."""
+    if size_is_known(x) or axis is None:
+        return da.roll(x, shift, axis=axis)
+    for s, a in zip(shift, axis) if isinstance(axis, tuple) else ((shift, axis),):
+        if is_unknown(x.shape[a]):
+            msg = "`roll`"
+            raise unknown_length(msg)
+        cut = -s % (x.shape[a] or 1)
+        lead = (slice(None),) * (a % x.ndim)
+        x = concat([x[(*lead, slice(cut, None))], x[(*lead, slice(None, cut))]], axis=a)
+    return x
+
+
+def _running(name: str) -> Callable[..., Any]:
+    """`cumulative_sum` or `cumulative_prod` along a known axis, in one chunk where another length is unknown."""
+
+    def running(xp: Any, x: Any, axis: int) -> Any:
+        if size_is_known(x) or is_unknown(x.shape[axis]):
+            return getattr(xp, name)(x, axis=axis)
+        x = whole(x, (axis,))
+        f = getattr(array_api_compat.numpy, name)
+        dtype = f(np.empty(0, x.dtype)).dtype
+        return da.map_blocks(_run_block, x, function=name, axis=axis, dtype=dtype, meta=np.empty((0,) * x.ndim, dtype))
+
+    return running
+
+
+def _run_block(x: Any, function: str, axis: int) -> Any:
+    return getattr(array_api_compat.numpy, function)(x, axis=axis)
+
+
+def clip_scalar(xp: Any, x: Any, lo: Any, hi: Any) -> Any:
+    """Limit to ``[lo, hi]``, Python scalars or None, chunk by chunk."""
+    return da.map_blocks(_clip_block, x, lo=lo, hi=hi, dtype=x.dtype, meta=np.empty((0,) * x.ndim, x.dtype))
+
+
+def _clip_block(x: Any, lo: Any, hi: Any) -> Any:
+    return getattr(array_api_compat.numpy, "clip")(x, lo, hi)  # noqa: B009 (type checkers do not see it)
+
+
+def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
+    """Square root of the variance: measured from one of the values, so that it is 0 where they are equal."""
+    first = tuple(slice(0, 1) if axes is None or i in axes else slice(None) for i in range(x.ndim))
+    known = not any(is_unknown(n) for n, part in zip(x.shape, first) if part.stop)
+    return xp.sqrt(xp.reduce_var(x - (x[first] if known else x.min(axis=axes, keepdims=True)), axes, correction, keepdims))
 
 
 # -- linear algebra: every matrix in one chunk, stacks of them in many --------------------------------------------------------
@@ -289,6 +367,14 @@ def pinv(x: Any, *, rtol: Any = None) -> Any:
     return da.apply_gufunc(f, "(m,n),()->(n,m)", x, rtol, output_dtypes=x.dtype, allow_rechunk=True)
 
 
+def matrix_rank(x: Any, *, rtol: Any = None) -> Any:
+    """The numbers of singular values above a part `rtol` (a number, or one per matrix) of the largest."""
+    if rtol is None or isinstance(rtol, (int, float)):
+        return _matrices(np.linalg.matrix_rank, "(m,n)->()", 1)(x, rtol=rtol)
+    f = lambda a, r: np.linalg.matrix_rank(a, rtol=r)  # noqa: E731 (dask pickles it by value)
+    return da.apply_gufunc(f, "(m,n),()->()", x, rtol, output_dtypes=np.int64, allow_rechunk=True)
+
+
 def _cross(x: Any, y: Any, axis: int) -> Any:
     return np.linalg.cross(x, y, axis=axis)
 
@@ -317,6 +403,9 @@ def cholesky(x: Any, *, upper: bool = False) -> Any:
 
 def diagonal(x: Any, *, offset: int = 0) -> Any:
     """Diagonals of matrices."""
+    if not size_is_known(x.shape[-2:]):
+        msg = "`linalg.diagonal`"
+        raise unknown_length(msg)
     return da.diagonal(x, offset=offset, axis1=-2, axis2=-1)
 
 
@@ -356,6 +445,8 @@ class Extension:
         if found is None:
             msg = f"backend 'dask' has no function `{self._name}.{name}`"
             raise CapabilityError(msg)
+        found = guarded(f"{self._name}.{name}", found)
+        setattr(self, name, found)
         return found
 
 
@@ -367,7 +458,8 @@ EXTENSIONS: dict[str, dict[str, Any]] = {
         "eigh": _matrices(_eigh, "(m,m)->(m),(m,m)", 2),
         "eigvalsh": _matrices(np.linalg.eigvalsh, "(m,m)->(m)", 1),
         "solve": _matrices(_solve, "(m,m),(m,n)->(m,n)", 1),
-        "cholesky": cholesky, "svd": svd, "svdvals": svdvals, "qr": qr, "pinv": pinv, "cross": cross, "diagonal": diagonal, "trace": trace,
+        "cholesky": cholesky, "svd": svd, "svdvals": svdvals, "qr": qr, "pinv": pinv,
+        "matrix_rank": matrix_rank, "cross": cross, "diagonal": diagonal, "trace": trace,
     },
     "fft": {name: _transform(name, name.endswith("n")) for name in ("fft", "ifft", "fftn", "ifftn", "rfft", "irfft")},
 }  # fmt: skip
@@ -375,9 +467,46 @@ EXTENSIONS: dict[str, dict[str, Any]] = {
 #: Kernels that are functions of the standard: they do not get the namespace.
 PLAIN: dict[str, Callable[..., Any]] = {
     "broadcast_to": broadcast_to, "reshape": reshape, "copy": copy, "tril": tril, "triu": triu,
-    "take_along_axis": take_along_axis, "searchsorted": searchsorted,
+    "take_along_axis": take_along_axis, "searchsorted": searchsorted, "concat": concat, "stack": stack, "roll": roll,
     "sort": _sorted("sort"), "argsort": _sorted("argsort"),
     "sign": da.sign,  # NB: the namespace's divides complex zeros, which warns when it is computed
 }  # fmt: skip
 
-KERNELS: dict[str, Callable[..., Any]] = {**PLAIN, "expand_reduced": expand_reduced, "sum_to": sum_to, "reshape_to": reshape_to}
+KERNELS: dict[str, Callable[..., Any]] = {
+    **PLAIN, "expand_reduced": expand_reduced, "sum_to": sum_to, "reshape_to": reshape_to, "running_sum": _running("cumulative_sum"),
+    "running_prod": _running("cumulative_prod"), "clip_scalar": clip_scalar, "reduce_std": reduce_std,
+}  # fmt: skip
+
+# How dask, and NumPy and Python below it, fail for want of a length.
+_WANTS_LENGTH = re.compile(r"unknown|\bnan\b|NaN|'float' object|cannot compute length")
+#: What users call kernels that are no functions of the standard.
+_PUBLIC = {
+    "reduce_sum": "sum", "reduce_prod": "prod", "reduce_max": "max", "reduce_min": "min", "reduce_mean": "mean", "reduce_var": "var",
+    "reduce_std": "std", "running_sum": "cumulative_sum", "running_prod": "cumulative_prod", "lower": "tril", "upper": "triu",
+    "running_sum_back": "the gradient of `cumulative_sum`", "reverse": "flip", "shift_by": "roll", "matmul_nd": "matmul",
+    "written": "x[key] = value", "put": "x[key] = value", "index_basic": "x[key]", "gather": "x[key]", "clip_scalar": "clip",
+}  # fmt: skip
+
+
+def guarded(name: str, function: Any) -> Any:
+    """A kernel whose errors for want of a length say so."""
+    if not callable(function):
+        return function
+
+    def guard(*args: Any, **options: Any) -> Any:
+        try:
+            return function(*args, **options)
+        except (ValueError, TypeError, AttributeError) as exc:
+            if _WANTS_LENGTH.search(str(exc)) is None or not _has_unknown(args):
+                raise
+            public = _PUBLIC.get(name, name)
+            raise unknown_length(public if "`" in public else f"`{public}`") from exc
+
+    return guard
+
+
+def _has_unknown(args: Any) -> bool:
+    """Whether there is an unknown length among arguments."""
+    return any(
+        _has_unknown(a) if isinstance(a, (tuple, list)) else is_unknown(a) or not size_is_known(getattr(a, "shape", ())) for a in args
+    )
