@@ -230,12 +230,14 @@ def _fitted(node: Any, returned: tuple[Any, ...]) -> list[Any]:
             msg = f"expected Variable or None (got {type(v).__name__}) as gradient {i} of {name}"
             raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
         if place is not None:
-            out[place] = _fit(name, place, v, *node.inputs[place])
+            edge = node.e[place]
+            free = edge.__class__ is AccumulateGrad and edge.original.grad_dtype is None
+            out[place] = _fit(name, place, v, *node.inputs[place], free=free)
     return out
 
 
-def _fit(name: str, i: int, v: Any, shape: tuple[int, ...], dtype: Any, cls: Any) -> Any:
-    """A returned gradient in the shape, dtype and device of its input (FUN-09, FUN-10)."""
+def _fit(name: str, i: int, v: Any, shape: tuple[int, ...], dtype: Any, cls: Any, free: bool) -> Any:
+    """A returned gradient in the shape, dtype and device of its input (FUN-09, FUN-10); a leaf may leave the dtype free (ACC-25)."""
     if v.shape != shape:
         padded = (1,) * (v.ndim - len(shape)) + shape
         if len(padded) != v.ndim or any(w not in (1, n) for n, w in zip(v.shape, padded)):
@@ -252,7 +254,8 @@ def _fit(name: str, i: int, v: Any, shape: tuple[int, ...], dtype: Any, cls: Any
                 "of a real input is real; return `xpgrad.real(...)` of it"
             )
             raise RuntimeError(msg)
-        v = v._cast(dtype)
+        if not free:
+            v = v._cast(dtype)
     if v.device != cls.device:
         if v.ndim:
             msg = f"Function {name} returned an invalid gradient at index {i} - expected device {cls.device} but got {v.device}"

@@ -22,7 +22,7 @@ class SimBackend(Backend):
     """NumPy arrays on simulated streams."""
 
     name = "simstream"
-    capabilities = Capabilities(streams=True, devices=True, dlpack=False, strides=True)
+    capabilities = Capabilities(streams=True, devices=True, dlpack=False)
     is_host = False
 
     def namespace(self) -> Any:
@@ -59,9 +59,6 @@ class SimBackend(Backend):
 
     def find_dtype(self, name: str) -> Any:
         return None if name == "bfloat16" else np.dtype(name)
-
-    def strides(self, x: Any) -> tuple[int, ...]:
-        return tuple(step // x.value.itemsize for step in x.value.strides)
 
     # -- streams -------------------------------------------------------------------------------------------------
 
