@@ -156,6 +156,12 @@ def grad_runs_an_inputs_node_only_for_another(lib: Any) -> None:
     del ran[:]
     lib.equal(lib.grad(z, z, retain_graph=True)[0], 1.0)
     assert not ran
+    y = lib.xp.exp(x)
+    y.grad_fn.register_hook(lambda inputs, outputs: ran.append("exp"))
+    lib.equal(lib.grad(y * 2, y, retain_graph=True)[0], 2.0)
+    assert not ran
+    lib.grad(y * 2, [x, y])
+    assert ran == ["exp"]
 
 
 @contract("INP-08")
