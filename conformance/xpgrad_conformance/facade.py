@@ -309,6 +309,17 @@ class PyTorch(Library):
     def value(self, x: Any) -> np.ndarray[Any, Any]:
         return np.asarray(x.detach().resolve_conj().resolve_neg().numpy())
 
+    @contextmanager
+    def warns(self, category: type[Warning], phrase: str, times: int | None = None) -> Iterator[None]:
+        # NB: PyTorch gives many of its warnings once per process only.
+        before = self.ns.is_warn_always_enabled()
+        self.ns.set_warn_always(True)
+        try:
+            with super().warns(category, phrase, times):
+                yield
+        finally:
+            self.ns.set_warn_always(before)
+
     def watch_memory(self, x: Any) -> Callable[[], bool]:
         from torch.multiprocessing import reductions
 

@@ -1,0 +1,293 @@
+"""Group O: complex numbers. What a gradient of a complex Tensor is, and that real ones are none the worse for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from xpgrad_conformance.contract import contract
+
+#: Points away from zero and from the cuts of logarithm and root.
+points = st.lists(st.tuples(st.floats(0.3, 1.5), st.sampled_from([-1, 1]), st.floats(0.3, 1.2)), min_size=2, max_size=4)
+W = 0.7 - 1.3j
+
+# Each is written in names that NumPy and the library have in common, so that the differences are NumPy's, in double precision.
+REAL_VALUED: dict[str, Callable[[Any, Any], Any]] = {
+    "|z|²": lambda xp, z: xp.sum(xp.real(z * xp.conj(z))),
+    "Re": lambda xp, z: xp.sum(xp.real(z)),
+    "Im": lambda xp, z: xp.sum(xp.imag(z)),
+    "Re of a multiple": lambda xp, z: xp.sum(xp.real(z * W)),
+    "Im of a quotient": lambda xp, z: xp.sum(xp.imag(W / z + z / W)),
+    "power": lambda xp, z: xp.sum(xp.real(z**3)),
+    "exp": lambda xp, z: xp.sum(xp.imag(xp.exp(z))),
+    "log and sqrt": lambda xp, z: xp.sum(xp.real(xp.log(z) * xp.sqrt(z))),
+    "sin and cosh": lambda xp, z: xp.sum(xp.imag(xp.sin(z) * xp.cosh(z))),
+    "abs": lambda xp, z: xp.sum(xp.abs(z) ** 3),
+    "not holomorphic inside": lambda xp, z: xp.sum(xp.real(xp.exp(xp.conj(z) * z * 1j) * z)),
+    "sum, then abs": lambda xp, z: xp.abs(xp.sum(z * z)),
+    "mean and product": lambda xp, z: xp.real(xp.mean(z) * xp.prod(z)),
+    "slices": lambda xp, z: xp.sum(xp.real(z[:-1] * xp.conj(z[1:]))),
+    "matmul": lambda xp, z: xp.imag(xp.sum(xp.matmul(z[:, None], xp.conj(z[None, :]) * W)) * z[0]),
+}
+
+
+def numbers(drawn: Any) -> np.ndarray[Any, Any]:
+    """The drawn points as complex numbers."""
+    return np.asarray([complex(x, s * y) for x, s, y in drawn])
+
+
+def gradient(f: Callable[[Any], Any], at: np.ndarray[Any, Any], eps: float = 1e-5) -> np.ndarray[Any, Any]:
+    """``dL/dx + i dL/dy`` by central differences of a real function."""
+    found = np.zeros(at.shape, complex)
+    for k in np.ndindex(at.shape):
+        for direction in (1, 1j):
+            step = np.zeros(at.shape, complex)
+            step[k] = eps * direction
+            found[k] += direction * (f(at + step) - f(at - step)) / (2 * eps)
+    return found
+
+
+def near(lib: Any, x: Any, expected: Any) -> None:
+    """Equal up to what differences, or single precision, leave uncertain."""
+    size = float(np.max(np.abs(expected), initial=1.0))
+    tolerance = 1e-6 if lib.capabilities["float64"] else 1e-4
+    lib.equal(x, expected, rtol=tolerance, atol=tolerance * size)
+
+
+@contract("CPX-01", requires="complex", draw={"drawn": points})
+def gradient_of_a_real_function(lib: Any, drawn: Any) -> None:
+    at = numbers(drawn)
+    for name, program in REAL_VALUED.items():
+        with lib.case(name):
+            z = lib.tensor(at, dtype=lib.complex)
+            program(lib.xp, z).backward()
+            assert z.grad.dtype == lib.dtype(lib.complex)
+            near(lib, z.grad, gradient(lambda p, program=program: program(np, p), at))
+    # The values by name: twice what the note's own definition gives, and conjugate to JAX's.
+    z = lib.tensor(at, dtype=lib.complex)
+    for name, expected in [("|z|²", 2 * at), ("Re", np.ones_like(at)), ("Im", np.full_like(at, 1j))]:
+        with lib.case(name):
+            lib.equal(lib.grad(REAL_VALUED[name](lib.xp, z), z)[0], expected)
+
+
+#: A function s, and its partial derivatives ∂s/∂z and ∂s/∂z*.
+WIRTINGER: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "z w": (lambda xp, z: z * W, lambda z: W + 0 * z, lambda z: 0 * z),
+    "exp z": (lambda xp, z: xp.exp(z), np.exp, lambda z: 0 * z),
+    "z³": (lambda xp, z: z * z * z, lambda z: 3 * z * z, lambda z: 0 * z),
+    "1/z": (lambda xp, z: 1 / z, lambda z: -1 / z**2, lambda z: 0 * z),
+    "z*": (lambda xp, z: xp.conj(z), lambda z: 0 * z, lambda z: 1 + 0 * z),
+    "z z*": (lambda xp, z: z * xp.conj(z), np.conj, lambda z: z),
+    "z² z*": (lambda xp, z: z * z * xp.conj(z), lambda z: 2 * z * np.conj(z), lambda z: z * z),
+    "exp(z*) z": (lambda xp, z: xp.exp(xp.conj(z)) * z, lambda z: np.exp(np.conj(z)), lambda z: np.exp(np.conj(z)) * z),
+}
+
+
+@contract("CPX-02", requires="complex", draw={"drawn": points, "turn": st.floats(0.2, 3.0)})
+def the_chain_rule(lib: Any, drawn: Any, turn: float) -> None:
+    at = numbers(drawn)
+    seed = np.exp(1j * turn) * (1 + np.arange(len(at)))
+    for name, (s, holomorphic, other) in WIRTINGER.items():
+        with lib.case(name):
+            z = lib.tensor(at, dtype=lib.complex)
+            expected = np.conj(seed) * other(at) + seed * np.conj(holomorphic(at))
+            (g,) = lib.grad(s(lib.xp, z), z, lib.const(seed, lib.complex))
+            near(lib, g, expected)
+
+
+@contract("CPX-03", requires="complex", draw={"drawn": points, "factor": st.floats(0.5, 2.0)})
+def from_complex_to_real(lib: Any, drawn: Any, factor: float) -> None:
+    at = numbers(drawn)
+    seed = factor * (1 + np.arange(len(at)))
+    table: list[tuple[str, Callable[[Any, Any], Any], Any]] = [  # s, ∂s/∂z*
+        ("abs", lambda xp, z: xp.abs(z), at / (2 * np.abs(at))),
+        ("angle", lambda xp, z: xp.atan2(xp.imag(z), xp.real(z)), 1j / (2 * np.conj(at))),
+        ("real", lambda xp, z: xp.real(z), np.full_like(at, 0.5)),
+        ("imag", lambda xp, z: xp.imag(z), np.full_like(at, 0.5j)),
+        ("|z|²", lambda xp, z: xp.real(z * xp.conj(z)), at),
+    ]
+    for name, s, conjugate in table:
+        with lib.case(name):
+            z = lib.tensor(at, dtype=lib.complex)
+            y = s(lib.xp, z)
+            assert y.dtype == lib.dtype(lib.real)
+            y.backward(lib.const(seed))
+            near(lib, z.grad, 2 * seed * conjugate)
+    z = lib.tensor(3 + 4j, dtype=lib.complex)
+    lib.xp.abs(z).backward()
+    lib.equal(z.grad, 0.6 + 0.8j)
+
+
+@contract("CPX-04", requires="complex", draw={"drawn": points, "turn": st.floats(0.2, 3.0)})
+def real_inputs(lib: Any, drawn: Any, turn: float) -> None:
+    w = numbers(drawn)
+    at = 0.5 + np.arange(len(w))
+    seed = np.exp(1j * turn) * (1 + np.arange(len(w)))
+    table: list[tuple[str, Callable[[Any, Any], Any], Any]] = [  # s(x), ds/dx
+        ("x w", lambda x, w: x * w, w),
+        ("w x", lambda x, w: w * x, w),
+        ("x + w", lambda x, w: x + w, np.ones_like(w)),
+        ("w - x", lambda x, w: w - x, -np.ones_like(w)),
+        ("x / w", lambda x, w: x / w, 1 / w),
+        ("w / x", lambda x, w: w / x, -w / at**2),
+        ("by a Python number", lambda x, w: x * (2 - 3j), np.full_like(w, 2 - 3j)),
+    ]
+    for name, s, slope in table:
+        with lib.case(name):
+            x = lib.tensor(at)
+            y = s(x, lib.const(w, lib.complex))
+            assert y.dtype == lib.dtype(lib.complex)
+            y.backward(lib.const(seed, lib.complex))
+            assert x.grad.dtype == lib.dtype(lib.real)
+            near(lib, x.grad, np.real(seed * np.conj(slope)))
+    # The real input is broadcast: its gradient is summed as well.
+    x = lib.tensor(2.0)
+    (x * lib.const(w, lib.complex)).backward(lib.const(seed, lib.complex))
+    assert x.grad.dtype == lib.dtype(lib.real)
+    near(lib, x.grad, np.sum(np.real(seed * np.conj(w))))
+
+
+@contract("CPX-05", requires="complex", draw={"drawn": points})
+def real_functions_through_complex_numbers(lib: Any, drawn: Any) -> None:
+    xp, parts = lib.xp, numbers(drawn)
+    table: list[tuple[str, Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = [
+        ("Re exp(ix)", lambda x, y: xp.real(xp.exp(lib.cast(x, lib.complex) * 1j)) * y, lambda x, y: xp.cos(x) * y),
+        ("|x + iy|", lambda x, y: xp.abs(x + 1j * y), lambda x, y: xp.sqrt(x * x + y * y)),
+        ("(x + iy)(x - iy)", lambda x, y: xp.real((x + 1j * y) * (x - 1j * y)), lambda x, y: x * x + y * y),
+        ("Im (x + iy)²", lambda x, y: xp.imag((x + 1j * y) ** 2), lambda x, y: 2 * x * y),
+        ("Re log(x + iy)", lambda x, y: xp.real(xp.log(x + 1j * y)), lambda x, y: xp.log(x * x + y * y) / 2),
+    ]
+    for name, around, straight in table:
+        with lib.case(name):
+            grads = []
+            for f in (around, straight):
+                x, y = lib.tensor(parts.real), lib.tensor(parts.imag)
+                out = f(x, y)
+                assert out.dtype == lib.dtype(lib.real)
+                xp.sum(out * out).backward()
+                assert x.grad.dtype == y.grad.dtype == lib.dtype(lib.real)
+                grads.append((x.grad, y.grad))
+            for g, h in zip(*grads, strict=True):
+                near(lib, g, lib.value(h))
+
+
+@contract("CPX-06", requires="complex", draw={"drawn": points})
+def conjugates_parts_and_casts(lib: Any, drawn: Any) -> None:
+    xp, at = lib.xp, numbers(drawn)
+    seed = np.conj(at) * (2 + 1j)
+    z, seeds = lib.tensor(at, dtype=lib.complex), lib.const(seed, lib.complex)
+    lib.equal(lib.grad(xp.conj(z), z, seeds)[0], np.conj(seed))
+    # Into parts, and a number from parts.
+    for part, factor in [(xp.real, 1), (xp.imag, 1j)]:
+        lib.equal(lib.grad(part(z), z, lib.const(seed.real))[0], factor * seed.real)
+    x, y = lib.tensor(at.real), lib.tensor(at.imag)
+    for g, part in zip(lib.grad(x + 1j * y, (x, y), seeds), (seed.real, seed.imag), strict=True):
+        lib.equal(g, part)
+    if hasattr(lib.ns, "view_as_real"):
+        pairs = np.stack([seed.real, seed.imag], axis=-1)
+        lib.equal(lib.grad(lib.ns.view_as_real(z), z, lib.const(pairs))[0], seed)
+        for g, part in zip(lib.grad(lib.ns.complex(x, y), (x, y), seeds), (seed.real, seed.imag), strict=True):
+            lib.equal(g, part)
+    # Casts both ways.
+    (g,) = lib.grad(lib.cast(x, lib.complex), x, seeds)
+    assert g.dtype == lib.dtype(lib.real)
+    lib.equal(g, seed.real)
+    (g,) = lib.grad(lib.cast(z, lib.real), z, lib.const(seed.real))
+    assert g.dtype == lib.dtype(lib.complex)
+    lib.equal(g, seed.real + 0j)
+    with lib.warns(UserWarning, "Casting complex values to real discards the imaginary part"):
+        lib.cast(z, lib.real)
+
+
+@contract("CPX-07", requires="complex", draw={"drawn": points})
+def abs_sign_and_angle(lib: Any, drawn: Any) -> None:
+    xp, at = lib.xp, numbers(drawn)
+    zero = lib.tensor(np.asarray([0j, 3 + 4j, 0j]), dtype=lib.complex)
+    xp.sum(xp.abs(zero)).backward()
+    lib.equal(zero.grad, [0, 0.6 + 0.8j, 0])
+    for name, f in [
+        ("sign", lambda xp, z: xp.sum(xp.real(xp.sign(z) * W))),
+        ("angle", lambda xp, z: xp.sum(xp.atan2(xp.imag(z), xp.real(z)))),
+    ]:
+        with lib.case(name):
+            z = lib.tensor(at, dtype=lib.complex)
+            f(xp, z).backward()
+            near(lib, z.grad, gradient(lambda p, f=f: float(f(_Numpy, p)), at))
+
+
+class _Numpy:
+    """NumPy's functions by the standard's names and meanings: the sign of a complex number is z/|z|."""
+
+    sum, real, imag, atan2 = staticmethod(np.sum), staticmethod(np.real), staticmethod(np.imag), staticmethod(np.arctan2)
+    sign = staticmethod(lambda z: z / np.abs(z))
+
+
+@contract("CPX-08", requires="complex", draw={"drawn": points})
+def descent(lib: Any, drawn: Any) -> None:
+    """A step against the gradient is what an optimiser of the two real parts would do."""
+    xp, at = lib.xp, numbers(drawn)
+    goal = lib.const(np.full(at.shape, -1 + 2j), lib.complex)
+    z = lib.tensor(at, dtype=lib.complex)
+    x, y = lib.tensor(at.real), lib.tensor(at.imag)
+    losses = []
+    for _ in range(25):
+        d = z - goal
+        loss = xp.sum(xp.real(d * xp.conj(d)))
+        loss.backward()
+        xp.sum((x + 1) * (x + 1) + (y - 2) * (y - 2)).backward()
+        losses.append(float(loss.item()))
+        with lib.ns.no_grad():
+            # NB: no write in place, so that it runs where there is none. The gradient is 2 ∂L/∂z*: 0.3 times it is half of 0.6.
+            z, x, y = (t.detach() - 0.3 * t.grad for t in (z, x, y))
+        for t in (z, x, y):
+            t.requires_grad_()
+        near(lib, xp.real(z), lib.value(x))
+        near(lib, xp.imag(z), lib.value(y))
+    assert losses[1:3] < losses[:2]
+    near(lib, z, lib.value(goal))
+
+
+@contract("CPX-09", requires="complex")
+def gradients_are_given_in_the_owners_dtype(lib: Any) -> None:
+    z = lib.tensor([1 + 2j, 3j], dtype=lib.complex)
+    for wrong in (lib.real, "int32", *(["complex64"] if lib.complex == "complex128" else [])):
+        with lib.case(wrong), lib.raises(RuntimeError, "attempting to assign a gradient with dtype"):
+            z.grad = lib.const([1, 2], wrong)
+        assert z.grad is None
+    z.grad = lib.const([1j, 2], lib.complex)
+    lib.equal(z.grad, [1j, 2])
+    # Complex still, though no imaginary part is left.
+    for at in (1 + 2j, 2 + 0j):
+        z = lib.tensor(at, dtype=lib.complex)
+        with lib.case(at), lib.raises(RuntimeError, "only for real scalar outputs"):
+            (z * lib.xp.conj(z)).backward()
+        assert z.grad is None
+
+
+@contract("CPX-10", requires="complex float64")
+def gradcheck(lib: Any) -> None:
+    xp = lib.xp
+    z, x = lib.tensor([1 + 2j, 0.7 - 1.1j], dtype="complex128"), lib.tensor([0.3, 0.4])
+    right: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
+        ("complex to complex", lambda z: z * z * xp.conj(z), (z,)),
+        ("complex to real", lambda z: xp.abs(z) + xp.imag(z * z), (z,)),
+        ("real to complex", lambda x: x * W, (x,)),
+        ("all together", lambda z, x: (z * x, xp.abs(z), xp.imag(x * 1j * xp.conj(z))), (z, x)),
+    ]
+    for name, f, inputs in right:
+        with lib.case(name):
+            assert lib.ag.gradcheck(f, inputs) is True
+    # Wrong in the imaginary, or in the real part alone.
+    wrong: list[tuple[str, Any, Any, tuple[Any, ...]]] = [
+        ("forgotten conjugate", lambda ctx, z: z * W, lambda ctx, g: g * W, (z,)),
+        ("an imaginary part lost", lambda ctx, z: z * 2, lambda ctx, g: xp.real(g) * 2 + 0j, (z,)),
+        ("a real part lost", lambda ctx, z: z * 2, lambda ctx, g: xp.imag(g) * 2j, (z,)),
+        ("half of Im", lambda ctx, z: xp.imag(z), lambda ctx, g: g * 0.5j, (z,)),
+        ("the real part of the factor only", lambda ctx, x: x * W, lambda ctx, g: xp.real(g) * W.real, (x,)),
+    ]
+    for name, forward, backward, inputs in wrong:
+        with lib.case(name), lib.raises(RuntimeError, "Jacobian mismatch"):
+            lib.ag.gradcheck(lib.fn(forward, backward).apply, inputs)
