@@ -257,7 +257,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m xpgrad_conformance.mutants", description=__doc__)
     parser.add_argument("action", choices=["try", "replay", "full"])
     parser.add_argument("names", nargs="*", help="only these faults")
-    parser.add_argument("--group", default="", help="only those whose file begins with these letters")
+    parser.add_argument("--group", default="", help="only those of the file of this name")
     parser.add_argument("--jobs", type=int, default=2, help="how many processes at a time")
     options = parser.parse_args(argv)
     if options.action == "full":
@@ -266,8 +266,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return replay(options.jobs, options.names or None)
     chosen: dict[str, Sequence[str]] = {}
     for path in sorted(FOLDER.glob("*.toml")):
-        if path.name != KILLS.name and path.name.startswith(options.group.lower() or path.name):
-            chosen |= {row["name"]: row["kills"] for row in tomllib.loads(path.read_text(encoding="utf-8")).get("mutant", [])}
+        if path.name != KILLS.name and options.group.lower() in ("", path.stem):
+            rows = tomllib.loads(path.read_text(encoding="utf-8")).get("mutant", [])
+            chosen |= {row["name"]: row["kills"] for row in rows if row.get("kills")}
     return _try({m: c for m, c in chosen.items() if not options.names or m in options.names}, options.jobs, [])
 
 
