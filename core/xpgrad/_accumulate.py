@@ -139,7 +139,10 @@ def add_in_place(tensor: Any, g: Any) -> None:
         tensor._array = array
         bump(tensor)
     else:
-        rebind(tensor, array + g)
+        total = array + g
+        if backend.capabilities.strides and not backend.same_layout(total, array):
+            total = backend.with_layout(total, array)
+        rebind(tensor, total)
 
 
 def accumulate_graph(node: Any, g: Any) -> None:

@@ -266,10 +266,11 @@ def _only_needed(task: Pass, order: list[Any], roots: set[Any]) -> list[Any]:
         # All leaves and nothing else: every node is needed, and no target's node is on the way to another.
         task.special = dict.fromkeys(leaves, False) if task.capture else {}
         return order
-    needed: set[Any] = set()
+    # INP-06: `backward` runs a target's own node, which of one with several outputs is the owner of the output's.
+    needed: set[Any] = set() if task.capture else {node.owner for node in targets if node.is_slot}
     special: dict[Any, bool] = {}
     for node in reversed(order):
-        below = not needed.isdisjoint(node.edges())
+        below = node in needed or not needed.isdisjoint(node.edges())
         if node in targets:
             special[node] = below or not task.capture
             needed.add(node)
