@@ -1,0 +1,287 @@
+"""Group T: gradcheck, and what it has to find."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from typing import Any
+
+from hypothesis import strategies as st
+
+from xpgrad_conformance.contract import contract
+from xpgrad_conformance.strategies import seeds, shapes
+
+MODES = ({}, {"fast_mode": True})
+MISMATCH = "Jacobian mismatch for output {} with respect to input {}"
+
+
+def wrong(lib: Any, backward: Any) -> Any:
+    """``2 x`` with some backward."""
+    return lib.fn(lambda ctx, x: x * 2, backward).apply
+
+
+def error_class(lib: Any) -> Any:
+    """GradcheckError."""
+    return lib.module("autograd.gradcheck").GradcheckError
+
+
+@contract("GCK-01", requires="float64", draw={"shape": shapes(1, 2, 3), "seed": seeds})
+def correct_gradients_pass(lib: Any, shape: Any, seed: int) -> None:
+    xp, check = lib.xp, lib.ag.gradcheck
+    defaults = {name: p.default for name, p in inspect.signature(check).parameters.items()}
+    assert (defaults["eps"], defaults["atol"], defaults["rtol"]) == (1e-6, 1e-5, 1e-3)
+    x, w, c = lib.random(shape, seed), lib.random(shape, seed + 1), lib.random(shape, seed + 2, rg=False)
+    assert check(xp.sin, x) is True
+    assert check(lambda x, w, c: (x * w * c, xp.sum(x * x), xp.exp(w)), (x, w, c)) is True
+    assert check(lambda x, k: x**k, [x, 3]) is True
+    assert x.grad is None
+    assert w.grad is None
+    # What differs in any place, by any input, and by how much.
+    for place in range(x.ndim and x.shape[0]):
+        off = lib.const([[1.0] if k == place else [0.0] for k in range(x.shape[0])])
+        off = lib.xp.reshape(off, (x.shape[0],) + (1,) * (x.ndim - 1))
+        f = wrong(lib, lambda ctx, g, off=off: g * 2 + g * off)
+        with lib.case(place):
+            assert not check(f, (x,), raise_exception=False)
+    by = lambda factor: wrong(lib, lambda ctx, g: g * 2 * factor)  # noqa: E731
+    assert check(by(1 + 0.9e-3), (x,), atol=0.0) is True
+    assert not check(by(1 + 1.2e-3), (x,), atol=0.0, raise_exception=False)
+    assert check(by(1 + 1.2e-3), (x,), atol=0.0, rtol=2e-3) is True
+    assert check(by(1 + 4e-6), (x,), rtol=0.0) is True
+    assert not check(by(1 + 6e-6), (x,), rtol=0.0, raise_exception=False)
+    assert check(by(1.01), (x,), rtol=0.0, atol=0.03) is True
+    flat = lib.tensor([0.0])
+    # The difference of x³ at 0 is eps²: 1e-12, or 0.25.
+    assert check(lambda x: x**3, (flat,), atol=1e-10) is True
+    assert not check(lambda x: x**3, (flat,), eps=0.5, raise_exception=False)
+    # A forward difference of x² at 0 would be eps, a central one is 0.
+    assert check(lambda x: x**2, (flat,), eps=0.5, atol=1e-9) is True
+
+
+@contract("GCK-02", requires="float64")
+def mismatches(lib: Any) -> None:
+    x, w = lib.tensor([1.0, 2.0]), lib.tensor([3.0, 4.0])
+    bad = wrong(lib, lambda ctx, g: g * 3)
+    assert issubclass(error_class(lib), RuntimeError)
+    for options in MODES:
+        for output, place, f in [
+            (0, 0, lambda x, w: bad(x) * w),
+            (0, 1, lambda x, w: x * bad(w)),
+            (1, 0, lambda x, w: (x * w, bad(x) * w)),
+            (1, 1, lambda x, w: (x * w, x * bad(w))),
+        ]:
+            said = MISMATCH.format(output, place), "numerical:", "analytical:"
+            with lib.case((options, output, place)), lib.raises(error_class(lib), *said):
+                lib.ag.gradcheck(f, (x, w), **options)
+        # What is wrong is a zero: a gradient that is lost, or one too many.
+        with lib.case((options, "lost")), lib.raises(error_class(lib), MISMATCH.format(0, 0)):
+            lib.ag.gradcheck(lambda x: x * 2 + x.detach(), (x,), **options)
+
+
+@contract("GCK-03", requires="float64")
+def without_exceptions(lib: Any) -> None:
+    def fail(ctx: Any, g: Any) -> Any:
+        raise LookupError("boo")
+
+    x = lib.tensor([1.0, 2.0])
+    for options in MODES:
+        with lib.case(options):
+            assert lib.ag.gradcheck(wrong(lib, lambda ctx, g: g * 3), (x,), raise_exception=False, **options) is False
+            assert lib.ag.gradcheck(lib.xp.sin, (x,), raise_exception=False, **options) is True
+            with lib.raises(ValueError, "at least one input tensor to require gradient"):
+                lib.ag.gradcheck(lib.xp.sin, lib.const([1.0]), raise_exception=False, **options)
+            with lib.raises(LookupError, "boo"):
+                lib.ag.gradcheck(wrong(lib, fail), (x,), raise_exception=False, **options)
+    absent = _undefined(lib, lambda ctx, g: g * 2)
+    with lib.raises(TypeError):
+        lib.ag.gradcheck(absent, (x,), raise_exception=False)
+
+
+@contract("GCK-04", requires="float64")
+def an_input_must_require_grad(lib: Any) -> None:
+    message = "gradcheck expects at least one input tensor to require gradient"
+    for inputs in (lib.const([1.0]), (lib.const([1.0]),), [lib.const([1.0]), lib.const(2.0), 3.0]):
+        with lib.raises(ValueError, message):
+            lib.ag.gradcheck(lambda x, *rest: x * 2, inputs)
+    assert lib.ag.gradcheck(lambda x, w: x * w, (lib.const([1.0]), lib.tensor([2.0])))
+
+
+@contract("GCK-05")
+def single_precision(lib: Any) -> None:
+    x = lib.tensor([0.8, 2.0], dtype="float32")
+    with lib.warns(UserWarning, "Input #0 requires gradient and is not a double precision floating point or complex"):
+        assert not lib.ag.gradcheck(lib.xp.sin, (x,), raise_exception=False)
+    if not lib.capabilities["float64"]:
+        return
+    double = lib.tensor([0.8, 2.0])
+    with lib.warns(UserWarning, "Input #1 requires gradient and is not a double precision"):
+        lib.ag.gradcheck(lambda w, x: lib.xp.sin(w), (double, x), raise_exception=False)
+    with lib.silent():  # an input that requires no gradient may be of any precision
+        assert lib.ag.gradcheck(lambda w, x: w * lib.cast(x, "float64"), (double, x.detach()))
+
+
+@contract("GCK-06", requires="float64 strides")
+def overlapping_inputs(lib: Any) -> None:
+    for shape, to in [((), (3,)), ((2, 1), (2, 3)), ((1, 2), (3, 2))]:
+        x = lib.xp.broadcast_to(lib.ones(*shape), to).detach()
+        if not any(n > 1 and s == 0 for n, s in zip(x.shape, x.stride(), strict=True)):
+            continue  # the library has made a copy
+        x.requires_grad_()
+        apart = lib.tensor([1.0])
+        with lib.case((shape, to)):
+            with lib.raises(RuntimeError, "The 0th input has a dimension with stride 0"):
+                lib.ag.gradcheck(lib.xp.sin, (x,))
+            with lib.raises(RuntimeError, "The 1th input has a dimension with stride 0"):
+                lib.ag.gradcheck(lambda w, x: lib.xp.sum(x) * w, (apart, x))
+            assert lib.ag.gradcheck(lib.xp.sin, (x.detach().clone().requires_grad_(),))
+
+
+def _undefined(lib: Any, backward: Any) -> Any:
+    """``2 x``, which asks for None where a gradient is undefined."""
+
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.set_materialize_grads(False)
+        return x * 2
+
+    return lib.fn(forward, backward).apply
+
+
+@contract("GCK-07", requires="float64")
+def undefined_gradients(lib: Any) -> None:
+    check, x = lib.ag.gradcheck, lib.tensor([1.0, 2.0])
+    unaware = _undefined(lib, lambda ctx, g: g * 2)
+    with lib.raises(TypeError, "unsupported operand"):
+        check(unaware, (x,))
+    assert check(unaware, (x,), check_undefined_grad=False)
+    assert check(_undefined(lib, lambda ctx, g: None if g is None else g * 2), (x,))
+    # Of several outputs any one can be undefined.
+    seen: list[tuple[bool, bool]] = []
+
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.set_materialize_grads(False)
+        return x * 2, x * 3
+
+    def backward(ctx: Any, g: Any, h: Any) -> Any:
+        seen.append((g is None, h is None))
+        parts = [p for p in (None if g is None else g * 2, None if h is None else h * 3) if p is not None]
+        return sum(parts[1:], parts[0]) if parts else None
+
+    two = lib.fn(forward, backward).apply
+    assert check(two, (x,))
+    assert {(True, True), (True, False), (False, True)} <= set(seen)
+    seen.clear()
+    invented = _undefined(lib, lambda ctx, g: lib.ones(2) if g is None else g * 2)
+    with lib.raises(error_class(lib), "undefined"):
+        check(invented, (x,))
+
+
+@contract("GCK-08", requires="float64")
+def gradients_scale_with_the_seed(lib: Any) -> None:
+    x = lib.tensor([1.0])
+    # The Jacobian of a single element, which is probed with a seed of 1, does not show it.
+    with lib.raises(error_class(lib), "backward not multiplied by grad_output"):
+        lib.ag.gradcheck(wrong(lib, lambda ctx, g: lib.const([2.0])), (x,))
+    assert lib.ag.gradcheck(wrong(lib, lambda ctx, g: g * 2), (x,))
+
+
+@contract("GCK-09", requires="float64")
+def backward_is_deterministic(lib: Any) -> None:
+    x = lib.tensor([1.0, 2.0])
+    for options in MODES:
+        count = itertools.count()
+        drifting = wrong(lib, lambda ctx, g, count=count: g * (2 + 1e-7 * next(count)))
+        with lib.case(options):
+            with lib.raises(error_class(lib), "Backward is not reentrant"):
+                lib.ag.gradcheck(drifting, (x,), **options)
+            assert lib.ag.gradcheck(drifting, (x,), nondet_tol=1e-3, **options)
+            assert lib.ag.gradcheck(lib.xp.sin, (x,), nondet_tol=0.0, **options)
+
+
+@contract("GCK-10", requires="float64")
+def kinks(lib: Any) -> None:
+    xp = lib.xp
+    relu = lambda x: xp.maximum(x, lib.const(0.0))  # noqa: E731
+    flat = lib.fn(lambda ctx, x: relu(x), lambda ctx, g: g * 0).apply
+    # Half a slope by differences, none by the gradient.
+    with lib.raises(error_class(lib), MISMATCH.format(0, 0), "0.5"):
+        lib.ag.gradcheck(flat, (lib.tensor([0.0]),))
+    assert lib.ag.gradcheck(relu, (lib.tensor([0.5, -0.5]),))
+    assert not lib.ag.gradcheck(relu, (lib.tensor([0.5, 1e-7]),), raise_exception=False)
+
+
+@contract("GCK-11", requires="float64")
+def constant_outputs(lib: Any) -> None:
+    x, expected = lib.tensor([1.0, 2.0]), "Numerical gradient for function expected to be zero"
+    w = lib.tensor([3.0, 4.0])
+    for name, f in [
+        ("detached", lambda x, w: x.detach() * 2),
+        ("the second input", lambda x, w: w.detach() * 2),
+        ("one place", lambda x, w: x.detach()[1] * 2),
+        ("the second output", lambda x, w: (x.detach() * 0, w.detach() * 2)),
+    ]:
+        with lib.case(name), lib.raises(error_class(lib), expected):
+            lib.ag.gradcheck(f, (x, w))
+    assert lib.ag.gradcheck(lambda x: x.detach() * 0, (x,))
+    assert lib.ag.gradcheck(lambda x: lib.cast(x, "int64"), (x,))
+
+
+@contract("GCK-12", requires="float64 complex")
+def options(lib: Any) -> None:
+    xp, check = lib.xp, lib.ag.gradcheck
+    x, z = lib.tensor([0.3, 0.7]), lib.tensor([0.3 + 1j, 1 - 0.5j], dtype="complex128")
+    for mode in MODES:
+        with lib.case(mode):
+            assert check(lambda x: (x * x, xp.exp(x)), (x,), **mode)
+            assert check(lambda x, z: (z * z * x, xp.abs(z)), (x, z), **mode)
+            half = lib.fn(lambda ctx, x: x * x, lambda ctx, g: g).apply
+            assert not check(half, (x,), raise_exception=False, **mode)
+            turned = lib.fn(lambda ctx, z: z * 1j, lambda ctx, g: g * 1j).apply
+            assert not check(turned, (z,), raise_exception=False, **mode)
+    with lib.raises(AssertionError, "Expected at least one of check_forward_ad or check_backward_ad to be True"):
+        check(xp.sin, (x,), check_backward_ad=False)
+    # Forward mode by itself and beside the backward; batched.
+    for more in (
+        {"check_forward_ad": True},
+        {"check_forward_ad": True, "check_backward_ad": False},
+        {"check_batched_grad": True},
+        {"check_forward_ad": True, "check_batched_forward_grad": True},
+    ):
+        with lib.case(more):
+            assert check(lambda x: (x * x, xp.exp(x)), (x,), **more)
+
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 2
+
+    askew = lib.fn(forward, lambda ctx, g: g * 2, jvp=lambda ctx, t: t * 3).apply
+    assert check(askew, (x,))
+    with lib.raises(error_class(lib), "mismatch for output 0 with respect to input 0"):
+        check(askew, (x,), check_forward_ad=True)
+
+
+@contract("GCK-13", requires="float64", draw={"seed": st.integers(0, 99)})
+def second_order(lib: Any, seed: int) -> None:
+    xp, check = lib.xp, lib.ag.gradgradcheck
+    x, w = lib.random((2,), seed), lib.random((2,), seed + 1)
+
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x**3
+
+    lost = lib.fn(forward, lambda ctx, g: g * 3 * ctx.saved_tensors[0].detach() ** 2).apply
+    seen: list[Any] = []
+    forgetful = lib.fn(lambda ctx, x: x * 2, lambda ctx, g: seen.append(lib.value(g)) or g.detach() * 2).apply
+    assert lib.ag.gradcheck(lost, (x,))
+    for mode in MODES:
+        with lib.case(mode):
+            assert check(lambda x, w: (x * x * w, xp.sin(x)), (x, w), **mode) is True
+            assert check(xp.exp, x, lib.tensor([1.0, 2.0]), **mode) is True
+            assert check(xp.exp, (x,), [lib.tensor([1.0, 2.0])], gen_non_contig_grad_outputs=True, **mode) is True
+            # The gradient is right, its own is not: by x, or by the gradient outputs.
+            for name, f in [("by x", lost), ("by the gradient outputs", forgetful)]:
+                with lib.case(name), lib.raises(error_class(lib)):
+                    check(f, (x,), **mode)
+            assert check(lost, (x,), raise_exception=False, **mode) is False
+    # The gradient outputs that are made where none are given differ from place to place.
+    assert len({float(v) for v in seen[0]}) == 2
+    assert x.grad is None
+    assert w.grad is None
