@@ -724,32 +724,34 @@ def post_accumulate_hooks_under_grad(lib: Any) -> None:
     assert sorted(seen) == ["w", "x", "x"]
 
 
-@contract("HOK-26", draw={"create": st.booleans(), "outer": st.sampled_from(["enable_grad", "no_grad", "none"])})
-def grad_mode_in_hooks(lib: Any, create: bool, outer: str) -> None:
-    for flag in (create, not create):
-        x, seen = lib.tensor(3.0), {}
-        y = x * x
-        z = y * 2
-        enabled = lib.ns.is_grad_enabled
+@contract("HOK-26")
+def grad_mode_in_hooks(lib: Any) -> None:
+    enabled = lib.ns.is_grad_enabled
+    for name, outer in [("enable_grad", lib.ns.enable_grad), ("no_grad", lib.ns.no_grad), ("none", nullcontext)]:
+        for create in (True, False):
+            seen: dict[str, bool] = {}
+            x = lib.tensor(3.0)
+            y = x * x
+            z = y * 2
 
-        def look(kind: str, seen: dict[str, bool] = seen, enabled: Callable[[], bool] = enabled) -> Callable[..., None]:
-            return lambda *_: seen.__setitem__(kind, enabled())
+            def look(kind: str, seen: dict[str, bool] = seen) -> Callable[..., None]:
+                return lambda *_: seen.__setitem__(kind, enabled())
 
-        y.register_hook(look("tensor"))
-        y.grad_fn.register_prehook(look("pre"))
-        y.grad_fn.register_hook(look("post"))
-        x.register_hook(look("leaf"))
-        y.grad_fn.next_functions[0][0].register_hook(look("leaf post"))
-        x.register_post_accumulate_grad_hook(look("accumulated"))
-        lib.graph.register_multi_grad_hook([x, y], look("several"))
-        with {"enable_grad": lib.ns.enable_grad, "no_grad": lib.ns.no_grad, "none": nullcontext}[outer]():
-            before = enabled()
-            z.backward(create_graph=flag, retain_graph=True)
-            assert enabled() is before
-        with lib.case((flag, outer)):
-            assert seen == dict.fromkeys(["tensor", "pre", "post", "leaf", "leaf post", "accumulated", "several"], flag)
-            assert x.grad.requires_grad is flag
-        x.grad = None
+            y.register_hook(look("tensor"))
+            y.grad_fn.register_prehook(look("pre"))
+            y.grad_fn.register_hook(look("post"))
+            x.register_hook(look("leaf"))
+            y.grad_fn.next_functions[0][0].register_hook(look("leaf post"))
+            x.register_post_accumulate_grad_hook(look("accumulated"))
+            lib.graph.register_multi_grad_hook([x, y], look("several"))
+            with lib.case((name, create)):
+                with outer():
+                    before = enabled()
+                    z.backward(create_graph=create, retain_graph=True)
+                    assert enabled() is before
+                assert seen == dict.fromkeys(["tensor", "pre", "post", "leaf", "leaf post", "accumulated", "several"], create)
+                assert x.grad.requires_grad is create
+            x.grad = None
 
 
 @contract("HOK-27")
@@ -925,6 +927,7 @@ def multi_grad_hooks_count_per_pass(lib: Any) -> None:
     twice.remove()
     y.backward(retain_graph=True)
     (x * 5).backward()
+    (w * 5).backward()
     assert seen == [3]
     # A pass inside of another one counts for itself.
     seen, x, w = Notes(), lib.tensor(3.0), lib.tensor(2.0)
