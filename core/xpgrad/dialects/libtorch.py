@@ -1,0 +1,229 @@
+"""`xpgrad.dialects.libtorch`: autograd as PyTorch's C++ library does it (group V), for programs that are ported from there.
+
+It is stricter than Python about lists and laxer about a gradient's shape. None is the undefined tensor, as in PyTorch's own bindings
+and as in `.grad` before the first backward: a class of its own would have to be told from None wherever the two libraries meet.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import xpgrad
+from xpgrad import Tensor, autograd
+
+__all__ = ["backward", "grad", "register_hook", "remove_hook"]
+
+_REAL = {xpgrad.float16: "Half", xpgrad.bfloat16: "BFloat16", xpgrad.float32: "Float", xpgrad.float64: "Double"}
+_NAMES = {xpgrad.complex64: "ComplexFloat", xpgrad.complex128: "ComplexDouble"} | _REAL
+
+
+def backward(
+    tensors: Sequence[Tensor], grad_tensors: Sequence[Tensor | None] = (), retain_graph: bool | None = None, create_graph: bool = False,
+    inputs: Sequence[Tensor] = (),
+) -> None:  # fmt: skip
+    """Differentiate `tensors` with respect to the leaves, adding to their `.grad` (`torch::autograd::backward`).
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+        The roots; their contributions are summed.
+    grad_tensors : sequence of Tensor or None
+        One for each root, or none at all. A root is expanded to its gradient's shape: what lies on the same element is summed (CPP-05).
+    retain_graph : bool, optional
+        Keep the saved values for another pass. Default: `create_graph`.
+    create_graph : bool
+        Record the backward, so that the gradients can be differentiated.
+    inputs : sequence of Tensor
+        Accumulate into these only. Empty: all leaves (CPP-06).
+
+    Raises
+    ------
+    RuntimeError
+        For lengths that differ (CPP-03), a root without history (CPP-04), a gradient that is missing (CPP-02) or does not fit (CPP-05),
+        an input that does not require grad (CPP-07).
+    TypeError
+        For what is no list of Tensors.
+    """
+    seeds = _seeds(tensors, grad_tensors, create_graph)
+    wanted = _listed("inputs", inputs)
+    autograd.backward(list(tensors), seeds, retain_graph, create_graph, inputs=wanted or None)
+
+
+def grad(
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor], grad_outputs: Sequence[Tensor | None] = (), retain_graph: bool | None = None,
+    create_graph: bool = False, allow_unused: bool = False,
+) -> tuple[Tensor | None, ...]:  # fmt: skip
+    """The gradients of `outputs` with respect to `inputs`; no `.grad` is touched (`torch::autograd::grad`).
+
+    Parameters
+    ----------
+    outputs, inputs : sequence of Tensor
+    grad_outputs, retain_graph, create_graph
+        As for `backward`.
+    allow_unused : bool
+        None, instead of an error, for inputs that are not part of the graph.
+
+    Returns
+    -------
+    tuple of Tensor or None
+        One per input.
+
+    Raises
+    ------
+    RuntimeError, TypeError
+        As `backward`; also for empty `inputs` and for unused ones (CPP-09).
+    """
+    seeds = _seeds(outputs, grad_outputs, create_graph)
+    wanted = _listed("inputs", inputs)
+    if not wanted:
+        msg = "grad requires non-empty inputs."
+        raise RuntimeError(msg)
+    for i, x in enumerate(wanted):
+        if not x.requires_grad:
+            msg = f"element {i} of the input tensors does not require grad; call `requires_grad_()` on it before the forward"
+            raise RuntimeError(msg)
+    found: tuple[Tensor | None, ...] = autograd.grad(list(outputs), wanted, seeds, retain_graph, create_graph, allow_unused=True)
+    for i, g in enumerate(found):
+        if g is None and not allow_unused:
+            msg = (  # NB: the missing space is PyTorch's.
+                f"element {i}of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this "
+                "is the desired behavior."
+            )
+            raise RuntimeError(msg)
+    return found
+
+
+class _Hook:
+    """A hook that can be struck out: the others keep their indices, and nothing here keeps a Tensor alive."""
+
+    __slots__ = ("__weakref__", "function")
+
+    def __init__(self, function: Callable[[Tensor], Tensor | None]) -> None:
+        self.function: Callable[[Tensor], Tensor | None] | None = function
+
+    def __call__(self, g: Tensor) -> Tensor | None:
+        return None if self.function is None else self.function(g)
+
+
+# The hooks of each Tensor that has some, by its id for as long as it lives; a Tensor is no key, since it compares elementwise.
+_hooks: dict[int, list[weakref.ref[_Hook]]] = {}
+
+
+def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> int:
+    """Call ``hook(grad)`` whenever the Tensor's gradient has been computed; what it returns, unless None, replaces it (CPP-10).
+
+    Parameters
+    ----------
+    tensor : Tensor
+    hook : callable
+
+    Returns
+    -------
+    int
+        The hook's index among those that were registered here on this Tensor, for `remove_hook`.
+
+    Raises
+    ------
+    RuntimeError
+        If the Tensor does not require grad.
+    """
+    if not tensor.requires_grad:
+        msg = "cannot register a hook on a variable that doesn't require gradient; call `requires_grad_()` first"
+        raise RuntimeError(msg)
+    if not callable(hook):
+        msg = f"a hook must be callable, but got {type(hook).__name__}"
+        raise TypeError(msg)
+    entry = _Hook(hook)
+    tensor.register_hook(entry)
+    if id(tensor) not in _hooks:
+        _hooks[id(tensor)] = []
+        weakref.finalize(tensor, _hooks.pop, id(tensor)).atexit = False
+    known = _hooks[id(tensor)]
+    known.append(weakref.ref(entry))
+    return len(known) - 1
+
+
+def remove_hook(tensor: Tensor, index: int) -> None:
+    """Remove a hook; the others keep their indices.
+
+    Parameters
+    ----------
+    tensor : Tensor
+    index : int
+        What `register_hook` returned.
+
+    Raises
+    ------
+    RuntimeError
+        If there is no hook of that index.
+    """
+    known = _hooks.get(id(tensor), [])
+    if not 0 <= index < len(known):
+        msg = f"Invalid index, no hook at position {index}: `register_hook` has registered {len(known)} on this Tensor"
+        raise RuntimeError(msg)
+    if (entry := known[index]()) is not None:
+        entry.function = None
+
+
+def _listed(name: str, given: Any) -> list[Tensor]:
+    """A list of Tensors: C++ takes nothing else, and to iterate over a Tensor would take it apart."""
+    if isinstance(given, Tensor) or not isinstance(given, Sequence):
+        msg = f"`{name}` is a list of Tensors in C++, but got a {type(given).__name__}; write [{name[:-1]}]"
+        raise TypeError(msg)
+    for x in given:
+        if not isinstance(x, Tensor):
+            msg = f"`{name}` holds a {type(x).__name__}, expected Tensors; wrap it with `xpgrad.asarray`"
+            raise TypeError(msg)
+    return list(given)
+
+
+def _seeds(tensors: Sequence[Tensor], gradients: Sequence[Tensor | None], create: bool) -> list[Tensor | None]:
+    """One gradient or None per root, each of its root's shape; nothing has been touched if one is refused."""
+    roots = _listed("tensors", tensors)
+    if isinstance(gradients, Tensor) or not isinstance(gradients, Sequence):
+        msg = f"gradients are a list of Tensors or None in C++, but got a {type(gradients).__name__}; write [gradient]"
+        raise TypeError(msg)
+    given = list(gradients) or [None] * len(roots)
+    if len(given) != len(roots):
+        msg = f"got {len(roots)} tensors and {len(given)} gradients; give one gradient, or None, per tensor, or none at all"
+        raise RuntimeError(msg)
+    for root, g in zip(roots, given):
+        if g is None and root.requires_grad:
+            _check_implicit(root)
+    for i, root in enumerate(roots):
+        if not root.requires_grad:  # CPP-04: whatever its gradient
+            msg = f"element {i} of tensors does not require grad and does not have a grad_fn"
+            raise RuntimeError(msg)
+    return [g if g is None else _reduced(i, root, g, create) for i, (root, g) in enumerate(zip(roots, given))]
+
+
+def _check_implicit(root: Tensor) -> None:
+    if math.prod(root.shape) != 1:
+        msg = f"grad can be implicitly created only for scalar outputs, but this one has shape {root.shape}; give a gradient"
+        raise RuntimeError(msg)
+    if root.dtype not in _REAL:
+        msg = f"grad can be computed only for real scalar outputs but got {_NAMES.get(root.dtype, root.dtype)}; give a gradient"
+        raise RuntimeError(msg)
+
+
+def _reduced(i: int, root: Tensor, g: Any, create: bool) -> Tensor:
+    """A gradient summed to its root's shape, which must be expandable to the gradient's (CPP-05)."""
+    if not isinstance(g, Tensor):
+        msg = f"gradients can be either Tensors or None, but got {type(g).__name__}; wrap it with `xpgrad.asarray`"
+        raise TypeError(msg)
+    more = len(g.shape) - len(root.shape)
+    if g.shape == root.shape:
+        return g
+    if more < 0 or any(side not in (1, long) for side, long in zip(root.shape, g.shape[more:])):
+        msg = (
+            f"invalid gradient at index {i} - got {list(g.shape)} but expected shape compatible with {list(root.shape)}: the root's "
+            "shape, or one that it can be expanded to"
+        )
+        raise RuntimeError(msg)
+    if not create:
+        g = g.detach()
+    stretched = tuple(more + k for k, (side, long) in enumerate(zip(root.shape, g.shape[more:])) if side != long)
+    return xpgrad.reshape(xpgrad.sum(g, axis=(*range(more), *stretched)), root.shape)
