@@ -22,6 +22,8 @@ FUNCTIONS: dict[str, tuple[Any, int]] = {
     "two inputs": (lambda n, x, y: n.sum(x * x * y) * n.sum(y), 2),
     "ignores one": (lambda n, x, y: n.sum(x**2), 2),
     "constant": (lambda n, x: n.sum(x.detach()), 1),
+    "complex values": (lambda n, x: x * x * 1j, 1),
+    "one complex value": (lambda n, x: n.sum(x * x) * 1j, 1),
 }
 FLAGS = [dict(zip(("create_graph", "strict"), flags, strict=True)) for flags in itertools.product((False, True), repeat=2)]
 WHOLE = [*FLAGS, {"vectorize": True}, {"vectorize": True, "strict": True}, {"vectorize": True, "create_graph": True}]

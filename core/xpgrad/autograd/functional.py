@@ -64,13 +64,13 @@ def _like(several: bool, values: Sequence[Any]) -> Any:
     return tuple(values) if several else values[0]
 
 
-def _vector(v: Any, several: bool, wanted: Sequence[Tensor], name: str, whose: str) -> tuple[Tensor, ...]:
-    """The checked vector; ones where it may be left out (FNL-08, FNL-09)."""
+def _vector(v: Any, several: bool, wanted: Sequence[Tensor], name: str, whose: str) -> tuple[Tensor | None, ...]:
+    """The checked vector; an implicit one where it may be left out (FNL-08, FNL-09), which complex numbers have not (FNL-13)."""
     if v is None:
         if several or wanted[0].numel() != 1:
             msg = f"The vector v can only be None if the {whose} a single Tensor with a single element."
             raise RuntimeError(msg)
-        return (_ones(wanted[0]),)
+        return (None,)
     tuple_given, found = _tuple(v, name, "v")
     if len(found) != len(wanted):
         msg = "The given v should contain a single Tensor."
@@ -85,12 +85,6 @@ def _vector(v: Any, several: bool, wanted: Sequence[Tensor], name: str, whose: s
     return found
 
 
-def _ones(like: Tensor) -> Tensor:
-    from xpgrad.rules.creation import ones_like
-
-    return ones_like(like.detach())
-
-
 def _zeros(like: Tensor) -> Tensor:
     from xpgrad.rules.creation import zeros_like
 
@@ -103,7 +97,10 @@ def _zeros(like: Tensor) -> Tensor:
 def _products(
     outputs: Sequence[Tensor], inputs: Sequence[Tensor], seeds: Sequence[Tensor | None], create: bool
 ) -> tuple[Tensor | None, ...]:
-    """Vector-Jacobian products; None where nothing depends on an input. Outputs without history count as constants."""
+    """Vector-Jacobian products; None where nothing depends on an input. Outputs without history count as constants.
+
+    A seed that is None is implicit, as for `backward` (BWD-04, BWD-07).
+    """
     used = [k for k, out in enumerate(outputs) if out.requires_grad]
     if not used:
         return (None,) * len(inputs)
@@ -154,14 +151,13 @@ def _jacobian_of(out: Tensor, leaves: Sequence[Tensor], i: int, create: bool, st
     if not out.requires_grad or n == 0:
         found = _filled([None] * len(leaves), leaves, strict and n > 0, what)
         return tuple(_zeros_of(g, shape, create) for g, shape in zip(found, shapes))
-    basis = _basis(out)
     if vectorize:
-        blocks = grad(out, list(leaves), reshape(basis, (n, *out.shape)), retain_graph=True, create_graph=create, allow_unused=True,
+        blocks = grad(out, list(leaves), reshape(_basis(out), (n, *out.shape)), retain_graph=True, create_graph=create, allow_unused=True,
                       is_grads_batched=True)  # fmt: skip
         return tuple(_zeros_of(x, s, create) if g is None else reshape(g, s) for g, x, s in zip(blocks, leaves, shapes))
-    rows = []
+    flat, rows = reshape(out, (n,)), []
     for k in range(n):
-        row = _products((out,), leaves, (reshape(basis[k], out.shape),), create)
+        row = _products((flat[k],), leaves, (None,), create)
         filled = _filled(row, leaves, strict, what)
         _dependent(filled, strict, create, "The jacobian of the user-provided function")
         rows.append(filled)
@@ -282,8 +278,8 @@ def hessian(
         out = _single(func(*xs), "hessian")
         _strictly((out,), strict)
         if out.requires_grad and strict:
-            _filled(_products((out,), xs, (_ones(out),), False), xs, strict, "Output 0 of the user-provided function")
-        found = _filled(_products((out,), xs, (_ones(out),), True), xs, False, "")
+            _filled(_products((out,), xs, (None,), False), xs, strict, "Output 0 of the user-provided function")
+        found = _filled(_products((out,), xs, (None,), True), xs, False, "")
         _dependent(found, strict, True, "The jacobian of the user-provided function")
         return found
 
@@ -438,5 +434,5 @@ def _gradient(func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool,
     tangents = _vector(v, several, leaves, name, "input to the user-provided function is")
     out = _single(outputs if many else outputs[0], name)
     _strictly((out,), strict)
-    found = _filled(_products((out,), leaves, (_ones(out),), True), leaves, strict, "The output of the user-provided function")
+    found = _filled(_products((out,), leaves, (None,), True), leaves, strict, "The output of the user-provided function")
     return several, leaves, out, found, tangents
