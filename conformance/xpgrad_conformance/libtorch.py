@@ -1,0 +1,68 @@
+"""PyTorch's C++ autograd as group V's contracts see it: the program ``libtorch.cpp``, compiled once per process and run once.
+
+What it prints, a line of JSON per rule, is what PyTorch does; the contracts expect the same of it as of xpgrad's dialect.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from xpgrad_conformance.facade import NotRun
+
+__all__ = ["facts"]
+
+_SOURCE = Path(__file__).with_suffix(".cpp")
+_lock = threading.Lock()
+_found: dict[str, dict[str, Any]] = {}
+
+
+def facts(rule: str) -> dict[str, Any]:
+    """What the program found for a rule, by the names that it gave; the first call takes the seconds of the compilation.
+
+    Raises
+    ------
+    NotRun
+        Where there is no C++ compiler.
+    RuntimeError
+        If the program cannot be compiled or does not run to its end.
+    """
+    with _lock:
+        if not _found:
+            rows = [json.loads(line) for line in _output().splitlines()]
+            _found.update({row["id"]: row for row in rows})
+    return _found[rule]
+
+
+def _output() -> str:
+    compiler = shutil.which("g++")
+    if compiler is None:
+        raise NotRun("no C++ compiler here")
+    import torch
+
+    home = Path(torch.__file__).parent
+    with tempfile.TemporaryDirectory(prefix="xpgrad-libtorch-") as folder:
+        program = Path(folder) / "libtorch"
+        # NB: one header per operation instead of all of them, and no optimisation: seconds instead of a minute.
+        options = [
+            "-std=c++20",
+            "-O0",
+            "-w",
+            "-DAT_PER_OPERATOR_HEADERS",
+            f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
+        ]
+        libraries = [f"-L{home / 'lib'}", f"-Wl,-rpath,{home / 'lib'}", "-ltorch_cpu", "-lc10"]
+        _run([compiler, *options, f"-I{home / 'include'}", str(_SOURCE), "-o", str(program), *libraries])
+        return _run([str(program)])
+
+
+def _run(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"`{Path(command[0]).name}` ended with {done.returncode}: {done.stderr[:1500]}")
+    return done.stdout
