@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from xpgrad_conformance.streams import Streams, streams_of
+
 __all__ = ["Library", "NotRun", "PyTorch", "Xpgrad", "open_library"]
 
 
@@ -163,6 +165,16 @@ class Library:
         """Have a function called at the end of the pass that is running."""
         raise NotImplementedError
 
+    def streams(self) -> Streams:
+        """The target's streams.
+
+        Raises
+        ------
+        NotRun
+            Where the suite does not know how to make any.
+        """
+        raise NotRun("the suite does not know how streams are made here")
+
     # -- expectations ------------------------------------------------------------------------------------------------
 
     @contextmanager
@@ -268,6 +280,12 @@ class Xpgrad(Library):
 
     def queue_callback(self, function: Callable[[], None]) -> None:
         self.graph.queue_callback(function)
+
+    def streams(self) -> Streams:
+        from xpgrad import registry
+
+        found = streams_of(registry.backend_for(self.device.table), self.device)
+        return found or super().streams()
 
     @contextmanager
     def running(self) -> Iterator[None]:

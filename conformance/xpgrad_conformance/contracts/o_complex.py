@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ def gradient_of_a_real_function(lib: Any, drawn: Any) -> None:
             z = lib.tensor(at, dtype=lib.complex)
             program(lib.xp, z).backward()
             assert z.grad.dtype == lib.dtype(lib.complex)
-            near(lib, z.grad, gradient(lambda p, program=program: program(np, p), at))
+            near(lib, z.grad, gradient(partial(program, np), at))
     # The values by name: twice what the note's own definition gives, and conjugate to JAX's.
     z = lib.tensor(at, dtype=lib.complex)
     for name, expected in [("|z|²", 2 * at), ("Re", np.ones_like(at)), ("Im", np.full_like(at, 1j))]:
@@ -215,7 +216,7 @@ def abs_sign_and_angle(lib: Any, drawn: Any) -> None:
         with lib.case(name):
             z = lib.tensor(at, dtype=lib.complex)
             f(xp, z).backward()
-            near(lib, z.grad, gradient(lambda p, f=f: float(f(_Numpy, p)), at))
+            near(lib, z.grad, gradient(partial(f, _Numpy), at))
 
 
 class _Numpy:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -109,7 +110,7 @@ def the_forward_call_is_reported(lib: Any) -> None:
         ("exception", z, "MyFBackward", '"MyF").apply(x)'),
     ]:
         with lib.case(name), lib.ag.set_detect_anomaly(True):
-            error, seen = attempt(lambda root=root: root.backward(retain_graph=True))
+            error, seen = attempt(partial(root.backward, retain_graph=True))
             assert error is not None
             assert all(w.category is UserWarning for w in seen)
             report = told(seen)
@@ -119,7 +120,7 @@ def the_forward_call_is_reported(lib: Any) -> None:
             assert NO_FORWARD not in report
     for name, root, function in [("nan", outside, "SqrtBackward0"), ("exception", custom, "MyFBackward")]:
         with lib.case(f"{name}, forward outside"), lib.ag.set_detect_anomaly(True):
-            error, seen = attempt(lambda root=root: root.backward(retain_graph=True))
+            error, seen = attempt(partial(root.backward, retain_graph=True))
             assert error is not None
             report = told(seen)
             assert f"Error detected in {function}. {NO_FORWARD}" in report

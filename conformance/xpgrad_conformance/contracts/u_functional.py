@@ -251,13 +251,13 @@ def products(lib: Any, seed: int) -> None:
             with lib.raises(RuntimeError, "The vector v can only be None if"):
                 getattr(api, name)(f, x)
     # Several: the outputs in the function's structure, the product in that of the inputs or the outputs.
-    f = lambda x, y: (xp.sum(x) * y, x * x)  # noqa: E731
-    outs, (g, h) = api.vjp(f, (x, y), (q, p))
-    same(lib, outs, f(x, y))
+    both = lambda x, y: (xp.sum(x) * y, x * x)  # noqa: E731
+    outs, (g, h) = api.vjp(both, (x, y), (q, p))
+    same(lib, outs, both(x, y))
     lib.equal(g, np.sum(b * u) + 2 * v * a)
     lib.equal(h, np.sum(v) * b)
-    outs, (s, t) = api.jvp(f, (x, y), (p, q))
-    same(lib, outs, f(x, y))
+    outs, (s, t) = api.jvp(both, (x, y), (p, q))
+    same(lib, outs, both(x, y))
     lib.equal(s, np.sum(a) * u + np.sum(v) * b)
     lib.equal(t, 2 * v * a)
     for name in ("vhp", "hvp"):
@@ -299,9 +299,9 @@ def the_vector_is_checked(lib: Any) -> None:
             function(both, (x, y), (lib.ones(2),))
         with lib.case((name, "second")), lib.raises(RuntimeError, "Entry 1 in v has invalid size: should be", "but got"):
             function(both, (x, y), (lib.ones(2), lib.ones(2)))
-        for wrong in ([lib.ones(2)], 1.0):
-            with lib.case((name, "kind", wrong)), lib.raises(TypeError, f"given to {name} must be"):
-                function(f, x, wrong)
+        for kind in ([lib.ones(2)], 1.0):
+            with lib.case((name, "kind", kind)), lib.raises(TypeError, f"given to {name} must be"):
+                function(f, x, kind)
 
 
 @contract("FNL-10", draw={"seed": seeds})

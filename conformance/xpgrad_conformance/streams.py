@@ -1,0 +1,93 @@
+"""The part of the facade that speaks of streams: how they are made, used and waited for, and what is known of races between them.
+
+Only the making of a stream, and the report of races, differ from backend to backend; the rest is the backend's own table.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+__all__ = ["Streams", "streams_of"]
+
+
+class Streams:
+    """The streams of a target.
+
+    Parameters
+    ----------
+    backend : xpgrad.backend.Backend
+    device : xpgrad.Device
+    new : callable
+        Makes a stream of the device.
+    race : type of Exception, optional
+        What is raised where two streams use the same memory and no event says in which order; None where nobody looks.
+    found : callable
+        The races that nobody could raise, in words.
+    reset : callable
+        Forgets streams and races.
+    """
+
+    def __init__(self, backend: Any, device: Any, new: Callable[[], Any], race: type[Exception] | None,
+                 found: Callable[[], list[str]] = list, reset: Callable[[], None] = lambda: None) -> None:  # fmt: skip
+        self.backend, self.device, self.new, self.race, self.found, self.reset = backend, device, new, race, found, reset
+
+    @contextmanager
+    def fresh(self) -> Iterator[Streams]:
+        """Begin, and leave, without work that others have queued; what is there at the end has to have been without a race."""
+        gc.collect()  # memory is given back to its streams
+        self.reset()
+        try:
+            yield self
+            assert not self.found(), f"races: {self.found()}"
+        finally:
+            self.synchronize()
+            self.reset()
+
+    def current(self) -> Any:
+        """The stream that work is queued on now."""
+        return self.backend.current_stream(self.device)
+
+    def use(self, stream: Any) -> AbstractContextManager[Any]:
+        """Queue work on a stream."""
+        context: AbstractContextManager[Any] = self.backend.stream_guard(stream)
+        return context
+
+    def wait(self, stream: Any, other: Any) -> None:
+        """Let a stream wait for all that another has been given by now: PyTorch's `wait_stream`."""
+        if stream != other:
+            self.backend.wait_event(stream, self.backend.record_event(other))
+
+    def keep(self, x: Any, stream: Any) -> None:
+        """Say that a Tensor made on one stream is used on another: PyTorch's `record_stream`."""
+        self.backend.keep_alive(x.array, stream)
+
+    def synchronize(self) -> None:
+        """Let the host wait for all streams."""
+        self.backend.synchronize(self.device)
+
+
+def streams_of(backend: Any, device: Any) -> Streams | None:
+    """The streams of a device of xpgrad; None where the suite does not know how they are made."""
+    if backend.name == "simstream":
+        from xpgrad_simstream import streams as simulated
+
+        names = iter("abcdefghijklmnopqrstuvwxyz" * 100)
+        index = device.index or 0
+        return Streams(
+            backend, device, lambda: simulated.Stream(next(names), index), simulated.RaceError, lambda: simulated.races, simulated.reset
+        )
+    if backend.name == "cupy":
+        import cupy
+
+        made = []  # NB: they end with their last reference
+
+        def new() -> Any:
+            made.append(cupy.cuda.Stream(non_blocking=True))
+            with cupy.cuda.Device(device.index or 0), made[-1]:
+                return backend.current_stream(device)
+
+        return Streams(backend, device, new, None)
+    return None
