@@ -260,6 +260,12 @@ def products(lib: Any, seed: int) -> None:
     same(lib, outs, both(x, y))
     lib.equal(s, np.sum(a) * u + np.sum(v) * b)
     lib.equal(t, 2 * v * a)
+    g, h = api.vjp(lambda x, y: xp.sum(x) * y, (x, y), q)[1]
+    lib.equal(g, np.full(2, np.sum(b * u)))
+    lib.equal(h, np.sum(v) * b)
+    s, t = api.jvp(lambda x: (x[0] * y, x * x), x, p)[1]
+    lib.equal(s, a[0] * u)
+    lib.equal(t, 2 * v * a)
     for name in ("vhp", "hvp"):
         with lib.case(name):
             out, (g, h) = getattr(api, name)(lambda x, y: xp.sum(x * x) * xp.sum(y), (x, y), (p, q))
