@@ -230,9 +230,10 @@ def _fitted(node: Any, returned: tuple[Any, ...]) -> list[Any]:
             msg = f"expected Variable or None (got {type(v).__name__}) as gradient {i} of {name}"
             raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
         if place is not None:
-            edge = node.e[place]
+            edge: Any = node.e[place]
             free = edge.__class__ is AccumulateGrad and edge.original.grad_dtype is None
-            out[place] = _fit(name, place, v, *node.inputs[place], free=free)
+            shape, dtype, cls = node.inputs[place]
+            out[place] = _fit(name, place, v, shape, dtype, cls, free)
     return out
 
 
