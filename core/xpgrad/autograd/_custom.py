@@ -230,8 +230,8 @@ def _fitted(node: Any, returned: tuple[Any, ...]) -> list[Any]:
             msg = f"expected Variable or None (got {type(v).__name__}) as gradient {i} of {name}"
             raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
         if place is not None:
-            edge: Any = node.e[place]
-            free = edge.__class__ is AccumulateGrad and edge.original.grad_dtype is None
+            leaf: Any = node.e[place].original
+            free = leaf.__class__ is AccumulateGrad and leaf.grad_dtype is None
             shape, dtype, cls = node.inputs[place]
             out[place] = _fit(name, place, v, shape, dtype, cls, free)
     return out
