@@ -37,7 +37,7 @@ class Streams:
     @contextmanager
     def fresh(self) -> Iterator[Streams]:
         """Begin, and leave, without work that others have queued; what is there at the end has to have been without a race."""
-        gc.collect()  # memory is given back to its streams
+        _collect()  # memory is given back to its streams
         self.reset()
         try:
             yield self
@@ -67,6 +67,17 @@ class Streams:
     def synchronize(self) -> None:
         """Let the host wait for all streams."""
         self.backend.synchronize(self.device)
+
+
+_settled: list[bool] = []
+
+
+def _collect() -> None:
+    """Have unreachable objects deleted now."""
+    gc.collect()
+    if not _settled:  # NB: what was there before all contracts on streams need not be looked at each time: it takes 0.1 s
+        gc.freeze()
+        _settled.append(True)
 
 
 def streams_of(backend: Any, device: Any) -> Streams | None:
