@@ -130,6 +130,19 @@ def compared_at_use(lib: Any) -> None:
     with lib.raises(RuntimeError, OVERWRITTEN):
         z.backward()
     assert x.grad is None
+    # What has been detached in place is still watched: a leaf, and a saved result.
+    x = lib.tensor([1.0, 2.0])
+    z = lib.xp.sum(x * x)
+    x.detach_()
+    x.mul_(5.0)
+    with lib.raises(RuntimeError, OVERWRITTEN):
+        z.backward()
+    grown = lib.xp.exp(lib.tensor([1.0, 2.0]))
+    z = lib.xp.sum(grown * 2.0)
+    grown.detach_()
+    grown.mul_(0.0)
+    with lib.raises(RuntimeError, OVERWRITTEN):
+        z.backward()
     # Nothing is looked at before it is used: a pass that does not get there is a sound one.
     x, y = result(lib)
     other = lib.tensor(MATRIX)
@@ -511,6 +524,25 @@ def a_write_to_the_base_reaches_its_views(lib: Any, seed: int) -> None:
                 lib.equal(part, like(new))
                 lib.xp.sum(part * part).backward()
                 lib.equal(x.grad, 2 * like_full(like, new) * mask * factor * 2 * v)
+    # A write that is not recorded makes a view anew, too; until it is used, what it retains belongs to its old node.
+    x = lib.tensor(MATRIX)
+    y = x * 1.0
+    part = y[0]
+    part.retain_grad()
+    before = lib.xp.sum(part * 2.0)
+    with lib.ns.no_grad():
+        y.mul_(3.0)
+        assert not (part + 1.0).requires_grad
+    assert part.requires_grad
+    before.backward(retain_graph=True)
+    lib.equal(part.grad, [2.0, 2.0])
+    after = lib.xp.sum(part * part)
+    assert part.retains_grad
+    before.backward(retain_graph=True)
+    lib.equal(part.grad, [2.0, 2.0])
+    held = np.asarray(lib.value(part))
+    after.backward()
+    lib.equal(part.grad, 2.0 + 2 * held)
 
 
 def like_full(like: Callable[[Any], Any], new: Any) -> Any:
