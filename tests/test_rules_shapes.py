@@ -6,6 +6,7 @@ indices of every kind are drawn.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -120,7 +121,9 @@ def test_joined_tensors_of_several_dtypes_and_constants(name: str, xpgrad_device
 def test_conversions_return_the_gradient_in_the_first_dtype(narrow: str, wide: str, xpgrad_device: str) -> None:
     for first, second in ((narrow, wide), (wide, narrow)):
         x = xp.tensor(numbers((3,)), dtype=first, device=xpgrad_device, requires_grad=True)
-        y = xp.astype(x, second)
+        lost = first.startswith("complex") and not second.startswith("complex")  # CPX-06: the imaginary part goes, and a warning says so
+        with pytest.warns(UserWarning, match="imaginary part") if lost else contextlib.nullcontext():
+            y = xp.astype(x, second)
         assert y.dtype.name == second
         (g,) = grad(xp.sum(xp.real(y) * xp.asarray([1.0, 2.0, 3.0], dtype="float32", device=xpgrad_device)), x, create_graph=True)
         assert g.dtype is x.dtype

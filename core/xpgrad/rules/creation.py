@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,8 +28,11 @@ def to_dtype(xp: Any, x: Any, dtype: Any) -> Any:
 
 
 def cast(x: Tensor, dtype: Any) -> Tensor:
-    """`x` in a raw dtype of its backend, recorded."""
+    """`x` in a raw dtype of its backend, recorded; warns where an imaginary part is lost (CPX-06)."""
     wanted = x.backend.dtype_of(dtype)
+    if x.dtype.is_complex and not wanted.is_complex and wanted.name != "bool":
+        msg = "Casting complex values to real discards the imaginary part; say so with `xpgrad.real(x)`"
+        warnings.warn(msg, UserWarning, stacklevel=4)
     if wanted.is_complex:
         _engine.note_complex()
     out = to_dtype(x, dtype)
@@ -55,8 +59,17 @@ def clone_laid_out(xp: Any, x: Any, like: Any) -> Any:
     return xp._backend.with_layout(x, like)
 
 
+def _cast_quietly(x: Tensor, dtype: Any) -> Tensor:
+    """What a formula means by a cast from complex to real: the real part, which is all that a real operand's gradient has."""
+    if x.dtype.is_complex and not dtype.is_complex:
+        from xpgrad.rules.elementwise import real
+
+        x = real(x)
+    return x._cast(dtype)
+
+
 # In a formula `xp.cast(x, dtype)` takes the namespace's own dtype objects; on raw arrays that is the kernel of `to_dtype`.
-PRIMITIVES["cast"] = lambda x, dtype: x._cast(dtype)
+PRIMITIVES["cast"] = _cast_quietly
 
 
 @front
