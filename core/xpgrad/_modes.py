@@ -20,24 +20,38 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Mode:
     """An immutable state of the modes.
 
-    ``recording`` tells whether operations are recorded; ``finish`` is called with each result whose mode is not the common one.
+    ``recording`` tells whether operations are recorded; what else a mode wants of a result, it is told in `finish_operation`.
+
+    Attributes
+    ----------
+    recording, inference, anomaly, check_nan : bool
+    copies : bool
+        Writes leave saved values alone (`allow_mutation_on_saved_tensors`).
+    packing : object or None
+        The hooks through which what is saved goes (`saved_tensors_hooks`).
+    levels : tuple
+        The levels of forward mode that are active, the outermost first.
+    plain : bool
+        There is nothing to add to a result: the hot path need not call `finish_operation`.
     """
 
-    __slots__ = ("anomaly", "check_nan", "copies", "inference", "plain", "recording")
+    __slots__ = ("anomaly", "check_nan", "copies", "inference", "levels", "packing", "plain", "recording")
 
     def __init__(
-        self, *, recording: bool = True, inference: bool = False, anomaly: bool = False, check_nan: bool = True, copies: bool = False
-    ) -> None:
-        self.copies = copies  # writes leave saved values alone (`allow_mutation_on_saved_tensors`)
+        self, *, recording: bool = True, inference: bool = False, anomaly: bool = False, check_nan: bool = True, copies: bool = False,
+        packing: Any = None, levels: tuple[Any, ...] = (),
+    ) -> None:  # fmt: skip
+        self.copies = copies
         self.inference = inference
         self.recording = recording and not inference
         self.anomaly = anomaly
         self.check_nan = check_nan
-        # A plain mode has nothing to add to a result: the hot path need not call `finish`.
-        self.plain = not inference and not (anomaly and self.recording)
+        self.packing = packing
+        self.levels = levels
+        self.plain = not inference and not levels and not (self.recording and (anomaly or packing is not None))
 
     def finish(self, out: Any) -> None:
-        """Add to a fresh result (a Tensor) what this mode asks for."""
+        """Add to a fresh constant (a Tensor) what this mode asks for."""
         if self.inference:
             out._become_inference()
         elif self.anomaly and out._node is not None:
@@ -45,13 +59,24 @@ class Mode:
 
             remember_traceback(out._node.owner)
 
-    def finish_view(self, parent: Any, out: Any) -> None:
-        """As `finish`, for a fresh view: in inference mode a view of a normal Tensor stays normal (INF-08)."""
-        if not self.inference or (parent._alias is not None and parent._alias.forbidden == "inference"):
-            self.finish(out)
+    def finish_operation(self, out: Any, row: Any, operands: tuple[Any, ...], statics: tuple[Any, ...]) -> None:
+        """Add to the fresh result of an operation (a Tensor, or a tuple of them) what this mode asks for.
 
-    def _key(self) -> tuple[bool, ...]:
-        return (self.recording, self.inference, self.anomaly, self.check_nan, self.copies)
+        Parameters
+        ----------
+        out : Tensor or tuple of Tensor
+        row : Row
+        operands : tuple
+            Tensors and at most one Python scalar, unified; for a row with ``varargs`` one list of Tensors.
+        statics : tuple
+        """
+        # In inference mode a view of a normal Tensor stays normal (INF-08).
+        if not (self.inference and row.is_view and (operands[0]._alias is None or operands[0]._alias.forbidden != "inference")):
+            for o in out if out.__class__ is tuple else (out,):
+                self.finish(o)
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.recording, self.inference, self.anomaly, self.check_nan, self.copies, self.packing, self.levels)
 
 
 NO_GRAD = Mode(recording=False)
@@ -70,16 +95,18 @@ def leave(token: Token[Mode | None]) -> None:
     _STATE.reset(token)
 
 
-def replaced(**changes: bool) -> Mode | None:
+def replaced(**changes: Any) -> Mode | None:
     """The current mode with some fields changed, in its canonical form."""
     mode = _STATE.get() or _COMMON
-    fields = {
+    fields: dict[str, Any] = {
         # Inside inference mode nothing records, whatever grad mode says (INF-09); remember grad mode as True.
         "recording": mode.recording or mode.inference,
         "inference": mode.inference,
         "anomaly": mode.anomaly,
         "check_nan": mode.check_nan,
         "copies": mode.copies,
+        "packing": mode.packing,
+        "levels": mode.levels,
     } | changes
     new = Mode(**fields)
     if new._key() == _COMMON._key():

@@ -165,13 +165,8 @@ def _op_body(t: Text, row: Row, backend: Any, scope: dict[str, Any], tensors: li
             with t.block("else:"):
                 t("note_copy(out)")
     with t.block("if m is not None and not m.plain:"):
-        if multi:
-            with t.block("for o in out:"):
-                t("m.finish(o)")
-        elif row.is_view:
-            t(f"m.finish_view(t_{tensors[0]}, out)")
-        else:
-            t("m.finish(out)")
+        operands = "".join(f"t_{n}, " if k == "t" else f"{n}, " for n, k in zip(names, kinds))
+        t(f"m.finish_operation(out, ROW, ({operands}), ({''.join(f'{s}, ' for s in row.statics)}))")
     t("return out")
 
 

@@ -68,7 +68,7 @@ def list_operation(row: Row, backend: Any) -> Callable[..., Any]:
             n.shapes = tuple(x._array.shape for x in xs) if plain else tuple(backend.operand_shape(x._array) for x in xs)
             out._node = n
         if m is not None and not m.plain:
-            m.finish(out)
+            m.finish_operation(out, row, (xs,), statics)
         return out
 
     return op
