@@ -58,7 +58,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("oracle", parents=[running, writing], help="run the suite on PyTorch itself: is it true?")
     mutants = commands.add_parser("mutants", help="replay the planted faults: is it strong?")
-    mutants.add_argument("--full", action="store_true", help="try every fault on every contract, and write the pairs anew")
+    how = mutants.add_mutually_exclusive_group()
+    how.add_argument("--full", action="store_true", help="try every fault on every contract, and write the pairs anew")
+    how.add_argument("--missing", action="store_true", help="try what is in no pair yet, and add the pairs that hold")
     mutants.add_argument("--jobs", type=int, default=2)
     commands.add_parser("list", help="the contracts, a line each").add_argument("only", nargs="*", metavar="ID")
     explain = commands.add_parser("explain", help="a contract: its rule, source, program, and who fails it")
@@ -172,8 +174,10 @@ def _write(report: Any, options: argparse.Namespace) -> None:
 
 
 def _mutants(options: argparse.Namespace) -> int:
-    from xpgrad_conformance.mutants import full, replay
+    from xpgrad_conformance.mutants import complete, full, replay
 
+    if options.missing:
+        return complete(options.jobs)
     return full(options.jobs) if options.full else replay(options.jobs)
 
 

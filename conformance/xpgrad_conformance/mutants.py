@@ -23,7 +23,7 @@ from xpgrad_conformance.contract import Contract, contracts
 from xpgrad_conformance.known import bundled, find
 from xpgrad_conformance.session import Request, run
 
-__all__ = ["Mutant", "MutantError", "full", "load", "main", "missing_proofs", "plant", "replay", "survey"]
+__all__ = ["Mutant", "MutantError", "complete", "full", "load", "main", "missing_proofs", "plant", "replay", "survey"]
 
 FOLDER = Path(__file__).resolve().parent / "mutants"
 KILLS = FOLDER / "kills.toml"
@@ -187,22 +187,61 @@ def write_kills(matrix: Mapping[str, Sequence[str]]) -> None:
     for name, found in matrix.items():
         for killer in found:
             hits.setdefault(killer, []).append(name)
-    lines = [
-        "# Written by `xpgrad conformance mutants --full`; replayed by `xpgrad conformance mutants`.",
-        "",
-        "# Each fault and a contract that notices it.",
-    ]
-    lines.append("[killer]")
+    killer, proof = {}, {}
     for name in mutants:
         found = matrix.get(name, ())
         if found:
             named = [c for c in found if c in mutants[name].kills] or list(found)
-            lines.append(f'{name} = "{min(named, key=lambda c: (len(hits[c]), order[c]))}"')
-    lines += ["", "# Each MUST contract and a fault that it notices.", "[proof]"]
+            killer[name] = min(named, key=lambda c: (len(hits[c]), order[c]))
     for each in every.values():
         if each.rule.level == "MUST" and each.id in hits:
-            lines.append(f'{each.id} = "{min(hits[each.id], key=lambda m: (each.id not in mutants[m].kills, width[m], m))}"')
+            proof[each.id] = min(hits[each.id], key=lambda m: (each.id not in mutants[m].kills, width[m], m))
+    _write(killer, proof)
+
+
+def _write(killer: Mapping[str, str], proof: Mapping[str, str]) -> None:
+    """Write the table of pairs, in the order of the faults and of the contracts."""
+    lines = [
+        "# Written by `xpgrad conformance mutants --full` (or, for what is new, `--missing`); replayed by `xpgrad conformance mutants`.",
+        "",
+        "# Each fault and a contract that notices it.",
+        "[killer]",
+        *(f'{name} = "{killer[name]}"' for name in load() if name in killer),
+        "",
+        "# Each MUST contract and a fault that it notices.",
+        "[proof]",
+        *(f'{name} = "{proof[name]}"' for name in contracts() if name in proof),
+    ]
     KILLS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def complete(workers: int = 2) -> int:
+    """Try the faults and contracts that are in no pair yet on those that the faults' rows name, and add the pairs that hold.
+
+    Returns
+    -------
+    int
+        0 if nothing is missing any more.
+    """
+    kills, mutants, every = _kills(), load(), contracts()
+    killer = {m: c for m, c in kills["killer"].items() if m in mutants and c in every}
+    proof = {c: m for c, m in kills["proof"].items() if m in mutants and c in every}
+    jobs = [(m, [every[c] for c in m.kills if m.name not in killer or c not in proof]) for m in mutants.values()]
+    faulty = []
+    for mutant, statuses in _surveys([(m, chosen) for m, chosen in jobs if chosen], workers):
+        if isinstance(statuses, MutantError):
+            faulty.append(str(statuses))
+            continue
+        for name in (name for name, status in statuses.items() if status == "failed"):
+            killer.setdefault(mutant.name, name)
+            if every[name].rule.level == "MUST":
+                proof.setdefault(name, mutant.name)
+    _write(killer, proof)
+    missing = faulty + missing_proofs()
+    print(f"{len(killer)} faults, {len(proof)} contracts with a fault, {len(missing)} missing")
+    for line in missing:
+        print(f"MISSING  {line}")
+    return 1 if missing else 0
 
 
 def _kills() -> dict[str, Any]:
