@@ -185,9 +185,10 @@ def write_kills(matrix: Mapping[str, Sequence[str]]) -> None:
     width = {name: len(found) for name, found in matrix.items()}
     hits: dict[str, list[str]] = {}
     for name, found in matrix.items():
-        for killer in found:
-            hits.setdefault(killer, []).append(name)
-    killer, proof = {}, {}
+        for contract in found:
+            hits.setdefault(contract, []).append(name)
+    killer: dict[str, str] = {}
+    proof: dict[str, str] = {}
     for name in mutants:
         found = matrix.get(name, ())
         if found:

@@ -66,6 +66,8 @@ def unify(name: str, tensors: list[Any]) -> list[Any]:
     if len(classes) == 1 and classes.pop().fresh is None:
         return tensors
     tensors = [t._stand_in() for t in tensors]
+    if any(t.depth for t in tensors):
+        tensors = _in_batches(tensors)
     anchors = [t for t in tensors if not (t.ndim == 0 and type(t).backend.is_host)] or tensors[:1]
     target = type(anchors[0])
     for t in anchors:
@@ -76,6 +78,17 @@ def unify(name: str, tensors: list[Any]) -> list[Any]:
             )
             raise DeviceMismatchError(msg)
     return [t if type(t) is target else t.to_device(target.device) for t in tensors]
+
+
+def _in_batches(tensors: list[Any]) -> list[Any]:
+    """Tensors of which some are elements of a batch, all as elements of the innermost one."""
+    from xpgrad._transforms.batch import raise_to_common
+
+    # 0-d Tensors of a host device move first: a batch has the device of what it holds.
+    device = next((t.device for t in tensors if t.depth and not (t.ndim == 0 and type(t).backend.is_host)), None)
+    if device is not None:
+        tensors = [t.to_device(device) if not t.depth and t.ndim == 0 and type(t).backend.is_host else t for t in tensors]
+    return raise_to_common(tensors)
 
 
 def coerce(row: Any, *args: Any) -> Any:

@@ -261,6 +261,13 @@ def to_device(x: Tensor, device: Device | str, /, *, stream: Any = None) -> Tens
     target = tensor_class(Device(device))
     if target.device == x.device:
         return x
+    if x.depth:
+        raw = x._array
+        moved = to_device(raw.value, device, stream=stream)
+        from xpgrad._transforms.batch import batch_class
+
+        cls = batch_class(type(moved))
+        return cls.backend.wrap(cls.backend.raw(moved, raw.level))
     source = type(x)
     if x.is_inference() or source.fresh is not None:
         source = tensor_class(x.device)
@@ -277,4 +284,8 @@ def to_device(x: Tensor, device: Device | str, /, *, stream: Any = None) -> Tens
         out._node = n
     if mode is not None and not mode.plain:
         mode.finish(out)
+        if mode.levels:
+            from xpgrad._transforms.dual import carry_over
+
+            carry_over(x, out, lambda t: to_device(t, target.device))
     return out

@@ -47,6 +47,8 @@ def check_writable(x: Any, value: Any = None) -> None:
     """
     mode = _modes.current()
     recording = mode is None or mode.recording
+    if getattr(value, "depth", 0) > x.depth:
+        raise shared_by_batch(x)
     if x.is_inference():
         if mode is None or not mode.inference:
             msg = "Inplace update to inference tensor outside InferenceMode is not allowed; write into a `clone()` of it"
@@ -95,6 +97,14 @@ def check_writable(x: Any, value: Any = None) -> None:
         raise RuntimeError(msg)
 
 
+def shared_by_batch(x: Any) -> RuntimeError:
+    """The error for what `vmap` would write into a Tensor that is no element of its batch."""
+    return RuntimeError(
+        f"vmap: in-place writing of different values into a Tensor of shape {x.shape} of which the batch's elements share one is not "
+        "possible; write into a copy of an element, e.g. into `x + xpgrad.zeros_like(batched)`, or use the out-of-place form"
+    )
+
+
 def bump(x: Any) -> None:
     """Note that the memory of `x` was written."""
     if not x.is_inference():
@@ -112,6 +122,13 @@ def copies() -> bool:
 
 def adopt(x: Any, node: Any) -> None:
     """Give the node of what was just written to `x` and to all who share its memory: its base, and the base's other views."""
+    mode = _modes.current()
+    if mode is not None and mode.levels:
+        token = _modes.enter(_modes.replaced(levels=()))  # tangents move with `_settle`, not with the rewritten history
+        try:
+            return adopt(x, node)
+        finally:
+            _modes.leave(token)
     base = x._base
     if base is None:
         take_over(x, node)
@@ -125,6 +142,33 @@ def adopt(x: Any, node: Any) -> None:
     outdate(x, recorded=True)
     if x.fresh is not None:
         renew(x)
+
+
+def _pending(x: Any, out: Any) -> Any:
+    """What `x` will have of tangents once the values of `out` are in it."""
+    mode = _modes.current()
+    if mode is None or not mode.levels:
+        return None
+    from xpgrad._transforms.dual import overwritten
+
+    return overwritten(x, out)
+
+
+def _settle(pending: Any) -> None:
+    if pending:
+        from xpgrad._transforms.dual import settle
+
+        settle(pending)
+
+
+def _dual(*tensors: Any) -> bool:
+    """Whether one of these has a tangent."""
+    mode = _modes.current()
+    if mode is None or not mode.levels:
+        return False
+    from xpgrad._transforms.dual import tangents_of
+
+    return tangents_of(*tensors)
 
 
 def _write_all(x: Any, raw: Any) -> None:
@@ -192,9 +236,10 @@ def apply(x: Any, name: str, other: Any) -> Any:
     check_writable(x, other)
     recording = mode is None or mode.recording
     old, left = x._node if recording else None, x
-    if old is None and (not recording or getattr(other, "_node", None) is None) and _in_memory(x, name, other):
+    dual = _dual(x, other)
+    if not dual and old is None and (not recording or getattr(other, "_node", None) is None) and _in_memory(x, name, other):
         return x
-    if recording and _reads_first(ROWS[name], x, other):
+    if recording and (dual or _reads_first(ROWS[name], x, other)):
         left = x.clone()  # as PyTorch: an in-place operation saves a copy of what it overwrites
         other = left if other is x else other
     if other is not left and _shares_memory(x, other):
@@ -202,12 +247,14 @@ def apply(x: Any, name: str, other: Any) -> Any:
     out = getattr(left, f"_op_{name}")(other if isinstance(other, Tensor) else as_scalar(other))
     out = _fit(x, out, name)
     node = out._node
+    pending = _pending(x, out)
     _write_all(x, out._array)
     if node is not None:
         node.seq = next_number()
         adopt(x, node)
     elif old is not None:
         take_over(x, None)
+    _settle(pending)
     return x
 
 
@@ -227,12 +274,15 @@ def rewrite(x: Any, function: Any, *others: Any) -> Any:
     mode = _modes.current()
     recording = mode is None or mode.recording
     shared = recording and (x._node is not None or any(_shares_memory(x, o) or o._node is not None for o in others))
+    shared = shared or _dual(x, *others)
     out = _fit(x, function(x.clone() if shared else x), getattr(function, "__name__", "operation"))
     node = out._node
+    pending = _pending(x, out)
     _write_all(x, out._array)
     if node is not None:
         node.seq = next_number()
         adopt(x, node)
+    _settle(pending)
     return x
 
 
@@ -344,14 +394,17 @@ def setitem(x: Any, key: Any, value: Any) -> None:
         value = _fit_value(x, value)
     mode = _modes.current()
     backend = x.backend
-    if (mode is None or mode.recording) and (x._node is not None or value._node is not None):
+    if ((mode is None or mode.recording) and (x._node is not None or value._node is not None)) or _dual(x, value):
         from xpgrad.rules.inplace import put
 
         out = put(x, value, prepared if isinstance(prepared, tuple) else (prepared,))
         node = out._node
+        pending = _pending(x, out)
         _write_all(x, out._array)
-        node.seq = next_number()
-        adopt(x, node)
+        if node is not None:
+            node.seq = next_number()
+            adopt(x, node)
+        _settle(pending)
         return
     array = backend.own(x)
     if not backend.capabilities.mutable or copies():

@@ -53,6 +53,8 @@ class Tensor(Operators, TensorMethods, TorchMethods):
     device: ClassVar[Device]
     backend: ClassVar[Any]
     fresh: ClassVar[Any] = None  # a stale view's class when it is renewed (`_stale`)
+    depth: ClassVar[int] = 0  # how many batches it is an element of (`_transforms.batch`)
+    inner: ClassVar[Any] = None  # the class of the Tensors that hold the innermost batch
     # What the engine asks of a node and a constant operand alike: a Tensor is never part of a pass.
     buffer: ClassVar[None] = None
     __array_ufunc__: ClassVar[None] = None  # NB: else `ndarray * Tensor` would make an object array, element by element
@@ -350,6 +352,11 @@ class Tensor(Operators, TensorMethods, TorchMethods):
         elif self._node is not None:
             self._node._alias = DetachedCell(alias_of(self).cell)
         self._node = None
+        mode = _modes.current()
+        if mode is not None and mode.levels:
+            from xpgrad._transforms.dual import forget
+
+            forget(self)
         return self
 
     @property

@@ -112,6 +112,14 @@ def _index_array(x: Tensor, part: Any) -> Any:
             part = asarray(part, device=x.device)
     elif part.device != x.device:
         part = part.to_device(x.device)
+    if part.depth > x.depth:  # reading lifts `x` first
+        from xpgrad._inplace import shared_by_batch
+
+        raise shared_by_batch(x)
+    if part.depth < x.depth:
+        from xpgrad._transforms.batch import lift
+
+        part = lift(part, type(x))
     kind = part.dtype.kind
     if kind not in ("bool", "signed integer", "unsigned integer"):
         msg = f"an array that indexes must be of integers or bools, but got dtype {part.dtype}; convert it with `xpgrad.astype`"
@@ -119,11 +127,22 @@ def _index_array(x: Tensor, part: Any) -> Any:
     return x.backend.kernels.copy(part._array)
 
 
+def among(x: Tensor, *parts: Any) -> Tensor:
+    """`x` as an element of the batch that one of the indices is an element of."""
+    depth = max((p.depth for p in parts if isinstance(p, Tensor)), default=0)
+    if depth > x.depth:
+        from xpgrad._transforms.batch import class_of_depth, lift
+
+        x = lift(x, class_of_depth(type(x._stand_in()), depth))
+    return x
+
+
 def getitem(x: Tensor, key: Any) -> Tensor:
     """``x[key]``."""
     kind = key.__class__
     if kind is slice or kind is int or basic_key(key):
         return x._op_index_basic(key)  # type: ignore[attr-defined]
+    x = among(x, *(key if isinstance(key, tuple) else (key,)))
     prepared, basic = prepare_key(x, key)
     return (index_basic if basic else gather)(x, prepared)
 
@@ -150,6 +169,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
             raise ValueError(msg)
         axis = 0
     axis = normalize_axis(axis, x.ndim, "take")
+    x = among(x, indices)
     index = _index_array(x, indices)
     if x.backend.dtype_of(index.dtype).kind == "bool":
         msg = "take: `indices` must be integers, but got bools; use `x[mask]`"
@@ -189,6 +209,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     need_tensor("take_along_axis", x)
     if not isinstance(indices, Tensor) and not is_raw_array(indices):
         raise not_a_tensor("take_along_axis", indices)
+    x = among(x, indices)
     index = x._alike(_index_array(x, indices))
     axis = normalize_axis(axis, x.ndim, "take_along_axis")
     if index.ndim != x.ndim:
@@ -222,6 +243,8 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
     """
     need_tensor("index_add", source)
     axis = normalize_axis(axis, x.ndim, "index_add")
+    x = among(x, index, source)
+    source = among(source, x)
     places = _index_array(x, index)
     expected = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
     if source.shape != expected:

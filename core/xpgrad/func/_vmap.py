@@ -1,0 +1,232 @@
+"""`vmap`: a function of one element, applied to a whole batch at once.
+
+Arguments become batched Tensors (`_transforms.batch`), whose operations act on all elements; results leave the batch again.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad._coerce import is_scalar
+from xpgrad._tensor import Tensor
+from xpgrad._transforms.batch import BatchLevel, active_levels, class_of_depth, enter, leave, running
+from xpgrad._tree import Structure, flatten, unflatten
+
+__all__ = ["vmap"]
+
+Dims = Any  # int, None, or nested tuples, lists and dicts of them
+
+
+def vmap(
+    func: Callable[..., Any], in_dims: Dims = 0, out_dims: Dims = 0, randomness: str = "error", *, chunk_size: int | None = None
+) -> Callable[..., Any]:
+    """A function that applies `func` to each element of a batch, in vectorised operations (`torch.func.vmap`).
+
+    Parameters
+    ----------
+    func : callable
+        Takes and returns Tensors, or nested tuples, lists and dicts of them. Non-Tensors may be arguments where `in_dims` is None.
+    in_dims : int, None, or nested tuples, lists and dicts of them
+        The axis of each argument that is the batch; None: the same value for all elements. One entry may stand for a whole subtree.
+    out_dims : int, None, or nested tuples, lists and dicts of them
+        Where the batch's axis goes in each result; None for a result that does not depend on the element.
+    randomness : {"error", "different", "same"}
+        Accepted for PyTorch's sake: xpgrad has no random functions.
+    chunk_size : int, optional
+        At most so many elements at once: less memory.
+
+    Raises
+    ------
+    ValueError
+        For `in_dims` and `out_dims` that do not fit, batches of different lengths, or results that are no Tensors.
+    RuntimeError
+        If `func` asks for the value of one element (`.item()`, ``if x:``), or for what cannot be said of one (`.backward()`).
+    CapabilityError
+        For functions whose result's shape depends on values (`nonzero`, ``x[mask]``).
+
+    >>> import xpgrad as xp
+    >>> rows = xp.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> xp.func.vmap(lambda row: row / xp.sum(row))(rows)
+    tensor([[0.3333, 0.6667],
+            [0.4286, 0.5714]])
+    """
+    if randomness not in ("error", "different", "same"):
+        msg = f"vmap: `randomness` must be 'error', 'different' or 'same', but got {randomness!r}"
+        raise ValueError(msg)
+    if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
+        msg = f"vmap: `chunk_size` must be a positive int or None, but got {chunk_size!r}"
+        raise ValueError(msg)
+    name = getattr(func, "__name__", repr(func))
+
+    @functools.wraps(func, updated=())
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        leaves, structure = flatten(args)
+        dims = _spread(in_dims, structure, name, args)
+        keywords, keyword_structure = flatten(kwargs)
+        dims += [0 if isinstance(k, Tensor) else None for k in keywords]  # as PyTorch: Tensors by keyword are batched along axis 0
+        leaves += keywords
+        size = _size(leaves, dims, name, in_dims)
+        moved = [_moved(x, d) for x, d in zip(leaves, dims)]
+
+        def apply(chunk: list[Any], length: int) -> Any:
+            level = BatchLevel(length)
+            above = active_levels()
+            with running(level):
+                inside = [x if d is None else enter(x, level, class_of_depth(type(x._stand_in()), len(above) + 1))
+                          for x, d in zip(chunk, dims)]  # fmt: skip
+                out = func(*unflatten(structure, inside[: len(inside) - len(keywords)]),
+                           **unflatten(keyword_structure, inside[len(inside) - len(keywords) :]))  # fmt: skip
+                return _left(out, level, len(above) + 1, out_dims, name)
+
+        if chunk_size is None or chunk_size >= size:
+            return apply(moved, size)
+        pieces = [
+            apply([x if d is None else x[start : start + chunk_size] for x, d in zip(moved, dims)], min(chunk_size, size - start))
+            for start in range(0, size, chunk_size)
+        ]
+        return _rejoined(pieces, out_dims, name)
+
+    return wrapper
+
+
+def _spread(dims: Dims, structure: Structure, name: str, args: Any) -> list[Any]:
+    """One entry per leaf: an entry may stand for a whole subtree."""
+    out: list[Any] = []
+
+    def walk(d: Any, s: Structure) -> None:
+        if d is None or (isinstance(d, int) and not isinstance(d, bool)):
+            out.extend([d] * _leaves(s))
+        elif s.is_leaf or not isinstance(d, (tuple, list, dict)) or len(d) != len(s.children):
+            msg = (
+                f"vmap({name}, in_dims={dims}, ...)(<inputs>): in_dims is not compatible with the structure of inputs: it must be an int, "
+                f"None, or nest as the {len(args)} argument(s) do"
+            )
+            raise ValueError(msg)
+        else:
+            if isinstance(d, dict):
+                if set(d) != set(s.keys):
+                    msg = f"vmap({name}, in_dims={dims}, ...)(<inputs>): in_dims has keys {list(d)}, but the argument has {list(s.keys)}"
+                    raise ValueError(msg)
+                d = [d[k] for k in s.keys]
+            for one, child in zip(d, s.children):
+                walk(one, child)
+
+    if not structure.children:
+        msg = f"vmap({name})(<inputs>): got no inputs; give at least one Tensor to map over"
+        raise ValueError(msg)
+    if isinstance(dims, list):
+        dims = tuple(dims)
+    if not (dims is None or isinstance(dims, (int, tuple))):
+        msg = f"vmap({name}, in_dims={dims}, ...)(<inputs>): `in_dims` must be an int, None or a tuple, but got {type(dims).__name__}"
+        raise ValueError(msg)
+    walk(dims, structure)
+    return out
+
+
+def _leaves(structure: Structure) -> int:
+    return 1 if structure.is_leaf else sum(_leaves(c) for c in structure.children)
+
+
+def _size(leaves: list[Any], dims: list[Any], name: str, in_dims: Dims) -> int:
+    """The length of the batch, all arguments checked."""
+    sizes = []
+    for x, d in zip(leaves, dims):
+        if d is None:
+            continue
+        if not isinstance(x, Tensor):
+            what = "a Python scalar" if is_scalar(x) else f"a {type(x).__name__}"
+            msg = (
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): got in_dim={d} for an input that is no Tensor but {what}; give it "
+                "in_dim None, or wrap it with `xpgrad.asarray`"
+            )
+            raise ValueError(msg)  # noqa: TRY004 (PyTorch's type)
+        if not -x.ndim <= d < x.ndim:
+            msg = (
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): got in_dim={d} for an input of shape {x.shape}, but it must be in "
+                f"[{-x.ndim}, {x.ndim}); a 0-d Tensor has no axis to map over"
+            )
+            raise ValueError(msg)
+        sizes.append(x.shape[d])
+    if not sizes:
+        msg = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): no input is mapped over; give at least one in_dim that is not None"
+        raise ValueError(msg)
+    if len(set(sizes)) > 1:
+        msg = f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension"
+        raise ValueError(msg)
+    return int(sizes[0])
+
+
+def _moved(x: Any, dim: Any) -> Any:
+    """An argument with the batch's axis in front."""
+    if dim is None or dim == 0 or x.ndim == -dim:
+        return x
+    from xpgrad.rules.manipulation import moveaxis
+
+    return moveaxis(x, dim, 0)
+
+
+def _left(out: Any, level: BatchLevel, depth: int, out_dims: Dims, name: str) -> Any:
+    """What the function returned, out of the batch."""
+    leaves, structure = flatten(out)
+    dims = _out_dims(out_dims, structure, name)
+    results = []
+    for x, d in zip(leaves, dims):
+        if not isinstance(x, Tensor):
+            msg = f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(x).__name__}; did you mean to return a Tensor?"
+            raise ValueError(msg)  # noqa: TRY004 (PyTorch's type)
+        if x.depth > depth:
+            from xpgrad._transforms.batch import escaped
+
+            raise escaped()
+        cls = class_of_depth(type(x._stand_in()), depth)
+        if d is None:
+            if x.depth == depth and x._array.level is level:
+                msg = (
+                    f"vmap({name}, ...): `{name}` returned a Tensor that depends on the element, but its `out_dims` is None; give the axis "
+                    "where the batch goes"
+                )
+                raise ValueError(msg)
+            results.append(x._array.value if x.depth == depth else x)
+            continue
+        whole = leave(x, level, cls)
+        if not -whole.ndim <= d < whole.ndim:
+            msg = f"vmap({name}, ..., out_dims={out_dims}): {d} is out of range for a result of shape {x.shape} with one more axis"
+            raise IndexError(msg)
+        if d % whole.ndim:
+            from xpgrad.rules.manipulation import moveaxis
+
+            whole = moveaxis(whole, 0, d)
+        results.append(whole)
+    return unflatten(structure, results)
+
+
+def _out_dims(out_dims: Dims, structure: Structure, name: str) -> list[Any]:
+    out: list[Any] = []
+
+    def walk(d: Any, s: Structure) -> None:
+        if d is None or isinstance(d, int):
+            out.extend([d] * _leaves(s))
+        elif isinstance(d, tuple) and len(d) == 1 and s.is_leaf:
+            walk(d[0], s)
+        elif s.is_leaf or not isinstance(d, (tuple, list, dict)) or len(d) != len(s.children):
+            msg = f"vmap({name}, ..., out_dims={out_dims}): out_dims is not compatible with the structure of what `{name}` returned"
+            raise ValueError(msg)
+        else:
+            for one, child in zip([d[k] for k in s.keys] if isinstance(d, dict) else d, s.children):
+                walk(one, child)
+
+    walk(out_dims, structure)
+    return out
+
+
+def _rejoined(pieces: list[Any], out_dims: Dims, name: str) -> Any:
+    """The results of several chunks as one."""
+    from xpgrad.rules.manipulation import concat
+
+    parts = [flatten(p) for p in pieces]
+    structure = parts[0][1]
+    dims = _out_dims(out_dims, structure, name)
+    columns = zip(*(leaves for leaves, _ in parts))
+    return unflatten(structure, [c[0] if d is None else concat(list(c), axis=d) for c, d in zip(columns, dims)])
