@@ -145,8 +145,11 @@ def add_in_place(tensor: Any, g: Any) -> None:
         rebind(tensor, total)
 
 
-def accumulate_graph(node: Any, g: Any) -> None:
-    """Add a gradient with history: the old object keeps its value, `.grad` becomes a new one (ACC-22, LAY-06)."""
+def accumulate_graph(node: Any, g: Any, create: bool = True) -> None:
+    """Add a gradient with history: the old object keeps its value, `.grad` becomes a new one (ACC-22, LAY-06).
+
+    Without ``create_graph`` the gradient is a Tensor for its tangents only: an existing `.grad` is added to in place (ACC-20).
+    """
     real = node.original
     if real.grad_dtype is not None:
         g = g._cast(real.grad_dtype)
@@ -155,6 +158,8 @@ def accumulate_graph(node: Any, g: Any) -> None:
         from xpgrad.rules.creation import clone_laid_out
 
         real.grad = clone_laid_out(g, real.array)
+    elif not create:
+        old.add_(g)
     else:
         real.grad = old + g
 

@@ -184,10 +184,11 @@ class CompiledNode(ListNode):
         ]
         args, kwargs = _arguments(program.template, inputs)
         outs: list[Any] = []
-        _described(program.function(*args, **kwargs), outs)
         wanted = [inputs[i] for i in program.places]
         seeds = self._seeds(g, lambda m: zeros(m[0], dtype=m[1], device=self.cls.device))
-        return list(grad([o for o in outs if o.requires_grad], wanted, seeds, create_graph=True, allow_unused=True))
+        with _modes.enable_grad():  # a pass runs on Tensors without recording where they have tangents
+            _described(program.function(*args, **kwargs), outs)
+            return list(grad([o for o in outs if o.requires_grad], wanted, seeds, create_graph=True, allow_unused=True))
 
     def held(self) -> list[Any]:
         return [*(self.arrays or ()), *(v for v in self.gradients or () if v is not None)]
@@ -288,7 +289,7 @@ def compile_function(function: F) -> F:
             return function(*args, **kwargs)
         mode = _modes.current()
         arrays = [t._array for t in flat]
-        if any(map(backend.is_traced, arrays)) or flat[0].is_inference() or (mode is not None and mode.anomaly):
+        if any(map(backend.is_traced, arrays)) or flat[0].is_inference() or (mode is not None and (mode.anomaly or mode.levels)):
             return function(*args, **kwargs)
         recording = mode is None or mode.recording
         edges = [t._node for t in flat] if recording else [None] * len(flat)

@@ -48,7 +48,9 @@ class Pass:
     id : int
         Distinguishes passes (THR-08).
     graph : bool
-        ``create_graph``: gradients are Tensors, and recorded.
+        Gradients are Tensors: for ``create_graph``, and where they have tangents.
+    create : bool
+        ``create_graph``: they are recorded.
     retain : bool
         Saved values are kept.
     targets : list or None
@@ -59,12 +61,13 @@ class Pass:
         ``grad()``: gradients are returned, not accumulated.
     """
 
-    __slots__ = ("ambient", "callbacks", "capture", "captured", "depth", "graph", "id", "notes", "on_thread", "order", "retain", "special",
-                 "targets")  # fmt: skip
+    __slots__ = ("ambient", "callbacks", "capture", "captured", "create", "depth", "graph", "id", "notes", "on_thread", "order", "retain",
+                 "special", "targets")  # fmt: skip
 
-    def __init__(self, *, graph: bool, retain: bool, targets: list[Any] | None, capture: bool) -> None:
+    def __init__(self, *, graph: bool, retain: bool, targets: list[Any] | None, capture: bool, create: bool | None = None) -> None:
         self.id = next(_task_ids)
         self.graph = graph
+        self.create = graph if create is None else create
         self.retain = retain
         self.targets = None if targets is None else list(dict.fromkeys(targets))
         self.special: dict[Any, bool] | None = None  # known once the graph has been walked
@@ -100,9 +103,9 @@ def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
             return _on_fresh_stack(task, roots, seeds)
     mode = _modes.current()
     if mode is None or mode is _modes.NO_GRAD:
-        mode = None if task.graph else _modes.NO_GRAD
+        mode = None if task.create else _modes.NO_GRAD
     else:
-        mode = _modes.replaced(recording=task.graph)
+        mode = _modes.replaced(recording=task.create)
     token, pass_token = _modes.enter(mode), _CURRENT.set(task)
     exclusive = _FIELDS.acquire(blocking=False)
     try:
@@ -308,7 +311,7 @@ def _general(task: Pass, node: Any, g: Any, empty: Any) -> None:
         elif not (task.capture and target):
             if g is not None:
                 if task.graph:
-                    accumulate_graph(node, g)
+                    accumulate_graph(node, g, task.create)
                 else:
                     node.step(g, empty, task.retain)
             if hooks is not None:

@@ -126,9 +126,10 @@ def adopt(x: Any, node: Any) -> None:
     if mode is not None and mode.levels:
         token = _modes.enter(_modes.replaced(levels=()))  # tangents move with `_settle`, not with the rewritten history
         try:
-            return adopt(x, node)
+            adopt(x, node)
         finally:
             _modes.leave(token)
+        return
     base = x._base
     if base is None:
         take_over(x, node)

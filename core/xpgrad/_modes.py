@@ -74,6 +74,10 @@ class Mode:
         if not (self.inference and row.is_view and (operands[0]._alias is None or operands[0]._alias.forbidden != "inference")):
             for o in out if out.__class__ is tuple else (out,):
                 self.finish(o)
+        if self.levels and not self.inference:
+            from xpgrad._transforms.dual import carry
+
+            carry(self, out, row, operands, statics)
 
     def _key(self) -> tuple[Any, ...]:
         return (self.recording, self.inference, self.anomaly, self.check_nan, self.copies, self.packing, self.levels)
@@ -118,6 +122,12 @@ def is_grad_enabled() -> bool:
     """Whether operations are being recorded in this thread."""
     mode = _STATE.get()
     return mode is None or mode.recording
+
+
+def carries_tangents() -> bool:
+    """Whether forward mode is active and something has a tangent: then gradients have tangents too, and passes run on Tensors."""
+    mode = _STATE.get()
+    return mode is not None and not mode.inference and any(level.active for level in mode.levels)
 
 
 def is_inference_mode_enabled() -> bool:

@@ -59,6 +59,9 @@ class Row:
         The result shares its operand's memory on backends whose views alias.
     varargs : bool
         The single operand is a list of Tensors, and the single formula returns a list.
+    jvp : callable or None
+        The tangent of the output, for forward mode, where the formulas do not give it as directly (`_transforms.dual`). It reads what
+        a formula may read, except ``g``, and for an operand ``x`` its tangent ``d_x``, None where there is none; None is no tangent.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class Row:
         node: str | None = None, elementwise: bool = False, op: str | None = None, fresh: Any = False, conj: bool = True,
         outputs: int | None = None, nondiff: tuple[int, ...] = (), is_view: bool = False, varargs: bool = False,
         into: str | None = None, guard: str | None = None, slow: Any = None, promotes: bool = True, multi_view: bool = False,
+        jvp: Callable[..., Any] | None = None,
     ) -> None:  # fmt: skip
         self.name = name
         self.tensors = tensors
@@ -87,12 +91,14 @@ class Row:
         self.into = into
         self.guard = guard
         self.slow = slow
+        self.jvp = jvp
+        self.jvp_reads = () if jvp is None else _parameters(jvp)
         # Which operands meet in one dtype: those that differentiate, or all where none does.
         places = tuple(i for i, f in enumerate(formulas) if f is not None) or tuple(range(len(formulas)))
         self.mixing = places if promotes else ()
         known = {"g", "xp", "out", *tensors, *statics, *(f"{t}_{k}" for t in tensors for k in ("shape", "dtype")), "out_shape"}
-        for reads in self.reads:
-            unknown = set(reads) - known
+        for reads in (*self.reads, self.jvp_reads):
+            unknown = set(reads) - known - ({f"d_{t}" for t in tensors} if reads is self.jvp_reads else set())
             if unknown:
                 msg = f"the formula of {name!r} reads {sorted(unknown)}, but a formula can read {sorted(known)} only"
                 raise TypeError(msg)
@@ -134,14 +140,15 @@ def _public_name(func: Callable[..., Any]) -> str:
 
 
 def elementwise(*formulas: Formula, op: str | None = None, node: str | None = None, fresh: Any = True, conj: bool = True,
-                kernel: Any = None, guard: str | None = None, slow: Any = None) -> Callable[[F], F]:  # fmt: skip
+                kernel: Any = None, guard: str | None = None, slow: Any = None,
+                jvp: Callable[..., Any] | None = None) -> Callable[[F], F]:  # fmt: skip
     """Declare a public elementwise function of the standard: the decorated function gives its signature and docstring."""
 
     def declare(func: F) -> F:
         from xpgrad._dispatch import dispatcher
 
         row = Row(func.__name__, _parameters(func), (), formulas, kernel, elementwise=True, op=op, node=node, fresh=fresh, conj=conj,
-                  guard=guard, slow=slow)  # fmt: skip
+                  guard=guard, slow=slow, jvp=jvp)  # fmt: skip
         public: Any = dispatcher(row, func)
         RULES[row.name] = public
         return public

@@ -57,9 +57,9 @@ class SVDResult(NamedTuple):
 
 
 def _recorded(x: Tensor) -> bool:
-    """Whether an operation on `x` will be recorded."""
+    """Whether an operation on `x` will be recorded, or may have a tangent."""
     mode = _modes.current()
-    return x._node is not None and (mode is None or mode.recording)
+    return (x._node is not None and (mode is None or mode.recording)) or (mode is not None and bool(mode.levels))
 
 
 def _constant(x: Tensor, name: str, **options: Any) -> Tensor:

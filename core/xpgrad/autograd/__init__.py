@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from xpgrad import _modes
 from xpgrad._accumulate import AccumulateGrad, warn_create_graph
 from xpgrad._coerce import is_raw_array
 from xpgrad._engine import Pass, run_pass
@@ -19,7 +20,7 @@ from xpgrad._tensor import Tensor
 from xpgrad.autograd.gradcheck import gradcheck as gradcheck, gradgradcheck as gradgradcheck
 
 if TYPE_CHECKING:  # what editors see of the names that load at first use
-    from xpgrad.autograd import functional as functional, grad_mode as grad_mode, graph as graph
+    from xpgrad.autograd import forward_ad as forward_ad, functional as functional, grad_mode as grad_mode, graph as graph
     from xpgrad.autograd.anomaly_mode import detect_anomaly as detect_anomaly, set_detect_anomaly as set_detect_anomaly
     from xpgrad.autograd.function import Function as Function
     from xpgrad.autograd.grad_mode import (
@@ -29,7 +30,7 @@ if TYPE_CHECKING:  # what editors see of the names that load at first use
         set_grad_enabled as set_grad_enabled,
     )
 
-__all__ = ["Function", "backward", "detect_anomaly", "enable_grad", "functional", "grad", "grad_mode", "gradcheck",
+__all__ = ["Function", "backward", "detect_anomaly", "enable_grad", "forward_ad", "functional", "grad", "grad_mode", "gradcheck",
            "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled"]  # fmt: skip
 
 
@@ -76,13 +77,14 @@ def backward(
             msg = "`inputs` argument to `backward()` cannot be empty."
             raise RuntimeError(msg)
     retain, create = _flags(retain_graph, create_graph)
-    roots, seeds = _roots(tensors, grad_tensors, create)
+    graph = create or _modes.carries_tangents()
+    roots, seeds = _roots(tensors, grad_tensors, graph, create)
     if inputs is not None:
         targets = _backward_targets(wanted)
     if create:
         warn_create_graph()
     if roots:
-        run_pass(Pass(graph=create, retain=retain, targets=targets, capture=False), roots, seeds)
+        run_pass(Pass(graph=graph, retain=retain, targets=targets, capture=False, create=create), roots, seeds)
 
 
 def grad(
@@ -134,11 +136,19 @@ def grad(
         msg = "`inputs` argument to `grad()` cannot be empty."
         raise RuntimeError(msg)
     retain, create = _flags(retain_graph, create_graph)
+    if _in_batch(outputs, wanted):
+        from xpgrad._transforms.passes import grads_of_elements
+
+        options = {"retain_graph": retain, "create_graph": create, "allow_unused": allow_unused, "materialize_grads": materialize_grads,
+                   "is_grads_batched": is_grads_batched}  # fmt: skip
+        found = grads_of_elements(outputs, wanted, grad_outputs, options)
+        return tuple(found) if keys is None else dict(zip(keys, found))
     if is_grads_batched:
         from xpgrad.autograd._batched import batched_grads
 
         return batched_grads(outputs, inputs, grad_outputs, retain, create, allow_unused, materialize_grads)
-    roots, seeds = _roots(outputs, grad_outputs, create)
+    graph = create or _modes.carries_tangents() or _in_batch(grad_outputs)
+    roots, seeds = _roots(outputs, grad_outputs, graph, create)
     targets = []
     for item in wanted:
         node = output_edge(item) if isinstance(item, GradientEdge) else item._node
@@ -146,19 +156,28 @@ def grad(
             msg = "One of the differentiated Tensors does not require grad; call `requires_grad_()` on it before the forward"
             raise RuntimeError(msg)
         targets.append(node)
-    task = Pass(graph=create, retain=retain, targets=targets, capture=True)
+    task = Pass(graph=graph, retain=retain, targets=targets, capture=True, create=create)
     by_node = dict(zip(task.targets or (), run_pass(task, roots, seeds)))
     results = [
-        _result(i, item, by_node[node], create, allow_unused, materialize_grads) for i, (item, node) in enumerate(zip(wanted, targets))
+        _result(i, item, by_node[node], graph, create, allow_unused, materialize_grads)
+        for i, (item, node) in enumerate(zip(wanted, targets))
     ]
     return tuple(results) if keys is None else dict(zip(keys, results))
 
 
-def _result(i: int, item: Any, g: Any, create: bool, allow_unused: bool, materialize: bool) -> Any:
+def _in_batch(given: Any, more: Iterable[Any] = ()) -> bool:
+    """Whether one of some Tensors is an element of a batch."""
+    if isinstance(given, Tensor):
+        return given.depth > 0 or any(getattr(x, "depth", 0) for x in more)
+    found = given if isinstance(given, (list, tuple)) else ()
+    return any(getattr(x, "depth", 0) for x in found) or any(getattr(x, "depth", 0) for x in more)
+
+
+def _result(i: int, item: Any, g: Any, graph: bool, create: bool, allow_unused: bool, materialize: bool) -> Any:
     """One entry of what `grad` returns."""
     if g is not None:
-        if create:
-            return g
+        if graph:
+            return g if create else _unrecorded(g)
         cls = _class_of(item)
         return cls.backend.wrap(g)
     if not allow_unused:
@@ -186,6 +205,14 @@ def _class_of(item: Any) -> Any:
     return node.backend.tensor_base if node.cls is None else node.cls
 
 
+def _unrecorded(g: Any) -> Any:
+    """A gradient without history, whose tangents remain."""
+    if g._node is None:
+        return g
+    with _modes.no_grad():
+        return g.clone()
+
+
 def _flags(retain_graph: Any, create_graph: Any) -> tuple[bool, bool]:
     for value in (retain_graph, create_graph):
         if isinstance(value, str):
@@ -195,7 +222,7 @@ def _flags(retain_graph: Any, create_graph: Any) -> tuple[bool, bool]:
     return (create if retain_graph is None else bool(retain_graph)), create
 
 
-def _roots(tensors: Any, gradients: Any, create: bool) -> tuple[list[Any], list[Any]]:
+def _roots(tensors: Any, gradients: Any, graph: bool, create: bool) -> tuple[list[Any], list[Any]]:
     """The engine's nodes and seeds of the roots, all checked."""
     single = isinstance(tensors, (Tensor, GradientEdge))
     if not single and (is_raw_array(tensors) or not isinstance(tensors, Iterable)):
@@ -226,12 +253,12 @@ def _roots(tensors: Any, gradients: Any, create: bool) -> tuple[list[Any], list[
             raise RuntimeError(msg)
         nodes.append(node)
     for i, (root, node, g) in enumerate(zip(roots, nodes, given)):
-        seeds.append(_seed(i, root, node, g, create))
+        seeds.append(_seed(i, root, node, g, graph, create))
     return nodes, seeds
 
 
-def _seed(i: int, root: Any, node: Any, g: Any, create: bool) -> Any:
-    """The checked gradient of one root: raw, or a Tensor when recording."""
+def _seed(i: int, root: Any, node: Any, g: Any, graph: bool, create: bool) -> Any:
+    """The checked gradient of one root: raw, or a Tensor when the pass runs on Tensors."""
     if isinstance(root, GradientEdge):
         meta = node.meta()
         if meta is None and g is None:
@@ -252,7 +279,7 @@ def _seed(i: int, root: Any, node: Any, g: Any, create: bool) -> Any:
             raise RuntimeError(msg)
         edge = isinstance(root, GradientEdge)
         raw = cls.backend.ones(shape, dtype, cls.device) if edge else cls.backend.seed(root._array, dtype, cls.device)
-        return cls.backend.wrap(raw) if create else raw
+        return cls.backend.wrap(raw) if graph else raw
     if not isinstance(g, Tensor):
         msg = f"gradients can be either Tensors or None, but got {type(g).__name__}"
         raise TypeError(msg + ("; wrap it with `xpgrad.asarray`" if is_raw_array(g) else ""))
@@ -272,9 +299,9 @@ def _seed(i: int, root: Any, node: Any, g: Any, create: bool) -> Any:
         if g.ndim:
             msg = f"invalid gradient at index {i} - expected device {cls.device} but got {g.device}; move it with `to_device`"
             raise RuntimeError(msg)
-        g = (g if create else g.detach()).to_device(cls.device)
-    if create:
-        return g._cast(dtype)
+        g = (g if graph else g.detach()).to_device(cls.device)
+    if graph:
+        return g._cast(dtype) if create else _unrecorded(g)._cast(dtype)
     return g._array if g.dtype is dtype else g.detach()._cast(dtype)._array
 
 
@@ -353,7 +380,7 @@ def __getattr__(name: str) -> Any:
         "set_detect_anomaly": "anomaly_mode", "no_grad": "grad_mode", "enable_grad": "grad_mode", "set_grad_enabled": "grad_mode",
         "inference_mode": "grad_mode", "set_multithreading_enabled": "grad_mode",
     }  # fmt: skip
-    if name in ("graph", "function", "functional", "anomaly_mode", "grad_mode"):
+    if name in ("graph", "function", "functional", "anomaly_mode", "forward_ad", "grad_mode"):
         return importlib.import_module(f"xpgrad.autograd.{name}")
     if name in where:
         module = importlib.import_module(f"xpgrad.autograd.{where[name]}")

@@ -66,6 +66,8 @@ class FunctionCtx:
     _nondiff: tuple[Any, ...] = ()
     _dirty: tuple[Any, ...] = ()
     _node: Callable[[], Any] = staticmethod(lambda: None)
+    _forward = False  # whether `jvp` is running: then `saved_tensors` are those of `save_for_forward`
+    saved_for_forward: tuple[Any, ...] = ()
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep Tensors (inputs or outputs) for the backward, checked there for overwriting; the last call counts (FUN-13).
@@ -103,13 +105,15 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """The saved Tensors, with their history.
+        """The saved Tensors, with their history; in `jvp` those that were saved for it.
 
         Raises
         ------
         RuntimeError
             If they have been freed (RET-01) or overwritten (MUT-03), or read before by a Function with `clear_saved_tensors_on_access`.
         """
+        if self._forward:
+            return self.saved_for_forward
         node = self._node()
         if node is None:
             return self._to_save

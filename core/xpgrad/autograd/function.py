@@ -94,6 +94,12 @@ class Function:
         """Another name of `backward`: implement one of them (FUN-04)."""
         return Function.backward(ctx, *grad_outputs)
 
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Compute one tangent per output from one per argument of `forward`; runs right after it (FWD-13)."""
+        msg = "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        raise NotImplementedError(msg)
+
     @classmethod
     def user_backward(cls) -> Callable[..., Any]:
         """The subclass's `backward`, or its other name `vjp` (FUN-04).
@@ -136,7 +142,13 @@ class Function:
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         mode = _modes.current()
         recording = (mode is None or mode.recording) and any(ctx.needs_input_grad)
-        token = _modes.enter(_modes.replaced(recording=False) if mode is None or mode.recording else mode)
+        levels = () if mode is None or mode.inference else mode.levels
+        tangents: list[Any] = []
+        if levels:
+            from xpgrad._transforms.dual import carry_function, function_tangents
+
+            tangents = function_tangents(args)
+        token = _modes.enter(_modes.replaced(recording=False, levels=()) if mode is None or mode.recording or levels else mode)
         try:
             if separate:
                 result = cls.forward(*args)
@@ -149,11 +161,15 @@ class Function:
         finally:
             _modes.leave(token)
         several = isinstance(result, tuple)
-        outs = _record(cls, ctx, args, result if several else (result,), recording, separate)
+        results = result if several else (result,)
+        dirty, nondiff = ctx._dirty, ctx._nondiff
+        outs = _record(cls, ctx, args, results, recording, separate)
         if recording and mode is not None and mode.anomaly:
             for o in outs:
                 if isinstance(o, Tensor) and o._node is not None:
                     mode.finish(o)
+        if levels:
+            carry_function(cls, ctx, args, dirty, nondiff, results, outs, tangents)
         return outs if several else outs[0]
 
 
@@ -263,12 +279,18 @@ class _Twice(Function):
 
     @staticmethod
     def forward(ctx: Any, count: int, *tensors: Any) -> Any:
+        ctx.count = count
         return tuple(t.detach() for t in tensors[:count])
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         msg = "trying to differentiate twice a function that was marked with @once_differentiable"
         raise RuntimeError(msg)
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        _, *tangents = grad_inputs
+        return tuple(tangents[: ctx.count])
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor
 from xpgrad._convert import asarray, from_dlpack, new_tensor
 from xpgrad._device import as_device
 from xpgrad._dtypes import DType, as_dtype
-from xpgrad._row import NONDIFFERENTIABLE, PRIMITIVES, RULES, composite, front, nondifferentiable, rule
+from xpgrad._row import NONDIFFERENTIABLE, PRIMITIVES, RULES, composite, front, nondifferentiable, rule, view
 from xpgrad._tensor import Tensor
 from xpgrad.registry import tensor_class
 
@@ -39,6 +39,12 @@ def cast(x: Tensor, dtype: Any) -> Tensor:
     if not wanted.differentiable:
         out._node = None  # BWD-30: an integer result has no gradient
     return out
+
+
+@view(lambda g: g, node="AliasBackward0")
+def alias(xp: Any, x: Any) -> Any:
+    """The whole of `x`: another Tensor of the same memory."""
+    return x
 
 
 @rule(lambda g: g, conj=False)

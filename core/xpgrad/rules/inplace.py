@@ -51,10 +51,19 @@ def follow(x: Any, chain: Any, xp: Any) -> Any:
     return x
 
 
-@rule(lambda g, chain, xp: xp.zero_through(g, chain), lambda g, chain, xp: follow(g, chain, xp), conj=False, node="CopySlices")
+@rule(
+    lambda g, chain, xp: xp.zero_through(g, chain), lambda g, chain, xp: follow(g, chain, xp), conj=False, node="CopySlices",
+    jvp=lambda: None,
+)  # fmt: skip
 def put_through(xp: Any, x: Any, value: Any, chain: Any) -> Any:
     """`x`, the part of whose memory that a chain leads to already holds `value`: only the history is new."""
     return x
+
+
+@rule(lambda g, chain, xp: xp.zero_through(g, chain), lambda g, chain, xp: follow(g, chain, xp), conj=False, node="CopySlices")
+def written_through(xp: Any, x: Any, value: Any, chain: Any) -> Any:
+    """A copy of `x` in which the part that a chain leads to holds `value`."""
+    return xp.put_at_path(x, chain, value)
 
 
 @rule(lambda g, chain, xp: xp.zero_through(g, chain), conj=False, fresh=True)

@@ -1,0 +1,1 @@
+"""The transforms: interpreters of the operations that work beside the tape, each private to itself."""

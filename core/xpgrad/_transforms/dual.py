@@ -1,0 +1,591 @@
+"""Forward mode: tangents, carried along with the values operation by operation (group M).
+
+A `Level` is one forward differentiation: it knows the tangents of Tensors. While levels are active, each operation's result gets its
+tangent at every level, from the outermost to the innermost, by Tensor operations at the levels outside of it only: so levels nest, and
+closures never confuse their perturbations. How a tangent passes an operation is read off the row's reverse formulas, see `_jvp`.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from xpgrad import _modes
+from xpgrad._accumulate import AccumulateGrad
+from xpgrad._alias import next_number
+from xpgrad._row import PRIMITIVES, Row, tensor_namespace
+from xpgrad._tensor import Tensor
+
+__all__ = ["Level", "carry", "carry_function", "carry_over", "forget", "new_level", "overwritten", "settle", "tangents_of"]
+
+
+class Level:
+    """The tangents of one forward differentiation.
+
+    A Tensor with a node has its tangent under that node, so that a saved value that a backward pass unpacks (another Tensor object) has
+    it too; others, and duals, under themselves. A view of a Tensor with a tangent has the same view of that tangent, found when asked
+    for: so writes through views and bases agree (FWD-12). All references are weak, as `==` on Tensors is elementwise by id.
+
+    Attributes
+    ----------
+    outer : tuple of Level
+        The levels outside of it, at which its tangents may have tangents themselves.
+    user : bool
+        It belongs to `autograd.forward_ad`, which has one at a time.
+    """
+
+    __slots__ = ("__weakref__", "_nodes", "_tensors", "outer", "user")
+
+    def __init__(self, outer: tuple[Level, ...], user: bool = False) -> None:
+        self.outer = outer
+        self.user = user
+        self._nodes: dict[Any, Any] = {}  # (id of the node, output number) -> (weak reference to the node, tangent)
+        self._tensors: dict[int, Any] = {}  # id of the Tensor, or of a view's alias -> (weak reference to the Tensor, tangent or None)
+
+    @property
+    def active(self) -> bool:
+        """Whether anything has a tangent."""
+        return bool(self._nodes or self._tensors)
+
+    def close(self) -> None:
+        """Drop all tangents (FWD-07)."""
+        self._nodes.clear()
+        self._tensors.clear()
+
+    # -- what transforms ask ---------------------------------------------------------------------------------------
+
+    def dual(self, x: Any, tangent: Any) -> Any:
+        """A new Tensor for `x`, of its memory and history, with a tangent; it keeps its tangents of outer levels.
+
+        Raises
+        ------
+        ValueError
+            For a dtype that has no derivative (FWD-03).
+        RuntimeError
+            If the shapes differ (FWD-04), or the devices.
+        """
+        for name, t in (("primal", x), ("tangent", tangent)):
+            if not t.dtype.differentiable:
+                msg = f"Expected {name} to be floating point or complex, but got: {t.dtype}; convert it with `xpgrad.astype`"
+                raise ValueError(msg)
+        if tangent.shape != x.shape:
+            raise RuntimeError(_size_mismatch(x, tangent))
+        if tangent.device != x.device:
+            msg = f"a tangent must live where its primal lives, on {x.device}, but is on {tangent.device}; move it with `to_device`"
+            raise RuntimeError(msg)
+        if _steps(tangent) != _steps(x):
+            with _at(self.outer):
+                tangent = PRIMITIVES["clone_laid_out"](tangent, x._array)  # as PyTorch: the tangent has the layout of the primal
+        out = PRIMITIVES["alias"](x._stand_in())
+        self.hold(out, tangent)
+        return out
+
+    def tangent(self, x: Any) -> Any:
+        """The tangent of a Tensor, or None."""
+        if not self.active:
+            return None
+        with _at(self.outer):
+            return self.find(x)
+
+    def primal(self, x: Any) -> Any:
+        """A new Tensor for `x`, of its memory and history, without a tangent at this level."""
+        out = PRIMITIVES["alias"](x._stand_in())
+        self.hold(out, None)
+        return out
+
+    # -- the tables (called where the levels outside of this one are active) ------------------------------------------
+
+    def find(self, x: Any) -> Any:
+        """The tangent of `x`; a view's is derived from that of the Tensor that it is a view of."""
+        steps = []
+        while True:
+            known, found = self._stored(x)
+            alias = x._alias
+            if known or alias is None or alias.parent is None:
+                break
+            steps.append(x)
+            x = alias.parent
+        if found is None:
+            return None
+        for view in reversed(steps):
+            row = view._alias.row
+            if row is not None:
+                found = getattr(found, row.method)(*view._alias.args)
+            mode = _modes.current()
+            if view.fresh is None and view._node is not None and (mode is None or mode.recording):
+                self._put_node(view._node, found)
+        return found
+
+    def _stored(self, x: Any) -> tuple[bool, Any]:
+        """Whether this very Tensor has an entry, and the tangent."""
+        entry = self._tensors.get(_key(x))
+        node = None if x.fresh is not None else x._node  # a stale view has no node of its present value yet
+        if entry is not None:
+            if node is not None and entry[1] is not None and (id(node.owner), node.output_nr) not in self._nodes:
+                self._put_node(node, entry[1])
+            return True, entry[1]
+        if node is None:
+            node = getattr(x, "_dead_node", None)  # `requires_grad_(False)` does not change values
+        if node is not None:
+            entry = self._nodes.get((id(node.owner), node.output_nr))
+            if entry is not None and entry[0]() is not None:
+                return True, entry[1]
+        return False, None
+
+    def note(self, x: Any, tangent: Any) -> None:
+        """Remember the tangent of an operation's result."""
+        node = None if x.fresh is not None else x._node
+        if node is None or _key(x) in self._tensors:
+            self.hold(x, tangent)
+        else:
+            self._put_node(node, tangent)
+
+    def hold(self, x: Any, tangent: Any) -> None:
+        """Remember a tangent, or None, as this Tensor's own, even if it is a view."""
+        key, table = _key(x), self._tensors
+        table[key] = (weakref.ref(x, lambda _: table.pop(key, None)), tangent)
+        if tangent is not None and x.fresh is None and x._node is not None:
+            self._put_node(x._node, tangent)
+
+    def _put_node(self, node: Any, tangent: Any) -> None:
+        owner, table = node.owner, self._nodes
+        key = (id(owner), node.output_nr)
+        table[key] = (weakref.ref(owner, lambda _: table.pop(key, None)), tangent)
+
+    def forget(self, x: Any) -> None:
+        """Drop what is remembered of a Tensor that has no node any more."""
+        self._tensors.pop(_key(x), None)
+        node = getattr(x, "_dead_node", None)
+        if node is not None:
+            self._nodes.pop((id(node), 0), None)
+
+    def holder(self, x: Any) -> tuple[Any, tuple[Any, ...]]:
+        """The Tensor whose tangent holds that of `x`, and the chain of views that leads from there to `x`."""
+        chain = []
+        while x._alias is not None and x._alias.parent is not None and _key(x) not in self._tensors:
+            if x._alias.row is not None:
+                chain.append((x._alias.row.name, x._alias.args))
+            x = x._alias.parent
+        return x, tuple(reversed(chain))
+
+
+def _key(x: Any) -> int:
+    """What a Tensor is known by: a view by its alias, which its stand-in shares (`_stale`)."""
+    alias = x._alias
+    return id(x) if alias is None or alias.parent is None else id(alias)
+
+
+def _steps(x: Any) -> Any:
+    """The strides along axes on which they matter; None where there are none."""
+    strides = x.backend.strides(x._array)
+    return None if strides is None else [s for s, n in zip(strides, x.shape) if n > 1]
+
+
+def _size_mismatch(x: Any, tangent: Any) -> str:
+    return (
+        "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. Tensor is "
+        f"of size {list(x.shape)} while the given forward gradient is of size {list(tangent.shape)}."
+    )
+
+
+@contextmanager
+def _at(levels: tuple[Level, ...]) -> Iterator[None]:
+    """Only these levels are active."""
+    token = _modes.enter(_modes.replaced(levels=levels))
+    try:
+        yield
+    finally:
+        _modes.leave(token)
+
+
+@contextmanager
+def new_level() -> Iterator[Level]:
+    """A level inside of those that are active; its tangents are gone when it is left.
+
+    Inside it operations run as outside of inference mode, which would stop it; an `inference_mode` within does stop it.
+    """
+    mode = _modes.current()
+    outer = () if mode is None else mode.levels
+    level = Level(outer)
+    inference = mode is not None and mode.inference
+    changes = {"inference": False, "recording": False} if inference else {}
+    token = _modes.enter(_modes.replaced(levels=(*outer, level), **changes))
+    try:
+        yield level
+    finally:
+        _modes.leave(token)
+        level.close()
+
+
+# -- operations -----------------------------------------------------------------------------------------------------
+
+
+def carry(mode: Any, out: Any, row: Row, operands: tuple[Any, ...], statics: tuple[Any, ...]) -> None:
+    """Give the result of an operation its tangents; see `Mode.finish_operation`."""
+    if not row.differentiable:
+        return
+    outs = out if out.__class__ is tuple else (out,)
+    if row.is_view and out._node is None and out._alias is not None and out._alias.parent is not None:
+        return  # found when asked for
+    flat = operands[0] if row.varargs else operands
+    for i, level in enumerate(mode.levels):
+        if not level.active:
+            continue
+        with _at(mode.levels[:i]):
+            tangents = [_of_dtype(level.find(x), x) if isinstance(x, Tensor) else None for x in flat]
+            if all(t is None for t in tangents):
+                continue
+            for o, t in zip(outs, _jvp(row, flat, tangents, statics, outs)):
+                if t is not None and o.dtype.differentiable:
+                    # PyTorch gives a fresh tangent too: the user may write to the one given to `make_dual`.
+                    t = t.clone() if any(t is known for known in tangents) and not row.is_view else _of_dtype(t, o)
+                    level.note(o, t)
+
+
+def _of_dtype(t: Any, like: Any) -> Any:
+    return t if t is None or t.dtype is like.dtype else PRIMITIVES["cast"](t, like.dtype)
+
+
+@functools.cache
+def _manner(row: Row) -> str:
+    """How tangents pass the operation of a row."""
+    if row.jvp is not None:
+        return "given"
+    if row.elementwise:
+        return "elementwise"
+    variables = {"out", *row.tensors}
+    reads = [variables.intersection(r) for r in row.reads]
+    if not any(reads):
+        return "linear"
+    if len(reads) > 1 and None not in row.formulas and all(r == variables - {"out", t} for r, t in zip(reads, row.tensors)):
+        return "multilinear"
+    return "transposed"
+
+
+def _jvp(row: Row, operands: Sequence[Any], tangents: list[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> Sequence[Any]:
+    """The tangents of an operation's outputs.
+
+    Elementwise: a formula is linear in ``g`` and diagonal, so it is the jvp too. A row whose formulas read no operand is linear: the
+    operation itself, applied to the tangents; one whose formulas read the other operands only is linear in each operand. Everything else:
+    the transpose of the vjp, which is a linear map of ``g`` like any other.
+    """
+    manner = _manner(row)
+    if manner == "transposed":
+        return _transposed(row, operands, tangents, statics, outs)
+    if manner == "elementwise":
+        return (_elementwise(row, operands, tangents, statics, outs[0]),)
+    if manner == "given":
+        known = {f"d_{name}": t for name, t in zip(row.tensors, tangents)}
+        found = row.jvp(*(known[n] if n in known else _read(n, row, operands, statics, outs) for n in row.jvp_reads))  # type: ignore[misc]
+        return found if found.__class__ is tuple else (found,)
+    if manner == "linear":
+        full = [_zeros(x) if t is None and _flows(row, i) else x if t is None else t for i, (x, t) in enumerate(zip(operands, tangents))]
+        return _as_tuple(_apply(row, full, statics))
+    total: Any = None
+    for i, t in enumerate(tangents):
+        if t is not None:
+            term = _apply(row, [t if j == i else x for j, x in enumerate(operands)], statics)
+            total = term if total is None else total + term
+    return (total,)
+
+
+def _flows(row: Row, i: int) -> bool:
+    return row.varargs or row.formulas[i] is not None
+
+
+def _as_tuple(found: Any) -> tuple[Any, ...]:
+    return found if found.__class__ is tuple else (found,)
+
+
+def _apply(row: Row, operands: list[Any], statics: tuple[Any, ...]) -> Any:
+    op = getattr(operands[0], row.method)
+    return op(operands, *statics) if row.varargs else op(*operands[1:], *statics)
+
+
+def _zeros(x: Any) -> Any:
+    from xpgrad.rules.creation import zeros_like
+
+    return zeros_like(x)
+
+
+def _read(name: str, row: Row, operands: Sequence[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
+    """What a formula finds under a name, on Tensors."""
+    if name == "xp":
+        return tensor_namespace
+    if name in row.statics:
+        return statics[row.statics.index(name)]
+    if name == "out":
+        return outs if row.outputs is not None else outs[0]
+    if name == "out_shape":
+        return _shape(outs[0])
+    if row.varargs:
+        return [_shape(x) for x in operands] if name.endswith("_shape") else operands
+    if name in row.tensors:
+        return operands[row.tensors.index(name)]
+    tensor, _, what = name.rpartition("_")
+    x = operands[row.tensors.index(tensor)]
+    return _shape(x) if what == "shape" else x.dtype
+
+
+def _shape(x: Any) -> Any:
+    return x.backend.operand_shape(x._array)
+
+
+def _formula(row: Row, i: int, g: Any, operands: Sequence[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
+    return row.formulas[i](*(g if n == "g" else _read(n, row, operands, statics, outs) for n in row.reads[i]))
+
+
+def _elementwise(row: Row, operands: Sequence[Any], tangents: list[Any], statics: tuple[Any, ...], out: Any) -> Any:
+    total: Any = None
+    for i, t in enumerate(tangents):
+        if t is None or row.formulas[i] is None:
+            continue
+        g = t if t.shape == out.shape else PRIMITIVES["broadcast_view"](t, out.shape)
+        term = _formula(row, i, g, operands, statics, (out,))
+        total = term if total is None else total + term
+    return total.clone() if total is not None and total._is_view() else total
+
+
+def _transposed(row: Row, operands: Sequence[Any], tangents: list[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> Sequence[Any]:
+    """The transpose of the vjp: differentiate it by a dummy gradient. Exact, as it is linear, also over the reals only (complex)."""
+    start = next_number()
+    places = [k for k, o in enumerate(outs) if o.dtype.differentiable and k not in row.nondiff]
+    # NB: recorded also under `no_grad`; and the user's hooks on saved Tensors have nothing to do with what is saved here.
+    token = _modes.enter(_modes.replaced(recording=True, packing=None, anomaly=False))
+    try:
+        dummies = {k: _zeros(outs[k]).requires_grad_() for k in places}
+        conj = row.conj and row.outputs is None and outs[0].dtype.is_complex
+        xp = tensor_namespace
+        g: Any = [dummies.get(k) for k in range(len(outs))] if row.outputs is not None else dummies[0]
+        if conj:
+            g = xp.conj(g)
+        roots, seeds = [], []
+        for i, t in enumerate(tangents):
+            if t is None or row.formulas[i] is None:
+                continue
+            v = _formula(row, i, g, operands, statics, outs)
+            if v is not None:
+                roots.append(xp.conj(v) if conj else v)
+                seeds.append(t)
+    finally:
+        _modes.leave(token)
+    found = dict(zip(places, pull(roots, seeds, list(dummies.values()), start)))
+    return [found.get(k) if found.get(k) is not None or k not in places else _zeros(o) for k, o in enumerate(outs)]
+
+
+def pull(roots: list[Any], seeds: list[Any], targets: list[Any], start: int) -> list[Any]:
+    """The gradients of `roots` by `targets`, leaves made after the clock's reading `start`, through what was made since only.
+
+    A backward pass on Tensors in small: no hooks, and none of the fields of nodes from before, which a pass may be using, are touched.
+    """
+    wanted = {t._node for t in targets}
+    below: list[Any] = []
+    seen: set[Any] = set()
+    stack = [r._node for r in roots if r._node is not None]
+    while stack:
+        node = stack.pop()
+        if node in seen or node in wanted:
+            continue
+        seen.add(node)
+        below.append(node)
+        stack.extend(e for e in node.edges() if e not in seen and e.__class__ is not AccumulateGrad and e.seq > start)
+    below.sort(key=lambda node: node.seq)
+    needed = set(wanted)
+    order = []
+    for node in below:
+        if not needed.isdisjoint(node.edges()):
+            needed.add(node)
+            order.append(node)
+    gathered: dict[Any, Any] = {}
+    for root, seed in zip(roots, seeds):
+        if root._node in needed:
+            _gather(gathered, root._node, _of_dtype(seed, root))
+    mark = object()
+    for node in needed:
+        node.buffer = mark  # `graph_grads` computes what leads to marked nodes
+    try:
+        for node in reversed(order):
+            g = gathered.pop(node, None)
+            if g is None:
+                continue
+            if node.is_slot:
+                owner = node.owner
+                gathered.setdefault(owner, [None] * owner.n_outputs)[node.output_nr] = g
+                continue
+            for e, v in zip(node.edges(), node.graph_grads(g)):
+                if v is not None and e in needed:
+                    _gather(gathered, e, v)
+    finally:
+        for node in needed:
+            node.buffer = None
+    return [gathered.get(t._node) for t in targets]
+
+
+def _gather(gathered: dict[Any, Any], node: Any, v: Any) -> None:
+    known = gathered.get(node)
+    gathered[node] = v if known is None else known + v
+
+
+# -- writes -----------------------------------------------------------------------------------------------------------
+
+
+def tangents_of(*tensors: Any) -> bool:
+    """Whether one of these (Tensors, and other things) has a tangent at an active level."""
+    mode = _modes.current()
+    if mode is None or not mode.levels or mode.inference:
+        return False
+    return any(level.active and level.tangent(x) is not None for level in mode.levels for x in tensors if isinstance(x, Tensor))
+
+
+def overwritten(x: Any, out: Any) -> list[Any]:
+    """The new tangents of the memory of `x`, which is about to be overwritten by the values of `out`; give them to `settle` after."""
+    mode = _modes.current()
+    pending: list[Any] = []
+    if mode is None or mode.inference:
+        return pending
+    for i, level in enumerate(mode.levels):
+        if not level.active:
+            continue
+        with _at(mode.levels[:i]):
+            new = level.find(out)
+            if new is None and level.find(x) is None:
+                continue
+            pending.append((level, *_placed(level, x, _zeros(x) if new is None else new)))
+    return pending
+
+
+def _placed(level: Level, x: Any, tangent: Any) -> tuple[Any, Any]:
+    """Who holds the tangent of `x`, and what that is when the tangent of `x` is `tangent`."""
+    holder, chain = level.holder(x)
+    if holder is x:
+        return x, tangent
+    whole = level.find(holder)
+    whole = _zeros(holder) if whole is None else whole
+    return holder, PRIMITIVES["written_through"](whole, _of_dtype(tangent, whole), chain)
+
+
+def settle(pending: list[Any]) -> None:
+    """Move the tangents along, after the write."""
+    for level, holder, tangent in pending:
+        level.note(holder, tangent)
+
+
+def carry_over(x: Any, out: Any, function: Any) -> None:
+    """Give `out`, which is ``function(x)`` for a linear function that has no row, its tangents."""
+    mode = _modes.current()
+    if mode is None or mode.inference:
+        return
+    for i, level in enumerate(mode.levels):
+        if level.active:
+            with _at(mode.levels[:i]):
+                t = level.find(x)
+                if t is not None:
+                    level.note(out, function(t))
+
+
+def forget(x: Any) -> None:
+    """Drop the tangents of a Tensor that is detached in place."""
+    mode = _modes.current()
+    for level in () if mode is None else mode.levels:
+        level.forget(x)
+
+
+# -- custom Functions ---------------------------------------------------------------------------------------------------
+
+
+def carry_function(
+    cls: Any, ctx: Any, args: tuple[Any, ...], dirty: tuple[Any, ...], nondiff: tuple[Any, ...], results: tuple[Any, ...],
+    outs: tuple[Any, ...], before: list[Any],
+) -> None:  # fmt: skip
+    """Run the `jvp` of a custom Function for each level at which an argument has a tangent (FWD-13..16).
+
+    Parameters
+    ----------
+    dirty, nondiff : tuple of Tensor
+        What `forward` declared.
+    results, outs : tuple
+        What it returned, and what `apply` returns.
+    before : list
+        What `function_tangents` found before the forward.
+    """
+    mode: Any = _modes.current()
+    for i, (level, tangents) in enumerate(before):
+        if all(t is None for t in tangents):
+            continue
+        with _at(mode.levels[:i]):
+            given = [
+                _zeros(a) if t is None and ctx._materialize and isinstance(a, Tensor) and a.dtype.differentiable else t
+                for a, t in zip(args, tangents)
+            ]
+            ctx._forward = True
+            try:
+                returned = cls.jvp(ctx, *given)
+            finally:
+                ctx._forward = False
+            found = _as_tuple(returned)
+            if len(found) != len(outs):
+                msg = (
+                    f"Function's jvp returned an invalid number of forward gradients (expected {len(outs)} but got {len(found)}); return "
+                    "one per output of `forward`, None where there is none"
+                )
+                raise RuntimeError(msg)
+            for k, (out, result, t) in enumerate(zip(outs, results, found)):
+                _settle_output(level, k, out, result, t, args, given, dirty, nondiff)
+
+
+def function_tangents(args: tuple[Any, ...]) -> list[Any]:
+    """For each level the tangents of a Function's arguments, taken before its forward may overwrite them."""
+    mode: Any = _modes.current()
+    found = []
+    for i, level in enumerate(mode.levels):
+        with _at(mode.levels[:i]):
+            found.append((level, [level.find(a) if isinstance(a, Tensor) and level.active else None for a in args]))
+    return found
+
+
+def _settle_output(
+    level: Level, k: int, out: Any, result: Any, t: Any, args: tuple[Any, ...], given: list[Any], dirty: tuple[Any, ...],
+    nondiff: tuple[Any, ...],
+) -> None:  # fmt: skip
+    """Check and remember the tangent that a `jvp` returned for one output."""
+    if t is None:
+        return
+    if not isinstance(t, Tensor):
+        msg = f"Function's jvp returned {type(t).__name__} at position {k + 1}; a tangent is a Tensor or None"
+        raise TypeError(msg)
+    if not isinstance(out, Tensor) or not out.dtype.differentiable or any(result is n for n in nondiff):
+        msg = (
+            f"Function's jvp returned a gradient at position {k + 1}, but the corresponding forward output is not a differentiable Tensor. "
+            "You should return None at that position instead."
+        )
+        raise RuntimeError(msg)
+    if t.shape != out.shape:
+        raise RuntimeError(_size_mismatch(out, t))
+    if any(result is d for d in dirty):
+        if not any(t is known for a, known in zip(args, given) if a is result):
+            msg = (
+                "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an input "
+                "inplace, then the jvp function must modify the corresponding gradient inplace."
+            )
+            raise RuntimeError(msg)
+        settle([(level, *_placed(level, result, t))])
+        return
+    viewed = [known for a, known in zip(args, given) if isinstance(a, Tensor) and known is not None and _views(result, a)]
+    if viewed:
+        if not any(t is not known and _views(t, known) for known in viewed):
+            msg = (
+                "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view. Return a view of "
+                "the tangent, e.g. `tangent[...]`"
+            )
+            raise RuntimeError(msg)
+        if level.find(out) is not None:
+            return  # a view of the argument has the view of its tangent
+    level.hold(out, t)
+
+
+def _views(x: Any, y: Any) -> bool:
+    """Whether `x` is `y` or a view of the same memory."""
+    return x is y or (x._base is not None and x._base is (y if y._base is None else y._base))
