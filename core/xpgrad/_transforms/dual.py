@@ -18,6 +18,7 @@ from xpgrad._accumulate import AccumulateGrad
 from xpgrad._alias import next_number
 from xpgrad._row import PRIMITIVES, Row, tensor_namespace
 from xpgrad._tensor import Tensor
+from xpgrad._transforms.batch import enter, leave, raise_to_common
 
 __all__ = ["Level", "carry", "carry_function", "carry_over", "forget", "new_level", "overwritten", "settle", "tangents_of"]
 
@@ -76,6 +77,8 @@ class Level:
         if tangent.device != x.device:
             msg = f"a tangent must live where its primal lives, on {x.device}, but is on {tangent.device}; move it with `to_device`"
             raise RuntimeError(msg)
+        if x.depth or tangent.depth:
+            return self._dual_of_elements(x, tangent)
         if _steps(tangent) != _steps(x):
             with _at(self.outer):
                 tangent = PRIMITIVES["clone_laid_out"](tangent, x._array)  # as PyTorch: the tangent has the layout of the primal
@@ -83,15 +86,30 @@ class Level:
         self.hold(out, tangent)
         return out
 
+    def _dual_of_elements(self, x: Any, tangent: Any) -> Any:
+        """`dual` inside of `vmap`: that of the Tensors that hold the batch, where the operations are."""
+        both = raise_to_common([x, tangent])
+        cls = type(both[0])
+        levels = [t._array.level for t in both]
+        level = levels[1] if levels[0] is None else levels[0]
+        if level is None:
+            return cls.backend.wrap(cls.backend.raw(self.dual(*(t._array.value for t in both)), None))
+        return enter(self.dual(*(leave(t, level, cls) for t in both)), level, cls)
+
     def tangent(self, x: Any) -> Any:
         """The tangent of a Tensor, or None."""
         if not self.active:
             return None
+        if x.depth:
+            t = self.tangent(x._array.value)
+            return None if t is None else x.backend.wrap(x.backend.raw(t, x._array.level))
         with _at(self.outer):
             return self.find(x)
 
     def primal(self, x: Any) -> Any:
         """A new Tensor for `x`, of its memory and history, without a tangent at this level."""
+        if x.depth:
+            return x.backend.wrap(x.backend.raw(self.primal(x._array.value), x._array.level))
         out = PRIMITIVES["alias"](x._stand_in())
         self.hold(out, None)
         return out
@@ -145,6 +163,14 @@ class Level:
 
     def hold(self, x: Any, tangent: Any) -> None:
         """Remember a tangent, or None, as this Tensor's own, even if it is a view."""
+        if x.depth:
+            _, tangent = raise_to_common([x, tangent])
+            cls, level = type(x), tangent._array.level
+            if x._array.level is None and level is not None:  # one value for all elements, but not one tangent
+                x._array = cls.backend.raw(leave(x, level, cls), level)
+            level = x._array.level
+            self.hold(x._array.value, tangent._array.value if level is None else leave(tangent, level, cls))
+            return
         key, table = _key(x), self._tensors
         table[key] = (weakref.ref(x, lambda _: table.pop(key, None)), tangent)
         if tangent is not None and x.fresh is None and x._node is not None:
@@ -225,9 +251,9 @@ def new_level() -> Iterator[Level]:
 
 def carry(mode: Any, out: Any, row: Row, operands: tuple[Any, ...], statics: tuple[Any, ...]) -> None:
     """Give the result of an operation its tangents; see `Mode.finish_operation`."""
-    if not row.differentiable:
-        return
     outs = out if out.__class__ is tuple else (out,)
+    if not row.differentiable or outs[0].depth:  # elements of a batch have the tangents of the Tensors that hold it
+        return
     if row.is_view and out._node is None and out._alias is not None and out._alias.parent is not None:
         return  # found when asked for
     flat = operands[0] if row.varargs else operands
@@ -437,7 +463,8 @@ def tangents_of(*tensors: Any) -> bool:
     mode = _modes.current()
     if mode is None or not mode.levels or mode.inference:
         return False
-    return any(level.active and level.tangent(x) is not None for level in mode.levels for x in tensors if isinstance(x, Tensor))
+    found = [x for x in tensors if isinstance(x, Tensor) and not x.depth]
+    return any(level.tangent(x) is not None for level in mode.levels for x in found)
 
 
 def overwritten(x: Any, out: Any) -> list[Any]:
@@ -542,7 +569,7 @@ def function_tangents(args: tuple[Any, ...]) -> list[Any]:
     found = []
     for i, level in enumerate(mode.levels):
         with _at(mode.levels[:i]):
-            found.append((level, [level.find(a) if isinstance(a, Tensor) and level.active else None for a in args]))
+            found.append((level, [level.tangent(a) if isinstance(a, Tensor) else None for a in args]))
     return found
 
 

@@ -1,0 +1,199 @@
+"""`jvp` and `linearize`: forward mode as transforms of functions, with the names of `torch.func`. They nest with all transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad import _modes
+from xpgrad._tensor import Tensor
+from xpgrad._transforms.dual import new_level
+from xpgrad._tree import Structure, flatten, unflatten
+
+__all__ = ["jvp", "linearize"]
+
+
+def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
+    """The value of a function and its derivative along a direction, in one run of it (`torch.func.jvp`).
+
+    Parameters
+    ----------
+    func : callable
+        Takes Tensors, and tuples, lists and dicts of them; returns the same.
+    primals : tuple
+        The arguments: ``func(*primals)`` is called.
+    tangents : tuple
+        The direction: of the structure of `primals`, with Tensors of their shapes.
+    strict : bool
+        Raise where an output does not depend on the arguments, instead of the tangent zero.
+    has_aux : bool
+        `func` returns ``(output, aux)``, of which `aux` is passed on as it is.
+
+    Returns
+    -------
+    tuple
+        ``(output, tangent of the output)``, and `aux` behind them with `has_aux`.
+
+    Raises
+    ------
+    RuntimeError
+        For arguments of other structures and shapes, outputs that are no Tensors, and where `strict` says so.
+    ValueError
+        For dtypes that have no derivative.
+
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 2.0])
+    >>> value, slope = xp.func.jvp(lambda x: x**3, (x,), (xp.ones_like(x),))
+    >>> slope.tolist()
+    [3.0, 12.0]
+    """
+    name = "jvp(f, primals, tangents)"
+    if not isinstance(primals, tuple):
+        msg = f"{name}: Expected primals to be a tuple, but got {type(primals).__name__}. E.g. it should be valid to call f(*primals)."
+        raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
+    points, structure = flatten(primals)
+    directions, other = flatten(tangents)
+    if structure != other:
+        msg = (
+            f"{name}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of 3 tensors, "
+            f"tangents also must be. Got {len(points)} primals in {_text(structure)} and {len(directions)} tangents in {_text(other)}"
+        )
+        raise RuntimeError(msg)
+    _need_tensors(name, "primals", points)
+    _need_tensors(name, "tangents", directions)
+    with new_level() as level:
+        duals = [level.dual(x, t) for x, t in zip(points, directions)]
+        result = func(*unflatten(structure, duals))
+        aux: Any = None
+        if has_aux:
+            if not (isinstance(result, tuple) and len(result) == 2):
+                msg = f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True"
+                raise RuntimeError(msg)
+            result, aux = result
+        outs, shape = flatten(result)
+        _check_outputs(name, outs)
+        found = [level.tangent(y) for y in outs]
+    if strict and any(t is None for t in found):
+        msg = f"{name[:-1]}, strict=True): The output of f is independent of the inputs. This is not allowed with strict=True."
+        raise RuntimeError(msg)
+    from xpgrad.rules.creation import zeros_like
+
+    slopes = [zeros_like(y) if t is None else t for y, t in zip(outs, found)]
+    both = unflatten(shape, outs), unflatten(shape, slopes)
+    return (*both, aux) if has_aux else both
+
+
+def _text(structure: Structure) -> str:
+    if structure.container is None:
+        return "*"
+    inside = ", ".join(_text(child) for child in structure.children)
+    return f"{structure.container.__name__}({inside})"
+
+
+def _need_tensors(name: str, what: str, leaves: list[Any]) -> None:
+    if not leaves:
+        msg = f"{name}: Expected {what} to contain at least one Tensor."
+        raise RuntimeError(msg)
+    for x in leaves:
+        if not isinstance(x, Tensor):
+            msg = f"{name}: Expected {what} to only contain Tensors, got {type(x)}; wrap it with `xpgrad.asarray`"
+            raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
+
+
+def _check_outputs(name: str, outs: list[Any]) -> None:
+    if all(y is None for y in outs):
+        msg = f"{name}: Expected f to be a function that has non-empty output (got output = {outs})"
+        raise RuntimeError(msg)
+    for y in outs:
+        if not isinstance(y, Tensor):
+            msg = f"{name}: expected f(*primals) to return only tensors, got unsupported type {type(y)}"
+            raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
+
+
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """The value of a function and the linear function that approximates it there (`torch.func.linearize`).
+
+    As `jvp` with the same primals and many tangents, but `func` runs once: what the linear function does is recorded, and transposed
+    twice.
+
+    Parameters
+    ----------
+    func : callable
+        Takes Tensors, and tuples, lists and dicts of them; returns the same.
+    *primals
+        Its arguments.
+
+    Returns
+    -------
+    output
+        ``func(*primals)``.
+    jvp_fn : callable
+        ``jvp_fn(*tangents)`` is the tangent of the output. The primals are constants to it.
+
+    Raises
+    ------
+    RuntimeError, ValueError
+        As `jvp`; `jvp_fn` raises for tangents of another structure, shape or dtype than the primals.
+
+    >>> import xpgrad as xp
+    >>> value, slope = xp.func.linearize(xp.sin, xp.tensor(0.0))
+    >>> slope(xp.tensor(2.0)).item()
+    2.0
+    """
+    from xpgrad.autograd import grad
+    from xpgrad.rules.creation import zeros_like
+
+    name = "linearize(f, *primals)"
+    points, structure = flatten(primals)
+    _need_tensors(name, "primals", points)
+    with _modes.inference_mode(mode=False), _modes.enable_grad():
+        points = [x.clone() if x.is_inference() else x for x in points]  # which cannot be saved in a graph
+        probes = [_start(x) for x in points]  # where the linear function begins
+        with new_level() as level:
+            duals = [level.dual(x, t) for x, t in zip(points, probes)]
+            result = func(*unflatten(structure, duals))
+            outs, shape = flatten(result)
+            _check_outputs(name, outs)
+            found = [level.tangent(y) for y in outs]
+        depends = [k for k, t in enumerate(found) if t is not None and t.requires_grad]
+        seeds = [_start(outs[k]) for k in depends]
+        transposed = (
+            grad([found[k] for k in depends], probes, seeds, create_graph=True, allow_unused=True) if depends else [None] * len(probes)
+        )
+    places = [i for i, v in enumerate(transposed) if v is not None and v.requires_grad]
+
+    def jvp_fn(*tangents: Any) -> Any:
+        """The tangent of the output along `tangents`."""
+        directions, other = flatten(tangents)
+        if other != structure:
+            msg = f"Expected the tangents {_text(other)} to have the same argspec as the primals {_text(structure)}"
+            raise RuntimeError(msg)
+        _need_tensors("jvp_fn(*tangents)", "tangents", directions)
+        for i, (t, x) in enumerate(zip(directions, points)):
+            for what in ("shape", "dtype"):
+                if getattr(t, what) != getattr(x, what):
+                    msg = (
+                        f"tangent:{i} with {what} {getattr(t, what)} in flattened pytree doesn't match the {what} {getattr(x, what)} of the "
+                        "corresponding primal."
+                    )
+                    raise RuntimeError(msg)
+        slopes = [zeros_like(y) for y in outs]
+        if places:
+            recorded = _modes.is_grad_enabled() and any(t.requires_grad for t in directions)
+            pulled = grad(
+                [transposed[i] for i in places], seeds, [directions[i] for i in places], retain_graph=True, create_graph=recorded,
+                allow_unused=True,
+            )  # fmt: skip
+            for k, v in zip(depends, pulled):
+                slopes[k] = slopes[k] if v is None else v
+        return unflatten(shape, slopes)
+
+    return result, jvp_fn
+
+
+def _start(x: Any) -> Any:
+    """Zeros like `x`, from which a history begins."""
+    from xpgrad.func._reverse import fresh
+    from xpgrad.rules.creation import zeros_like
+
+    return fresh(zeros_like(x))
