@@ -173,8 +173,8 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
             for what in ("shape", "dtype"):
                 if getattr(t, what) != getattr(x, what):
                     msg = (
-                        f"tangent:{i} with {what} {getattr(t, what)} in flattened pytree doesn't match the {what} {getattr(x, what)} of the "
-                        "corresponding primal."
+                        f"tangent:{i} with {what} {getattr(t, what)} in flattened pytree doesn't match the {what} {getattr(x, what)} of "
+                        "the corresponding primal."
                     )
                     raise RuntimeError(msg)
         slopes = [zeros_like(y) for y in outs]

@@ -105,7 +105,12 @@ def positive(x: Tensor, /) -> Tensor:
     """A copy of ``x``."""
 
 
-@elementwise(lambda g, x, xp: g * xp.sign(x), conj=False, node="AbsBackward0")
+def _abs_jvp(d_x: Any, x: Any, xp: Any) -> Any:
+    # Not the formula for complex x: that maps real gradients to complex ones, and this is its transpose.
+    return xp.real(xp.conj(xp.sign(x)) * d_x) if is_complex(x, xp) else d_x * xp.sign(x)
+
+
+@elementwise(lambda g, x, xp: g * xp.sign(x), conj=False, node="AbsBackward0", jvp=_abs_jvp)
 def abs(x: Tensor, /) -> Tensor:  # noqa: A001 (the standard's name)
     """Absolute value; real for complex ``x``. The derivative at 0 is 0 (SUB-02, CPX-07)."""
 
@@ -118,7 +123,7 @@ def _phase_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
     return xp.keep(~centre, tangential / xp.where(centre, xp.ones_like(radius), radius))
 
 
-@rule(_phase_vjp, conj=False, fresh=True, node="SgnBackward0")
+@rule(_phase_vjp, conj=False, fresh=True, node="SgnBackward0", jvp=lambda d_x, x, out, xp: _phase_vjp(d_x, x, out, xp))
 def phase(xp: Any, x: Any) -> Any:
     """The sign of a complex array."""
     return xp.sign(x)
@@ -290,7 +295,7 @@ def _inside(g: Any, x: Any, lo: Any, hi: Any, xp: Any) -> Any:
     return g if hi is None else xp.keep(~(x > hi), g)
 
 
-@rule(_inside, conj=False, node="ClampBackward1")
+@rule(_inside, conj=False, node="ClampBackward1", jvp=lambda d_x, x, lo, hi, xp: _inside(d_x, x, lo, hi, xp))
 def clip_scalar(xp: Any, x: Any, lo: Any, hi: Any) -> Any:
     """Limit to ``[lo, hi]``, Python scalars or None."""
     return xp.clip(x, lo, hi)
