@@ -35,10 +35,11 @@ class BatchLevel:
         Whether the call is still running.
     """
 
-    __slots__ = ("alive", "size")
+    __slots__ = ("alive", "randomness", "size")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, randomness: str = "error") -> None:
         self.size = size
+        self.randomness = randomness
         self.alive = True
 
 
@@ -77,14 +78,17 @@ class Batched:
     shape : tuple of int
         Of one element.
     dtype : DType
+    home : int
+        Where the axis was before it came to the front, for the `vmap` of custom Functions.
     """
 
-    __slots__ = ("dtype", "level", "shape", "value")
+    __slots__ = ("dtype", "home", "level", "shape", "value")
 
     value: Any
     level: Any
     shape: tuple[int, ...]
     dtype: DType
+    home: int
 
     #: The backend's own rules (see `batch_rules`), which make the operators.
     rules: ClassVar[Any]
@@ -96,6 +100,7 @@ class Batched:
         shape = value._array.shape
         self.shape = shape if level is None else shape[1:]
         self.dtype = value.dtype
+        self.home = 0
         return self
 
     def __getitem__(self, key: Any) -> Any:
@@ -146,8 +151,8 @@ class BatchBackend(Backend):
 
     def to_host(self, x: Any) -> Any:
         msg = (
-            "the value of one element was asked for inside `vmap` (`.item()`, `.numpy()`, `float(x)`, `if x:` and the like), where there "
-            "are many; use `xpgrad.where` instead of a branch, or call the function without `vmap`"
+            "Batching rule not implemented for what reads a value (`.item()`, `.numpy()`, `float(x)`, `if x:`): the value of one element "
+            "was asked for inside `vmap`, where there are many; use `xpgrad.where` instead of a branch, or call the function without `vmap`"
         )
         raise RuntimeError(msg)
 
@@ -248,7 +253,8 @@ class BatchedTensor(Tensor):
 
     def backward(self, *args: Any, **kwargs: Any) -> None:
         """Refused: leaves would get the sum over the batch, which is not what one element means."""
-        raise _refuse("calling `backward()`", "use `xpgrad.func.grad`, or return the Tensor and call `backward()` outside")
+        msg = "backward() called inside a functorch transform (`xpgrad.func.vmap`)"
+        raise _refuse(msg, "use `xpgrad.func.grad`, or return the Tensor and call `backward()` outside")
 
     def register_hook(self, hook: Any) -> Any:
         """Call `hook` with the gradient of one element, inside the batch; what it returns replaces it."""

@@ -15,6 +15,7 @@ from xpgrad._coerce import is_raw_array
 from xpgrad._engine import Pass, run_pass
 from xpgrad._node import GradientEdge, hooks_of, output_edge
 from xpgrad._tensor import Tensor
+from xpgrad._transforms.state import transforming
 
 # NB: not lazily: the submodule of the same name would take the function's place on the package.
 from xpgrad.autograd.gradcheck import gradcheck as gradcheck, gradgradcheck as gradgradcheck
@@ -77,6 +78,12 @@ def backward(
             msg = "`inputs` argument to `backward()` cannot be empty."
             raise RuntimeError(msg)
     retain, create = _flags(retain_graph, create_graph)
+    if transforming() is not None:
+        msg = (
+            f"backward() called inside a functorch transform (`xpgrad.func.{transforming()}`). This is not supported, please use "
+            "`xpgrad.func.grad` or `xpgrad.func.vjp` instead, or call backward() outside of it"
+        )
+        raise RuntimeError(msg)
     graph = create or _modes.carries_tangents()
     roots, seeds = _roots(tensors, grad_tensors, graph, create)
     if inputs is not None:
@@ -137,12 +144,11 @@ def grad(
         raise RuntimeError(msg)
     retain, create = _flags(retain_graph, create_graph)
     if _in_batch(outputs, wanted):
-        from xpgrad._transforms.passes import grads_of_elements
-
-        options = {"retain_graph": retain, "create_graph": create, "allow_unused": allow_unused, "materialize_grads": materialize_grads,
-                   "is_grads_batched": is_grads_batched}  # fmt: skip
-        found = grads_of_elements(outputs, wanted, grad_outputs, options)
-        return tuple(found) if keys is None else dict(zip(keys, found))
+        msg = (
+            "One of the differentiated Tensors does not require grad: inside of `vmap` an element of a batch has no history of its own. "
+            "Use `xpgrad.func.grad`, `vjp` or `jacrev` there, which compose with `vmap`"
+        )
+        raise RuntimeError(msg)
     if is_grads_batched:
         from xpgrad.autograd._batched import batched_grads
 

@@ -1,4 +1,4 @@
-"""``autograd.grad(..., is_grads_batched=True)``: one vector-Jacobian product per element of a batch, by a loop (group N)."""
+"""``autograd.grad(..., is_grads_batched=True)``: one vector-Jacobian product per element of a batch, in one pass (group N)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def batched_grads(outputs: Any, inputs: Any, grad_outputs: Any, retain: bool, cr
     RuntimeError, ValueError, IndexError, TypeError
         For gradient outputs that do not fit (BAT-02..04), and as `xpgrad.autograd.grad`.
     """
-    from xpgrad.autograd import _input_list, grad
+    from xpgrad._transforms.passes import batched_pass
+    from xpgrad.autograd import _input_list
 
     outs = _listed(outputs)
     seeds = _listed(grad_outputs)
@@ -37,16 +38,9 @@ def batched_grads(outputs: Any, inputs: Any, grad_outputs: Any, retain: bool, cr
         seeds = [s.detach() for s in seeds]
     wanted = _input_list(inputs, "grad")
     keys = list(inputs) if type(inputs) is dict else None
-    columns: list[list[Any]] = [[] for _ in wanted]
-    for b in range(count):
-        last = b == count - 1
-        found = grad(
-            outs, wanted, [s[b] for s in seeds], retain_graph=retain if last else True, create_graph=create,
-            allow_unused=allow_unused, materialize_grads=False,
-        )  # fmt: skip
-        for column, g in zip(columns, found):
-            column.append(g)
-    results = [_stacked(item, column, create, materialize) for item, column in zip(wanted, columns)]
+    options = {"retain_graph": retain, "create_graph": create, "allow_unused": allow_unused}
+    found = batched_pass(outs, wanted, seeds, count, options)
+    results = [_zeros(item, count, create) if g is None and materialize else g for item, g in zip(wanted, found)]
     return tuple(results) if keys is None else dict(zip(keys, results))
 
 
@@ -92,17 +86,12 @@ def _batch_size(outs: list[Any], seeds: list[Any]) -> int:
     return sizes[0]
 
 
-def _stacked(item: Any, column: list[Any], create: bool, materialize: bool) -> Any:
-    from xpgrad.rules.creation import zeros, zeros_like
-    from xpgrad.rules.manipulation import stack
+def _zeros(item: Any, count: int, create: bool) -> Any:
+    """What stands for an unused input's gradients."""
+    from xpgrad.rules.creation import zeros
 
-    some = next((g for g in column if g is not None), None)
-    if some is not None:
-        return stack([zeros_like(some) if g is None else g for g in column], axis=0)
-    if not materialize:
-        return None
     if isinstance(item, GradientEdge):
         msg = "materialize_grads cannot be used when the given input is a GradientEdge; give the Tensor instead"
         raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
-    zero = zeros((len(column), *item.shape), dtype=item.dtype, device=item.device)
+    zero = zeros((count, *item.shape), dtype=item.dtype, device=item.device)
     return zero.requires_grad_() if create else zero

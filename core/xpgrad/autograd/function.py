@@ -19,6 +19,7 @@ from xpgrad._alias import ForbiddenView, View, alias_of, give_alias, next_number
 from xpgrad._inplace import adopt, bump, check_writable
 from xpgrad._node import new_slot
 from xpgrad._tensor import Tensor
+from xpgrad._transforms.state import transforming
 from xpgrad.autograd._custom import FunctionCtx, FunctionNode, Saved
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
@@ -33,6 +34,8 @@ class Function:
         Set on a subclass: its `backward` reads ``ctx.saved_tensors`` once, which lets go of them there and then (FUN-34).
     boxed_grads_call : bool
         Set on a subclass: its `backward` gets the gradients in one list, which it may empty to let go of them.
+    generate_vmap_rule : bool
+        Set on a subclass: inside of `vmap` its methods run on elements of the batch, in vectorised operations (FUN-33).
 
     Examples
     --------
@@ -55,6 +58,7 @@ class Function:
 
     clear_saved_tensors_on_access: bool = False
     boxed_grads_call: bool = False
+    generate_vmap_rule: bool = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(
@@ -100,6 +104,18 @@ class Function:
         msg = "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         raise NotImplementedError(msg)
 
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+        """Apply the Function to a whole batch: ``in_dims`` says where its axis is in each argument (FUN-33).
+
+        Returns
+        -------
+        tuple
+            ``(output, out_dims)``.
+        """
+        msg = "vmap is not implemented; set generate_vmap_rule=True, or override it"
+        raise NotImplementedError(msg)
+
     @classmethod
     def user_backward(cls) -> Callable[..., Any]:
         """The subclass's `backward`, or its other name `vjp` (FUN-04).
@@ -137,7 +153,15 @@ class Function:
             bound.apply_defaults()
             args, kwargs = bound.args, {}
         else:
+            if transforming() is not None:
+                from xpgrad._transforms.functions import check_transformable
+
+                check_transformable(cls, str(transforming()))
             args, kwargs = (*args, *kwargs.values()), kwargs
+        if any(isinstance(a, Tensor) and a.depth for a in args):
+            from xpgrad._transforms.functions import apply_to_batch
+
+            return apply_to_batch(cls, args)
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         mode = _modes.current()

@@ -12,6 +12,7 @@ from typing import Any
 from xpgrad._coerce import is_scalar
 from xpgrad._tensor import Tensor
 from xpgrad._transforms.batch import BatchLevel, active_levels, class_of_depth, enter, leave, running
+from xpgrad._transforms.state import transformed
 from xpgrad._tree import Structure, flatten, unflatten
 
 __all__ = ["vmap"]
@@ -71,11 +72,10 @@ def vmap(
         moved = [_moved(x, d) for x, d in zip(leaves, dims)]
 
         def apply(chunk: list[Any], length: int) -> Any:
-            level = BatchLevel(length)
+            level = BatchLevel(length, randomness)
             above = active_levels()
-            with running(level):
-                inside = [x if d is None else enter(x, level, class_of_depth(type(x._stand_in()), len(above) + 1))
-                          for x, d in zip(chunk, dims)]  # fmt: skip
+            with running(level), transformed("vmap"):
+                inside = [x if d is None else _entered(x, d, level, len(above) + 1) for x, d in zip(chunk, dims)]
                 out = func(*unflatten(structure, inside[: len(inside) - len(keywords)]),
                            **unflatten(keyword_structure, inside[len(inside) - len(keywords) :]))  # fmt: skip
                 return _left(out, level, len(above) + 1, out_dims, name)
@@ -165,6 +165,13 @@ def _moved(x: Any, dim: Any) -> Any:
     from xpgrad.rules.manipulation import moveaxis
 
     return moveaxis(x, dim, 0)
+
+
+def _entered(x: Any, dim: int, level: BatchLevel, depth: int) -> Any:
+    """An argument, whose batch's axis is in front by now, as one element."""
+    element = enter(x, level, class_of_depth(type(x._stand_in()), depth))
+    element._array.home = dim % x.ndim
+    return element
 
 
 def _left(out: Any, level: BatchLevel, depth: int, out_dims: Dims, name: str) -> Any:

@@ -1,0 +1,223 @@
+"""Custom Functions inside of transforms: their own `vmap`, or one made of their forward and backward (FUN-33)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from xpgrad._tensor import Tensor
+from xpgrad._transforms.batch import batch_class, class_of_depth, enter, escaped, leave
+
+__all__ = ["VmapInfo", "apply_to_batch", "check_transformable"]
+
+
+class VmapInfo(NamedTuple):
+    """What a Function's `vmap` is told of the batch.
+
+    Attributes
+    ----------
+    batch_size : int
+    randomness : str
+    """
+
+    batch_size: int
+    randomness: str
+
+
+def check_transformable(cls: Any, name: str) -> None:
+    """Refuse a Function whose forward takes `ctx`: a transform runs it apart from its context.
+
+    Raises
+    ------
+    RuntimeError
+    """
+    msg = (
+        "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the setup_context "
+        f"staticmethod: in `xpgrad.func.{name}`, give {cls.__name__} a `forward` without `ctx`, and a `setup_context`"
+    )
+    raise RuntimeError(msg)
+
+
+def apply_to_batch(cls: Any, args: tuple[Any, ...]) -> Any:
+    """Apply a Function to arguments of which some are elements of a batch.
+
+    Raises
+    ------
+    RuntimeError
+        If it has no rule for that, or two.
+    """
+    from xpgrad.autograd.function import Function
+
+    own = cls.vmap is not Function.vmap
+    if own and cls.generate_vmap_rule:
+        msg = (
+            f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden vmap staticmethod; "
+            "remove one of them"
+        )
+        raise RuntimeError(msg)
+    if not own and not cls.generate_vmap_rule:
+        msg = (
+            f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Override its `vmap` staticmethod, or set "
+            "generate_vmap_rule=True if its forward and backward consist of xpgrad's operations"
+        )
+        raise RuntimeError(msg)
+    depth = max(a.depth for a in args if isinstance(a, Tensor))
+    level = None
+    for a in args:
+        if isinstance(a, Tensor) and a.depth == depth and a._array.level is not None:
+            if level is not None and level is not a._array.level:
+                raise escaped()
+            level = a._array.level
+    below = [a._array.value if isinstance(a, Tensor) and a.depth == depth else a for a in args]
+    mapped = [isinstance(a, Tensor) and a.depth == depth and a._array.level is not None for a in args]
+    if level is None:  # elements of a batch by class only: all share the same values
+        out = cls.apply(*below)
+        return tuple(_lifted(o, depth) for o in out) if isinstance(out, tuple) else _lifted(out, depth)
+    return (_by_its_own_rule if own else _by_a_generated_rule)(cls, args, below, mapped, level, depth)
+
+
+def _lifted(x: Any, depth: int) -> Any:
+    from xpgrad._transforms.batch import lift
+
+    return lift(x, class_of_depth(type(x), depth)) if isinstance(x, Tensor) else x
+
+
+def _by_its_own_rule(cls: Any, args: Any, below: list[Any], mapped: list[bool], level: Any, depth: int) -> Any:
+    from xpgrad.rules.manipulation import moveaxis
+
+    dims = tuple(a._array.home if m else None for a, m in zip(args, mapped))
+    given = [x if not d else moveaxis(x, 0, d) for x, d in zip(below, dims)]
+    returned = cls.vmap(VmapInfo(level.size, level.randomness), dims, *given)
+    if not (isinstance(returned, tuple) and len(returned) == 2):
+        msg = f"{cls.__name__}.vmap must return a pair (output, out_dims), but got {type(returned).__name__}"
+        raise RuntimeError(msg)
+    out, out_dims = returned
+    several = isinstance(out, tuple)
+    outs = out if several else (out,)
+    places = out_dims if isinstance(out_dims, (tuple, list)) else (out_dims,) * len(outs)
+    if len(places) != len(outs):
+        msg = f"{cls.__name__}.vmap returned {len(outs)} outputs, but {len(places)} out_dims; give one per output"
+        raise RuntimeError(msg)
+    results = []
+    for o, d in zip(outs, places):
+        if not isinstance(o, Tensor) or d is None:
+            results.append(_lifted(o, depth))
+            continue
+        batch = batch_class(class_of_depth(type(o), depth - 1))
+        element = enter(moveaxis(o, d, 0) if d else o, level, batch)
+        element._array.home = d % o.ndim
+        results.append(element)
+    return tuple(results) if several else results[0]
+
+
+class _ElementCtx:
+    """What a Function's methods see as `ctx` inside of a batch: saved Tensors are elements of it."""
+
+    def __init__(self, needs: tuple[bool, ...]) -> None:
+        self.needs_input_grad = needs
+        self.saved_tensors: tuple[Any, ...] = ()
+        self.saved_for_forward: tuple[Any, ...] = ()
+        self._nondiff: tuple[Any, ...] = ()
+        self._materialize = True
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        self.saved_tensors = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        self.saved_for_forward = tensors
+
+    def mark_non_differentiable(self, *args: Any) -> None:
+        self._nondiff = args
+
+    def mark_dirty(self, *args: Any) -> None:
+        msg = "a Function that overwrites its inputs cannot have a generated vmap rule; override its `vmap` staticmethod"
+        raise RuntimeError(msg)
+
+    def set_materialize_grads(self, value: bool) -> None:
+        self._materialize = value
+
+
+def _by_a_generated_rule(cls: Any, args: Any, below: list[Any], mapped: list[bool], level: Any, depth: int) -> Any:
+    """One Function of whole batches whose methods are those of `cls` on the elements."""
+    from xpgrad.autograd.function import Function
+
+    state: dict[str, Any] = {}
+
+    def element(x: Any, is_mapped: bool, at: int) -> Any:
+        """A whole batch, or what all elements share, as an element: of a batch of things that are `at` deep themselves."""
+        if not isinstance(x, Tensor) or not is_mapped:
+            return x
+        return enter(x, level, batch_class(class_of_depth(type(x._stand_in()), max(at, x.depth))))
+
+    def whole(x: Any, at: int) -> Any:
+        return leave(x, level, class_of_depth(type(x._stand_in()), max(at + 1, x.depth)))
+
+    def below_outputs(outs: Any) -> Any:
+        return tuple(whole(o, depth - 1) if isinstance(o, Tensor) else o for o in outs)
+
+    class Generated(Function):
+        @staticmethod
+        def forward(*inputs: Any) -> Any:
+            elements = [element(x, m, depth - 1) for x, m in zip(inputs, mapped)]
+            out = cls.forward(*elements)
+            state["several"] = isinstance(out, tuple)
+            state["elements"], state["outs"] = tuple(elements), out if state["several"] else (out,)
+            return below_outputs(state["outs"])
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            inner = ctx.inner = _ElementCtx(tuple(ctx.needs_input_grad))
+            outs, elements = state.pop("outs"), state.pop("elements")
+            cls.setup_context(inner, elements, outs if state["several"] else outs[0])
+            ctx.set_materialize_grads(inner._materialize)
+            flat: list[Any] = []
+            recipe: list[bool] = []
+            for s in inner.saved_tensors:
+                place = next((k for k, o in enumerate(outs) if o is s), None)
+                origin = next((k for k, e in enumerate(elements) if e is s), None)
+                if s is None:
+                    flat.append(None)
+                elif place is not None:
+                    flat.append(output[place])
+                elif origin is not None:
+                    flat.append(inputs[origin])
+                else:
+                    flat.append(whole(s, depth - 1))
+                recipe.append(s is not None and (place is not None or origin is None or mapped[origin]))
+            inner.saved_tensors = ()
+            ctx.recipe = recipe
+            ctx.forward_recipe = inner.saved_for_forward
+            ctx.save_for_backward(*flat)
+            lost = [o for o, e in zip(output, outs) if any(e is n for n in inner._nondiff)]
+            if lost:
+                ctx.mark_non_differentiable(*lost)
+
+        @staticmethod
+        def backward(ctx: Any, *gs: Any) -> Any:
+            at = max((g.depth for g in gs if g is not None), default=depth - 1)
+            inner = ctx.inner
+            inner.saved_tensors = tuple(element(s, m, at) for s, m in zip(ctx.saved_tensors, ctx.recipe))
+            returned = cls.user_backward()(inner, *(element(g, True, at) for g in gs))
+            inner.saved_tensors = ()
+            returned = returned if isinstance(returned, tuple) else (returned,)
+            return tuple(_gradient(g, is_mapped, at) for g, is_mapped in zip(returned, mapped)) + returned[len(mapped) :]
+
+        @staticmethod
+        def jvp(ctx: Any, *tangents: Any) -> Any:
+            at = max((t.depth for t in tangents if isinstance(t, Tensor)), default=depth - 1)
+            inner = ctx.inner
+            inner.saved_for_forward = inner.saved_tensors = ctx.forward_recipe
+            out = cls.jvp(inner, *(element(t, m, at) for t, m in zip(tangents, mapped)))
+            return tuple(whole(o, at) for o in (out if isinstance(out, tuple) else (out,)))
+
+    def _gradient(g: Any, is_mapped: bool, at: int) -> Any:
+        from xpgrad.rules.reduction import sum as total
+
+        if g is None:
+            return None
+        full = whole(g, at)
+        return full if is_mapped else total(full, axis=0)
+
+    Generated.__name__ = Generated.__qualname__ = cls.__name__
+    outs = Generated.apply(*below)
+    results = tuple(element(o, True, depth - 1) for o in outs)
+    return results if state["several"] else results[0]

@@ -1,0 +1,106 @@
+"""Backward passes and batches: many gradients in one pass (`is_grads_batched`), and those that `func.grad` asks for inside of `vmap`.
+
+Seeds that are elements of a batch make the pass run on Tensors, where each formula acts on the whole batch. Outputs and inputs that are
+elements of a batch are differentiated as what they are elements of: elements do not depend on each other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._node import GradientEdge
+from xpgrad._tensor import Tensor
+from xpgrad._transforms.batch import BatchLevel, batch_class, class_of_depth, enter, escaped, leave, lift, running
+
+__all__ = ["batched_pass", "gradients"]
+
+
+def _depth_of(*items: Any) -> int:
+    """Of how many batches the deepest of some Tensors (and edges, which are of none) is an element."""
+    return max((x.depth for x in items if isinstance(x, Tensor)), default=0)
+
+
+def gradients(outputs: list[Any], inputs: list[Any], seeds: list[Any], **options: Any) -> list[Any]:
+    """As `autograd.grad`, also for outputs and inputs that are elements of a batch."""
+    from xpgrad.autograd import grad
+
+    if _depth_of(*outputs, *inputs):
+        return _grads_of_elements(outputs, inputs, seeds, options)
+    return list(grad(outputs, inputs, seeds, **options))
+
+
+def batched_pass(outputs: list[Any], inputs: list[Any], seeds: list[Any], size: int, options: dict[str, Any]) -> list[Any]:
+    """One gradient of `outputs` per element of the seeds along their first axis, stacked.
+
+    Parameters
+    ----------
+    outputs, inputs : list of Tensor or GradientEdge
+        No elements of a batch.
+    seeds : list of Tensor
+        Of shape ``(size, *output.shape)``.
+    size : int
+    options : dict
+        Keyword arguments of `autograd.grad`.
+
+    Returns
+    -------
+    list of Tensor or None
+        One per input, of shape ``(size, *input.shape)``.
+    """
+    from xpgrad.autograd import grad
+
+    level = BatchLevel(size)
+    with running(level):
+        elements = [enter(s, level, batch_class(type(s._stand_in()))) for s in seeds]
+        found = grad(outputs, inputs, elements, **options)
+        return [None if g is None else leave(g, level, class_of_depth(type(g._stand_in()), max(g.depth, 1))) for g in found]
+
+
+def _grads_of_elements(outs: list[Any], inputs: list[Any], given: list[Any], options: dict[str, Any]) -> list[Any]:
+    """The gradients of outputs with respect to inputs of which some are elements of a batch: per element."""
+    from xpgrad.rules.creation import ones_like
+    from xpgrad.rules.manipulation import moveaxis
+
+    depth = _depth_of(*outs, *inputs)
+    level: Any = None
+    for x in (*outs, *inputs):
+        if isinstance(x, Tensor) and x.depth == depth and x._array.level is not None:
+            if level is not None and x._array.level is not level:
+                raise escaped()
+            level = x._array.level
+    batched = options.get("is_grads_batched", False)
+    below_outs, below_seeds = [], []
+    for i, (out, g) in enumerate(zip(outs, given)):
+        if isinstance(out, GradientEdge) or out.depth < depth or out._array.level is None:
+            below_outs.append(out._array.value if isinstance(out, Tensor) and out.depth == depth else out)
+            if g is not None and g.depth == depth:
+                if g._array.level is not None:
+                    msg = (
+                        f"grad_outputs[{i}] is an element of a batch, but the output is the same for all elements; sum it outside of `vmap`"
+                    )
+                    raise RuntimeError(msg)
+                g = g._array.value
+            below_seeds.append(g)
+            continue
+        below_outs.append(out._array.value)
+        if g is None:
+            g = ones_like(out)
+        shape = g.shape[1:] if batched else g.shape
+        if shape != out.shape:
+            msg = f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {out.shape}"
+            raise RuntimeError(msg)
+        g = leave(g, level, type(out))
+        below_seeds.append(moveaxis(g, 0, 1) if batched else g)
+    # The inputs are `fresh`: elements of the batch of their own, so that nothing is summed over the batch.
+    places = [isinstance(x, Tensor) and x.depth == depth and x._array.level is not None for x in inputs]
+    targets = [x._array.value if isinstance(x, Tensor) and x.depth == depth else x for x in inputs]
+    found = gradients(below_outs, targets, below_seeds, **options)
+    results: list[Any] = []
+    for x, mapped, g in zip(inputs, places, found):
+        if g is None:
+            results.append(None)
+        elif mapped:
+            results.append(enter(moveaxis(g, 1, 0) if batched else g, level, type(x)))
+        else:
+            results.append(lift(g, type(x)) if isinstance(x, Tensor) else g)
+    return results

@@ -1,0 +1,146 @@
+"""`jacfwd` and `hessian`: Jacobians by forward mode, all columns in one run of the function.
+
+The tangents are a batch, the values are not: the function itself is computed once.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad._row import PRIMITIVES
+from xpgrad._transforms.batch import BatchLevel, batch_class, enter, leave, lift
+from xpgrad._transforms.dual import new_level
+from xpgrad._transforms.state import transformed
+from xpgrad._tree import unflatten
+from xpgrad.func._reverse import Argnums, _freed, _outputs, _split_aux, basis, chosen, jacrev, put_back
+from xpgrad.rules.creation import zeros_like
+from xpgrad.rules.manipulation import broadcast_view, concat, moveaxis, reshape_to
+
+__all__ = ["hessian", "jacfwd"]
+
+
+def jacfwd(
+    func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, chunk_size: int | None = None, randomness: str = "error"
+) -> Callable[..., Any]:
+    """A function that computes the Jacobian of `func` by forward mode: all columns in one run (`torch.func.jacfwd`).
+
+    Parameters
+    ----------
+    func : callable
+        Returns Tensors, or nested tuples, lists and dicts of them; with ``has_aux=True`` a pair of that and anything else.
+    argnums : int or tuple of int
+        The arguments to differentiate with respect to.
+    has_aux : bool
+    chunk_size : int, optional
+        At most so many columns at once: less memory, but `func` runs once per chunk.
+    randomness : str
+        Accepted for PyTorch's sake; see `vmap`.
+
+    Returns
+    -------
+    callable
+        Returns, in the structure of the output and for each output in that of the arguments, Jacobians of shape
+        ``(*output.shape, *input.shape)``; with ``has_aux=True`` a pair of that and `aux`.
+
+    Raises
+    ------
+    RuntimeError, ValueError
+        For arguments or results of the wrong kind, or a `chunk_size` that is no positive int.
+
+    >>> import xpgrad as xp
+    >>> xp.func.jacfwd(lambda x: x**2)(xp.tensor([1.0, 3.0]))
+    tensor([[2., 0.],
+            [0., 6.]])
+    """
+    if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
+        msg = f"jacfwd: `chunk_size` must be a positive int or None, but got {chunk_size!r}"
+        raise ValueError(msg)
+
+    @functools.wraps(func, updated=())
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        places, leaves, structure = chosen("jacfwd", args, argnums)
+        total = sum(math.prod(x.shape) for x in leaves)
+        step = max(min(chunk_size or total, total), 1)
+        columns: list[list[Any]] = []
+        aux: Any = None
+        for start in range(0, max(total, 1), step):
+            stop = min(start + step, total)
+            level = BatchLevel(stop - start, randomness)
+            with new_level() as tangents:
+                duals = [_dual(tangents, x, d, level) for x, d in zip(leaves, basis(leaves, start, stop))]
+                with transformed("jacfwd"):
+                    out = func(*put_back(args, argnums, places, unflatten(structure, duals)), **kwargs)
+                out, aux = _split_aux("jacfwd", out, has_aux)
+                outs, out_structure = _outputs("jacfwd", out)
+                found = [_column(tangents, o, level) for o in outs]
+            columns = [[f] for f in found] if not columns else [[*c, f] for c, f in zip(columns, found)]
+        jacobians = []
+        for o, column in zip(outs, columns):
+            whole = column[0] if len(column) == 1 else concat(column, axis=0)
+            parts, first = [], 0
+            for x in leaves:
+                n = math.prod(x.shape)
+                part = whole if len(leaves) == 1 else whole[first : first + n]
+                parts.append(reshape_to(moveaxis(part, 0, -1), (*o.shape, *x.shape)))
+                first += n
+            jacobians.append(unflatten(structure, parts))
+        result = unflatten(out_structure, jacobians)
+        return (result, _freed(aux, True)) if has_aux else result
+
+    return wrapper
+
+
+def _dual(tangents: Any, x: Any, directions: Any, level: BatchLevel) -> Any:
+    """`x` with a tangent that is an element of the batch of `directions`, of shape ``(batch, *x.shape)``."""
+    if x.depth:
+        # What has tangents is the Tensor that holds the batch of which `x` is an element: the axis of that is one of theirs, too.
+        raw = x._array
+        value, size = raw.value, None if raw.level is None else raw.level.size
+        if size is not None:
+            shape = directions.shape
+            directions = broadcast_view(reshape_to(directions, (shape[0], 1, *shape[1:])), (shape[0], size, *shape[1:]))
+        return x.backend.wrap(x.backend.raw(_dual(tangents, value, directions, level), raw.level))
+    out = PRIMITIVES["alias"](x._stand_in())
+    tangents.hold(out, enter(directions, level, batch_class(type(out))))
+    return out
+
+
+def _column(tangents: Any, out: Any, level: BatchLevel) -> Any:
+    """The tangents of an output, stacked: of shape ``(batch, *out.shape)``."""
+    if out.depth:
+        raw = out._array
+        found = _column(tangents, raw.value, level)
+        if raw.level is None:
+            return lift(found, type(out))
+        return out.backend.wrap(out.backend.raw(moveaxis(found, 1, 0), raw.level))
+    found = tangents.tangent(out)
+    if found is None:
+        shape = (level.size, *out.shape)
+        return broadcast_view(zeros_like(out), shape)
+    return leave(found, level, batch_class(type(out._stand_in())))
+
+
+def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+    """A function that computes the Hessian of `func`: forward over reverse (`torch.func.hessian`).
+
+    Parameters
+    ----------
+    func : callable
+    argnums : int or tuple of int
+        The arguments to differentiate with respect to.
+
+    Returns
+    -------
+    callable
+        Returns ``jacfwd(jacrev(func, argnums), argnums)``: for a scalar function of one Tensor x, a Tensor of shape
+        ``(*x.shape, *x.shape)``.
+
+    >>> import xpgrad as xp
+    >>> xp.func.hessian(lambda x: xp.sum(x**3))(xp.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    return jacfwd(jacrev(func, argnums), argnums)

@@ -1,0 +1,401 @@
+"""`grad`, `grad_and_value`, `vjp` and `jacrev`: reverse mode as transforms of functions, with the names of `torch.func`.
+
+The function runs on fresh Tensors whose history begins here; derivatives with respect to what lies further out, captured by the
+function or given to it, flow through them.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad import _modes
+from xpgrad._accumulate import AccumulateGrad
+from xpgrad._node import walk
+from xpgrad._tensor import Tensor
+from xpgrad._transforms.batch import active_levels, class_of_depth, enter, lift
+from xpgrad._transforms.passes import gradients
+from xpgrad._transforms.state import transformed
+from xpgrad._tree import Structure, flatten, unflatten
+
+__all__ = ["Argnums", "chosen", "fresh", "grad", "grad_and_value", "jacrev", "vjp"]
+
+Argnums = int | tuple[int, ...]
+
+
+def _base(x: Any) -> Any:
+    """The Tensor on the tape: itself, or the one that holds all batches that it is an element of."""
+    while x.depth:
+        x = x._array.value
+    return x
+
+
+def fresh(x: Any) -> Any:
+    """`x` as a Tensor whose own derivatives can be asked for; what `x` depends on still gets its own through it.
+
+    Inside `vmap` each element gets a Tensor of its own, also where all share `x`.
+    """
+    levels = active_levels()
+    if not levels:
+        return _begin(x)
+
+    def element(t: Any, depth: int) -> Any:
+        if not depth:
+            return _begin(t)
+        cls = class_of_depth(type(t._stand_in()), depth)
+        raw = lift(t, cls)._array
+        level = levels[depth - 1]
+        value = raw.value
+        if raw.level is None:
+            from xpgrad.rules.manipulation import broadcast_view
+
+            value = broadcast_view(value, (level.size, *value.shape))
+        return enter(element(value, depth - 1), level, cls)
+
+    return element(x, len(levels))
+
+
+def _begin(x: Any) -> Any:
+    """A view of `x` that requires grad: a leaf where nothing further out is recorded."""
+    y = x[...]
+    if y._node is None:
+        y.requires_grad_()
+    return y
+
+
+def tracked(outs: list[Any], inner: list[Any]) -> bool:
+    """Whether results have a history beyond the fresh Tensors that they were computed from."""
+    own = {_base(x)._node for x in inner}
+    if any(node.__class__ is not AccumulateGrad for node in own):
+        return True
+    roots = [node for node in {_base(o)._node for o in outs} if node is not None]
+    return any(node.__class__ is AccumulateGrad and node not in own for node in walk(roots))
+
+
+def released(x: Any, keep: bool) -> Any:
+    """A result as it leaves a transform: without the history that only the transform made."""
+    if keep or not isinstance(x, Tensor) or not x.requires_grad:
+        return x
+    if _modes.carries_tangents():
+        with _modes.no_grad():
+            return x[...]
+    return x.detach()
+
+
+def chosen(name: str, args: tuple[Any, ...], argnums: Argnums) -> tuple[tuple[int, ...], list[Any], Structure]:
+    """The arguments to differentiate with respect to: their places, leaves and structure.
+
+    Raises
+    ------
+    TypeError, RuntimeError
+        For `argnums` that are no ints, or out of range, and for arguments that are no floating or complex Tensors.
+    """
+    if isinstance(argnums, bool) or not (
+        isinstance(argnums, int) or (isinstance(argnums, tuple) and all(isinstance(a, int) for a in argnums))
+    ):
+        msg = f"{name}: argnums should be int or Tuple[int, ...], but got {argnums!r}"
+        raise RuntimeError(msg)
+    places = (argnums,) if isinstance(argnums, int) else argnums
+    if not places:
+        msg = f"{name}: argnums must not be empty; name at least one argument"
+        raise RuntimeError(msg)
+    for a in places:
+        if not -len(args) <= a < len(args):
+            msg = f"{name}: got argnum={a}, but only {len(args)} positional inputs"
+            raise RuntimeError(msg)
+    places = tuple(a % len(args) for a in places)
+    if len(set(places)) != len(places):
+        msg = f"{name}: argnums elements must be unique but got {argnums!r}"
+        raise RuntimeError(msg)
+    leaves, structure = flatten(args[places[0]] if isinstance(argnums, int) else tuple(args[a] for a in places))
+    check_leaves(name, leaves)
+    return places, leaves, structure
+
+
+def check_leaves(name: str, leaves: list[Any]) -> None:
+    """Raise if something that is differentiated is no floating or complex Tensor."""
+    for x in leaves:
+        if not isinstance(x, Tensor):
+            msg = f"{name}: Expected all inputs to be Tensors, but got {type(x).__name__}; wrap it with `xpgrad.asarray`"
+            raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
+        if not x.dtype.differentiable:
+            msg = f"{name}: only Tensors of floating and complex dtype can be differentiated, but an input is {x.dtype}"
+            raise RuntimeError(msg)
+    if not leaves:
+        msg = f"{name}: there is no Tensor among the arguments to differentiate with respect to"
+        raise RuntimeError(msg)
+
+
+def put_back(args: tuple[Any, ...], argnums: Argnums, places: tuple[int, ...], tree: Any) -> tuple[Any, ...]:
+    """The arguments with the chosen ones replaced."""
+    new = list(args)
+    for a, part in zip(places, (tree,) if isinstance(argnums, int) else tree):
+        new[a] = part
+    return tuple(new)
+
+
+def _scalar(name: str, out: Any) -> None:
+    if not isinstance(out, Tensor):
+        msg = f"{name}: Expected the function to return a Tensor, but got {type(out).__name__}"
+        raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
+    if out.shape:
+        msg = f"{name}: Expected the function to return a scalar tensor, got tensor with {out.ndim} dims; reduce it, e.g. with `xpgrad.sum`"
+        raise RuntimeError(msg)
+    if not out.dtype.is_floating_point:
+        msg = f"{name}: Expected the function to return a real floating scalar, but got {out.dtype}; take e.g. `xpgrad.real`"
+        raise RuntimeError(msg)
+
+
+def _split_aux(name: str, out: Any, has_aux: bool) -> tuple[Any, Any]:
+    if not has_aux:
+        return out, None
+    if not (isinstance(out, tuple) and len(out) == 2):
+        msg = f"{name}: with has_aux=True the function must return a tuple (output, aux), but got {type(out).__name__}"
+        raise RuntimeError(msg)
+    return out
+
+
+def _freed(tree: Any, keep: bool) -> Any:
+    leaves, structure = flatten(tree)
+    return unflatten(structure, [released(x, keep) for x in leaves])
+
+
+def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that computes the gradient of `func`, a real scalar function, and its value (`torch.func.grad_and_value`).
+
+    Parameters
+    ----------
+    func : callable
+        Returns a 0-d Tensor; with ``has_aux=True`` a pair of it and anything else.
+    argnums : int or tuple of int
+        The arguments to differentiate with respect to: Tensors, or nested tuples, lists and dicts of them.
+    has_aux : bool
+
+    Returns
+    -------
+    callable
+        Returns ``(gradient, value)``, or ``(gradient, (value, aux))``; the gradient has the structure of the arguments.
+
+    Raises
+    ------
+    RuntimeError
+        For arguments, or a value, of the wrong kind.
+    """
+
+    @functools.wraps(func, updated=())
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        from xpgrad.rules.creation import zeros_like
+
+        recording = _modes.is_grad_enabled()
+        places, leaves, structure = chosen("grad", args, argnums)
+        inner = [fresh(x) for x in leaves]
+        with _modes.enable_grad():
+            with transformed("grad"):
+                out = func(*put_back(args, argnums, places, unflatten(structure, inner)), **kwargs)
+            out, aux = _split_aux("grad", out, has_aux)
+            _scalar("grad", out)
+            keep = recording and out.requires_grad and tracked([out], inner)
+            if out.requires_grad:
+                found = gradients([out], inner, [None], create_graph=keep, allow_unused=True)
+            else:
+                found = [None] * len(inner)
+        zeros = [zeros_like(x) if g is None else g for x, g in zip(leaves, found)]
+        result = unflatten(structure, zeros)
+        value = released(out, keep)
+        return (result, (value, _freed(aux, keep))) if has_aux else (result, value)
+
+    return wrapper
+
+
+def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that computes the gradient of `func`, a real scalar function (`torch.func.grad`); see `grad_and_value`.
+
+    Returns
+    -------
+    callable
+        Returns the gradient, or ``(gradient, aux)``.
+
+    >>> import xpgrad as xp
+    >>> xp.func.grad(lambda x: x**3)(xp.tensor(2.0))
+    tensor(12.)
+    >>> xp.func.grad(xp.func.grad(lambda x: x**3))(xp.tensor(2.0))
+    tensor(12.)
+    """
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func, updated=())
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        result, value = both(*args, **kwargs)
+        return (result, value[1]) if has_aux else result
+
+    return wrapper
+
+
+def _outputs(name: str, out: Any) -> tuple[list[Any], Structure]:
+    leaves, structure = flatten(out)
+    for o in leaves:
+        if not isinstance(o, Tensor):
+            msg = f"{name}: Expected the function to return only Tensors, but got {type(o).__name__}"
+            raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
+    if not leaves:
+        msg = f"{name}: Expected the function to return at least one Tensor"
+        raise RuntimeError(msg)
+    return leaves, structure
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """The value of `func` and a function for its vector-Jacobian products (`torch.func.vjp`).
+
+    Parameters
+    ----------
+    func : callable
+        Takes and returns Tensors, or nested tuples, lists and dicts of them; with ``has_aux=True`` returns a pair of that and anything.
+    *primals : Tensor or nested Tensors
+    has_aux : bool
+
+    Returns
+    -------
+    tuple
+        ``(output, vjp_fn)``, or ``(output, vjp_fn, aux)``. ``vjp_fn(cotangents)``, of the structure of the output (or one per entry of
+        a tuple), returns a tuple with one entry per primal, or just the one if there is one primal. It may be called repeatedly, and
+        inside of other transforms.
+
+    Raises
+    ------
+    RuntimeError
+        For arguments, results or cotangents of the wrong kind or structure.
+    """
+    recording = _modes.is_grad_enabled()
+    leaves, structure = flatten(primals)
+    check_leaves("vjp", leaves)
+    inner = [fresh(x) for x in leaves]
+    with _modes.enable_grad(), transformed("vjp"):
+        out, aux = _split_aux("vjp", func(*unflatten(structure, inner)), has_aux)
+    outs, out_structure = _outputs("vjp", out)
+    keep = recording and tracked(outs, inner)
+
+    def vjp_fn(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        from xpgrad.rules.creation import zeros_like
+
+        given, found_structure = flatten(cotangents[0] if len(cotangents) == 1 else cotangents)
+        if found_structure != out_structure:
+            msg = "vjp_fn: Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function"
+            raise RuntimeError(msg)
+        needed = [(o, c) for o, c in zip(outs, given) if o.requires_grad]
+        create = _modes.is_grad_enabled() and (keep or any(isinstance(c, Tensor) and c.requires_grad for c in given))
+        if needed:
+            with _modes.enable_grad():
+                found = gradients(
+                    [o for o, _ in needed], inner, [c for _, c in needed], retain_graph=retain_graph,
+                    create_graph=create if create_graph is None else create_graph, allow_unused=True,
+                )  # fmt: skip
+        else:
+            found = [None] * len(inner)
+        result = unflatten(structure, [zeros_like(x) if g is None else g for x, g in zip(leaves, found)])
+        return result[0] if len(primals) == 1 else result
+
+    value = _freed(out, keep)
+    return (value, vjp_fn, _freed(aux, keep)) if has_aux else (value, vjp_fn)
+
+
+def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None) -> Callable[..., Any]:
+    """A function that computes the Jacobian of `func` by reverse mode: all rows in one pass (`torch.func.jacrev`).
+
+    Parameters
+    ----------
+    func : callable
+        Returns Tensors, or nested tuples, lists and dicts of them; with ``has_aux=True`` a pair of that and anything else.
+    argnums : int or tuple of int
+        The arguments to differentiate with respect to.
+    has_aux : bool
+    chunk_size : int, optional
+        At most so many rows at once: less memory.
+
+    Returns
+    -------
+    callable
+        Returns, in the structure of the output and for each output in that of the arguments, Jacobians of shape
+        ``(*output.shape, *input.shape)``; with ``has_aux=True`` a pair of that and `aux`.
+
+    Raises
+    ------
+    RuntimeError, ValueError
+        For arguments or results of the wrong kind, or a `chunk_size` that is no positive int.
+    """
+    if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
+        msg = f"jacrev: `chunk_size` must be a positive int or None, but got {chunk_size!r}"
+        raise ValueError(msg)
+
+    @functools.wraps(func, updated=())
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        recording = _modes.is_grad_enabled()
+        places, leaves, structure = chosen("jacrev", args, argnums)
+        inner = [fresh(x) for x in leaves]
+        with _modes.enable_grad():
+            with transformed("jacrev"):
+                out = func(*put_back(args, argnums, places, unflatten(structure, inner)), **kwargs)
+            out, aux = _split_aux("jacrev", out, has_aux)
+            outs, out_structure = _outputs("jacrev", out)
+            keep = recording and tracked(outs, inner)
+            rows = _rows(outs, inner, chunk_size, keep)
+        jacobians, start = [], 0
+        for o in outs:
+            n = math.prod(o.shape)
+            parts = [_part(r, start, n, len(outs) == 1, o.shape, x.shape) for r, x in zip(rows, leaves)]
+            jacobians.append(unflatten(structure, parts))
+            start += n
+        result = unflatten(out_structure, jacobians)
+        return (result, _freed(aux, keep)) if has_aux else result
+
+    return wrapper
+
+
+def _part(rows: Any, start: int, count: int, whole: bool, out_shape: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    from xpgrad.rules.manipulation import reshape
+
+    return reshape(rows if whole else rows[start : start + count], (*out_shape, *shape))
+
+
+def basis(tensors: list[Any], start: int, stop: int) -> list[Any]:
+    """Rows `start` to `stop` of the identity on all elements of some Tensors, cut into one Tensor of shape ``(rows, *shape)`` for each."""
+    from xpgrad.rules.creation import eye
+    from xpgrad.rules.manipulation import reshape
+
+    out, first = [], 0
+    for t in tensors:
+        n = math.prod(t.shape)
+        part = eye(stop - start, n, k=start - first, dtype=t.dtype, device=t.device)
+        out.append(reshape(part, (stop - start, *t.shape)))
+        first += n
+    return out
+
+
+def _rows(outs: list[Any], inner: list[Any], chunk_size: int | None, create: bool) -> list[Any]:
+    """For each input, the gradients of all elements of the outputs, one behind the other along axis 0."""
+    from xpgrad.rules.creation import zeros
+    from xpgrad.rules.manipulation import concat
+
+    total = sum(math.prod(o.shape) for o in outs)
+    step = max(min(chunk_size or total, total), 1)
+    for o in outs:
+        if not o.dtype.differentiable:
+            msg = f"jacrev: Expected all outputs to be floating or complex Tensors, but one is {o.dtype}"
+            raise RuntimeError(msg)
+    columns: list[list[Any]] = [[] for _ in inner]
+    for start in range(0, total, step):
+        stop = min(start + step, total)
+        seeds = basis(outs, start, stop)
+        needed = [(o, s) for o, s in zip(outs, seeds) if o.requires_grad]
+        found: list[Any] = [None] * len(inner)
+        if needed:
+            found = gradients(
+                [o for o, _ in needed], inner, [s for _, s in needed], retain_graph=True if create or stop < total else None,
+                create_graph=create, allow_unused=True, is_grads_batched=True,
+            )  # fmt: skip
+        for column, g, x in zip(columns, found, inner):
+            column.append(zeros((stop - start, *x.shape), dtype=x.dtype, device=x.device) if g is None else g)
+    if not total:
+        return [zeros((0, *x.shape), dtype=x.dtype, device=x.device) for x in inner]
+    return [c[0] if len(c) == 1 else concat(c, axis=0) for c in columns]
