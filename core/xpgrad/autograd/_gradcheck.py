@@ -1,4 +1,4 @@
-"""The numerics of `gradcheck`: Jacobians by central differences and by backward passes, compared as real matrices.
+"""The numerics of `gradcheck`: Jacobians by central differences, backward passes and forward mode, compared as real matrices.
 
 A complex number counts as its real and imaginary part on both sides, so one comparison serves all four combinations (CPX-10).
 """
@@ -9,37 +9,58 @@ import math
 import random
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from xpgrad._modes import no_grad
 from xpgrad._tensor import Tensor
+from xpgrad._transforms.dual import new_level
 from xpgrad.autograd import grad
 from xpgrad.autograd.function import Function
 from xpgrad.errors import GradcheckError
 
-__all__ = ["check", "second_order"]
+__all__ = ["Options", "check", "second_order"]
 
 Jacobian = list[list[float]]  # rows: components of the input; columns: components of the output
 
 
-def check(
-    func: Callable[..., Any], inputs: Any, eps: float, atol: float, rtol: float, nondet_tol: float, undefined: bool, dtypes: bool,
-    fast: bool,
-) -> None:  # fmt: skip
+class Options(NamedTuple):
+    """What `gradcheck` was asked for; see there."""
+
+    eps: float
+    atol: float
+    rtol: float
+    nondet_tol: float
+    undefined: bool
+    dtypes: bool
+    fast: bool
+    forward: bool
+    backward: bool
+    batched: bool
+    batched_forward: bool
+
+
+def check(func: Callable[..., Any], inputs: Any, options: Options) -> None:
     """All checks of `gradcheck`; returns if they pass."""
     args = _tuple(inputs)
     _check_inputs(args)
     places = [i for i, a in enumerate(args) if _needs_grad(a)]
     outs = _outputs(func(*args))
     if not outs:
-        _check_constant(func, args, places, eps)
+        _check_constant(func, args, places, options.eps)
         return
-    compare = _compare_projections if fast else _compare_jacobians
-    compare(func, args, places, outs, eps, atol, rtol, nondet_tol)
+    if options.forward:
+        (_compare_tangents_along if options.fast else _compare_tangents)(func, args, places, outs, options)
+        if options.undefined:
+            _check_missing_tangents(func, args, places, options)
+    if not options.backward:
+        return
+    (_compare_projections if options.fast else _compare_jacobians)(func, args, places, outs, options)
+    if options.batched:
+        _check_batched(args, places, outs, options)
     _check_scaling(func, args, places)
-    if dtypes:
+    if options.dtypes:
         _check_dtypes(func, args, places)
-    if undefined:
+    if options.undefined:
         _check_undefined(func, args, places)
 
 
@@ -196,9 +217,10 @@ _NOT_REENTRANT = (
 
 
 def _compare_jacobians(
-    func: Any, args: tuple[Any, ...], places: list[int], outs: list[Any], eps: float, atol: float, rtol: float, nondet_tol: float
-) -> None:
-    numerical = {i: _numerical(func, args, i, eps, len(outs)) for i in places}
+    func: Any, args: tuple[Any, ...], places: list[int], outs: list[Any], options: Options
+) -> None:  # fmt: skip
+    _, atol, rtol, nondet_tol, *_ = options
+    numerical = {i: _numerical(func, args, i, options.eps, len(outs)) for i in places}
     for o, out in enumerate(outs):
         analytical = _analytical(args, places, out)
         again = _analytical(args, places, out)
@@ -218,8 +240,9 @@ def _mismatch(o: int, i: int, numerical: Any, analytical: Any) -> str:
 
 
 def _compare_projections(
-    func: Any, args: tuple[Any, ...], places: list[int], outs: list[Any], eps: float, atol: float, rtol: float, nondet_tol: float
-) -> None:
+    func: Any, args: tuple[Any, ...], places: list[int], outs: list[Any], options: Options
+) -> None:  # fmt: skip
+    eps, atol, rtol, nondet_tol, *_ = options
     # Positive weights, as they add up where a Jacobian has entries of one sign.
     rng = random.Random(0)
     weights = {i: _unit(rng, len(_components(args[i]))) for i in places}
@@ -238,6 +261,90 @@ def _compare_projections(
                 raise GradcheckError(f"{text}\nin fast mode, which compared the projections {n} (numerical) and {a} (analytical)")
             if not _close(a, b, nondet_tol, 0.0):
                 raise GradcheckError(_NOT_REENTRANT.format(nondet_tol))
+
+
+# -- forward mode -----------------------------------------------------------------------------------------------------------
+
+
+def _tangents(func: Any, args: tuple[Any, ...], directions: dict[int, Any]) -> list[Any]:
+    """The tangents of the outputs that differentiate, along directions of some inputs; None where there is none."""
+    with new_level() as level:
+        duals = [level.dual(a, directions[i]) if i in directions else a for i, a in enumerate(args)]
+        return [level.tangent(o) for o in _outputs(func(*duals))]
+
+
+def _dense(t: Any, out: Any) -> list[float]:
+    return [0.0] * len(_components(out)) if t is None else _components(t)
+
+
+def _compare_tangents(func: Any, args: tuple[Any, ...], places: list[int], outs: list[Any], options: Options) -> None:
+    for i in places:
+        numerical = _numerical(func, args, i, options.eps, len(outs))
+        found: list[Jacobian] = [[] for _ in outs]
+        for direction in _basis(args[i]):
+            for jacobian, out, t in zip(found, outs, _tangents(func, args, {i: direction})):
+                jacobian.append(_dense(t, out))
+        for o, (n, a) in enumerate(zip(numerical, found)):
+            if not _all_close(n, a, options.atol, options.rtol):
+                raise GradcheckError(_mismatch(o, i, n, a) + " while considering forward mode")
+        if options.batched_forward:
+            _check_batched_tangents(func, args, i, found, options)
+
+
+def _compare_tangents_along(func: Any, args: tuple[Any, ...], places: list[int], outs: list[Any], options: Options) -> None:
+    rng = random.Random(0)
+    for i in places:
+        weights = _unit(rng, len(_components(args[i])))
+        direction = _from_components(weights, args[i])
+        numerical = _difference(func, args, i, direction, options.eps)
+        for o, (out, t) in enumerate(zip(outs, _tangents(func, args, {i: direction}))):
+            a = _dense(t, out)
+            if not _all_close([numerical[o]], [a], options.atol * math.fsum(weights), options.rtol):
+                text = _mismatch(o, i, numerical[o], a)
+                raise GradcheckError(f"{text}\nin fast mode, along one direction, while considering forward mode")
+        if options.batched_forward:
+            rows = [[_dense(t, o)] for o, t in zip(outs, _tangents(func, args, {i: direction}))]
+            _check_batched_tangents(func, args, i, rows, options, [direction])
+
+
+def _check_batched_tangents(
+    func: Any, args: tuple[Any, ...], i: int, expected: list[Jacobian], options: Options, directions: list[Any] | None = None
+) -> None:
+    """The same tangents, for all directions at once by `vmap`."""
+    from xpgrad.func import vmap
+    from xpgrad.rules.creation import zeros_like
+    from xpgrad.rules.manipulation import stack
+
+    def along(direction: Any) -> tuple[Any, ...]:
+        with new_level() as level:
+            dual = level.dual(args[i], direction)
+            results = func(*args[:i], dual, *args[i + 1 :])
+            results = results if isinstance(results, (tuple, list)) else [results]
+            found = [(o, level.tangent(o)) for o in results if o.dtype.differentiable]
+        return tuple(zeros_like(o) if t is None else t for o, t in found)
+
+    columns = vmap(along)(stack(directions or list(_basis(args[i]))))
+    for o, (column, rows) in enumerate(zip(columns, expected)):
+        if not _all_close([_components(c) for c in column], rows, options.atol, options.rtol):
+            msg = f"With forward mode in `vmap` the tangents of output {o} with respect to input {i} differ from those of a loop"
+            raise GradcheckError(msg)
+
+
+def _check_missing_tangents(func: Any, args: tuple[Any, ...], places: list[int], options: Options) -> None:
+    """An input without a tangent must count as one whose tangent is zero (GCK-07's counterpart)."""
+    from xpgrad.rules.creation import zeros_like
+
+    if len(places) < 2:
+        return
+    zeros = {i: zeros_like(args[i].detach()) for i in places}
+    for i in places:
+        direction = _random_like(args[i], False).detach()
+        outs = _outputs(func(*args))
+        alone, full = (_tangents(func, args, d) for d in ({i: direction}, zeros | {i: direction}))
+        for o, (out, a, b) in enumerate(zip(outs, alone, full)):
+            if not _all_close([_dense(a, out)], [_dense(b, out)], options.atol, options.rtol):
+                msg = f"Expected forward mode to take a missing tangent for zeros: with one for input {i} only, that of output {o} differs"
+                raise GradcheckError(msg)
 
 
 def _unit(rng: random.Random, n: int) -> list[float]:
@@ -277,6 +384,24 @@ def _check_scaling(func: Any, args: tuple[Any, ...], places: list[int]) -> None:
         if g.dtype is not args[i].dtype or g.shape != args[i].shape or g.device != args[i].device:
             msg = f"grad is incorrect type: input {i} is {args[i].dtype} of shape {args[i].shape}, its gradient {g.dtype} of {g.shape}"
             raise GradcheckError(msg)
+
+
+def _check_batched(args: tuple[Any, ...], places: list[int], outs: list[Any], options: Options) -> None:
+    """Gradients for a batch of gradient outputs must be those of its elements."""
+    from xpgrad.rules.manipulation import stack
+
+    inputs = [args[i] for i in places]
+    for o, out in enumerate(outs):
+        seeds = [_random_like(out, False).detach() * (k + 1) for k in range(2)]
+        batched = grad(out, inputs, stack(seeds), retain_graph=True, allow_unused=True, is_grads_batched=True)
+        single = [grad(out, inputs, s, retain_graph=True, allow_unused=True) for s in seeds]
+        for i, (g, *rest) in zip(places, zip(batched, *single)):
+            if (g is None) != (rest[0] is None) or (
+                g is not None
+                and not _all_close([_components(g[k]) for k in range(2)], [_components(r) for r in rest], options.atol, options.rtol)
+            ):
+                msg = f"With `is_grads_batched=True` the gradients of output {o} with respect to input {i} differ from those of a loop"
+                raise GradcheckError(msg)
 
 
 def _check_dtypes(func: Any, args: tuple[Any, ...], places: list[int]) -> None:

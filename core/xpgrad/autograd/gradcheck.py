@@ -39,9 +39,12 @@ def gradcheck(
         Also check that the backward copes with outputs of undefined gradient.
     check_grad_dtypes : bool
         Also check that gradients have their inputs' dtypes.
-    check_batched_grad, check_batched_forward_grad, check_forward_ad : bool
-        Not implemented.
-    check_backward_ad : bool
+    check_batched_grad : bool
+        Also check that gradients for a batch of gradient outputs are those of its elements.
+    check_batched_forward_grad : bool
+        Also check that forward mode in `xpgrad.func.vmap` agrees with forward mode by itself; with `check_forward_ad`.
+    check_forward_ad, check_backward_ad : bool
+        Check forward mode; check reverse mode. At least one.
     fast_mode : bool
         Compare one random projection of each Jacobian instead of all its entries.
     masked : bool, optional
@@ -56,22 +59,30 @@ def gradcheck(
     GradcheckError
         Where a check fails.
     ValueError
-        If no input requires grad.
+        If no input requires grad, or a batched check is asked for without the check that it belongs to.
     RuntimeError
         For an input with a stride of 0.
-    NotImplementedError
-        For the options that are not implemented.
+    AssertionError
+        If neither mode is to be checked.
     """
-    _not_implemented(
-        check_batched_grad=check_batched_grad, check_batched_forward_grad=check_batched_forward_grad, check_forward_ad=check_forward_ad
-    )
-    if not check_backward_ad:
+    if not (check_forward_ad or check_backward_ad):
         msg = "Expected at least one of check_forward_ad or check_backward_ad to be True"
         raise AssertionError(msg)
-    from xpgrad.autograd._gradcheck import check
+    for batched, mode, option in (
+        (check_batched_grad, check_backward_ad, "check_batched_grad=True needs check_backward_ad=True"),
+        (check_batched_forward_grad, check_forward_ad, "check_batched_forward_grad=True needs check_forward_ad=True"),
+    ):
+        if batched and not mode:
+            msg = f"Setting {option}"
+            raise ValueError(msg)
+    from xpgrad.autograd._gradcheck import Options, check
 
+    options = Options(
+        eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, fast_mode, check_forward_ad, check_backward_ad,
+        check_batched_grad, check_batched_forward_grad,
+    )  # fmt: skip
     try:
-        check(func, inputs, eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, fast_mode)
+        check(func, inputs, options)
     except GradcheckError:
         if raise_exception:
             raise
@@ -95,9 +106,10 @@ def gradgradcheck(
         Where, beside `inputs`, the gradient is differentiated. Default: random, the same ones at every call.
     gen_non_contig_grad_outputs : bool
         Make the random ones non-contiguous.
-    check_batched_grad, check_fwd_over_rev : bool
-        Not implemented.
-    check_rev_over_rev : bool
+    check_batched_grad : bool
+        As for `gradcheck`.
+    check_fwd_over_rev, check_rev_over_rev : bool
+        Differentiate the gradient by forward mode; by reverse mode. At least one.
 
     Returns
     -------
@@ -105,11 +117,10 @@ def gradgradcheck(
 
     Raises
     ------
-    GradcheckError, ValueError, RuntimeError, NotImplementedError
+    GradcheckError, ValueError, RuntimeError, AssertionError
         As `gradcheck`.
     """
-    _not_implemented(check_batched_grad=check_batched_grad, check_fwd_over_rev=check_fwd_over_rev)
-    if not check_rev_over_rev:
+    if not (check_fwd_over_rev or check_rev_over_rev):
         msg = "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True"
         raise AssertionError(msg)
     from xpgrad.autograd._gradcheck import second_order
@@ -118,12 +129,5 @@ def gradgradcheck(
     return gradcheck(
         function, arguments, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes, fast_mode=fast_mode,
+        check_batched_grad=check_batched_grad, check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev,
     )  # fmt: skip
-
-
-def _not_implemented(**options: bool) -> None:
-    for name, value in options.items():
-        if value:
-            what = "forward mode" if "forward" in name or "fwd" in name else "batched gradients by vmap"
-            msg = f"{name}=True: {what} is not implemented yet; leave the option out to check reverse mode"
-            raise NotImplementedError(msg)

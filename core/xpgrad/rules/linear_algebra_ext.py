@@ -21,7 +21,7 @@ def _inverse_vjp(g: Any, out: Any, xp: Any) -> Any:
     return -(turned @ g @ turned)
 
 
-@rule(_inverse_vjp, fresh=True, node="LinalgInvExBackward0")
+@rule(_inverse_vjp, fresh=True, node="LinalgInvExBackward0", jvp=lambda d_x, out: -(out @ d_x @ out))
 def inverse(xp: Any, x: Any) -> Any:
     """The inverses of square matrices."""
     return xp.linalg.inv(x)
@@ -31,9 +31,16 @@ def _solve_left(g: Any, x1: Any, out: Any, x1_shape: Any, xp: Any) -> Any:
     return xp.sum_to(-(xp.solve_matrix(xp.swap_last(x1), g) @ xp.swap_last(out)), x1_shape)
 
 
+def _solve_jvp(d_x1: Any, d_x2: Any, x1: Any, out: Any, xp: Any) -> Any:
+    if d_x1 is None:
+        return xp.solve_matrix(x1, xp.broadcast_to(d_x2, out.shape))
+    change = d_x1 @ out
+    return xp.solve_matrix(x1, -change if d_x2 is None else d_x2 - change)
+
+
 @rule(
     _solve_left, lambda g, x1, x2_shape, xp: xp.sum_to(xp.solve_matrix(xp.swap_last(x1), g), x2_shape),
-    node="LinalgSolveExBackward0",
+    node="LinalgSolveExBackward0", jvp=_solve_jvp,
 )  # fmt: skip
 def solve_matrix(xp: Any, x1: Any, x2: Any) -> Any:
     """``x`` with ``x1 @ x == x2``, where both are stacks of matrices that broadcast."""
@@ -180,7 +187,9 @@ def norm(xp: Any, x: Any, order: float, axes: Any, keepdims: bool) -> Any:
     return xp.linalg.vector_norm(x, axis=axes, keepdims=keepdims, ord=order)
 
 
-@rule(lambda g: [None], conj=False, varargs=True, node="LinalgVectorNormBackward0")
+@rule(
+    lambda g: [None], conj=False, varargs=True, node="LinalgVectorNormBackward0", jvp=lambda out, xp: xp.zeros_like(out)
+)  # fmt: skip
 def count_nonzero_norm(xp: Any, xs: Any, axes: Any, keepdims: bool) -> Any:
     """How many elements are not 0; its gradient is undefined, so that none arrives (ACC-07)."""
     return xp.linalg.vector_norm(xs[0], axis=axes, keepdims=keepdims, ord=0)

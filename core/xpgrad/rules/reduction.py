@@ -124,13 +124,19 @@ def _extremum_vjp(g: Any, x: Any, out: Any, x_shape: Any, axes: Any, keepdims: b
     return xp.keep(chosen, share)
 
 
-@rule(_extremum_vjp, conj=False, fresh=True, node="AmaxBackward0")
+def _extremum_jvp(d_x: Any, x: Any, out: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
+    chosen = x == xp.expand_reduced(out, x_shape, axes, keepdims)
+    count = xp.reduce_sum(xp.cast(chosen, x.dtype), axes, keepdims)
+    return xp.reduce_sum(xp.keep(chosen, d_x), axes, keepdims) / count
+
+
+@rule(_extremum_vjp, conj=False, fresh=True, node="AmaxBackward0", jvp=_extremum_jvp)
 def reduce_max(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """Largest element over axes."""
     return xp.max(x, axis=axes, keepdims=keepdims)
 
 
-@rule(_extremum_vjp, conj=False, fresh=True, node="AminBackward0")
+@rule(_extremum_vjp, conj=False, fresh=True, node="AminBackward0", jvp=_extremum_jvp)
 def reduce_min(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """Smallest element over axes."""
     return xp.min(x, axis=axes, keepdims=keepdims)

@@ -74,7 +74,20 @@ def _deviation_vjp(g: Any, x: Any, out: Any, x_shape: Any, axes: Any, correction
     return _variance_vjp(inner, x, x_shape, axes, correction, keepdims, xp)
 
 
-@rule(_variance_vjp, conj=False, fresh=True, node="VarBackward0")
+def _variance_jvp(d_x: Any, x: Any, x_shape: Any, axes: Any, correction: float, keepdims: bool, xp: Any) -> Any:
+    freedom = _count(x_shape, axes) - correction
+    spread = x - xp.reduce_mean(x, axes, True)
+    along = xp.real(d_x * xp.conj(spread)) if xp.isdtype(x.dtype, "complex floating") else d_x * spread
+    return xp.reduce_sum(along, axes, keepdims) * (2 / freedom if freedom > 0 else math.inf)
+
+
+def _deviation_jvp(d_x: Any, x: Any, out: Any, x_shape: Any, axes: Any, correction: float, keepdims: bool, xp: Any) -> Any:
+    flat = out == 0
+    along = _variance_jvp(d_x, x, x_shape, axes, correction, keepdims, xp)
+    return xp.keep(~flat, along / (xp.where(flat, xp.ones_like(out), out) * 2))
+
+
+@rule(_variance_vjp, conj=False, fresh=True, node="VarBackward0", jvp=_variance_jvp)
 def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
     """Variance over axes; of complex numbers the mean squared modulus of their distance to the mean."""
     if xp.isdtype(x.dtype, "complex floating"):
@@ -83,7 +96,7 @@ def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
     return xp.var(x, axis=axes, correction=correction, keepdims=keepdims)
 
 
-@rule(_deviation_vjp, conj=False, fresh=True, node="StdBackward0")
+@rule(_deviation_vjp, conj=False, fresh=True, node="StdBackward0", jvp=_deviation_jvp)
 def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
     """Square root of the variance over axes."""
     # Equal values must give 0, not the rounding error of their mean, for the gradient to be 0: so measure from one of them.
