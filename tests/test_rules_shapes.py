@@ -301,6 +301,7 @@ FRESH: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "put_zero": (((3, 2),), ((0,),)), "take_written": (((3, 2),), ((np.asarray([0, 0]),),)),
     "reverse": (((1, 2),), ((0,),)), "shift_by": (((3, 2),), (0, 0)), "lower": (((2, 2),), (5,)), "upper": (((2, 2),), (-5,)),
     "to_dtype": (((3,),), (np.dtype("float64"),)), "matmul_nd": (((2, 2), (2, 2)), ()),
+    "mat_vec": (((1, 2), (2,)), ()), "inner_product": (((2,), (2,)), ()),
     "phase": (((3,),), ()), "keep": (((3,), (3,)), ()), "clip_below": (((3,), (3,)), ()), "clip_above": (((3,), (3,)), ()),
     "reduce_max": (((1, 1),), (None, True)), "reduce_min": (((1, 1),), (None, True)),
     "reduce_var": (((2, 1),), ((0,), 1, True)), "reduce_std": (((2, 1),), ((0,), 1, True)),

@@ -40,6 +40,11 @@ def note_complex() -> None:
     _complex_seen = True
 
 
+def complex_seen() -> bool:
+    """Whether there has been a complex Tensor."""
+    return _complex_seen
+
+
 class Pass:
     """One call of `backward` or `grad`.
 

@@ -77,17 +77,15 @@ class Batched:
         Whose axis is in front of the value; None: it has none.
     shape : tuple of int
         Of one element.
-    dtype : DType
     home : int
         Where the axis was before it came to the front, for the `vmap` of custom Functions.
     """
 
-    __slots__ = ("dtype", "home", "level", "shape", "value")
+    __slots__ = ("home", "level", "shape", "value")
 
     value: Any
     level: Any
     shape: tuple[int, ...]
-    dtype: DType
     home: int
 
     #: The backend's own rules (see `batch_rules`), which make the operators.
@@ -99,9 +97,13 @@ class Batched:
         self.value, self.level = value, level
         shape = value._array.shape
         self.shape = shape if level is None else shape[1:]
-        self.dtype = value.dtype
         self.home = 0
         return self
+
+    @property
+    def dtype(self) -> DType:
+        """The data type."""
+        return self.value.dtype
 
     def __getitem__(self, key: Any) -> Any:
         return self.rules.index_basic(self, key)

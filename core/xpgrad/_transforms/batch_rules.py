@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._default_kernels import DefaultKernels, full_key
-from xpgrad._row import PRIMITIVES, ROWS, tensor_namespace as T  # as `xp` in formulas
+from xpgrad._row import PRIMITIVES, ROWS, tensor_namespace
 from xpgrad._transforms.batch import Batched, escaped, no_rule
 
-__all__ = ["BatchRules"]
+__all__ = ["BatchRules", "RawRules"]
 
 _OPERATORS: dict[str, Callable[..., Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "**": operator.pow, "//": operator.floordiv,
@@ -42,6 +42,9 @@ _ORDERED = ("sort", "argsort", "cumulative_sum", "cumulative_prod")
 class BatchRules:
     """The rules of one batch backend: each takes and returns its raw arrays (`Batched`)."""
 
+    #: The operations on what a batch is held by.
+    T: Any = tensor_namespace
+
     def __init__(self, backend: Any) -> None:
         self.backend = backend
         self.raw: Any = None  # the class of the raw arrays; the backend sets it
@@ -54,22 +57,44 @@ class BatchRules:
             return own
         row = ROWS.get(name)
         if row is not None and row.elementwise:
-            return self._elementwise(_function(row, name))
+            return self._elementwise(self._operation(row, name))
         if name in _STACKED:
-            return self._stacked(getattr(T, name))
+            return self._stacked(getattr(self.T, name))
         if name in _REDUCTIONS:
-            return self._reduction(getattr(T, name))
+            return self._reduction(getattr(self.T, name))
         if name in _ALONG:
-            return self._along(getattr(T, name), _ALONG[name])
+            return self._along(getattr(self.T, name), _ALONG[name])
         if name in _BY_KEYWORD:
-            return self._by_keyword(getattr(T, name))
+            return self._by_keyword(getattr(self.T, name))
         if name in _ORDERED:
-            return self._ordered(getattr(T, name))
+            return self._ordered(getattr(self.T, name))
         if name in ("nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"):
             raise no_rule(name)
         if row is not None or hasattr(DefaultKernels, name) or name in ("isdtype", "finfo", "iinfo"):
-            return getattr(T, name) if row is None and not hasattr(DefaultKernels, name) else None
+            return getattr(self.T, name) if row is None and not hasattr(DefaultKernels, name) else None
         return None
+
+    # -- what a batch is held by: here Tensors ------------------------------------------------------------------------------
+
+    def _shape(self, value: Any) -> Any:
+        return value._array.shape
+
+    def _static(self, value: Any) -> Any:
+        """A value as a raw array, which is what a static argument is."""
+        return value._array
+
+    def _held(self, array: Any) -> Any:
+        """The value of a raw array."""
+        return self.backend.inner.backend.wrap(array)
+
+    def _scalar(self, value: Any, like: Any) -> Any:
+        return self.raw(self.backend.inner.scalar(value, like.dtype), None)
+
+    def _count_up(self, size: int, like: Any) -> Any:
+        return self.T.arange(size, dtype=like.dtype, device=like.device)
+
+    def _operation(self, row: Any, name: str) -> Any:
+        return _function(row, name, self.T)
 
     # -- what the rules are made of --------------------------------------------------------------------------------------
 
@@ -89,24 +114,24 @@ class BatchRules:
         value, missing = x.value, rank - len(x.shape)
         if x.level is None or missing <= 0:
             return value
-        shape = value._array.shape
-        return T.reshape_to(value, (shape[0], *(1,) * missing, *shape[1:]))
+        shape = self._shape(value)
+        return self.T.reshape_to(value, (shape[0], *(1,) * missing, *shape[1:]))
 
     def _full(self, x: Any, level: Any) -> Any:
         """The value of `x` with the axis of the batch, whether it had one or not."""
         if x.level is not None:
             return x.value
-        return T.broadcast_view(x.value, (level.size, *x.shape))
+        return self.T.broadcast_view(x.value, (level.size, *x.shape))
 
     def _below(self, x: Any) -> Any:
         """A raw array of the class below: of a static that is the same for all elements."""
-        return x.value._array if x.__class__ is self.raw else x
+        return self._static(x.value) if x.__class__ is self.raw else x
 
     def _own(self, x: Any) -> Any:
         """A raw array of a static as one of this backend's."""
         if x.__class__ is self.raw or isinstance(x, (int, float, complex, slice)) or x is None or x is Ellipsis:
             return x
-        return self.raw(self.backend.inner.backend.wrap(x), None)
+        return self.raw(self._held(x), None)
 
     def _wrapped(self, out: Any, level: Any) -> Any:
         if out.__class__ is tuple or isinstance(out, tuple):
@@ -157,7 +182,7 @@ class BatchRules:
     def _reduction(self, function: Any) -> Any:
         def rule(x: Any, *statics: Any) -> Any:
             *before, axes, keepdims = statics
-            if function is T.reduce_var or function is T.reduce_std:
+            if function is self.T.reduce_var or function is self.T.reduce_std:
                 axes, correction, keepdims = statics
                 return self.raw(function(x.value, self._axes(x, axes), correction, keepdims), x.level)
             return self.raw(function(x.value, *before, self._axes(x, axes), keepdims), x.level)
@@ -188,7 +213,7 @@ class BatchRules:
     def to_dtype(self, x: Any, dtype: Any) -> Any:
         value = x.value
         if x.dtype.is_complex and not dtype.is_complex and dtype.name != "bool":
-            value = T.real(value)
+            value = self.T.real(value)
         return self.raw(value._cast(dtype), x.level)
 
     def cast(self, x: Any, dtype: Any) -> Any:
@@ -207,16 +232,16 @@ class BatchRules:
         return value if value.__class__ is self.raw else self.raw(self.backend.inner.scalar(value, dtype), None)
 
     def isdtype(self, dtype: Any, kind: Any) -> bool:
-        return bool(T.isdtype(dtype, kind))
+        return bool(self.T.isdtype(dtype, kind))
 
     def finfo(self, dtype: Any) -> Any:
-        return T.finfo(dtype)
+        return self.T.finfo(dtype)
 
     def _created(self, name: str, *args: Any, dtype: Any = None) -> Any:
         inner = self.backend.inner
         from xpgrad._transforms.batch import lift
 
-        return self.raw(lift(getattr(T, name)(*args, dtype=dtype, device=inner.device), inner), None)
+        return self.raw(lift(getattr(self.T, name)(*args, dtype=dtype, device=inner.device), inner), None)
 
     def zeros(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
         return self._created("zeros", shape, dtype=dtype)
@@ -240,58 +265,58 @@ class BatchRules:
 
     def reshape_to(self, x: Any, shape: Any) -> Any:
         if x.level is None:
-            return self.raw(T.reshape_to(x.value, tuple(shape)), None)
+            return self.raw(self.T.reshape_to(x.value, tuple(shape)), None)
         if -1 in shape:
-            return self.raw(T.reshape(x.value, (x.level.size, *shape)), x.level)
-        return self.raw(T.reshape_to(x.value, (x.level.size, *shape)), x.level)
+            return self.raw(self.T.reshape(x.value, (x.level.size, *shape)), x.level)
+        return self.raw(self.T.reshape_to(x.value, (x.level.size, *shape)), x.level)
 
     def reshape(self, x: Any, shape: Any, *, copy: bool | None = None) -> Any:
         if x.level is None:
-            return self.raw(T.reshape(x.value, shape), None)
+            return self.raw(self.T.reshape(x.value, shape), None)
         return self.reshape_to(x, shape)
 
     def transpose_axes(self, x: Any, axes: Any) -> Any:
         order = axes if x.level is None else (0, *(a % len(x.shape) + 1 for a in axes))
-        return self.raw(T.transpose_axes(x.value, order), x.level)
+        return self.raw(self.T.transpose_axes(x.value, order), x.level)
 
     def permute_dims(self, x: Any, axes: Any) -> Any:
         return self.transpose_axes(x, axes)
 
     def broadcast_view(self, x: Any, shape: Any) -> Any:
         if x.level is None:
-            return self.raw(T.broadcast_view(x.value, tuple(shape)), None)
-        return self.raw(T.broadcast_view(self._padded(x, len(shape)), (x.level.size, *shape)), x.level)
+            return self.raw(self.T.broadcast_view(x.value, tuple(shape)), None)
+        return self.raw(self.T.broadcast_view(self._padded(x, len(shape)), (x.level.size, *shape)), x.level)
 
     def broadcast_to(self, x: Any, shape: Any) -> Any:
         return self.broadcast_view(x, shape)
 
     def expand_reduced(self, x: Any, shape: Any, axes: Any, keepdims: bool) -> Any:
         if x.level is None:
-            return self.raw(T.expand_reduced(x.value, shape, axes, keepdims), None)
+            return self.raw(self.T.expand_reduced(x.value, shape, axes, keepdims), None)
         n = len(shape)
         shifted = tuple(range(1, n + 1)) if axes is None else tuple(a % n + 1 for a in axes)
-        return self.raw(T.expand_reduced(x.value, (x.level.size, *shape), shifted, keepdims), x.level)
+        return self.raw(self.T.expand_reduced(x.value, (x.level.size, *shape), shifted, keepdims), x.level)
 
     def sum_to(self, x: Any, shape: Any) -> Any:
         if tuple(x.shape) == tuple(shape):
             return x
         if x.level is None:
-            return self.raw(T.sum_to(x.value, tuple(shape)), None)
+            return self.raw(self.T.sum_to(x.value, tuple(shape)), None)
         extra = len(x.shape) - len(shape)
-        out = T.sum_to(x.value, (x.level.size, *(1,) * extra, *shape))
-        return self.raw(T.reshape_to(out, (x.level.size, *shape)) if extra else out, x.level)
+        out = self.T.sum_to(x.value, (x.level.size, *(1,) * extra, *shape))
+        return self.raw(self.T.reshape_to(out, (x.level.size, *shape)) if extra else out, x.level)
 
     def reverse(self, x: Any, axes: Any) -> Any:
-        return self.raw(T.reverse(x.value, self._axes(x, axes)), x.level)
+        return self.raw(self.T.reverse(x.value, self._axes(x, axes)), x.level)
 
     def flip(self, x: Any, *, axis: Any = None) -> Any:
-        return self.raw(T.flip(x.value, axis=self._axes(x, axis)), x.level)
+        return self.raw(self.T.flip(x.value, axis=self._axes(x, axis)), x.level)
 
     def shift_by(self, x: Any, shift: Any, axes: Any) -> Any:
         if axes is None and x.level is not None:
-            flat = T.shift_by(T.reshape_to(x.value, (x.level.size, math.prod(x.shape))), shift, 1)
-            return self.raw(T.reshape_to(flat, (x.level.size, *x.shape)), x.level)
-        return self.raw(T.shift_by(x.value, shift, self._axes(x, axes)), x.level)
+            flat = self.T.shift_by(self.T.reshape_to(x.value, (x.level.size, math.prod(x.shape))), shift, 1)
+            return self.raw(self.T.reshape_to(flat, (x.level.size, *x.shape)), x.level)
+        return self.raw(self.T.shift_by(x.value, shift, self._axes(x, axes)), x.level)
 
     def roll(self, x: Any, shift: Any, *, axis: Any = None) -> Any:
         return self.shift_by(x, shift, axis)
@@ -299,8 +324,8 @@ class BatchRules:
     def join(self, xs: Any, axis: int) -> Any:
         level = self._level(*xs)
         if level is None:
-            return self.raw(T.join([x.value for x in xs], axis), None)
-        return self.raw(T.join([self._full(x, level) for x in xs], axis % len(xs[0].shape) + 1), level)
+            return self.raw(self.T.join([x.value for x in xs], axis), None)
+        return self.raw(self.T.join([self._full(x, level) for x in xs], axis % len(xs[0].shape) + 1), level)
 
     def concat(self, xs: Any, *, axis: int = 0) -> Any:
         return self.join(list(xs), axis)
@@ -308,27 +333,27 @@ class BatchRules:
     def pile(self, xs: Any, axis: int) -> Any:
         level = self._level(*xs)
         if level is None:
-            return self.raw(T.pile([x.value for x in xs], axis), None)
-        return self.raw(T.pile([self._full(x, level) for x in xs], axis % (len(xs[0].shape) + 1) + 1), level)
+            return self.raw(self.T.pile([x.value for x in xs], axis), None)
+        return self.raw(self.T.pile([self._full(x, level) for x in xs], axis % (len(xs[0].shape) + 1) + 1), level)
 
     def stack(self, xs: Any, *, axis: int = 0) -> Any:
         return self.pile(list(xs), axis)
 
     def count_nonzero_norm(self, xs: Any, axes: Any, keepdims: bool) -> Any:
         (x,) = xs
-        return self.raw(T.count_nonzero_norm([x.value], self._axes(x, axes), keepdims), x.level)
+        return self.raw(self.T.count_nonzero_norm([x.value], self._axes(x, axes), keepdims), x.level)
 
     # -- indexing ---------------------------------------------------------------------------------------------------------------
 
     def index_basic(self, x: Any, key: Any) -> Any:
         if x.level is None:
-            return self.raw(T.index_basic(x.value, key), None)
-        return self.raw(T.index_basic(x.value, (slice(None), *full_key(key, x.shape))), x.level)
+            return self.raw(self.T.index_basic(x.value, key), None)
+        return self.raw(self.T.index_basic(x.value, (slice(None), *full_key(key, x.shape))), x.level)
 
     def index_basic_transpose(self, x: Any, key: Any, shape: Any) -> Any:
         if x.level is None:
-            return self.raw(T.index_basic_transpose(x.value, key, shape), None)
-        return self.raw(T.index_basic_transpose(x.value, (slice(None), *full_key(key, shape)), (x.level.size, *shape)), x.level)
+            return self.raw(self.T.index_basic_transpose(x.value, key, shape), None)
+        return self.raw(self.T.index_basic_transpose(x.value, (slice(None), *full_key(key, shape)), (x.level.size, *shape)), x.level)
 
     def _flat(self, key: Any, shape: Any) -> Any:
         """The positions that an advanced key picks of an array of `shape`, as a `Batched`: with a level if the key has one."""
@@ -337,7 +362,7 @@ class BatchRules:
             below = self.backend.inner.backend
             like = next(self._below(p) for p in parts if not _plain(p))
             flat = below.kernels.flat_index(tuple(p if _plain(p) else self._below(p) for p in parts), tuple(shape), like)
-            return self.raw(below.wrap(flat), None)
+            return self.raw(self._held(flat), None)
         own = tuple(self._own(p) for p in parts)
         for p in own:
             if p.__class__ is self.raw and p.dtype.kind == "bool":
@@ -349,18 +374,20 @@ class BatchRules:
         parts = key if isinstance(key, tuple) else (key,)
         level = self._level(x, *parts)
         if x.level is None and self._level(*parts) is None:
-            return self.raw(T.gather(x.value, tuple(p if _plain(p) else self._below(p) for p in parts)), None)
+            return self.raw(self.T.gather(x.value, tuple(p if _plain(p) else self._below(p) for p in parts)), None)
         flat = self._flat(key, x.shape)
         count, picked = math.prod(x.shape), math.prod(flat.shape)
         if flat.level is None:
-            rows = T.reshape_to(x.value, (level.size, count))
-            out = T.gather(rows, (slice(None), flat.value.backend.kernels.reshape(flat.value._array, (picked,))))
+            rows = self.T.reshape_to(x.value, (level.size, count))
+            out = self.T.gather(rows, (slice(None), self._static(self.T.reshape_to(flat.value, (picked,)))))
         elif x.level is None:
-            out = T.gather(T.reshape_to(x.value, (count,)), (T.reshape_to(flat.value, (level.size * picked,))._array,))
+            out = self.T.gather(
+                self.T.reshape_to(x.value, (count,)), (self._static(self.T.reshape_to(flat.value, (level.size * picked,))),)
+            )
         else:
-            rows = T.reshape_to(x.value, (level.size, count))
-            out = T.gather_along(rows, T.reshape_to(flat.value, (level.size, picked))._array, 1)
-        return self.raw(T.reshape_to(out, (level.size, *flat.shape)), level)
+            rows = self.T.reshape_to(x.value, (level.size, count))
+            out = self.T.gather_along(rows, self._static(self.T.reshape_to(flat.value, (level.size, picked))), 1)
+        return self.raw(self.T.reshape_to(out, (level.size, *flat.shape)), level)
 
     def read(self, x: Any, key: Any) -> Any:
         return self.index_basic(x, key) if _basic(key) else self.gather(x, key)
@@ -372,24 +399,24 @@ class BatchRules:
         parts = key if isinstance(key, tuple) else (key,)
         level = self._level(x, *parts)
         if level is None:
-            return self.raw(T.scatter_add(x.value, tuple(p if _plain(p) else self._below(p) for p in parts), tuple(shape)), None)
+            return self.raw(self.T.scatter_add(x.value, tuple(p if _plain(p) else self._below(p) for p in parts), tuple(shape)), None)
         flat = self._flat(key, shape)
         count, picked = math.prod(shape), math.prod(flat.shape)
-        values = T.reshape_to(self._full(x, level), (level.size, picked))
+        values = self.T.reshape_to(self._full(x, level), (level.size, picked))
         if flat.level is None:
-            place = T.reshape_to(flat.value, (picked,))._array
-            out = T.scatter_add(values, (slice(None), place), (level.size, count))
+            place = self._static(self.T.reshape_to(flat.value, (picked,)))
+            out = self.T.scatter_add(values, (slice(None), place), (level.size, count))
         else:
             places = self._places(flat, count)
-            out = T.scatter_add(T.reshape_to(values, (level.size * picked,)), (places,), (level.size * count,))
-        return self.raw(T.reshape_to(out, (level.size, *shape)), level)
+            out = self.T.scatter_add(self.T.reshape_to(values, (level.size * picked,)), (places,), (level.size * count,))
+        return self.raw(self.T.reshape_to(out, (level.size, *shape)), level)
 
     def _places(self, flat: Any, count: int) -> Any:
         """Batched positions as positions in the flattened batch: a raw array below with one axis."""
         size = flat.level.size
-        starts = T.arange(size, dtype=flat.dtype, device=flat.value.device) * count
-        total = T.reshape_to(flat.value, (size, math.prod(flat.shape))) + T.reshape_to(starts, (size, 1))
-        return T.reshape_to(total, (size * math.prod(flat.shape),))._array
+        starts = self._count_up(size, flat.value) * count
+        total = self.T.reshape_to(flat.value, (size, math.prod(flat.shape))) + self.T.reshape_to(starts, (size, 1))
+        return self._static(self.T.reshape_to(total, (size * math.prod(flat.shape),)))
 
     def segment_sum(self, values: Any, positions: Any, size: int) -> Any:
         return self.scatter_add(values, (positions,), (size,))
@@ -399,12 +426,12 @@ class BatchRules:
         own = self._own(indices)
         level = self._level(x, own)
         if level is None:
-            return x.value, own.value._array, None
-        return self._full(x, level), self._full(own, level)._array, level
+            return x.value, self._static(own.value), None
+        return self._full(x, level), self._static(self._full(own, level)), level
 
     def gather_along(self, x: Any, indices: Any, axis: int) -> Any:
         value, places, level = self._indices(x, indices)
-        return self.raw(T.gather_along(value, places, axis if level is None else axis % len(x.shape) + 1), level)
+        return self.raw(self.T.gather_along(value, places, axis if level is None else axis % len(x.shape) + 1), level)
 
     def take_along_axis(self, x: Any, indices: Any, *, axis: int = -1) -> Any:
         return self.gather_along(x, indices, axis)
@@ -412,16 +439,16 @@ class BatchRules:
     def scatter_along(self, x: Any, indices: Any, shape: Any, axis: int) -> Any:
         value, places, level = self._indices(x, indices)
         if level is None:
-            return self.raw(T.scatter_along(value, places, shape, axis), None)
-        return self.raw(T.scatter_along(value, places, (level.size, *shape), axis % len(shape) + 1), level)
+            return self.raw(self.T.scatter_along(value, places, shape, axis), None)
+        return self.raw(self.T.scatter_along(value, places, (level.size, *shape), axis % len(shape) + 1), level)
 
     def ordered(self, x: Any, order: Any, axis: int) -> Any:
         value, places, level = self._indices(x, order)
-        return self.raw(T.ordered(value, places, axis if level is None else axis % len(x.shape) + 1), level)
+        return self.raw(self.T.ordered(value, places, axis if level is None else axis % len(x.shape) + 1), level)
 
     def ordered_back(self, x: Any, order: Any, axis: int) -> Any:
         value, places, level = self._indices(x, order)
-        return self.raw(T.ordered_back(value, places, axis if level is None else axis % len(x.shape) + 1), level)
+        return self.raw(self.T.ordered_back(value, places, axis if level is None else axis % len(x.shape) + 1), level)
 
     # -- writing -------------------------------------------------------------------------------------------------------------------
 
@@ -433,24 +460,24 @@ class BatchRules:
         scalar = value.__class__ is not self.raw
         level = self._level(x, value, *parts)
         if scalar:
-            value = self.raw(x.value.scalar(value, x.dtype), None)
+            value = self._scalar(value, x)
         if level is None:
-            return self.raw(T.put(x.value, value.value, tuple(p if _plain(p) else self._below(p) for p in parts)), None)
+            return self.raw(self.T.put(x.value, value.value, tuple(p if _plain(p) else self._below(p) for p in parts)), None)
         whole = self._full(x, level)
         if _basic(key):
             place = (slice(None), *full_key(key, x.shape))
-            rank = len(T.index_basic(whole, place).shape) - 1
-            return self.raw(T.put(whole, self._fitted(value, rank), place), level)
+            rank = len(self.T.index_basic(whole, place).shape) - 1
+            return self.raw(self.T.put(whole, self._fitted(value, rank), place), level)
         flat = self._flat(key, x.shape)
         count, picked = math.prod(x.shape), math.prod(flat.shape)
-        values = T.reshape_to(self._full(self._spread(value, flat.shape), level), (level.size, picked))
+        values = self.T.reshape_to(self._full(self._spread(value, flat.shape), level), (level.size, picked))
         if flat.level is None:
-            place = T.reshape_to(flat.value, (picked,))._array
-            out = T.put(T.reshape_to(whole, (level.size, count)), values, (slice(None), place))
+            place = self._static(self.T.reshape_to(flat.value, (picked,)))
+            out = self.T.put(self.T.reshape_to(whole, (level.size, count)), values, (slice(None), place))
         else:
             places = self._places(flat, count)
-            out = T.put(T.reshape_to(whole, (level.size * count,)), T.reshape_to(values, (level.size * picked,)), (places,))
-        return self.raw(T.reshape_to(out, (level.size, *x.shape)), level)
+            out = self.T.put(self.T.reshape_to(whole, (level.size * count,)), self.T.reshape_to(values, (level.size * picked,)), (places,))
+        return self.raw(self.T.reshape_to(out, (level.size, *x.shape)), level)
 
     def _fitted(self, value: Any, rank: int) -> Any:
         """What is written, with as many axes as the place has: as NumPy, more axes of length 1 are dropped."""
@@ -470,42 +497,42 @@ class BatchRules:
         level = self._level(x, *(key if isinstance(key, tuple) else (key,)))
         flat = self._flat(key, shape)
         count, picked = math.prod(shape), math.prod(flat.shape)
-        lengths = (count,) if function is T.put_zero else (picked,)
+        lengths = (count,) if function is self.T.put_zero else (picked,)
         whole = self._full(x, level)
-        source = count if function in (T.put_zero, T.take_written) else picked
+        source = count if function in (self.T.put_zero, self.T.take_written) else picked
         if flat.level is None:
-            place = T.reshape_to(flat.value, (picked,))._array
+            place = self._static(self.T.reshape_to(flat.value, (picked,)))
             sizes: tuple[Any, ...] = ((level.size, count),) if more else ()
-            return function(T.reshape_to(whole, (level.size, source)), (slice(None), place), *sizes), level, flat, lengths
+            return function(self.T.reshape_to(whole, (level.size, source)), (slice(None), place), *sizes), level, flat, lengths
         sizes = ((level.size * count,),) if more else ()
         places = self._places(flat, count)
-        out = function(T.reshape_to(whole, (level.size * source,)), (places,), *sizes)
+        out = function(self.T.reshape_to(whole, (level.size * source,)), (places,), *sizes)
         return out, level, flat, lengths
 
     def put_zero(self, x: Any, key: Any) -> Any:
         if self._level(x, *(key if isinstance(key, tuple) else (key,))) is None:
-            return self.raw(T.put_zero(x.value, self._key_below(key)), None)
+            return self.raw(self.T.put_zero(x.value, self._key_below(key)), None)
         if _basic(key):
-            return self.raw(T.put_zero(x.value, (slice(None), *full_key(key, x.shape))), x.level)
-        out, level, _, _ = self._rows(T.put_zero, x, key, x.shape)
-        return self.raw(T.reshape_to(out, (level.size, *x.shape)), level)
+            return self.raw(self.T.put_zero(x.value, (slice(None), *full_key(key, x.shape))), x.level)
+        out, level, _, _ = self._rows(self.T.put_zero, x, key, x.shape)
+        return self.raw(self.T.reshape_to(out, (level.size, *x.shape)), level)
 
     def take_written(self, x: Any, key: Any) -> Any:
         if self._level(x, *(key if isinstance(key, tuple) else (key,))) is None:
-            return self.raw(T.take_written(x.value, self._key_below(key)), None)
+            return self.raw(self.T.take_written(x.value, self._key_below(key)), None)
         if _basic(key):
             return self.index_basic(x, key)
-        out, level, flat, _ = self._rows(T.take_written, x, key, x.shape)
-        return self.raw(T.reshape_to(out, (level.size, *flat.shape)), level)
+        out, level, flat, _ = self._rows(self.T.take_written, x, key, x.shape)
+        return self.raw(self.T.reshape_to(out, (level.size, *flat.shape)), level)
 
     def wins(self, x: Any, key: Any, shape: Any) -> Any:
         if self._level(x, *(key if isinstance(key, tuple) else (key,))) is None:
-            return self.raw(T.wins(x.value, self._key_below(key), shape), None)
+            return self.raw(self.T.wins(x.value, self._key_below(key), shape), None)
         if _basic(key):
-            out = T.wins(x.value, (slice(None), *full_key(key, shape)), (x.level.size, *shape))
+            out = self.T.wins(x.value, (slice(None), *full_key(key, shape)), (x.level.size, *shape))
             return self.raw(out, x.level)
-        out, level, flat, _ = self._rows(T.wins, x, key, shape, shape)
-        return self.raw(T.reshape_to(out, (level.size, *flat.shape)), level)
+        out, level, flat, _ = self._rows(self.T.wins, x, key, shape, shape)
+        return self.raw(self.T.reshape_to(out, (level.size, *flat.shape)), level)
 
     def _key_below(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
@@ -514,13 +541,13 @@ class BatchRules:
     # -- order and search -------------------------------------------------------------------------------------------------------
 
     def _extreme(self, name: str, x: Any, axis: Any, keepdims: bool) -> Any:
-        function = getattr(T, name)
+        function = getattr(self.T, name)
         if x.level is None:
             return self.raw(function(x.value, axis=axis, keepdims=keepdims), None)
         if axis is not None:
             return self.raw(function(x.value, axis=axis % len(x.shape) + 1, keepdims=keepdims), x.level)
-        out = function(T.reshape_to(x.value, (x.level.size, math.prod(x.shape))), axis=1)
-        return self.raw(T.reshape_to(out, (x.level.size, *(1,) * len(x.shape))) if keepdims else out, x.level)
+        out = function(self.T.reshape_to(x.value, (x.level.size, math.prod(x.shape))), axis=1)
+        return self.raw(self.T.reshape_to(out, (x.level.size, *(1,) * len(x.shape))) if keepdims else out, x.level)
 
     def argmax(self, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
         return self._extreme("argmax", x, axis, keepdims)
@@ -531,16 +558,16 @@ class BatchRules:
     def searchsorted(self, x1: Any, x2: Any, *, side: str = "left", sorter: Any = None) -> Any:
         if x1.level is None and (sorter is None or self._own(sorter).level is None):
             order = None if sorter is None else self._own(sorter).value
-            flat = T.reshape(x2.value, (-1,))
-            return self.raw(T.reshape(T.searchsorted(x1.value, flat, side=side, sorter=order), x2.value.shape), x2.level)
+            flat = self.T.reshape(x2.value, (-1,))
+            return self.raw(self.T.reshape(self.T.searchsorted(x1.value, flat, side=side, sorter=order), x2.value.shape), x2.level)
         if sorter is not None:
             x1 = self.gather_along(x1, sorter, 0)
         # By counting: how many elements of each sorted row are smaller (or equal).
         level = self._level(x1, x2)
-        row = T.reshape_to(self._full(x1, level), (level.size, *(1,) * len(x2.shape), x1.shape[0]))
-        values = T.expand_dims(self._padded(x2, len(x2.shape)), axis=-1)
+        row = self.T.reshape_to(self._full(x1, level), (level.size, *(1,) * len(x2.shape), x1.shape[0]))
+        values = self.T.expand_dims(self._padded(x2, len(x2.shape)), axis=-1)
         before = (row < values) if side == "left" else (row <= values)
-        return self.raw(T.count_nonzero(before, axis=-1), level)
+        return self.raw(self.T.count_nonzero(before, axis=-1), level)
 
     # -- linear algebra -----------------------------------------------------------------------------------------------------------
 
@@ -548,21 +575,44 @@ class BatchRules:
         level = self._level(x1, x2)
         a, b = x1.value, x2.value
         if level is None:
-            return self.raw(T.matmul_nd(a, b), None)
+            return self.raw(self.T.matmul_nd(a, b), None)
         if x2.level is None:  # one product of matrices for the whole batch
-            rows = T.reshape_to(a, (level.size * x1.shape[0], x1.shape[1]))
-            return self.raw(T.reshape_to(T.matmul_nd(rows, b), (level.size, x1.shape[0], x2.shape[1])), level)
+            rows = self.T.reshape_to(a, (level.size * x1.shape[0], x1.shape[1]))
+            return self.raw(self.T.reshape_to(self.T.matmul_nd(rows, b), (level.size, x1.shape[0], x2.shape[1])), level)
         if x1.level is None and x2.shape[1] == 1:
-            columns = T.reshape_to(b, (level.size, x2.shape[0]))
-            out = T.matmul_nd(columns, T.swap_last(a))
-            return self.raw(T.reshape_to(out, (level.size, x1.shape[0], 1)), level)
-        return self.raw(T.batched_matmul(a, b), level)
+            columns = self.T.reshape_to(b, (level.size, x2.shape[0]))
+            out = self.T.matmul_nd(columns, self.T.swap_last(a))
+            return self.raw(self.T.reshape_to(out, (level.size, x1.shape[0], 1)), level)
+        return self.raw(self.T.batched_matmul(a, b), level)
+
+    def mat_vec(self, x1: Any, x2: Any) -> Any:
+        level = self._level(x1, x2)
+        a, b = x1.value, x2.value
+        if level is None:
+            return self.raw(self.T.mat_vec(a, b), None)
+        rows = x1.shape[0]
+        if x1.level is None:  # one product of matrices for the whole batch
+            return self.raw(self.T.matmul_nd(b, self.T.swap_last(a)), level)
+        if x2.level is None:
+            out = self.T.mat_vec(self.T.reshape_to(a, (level.size * rows, x1.shape[1])), b)
+        else:
+            out = self.T.batched_matmul(a, self.T.reshape_to(b, (level.size, x2.shape[0], 1)))
+        return self.raw(self.T.reshape_to(out, (level.size, rows)), level)
+
+    def inner_product(self, x1: Any, x2: Any) -> Any:
+        level = self._level(x1, x2)
+        a, b = x1.value, x2.value
+        if level is None:
+            return self.raw(self.T.inner_product(a, b), None)
+        if x1.level is None or x2.level is None:
+            return self.raw(self.T.mat_vec(a, b) if x2.level is None else self.T.mat_vec(b, a), level)
+        return self.raw(self.T.reduce_sum(self.T.multiply(a, b), (1,), False), level)
 
     def batched_matmul(self, x1: Any, x2: Any) -> Any:
-        return self._aligned(T.batched_matmul, x1, x2)
+        return self._aligned(self.T.batched_matmul, x1, x2)
 
     def matmul(self, x1: Any, x2: Any) -> Any:
-        return self._aligned(T.matmul, x1, x2)
+        return self.matmul_nd(x1, x2) if len(x1.shape) == len(x2.shape) == 2 else self._aligned(self.T.matmul, x1, x2)
 
     def _aligned(self, function: Any, x1: Any, x2: Any, *statics: Any) -> Any:
         """A function of two stacks of matrices that broadcast."""
@@ -570,40 +620,176 @@ class BatchRules:
         return self._wrapped(function(self._padded(x1, rank), self._padded(x2, rank), *statics), self._level(x1, x2))
 
     def solve_matrix(self, x1: Any, x2: Any) -> Any:
-        return self._aligned(T.solve_matrix, x1, x2)
+        return self._aligned(self.T.solve_matrix, x1, x2)
 
     def cofactors_along(self, x1: Any, x2: Any) -> Any:
         level = self._level(x1, x2)
         if level is None:
-            return self.raw(T.cofactors_along(x1.value, x2.value), None)
-        return self.raw(T.cofactors_along(self._full(x1, level), self._full(x2, level)), level)
+            return self.raw(self.T.cofactors_along(x1.value, x2.value), None)
+        return self.raw(self.T.cofactors_along(self._full(x1, level), self._full(x2, level)), level)
 
     def cross_product(self, x1: Any, x2: Any, axis: int) -> Any:
         level = self._level(x1, x2)
         if level is None:
-            return self.raw(T.cross_product(x1.value, x2.value, axis), None)
-        return self.raw(T.cross_product(self._full(x1, level), self._full(x2, level), axis % len(x1.shape) - len(x1.shape)), level)
+            return self.raw(self.T.cross_product(x1.value, x2.value, axis), None)
+        return self.raw(self.T.cross_product(self._full(x1, level), self._full(x2, level), axis % len(x1.shape) - len(x1.shape)), level)
 
     def pseudoinverse(self, x: Any, rtol: Any) -> Any:
         if rtol.__class__ is self.raw:
             level = self._level(x, rtol)
             if level is None:
-                return self.raw(T.pseudoinverse(x.value, rtol.value._array), None)
-            return self.raw(T.pseudoinverse(self._full(x, level), self._full(rtol, level)._array), level)
-        return self.raw(T.pseudoinverse(x.value, rtol), x.level)
+                return self.raw(self.T.pseudoinverse(x.value, self._static(rtol.value)), None)
+            return self.raw(self.T.pseudoinverse(self._full(x, level), self._static(self._full(rtol, level))), level)
+        return self.raw(self.T.pseudoinverse(x.value, rtol), x.level)
 
     def diagonal_transpose(self, x: Any, shape: Any, offset: int) -> Any:
         full = shape if x.level is None else (x.level.size, *shape)
-        return self.raw(T.diagonal_transpose(x.value, full, offset), x.level)
+        return self.raw(self.T.diagonal_transpose(x.value, full, offset), x.level)
 
     def fourier(self, x: Any, axes: Any, forward: bool, norm: str) -> Any:
-        return self.raw(T.fourier(x.value, self._axes(x, axes), forward, norm), x.level)
+        return self.raw(self.T.fourier(x.value, self._axes(x, axes), forward, norm), x.level)
 
     def check_phase(self, drift: Any, size: Any, name: str) -> None:
         PRIMITIVES["check_phase"](drift.value, size.value, name)
 
     def check_regular(self, x: Any) -> None:
         PRIMITIVES["check_regular"](x.value)
+
+
+class RawRules(BatchRules):
+    """The same rules where a batch is held by a raw array: those of a backward pass of which nothing is recorded."""
+
+    def __init__(self, backend: Any) -> None:
+        super().__init__(backend)
+        self.below = backend.inner.backend
+        self.T = self.below.kernels
+        operations = {name: self._operation(ROWS[name], name) for name in ("multiply", "divide", "negative", "add")}
+        self._product, self._quotient, self._minus, self._sum = operations.values()
+        wholes: dict[str, Any] = {}
+
+        def when_first_used(name: str) -> Any:
+            def rule(*operands: Any) -> Any:
+                found = wholes.get(name)
+                if found is None:
+                    found = wholes[name] = self._elementwise(operations[name])
+                return found(*operands)
+
+            return rule
+
+        self._whole_product, self._whole_quotient, self._whole_negative, self._whole_sum = map(when_first_used, operations)
+
+    def _shape(self, value: Any) -> Any:
+        return value.shape
+
+    def _static(self, value: Any) -> Any:
+        return value
+
+    def _held(self, array: Any) -> Any:
+        return array
+
+    def _scalar(self, value: Any, like: Any) -> Any:
+        return self.raw(self.T.full_like(self.T.zeros_near(like.value, ()), value), None)
+
+    def _count_up(self, size: int, like: Any) -> Any:
+        return self.T.count_up(like, size)
+
+    def _operation(self, row: Any, name: str) -> Any:
+        return _function(row, name, self.T) if self.below.operators else getattr(self.T, name)
+
+    # -- bands: vectors instead of matrices, as long as nothing mixes their rows ---------------------------------------------
+
+    def _times(self, function: Any, whole: Any, x: Any, y: Any) -> Any:
+        """`function` of a band and what all elements share, which has its shape or is a scalar; else `whole`, on whole arrays."""
+        if x.__class__ is self.raw and x.band is not None:
+            factor = y.value if y.__class__ is self.raw and y.level is None else y if y.__class__ is not self.raw else None
+            if factor is not None:
+                if y is factor or y.shape == ():
+                    return self.raw.banded(function(x.band, factor), x.offset, x.level, x.shape)
+                if y.shape == x.shape:
+                    if len(x.shape) > 1:
+                        factor = self.T.reshape_to(factor, (x.shape[0],))
+                    return self.raw.banded(function(x.band, factor), x.offset, x.level, x.shape)
+        return whole(x, y)
+
+    def multiply(self, x: Any, y: Any) -> Any:
+        if y.__class__ is self.raw and y.band is not None:
+            x, y = y, x
+        return self._times(self._product, self._whole_product, x, y)
+
+    def divide(self, x: Any, y: Any) -> Any:
+        return self._times(self._quotient, self._whole_quotient, x, y)
+
+    def negative(self, x: Any) -> Any:
+        return self._whole_negative(x) if x.band is None else self.raw.banded(self._minus(x.band), x.offset, x.level, x.shape)
+
+    def add(self, x: Any, y: Any) -> Any:
+        if x.__class__ is y.__class__ and x.band is not None and y.band is not None and (x.offset, x.shape) == (y.offset, y.shape):
+            return self.raw.banded(self._sum(x.band, y.band), x.offset, x.level, x.shape)
+        return self._whole_sum(x, y)
+
+    def reshape_to(self, x: Any, shape: Any) -> Any:
+        if x.band is not None and tuple(shape[:1]) == x.shape[:1] and all(n == 1 for n in shape[1:]):
+            return self.raw.banded(x.band, x.offset, x.level, tuple(shape))
+        return super().reshape_to(x, shape)
+
+    def index_basic(self, x: Any, key: Any) -> Any:
+        if x.band is not None and len(x.shape) == 1:
+            part = _one_slice(key, x.shape)
+            if part is not None:
+                band = self.T.index_basic(x.band, (part,))
+                return self.raw.banded(band, x.offset + part.start, x.level, tuple(band.shape))
+        return super().index_basic(x, key)
+
+    def index_basic_transpose(self, x: Any, key: Any, shape: Any) -> Any:
+        if x.band is not None and len(x.shape) == 1 == len(shape):
+            part = _one_slice(key, shape)
+            if part is not None:
+                band = self.T.index_basic_transpose(x.band, (part,), shape)
+                return self.raw.banded(band, x.offset - part.start, x.level, tuple(shape))
+        return super().index_basic_transpose(x, key, shape)
+
+    def mat_vec(self, x1: Any, x2: Any) -> Any:
+        if x1.level is None and x2.band is not None and x2.offset == 0 and x2.shape == (x2.level.size,):
+            return self.raw(self._product(self.T.swap_last(x1.value), self.T.reshape_to(x2.band, (x2.level.size, 1))), x2.level)
+        return super().mat_vec(x1, x2)
+
+    def matmul_nd(self, x1: Any, x2: Any) -> Any:
+        if x1.level is None and x2.band is not None and x2.offset == 0 and x2.shape == (x2.level.size, 1):
+            rows = self._product(self.T.swap_last(x1.value), self.T.reshape_to(x2.band, x2.shape))
+            return self.raw(self.T.reshape_to(rows, (x2.level.size, x1.shape[0], 1)), x2.level)
+        return super().matmul_nd(x1, x2)
+
+    # -- dtypes and memory ------------------------------------------------------------------------------------------------
+
+    def to_dtype(self, x: Any, dtype: Any) -> Any:
+        return self.raw(self.T.cast(x.value, dtype), x.level)
+
+    def copy(self, x: Any) -> Any:
+        return self.raw(self.T.copy(x.value), x.level)
+
+    def clone_laid_out(self, x: Any, like: Any) -> Any:
+        return self.copy(x)
+
+    def zeros_near(self, x: Any, shape: Any) -> Any:
+        return self.raw(self.T.zeros_near(x.value, tuple(shape)), None)
+
+    def count_up(self, like: Any, *bounds: int) -> Any:
+        return self.raw(self.T.count_up(like.value if like.__class__ is self.raw else like, *bounds), None)
+
+    def zeros_like(self, x: Any, *, dtype: Any = None) -> Any:
+        return self.zeros_near(x, x.shape)
+
+    def ones_like(self, x: Any, *, dtype: Any = None) -> Any:
+        return self.raw(self.T.ones_like(self.T.zeros_near(x.value, x.shape)), None)
+
+    def full_like(self, x: Any, value: Any, *, dtype: Any = None) -> Any:
+        return self.raw(self.T.full_like(self.T.zeros_near(x.value, x.shape), value), None)
+
+    def check_phase(self, drift: Any, size: Any, name: str) -> None:
+        self.T.check_phase(drift.value, size.value, name)
+
+    def check_regular(self, x: Any) -> None:
+        self.T.check_regular(x.value)
 
 
 class _Linalg:
@@ -613,9 +799,8 @@ class _Linalg:
         self._rules = rules
 
     def __getattr__(self, name: str) -> Any:
-        from xpgrad import linalg
-
-        function, rules = getattr(linalg, name), self._rules
+        rules = self._rules
+        function = getattr(rules.T.linalg, name)
 
         def rule(*arrays: Any, **options: Any) -> Any:
             level = rules._level(*arrays)
@@ -629,13 +814,22 @@ class _Linalg:
         return rule
 
 
-def _function(row: Any, name: str) -> Any:
-    """The operation on Tensors of an elementwise row."""
+def _function(row: Any, name: str, operations: Any) -> Any:
+    """The operation of an elementwise row, as an operator where there is one."""
     if row.op is not None:
         found = (_OPERATORS if len(row.tensors) == 2 else _UNARY_OPERATORS).get(row.op)
         if found is not None:
             return found
-    return getattr(T, name)
+    return getattr(operations, name)
+
+
+def _one_slice(key: Any, shape: Any) -> Any:
+    """A key that is one slice without steps, within the axis and not empty; else None."""
+    part = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+    if part.__class__ is not slice or part.step not in (None, 1):
+        return None
+    start, stop, _ = part.indices(shape[0])
+    return slice(start, stop) if stop > start else None
 
 
 def _plain(part: Any) -> bool:
@@ -647,18 +841,21 @@ def _basic(key: Any) -> bool:
     return all(_plain(p) and not isinstance(p, bool) for p in (key if isinstance(key, tuple) else (key,)))
 
 
-def _operator(name: str) -> Any:
-    def method(self: Any, other: Any) -> Any:
-        return getattr(self.rules.backend.kernels, name)(self, other)
+def _operator(method: str, name: str, swapped: bool = False) -> Any:
+    """A special method that finds its kernel when it is first used, and then is that on the class of the backend."""
 
-    return method
+    def first(self: Any, *others: Any) -> Any:
+        kernel = getattr(self.rules.backend.kernels, name)
+        if not others:
+            found: Any = lambda self: kernel(self)  # noqa: E731
+        elif swapped:
+            found = lambda self, other: kernel(other, self)  # noqa: E731
+        else:
+            found = lambda self, other: kernel(self, other)  # noqa: E731
+        setattr(self.rules.raw, method, found)
+        return found(self, *others)
 
-
-def _reflected(name: str) -> Any:
-    def method(self: Any, other: Any) -> Any:
-        return getattr(self.rules.backend.kernels, name)(other, self)
-
-    return method
+    return first
 
 
 def _add_operators() -> None:
@@ -668,14 +865,14 @@ def _add_operators() -> None:
         "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
     }  # fmt: skip
     for short, name in names.items():
-        setattr(Batched, f"__{short}__", _operator(name))
-        setattr(Batched, f"__r{short}__", _reflected(name))
+        setattr(Batched, f"__{short}__", _operator(f"__{short}__", name))
+        setattr(Batched, f"__r{short}__", _operator(f"__r{short}__", name, swapped=True))
     for short, name in {
         "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "matmul": "matmul",
     }.items():  # fmt: skip
-        setattr(Batched, f"__{short}__", _operator(name))
+        setattr(Batched, f"__{short}__", _operator(f"__{short}__", name))
     for short, name in {"neg": "negative", "invert": "bitwise_invert", "abs": "abs"}.items():
-        setattr(Batched, f"__{short}__", lambda self, name=name: getattr(self.rules.backend.kernels, name)(self))
+        setattr(Batched, f"__{short}__", _operator(f"__{short}__", name))
 
 
 _add_operators()

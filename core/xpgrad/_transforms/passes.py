@@ -50,6 +50,12 @@ def batched_pass(outputs: list[Any], inputs: list[Any], seeds: list[Any], size: 
     from xpgrad.autograd import grad
 
     level = BatchLevel(size)
+    if not options.get("create_graph") and not _depth_of(*outputs, *inputs, *seeds):
+        from xpgrad._transforms.raw_pass import raw_gradients
+
+        quick = raw_gradients(outputs, inputs, seeds, level, bool(options.get("retain_graph")))
+        if quick is not None and (options.get("allow_unused") or None not in quick):
+            return quick
     with running(level):
         elements = [enter(s, level, batch_class(type(s._stand_in()))) for s in seeds]
         found = grad(outputs, inputs, elements, **options)

@@ -17,8 +17,11 @@ from xpgrad._node import walk
 from xpgrad._tensor import Tensor
 from xpgrad._transforms.batch import active_levels, class_of_depth, enter, lift
 from xpgrad._transforms.passes import gradients
+from xpgrad._transforms.raw_pass import raw_jacobian
 from xpgrad._transforms.state import transformed
 from xpgrad._tree import Structure, flatten, unflatten
+from xpgrad.rules.creation import eye, ones_like, zeros, zeros_like
+from xpgrad.rules.manipulation import broadcast_view, concat, reshape_to
 
 __all__ = ["Argnums", "chosen", "fresh", "grad", "grad_and_value", "jacrev", "vjp"]
 
@@ -49,8 +52,6 @@ def fresh(x: Any) -> Any:
         level = levels[depth - 1]
         value = raw.value
         if raw.level is None:
-            from xpgrad.rules.manipulation import broadcast_view
-
             value = broadcast_view(value, (level.size, *value.shape))
         return enter(element(value, depth - 1), level, cls)
 
@@ -186,8 +187,6 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 
     @functools.wraps(func, updated=())
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        from xpgrad.rules.creation import zeros_like
-
         recording = _modes.is_grad_enabled()
         places, leaves, structure = chosen("grad", args, argnums)
         inner = [fresh(x) for x in leaves]
@@ -277,8 +276,6 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     keep = recording and tracked(outs, inner)
 
     def vjp_fn(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
-        from xpgrad.rules.creation import zeros_like
-
         given, found_structure = flatten(cotangents[0] if len(cotangents) == 1 else cotangents)
         if found_structure != out_structure:
             msg = "vjp_fn: Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function"
@@ -338,8 +335,18 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
                 out = func(*put_back(args, argnums, places, unflatten(structure, inner)), **kwargs)
             out, aux = _split_aux("jacrev", out, has_aux)
             outs, out_structure = _outputs("jacrev", out)
-            keep = recording and tracked(outs, inner)
-            rows = _rows(outs, inner, chunk_size, keep)
+            keep, rows = False, None
+            if len(outs) == 1 and outs[0].ndim == 1 and outs[0].requires_grad and chunk_size is None and not outs[0].depth:
+                rows = raw_jacobian(outs[0], inner, alone=recording)
+            if rows is None:
+                keep = recording and tracked(outs, inner)
+            if len(outs) == 1 and outs[0].shape == () and outs[0].requires_grad:
+                # One row: a gradient, which needs no batch.
+                found = gradients(outs, inner, [ones_like(outs[0])], create_graph=keep, allow_unused=True)
+                row = unflatten(structure, [zeros_like(x) if g is None else g for g, x in zip(found, leaves)])
+                result = unflatten(out_structure, [row])
+                return (result, _freed(aux, keep)) if has_aux else result
+            rows = _rows(outs, inner, chunk_size, keep) if rows is None else rows
         jacobians, start = [], 0
         for o in outs:
             n = math.prod(o.shape)
@@ -353,29 +360,25 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
 
 
 def _part(rows: Any, start: int, count: int, whole: bool, out_shape: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    from xpgrad.rules.manipulation import reshape
 
-    return reshape(rows if whole else rows[start : start + count], (*out_shape, *shape))
+    rows = rows if whole else rows[start : start + count]
+    return rows if len(out_shape) == 1 else reshape_to(rows, (*out_shape, *shape))
 
 
 def basis(tensors: list[Any], start: int, stop: int) -> list[Any]:
     """Rows `start` to `stop` of the identity on all elements of some Tensors, cut into one Tensor of shape ``(rows, *shape)`` for each."""
-    from xpgrad.rules.creation import eye
-    from xpgrad.rules.manipulation import reshape
 
     out, first = [], 0
     for t in tensors:
         n = math.prod(t.shape)
         part = eye(stop - start, n, k=start - first, dtype=t.dtype, device=t.device)
-        out.append(reshape(part, (stop - start, *t.shape)))
+        out.append(reshape_to(part, (stop - start, *t.shape)))
         first += n
     return out
 
 
 def _rows(outs: list[Any], inner: list[Any], chunk_size: int | None, create: bool) -> list[Any]:
     """For each input, the gradients of all elements of the outputs, one behind the other along axis 0."""
-    from xpgrad.rules.creation import zeros
-    from xpgrad.rules.manipulation import concat
 
     total = sum(math.prod(o.shape) for o in outs)
     step = max(min(chunk_size or total, total), 1)
@@ -388,7 +391,7 @@ def _rows(outs: list[Any], inner: list[Any], chunk_size: int | None, create: boo
         stop = min(start + step, total)
         seeds = basis(outs, start, stop)
         needed = [(o, s) for o, s in zip(outs, seeds) if o.requires_grad]
-        found: list[Any] = [None] * len(inner)
+        found = [None] * len(inner)
         if needed:
             found = gradients(
                 [o for o, _ in needed], inner, [s for _, s in needed], retain_graph=True if create or stop < total else None,

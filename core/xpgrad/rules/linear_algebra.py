@@ -32,6 +32,8 @@ def _matmul_general(row: Any, x1: Any, x2: Any) -> Any:
         raise ValueError(msg)
     if x1.ndim == 2 and x2.ndim == 2:
         return matmul_nd(x1, x2)
+    if x2.ndim == 1 and x1.ndim <= 2:
+        return inner_product(x1, x2) if x1.ndim == 1 else mat_vec(x1, x2)
     # NB: no length is calculated with here, so that a backend where one is not known can take part.
     a = reshape_to(x1, (1, *x1.shape)) if x1.ndim == 1 else x1
     b = reshape_to(x2, (*x2.shape, 1)) if x2.ndim == 1 else x2
@@ -66,6 +68,21 @@ def matmul_nd(xp: Any, x1: Any, x2: Any) -> Any:
 )  # fmt: skip
 def batched_matmul(xp: Any, x1: Any, x2: Any) -> Any:
     """Products of stacks of matrices, whose leading axes broadcast."""
+    return xp.matmul(x1, x2)
+
+
+@rule(
+    lambda g, x2, x1_shape, xp: xp.reshape_to(g, (x1_shape[0], 1)) * x2, lambda g, x1, xp: xp.mat_vec(xp.swap_last(x1), g),
+    fresh=True, node="MvBackward0",
+)  # fmt: skip
+def mat_vec(xp: Any, x1: Any, x2: Any) -> Any:
+    """The product of a matrix and a vector."""
+    return xp.matmul(x1, x2)
+
+
+@rule(lambda g, x2: g * x2, lambda g, x1: g * x1, fresh=True, node="DotBackward0")
+def inner_product(xp: Any, x1: Any, x2: Any) -> Any:
+    """The sum of the products of two vectors' elements; neither is conjugated."""
     return xp.matmul(x1, x2)
 
 
