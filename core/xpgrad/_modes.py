@@ -74,6 +74,10 @@ class Mode:
         if not (self.inference and row.is_view and (operands[0]._alias is None or operands[0]._alias.forbidden != "inference")):
             for o in out if out.__class__ is tuple else (out,):
                 self.finish(o)
+        if self.packing is not None and self.recording:
+            from xpgrad._packing import pack_result
+
+            pack_result(self.packing, out, row, operands)
         if self.levels and not self.inference:
             from xpgrad._transforms.dual import carry
 

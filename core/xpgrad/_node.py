@@ -99,6 +99,7 @@ class Node:
     backend: Any = None
     cls: Any = None  # the Tensor class of the output, where the node knows it
     saves = False  # whether it keeps arrays
+    packs = False  # whether some of them went through hooks (`_packing`)
     records = False  # whether `graph_grads` is all there is to do when recording
     is_shadow = False  # whether `real` is set
     is_slot = False  # whether it stands for one of several outputs

@@ -11,7 +11,7 @@ from typing import Any
 
 from xpgrad._node import Node
 from xpgrad._row import Row, tensor_namespace
-from xpgrad._saved import check_version, freed, saved_value, unpack, unpack_constant, unpack_out
+from xpgrad._saved import check_version, freed, raw_saved, saved_value, unpack, unpack_constant, unpack_out
 from xpgrad._text import Text
 
 __all__ = ["freeable", "node_class", "saved"]
@@ -203,9 +203,11 @@ def node_class(backend: Any, row: Row, mask: str, broadcast: bool) -> type[Node]
     cls.__module__ = "xpgrad.autograd.graph"
     cls.row, cls.mask, cls.n_outputs, cls.slotted = row, mask, row.outputs or 1, slotted
     for i, name in enumerate((*row.tensors, "out")):
-        reader = property(functools.partial(saved_value, name=name))
-        setattr(cls, f"_saved_{name}", reader)
-        setattr(cls, f"_saved_{'result' if name == 'out' else ('self', 'other')[i] if i < 2 and name.startswith('x') else name}", reader)
+        other_name = "result" if name == "out" else ("self", "other")[i] if i < 2 and name.startswith("x") else name
+        for prefix, function in (("_saved", saved_value), ("_raw_saved", raw_saved)):
+            reader = property(functools.partial(function, name=name))
+            setattr(cls, f"{prefix}_{name}", reader)
+            setattr(cls, f"{prefix}_{other_name}", reader)
     cls.backend, cls.conjugates, cls.records, cls.saves = backend, conj, True, bool(arrays)
     backend.node_classes[key] = cls
     return cls

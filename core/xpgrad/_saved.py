@@ -13,8 +13,8 @@ from xpgrad._alias import Alias, DetachedCell
 from xpgrad._node import Node, new_slot, slot_of
 from xpgrad._row import Row
 
-__all__ = ["add_into", "check_saveable", "check_version", "explain", "freed", "record_outputs", "saved_value",
-           "unpack", "unpack_constant", "unpack_out"]  # fmt: skip
+__all__ = ["add_into", "check_saveable", "check_saved", "check_version", "explain", "freed", "raw_saved", "record_outputs", "saved_value",
+           "unpack", "unpack_constant", "unpack_out", "with_history"]  # fmt: skip
 
 
 def freed(node: Node) -> RuntimeError:
@@ -62,6 +62,13 @@ def unpack(backend: Any, raw: Any, edge: Any) -> Any:
         leaf = edge.variable
         if leaf._array is raw:
             return leaf
+    return with_history(backend, raw, edge)
+
+
+def with_history(backend: Any, raw: Any, edge: Any) -> Any:
+    """A new Tensor around a raw array, with the history of the value that `edge` stands for."""
+    if edge.is_shadow:
+        edge = edge.real
     tensor = backend.wrap(raw)
     tensor._node = edge
     tensor._alias = None if edge._alias is None else Alias(edge._alias)
@@ -100,12 +107,33 @@ def saved_value(node: Any, name: str) -> Any:
         return raw
     if raw is None:
         raise freed(node)
-    alias = node._alias if kind == "out" else getattr(node, f"e_{name}")._alias if kind == "g" else getattr(node, f"c_{name}")._alias
-    if alias is not None:
-        check_version(node, name, alias)
+    if node.packs:
+        from xpgrad._packing import packed_value
+
+        found = packed_value(node, name)
+        if found is not None:
+            return found
+    check_saved(node, name)
     if kind == "out":
         return unpack_out(node.backend, node, raw)
     return unpack(node.backend, raw, getattr(node, f"e_{name}")) if kind == "g" else getattr(node, f"c_{name}")
+
+
+def raw_saved(node: Any, name: str) -> Any:
+    """What stands for a saved value that is not read yet (``node._raw_saved_self``; SAV-12): one for each of several outputs."""
+    from xpgrad._packing import SavedTensor
+
+    if name == "out" and node.slotted:
+        return tuple(SavedTensor(node, name, k) for k in range(node.n_outputs))
+    return SavedTensor(node, name)
+
+
+def check_saved(node: Any, name: str) -> None:
+    """Raise ERR_VERSION if a saved value was overwritten since (MUT-03)."""
+    kind = "out" if name == "out" else node.mask[node.row.tensors.index(name)]
+    alias = node._alias if kind == "out" else getattr(node, f"e_{name}")._alias if kind == "g" else getattr(node, f"c_{name}")._alias
+    if alias is not None:
+        check_version(node, name, alias)
 
 
 def check_saveable(tensor: Any) -> None:

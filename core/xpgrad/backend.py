@@ -191,6 +191,22 @@ class Backend(ABC):
     def devices(self) -> Sequence[Device]:
         """All devices, the default one first."""
 
+    def on_host(self, device: Device) -> bool:
+        """Whether the memory of a device is the host's, so that there is no point in moving arrays from there to NumPy's."""
+        return self.is_host or device.kind == "cpu"
+
+    # -- random numbers --------------------------------------------------------------------------------------------
+    #
+    # For a library with a generator that functions use without naming it. `xpgrad.utils.checkpoint` runs a function twice and wants the
+    # same numbers both times. Where keys or generators are passed explicitly there is nothing to do.
+
+    def get_rng_state(self, device: Device) -> Any:
+        """The state of the library's global generator for `device`; None where there is none."""
+        return None
+
+    def set_rng_state(self, device: Device, state: Any) -> None:  # noqa: B027 (nothing to do without a global generator)
+        """Return the global generator for `device` to a state that `get_rng_state` gave."""
+
     # -- entry ---------------------------------------------------------------------------------------------------
 
     #: Whether a library's array may be wrapped without a copy.

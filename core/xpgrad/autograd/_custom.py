@@ -9,8 +9,9 @@ from typing import Any
 from xpgrad._accumulate import AccumulateGrad
 from xpgrad._alias import alias_of
 from xpgrad._node import ListNode, Node, slot_of
+from xpgrad._packing import ALREADY_SET, FREED, NOTHING_SAVED, Hooks, checked_hooks, pack
 from xpgrad._row import tensor_namespace
-from xpgrad._saved import check_saveable, check_version, freed, unpack
+from xpgrad._saved import check_saveable, check_version, freed, unpack, with_history
 from xpgrad._tensor import Tensor
 
 __all__ = ["FunctionCtx", "FunctionNode", "Saved"]
@@ -19,7 +20,7 @@ __all__ = ["FunctionCtx", "FunctionNode", "Saved"]
 class Saved:
     """One value of `save_for_backward`: raw, with what restores its history, so that no output is held by its own node."""
 
-    __slots__ = ("alias", "cls", "edge", "k", "raw", "tensor")
+    __slots__ = ("alias", "cls", "edge", "k", "packed", "raw", "tensor")
 
     def __init__(self, tensor: Any, k: int | None) -> None:
         if tensor._alias is not None:
@@ -30,9 +31,24 @@ class Saved:
         self.k = k
         self.edge = None if k is not None else tensor._node
         self.tensor: Any = None if k is not None else weakref.ref(tensor)
+        self.packed: Any = None
+
+    def pack(self, hooks: Hooks, tensor: Any) -> None:
+        """Give the value to hooks, and keep what they return in its place."""
+        self.packed = pack(hooks, tensor, output=self.k is not None)
+        self.raw = self.tensor = None
+
+    def _unpacked(self, node: Any) -> Any:
+        edge = self.edge
+        if self.k is not None and node.metas[self.k] is not None and self.k not in node.constant:
+            edge = slot_of(node, self.k)
+        raw = self.packed.tensor()._array
+        return self.packed.constant(raw) if edge is None else with_history(self.cls.backend, raw, edge)
 
     def read(self, node: Any) -> Any:
         """The Tensor, checked for overwriting; inputs come back as the same object where it still lives."""
+        if self.packed is not None:
+            return self._unpacked(node)
         check_version(node, f"a Tensor of shape {tuple(self.raw.shape)}", self.alias)
         found = None if self.tensor is None else self.tensor()
         if found is not None and found._node is self.edge and found._array is self.raw:
@@ -45,6 +61,34 @@ class Saved:
         if edge is None or edge.__class__ is not AccumulateGrad:
             found._alias = self.alias
         return found
+
+
+class RawSaved:
+    """One entry of `save_for_backward`, as yet unread."""
+
+    __slots__ = ("_k", "_node")
+
+    def __init__(self, node: Any, k: int) -> None:
+        self._node = node
+        self._k = k
+
+    def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any], /) -> None:
+        """Pack the value now, and unpack it whenever it is needed.
+
+        Raises
+        ------
+        RuntimeError
+            If hooks are set already, if the value was freed, or if it is None.
+        """
+        hooks, entries = checked_hooks(pack_hook, unpack_hook), self._node.ctx._saved
+        if not entries:
+            raise RuntimeError(FREED)
+        saved = entries[self._k]
+        if saved is None:
+            raise RuntimeError(NOTHING_SAVED)
+        if saved.packed is not None:
+            raise RuntimeError(ALREADY_SET)
+        saved.pack(hooks, saved.read(self._node).detach())
 
 
 class FunctionCtx:
@@ -181,7 +225,14 @@ class FunctionNode(ListNode):
         return self.e
 
     def held(self) -> list[Any]:
-        return [s.raw for s in self.ctx._saved or () if s is not None]
+        return [s.raw for s in self.ctx._saved or () if s is not None and s.packed is None]
+
+    @property
+    def _raw_saved_tensors(self) -> tuple[RawSaved, ...]:
+        """What stands for each entry of `saved_tensors` that is not read yet (SAV-12)."""
+        if self.ctx._saved is None:
+            raise freed(self)
+        return tuple(RawSaved(self, k) for k in range(len(self.ctx._saved)))
 
     def grads(self, g: Any) -> list[Any]:
         wrapped = [None if v is None else m[2].backend.wrap(v) for v, m in zip(g or [None] * self.n_outputs, self.metas)]

@@ -268,8 +268,8 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
     made = next(type(o._stand_in()) for k, o in enumerate(outs) if isinstance(o, Tensor) and k not in node.constant)
     node.stream = (made, made.backend.current_stream(made.device)) if made.backend.capabilities.streams else None
     ctx._node = weakref.ref(node)
-    saved = []
-    for t in ctx._to_save:
+    saved, kept = [], ctx._to_save
+    for t in kept:
         number = None if t is None or (_has(args, t) and not _has(dirty, t)) else places.get(id(t))
         saved.append(None if t is None else Saved(t, number))
     ctx._saved, ctx._to_save, ctx._nondiff, ctx._dirty = tuple(saved), (), (), ()
@@ -285,6 +285,11 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
                 if out._alias.parent is not None:
                     out._alias.forbidden = ForbiddenView(f"Output {k} of {cls.__name__}Backward", custom=len(outs) == 1)
                 give_alias(out, out._alias)
+    mode = _modes.current()
+    if mode is not None and mode.packing is not None:
+        for entry, t in zip(saved, kept):
+            if entry is not None:
+                entry.pack(mode.packing, t)
     return tuple(outs)
 
 

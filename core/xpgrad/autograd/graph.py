@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from xpgrad._alias import alias_of, next_number
@@ -14,17 +15,22 @@ from xpgrad._engine import current_pass, remember_window
 from xpgrad._inplace import bump
 from xpgrad._modes import Mode, ModeSwitch, current, replaced
 from xpgrad._node import GradientEdge, Node, RemovableHandle, get_gradient_edge, hooks_of
+from xpgrad._packing import active_hooks, checked_hooks, disabled
 from xpgrad._tensor import Tensor
+from xpgrad.registry import host_backend
 
 __all__ = [
     "GradientEdge",
     "Node",
     "allow_mutation_on_saved_tensors",
     "current_graph_task_id",
+    "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
     "queue_callback",
     "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
 ]
 
 
@@ -65,6 +71,88 @@ class allow_mutation_on_saved_tensors(ModeSwitch):  # noqa: N801 (PyTorch's name
     def __exit__(self, *exc: object) -> None:
         super().__exit__(*exc)
         remember_window(self._start, next_number())
+
+
+class saved_tensors_hooks(ModeSwitch):  # noqa: N801 (PyTorch's name)
+    """Context and decorator: what operations save for the backward goes through a pair of functions (SAV-01..16). Thread-local.
+
+    Parameters
+    ----------
+    pack_hook : callable
+        Called once for each Tensor that is saved, with gradients off. It may return anything, which is kept in place of the Tensor, and
+        must not write to its argument. Keep ``x.detach()`` rather than the Tensor itself, with which the whole graph would be held.
+    unpack_hook : callable
+        Called with what `pack_hook` returned, whenever the value is needed; returns a Tensor of the same values, shape and device.
+        What was saved is not protected against being overwritten: whether it still has its values is the hooks' affair (SAV-10).
+
+    Raises
+    ------
+    TypeError
+        If one of them cannot be called.
+    RuntimeError
+        On entering it inside of `disable_saved_tensors_hooks`.
+
+    Notes
+    -----
+    Of nested contexts the innermost pair applies. A value is unpacked at every use: by each backward pass whose gradients need it, and
+    when it is read from its node. One pair for one value: ``node._raw_saved_self.register_hooks(pack_hook, unpack_hook)``.
+
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
+    >>> with xp.autograd.graph.saved_tensors_hooks(lambda t: t.detach().to(dtype=xp.float16), lambda t: t.to(dtype=xp.float64)):
+    ...     y = x * x
+    >>> y.grad_fn._saved_self
+    tensor([1., 2.], requires_grad=True)
+    """
+
+    def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        self._hooks = checked_hooks(pack_hook, unpack_hook)
+
+    def _mode(self) -> Mode | None:
+        return active_hooks(self._hooks)
+
+    def clone(self) -> saved_tensors_hooks:
+        """A fresh instance with the same hooks."""
+        return saved_tensors_hooks(*self._hooks)
+
+
+class save_on_cpu(saved_tensors_hooks):  # noqa: N801 (PyTorch's name)
+    """Context and decorator: what operations save is kept in the host's memory, and moved back when it is needed (SAV-14).
+
+    Of a device whose memory is the host's nothing is copied.
+
+    Parameters
+    ----------
+    pin_memory : bool, default False
+        For PyTorch's signature: no backend pins memory, so that it changes nothing.
+    """
+
+    def __init__(self, pin_memory: bool = False) -> None:
+        super().__init__(_to_the_host, _from_the_host)
+        self._pin_memory = pin_memory
+
+    def clone(self) -> save_on_cpu:
+        """A fresh instance with the same argument."""
+        return save_on_cpu(self._pin_memory)
+
+
+def _to_the_host(x: Any) -> tuple[Any, Any]:
+    if x.backend.on_host(x.device):
+        return x.device, x.detach()
+    return x.device, x.to_device(host_backend().devices()[0])
+
+
+def _from_the_host(packed: tuple[Any, Any]) -> Any:
+    device, x = packed
+    return x.to_device(device)
+
+
+def disable_saved_tensors_hooks(error_message: str) -> AbstractContextManager[None]:
+    """A context in which `saved_tensors_hooks` raises a RuntimeError with this message; it does so itself where hooks are active (SAV-13).
+
+    Hooks of single values, with ``register_hooks``, are not meant.
+    """
+    return disabled(error_message)
 
 
 def current_graph_task_id() -> int:

@@ -67,6 +67,9 @@ class DaskBackend(Backend):
     def array_types(self) -> tuple[type, ...]:
         return (da.Array,)
 
+    def on_host(self, device: Device) -> bool:
+        return True  # NB: moving to NumPy would compute
+
     def from_host(self, array: Any, device: Device) -> Any:
         return da.from_array(np.array(array, copy=True), chunks="auto")
 
