@@ -327,6 +327,8 @@ def _as_tuple(found: Any) -> tuple[Any, ...]:
 
 
 def _apply(row: Row, operands: list[Any], statics: tuple[Any, ...]) -> Any:
+    if row.varargs and any(x.__class__ is not operands[0].__class__ for x in operands):
+        operands = raise_to_common(operands)  # some tangents are elements of a batch, the zeros for others are not
     op = getattr(operands[0], row.method)
     return op(operands, *statics) if row.varargs else op(*operands[1:], *statics)
 
