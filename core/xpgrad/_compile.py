@@ -177,16 +177,16 @@ class CompiledNode(ListNode):
 
         self._check()
         program, backend = self.program, self.cls.backend
-        # NB: results of their own, so that each argument has its own gradient where one is given twice, or computed from another.
-        inputs = [
-            unpack_constant(backend, raw, s) if isinstance(s, Tensor) else positive(unpack(backend, raw, s))
-            for raw, s in zip(self.arrays, self.sources)
-        ]
-        args, kwargs = _arguments(program.template, inputs)
         outs: list[Any] = []
-        wanted = [inputs[i] for i in program.places]
         seeds = self._seeds(g, lambda m: zeros(m[0], dtype=m[1], device=self.cls.device))
-        with _modes.enable_grad():  # a pass runs on Tensors without recording where they have tangents
+        with _modes.enable_grad():  # where Tensors have tangents, a pass runs on them without recording
+            # NB: results of their own, so that each argument has its own gradient where one is given twice, or computed from another.
+            inputs = [
+                unpack_constant(backend, raw, s) if isinstance(s, Tensor) else positive(unpack(backend, raw, s))
+                for raw, s in zip(self.arrays, self.sources)
+            ]
+            args, kwargs = _arguments(program.template, inputs)
+            wanted = [inputs[i] for i in program.places]
             _described(program.function(*args, **kwargs), outs)
             return list(grad([o for o in outs if o.requires_grad], wanted, seeds, create_graph=True, allow_unused=True))
 

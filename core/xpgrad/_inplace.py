@@ -145,14 +145,16 @@ def adopt(x: Any, node: Any) -> None:
         renew(x)
 
 
-def _pending(x: Any, out: Any) -> Any:
-    """What `x` will have of tangents once the values of `out` are in it."""
+def _pending(x: Any, out: Any) -> tuple[Any, Any]:
+    """The result to write into `x`, and what `x` will have of tangents then."""
     mode = _modes.current()
     if mode is None or not mode.levels:
-        return None
+        return out, None
     from xpgrad._transforms.dual import overwritten
 
-    return overwritten(x, out)
+    if _dual(x, out):
+        out = out.clone()  # with a node of its own: what the tangent's node saved of the result is not overwritten
+    return out, overwritten(x, out)
 
 
 def _settle(pending: Any) -> None:
@@ -247,8 +249,8 @@ def apply(x: Any, name: str, other: Any) -> Any:
         other = other.clone()  # what the node saves of it must not be overwritten either
     out = getattr(left, f"_op_{name}")(other if isinstance(other, Tensor) else as_scalar(other))
     out = _fit(x, out, name)
+    out, pending = _pending(x, out)
     node = out._node
-    pending = _pending(x, out)
     _write_all(x, out._array)
     if node is not None:
         node.seq = next_number()
@@ -277,8 +279,8 @@ def rewrite(x: Any, function: Any, *others: Any) -> Any:
     shared = recording and (x._node is not None or any(_shares_memory(x, o) or o._node is not None for o in others))
     shared = shared or _dual(x, *others)
     out = _fit(x, function(x.clone() if shared else x), getattr(function, "__name__", "operation"))
+    out, pending = _pending(x, out)
     node = out._node
-    pending = _pending(x, out)
     _write_all(x, out._array)
     if node is not None:
         node.seq = next_number()
@@ -399,8 +401,8 @@ def setitem(x: Any, key: Any, value: Any) -> None:
         from xpgrad.rules.inplace import put
 
         out = put(x, value, prepared if isinstance(prepared, tuple) else (prepared,))
+        out, pending = _pending(x, out)
         node = out._node
-        pending = _pending(x, out)
         _write_all(x, out._array)
         if node is not None:
             node.seq = next_number()
