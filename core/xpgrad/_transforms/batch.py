@@ -19,7 +19,18 @@ from xpgrad._tensor import Tensor
 from xpgrad.backend import Backend
 from xpgrad.errors import CapabilityError
 
-__all__ = ["BatchLevel", "BatchedTensor", "active_levels", "batch_class", "class_of_depth", "enter", "leave", "lift", "raise_to_common"]
+__all__ = [
+    "BatchLevel",
+    "BatchedTensor",
+    "active_levels",
+    "at_levels",
+    "batch_class",
+    "class_of_depth",
+    "enter",
+    "leave",
+    "lift",
+    "raise_to_common",
+]
 
 new: Any = object.__new__
 
@@ -65,6 +76,20 @@ class running:  # noqa: N801 (a context, not a type that anybody makes instances
     def __exit__(self, *exc: object) -> None:
         _LEVELS.set(self._before)
         self.level.alive = False
+
+
+class at_levels:  # noqa: N801 (a context)
+    """Context: these levels are active, and no others: for what goes on where it was begun."""
+
+    def __init__(self, levels: tuple[BatchLevel, ...]) -> None:
+        self.levels = levels
+
+    def __enter__(self) -> None:
+        self._before = _LEVELS.get()
+        _LEVELS.set(self.levels)
+
+    def __exit__(self, *exc: object) -> None:
+        _LEVELS.set(self._before)
 
 
 class Batched:

@@ -150,6 +150,10 @@ def raw_gradients(
     targets = [output_edge(x) if isinstance(x, GradientEdge) else x._node for x in inputs]
     if None in roots or None in targets:
         return None
+    for output, node, seed in zip(outputs, roots, seeds or ()):
+        meta = node.meta() if isinstance(output, GradientEdge) else (output.shape, output.dtype)
+        if meta is None or meta[0] != seed.shape[1:] or meta[1] is not seed.dtype:
+            return None  # checked, or cast, on the general way
     found = _needed(roots, set(targets), only)
     if found is None:
         return None
@@ -200,7 +204,9 @@ def _needed(roots: list[Any], targets: set[Any], only: set[Any] | None) -> tuple
 
 def _is_formula(node: Any) -> bool:
     """Whether a node's gradient is that of its row, or it hands on what its operation's node gets."""
-    return node.__class__ in _plans or node.__class__ is SlotNode or (node.records and (hasattr(node, "mask") or isinstance(node, VarNode)))
+    if node.__class__ in _plans or node.__class__ is SlotNode:
+        return True
+    return bool(node.records and not node.packs and (hasattr(node, "mask") or isinstance(node, VarNode)))
 
 
 def _run(
