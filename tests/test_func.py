@@ -303,6 +303,7 @@ def test_generated_rules_of_custom_functions(dims: Any, xpgrad_device: str) -> N
         _close(a, b)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's, about what its transforms use themselves
 def test_transforms_agree_with_pytorch() -> None:
     torch = pytest.importorskip("torch")
     tf = torch.func
