@@ -7,6 +7,7 @@ these three, in the opposite order, carry gradients back.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -289,7 +290,12 @@ def take_rows(x: Any, positions: Any) -> Any:
     """``x[positions]``; the positions lie within the first axis."""
     if positions.shape[0] == 0:
         return x[:0]
-    return x[positions]
+    if not isinstance(positions, da.Array) or x.dtype.kind != "c":
+        return x[positions]
+    with warnings.catch_warnings():
+        # NB: dask describes its own table of chunks by the array's meta, a complex one cast to integers.
+        warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
+        return x[positions]
 
 
 def _at_rows(values: Any, positions: Any, length: int, sizes: Any, operation: Any) -> Any:
