@@ -244,7 +244,7 @@ __all__ = [
     "argsort", "sort",
     "cumulative_prod", "cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var",
     "all", "any", "allclose", "diff", "isclose",
-    "linalg", "fft",
+    "linalg", "fft", "func",
     "Tensor", "tensor", "DType",
     "Device", "default_device", "get_default_device", "set_default_device", "backend_names", "register_backend",
     "autograd", "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
@@ -254,7 +254,7 @@ __all__ = [
 
 
 # Modules that load at first use.
-_LAZY = ("linalg", "fft", "registry", "hookspecs", "backend")
+_LAZY = ("linalg", "fft", "func", "utils", "registry", "hookspecs", "backend")
 
 
 def __dir__() -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from xpgrad import _modes
@@ -60,10 +61,17 @@ def fresh(x: Any) -> Any:
 
 def _begin(x: Any) -> Any:
     """A view of `x` that requires grad: a leaf where nothing further out is recorded."""
-    y = x[...]
+    if x._node is None and not _modes.carries_tangents() and not x.is_inference():
+        return x.detach().requires_grad_()
+    y = x.clone() if x.is_inference() else x[...]
     if y._node is None:
         y.requires_grad_()
     return y
+
+
+def _recording() -> Any:
+    """A context that records; most often nothing has to change."""
+    return nullcontext() if _modes.current() is None else _modes.enable_grad()
 
 
 def tracked(outs: list[Any], inner: list[Any]) -> bool:
@@ -190,7 +198,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
         recording = _modes.is_grad_enabled()
         places, leaves, structure = chosen("grad", args, argnums)
         inner = [fresh(x) for x in leaves]
-        with _modes.enable_grad():
+        with _recording():
             with transformed("grad"):
                 out = func(*put_back(args, argnums, places, unflatten(structure, inner)), **kwargs)
             out, aux = _split_aux("grad", out, has_aux)
@@ -270,7 +278,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     leaves, structure = flatten(primals)
     check_leaves("vjp", leaves)
     inner = [fresh(x) for x in leaves]
-    with _modes.enable_grad(), transformed("vjp"):
+    with _recording(), transformed("vjp"):
         out, aux = _split_aux("vjp", func(*unflatten(structure, inner)), has_aux)
     outs, out_structure = _outputs("vjp", out)
     keep = recording and tracked(outs, inner)
@@ -283,7 +291,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         needed = [(o, c) for o, c in zip(outs, given) if o.requires_grad]
         create = _modes.is_grad_enabled() and (keep or any(isinstance(c, Tensor) and c.requires_grad for c in given))
         if needed:
-            with _modes.enable_grad():
+            with _recording():
                 found = gradients(
                     [o for o, _ in needed], inner, [c for _, c in needed], retain_graph=retain_graph,
                     create_graph=create if create_graph is None else create_graph, allow_unused=True,
@@ -330,7 +338,7 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
         recording = _modes.is_grad_enabled()
         places, leaves, structure = chosen("jacrev", args, argnums)
         inner = [fresh(x) for x in leaves]
-        with _modes.enable_grad():
+        with _recording():
             with transformed("jacrev"):
                 out = func(*put_back(args, argnums, places, unflatten(structure, inner)), **kwargs)
             out, aux = _split_aux("jacrev", out, has_aux)
