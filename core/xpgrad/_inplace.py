@@ -146,10 +146,7 @@ def adopt(x: Any, node: Any) -> None:
 
 
 def _pending(x: Any, out: Any) -> tuple[Any, Any]:
-    """The result to write into `x`, and what `x` will have of tangents then."""
-    mode = _modes.current()
-    if mode is None or not mode.levels:
-        return out, None
+    """While levels are active: the result to write into `x`, and what `x` will have of tangents then."""
     from xpgrad._transforms.dual import overwritten
 
     if _dual(x, out):
@@ -158,17 +155,13 @@ def _pending(x: Any, out: Any) -> tuple[Any, Any]:
 
 
 def _settle(pending: Any) -> None:
-    if pending:
-        from xpgrad._transforms.dual import settle
+    from xpgrad._transforms.dual import settle
 
-        settle(pending)
+    settle(pending)
 
 
 def _dual(*tensors: Any) -> bool:
-    """Whether one of these has a tangent."""
-    mode = _modes.current()
-    if mode is None or not mode.levels:
-        return False
+    """Whether, while levels are active, one of these has a tangent."""
     from xpgrad._transforms.dual import tangents_of
 
     return tangents_of(*tensors)
@@ -239,7 +232,7 @@ def apply(x: Any, name: str, other: Any) -> Any:
     check_writable(x, other)
     recording = mode is None or mode.recording
     old, left = x._node if recording else None, x
-    dual = _dual(x, other)
+    dual = mode is not None and bool(mode.levels) and _dual(x, other)
     if not dual and old is None and (not recording or getattr(other, "_node", None) is None) and _in_memory(x, name, other):
         return x
     if recording and (dual or _reads_first(ROWS[name], x, other)):
@@ -249,7 +242,9 @@ def apply(x: Any, name: str, other: Any) -> Any:
         other = other.clone()  # what the node saves of it must not be overwritten either
     out = getattr(left, f"_op_{name}")(other if isinstance(other, Tensor) else as_scalar(other))
     out = _fit(x, out, name)
-    out, pending = _pending(x, out)
+    pending: Any = None
+    if mode is not None and mode.levels:
+        out, pending = _pending(x, out)
     node = out._node
     _write_all(x, out._array)
     if node is not None:
@@ -257,7 +252,8 @@ def apply(x: Any, name: str, other: Any) -> Any:
         adopt(x, node)
     elif old is not None:
         take_over(x, None)
-    _settle(pending)
+    if pending:
+        _settle(pending)
     return x
 
 
@@ -277,15 +273,19 @@ def rewrite(x: Any, function: Any, *others: Any) -> Any:
     mode = _modes.current()
     recording = mode is None or mode.recording
     shared = recording and (x._node is not None or any(_shares_memory(x, o) or o._node is not None for o in others))
-    shared = shared or _dual(x, *others)
+    levels = mode is not None and bool(mode.levels)
+    shared = shared or (levels and _dual(x, *others))
     out = _fit(x, function(x.clone() if shared else x), getattr(function, "__name__", "operation"))
-    out, pending = _pending(x, out)
+    pending: Any = None
+    if levels:
+        out, pending = _pending(x, out)
     node = out._node
     _write_all(x, out._array)
     if node is not None:
         node.seq = next_number()
         adopt(x, node)
-    _settle(pending)
+    if pending:
+        _settle(pending)
     return x
 
 
@@ -397,17 +397,22 @@ def setitem(x: Any, key: Any, value: Any) -> None:
         value = _fit_value(x, value)
     mode = _modes.current()
     backend = x.backend
-    if ((mode is None or mode.recording) and (x._node is not None or value._node is not None)) or _dual(x, value):
+    if ((mode is None or mode.recording) and (x._node is not None or value._node is not None)) or (
+        mode is not None and mode.levels and _dual(x, value)
+    ):
         from xpgrad.rules.inplace import put
 
         out = put(x, value, prepared if isinstance(prepared, tuple) else (prepared,))
-        out, pending = _pending(x, out)
+        pending: Any = None
+        if mode is not None and mode.levels:
+            out, pending = _pending(x, out)
         node = out._node
         _write_all(x, out._array)
         if node is not None:
             node.seq = next_number()
             adopt(x, node)
-        _settle(pending)
+        if pending:
+            _settle(pending)
         return
     array = backend.own(x)
     if not backend.capabilities.mutable or copies():
