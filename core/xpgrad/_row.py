@@ -60,7 +60,7 @@ class Row:
     varargs : bool
         The single operand is a list of Tensors, and the single formula returns a list.
     jvp : callable or None
-        The tangent of the output, for forward mode, where the formulas do not give it as directly (`_transforms.dual`). It reads what
+        The tangent of the output, for forward mode, where the formulas do not give it as directly (`_transforms.jvps`). It reads what
         a formula may read, except ``g``, and for an operand ``x`` its tangent ``d_x``, None where there is none; None is no tangent.
     """
 

@@ -2,23 +2,21 @@
 
 A `Level` is one forward differentiation: it knows the tangents of Tensors. While levels are active, each operation's result gets its
 tangent at every level, from the outermost to the innermost, by Tensor operations at the levels outside of it only: so levels nest, and
-closures never confuse their perturbations. How a tangent passes an operation is read off the row's reverse formulas, see `_jvp`.
+closures never confuse their perturbations. How a tangent passes an operation is read off the row's reverse formulas, see `jvps`.
 """
 
 from __future__ import annotations
 
-import functools
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from xpgrad import _modes
-from xpgrad._accumulate import AccumulateGrad
-from xpgrad._alias import next_number
-from xpgrad._row import PRIMITIVES, Row, tensor_namespace
+from xpgrad._row import PRIMITIVES, Row
 from xpgrad._tensor import Tensor
 from xpgrad._transforms.batch import enter, leave, raise_to_common
+from xpgrad._transforms.jvps import as_tuple, jvp_of, of_dtype, zeros_for
 
 __all__ = ["Level", "carry", "carry_function", "carry_over", "forget", "new_level", "overwritten", "settle", "tangents_of"]
 
@@ -261,200 +259,14 @@ def carry(mode: Any, out: Any, row: Row, operands: tuple[Any, ...], statics: tup
         if not level.active:
             continue
         with _at(mode.levels[:i]):
-            tangents = [_of_dtype(level.find(x), x) if isinstance(x, Tensor) else None for x in flat]
+            tangents = [of_dtype(level.find(x), x) if isinstance(x, Tensor) else None for x in flat]
             if all(t is None for t in tangents):
                 continue
-            for o, t in zip(outs, _jvp(row, flat, tangents, statics, outs)):
+            for o, t in zip(outs, jvp_of(row, flat, tangents, statics, outs)):
                 if t is not None and o.dtype.differentiable:
                     # PyTorch gives a fresh tangent too: the user may write to the one given to `make_dual`.
-                    t = t.clone() if any(t is known for known in tangents) and not row.is_view else _of_dtype(t, o)
+                    t = t.clone() if any(t is known for known in tangents) and not row.is_view else of_dtype(t, o)
                     level.note(o, t)
-
-
-def _of_dtype(t: Any, like: Any) -> Any:
-    return t if t is None or t.dtype is like.dtype else PRIMITIVES["cast"](t, like.dtype)
-
-
-@functools.cache
-def _manner(row: Row) -> str:
-    """How tangents pass the operation of a row."""
-    if row.jvp is not None:
-        return "given"
-    if row.elementwise:
-        return "elementwise"
-    variables = {"out", *row.tensors}
-    reads = [variables.intersection(r) for r in row.reads]
-    if not any(reads):
-        return "linear"
-    if len(reads) > 1 and None not in row.formulas and all(r == variables - {"out", t} for r, t in zip(reads, row.tensors)):
-        return "multilinear"
-    return "transposed"
-
-
-def _jvp(row: Row, operands: Sequence[Any], tangents: list[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> Sequence[Any]:
-    """The tangents of an operation's outputs.
-
-    Elementwise: a formula is linear in ``g`` and diagonal, so it is the jvp too. A row whose formulas read no operand is linear: the
-    operation itself, applied to the tangents; one whose formulas read the other operands only is linear in each operand. Everything else:
-    the transpose of the vjp, which is a linear map of ``g`` like any other.
-    """
-    manner = _manner(row)
-    if manner == "transposed":
-        return _transposed(row, operands, tangents, statics, outs)
-    if manner == "elementwise":
-        return (_elementwise(row, operands, tangents, statics, outs[0]),)
-    if manner == "given":
-        known = {f"d_{name}": t for name, t in zip(row.tensors, tangents)}
-        found = row.jvp(*(known[n] if n in known else _read(n, row, operands, statics, outs) for n in row.jvp_reads))  # type: ignore[misc]
-        return found if found.__class__ is tuple else (found,)
-    if manner == "linear":
-        full = [_zeros(x) if t is None and _flows(row, i) else x if t is None else t for i, (x, t) in enumerate(zip(operands, tangents))]
-        return _as_tuple(_apply(row, full, statics))
-    total: Any = None
-    for i, t in enumerate(tangents):
-        if t is not None:
-            term = _apply(row, [t if j == i else x for j, x in enumerate(operands)], statics)
-            total = term if total is None else total + term
-    return (total,)
-
-
-def _flows(row: Row, i: int) -> bool:
-    return row.varargs or row.formulas[i] is not None
-
-
-def _as_tuple(found: Any) -> tuple[Any, ...]:
-    return found if found.__class__ is tuple else (found,)
-
-
-def _apply(row: Row, operands: list[Any], statics: tuple[Any, ...]) -> Any:
-    if row.varargs and any(x.__class__ is not operands[0].__class__ for x in operands):
-        operands = raise_to_common(operands)  # some tangents are elements of a batch, the zeros for others are not
-    op = getattr(operands[0], row.method)
-    return op(operands, *statics) if row.varargs else op(*operands[1:], *statics)
-
-
-def _zeros(x: Any) -> Any:
-    from xpgrad.rules.creation import zeros_like
-
-    return zeros_like(x)
-
-
-def _read(name: str, row: Row, operands: Sequence[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
-    """What a formula finds under a name, on Tensors."""
-    if name == "xp":
-        return tensor_namespace
-    if name in row.statics:
-        return statics[row.statics.index(name)]
-    if name == "out":
-        return outs if row.outputs is not None else outs[0]
-    if name == "out_shape":
-        return _shape(outs[0])
-    if row.varargs:
-        return [_shape(x) for x in operands] if name.endswith("_shape") else operands
-    if name in row.tensors:
-        return operands[row.tensors.index(name)]
-    tensor, _, what = name.rpartition("_")
-    x = operands[row.tensors.index(tensor)]
-    return _shape(x) if what == "shape" else x.dtype
-
-
-def _shape(x: Any) -> Any:
-    return x.backend.operand_shape(x._array)
-
-
-def _formula(row: Row, i: int, g: Any, operands: Sequence[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
-    return row.formulas[i](*(g if n == "g" else _read(n, row, operands, statics, outs) for n in row.reads[i]))
-
-
-def _elementwise(row: Row, operands: Sequence[Any], tangents: list[Any], statics: tuple[Any, ...], out: Any) -> Any:
-    total: Any = None
-    for i, t in enumerate(tangents):
-        if t is None or row.formulas[i] is None:
-            continue
-        g = t if t.shape == out.shape else PRIMITIVES["broadcast_view"](t, out.shape)
-        term = _formula(row, i, g, operands, statics, (out,))
-        total = term if total is None else total + term
-    return total.clone() if total is not None and total._is_view() else total
-
-
-def _transposed(row: Row, operands: Sequence[Any], tangents: list[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> Sequence[Any]:
-    """The transpose of the vjp: differentiate it by a dummy gradient. Exact, as it is linear, also over the reals only (complex)."""
-    start = next_number()
-    places = [k for k, o in enumerate(outs) if o.dtype.differentiable and k not in row.nondiff]
-    # NB: recorded also under `no_grad`; and the user's hooks on saved Tensors have nothing to do with what is saved here.
-    token = _modes.enter(_modes.replaced(recording=True, packing=None, anomaly=False))
-    try:
-        dummies = {k: _zeros(outs[k]).requires_grad_() for k in places}
-        conj = row.conj and row.outputs is None and outs[0].dtype.is_complex
-        xp = tensor_namespace
-        g: Any = [dummies.get(k) for k in range(len(outs))] if row.outputs is not None else dummies[0]
-        if conj:
-            g = xp.conj(g)
-        roots, seeds = [], []
-        for i, t in enumerate(tangents):
-            if t is None or row.formulas[i] is None:
-                continue
-            v = _formula(row, i, g, operands, statics, outs)
-            if v is not None:
-                roots.append(xp.conj(v) if conj else v)
-                seeds.append(t)
-    finally:
-        _modes.leave(token)
-    found = dict(zip(places, pull(roots, seeds, list(dummies.values()), start)))
-    return [found.get(k) if found.get(k) is not None or k not in places else _zeros(o) for k, o in enumerate(outs)]
-
-
-def pull(roots: list[Any], seeds: list[Any], targets: list[Any], start: int) -> list[Any]:
-    """The gradients of `roots` by `targets`, leaves made after the clock's reading `start`, through what was made since only.
-
-    A backward pass on Tensors in small: no hooks, and none of the fields of nodes from before, which a pass may be using, are touched.
-    """
-    wanted = {t._node for t in targets}
-    below: list[Any] = []
-    seen: set[Any] = set()
-    stack = [r._node for r in roots if r._node is not None]
-    while stack:
-        node = stack.pop()
-        if node in seen or node in wanted:
-            continue
-        seen.add(node)
-        below.append(node)
-        stack.extend(e for e in node.edges() if e not in seen and e.__class__ is not AccumulateGrad and e.seq > start)
-    below.sort(key=lambda node: node.seq)
-    needed = set(wanted)
-    order = []
-    for node in below:
-        if not needed.isdisjoint(node.edges()):
-            needed.add(node)
-            order.append(node)
-    gathered: dict[Any, Any] = {}
-    for root, seed in zip(roots, seeds):
-        if root._node in needed:
-            _gather(gathered, root._node, _of_dtype(seed, root))
-    mark = object()
-    for node in needed:
-        node.buffer = mark  # `graph_grads` computes what leads to marked nodes
-    try:
-        for node in reversed(order):
-            g = gathered.pop(node, None)
-            if g is None:
-                continue
-            if node.is_slot:
-                owner = node.owner
-                gathered.setdefault(owner, [None] * owner.n_outputs)[node.output_nr] = g
-                continue
-            for e, v in zip(node.edges(), node.graph_grads(g)):
-                if v is not None and e in needed:
-                    _gather(gathered, e, v)
-    finally:
-        for node in needed:
-            node.buffer = None
-    return [gathered.get(t._node) for t in targets]
-
-
-def _gather(gathered: dict[Any, Any], node: Any, v: Any) -> None:
-    known = gathered.get(node)
-    gathered[node] = v if known is None else known + v
 
 
 # -- writes -----------------------------------------------------------------------------------------------------------
@@ -482,7 +294,7 @@ def overwritten(x: Any, out: Any) -> list[Any]:
             new = level.find(out)
             if new is None and level.find(x) is None:
                 continue
-            pending.append((level, *_placed(level, x, _zeros(x) if new is None else new)))
+            pending.append((level, *_placed(level, x, zeros_for(x) if new is None else new)))
     return pending
 
 
@@ -492,8 +304,8 @@ def _placed(level: Level, x: Any, tangent: Any) -> tuple[Any, Any]:
     if holder is x:
         return x, tangent
     whole = level.find(holder)
-    whole = _zeros(holder) if whole is None else whole
-    return holder, PRIMITIVES["written_through"](whole, _of_dtype(tangent, whole), chain)
+    whole = zeros_for(holder) if whole is None else whole
+    return holder, PRIMITIVES["written_through"](whole, of_dtype(tangent, whole), chain)
 
 
 def settle(pending: list[Any]) -> None:
@@ -546,7 +358,7 @@ def carry_function(
             continue
         with _at(mode.levels[:i]):
             given = [
-                _zeros(a) if t is None and ctx._materialize and isinstance(a, Tensor) and a.dtype.differentiable else t
+                zeros_for(a) if t is None and ctx._materialize and isinstance(a, Tensor) and a.dtype.differentiable else t
                 for a, t in zip(args, tangents)
             ]
             ctx._forward = True
@@ -554,7 +366,7 @@ def carry_function(
                 returned = cls.jvp(ctx, *given)
             finally:
                 ctx._forward = False
-            found = _as_tuple(returned)
+            found = as_tuple(returned)
             if len(found) != len(outs):
                 msg = (
                     f"Function's jvp returned an invalid number of forward gradients (expected {len(outs)} but got {len(found)}); return "
