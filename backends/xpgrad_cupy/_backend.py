@@ -100,6 +100,21 @@ class CuPyBackend(Backend):
     def devices(self) -> Sequence[Device]:
         return self._devices
 
+    def get_rng_state(self, device: Device) -> Any:
+        # NB: CuPy does not tell the state of its global generator. It is given a new seed, drawn from itself, which then is its state:
+        # the numbers that follow are others, but still those that the user's seed leads to. A stream that records a graph cannot wait.
+        if self.is_capturing(device):
+            return None
+        with cupy.cuda.Device(device.index or 0):
+            generator = cupy.random.get_random_state()
+            state = int(generator.tomaxint())
+            generator.seed(state)
+            return state
+
+    def set_rng_state(self, device: Device, state: Any) -> None:
+        with cupy.cuda.Device(device.index or 0):
+            cupy.random.get_random_state().seed(state)
+
     def creation_options(self, device: Device) -> dict[str, Any]:
         return {} if self.count == 1 else {"device": cupy.cuda.Device(device.index or 0)}
 

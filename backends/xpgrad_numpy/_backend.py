@@ -65,6 +65,12 @@ class NumPyBackend(Backend):
     def devices(self) -> Sequence[Device]:
         return (self.device,)
 
+    def get_rng_state(self, device: Device) -> Any:
+        return np.random.get_state(legacy=False)  # noqa: NPY002 (it is the global generator that is meant)
+
+    def set_rng_state(self, device: Device, state: Any) -> None:
+        np.random.set_state(state)  # noqa: NPY002
+
     def host_array(self, data: Any, dtype: DType | None) -> Any:
         return np.asarray(data) if dtype is None or dtype not in _TO_RAW else np.asarray(data, dtype=_TO_RAW[dtype])
 

@@ -16,6 +16,7 @@ from xpgrad._accumulate import AccumulateGrad
 from xpgrad._alias import next_number
 from xpgrad._coerce import unify
 from xpgrad._node import ListNode, new_slot, walk
+from xpgrad._packing import Hooks, Packed, pack
 from xpgrad._saved import check_version, freed, unpack, unpack_constant
 from xpgrad._tensor import Tensor
 
@@ -147,12 +148,26 @@ class CompiledNode(ListNode):
     slots: Any
     sources: list[Any]
 
-    def _check(self) -> None:
+    def _arguments(self) -> list[Any]:
+        """The raw arguments, unpacked where they went through hooks, else checked."""
         if self.arrays is None:
             raise freed(self)
-        for k, source in enumerate(self.sources):
-            if source._alias is not None:
+        found = []
+        for k, (array, source) in enumerate(zip(self.arrays, self.sources)):
+            if array.__class__ is Packed:
+                array = array.array()
+            elif source._alias is not None:
                 check_version(self, f"argument {k}", source._alias)
+            found.append(array)
+        return found
+
+    def pack(self, hooks: Hooks, tensors: list[Any]) -> None:
+        """Give the arguments and the gradients to hooks, and keep what they return in their place."""
+        backend = self.cls.backend
+        self.arrays = [pack(hooks, t) for t in tensors]
+        self.sources = [None if isinstance(s, Tensor) else s for s in self.sources]
+        if self.gradients is not None:
+            self.gradients = tuple(None if v is None else pack(hooks, backend.wrap(v)) for v in self.gradients)
 
     def _seeds(self, g: Any, zeros: Callable[[Any], Any]) -> list[Any]:
         """One gradient for each result that requires grad."""
@@ -163,10 +178,10 @@ class CompiledNode(ListNode):
     def grads(self, g: Any) -> list[Any]:
         backend = self.cls.backend
         if self.gradients is not None:
-            return list(self.gradients if backend.is_unit(g) else self.program.scale(g, *self.gradients))
-        self._check()
+            gradients = [v.array() if v.__class__ is Packed else v for v in self.gradients]
+            return list(gradients if backend.is_unit(g) else self.program.scale(g, *gradients))
         return list(
-            self.program.backward(*self.arrays, *self._seeds(g, lambda m: backend.kernels.zeros(m[0], dtype=backend.raw_dtype(m[1]))))
+            self.program.backward(*self._arguments(), *self._seeds(g, lambda m: backend.kernels.zeros(m[0], dtype=backend.raw_dtype(m[1]))))
         )
 
     def graph_grads(self, g: Any) -> list[Any]:
@@ -175,23 +190,24 @@ class CompiledNode(ListNode):
         from xpgrad.rules.creation import zeros
         from xpgrad.rules.elementwise import positive
 
-        self._check()
         program, backend = self.program, self.cls.backend
         outs: list[Any] = []
         seeds = self._seeds(g, lambda m: zeros(m[0], dtype=m[1], device=self.cls.device))
         with _modes.enable_grad():  # where Tensors have tangents, a pass runs on them without recording
             # NB: results of their own, so that each argument has its own gradient where one is given twice, or computed from another.
-            inputs = [
-                unpack_constant(backend, raw, s) if isinstance(s, Tensor) else positive(unpack(backend, raw, s))
-                for raw, s in zip(self.arrays, self.sources)
-            ]
+            inputs = []
+            for raw, s in zip(self._arguments(), self.sources):
+                if isinstance(s, Tensor):
+                    inputs.append(unpack_constant(backend, raw, s))
+                else:  # no source: a constant that was packed
+                    inputs.append(backend.wrap(raw) if s is None else positive(unpack(backend, raw, s)))
             args, kwargs = _arguments(program.template, inputs)
             wanted = [inputs[i] for i in program.places]
             _described(program.function(*args, **kwargs), outs)
             return list(grad([o for o in outs if o.requires_grad], wanted, seeds, create_graph=True, allow_unused=True))
 
     def held(self) -> list[Any]:
-        return [*(self.arrays or ()), *(v for v in self.gradients or () if v is not None)]
+        return [v for v in (*(self.arrays or ()), *(self.gradients or ())) if v is not None and v.__class__ is not Packed]
 
     def release(self) -> None:
         self.arrays = self.gradients = None
@@ -282,6 +298,8 @@ def compile_function(function: F) -> F:
             flat = unify("compile", flat)
             cls = flat[0].__class__
         backend = cls.backend
+        if cls.depth:  # inside of `vmap` the operations are what is vectorised
+            return function(*args, **kwargs)
         if not backend.capabilities.jit:
             if backend.table_name not in _warned:
                 _warned.add(backend.table_name)
@@ -309,6 +327,8 @@ def compile_function(function: F) -> F:
             if requires and node is not None:
                 out._node = new_slot(node, k) if node.slotted else node
             outs.append(out)
+        if node is not None and mode is not None and mode.packing is not None:
+            node.pack(mode.packing, flat)
         return outs[0] if program.out_template is None else _rebuilt(program.out_template, iter(outs))
 
     return compiled  # type: ignore[return-value]

@@ -190,6 +190,19 @@ class TorchBackend(Backend):
     def own(self, tensor: Any) -> Any:
         return tensor._array
 
+    # -- random numbers ----------------------------------------------------------------------------------------
+
+    def get_rng_state(self, device: Device) -> Any:
+        if device.kind == "cuda":
+            return torch.cuda.get_rng_state(self._place(device))
+        return torch.get_rng_state() if device.kind == "cpu" else None
+
+    def set_rng_state(self, device: Device, state: Any) -> None:
+        if device.kind == "cuda":
+            torch.cuda.set_rng_state(state, self._place(device))
+        else:
+            torch.set_rng_state(state)
+
     # -- streams -----------------------------------------------------------------------------------------------
     #
     # The host and `meta` have none: their stream is None.

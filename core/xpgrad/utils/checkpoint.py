@@ -1,0 +1,441 @@
+"""`xpgrad.utils.checkpoint`: less memory for more computing, with the names of `torch.utils.checkpoint` (SAV-17, THR-09).
+
+A checkpointed function saves nothing for the backward but its arguments: hooks on saved Tensors leave a number in the place of each, and
+the first of them that a backward pass asks for makes the function run again.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import Any
+
+from xpgrad import _modes
+from xpgrad._alias import alias_of, next_number
+from xpgrad._engine import current_pass
+from xpgrad._packing import Hooks, active_hooks
+from xpgrad._saved import check_version
+from xpgrad._tensor import Tensor
+from xpgrad.autograd import backward as run_backward
+from xpgrad.autograd._custom import Saved
+from xpgrad.autograd.function import Function, once_differentiable
+from xpgrad.utils._surroundings import Surroundings
+
+__all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential", "noop_context_fn", "set_checkpoint_early_stop"]
+
+_EARLY_STOP: ContextVar[bool | None] = ContextVar("xpgrad_checkpoint_early_stop", default=None)
+
+
+class CheckpointError(RuntimeError):
+    """A function that ran again for the backward saved other Tensors than the first time."""
+
+
+class _Enough(BaseException):
+    """All that a pass needs of a call has been computed again: the rest of the function need not run."""
+
+    def __init__(self, frame: _Frame) -> None:
+        self.frame = frame
+
+
+def noop_context_fn() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    """Two contexts that do nothing: the default `context_fn` of `checkpoint`."""
+    return nullcontext(), nullcontext()
+
+
+@contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """A context in which `checkpoint` stops computing again as soon as it can, or does not, whatever its argument `early_stop` says.
+
+    Parameters
+    ----------
+    enable : bool
+        It is where `checkpoint` is called that this counts, not where the backward runs.
+    """
+    token = _EARLY_STOP.set(bool(enable))
+    try:
+        yield
+    finally:
+        _EARLY_STOP.reset(token)
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool = False,
+    context_fn: Callable[[], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]] = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    preserve_rng_state: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """Call a function of which nothing is kept for the backward but its arguments: the backward calls it again.
+
+    Parameters
+    ----------
+    function : callable
+        It must compute the same both times; what it does beside that happens twice. It may return anything.
+    *args, **kwargs
+        Its arguments. Tensors among them (not inside of lists) go through the hooks on saved Tensors that are active: checkpoints nest.
+    use_reentrant : bool, default False
+        The older form, as one custom `Function` whose backward starts a pass of its own: it works with ``backward()`` without `inputs`
+        only, differentiates once, takes no keyword arguments, and sees only Tensors that are arguments or results themselves.
+    context_fn : callable
+        Returns two contexts, for the first run and for those that compute again.
+    determinism_check : {"default", "none"}
+        Whether to compare the shapes, dtypes and devices of what both runs save.
+    debug : bool
+        An error of that comparison also says where in the program the Tensors were saved, in both runs.
+    early_stop : bool, default True
+        Stop computing again as soon as all that is needed is there. `set_checkpoint_early_stop` overrides it.
+    preserve_rng_state : bool, default True
+        Draw the same random numbers again, from the global generators of NumPy and of the backends of the Tensors among the arguments
+        (`Backend.get_rng_state`). Generators and keys that the function uses by name are its own affair.
+
+    Returns
+    -------
+    What `function` returns.
+
+    Raises
+    ------
+    CheckpointError
+        In the backward: if the function saves other Tensors than the first time.
+    ValueError
+        For arguments that do not go together.
+
+    Notes
+    -----
+    Each pass computes once more, also one through a retained graph. What it computed again is held as long as it is needed in that pass.
+    The modes of the first call hold again: recording, the levels of forward mode and `vmap`, the default device and streams.
+
+    >>> import xpgrad as xp
+    >>> from xpgrad.utils.checkpoint import checkpoint
+    >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = checkpoint(lambda x: xp.sum(xp.exp(x) * x), x)
+    >>> y.backward()
+    >>> x.grad
+    tensor([ 5.4366, 22.1672])
+    """
+    if use_reentrant:
+        if context_fn is not noop_context_fn or debug:
+            msg = "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
+            raise ValueError(msg)
+        if kwargs:
+            msg = f"Unexpected keyword arguments: {', '.join(kwargs)}. With use_reentrant=True give all arguments by position"
+            raise ValueError(msg)
+        if not any(isinstance(a, Tensor) and a.requires_grad for a in args):
+            warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", UserWarning, stacklevel=2)
+        return _Reentrant.apply(function, preserve_rng_state, *args)
+    if determinism_check not in ("default", "none"):
+        msg = f"determinism_check should be one of ['default', 'none'], but got {determinism_check!r}"
+        raise ValueError(msg)
+    forward_context, again_context = context_fn()
+    if not _modes.is_grad_enabled():
+        with forward_context:
+            return function(*args, **kwargs)
+    override = _EARLY_STOP.get()
+    frame = _Frame(
+        function, args, kwargs, again_context,
+        early_stop=early_stop if override is None else override, check=determinism_check == "default", debug=debug,
+        surroundings=Surroundings((*args, *kwargs.values()), preserve_rng_state),
+    )  # fmt: skip
+    token = _modes.enter(active_hooks(Hooks(frame.pack, frame.unpack)))
+    try:
+        with forward_context:
+            out = function(*args, **kwargs)
+    finally:
+        _modes.leave(token)
+    frame.completed = True
+    return out
+
+
+def checkpoint_sequential(
+    functions: Any,
+    segments: int,
+    input: Any,  # noqa: A002 (PyTorch's name)
+    use_reentrant: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Call functions one after the other on what the one before returned, in segments that are checkpointed, except for the last.
+
+    Parameters
+    ----------
+    functions : iterable of callable
+    segments : int
+        How many; the last one takes what is left over.
+    input : Tensor
+        What the first function gets.
+    use_reentrant, preserve_rng_state : bool
+        As for `checkpoint`.
+
+    Raises
+    ------
+    ValueError
+        For other arguments, or if `segments` is not between 1 and the number of functions.
+    """
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        msg = f"Unexpected keyword arguments: {', '.join(kwargs)}; checkpoint_sequential takes `use_reentrant` and `preserve_rng_state`"
+        raise ValueError(msg)
+    chain = list(functions)
+    if not 1 <= segments <= len(chain):
+        msg = f"checkpoint_sequential: `segments` must be between 1 and the number of functions, {len(chain)}, but is {segments}"
+        raise ValueError(msg)
+    size = len(chain) // segments
+    last = size * (segments - 1)
+    x = input
+    for start in range(0, last, size):
+        x = checkpoint(_composed(chain[start : start + size]), x, use_reentrant=use_reentrant, preserve_rng_state=preserve)
+    return _composed(chain[last:])(x)
+
+
+def _composed(functions: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    def composed(x: Any) -> Any:
+        for function in functions:
+            x = function(x)
+        return x
+
+    return composed
+
+
+# -- one call ---------------------------------------------------------------------------------------------------------
+
+
+class _Place:
+    """What a node holds instead of a Tensor: its number among those that the call saved."""
+
+    __slots__ = ("__weakref__", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+class _Moment:
+    """A reading of the clock, as `check_version` asks a node for it."""
+
+    __slots__ = ("seq",)
+
+    def __init__(self) -> None:
+        self.seq = next_number()
+
+    def name(self) -> str:
+        """What saved the value."""
+        return "a checkpointed function"
+
+
+class _Argument:
+    """A Tensor that the function was given: checked for overwriting, and packed where hooks are active."""
+
+    def __init__(self, tensor: Any, hooks: Hooks | None) -> None:
+        self._moment: Any = _Moment()
+        self._saved = Saved(tensor, None)
+        mode = _modes.current()
+        self._tensor = tensor if hooks is None and mode is not None and mode.levels else None  # a constant's tangents live with it
+        if hooks is not None:
+            self._saved.pack(hooks, tensor)
+
+    def read(self) -> Any:
+        """The Tensor, with its history."""
+        return self._saved.read(self._moment)
+
+
+class _Again:
+    """A value that was computed again: without history, but with what tells whether it was overwritten since."""
+
+    __slots__ = ("_alias", "_moment", "_tensor")
+
+    def __init__(self, tensor: Any) -> None:
+        self._alias = alias_of(tensor)
+        self._moment: Any = _Moment()
+        self._tensor = tensor._alike(tensor.backend.own(tensor))
+
+    def read(self) -> Any:
+        """The Tensor."""
+        check_version(self._moment, f"a Tensor of shape {self._tensor.shape}", self._alias)
+        return self._tensor
+
+
+class _Frame:
+    """One call of a checkpointed function: how to call it again, and what it saved the first time.
+
+    Attributes
+    ----------
+    places : list
+        Weak references to what the nodes hold: of those that are gone nothing is needed again.
+    completed : bool
+        The first call has returned; before, a pass inside of the function needs only a part of it.
+    """
+
+    def __init__(
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], context: Any, *, early_stop: bool, check: bool, debug: bool,
+        surroundings: Surroundings,
+    ) -> None:  # fmt: skip
+        mode = _modes.current()
+        hooks = None if mode is None else mode.packing
+        self.function = function
+        self.args = [_kept(a, hooks) for a in args]
+        self.kwargs = {name: _kept(a, hooks) for name, a in kwargs.items()}
+        self.context = context
+        self.early_stop, self.check, self.debug = early_stop, check, debug
+        self.surroundings = surroundings
+        self.completed = False
+        self.places: list[Any] = []
+        self.metadata: list[tuple[Any, ...]] = []
+        self.stacks: list[str] = []
+
+    def pack(self, x: Any) -> _Place:
+        """The pack hook of the first call."""
+        place = _Place(len(self.places))
+        self.places.append(weakref.ref(place))
+        self.metadata.append(_metadata(x))
+        if self.debug:
+            self.stacks.append(_here())
+        return place
+
+    def unpack(self, place: _Place) -> Any:
+        """The unpack hook: the value of this pass, for which the function runs again if it has not yet."""
+        task = current_pass()
+        # NB: what belongs to a pass is kept with it, and goes with it.
+        found = {} if task is None else task.notes.setdefault(self, {})
+        if place.number not in found:
+            self._compute(found)
+        try:
+            value = found.pop(place.number)
+        except KeyError:
+            msg = (
+                f"xpgrad.utils.checkpoint: the saved Tensor number {place.number} was not computed again; the function must do the same "
+                "each time it is called"
+            )
+            raise CheckpointError(msg) from None
+        return value.read()
+
+    def _compute(self, found: dict[int, _Again]) -> None:
+        """Call the function again, and collect the values that are still needed."""
+        needed = [r() is not None for r in self.places]
+        last = max((k for k, need in enumerate(needed) if need), default=-1)
+        metadata: list[tuple[Any, ...]] = []
+        stacks: list[str] = []
+
+        def pack(x: Any) -> Any:
+            k = len(metadata)
+            metadata.append(_metadata(x))
+            if self.debug:
+                stacks.append(_here())
+            again = _Again(x)
+            if k < len(needed) and needed[k]:
+                found[k] = again
+            if self.early_stop and k == last:
+                raise _Enough(self)
+            return again
+
+        args = [a.read() if a.__class__ is _Argument else a for a in self.args]
+        kwargs = {name: a.read() if a.__class__ is _Argument else a for name, a in self.kwargs.items()}
+        try:
+            # A pass inside of the function gets what it saves from these hooks.
+            with self.surroundings.restored(Hooks(pack, _Again.read)), self.context:
+                self.function(*args, **kwargs)
+        except _Enough as enough:
+            if enough.frame is not self:
+                raise
+        else:
+            if self.completed and len(metadata) != len(self.metadata):
+                msg = (
+                    "xpgrad.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
+                    f"Number of tensors saved during forward: {len(self.metadata)}\n"
+                    f"Number of tensors saved during recomputation: {len(metadata)}\n"
+                    f"The function must do the same each time it is called.{self._where(stacks)}"
+                )
+                raise CheckpointError(msg)
+        if self.check:
+            self._compare(metadata, stacks)
+
+    def _compare(self, metadata: list[tuple[Any, ...]], stacks: list[str]) -> None:
+        different = [(k, a, b) for k, (a, b) in enumerate(zip(self.metadata, metadata)) if a != b]
+        if different:
+            lines = "".join(
+                f"\nTensor at position {k}:\n    saved: {_described(a)}\n    recomputed: {_described(b)}" for k, a, b in different
+            )
+            msg = (
+                "xpgrad.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the forward "
+                f"pass.{lines}{self._where(stacks, different[0][0])}"
+            )
+            raise CheckpointError(msg)
+
+    def _where(self, stacks: list[str], k: int | None = None) -> str:
+        """Where the two runs parted, for `debug`."""
+        if not self.debug:
+            return "\nPass `debug=True` to `checkpoint` to see where they were saved."
+        if k is None:
+            pairs = enumerate(zip(self.stacks, stacks))
+            k = next((i for i, (a, b) in pairs if a != b), min(len(self.stacks), len(stacks)))
+        parts = [f"\nSaved Tensor {k} {name}:\n{s[k]}" for name, s in (("in the forward", self.stacks), ("again", stacks)) if k < len(s)]
+        return "".join(parts)
+
+
+def _kept(a: Any, hooks: Hooks | None) -> Any:
+    """An argument as it waits for the second call. NB: elements of a batch have no history of their own."""
+    return _Argument(a, hooks) if isinstance(a, Tensor) and not a.depth and not a.is_inference() else a
+
+
+def _metadata(x: Any) -> tuple[Any, ...]:
+    # NB: unknown lengths are nan, which equals nothing.
+    return tuple(n if n == n else None for n in x.shape), x.dtype, x.device
+
+
+def _described(metadata: tuple[Any, ...]) -> str:
+    shape, dtype, device = metadata
+    return f"shape {shape}, dtype {dtype}, device {device}"
+
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def _here() -> str:
+    """The user's part of the stack."""
+    frames = [f for f in traceback.extract_stack() if not f.filename.startswith(("<xpgrad ", _PACKAGE))]
+    return "".join(traceback.format_list(frames[-8:]))
+
+
+# -- the older form ----------------------------------------------------------------------------------------------------
+
+
+class _Reentrant(Function):
+    """The function as one node; its backward runs it again, recorded, and starts a pass through that."""
+
+    @staticmethod
+    def forward(ctx: Any, function: Any, preserve: bool, *args: Any) -> Any:
+        ctx.function = function
+        ctx.surroundings = Surroundings(args, preserve)
+        ctx.others = [None if isinstance(a, Tensor) else a for a in args]
+        ctx.places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+        ctx.save_for_backward(*(args[i] for i in ctx.places))
+        return function(*args)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Any) -> Any:
+        task = current_pass()
+        if task is not None and (task.capture or task.targets is not None):
+            msg = (
+                "When use_reentrant=True, xpgrad.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to "
+                ".backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without passing the "
+                "`inputs` argument."
+            )
+            raise RuntimeError(msg)
+        args = list(ctx.others)
+        for i, x in zip(ctx.places, ctx.saved_tensors):
+            args[i] = x.detach().requires_grad_() if x.requires_grad else x.detach()
+        with ctx.surroundings.restored():
+            out = ctx.function(*args)
+        outs = out if isinstance(out, tuple) else (out,)
+        roots = [(o, g) for o, g in zip(outs, grads) if isinstance(o, Tensor) and o.requires_grad]
+        if not roots:
+            msg = "none of output has requires_grad=True, this checkpoint() is not necessary"
+            raise RuntimeError(msg)
+        run_backward([o for o, _ in roots], [g for _, g in roots])
+        return (None, None, *(a.grad if isinstance(a, Tensor) else None for a in args))
