@@ -94,12 +94,6 @@ def test_check_nan_is_restored() -> None:
     assert anomaly_mode.is_anomaly_check_nan_enabled()
 
 
-@pytest.mark.parametrize("option", ["check_forward_ad", "check_batched_grad", "check_batched_forward_grad"])
-def test_what_gradcheck_does_not_do_yet_says_so(option: str) -> None:
-    with pytest.raises(NotImplementedError, match=option):
-        gradcheck(xp.sin, leaf([1.0]), **{option: True})
-
-
 # -- reference counting ------------------------------------------------------------------------------------------------------------
 
 
