@@ -17,6 +17,7 @@ from xpgrad._modes import Mode, ModeSwitch, current, replaced
 from xpgrad._node import GradientEdge, Node, RemovableHandle, get_gradient_edge, hooks_of
 from xpgrad._packing import active_hooks, checked_hooks, disabled
 from xpgrad._tensor import Tensor
+from xpgrad.autograd._drawing import draw
 from xpgrad.registry import host_backend
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "allow_mutation_on_saved_tensors",
     "current_graph_task_id",
     "disable_saved_tensors_hooks",
+    "draw",
     "get_gradient_edge",
     "increment_version",
     "queue_callback",
