@@ -266,9 +266,9 @@ def page() -> str:
     lines = [
         "# What composes with what",
         "",
-        "Every pair of features, in one program, compared with PyTorch's result for the same mathematics on NumPy (writable and read-only), "
-        "array-api-strict, PyTorch and JAX: `tests/test_compositions.py`. The entries say what the programs compute. This page is written by "
-        "`python tests/test_compositions.py`.",
+        "Every pair of features, in one program, compared with PyTorch's result for the same mathematics: on NumPy (writable and",
+        "read-only), array-api-strict, PyTorch and JAX, by `tests/test_compositions.py`. The entries say what the programs compute.",
+        "This page is written by `python tests/test_compositions.py`.",
         "",
         "| | " + " | ".join(FEATURES) + " |",
         "|---|" + "---|" * len(FEATURES),
@@ -283,16 +283,17 @@ def page() -> str:
         "",
         "Where two cannot mean anything together, an error says so:",
         "",
-        "* `backward()` inside a function that a transform of `xpgrad.func` runs: `xpgrad.func.grad` and `vjp` are its counterparts there.",
-        "* `autograd.grad` of Tensors that are elements of a batch, inside `vmap`: `xpgrad.func.grad` gives each element its own gradient.",
-        "* `requires_grad_()`, `.grad` and values (`.item()`, `if x:`) of an element of a batch; a write of different values into a Tensor that "
-        "all elements share; functions whose result's shape depends on values (`nonzero`, `x[mask]`).",
-        "* A `Function` whose `forward` takes `ctx`, in any transform, and one without `vmap` or `generate_vmap_rule`, in `vmap`; one without "
-        "`jvp`, in forward mode.",
+        "* `backward()` inside a function that a transform of `xpgrad.func` runs: `xpgrad.func.grad` and `vjp` are its counterparts.",
+        "* `autograd.grad` of elements of a batch, inside `vmap`: `xpgrad.func.grad` gives each element its own gradient.",
+        "* `requires_grad_()`, `.grad` and values (`.item()`, `if x:`) of an element of a batch.",
+        "* A write of different values into a Tensor that all elements of a batch share.",
+        "* Functions whose result's shape depends on values (`nonzero`, `x[mask]`), inside `vmap`.",
+        "* A `Function` whose `forward` takes `ctx`, in any transform; one without `vmap` or `generate_vmap_rule`, in `vmap`; one",
+        "  without `jvp`, in forward mode.",
         "* A second level of `forward_ad.dual_level` (FWD-06); `func.jvp` nests.",
         "",
-        "On backends that do not compile, `compile` runs the function as it is and says so once; inside `vmap` and in forward mode it runs the "
-        "function as it is, too.",
+        "On backends that do not compile, `compile` runs the function as it is and says so once. Inside `vmap` and in forward mode it",
+        "runs the function as it is, too.",
         "",
     ]
     return "\n".join(lines)
