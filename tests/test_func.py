@@ -136,6 +136,60 @@ def test_the_pass_on_raw_arrays_is_taken(monkeypatch: pytest.MonkeyPatch) -> Non
     np.testing.assert_allclose(values(g), np.diag(4 * values(y)))
 
 
+def _complex_functions() -> dict[str, tuple[Function, np.ndarray]]:
+    out: dict[str, tuple[Function, np.ndarray]] = {}
+    for name, (domains, is_complex) in elementwise.FUNCTIONS.items():
+        if is_complex:
+            at = domains[0](0.05 + 0.85 * np.abs(numbers((2, 3)))) + 0.3j * numbers((2, 3), 7.0)
+            function: Any = getattr(xp, name)
+            out[name] = ((lambda x, f=function: f(x)) if len(domains) == 1 else (lambda x, f=function: f(x, x * (0.5 - 1j)))), at
+    for name, make in shapes.ONE.items():
+        out[f"shapes: {name}"] = make(_Drawn(1), (2, 3), 1), numbers((2, 3), 1.0, np.complex128)
+    for name in statistics.COMPLEX:
+        out[f"statistics: {name}"] = (lambda x, f=statistics.FUNCTIONS[name]: f(x, 1, False)), numbers((2, 3), 1.0, np.complex128)
+    for name, call in {
+        "inv": lambda x: xp.linalg.inv(x @ xp.matrix_transpose(x)), "det": lambda x: xp.linalg.det(x @ xp.matrix_transpose(x)),
+        "solve": lambda x: xp.linalg.solve(x @ xp.matrix_transpose(x), x), "pinv": lambda x: xp.linalg.pinv(x),
+        "norm": lambda x: xp.linalg.vector_norm(x, axis=1), "svdvals": lambda x: xp.linalg.svdvals(x),
+        "slogdet": lambda x: xp.linalg.slogdet(x @ xp.matrix_transpose(x)), "matrix_norm": lambda x: xp.linalg.matrix_norm(x),
+        "cross": lambda x: xp.linalg.cross(x, x * x), "fft": lambda x: xp.fft.fft(x, n=4), "irfft": lambda x: xp.fft.irfft(x),
+        "rfft": lambda x: xp.fft.rfft(xp.real(x)), "fftn": lambda x: xp.fft.fftn(x), "vector": lambda x: x[0] @ x[1] * x[0],
+        "take": lambda x: x[:, xp.asarray([0, 2, 2], device=x.device)], "written": lambda x: _written(x),
+    }.items():  # fmt: skip
+        out[f"linalg: {name}"] = call, numbers((2, 3), 1.0, np.complex128)
+    return out
+
+
+def _written(x: Any) -> Any:
+    y = x * 2
+    y[:, xp.asarray([0, 0], device=x.device)] = x[:, 1:] * x[:, :1]
+    y[0] = y[1]
+    return y
+
+
+COMPLEX = _complex_functions()
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_batched_complex_gradients_agree_with_a_loop(name: str, xpgrad_device: str) -> None:
+    """On raw arrays, and on Tensors with a graph of their own."""
+    function, at = COMPLEX[name]
+    for create in (False, True):
+        x = xp.tensor(at, device=xpgrad_device, requires_grad=True)
+        out = function(x)
+        outs = [o for o in (list(out) if isinstance(out, (tuple, list)) else [out]) if o.dtype.differentiable and o.requires_grad]
+        seeds = [xp.asarray(numbers((3, *o.shape), 2.0 + k), dtype=o.dtype, device=xpgrad_device) for k, o in enumerate(outs)]
+        seeds = [s * (1 - 0.7j) if s.dtype.is_complex else s for s in seeds]
+        (found,) = xp.autograd.grad(outs, x, seeds, retain_graph=True, create_graph=create, is_grads_batched=True)
+        rows = [xp.autograd.grad(outs, x, [s[k] for s in seeds], retain_graph=True, create_graph=create)[0] for k in range(3)]
+        expected = xp.stack(rows, axis=0)
+        _close(found, expected, 1e-9)
+        if create and expected.requires_grad:
+            weights = xp.asarray(numbers(expected.shape, 3.0), device=xpgrad_device)
+            second = [xp.autograd.grad(xp.sum(xp.real(g * xp.conj(g)) * weights), x, retain_graph=True)[0] for g in (found, expected)]
+            _close(*second, 1e-8)
+
+
 BANDS: dict[str, Function] = {
     "elementwise": lambda x: xp.exp(-x) / (x + 3) * 2 - x,
     "differences": lambda x: (x[1:] - x[:-1]) ** 2,

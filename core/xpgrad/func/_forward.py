@@ -8,6 +8,7 @@ from typing import Any
 from xpgrad import _modes
 from xpgrad._tensor import Tensor
 from xpgrad._transforms.dual import new_level
+from xpgrad._transforms.state import transformed
 from xpgrad._tree import Structure, flatten, unflatten
 
 __all__ = ["jvp", "linearize"]
@@ -63,7 +64,8 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     _need_tensors(name, "tangents", directions)
     with new_level() as level:
         duals = [level.dual(x, t) for x, t in zip(points, directions)]
-        result = func(*unflatten(structure, duals))
+        with transformed("jvp"):
+            result = func(*unflatten(structure, duals))
         aux: Any = None
         if has_aux:
             if not (isinstance(result, tuple) and len(result) == 2):
@@ -151,7 +153,8 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         probes = [_start(x) for x in points]  # where the linear function begins
         with new_level() as level:
             duals = [level.dual(x, t) for x, t in zip(points, probes)]
-            result = func(*unflatten(structure, duals))
+            with transformed("linearize"):
+                result = func(*unflatten(structure, duals))
             outs, shape = flatten(result)
             _check_outputs(name, outs)
             found = [level.tangent(y) for y in outs]
