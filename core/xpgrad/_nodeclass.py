@@ -185,7 +185,7 @@ def node_class(backend: Any, row: Row, mask: str, broadcast: bool) -> type[Node]
         with t.block("def release(self):"):
             t(" = ".join(f"self.{n}" for n in [*arrays, *(f"c_{n}" for n in consts)]) + " = None" if arrays else "pass")
         with t.block("def held(self):"):
-            t(f"return [{', '.join(f'self.{n}' for n in arrays)}]")
+            t(f"return [{', '.join('*(self.out or ())' if n == 'out' and slotted else f'self.{n}' for n in arrays)}]")
         with t.block("def released(self):"):
             t(f"return self.{arrays[0]} is None" if arrays else "return False")
 

@@ -252,7 +252,7 @@ class PackingNode(Node):
 
     def held(self) -> list[Any]:
         """What is not packed."""
-        return [v for v in super().held() if not isinstance(v, (Packed, tuple))]
+        return [v for v in super().held() if v.__class__ is not Packed]
 
 
 _classes: dict[type, type] = {}
