@@ -17,6 +17,7 @@ from xpgrad import _modes
 from xpgrad._node import Node, slot_of
 from xpgrad._nodeclass import freeable
 from xpgrad._saved import check_saved, freed, saved_value, with_history
+from xpgrad._streams import UNPACKED
 from xpgrad._tensor import Tensor
 from xpgrad.errors import DeviceMismatchError
 
@@ -130,6 +131,9 @@ class Packed:
                 f"`x.to_device({str(self.cls.device)!r})`"
             )
             raise DeviceMismatchError(msg)
+        used = UNPACKED.get()
+        if used is not None:
+            used.append(found)
         return found
 
     def array(self) -> Any:

@@ -6,16 +6,19 @@ at the end. Nothing here runs where all work is on the caller's stream, or where
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from xpgrad._accumulate import AccumulateGrad
 
-__all__ = ["CLASSES", "ambient_streams", "on_streams", "several_streams", "steps_on_streams"]
+__all__ = ["CLASSES", "UNPACKED", "ambient_streams", "on_streams", "several_streams", "steps_on_streams"]
 
 #: The Tensor classes of devices that have streams.
 CLASSES: list[Any] = []
+#: The Tensors that hooks on saved values gave back to the node that is running: they live until its stream has read them.
+UNPACKED: ContextVar[list[Any] | None] = ContextVar("xpgrad_unpacked", default=None)
 
 
 def ambient_streams() -> dict[Any, Any]:
@@ -72,8 +75,10 @@ def steps_on_streams(task: Any, order: list[Any], roots: list[Any], empty: Any, 
             if any(other != node.stream for other, _ in arrived):
                 node.owned = False  # memory of another stream's: a leaf keeps a copy of its own
             used = [g if g is not empty else None, *(e.buffer for e in partial), *([] if task.retain else node.held())]
-            with backend.stream_guard(stream):
+            unpacked: list[Any] = []
+            with backend.stream_guard(stream), _noted(unpacked):
                 general(task, node, used[0], empty)
+            used += [x for x in unpacked if x.backend is backend]
             done = [(node.stream, backend.record_event(stream))]
             for x in used:
                 _keep(backend, x, stream)
@@ -85,11 +90,22 @@ def steps_on_streams(task: Any, order: list[Any], roots: list[Any], empty: Any, 
             if not edges or node.hooks is not None or task.special is not None or isinstance(node, AccumulateGrad):
                 ends += done
             used.clear()
+            unpacked.clear()
             g = None
     finally:
         for (cls, stream), event in ends:
             if stream != ambient[cls]:
                 cls.backend.wait_event(ambient[cls], event)
+
+
+@contextmanager
+def _noted(unpacked: list[Any]) -> Iterator[None]:
+    """A context in which what hooks unpack is noted."""
+    token = UNPACKED.set(unpacked)
+    try:
+        yield
+    finally:
+        UNPACKED.reset(token)
 
 
 def _wait(arrived: list[tuple[Any, Any]], cls: Any, stream: Any) -> None:
