@@ -195,7 +195,7 @@ PAIRS: dict[tuple[str, str], list[tuple[Callable[[], Any], str]]] = {
     ("forward", "in-place"): [(lambda: slope(with_writes), "gv"), (lambda: slope_with_history(with_writes), "hv")],
     ("forward", "compile"): [(lambda: slope(compiled()), "gv"), (lambda: over_compiled(compiled()), "hv")],
     ("vmap", "create_graph"): [
-        (lambda: func.vmap(lambda v: func.vjp(func.grad(plain), const(AT))[1](v))(const(np.eye(3))), "h"),
+        (lambda: func.vmap(lambda v: func.vjp(func.grad(plain), const(AT))[1](v)[0])(const(np.eye(3))), "h"),
         (lambda: _rows_of_hessian(), "h"),
     ],
     ("vmap", "checkpoint"): [(lambda: batched_sum(checked()), "rows"), (lambda: rows(checked()), "rows")],
@@ -231,7 +231,7 @@ PAIRS: dict[tuple[str, str], list[tuple[Callable[[], Any], str]]] = {
 
 #: The same with itself.
 SELF: dict[str, list[tuple[Callable[[], Any], str]]] = {
-    "reverse": [(lambda: func.vjp(func.grad(plain), const(AT))[1](const(V)), "hv")],
+    "reverse": [(lambda: func.vjp(func.grad(plain), const(AT))[1](const(V))[0], "hv")],
     "forward": [(lambda: func.jvp(lambda x: func.jvp(plain, (x,), (const(V),))[1], (const(AT),), (const(V),))[1], "vhv")],
     "vmap": [(lambda: func.vmap(lambda x: func.vmap(lambda v: func.jvp(plain, (x,), (v,))[1])(const(np.eye(3))))(const(ROWS)), "rows")],
     "create_graph": [(lambda: _third(plain), "third")],

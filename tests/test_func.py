@@ -377,7 +377,7 @@ def test_transforms_agree_with_pytorch() -> None:
         (func.hessian(scalar)(x), tf.hessian(torch_scalar)(t)),
         (func.grad(scalar)(x), tf.grad(torch_scalar)(t)),
         (func.jvp(ours, (x,), (v,))[1], tf.jvp(theirs, (t,), (u,))[1]),
-        (func.vjp(ours, x)[1](v), tf.vjp(theirs, t)[1](u)[0]),
+        (func.vjp(ours, x)[1](v)[0], tf.vjp(theirs, t)[1](u)[0]),
         (func.vmap(func.hessian(scalar))(xp.asarray(batch)), tf.vmap(tf.hessian(torch_scalar))(torch.tensor(batch))),
         (func.jacfwd(func.hessian(scalar))(x), tf.jacfwd(tf.hessian(torch_scalar))(t)),
         (func.grad(lambda x: xp.sum(func.vmap(func.grad(scalar))(x)))(xp.asarray(batch)),

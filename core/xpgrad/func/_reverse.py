@@ -265,9 +265,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     Returns
     -------
     tuple
-        ``(output, vjp_fn)``, or ``(output, vjp_fn, aux)``. ``vjp_fn(cotangents)``, of the structure of the output (or one per entry of
-        a tuple), returns a tuple with one entry per primal, or just the one if there is one primal. It may be called repeatedly, and
-        inside of other transforms.
+        ``(output, vjp_fn)``, or ``(output, vjp_fn, aux)``. ``vjp_fn(cotangents)``, of the structure of the output, returns a tuple
+        with one entry per primal. It may be called repeatedly, and inside of other transforms.
 
     Raises
     ------
@@ -283,8 +282,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     outs, out_structure = _outputs("vjp", out)
     keep = recording and tracked(outs, inner)
 
-    def vjp_fn(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
-        given, found_structure = flatten(cotangents[0] if len(cotangents) == 1 else cotangents)
+    def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> tuple[Any, ...]:
+        given, found_structure = flatten(cotangents)
         if found_structure != out_structure:
             msg = "vjp_fn: Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function"
             raise RuntimeError(msg)
@@ -298,8 +297,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
                 )  # fmt: skip
         else:
             found = [None] * len(inner)
-        result = unflatten(structure, [zeros_like(x) if g is None else g for x, g in zip(leaves, found)])
-        return result[0] if len(primals) == 1 else result
+        result: tuple[Any, ...] = unflatten(structure, [zeros_like(x) if g is None else g for x, g in zip(leaves, found)])
+        return result
 
     value = _freed(out, keep)
     return (value, vjp_fn, _freed(aux, keep)) if has_aux else (value, vjp_fn)
