@@ -16,7 +16,6 @@ from xpgrad._accumulate import AccumulateGrad
 from xpgrad._alias import next_number
 from xpgrad._coerce import unify
 from xpgrad._node import ListNode, new_slot, walk
-from xpgrad._packing import Hooks, Packed, pack
 from xpgrad._saved import check_version, freed, unpack, unpack_constant
 from xpgrad._tensor import Tensor
 
@@ -136,7 +135,7 @@ class CompiledNode(ListNode):
         What made each argument: an edge, or the Tensor itself if it is a constant.
     """
 
-    __slots__ = ("arrays", "cls", "gradients", "metas", "n_outputs", "program", "slots", "slotted", "sources")
+    __slots__ = ("arrays", "cls", "gradients", "metas", "n_outputs", "packs", "program", "slots", "slotted", "sources")
 
     title = "CompiledBackward0"
     saves = True
@@ -154,15 +153,18 @@ class CompiledNode(ListNode):
             raise freed(self)
         found = []
         for k, (array, source) in enumerate(zip(self.arrays, self.sources)):
-            if array.__class__ is Packed:
+            if self.packs:
                 array = array.array()
             elif source._alias is not None:
                 check_version(self, f"argument {k}", source._alias)
             found.append(array)
         return found
 
-    def pack(self, hooks: Hooks, tensors: list[Any]) -> None:
+    def pack(self, hooks: Any, tensors: list[Any]) -> None:
         """Give the arguments and the gradients to hooks, and keep what they return in their place."""
+        from xpgrad._packing import pack
+
+        self.packs = True
         backend = self.cls.backend
         self.arrays = [pack(hooks, t) for t in tensors]
         self.sources = [None if isinstance(s, Tensor) else s for s in self.sources]
@@ -178,7 +180,9 @@ class CompiledNode(ListNode):
     def grads(self, g: Any) -> list[Any]:
         backend = self.cls.backend
         if self.gradients is not None:
-            gradients = [v.array() if v.__class__ is Packed else v for v in self.gradients]
+            gradients = self.gradients
+            if self.packs:
+                gradients = [None if v is None else v.array() for v in gradients]
             return list(gradients if backend.is_unit(g) else self.program.scale(g, *gradients))
         return list(
             self.program.backward(*self._arguments(), *self._seeds(g, lambda m: backend.kernels.zeros(m[0], dtype=backend.raw_dtype(m[1]))))
@@ -207,7 +211,7 @@ class CompiledNode(ListNode):
             return list(grad([o for o in outs if o.requires_grad], wanted, seeds, create_graph=True, allow_unused=True))
 
     def held(self) -> list[Any]:
-        return [v for v in (*(self.arrays or ()), *(self.gradients or ())) if v is not None and v.__class__ is not Packed]
+        return [] if self.packs else [*(self.arrays or ()), *(v for v in self.gradients or () if v is not None)]
 
     def release(self) -> None:
         self.arrays = self.gradients = None
@@ -341,6 +345,7 @@ def _node(program: _Program, cls: Any, arrays: list[Any], gradients: Any, flat: 
     node.e = tuple([e for e in edges if e is not None])
     node.cls, node.program, node.arrays, node.gradients = cls, program, arrays, gradients
     node.sources = [t if e is None else e for t, e in zip(flat, edges)]
+    node.packs = False
     node.n_outputs, node.slotted = len(program.requires), not program.scalar
     node.stream = (cls, cls.backend.current_stream(cls.device)) if cls.backend.capabilities.streams else None
     node.slots, node.metas = [None] * node.n_outputs, program.metas

@@ -26,7 +26,7 @@ class Saved:
         if tensor._alias is not None:
             check_saveable(tensor)
         self.alias = alias_of(tensor)
-        self.raw = tensor.backend.own(tensor)
+        self.raw: Any = tensor.backend.own(tensor)
         self.cls = type(tensor)
         self.k = k
         self.edge = None if k is not None else tensor._node
