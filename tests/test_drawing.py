@@ -298,6 +298,9 @@ def test_freed_multi_output_and_custom_nodes() -> None:
     assert [v.freed for v in again.vertices] == [True, False, True]
     assert 'stroke-dasharray="5 3"' in again.svg
     assert "dashed" in again.dot
+    with xp.autograd.graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: t):
+        packed = xp.sin(x) * x
+    assert box(draw(packed), "MulBackward0") == ["MulBackward0", "(2, 2) float64", "result"]  # how large what hooks keep is, nobody knows
     parts = xp.unstack(x * 1.0)
     assert len(draw(parts).vertices) == 2 + len(parts)  # rows are views of their own here
     compiled = xp.compile(lambda x: xp.sum(x * x))

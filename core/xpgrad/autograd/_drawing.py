@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from xpgrad._accumulate import AccumulateGrad
 from xpgrad._compile import CompiledNode
+from xpgrad._dtypes import DType
 from xpgrad._node import GradientEdge, Node, output_edge
 from xpgrad._tensor import Tensor
 from xpgrad._varargs import VarNode
@@ -341,7 +342,7 @@ class _Known:
                 self.note(
                     node if name == "out" else getattr(node, f"e_{name}"),
                     next((s for s in shapes if s is not None), None),
-                    None if dtype is None else node.backend.dtype_of(dtype),
+                    dtype if dtype is None or isinstance(dtype, DType) else node.backend.dtype_of(dtype),  # NB: of packed values, a DType
                 )
 
     def _result_of(self, node: Any) -> None:
@@ -415,9 +416,9 @@ def _shape_text(meta: Any, devices: bool) -> str:
 
 
 def _size(raw: Any, backend: Any) -> int | None:
-    """The bytes of a raw array; None for what is not simply an array of known size."""
+    """The bytes of a raw array; None for what hooks packed, and for arrays whose size is not known."""
     shape, dtype = getattr(raw, "shape", None), getattr(raw, "dtype", None)
-    if shape is None or dtype is None or backend is None or not all(isinstance(n, int) for n in shape):
+    if shape is None or dtype is None or isinstance(dtype, DType) or backend is None or not all(isinstance(n, int) for n in shape):
         return None
     size: int = math.prod(shape) * backend.dtype_of(dtype).itemsize
     return size
