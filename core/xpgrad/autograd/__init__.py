@@ -21,7 +21,14 @@ from xpgrad._transforms.state import transforming
 from xpgrad.autograd.gradcheck import gradcheck as gradcheck, gradgradcheck as gradgradcheck
 
 if TYPE_CHECKING:  # what editors see of the names that load at first use
-    from xpgrad.autograd import forward_ad as forward_ad, functional as functional, grad_mode as grad_mode, graph as graph
+    from xpgrad.autograd import (
+        forward_ad as forward_ad,
+        functional as functional,
+        grad_mode as grad_mode,
+        graph as graph,
+        interop as interop,
+    )
+    from xpgrad.autograd._rule import custom_rule as custom_rule
     from xpgrad.autograd.anomaly_mode import detect_anomaly as detect_anomaly, set_detect_anomaly as set_detect_anomaly
     from xpgrad.autograd.function import Function as Function
     from xpgrad.autograd.grad_mode import (
@@ -31,8 +38,8 @@ if TYPE_CHECKING:  # what editors see of the names that load at first use
         set_grad_enabled as set_grad_enabled,
     )
 
-__all__ = ["Function", "backward", "detect_anomaly", "enable_grad", "forward_ad", "functional", "grad", "grad_mode", "gradcheck",
-           "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled"]  # fmt: skip
+__all__ = ["Function", "backward", "custom_rule", "detect_anomaly", "enable_grad", "forward_ad", "functional", "grad", "grad_mode",
+           "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled"]  # fmt: skip
 
 
 def backward(
@@ -382,11 +389,11 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     where = {
-        "Function": "function", "detect_anomaly": "anomaly_mode",
+        "Function": "function", "custom_rule": "_rule", "detect_anomaly": "anomaly_mode",
         "set_detect_anomaly": "anomaly_mode", "no_grad": "grad_mode", "enable_grad": "grad_mode", "set_grad_enabled": "grad_mode",
         "inference_mode": "grad_mode", "set_multithreading_enabled": "grad_mode",
     }  # fmt: skip
-    if name in ("graph", "function", "functional", "anomaly_mode", "forward_ad", "grad_mode"):
+    if name in ("graph", "function", "functional", "anomaly_mode", "forward_ad", "grad_mode", "interop"):
         return importlib.import_module(f"xpgrad.autograd.{name}")
     if name in where:
         module = importlib.import_module(f"xpgrad.autograd.{where[name]}")

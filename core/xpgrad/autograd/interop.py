@@ -1,0 +1,388 @@
+"""Custom rules for other libraries: one rule as a `jax.custom_vjp` function, and as a function with PyTorch's autograd.
+
+Written with xpgrad's public names; JAX and PyTorch are imported when a function for them is made.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import xpgrad as xp
+from xpgrad.autograd._rule import CustomRule, summed_to
+from xpgrad.autograd.function import Function, FunctionCtx, once_differentiable
+
+__all__ = ["to_jax_custom_vjp", "to_torch_function"]
+
+
+def to_jax_custom_vjp(rule: Any) -> Callable[..., Any]:
+    """A function of JAX arrays with the gradient of a rule: it works under `jax.jit`, `jax.grad`, `jax.vmap` and their compositions.
+
+    JAX differentiates the vjp as it differentiates any function of its own, so that second derivatives work, too. In forward mode
+    (`jax.jvp`) JAX refuses functions with a vjp of their own.
+
+    Parameters
+    ----------
+    rule : CustomRule or subclass of Function
+        What `custom_rule` made, or a `Function` with `setup_context`; written in functions of xpgrad, without branches on values.
+
+    Returns
+    -------
+    callable
+        With the rule's signature: arrays for operands, also NumPy's; other values for static arguments.
+
+    Raises
+    ------
+    ImportError
+        If JAX is not installed.
+    TypeError
+        For other rules. When called: for an array as a static argument, and for results that are no Tensors.
+    """
+    run = _Exported(rule, "to_jax_custom_vjp")
+    jax = _library("jax", "pip install 'xpgrad[jax]'")
+    tree = jax.tree_util
+    numpy_array = _library("numpy", "pip install numpy").ndarray
+
+    def is_array(a: Any) -> bool:
+        return isinstance(a, (jax.Array, numpy_array))
+
+    def exported(*args: Any, **kwargs: Any) -> Any:
+        flat = run.arguments(is_array, *args, **kwargs)
+        places = [i for i, a in enumerate(flat) if is_array(a)]
+
+        def tensors(arrays: Any) -> list[Any]:
+            full = list(flat)
+            for i, a in zip(places, arrays):
+                full[i] = xp.asarray(jax.numpy.asarray(a))
+            return full
+
+        def raw(outs: tuple[Any, ...], several: bool) -> Any:
+            arrays = tuple(o.array for o in outs)
+            return arrays if several else arrays[0]
+
+        def forward(*arrays: Any) -> tuple[Any, Any]:
+            given = tensors(arrays)
+            outs, several, ctx = run.forward(given)
+            leaves, structure = tree.tree_flatten((list(ctx.saved_tensors), ctx.attributes()))
+            kept = [is_array(leaf) for leaf in leaves]
+            metas = [(given[i].shape, given[i].dtype) for i in places]
+            cotangents = [(o.shape, o.dtype, o.device, k in ctx.without_gradient) for k, o in enumerate(outs)]
+            rest = _Kept((structure, kept, [None if k else x for k, x in zip(kept, leaves)], metas, cotangents))
+            return raw(outs, several), tree.Partial(rest, *(x for k, x in zip(kept, leaves) if k))
+
+        def backward(residual: Any, g: Any) -> tuple[Any, ...]:
+            structure, kept, others, metas, cotangents = residual.func.what
+            arrays = iter(residual.args)
+            saved, attributes = tree.tree_unflatten(structure, [next(arrays) if k else x for k, x in zip(kept, others)])
+            grads = []
+            for v, (shape, dtype, device, dropped) in zip(g if isinstance(g, tuple) else (g,), cotangents):
+                # NB: JAX has cotangents of its own for integers, and its complex cotangents are the conjugates of PyTorch's.
+                grads.append(xp.zeros(shape, dtype=dtype, device=device) if dropped else xp.conj(xp.asarray(v)))
+            needs = tuple(i in places for i in range(len(flat)))
+            with xp.no_grad():
+                found = run.backward(saved, attributes, grads, needs)
+                fitted = [_fitted(found[i], *meta) for i, meta in zip(places, metas)]
+                return tuple(None if v is None else xp.conj(v).array for v in fitted)
+
+        def primal(*arrays: Any) -> Any:
+            outs, several, _ = run.forward(tensors(arrays))
+            return raw(outs, several)
+
+        if not places:
+            return primal()
+        function = jax.custom_vjp(primal)
+        function.defvjp(forward, backward)
+        return function(*(flat[i] for i in places))
+
+    return run.dressed(exported)
+
+
+def to_torch_function(rule: Any) -> Callable[..., Any]:
+    """A function of PyTorch tensors with the gradient of a rule, for PyTorch's autograd, to any order.
+
+    Higher derivatives are those of the rule's backward, which runs recorded for that; a backward that is marked with
+    `once_differentiable` stays so. Tensors go to xpgrad's plugin for PyTorch where that is installed; without it they must be on
+    the CPU, and share their memory with NumPy arrays.
+
+    Parameters
+    ----------
+    rule : CustomRule or subclass of Function
+        What `custom_rule` made, or a `Function` with `setup_context`.
+
+    Returns
+    -------
+    callable
+        With the rule's signature: tensors for operands, other values for static arguments.
+
+    Raises
+    ------
+    ImportError
+        If PyTorch is not installed.
+    TypeError
+        For other rules. When called: for a tensor as a static argument, for results that are no Tensors, and for tensors that are
+        not on the CPU, without the plugin.
+    """
+    run = _Exported(rule, "to_torch_function")
+    torch = _library("torch", "pip install torch")
+    once = _differentiates_once(run.function)
+
+    class Differentiable(torch.autograd.Function):  # type: ignore[misc, name-defined]
+        """A function of xpgrad's Tensors whose derivatives are xpgrad's, to any order; None among its results stays."""
+
+        @staticmethod
+        def forward(ctx: Any, function: Any, *given: Any) -> Any:
+            ctx.function = function
+            ctx.save_for_backward(*given)
+            with xp.no_grad():
+                outs = function(*(_from_torch(t) for t in given))
+            return tuple(None if o is None else _fresh(_to_torch(torch, o), given) for o in outs)
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            given, function = ctx.saved_tensors, ctx.function
+            defined = [k for k, g in enumerate(grads) if g is not None]
+
+            def pullback(*values: Any) -> Any:
+                xs, gs = list(values[: len(given)]), dict(zip(defined, values[len(given) :]))
+                with xp.enable_grad():
+                    xs = [x if x.requires_grad or not _differentiable(x) else x.detach().requires_grad_() for x in xs]
+                    outs = function(*xs)
+                    roots = [k for k in gs if outs[k] is not None and outs[k].requires_grad]
+                    wanted = [i for i, x in enumerate(xs) if x.requires_grad]
+                    found: list[Any] = [None] * len(xs)
+                    if roots and wanted:
+                        seeds = [gs[k] for k in roots]
+                        inputs = [xs[i] for i in wanted]
+                        for i, g in zip(
+                            wanted, xp.autograd.grad([outs[k] for k in roots], inputs, seeds, create_graph=True, allow_unused=True)
+                        ):
+                            found[i] = g
+                return found
+
+            return None, *Differentiable.apply(pullback, *given, *(grads[k] for k in defined))
+
+    class Exported(torch.autograd.Function):  # type: ignore[misc, name-defined]
+        """The rule itself: its forward saves with PyTorch what it would save with xpgrad."""
+
+        @staticmethod
+        def forward(ctx: Any, flat: Any, places: Any, *given: Any) -> Any:
+            args = list(flat)
+            for i, t in zip(places, given):
+                args[i] = _from_torch(t)
+            outs, several, xctx = run.forward(args)
+            known = {id(args[i]): t for i, t in zip(places, given)}
+            results = []
+            for o in outs:
+                t = known.get(id(o))
+                if t is None:
+                    t = known[id(o)] = _fresh(_to_torch(torch, o), given)
+                results.append(t)
+            saved = xctx.saved_tensors
+            ctx.save_for_backward(*(known[id(s)] if id(s) in known else None if s is None else _to_torch(torch, s) for s in saved))
+            ctx.mark_non_differentiable(*(results[k] for k in xctx.without_gradient))
+            ctx.attributes, ctx.places, ctx.count = xctx.attributes(), places, len(flat)
+            ctx.metas = [(args[i].shape, args[i].dtype) for i in places]
+            return tuple(results) if several else results[0]
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            saved, attributes, places, metas = ctx.saved_tensors, ctx.attributes, ctx.places, ctx.metas
+            needs = tuple(i in places and ctx.needs_input_grad[2 + places.index(i)] for i in range(ctx.count))
+            kept = [k for k, s in enumerate(saved) if s is not None]
+
+            def gradients(*values: Any) -> list[Any]:
+                again: list[Any] = [None] * len(saved)
+                for k, v in zip(kept, values):
+                    again[k] = v
+                found = run.backward(again, attributes, list(values[len(kept) :]), needs)
+                return [_fitted(found[i], *meta) if needs[i] else None for i, meta in zip(places, metas)]
+
+            origins = (*(saved[k] for k in kept), *grads)
+            if not (once and torch.is_grad_enabled()):
+                return None, None, *Differentiable.apply(gradients, *origins)
+            with torch.no_grad():
+                found = Differentiable.apply(gradients, *origins)
+            barred = iter(Barred.apply(sum(v is not None for v in found), *(v for v in found if v is not None), *origins))
+            return None, None, *(None if v is None else next(barred) for v in found)
+
+    class Barred(torch.autograd.Function):  # type: ignore[misc, name-defined]
+        """The gradients of a backward that cannot be differentiated. NB: PyTorch's own decorator forgets the saved values' part."""
+
+        @staticmethod
+        def forward(ctx: Any, count: int, *given: Any) -> Any:
+            return tuple(t.clone() for t in given[:count])
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            msg = f"trying to differentiate twice {run.name}, whose backward was marked with @once_differentiable"
+            raise RuntimeError(msg)
+
+    def is_array(a: Any) -> bool:
+        return isinstance(a, torch.Tensor)
+
+    def exported(*args: Any, **kwargs: Any) -> Any:
+        flat = run.arguments(is_array, *args, **kwargs)
+        places = [i for i, a in enumerate(flat) if is_array(a)]
+        return Exported.apply([None if i in places else a for i, a in enumerate(flat)], places, *(flat[i] for i in places))
+
+    return run.dressed(exported)
+
+
+class _Ctx(FunctionCtx):
+    """A `ctx` outside of the graph: remembers what `setup_context` declares."""
+
+    def __init__(self) -> None:
+        self.marked: tuple[Any, ...] = ()
+        self.without_gradient: list[int] = []
+
+    def mark_non_differentiable(self, *args: Any) -> None:
+        self.marked = args
+
+    def mark_dirty(self, *args: Any) -> None:
+        msg = "a Function that overwrites its inputs cannot be exported: other libraries do not know of the write"
+        raise RuntimeError(msg)
+
+    def attributes(self) -> dict[str, Any]:
+        """What the Function stored on it."""
+        own = {*vars(FunctionCtx), *vars(_Ctx()), "needs_input_grad"}
+        return {n: v for n, v in vars(self).items() if n not in own}
+
+
+class _Exported:
+    """A rule, taken apart: its forward with what it saves, and its backward."""
+
+    def __init__(self, rule: Any, name: str) -> None:
+        if isinstance(rule, CustomRule):
+            self.rule: CustomRule | None = rule
+            self.function: Any = rule.function
+            self.signature = inspect.signature(rule)
+        elif isinstance(rule, type) and issubclass(rule, Function) and rule.setup_context is not Function.setup_context:
+            self.rule, self.function, self.signature = None, rule, inspect.signature(rule.forward)
+        else:
+            shown = rule.__name__ if isinstance(rule, type) else type(rule).__name__
+            msg = f"{name} expects what `xpgrad.autograd.custom_rule` made, or a Function with `setup_context`, but got {shown}"
+            raise TypeError(msg)
+        self.given = rule
+        self.name = getattr(rule, "__name__", self.function.__name__)
+
+    def dressed(self, function: Any) -> Callable[..., Any]:
+        """With the rule's name and documentation."""
+        function.__name__ = function.__qualname__ = self.name
+        function.__doc__ = self.given.__doc__
+        function.__signature__ = self.signature
+        return function
+
+    def arguments(self, is_array: Callable[[Any], bool], *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """One argument per parameter."""
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        if self.rule is None:
+            return bound.args
+        for n in self.rule.static:
+            if is_array(bound.arguments[n]):
+                msg = f"{self.name}: {n!r} is a static argument, but got an array of type {type(bound.arguments[n]).__name__}"
+                raise TypeError(msg)
+        return tuple(bound.arguments[n] for n in self.signature.parameters)
+
+    def forward(self, args: list[Any]) -> tuple[tuple[Any, ...], bool, _Ctx]:
+        """The outputs, whether they are several, and the `ctx` that was filled."""
+        ctx = _Ctx()
+        ctx.needs_input_grad = tuple(isinstance(a, xp.Tensor) and _differentiable(a) for a in args)
+        with xp.no_grad():
+            result = self.function.forward(*args)
+            self.function.setup_context(ctx, tuple(args), result)
+        several = isinstance(result, tuple)
+        outs = result if several else (result,)
+        for o in outs:
+            if not isinstance(o, xp.Tensor):
+                msg = f"{self.name} returned {type(o).__name__}; a function that is exported returns a Tensor, or a tuple of Tensors"
+                raise TypeError(msg)
+        ctx.without_gradient = [k for k, o in enumerate(outs) if not _differentiable(o) or any(o is m for m in ctx.marked)]
+        return outs, several, ctx
+
+    def backward(self, saved: Any, attributes: dict[str, Any], grads: list[Any], needs: tuple[bool, ...]) -> list[Any]:
+        """One gradient, or None, per argument."""
+        ctx = _Ctx()
+        vars(ctx).update(attributes)
+        ctx.needs_input_grad = needs
+        ctx.save_for_backward(*saved)
+        backward = self.function.user_backward()
+        returned = backward(ctx, grads) if self.function.boxed_grads_call else backward(ctx, *grads)
+        found = list(returned) if isinstance(returned, tuple) else [returned]
+        if len(found) < len(needs) or any(v is not None for v in found[len(needs) :]):
+            msg = f"the backward of {self.name} returned {len(found)} gradients for {len(needs)} arguments; return one for each"
+            raise RuntimeError(msg)
+        return found
+
+
+class _Kept:
+    """What of a residual is no array; JAX hands it on with the arrays, as the function of a `Partial`."""
+
+    def __init__(self, what: tuple[Any, ...]) -> None:
+        self.what = what
+
+    def __call__(self) -> None:
+        """Nothing calls it: a `Partial` must have a callable."""
+
+
+def _library(name: str, command: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as exc:
+        msg = f"this needs {name}, which cannot be imported ({exc}); install it with `{command}`"
+        raise ImportError(msg) from exc
+
+
+def _differentiable(x: Any) -> bool:
+    return xp.isdtype(x.dtype, ("real floating", "complex floating"))
+
+
+def _differentiates_once(function: Any) -> bool:
+    return function.user_backward().__code__ is once_differentiable(_differentiates_once).__code__
+
+
+def _fitted(g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """A gradient in the shape and dtype of its operand."""
+    if g is None or not xp.isdtype(dtype, ("real floating", "complex floating")):
+        return None
+    g = summed_to(g, shape)
+    if g.shape != shape:
+        msg = (
+            f"a gradient of shape {g.shape} was returned for an operand of shape {shape}; return one that the operand's shape broadcasts to"
+        )
+        raise RuntimeError(msg)
+    if xp.isdtype(g.dtype, "complex floating") and not xp.isdtype(dtype, "complex floating"):
+        msg = f"the gradient of a {dtype} operand is {g.dtype}; return `xpgrad.real(...)` of it"
+        raise RuntimeError(msg)
+    return g if g.dtype is dtype else xp.astype(g, dtype)
+
+
+def _from_torch(t: Any) -> Any:
+    t = t.detach().resolve_conj().resolve_neg()
+    if "torch" in xp.backend_names():
+        return xp.asarray(t)
+    if t.device.type != "cpu":
+        msg = f"a tensor on {t.device} needs xpgrad's plugin for PyTorch; install it with `pip install xpgrad-torch`, or move it to the CPU"
+        raise TypeError(msg)
+    return xp.asarray(t.numpy(), device="numpy")
+
+
+def _to_torch(torch: Any, x: Any) -> Any:
+    x = x.detach()
+    if isinstance(x.array, torch.Tensor):
+        return x.array
+    array = x.numpy()
+    return torch.from_numpy(array) if array.flags.writeable else torch.tensor(array)
+
+
+def _fresh(t: Any, given: Any) -> Any:
+    """A result with memory of its own: PyTorch does not know of views that were made elsewhere."""
+
+    def span(x: Any) -> tuple[int, int]:
+        storage = x.untyped_storage()
+        return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+
+    start, end = span(t)
+    return t.clone() if any(start < e and s < end for s, e in map(span, given)) else t
