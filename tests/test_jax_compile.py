@@ -127,10 +127,13 @@ def test_batched_gradients_and_hooks_pass_through() -> None:
     leaf = make([1.0, 2.0, 3.0])
     out = xp.compile(lambda a: a * a)(leaf)
     seen = []
-    out.register_hook(lambda g: seen.append(g.tolist()))
+    handle = out.register_hook(lambda g: seen.append(g.shape))
     (jacobian,) = xp.autograd.grad(out, leaf, xp.eye(3, device="jax"), is_grads_batched=True, retain_graph=True)
     np.testing.assert_allclose(jacobian.numpy(), np.diag([2.0, 4.0, 6.0]))
+    assert seen == [(3,)]  # one call, for each element of the batch at once
+    handle.remove()
     seen.clear()
+    out.register_hook(lambda g: seen.append(g.tolist()))
     out.retain_grad()
     out.backward(make([1.0, 0.5, 2.0], False))
     assert seen == [[1.0, 0.5, 2.0]]

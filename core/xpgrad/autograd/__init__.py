@@ -220,7 +220,7 @@ def _class_of(item: Any) -> Any:
 
 def _unrecorded(g: Any) -> Any:
     """A gradient without history, whose tangents remain."""
-    if g._node is None:
+    if not g.requires_grad:
         return g
     with _modes.no_grad():
         return g.clone()

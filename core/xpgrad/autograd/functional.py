@@ -40,6 +40,10 @@ def _tuple(given: Any, name: str, what: str) -> tuple[bool, tuple[Tensor, ...]]:
 
 def _leaves(inputs: Sequence[Tensor], create_graph: bool) -> tuple[Tensor, ...]:
     """What the function is called with: leaves of their own, or views through which derivatives reach the caller's Tensors."""
+    if _modes.carries_tangents():  # forward mode over this: `detach` would lose the tangents
+        from xpgrad.func._reverse import fresh
+
+        return tuple(fresh(x) for x in inputs)
     return tuple(x[...] if create_graph and x.requires_grad else x.detach().requires_grad_() for x in inputs)
 
 
@@ -57,7 +61,11 @@ def _release(value: Any, create_graph: bool) -> Any:
     """The result, without history unless that is wanted (FNL-03, FNL-10)."""
     if isinstance(value, tuple):
         return tuple(_release(v, create_graph) for v in value)
-    return value if create_graph else value.detach()
+    if create_graph:
+        return value
+    from xpgrad.func._reverse import released
+
+    return released(value, False)
 
 
 def _like(several: bool, values: Sequence[Any]) -> Any:
@@ -293,7 +301,10 @@ def hessian(
     several, _ = _tuple(inputs, "hessian", "inputs")
 
     def gradient(*xs: Tensor) -> tuple[Tensor, ...]:
-        out = _single(func(*xs), "hessian")
+        if outer_jacobian_strategy == "forward-mode":
+            xs = _leaves(xs, True)
+        with _modes.enable_grad():
+            out = _single(func(*xs), "hessian")
         _strictly((out,), strict)
         if out.requires_grad and strict:
             _filled(_products((out,), xs, (None,), False), xs, strict, "Output 0 of the user-provided function")
