@@ -35,7 +35,7 @@ def _package() -> None:
 
 _package()
 
-from benchmarks import cli, inplace, measure  # noqa: E402
+from benchmarks import cli, derivatives, inplace, measure  # noqa: E402
 from benchmarks.contestants import CONTESTANTS, Contestant, installed  # noqa: E402
 from benchmarks.workloads import WORKLOADS  # noqa: E402
 
@@ -156,3 +156,15 @@ def test_the_sources_without_in_place_writing_still_differentiate(tmp_path: Path
     path = os.pathsep.join(str(tmp_path / folder) for folder in ("core", "backends"))
     run = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[7.0, 2.0]"
+
+
+def test_derivatives_agree() -> None:
+    """The closed forms by hand, xpgrad's derivatives, and PyTorch's where it is installed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # PyTorch's, about what its transforms use themselves
+        found = derivatives.contestants()
+        for task in derivatives.TITLES:
+            expected = np.asarray(found["numpy"][task]())
+            assert np.any(expected != 0)
+            for name, steps in found.items():
+                np.testing.assert_allclose(np.asarray(steps[task]()), expected, rtol=1e-8, atol=1e-8, err_msg=f"{name}: {task}")
