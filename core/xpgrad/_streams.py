@@ -6,6 +6,7 @@ at the end. Nothing here runs where all work is on the caller's stream, or where
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
@@ -13,7 +14,8 @@ from typing import Any
 
 from xpgrad._accumulate import AccumulateGrad
 
-__all__ = ["CLASSES", "UNPACKED", "ambient_streams", "on_streams", "several_streams", "steps_on_streams"]
+__all__ = ["CLASSES", "UNPACKED", "ambient_streams", "on_streams", "set_override_stale_capture_stream",
+           "set_warn_on_accumulate_grad_stream_mismatch", "several_streams", "steps_on_streams"]  # fmt: skip
 
 #: The Tensor classes of devices that have streams.
 CLASSES: list[Any] = []
@@ -32,6 +34,39 @@ def on_streams(ambient: dict[Any, Any] | None) -> AbstractContextManager[Any]:
     for cls, stream in (ambient or {}).items():
         stack.enter_context(cls.backend.stream_guard(stream))
     return stack
+
+
+_warns = False
+_overrides = False
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
+    """Whether to warn when a gradient is accumulated on another stream than the one that computed it (STR-07).
+
+    A leaf accumulates on the stream on which it began to require grad. Where its gradients come from another, the two wait for one another
+    in each pass, and a captured graph draws in the leaf's stream. There is one warning in a pass. For the whole process; off at first.
+
+    Parameters
+    ----------
+    enabled : bool
+    """
+    global _warns
+    _warns = bool(enabled)
+
+
+def set_override_stale_capture_stream(enabled: bool) -> None:
+    """Whether nodes may leave their stream while a graph is captured, if that stream takes no part in it (STR-07).
+
+    With it, such a node runs on the capturing stream of the node that made its gradient. Without it (the state at first) it stays where
+    its forward ran: its stream joins the capture by waiting; where the library does not allow that, as CUDA of its default stream, a
+    RuntimeError says so. For the whole process.
+
+    Parameters
+    ----------
+    enabled : bool
+    """
+    global _overrides
+    _overrides = bool(enabled)
 
 
 def several_streams(order: list[Any], ambient: dict[Any, Any]) -> bool:
@@ -58,6 +93,8 @@ def steps_on_streams(task: Any, order: list[Any], roots: list[Any], empty: Any, 
             here = (cls, ambient[cls])
             pending[root] = [(here, cls.backend.record_event(ambient[cls]))]
     ends: list[tuple[Any, Any]] = []
+    capturing = [cls for cls in ambient if cls.backend.is_capturing(cls.device)]
+    mismatched: list[tuple[Any, Any]] = []
     try:
         for node in order:
             g, node.buffer = node.buffer, None
@@ -71,15 +108,18 @@ def steps_on_streams(task: Any, order: list[Any], roots: list[Any], empty: Any, 
                 arrived = arrived + pending.get(e, [])
             cls, stream = node.stream
             backend = cls.backend
-            _wait(arrived, cls, stream)
-            if any(other != node.stream for other, _ in arrived):
+            if cls in capturing:
+                stream = _stream_in_capture(node, arrived, ambient[cls])
+            else:
+                _wait(arrived, cls, stream)
+            if any(other != (cls, stream) for other, _ in arrived):
                 node.owned = False  # memory of another stream's: a leaf keeps a copy of its own
             used = [g if g is not empty else None, *(e.buffer for e in partial), *([] if task.retain else node.held())]
             unpacked: list[Any] = []
             with backend.stream_guard(stream), _noted(unpacked):
                 general(task, node, used[0], empty)
             used += [x for x in unpacked if x.backend is backend]
-            done = [(node.stream, backend.record_event(stream))]
+            done = [((cls, stream), backend.record_event(stream))]
             for x in used:
                 _keep(backend, x, stream)
             source: Any = getattr(node, "source", None)  # a move between devices ends on the other device's stream
@@ -87,6 +127,10 @@ def steps_on_streams(task: Any, order: list[Any], roots: list[Any], empty: Any, 
                 done.append(((source, ambient[source]), source.backend.record_event(ambient[source])))
             for e in edges:
                 pending[e] = done
+            if _warns and not task.capture:
+                mismatched += [
+                    (e, stream) for e in edges if isinstance(e, AccumulateGrad) and e.buffer is not None and _differ(e, cls, stream)
+                ]
             if not edges or node.hooks is not None or task.special is not None or isinstance(node, AccumulateGrad):
                 ends += done
             used.clear()
@@ -96,6 +140,51 @@ def steps_on_streams(task: Any, order: list[Any], roots: list[Any], empty: Any, 
         for (cls, stream), event in ends:
             if stream != ambient[cls]:
                 cls.backend.wait_event(ambient[cls], event)
+    if mismatched:
+        _warn_of(mismatched)
+
+
+def _differ(leaf: Any, cls: Any, stream: Any) -> bool:
+    return leaf.stream[0] is cls and leaf.stream[1] != stream
+
+
+def _warn_of(mismatched: list[tuple[Any, Any]]) -> None:
+    leaf, stream = mismatched[0]
+    more = len({e for e, _ in mismatched}) - 1
+    msg = (
+        f"The AccumulateGrad node's stream does not match the stream of the node that produced the incoming gradient: a leaf of shape "
+        f"{tuple(leaf.array.shape)}{f' (and {more} more)' if more else ''} began to require grad on {leaf.stream[1]}, but its gradient was "
+        f"computed on {stream}, so that the two wait for one another. Call `requires_grad_()` on the stream of the forward, or turn this "
+        "warning off with `xpgrad.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)`"
+    )
+    warnings.warn(msg, UserWarning, stacklevel=2)
+
+
+def _stream_in_capture(node: Any, arrived: list[tuple[Any, Any]], ambient: Any) -> Any:
+    """The stream that a node runs on while a graph is captured, which has waited for what arrived.
+
+    Raises
+    ------
+    RuntimeError
+        If the node's own stream takes no part in the capture, and cannot.
+    """
+    cls, stream = node.stream
+    with cls.backend.stream_guard(stream):
+        stale = not cls.backend.is_capturing(cls.device)
+    if stale and _overrides:
+        stream = next((s for (other, s), _ in arrived if other is cls), ambient)
+    try:
+        _wait(arrived, cls, stream)
+    except Exception as exc:
+        if not stale or _overrides:
+            raise
+        msg = (
+            f"{node.name()} belongs to {stream}, which takes no part in the graph that is being captured, and cannot join it ({exc}). Run "
+            "the forward on the capturing stream, leaves included, or put such nodes there with "
+            "`xpgrad.autograd.graph.set_override_stale_capture_stream(True)`"
+        )
+        raise RuntimeError(msg) from exc
+    return stream
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from xpgrad._inplace import bump
 from xpgrad._modes import Mode, ModeSwitch, current, replaced
 from xpgrad._node import GradientEdge, Node, RemovableHandle, get_gradient_edge, hooks_of
 from xpgrad._packing import active_hooks, checked_hooks, disabled
+from xpgrad._streams import set_override_stale_capture_stream, set_warn_on_accumulate_grad_stream_mismatch
 from xpgrad._tensor import Tensor
 from xpgrad.autograd._drawing import draw
 from xpgrad.registry import host_backend
@@ -33,6 +34,8 @@ __all__ = [
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
+    "set_override_stale_capture_stream",
+    "set_warn_on_accumulate_grad_stream_mismatch",
 ]
 
 
