@@ -357,6 +357,20 @@ def test_generated_rules_of_custom_functions(dims: Any, xpgrad_device: str) -> N
         _close(a, b)
 
 
+def test_generated_rules_undo_broadcasting() -> None:
+    x, y = xp.tensor(numbers((3, 2)), requires_grad=True), xp.tensor(numbers((3,), 4.0), requires_grad=True)
+    results: list[list[Any]] = []
+    functions: tuple[Function, ...] = (Scaled.apply, lambda x, y: x * y * y)
+    for f in functions:
+        out = func.vmap(f)(x, y)  # a row times a number
+        found = list(xp.autograd.grad(xp.sum(out**2), [x, y]))
+        found += func.vmap(func.grad(lambda a, b, f=f: xp.sum(f(a, b) ** 2), argnums=(0, 1)))(x, y)
+        found += xp.autograd.grad(xp.sum(func.vmap(f, in_dims=(0, None))(x, y[0]) ** 2), [y])
+        results.append(found)
+    for a, b in zip(*results):
+        _close(a, b)
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's, about what its transforms use themselves
 def test_transforms_agree_with_pytorch() -> None:
     torch = pytest.importorskip("torch")

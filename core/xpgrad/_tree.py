@@ -35,11 +35,11 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
 
 
 def _walk(tree: Any, leaves: list[Any]) -> Structure:
-    cls = tree.__class__
+    cls: Any = tree.__class__
     if cls is tuple or cls is list or cls is deque or (isinstance(tree, tuple) and hasattr(tree, "_fields")):
         return Structure(cls, (), tuple(_walk(t, leaves) for t in tree))
     if cls is dict or cls is OrderedDict or cls is defaultdict:
-        return Structure(dict if cls is defaultdict else cls, tuple(tree), tuple(_walk(t, leaves) for t in tree.values()))
+        return Structure(dict if cls is defaultdict else cls, tuple(tree), tuple(_walk(tree[key], leaves) for key in tree))
     leaves.append(tree)
     return LEAF
 

@@ -266,7 +266,7 @@ class BatchedTensor(Tensor):
         return self._array.value.grad_fn
 
     @property
-    def grad(self) -> Any:
+    def grad(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride] (it cannot be deleted, as there is none)
         """None: gradients are accumulated in the batch."""
         return None
 

@@ -842,7 +842,7 @@ def _function(row: Any, name: str, operations: Any) -> Any:
 
 def _one_slice(key: Any, shape: Any) -> Any:
     """A key that is one slice without steps, within the axis and not empty; else None."""
-    part = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+    part: Any = key[0] if isinstance(key, tuple) and len(key) == 1 else key
     if part.__class__ is not slice or part.step not in (None, 1):
         return None
     start, stop, _ = part.indices(shape[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from xpgrad._row import PRIMITIVES
 from xpgrad._tensor import Tensor
 from xpgrad._transforms.batch import batch_class, class_of_depth, enter, escaped, leave
 
@@ -160,6 +161,7 @@ def _by_a_generated_rule(cls: Any, args: Any, below: list[Any], mapped: list[boo
             elements = [element(x, m, depth - 1) for x, m in zip(inputs, mapped)]
             out = cls.forward(*elements)
             state["several"] = isinstance(out, tuple)
+            state["shapes"] = [e.shape if isinstance(e, Tensor) else None for e in elements]
             state["elements"], state["outs"] = tuple(elements), out if state["several"] else (out,)
             return below_outputs(state["outs"])
 
@@ -199,7 +201,8 @@ def _by_a_generated_rule(cls: Any, args: Any, below: list[Any], mapped: list[boo
             returned = cls.user_backward()(inner, *(element(g, True, at) for g in gs))
             inner.saved_tensors = ()
             returned = returned if isinstance(returned, tuple) else (returned,)
-            return tuple(_gradient(g, is_mapped, at) for g, is_mapped in zip(returned, mapped)) + returned[len(mapped) :]
+            shapes = state["shapes"]
+            return tuple(_gradient(g, m, at, s) for g, m, s in zip(returned, mapped, shapes)) + returned[len(mapped) :]
 
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
@@ -209,11 +212,13 @@ def _by_a_generated_rule(cls: Any, args: Any, below: list[Any], mapped: list[boo
             out = cls.jvp(inner, *(element(t, m, at) for t, m in zip(tangents, mapped)))
             return tuple(whole(o, at) for o in (out if isinstance(out, tuple) else (out,)))
 
-    def _gradient(g: Any, is_mapped: bool, at: int) -> Any:
+    def _gradient(g: Any, is_mapped: bool, at: int, shape: tuple[int, ...]) -> Any:
         from xpgrad.rules.reduction import sum as total
 
         if g is None:
             return None
+        if g.shape != shape:
+            g = PRIMITIVES["sum_to"](g, shape)  # FUN-09: what an operand was broadcast to is summed
         full = whole(g, at)
         return full if is_mapped else total(full, axis=0)
 

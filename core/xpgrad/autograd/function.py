@@ -169,7 +169,7 @@ class Function:
         levels = () if mode is None or mode.inference else mode.levels
         tangents: list[Any] = []
         if levels:
-            from xpgrad._transforms.dual import carry_function, function_tangents
+            from xpgrad._transforms.dual import function_tangents
 
             tangents = function_tangents(args)
         token = _modes.enter(_modes.replaced(recording=False, levels=()) if mode is None or mode.recording or levels else mode)
@@ -193,6 +193,8 @@ class Function:
                 if isinstance(o, Tensor) and o._node is not None:
                     mode.finish(o)
         if levels:
+            from xpgrad._transforms.dual import carry_function
+
             carry_function(cls, ctx, args, dirty, nondiff, results, outs, tangents)
         return outs if several else outs[0]
 

@@ -229,10 +229,7 @@ def jacobian(
     with _modes.enable_grad():
         several, leaves, many, outputs = _call(func, inputs, "jacobian", create_graph)
         _strictly(outputs, strict)
-        blocks = tuple(
-            _like(several, _jacobian_of(out, leaves, i, create_graph, strict, vectorize))
-            for i, out in enumerate(outputs)
-        )
+        blocks = tuple(_like(several, _jacobian_of(out, leaves, i, create_graph, strict, vectorize)) for i, out in enumerate(outputs))
     return _release(_like(many, blocks), create_graph)
 
 

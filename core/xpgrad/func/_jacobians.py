@@ -65,7 +65,9 @@ def jacfwd(
         total = sum(math.prod(x.shape) for x in leaves)
         step = max(min(chunk_size or total, total), 1)
         columns: list[list[Any]] = []
+        outs: list[Any] = []
         aux: Any = None
+        out_structure: Any = None
         for start in range(0, max(total, 1), step):
             stop = min(start + step, total)
             level = BatchLevel(stop - start, randomness)
