@@ -266,13 +266,17 @@ class BatchedTensor(Tensor):
         return self._array.value.grad_fn
 
     @property
-    def grad(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride] (it cannot be deleted, as there is none)
+    def grad(self) -> Any:
         """None: gradients are accumulated in the batch."""
         return None
 
     @grad.setter
     def grad(self, value: Any) -> None:
         raise _refuse("setting `.grad`", "return the gradient instead")
+
+    @grad.deleter
+    def grad(self) -> None:
+        raise _refuse("deleting `.grad`", "there is none")
 
     def retain_grad(self) -> None:
         """Refused."""
