@@ -16,7 +16,7 @@ import pytest
 import xpgrad as xp
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES = ("rules_elementwise", "rules_shapes", "rules_statistics", "linalg", "fft", "tensor")
+FILES = ("rules_elementwise", "rules_shapes", "rules_statistics", "linalg", "fft", "tensor", "vmap", "forward_mode")
 
 
 def stand_in(command: list[str]) -> Any:
