@@ -242,6 +242,49 @@ def test_writes(name: str, batched: tuple[Any, ...], xpgrad_device: str) -> None
         np.testing.assert_allclose(values(a), values(b), rtol=1e-12, atol=1e-12)
 
 
+WITHOUT_A_DERIVATIVE: dict[str, Function] = {
+    "argmax": lambda x, v: xp.argmax(x),
+    "argmax along": lambda x, v: xp.argmax(x, axis=1, keepdims=True),
+    "argmin": lambda x, v: xp.argmin(x, keepdims=True),
+    "argsort": lambda x, v: xp.argsort(x, axis=0, descending=True),
+    "sort": lambda x, v: xp.sort(x),
+    "count_nonzero": lambda x, v: xp.count_nonzero(x > 0, axis=0),
+    "any": lambda x, v: xp.any(x > 0.9, axis=1),
+    "all": lambda x, v: xp.all(x > -0.9),
+    "searchsorted": lambda x, v: xp.searchsorted(xp.sort(v), x),
+    "searchsorted right": lambda x, v: xp.searchsorted(xp.sort(v), x[0], side="right"),
+    "searchsorted by an order": lambda x, v: xp.searchsorted(v, x, sorter=xp.argsort(v)),
+    "isclose": lambda x, v: xp.isclose(x, v),
+    "comparisons": lambda x, v: (x < v) & (x != v[0]) | xp.isnan(x),
+    "integers": lambda x, v: xp.astype(x * 10, xp.int64) % 3,
+    "shift": lambda x, v: xp.astype(x * 10, xp.int64) << 1,
+    "matrix_rank": lambda x, v: xp.linalg.matrix_rank(x @ xp.matrix_transpose(x)),
+    "einsum": lambda x, v: xp.einsum("ij,j->i", x, v),
+    "meshgrid": lambda x, v: xp.stack(list(xp.meshgrid(v, x[0]))),
+    "cumulative": lambda x, v: xp.cumulative_sum(xp.astype(x > 0, xp.int64), axis=1),
+    "created": lambda x, v: xp.zeros_like(x) + xp.ones(3, dtype=x.dtype, device=x.device) + xp.full_like(v, 2.0),
+    "constant": lambda x, v: xp.arange(3, device=x.device),
+    "where": lambda x, v: xp.where(x > v, x, 0.0),
+    "isin": lambda x, v: xp.isin(xp.round(x * 3), xp.round(v * 3)),
+    "isin shared": lambda x, v: xp.isin(x, x[0]),
+}
+
+
+@pytest.mark.parametrize("dims", [(0, 0), (0, None), (None, 0)], ids=str)
+@pytest.mark.parametrize("name", WITHOUT_A_DERIVATIVE)
+def test_without_a_derivative(name: str, dims: tuple[Any, ...], xpgrad_device: str) -> None:
+    function = WITHOUT_A_DERIVATIVE[name]
+    x = xp.tensor(numbers((SIZE, 2, 3))[(slice(None) if dims[0] == 0 else 0)], device=xpgrad_device)
+    v = xp.tensor(numbers((SIZE, 3), 4.0)[(slice(None) if dims[1] == 0 else 0)], device=xpgrad_device)
+    try:
+        expected = _loop(function, [x, v], dims)[0]
+    except xp.CapabilityError:
+        return  # and the message is tested elsewhere
+    found = vmap(function, in_dims=dims)(x, v)
+    assert found.dtype is expected.dtype
+    np.testing.assert_array_equal(values(found), values(expected))
+
+
 def test_nested(xpgrad_device: str) -> None:
     x = xp.tensor(numbers((2, 3, 4)), device=xpgrad_device, requires_grad=True)
     w = xp.tensor(numbers((4, 2), 5.0), device=xpgrad_device, requires_grad=True)
