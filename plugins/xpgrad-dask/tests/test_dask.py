@@ -456,3 +456,12 @@ def test_complex_gradients() -> None:
     assert x.grad is not None
     assert n.grad is not None
     np.testing.assert_allclose(x.grad.numpy(), n.grad.numpy())
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 5])
+@pytest.mark.parametrize("columns", [0, 2, 6])
+@pytest.mark.parametrize("k", [-3, 0, 1, 4])
+def test_identities_of_every_shape(rows: int, columns: int, k: int) -> None:
+    """dask's own fails where there are more columns than rows."""
+    found = xp.eye(rows, columns, k=k, dtype=xp.float64, device="dask")
+    np.testing.assert_array_equal(found.numpy(), np.eye(rows, columns, k))
