@@ -12,7 +12,15 @@ import typing as _typing
 from typing import Any
 
 if _typing.TYPE_CHECKING:  # what editors see of the modules that load at first use
-    from xpgrad import backend as backend, fft as fft, hookspecs as hookspecs, linalg as linalg, registry as registry
+    from xpgrad import (
+        backend as backend,
+        fft as fft,
+        func as func,
+        hookspecs as hookspecs,
+        linalg as linalg,
+        registry as registry,
+        utils as utils,
+    )
 
 from xpgrad import autograd as autograd, errors as errors
 from xpgrad._compile import compile_function as compile
