@@ -386,7 +386,7 @@ def no_version_counter(lib: Any) -> None:
 @contract("INF-03")
 def not_saved_outside(lib: Any) -> None:
     y = inference(lib)
-    x = lib.tensor([1.0, 2.0])
+    x, matrix = lib.tensor([1.0, 2.0]), lib.tensor([[1.0, 2.0], [3.0, 4.0]])
 
     def save(ctx: Any, x: Any, y: Any) -> Any:
         ctx.save_for_backward(y)
@@ -399,6 +399,7 @@ def not_saved_outside(lib: Any) -> None:
         "x / y": lambda: x / y,
         "x ** y": lambda: x**y,
         "matmul": lambda: lib.xp.matmul(x, y),
+        "row times matrix": lambda: lib.xp.matmul(y, matrix),
         "view": lambda: x * y[:1],
         "Function": lambda: saving.apply(x, y),
     }
