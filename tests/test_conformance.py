@@ -303,6 +303,23 @@ def test_a_users_pytest_settings_do_not_matter(tmp_path: Path) -> None:
     assert "3 passed, 1 skipped" in run.stdout
 
 
+def test_a_seed_gives_another_order(tmp_path: Path) -> None:
+    (tmp_path / "test_mine.py").write_text("def test_a(): pass\ndef test_b(): pass\ndef test_c(): pass")
+    door = [sys.executable, "-m", "pytest", "--collect-only", "-q", "--xpgrad-backend", "numpy", "--xpgrad-contract", "BWD", "--pyargs"]
+
+    def order(*args: str) -> list[str]:
+        command = [*door, "xpgrad_conformance", "test_mine.py", *args]
+        run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return [line.rpartition("::")[2] for line in run.stdout.splitlines() if "::" in line]
+
+    plain, one, two = order(), order("--xpgrad-seed", "1"), order("--xpgrad-seed", "2")
+    assert [line for line in one if line.startswith("test_")] == ["test_a", "test_b", "test_c"]
+    assert sorted(plain) == sorted(one) == sorted(two)
+    assert plain == order()
+    assert one == order("--xpgrad-seed", "1")
+    assert len({tuple(plain), tuple(one), tuple(two)}) == 3
+
+
 def test_another_plugin_with_the_same_option(tmp_path: Path) -> None:
     (tmp_path / "rival.py").write_text("def pytest_addoption(parser):\n    parser.addoption('--xpgrad-backend')\n")
     (tmp_path / "test_mine.py").write_text("def test_mine(): pass")

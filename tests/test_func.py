@@ -134,6 +134,17 @@ def test_the_pass_on_raw_arrays_is_taken(monkeypatch: pytest.MonkeyPatch) -> Non
     (g,) = xp.autograd.grad(z * 1, y, xp.eye(3), is_grads_batched=True)
     assert len(taken) == 3
     np.testing.assert_allclose(values(g), np.diag(4 * values(y)))
+    with pytest.raises(RuntimeError, match="Tensor at index 1 appears to not have been used"):
+        xp.autograd.grad(y * y, [y, w.requires_grad_()], xp.eye(3), is_grads_batched=True)
+    assert len(taken) == 4
+    with xp.autograd.graph.allow_mutation_on_saved_tensors():
+        inside = y * y
+        xp.autograd.grad(inside, y, xp.eye(3), retain_graph=True, is_grads_batched=True)
+        assert len(taken) == 5
+    xp.autograd.grad(y * y, y, xp.eye(3), is_grads_batched=True)  # what was recorded elsewhere goes the short way as before
+    assert len(taken) == 6
+    with pytest.raises(AssertionError, match="outside of the 'allow_mutation_on_saved_tensors' context"):  # MUT-23
+        xp.autograd.grad(inside, y, xp.eye(3), is_grads_batched=True)
 
 
 def _complex_functions() -> dict[str, tuple[Function, np.ndarray]]:

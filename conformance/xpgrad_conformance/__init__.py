@@ -31,7 +31,7 @@ def check_backend(
     known : iterable of str, optional
         TOML files of expected failures.
     seed : int, optional
-        Draws other cases than the same ones each time.
+        Draws other cases than the same ones each time, and runs the contracts in another order.
 
     Returns
     -------

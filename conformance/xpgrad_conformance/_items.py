@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import random
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -53,6 +54,14 @@ class _State:
         if self.events is not None:
             with open(self.events, "a", encoding="utf-8") as file:
                 file.write(json.dumps(event) + "\n")
+
+    def shuffle(self, items: list[pytest.Item]) -> None:
+        """Put the contracts among the items in the seed's order; a user's own tests keep their places."""
+        if self.seed is not None:
+            places = [i for i, item in enumerate(items) if isinstance(item, ContractItem)]
+            shuffled = random.Random(self.seed).sample(places, len(places))
+            for place, item in zip(places, [items[i] for i in shuffled]):
+                items[place] = item
 
     def summarise(self, terminal: Any) -> None:
         """What ran, what failed and, as loudly, what did not run."""

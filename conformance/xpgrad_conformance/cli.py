@@ -29,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
 
     running = argparse.ArgumentParser(add_help=False)
     running.add_argument("--profile", default="default", choices=list(PROFILES), help="how thoroughly to look (default: %(default)s)")
-    running.add_argument("--seed", type=int, help="draw other cases (the same ones each time without)")
+    running.add_argument("--seed", type=int, help="draw other cases, in another order (the same each time without)")
     running.add_argument(
         "--only", action="append", default=[], metavar="ID", help="only these contracts: an id, its prefix, a group's letter, file:PATH"
     )

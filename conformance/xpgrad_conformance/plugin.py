@@ -23,7 +23,7 @@ def pytest_addoption(parser: Any) -> None:
     options: list[tuple[str, dict[str, Any]]] = [
         ("--xpgrad-backend", {"action": "append", "default": [], "metavar": "X", "help": "a backend or device to check, or 'pytorch'"}),
         ("--xpgrad-profile", {"default": "default", "help": "quick, default, ci, thorough or certify"}),
-        ("--xpgrad-seed", {"type": int, "default": None, "help": "draw other cases (the same ones each time without)"}),
+        ("--xpgrad-seed", {"type": int, "default": None, "help": "draw other cases, in another order (the same each time without)"}),
         ("--xpgrad-known", {"action": "append", "default": [], "metavar": "FILE", "help": "a TOML file of expected failures"}),
         (
             "--xpgrad-contract",
@@ -70,6 +70,13 @@ def pytest_pycollect_makemodule(module_path: Path, parent: Any) -> Any:
     from xpgrad_conformance._items import NoModule
 
     return NoModule.from_parent(parent, path=module_path)
+
+
+def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    """Another order with another seed: what one contract leaves behind must not decide what the next one finds."""
+    state = getattr(config, "_xpgrad_conformance", None)
+    if state is not None:
+        state.shuffle(items)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:

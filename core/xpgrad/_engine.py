@@ -169,7 +169,7 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
             order = _only_needed(task, order, set(roots))
         task.order = order
         if MUTATION_WINDOWS:
-            _check_windows(order)
+            check_windows(order)
         for root, seed in zip(roots, seeds):
             add_into(root, seed, empty)
         if task.ambient is not None and several_streams(order, task.ambient):
@@ -194,7 +194,7 @@ def remember_window(start: int, end: int) -> None:
     del MUTATION_WINDOWS[:-_REMEMBERED_WINDOWS]
 
 
-def _check_windows(order: list[Any]) -> None:
+def check_windows(order: list[Any]) -> None:
     """MUT-23: what was recorded where saved Tensors may be overwritten is differentiated there too."""
     mode = _modes.current()
     if mode is not None and mode.copies:

@@ -47,14 +47,18 @@ def batched_pass(outputs: list[Any], inputs: list[Any], seeds: list[Any], size: 
     list of Tensor or None
         One per input, of shape ``(size, *input.shape)``.
     """
-    from xpgrad.autograd import grad
+    from xpgrad.autograd import _unused, grad
 
     level = BatchLevel(size)
     if not options.get("create_graph") and not _depth_of(*outputs, *inputs, *seeds):
         from xpgrad._transforms.raw_pass import raw_gradients
 
         quick = raw_gradients(outputs, inputs, seeds, level, bool(options.get("retain_graph")))
-        if quick is not None and (options.get("allow_unused") or None not in quick):
+        if quick is not None:
+            if not options.get("allow_unused"):
+                for i, g in enumerate(quick):
+                    if g is None:
+                        raise _unused(i)
             return quick
     with running(level):
         elements = [enter(s, level, batch_class(type(s._stand_in()))) for s in seeds]

@@ -11,7 +11,7 @@ from typing import Any
 
 from xpgrad import _engine, _modes
 from xpgrad._accumulate import AccumulateGrad
-from xpgrad._engine import MUTATION_WINDOWS
+from xpgrad._engine import MUTATION_WINDOWS, check_windows
 from xpgrad._node import GradientEdge, SlotNode, output_edge
 from xpgrad._saved import check_version, freed
 from xpgrad._transforms.batch import BatchBackend, Batched, BatchLevel
@@ -115,7 +115,7 @@ def raw_jacobian(output: Any, inputs: list[Any], *, alone: bool) -> list[Any] | 
     if alone and any(node.__class__ is not AccumulateGrad for node in own):
         return None
     found = raw_gradients([output], inputs, None, BatchLevel(output.shape[0]), retain=False, only=own if alone else None)
-    if found is None or None not in found:
+    if found is None or all(g is not None for g in found):
         return found
     from xpgrad.rules.creation import zeros
 
@@ -144,7 +144,7 @@ def raw_gradients(
         One per input, of shape ``(level.size, *input.shape)``; None where no gradient arrives.
     """
     mode = _modes.current()
-    if (mode is not None and (mode.anomaly or mode.packing is not None or mode.levels or mode.inference)) or MUTATION_WINDOWS:
+    if mode is not None and (mode.anomaly or mode.packing is not None or mode.levels or mode.inference):
         return None
     roots = [output_edge(o) if isinstance(o, GradientEdge) else o._node for o in outputs]
     targets = [output_edge(x) if isinstance(x, GradientEdge) else x._node for x in inputs]
@@ -166,6 +166,8 @@ def raw_gradients(
         backend = _backends[cls] = RawBatchBackend(cls)
     if any(node.backend is not cls.backend for node in order if node.__class__ is not SlotNode):
         return None
+    if MUTATION_WINDOWS:
+        check_windows(order)
     if seeds is None:
         (out,) = outputs
         ones = cls.backend.ones(out.shape, out.dtype, cls.device)

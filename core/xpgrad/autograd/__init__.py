@@ -187,6 +187,14 @@ def _in_batch(given: Any, more: Iterable[Any] = ()) -> bool:
     return any(getattr(x, "depth", 0) for x in found) or any(getattr(x, "depth", 0) for x in more)
 
 
+def _unused(i: int) -> RuntimeError:
+    """What `grad` raises for an input that the outputs do not depend on."""
+    return RuntimeError(
+        f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if this is the "
+        "desired behavior, or materialize_grads=True for zeros"
+    )
+
+
 def _result(i: int, item: Any, g: Any, graph: bool, create: bool, allow_unused: bool, materialize: bool) -> Any:
     """One entry of what `grad` returns."""
     if g is not None:
@@ -195,11 +203,7 @@ def _result(i: int, item: Any, g: Any, graph: bool, create: bool, allow_unused: 
         cls = _class_of(item)
         return cls.backend.wrap(g)
     if not allow_unused:
-        msg = (
-            f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if this is the "
-            "desired behavior, or materialize_grads=True for zeros"
-        )
-        raise RuntimeError(msg)
+        raise _unused(i)
     if not materialize:
         return None
     if isinstance(item, GradientEdge):
