@@ -221,7 +221,10 @@ def _written_through(x: Any, value: Any) -> Any:
 @pytest.mark.parametrize("name", MORE)
 def test_more_functions(name: str, xpgrad_device: str) -> None:
     function, points = MORE[name]
-    check(function, points, xpgrad_device)
+    if any(map(math.isnan, function(*(xp.asarray(p, device=xpgrad_device) for p in points)).shape)):
+        check(lambda *xs: xp.sum(xp.sin(function(*xs))), points, xpgrad_device)  # of a length that only the computation tells
+    else:
+        check(function, points, xpgrad_device)
 
 
 def samples() -> Iterator[tuple[Function, list[np.ndarray]]]:
