@@ -352,21 +352,12 @@ def class_of_depth(cls: Any, depth: int) -> Any:
 
 def lift(x: Any, cls: Any) -> Any:
     """`x` as a Tensor of a class above its own: the same value for all elements."""
-    if x.depth == cls.depth:
-        return x
-    x = lift(x._stand_in(), cls.inner)
-    out = new(cls)
-    out._array = cls.backend.raw(x, None)
-    out._node = out._alias = None
-    return out
+    return x if x.depth == cls.depth else _wrapped(x._stand_in(), None, cls)
 
 
 def enter(x: Any, level: BatchLevel, cls: Any) -> Any:
     """The elements of `x` along its first axis, as one Tensor of the class `cls`."""
-    out = new(cls)
-    out._array = cls.backend.raw(lift(x, cls.inner), level)
-    out._node = out._alias = None
-    return out
+    return _wrapped(x, level, cls)
 
 
 def leave(x: Any, level: BatchLevel, cls: Any) -> Any:
@@ -381,6 +372,48 @@ def leave(x: Any, level: BatchLevel, cls: Any) -> Any:
 
     value = raw.value
     return broadcast_view(value, (level.size, *value.shape))
+
+
+def take_out(x: Any, level: BatchLevel | None, cls: Any) -> Any:
+    """`leave` for a batch that others may lie inside of: its axis comes in front of what is an element of these.
+
+    Raises
+    ------
+    LookupError
+        If `level` is None, which says that all elements share `x`, and they do not.
+    """
+    if x.depth <= cls.depth:
+        if level is not None:
+            return leave(x, level, cls)
+        x = lift(x, cls)
+        if x._array.level is not None:
+            raise LookupError
+        return x._array.value
+    from xpgrad.rules.manipulation import moveaxis
+
+    raw = x._array
+    value = take_out(raw.value, level, cls)
+    moved = raw.level is not None and level is not None
+    return _wrapped(moveaxis(value, 1, 0) if moved else value, raw.level, type(x).inner)
+
+
+def put_in(x: Any, level: BatchLevel | None, cls: Any) -> Any:
+    """What `take_out` undoes."""
+    if x.depth < cls.depth:
+        return lift(x, cls) if level is None else enter(x, level, cls)
+    from xpgrad.rules.manipulation import moveaxis
+
+    raw = x._array
+    moved = raw.level is not None and level is not None
+    return _wrapped(put_in(moveaxis(raw.value, 1, 0) if moved else raw.value, level, cls), raw.level, batch_class(type(x._stand_in())))
+
+
+def _wrapped(value: Any, level: BatchLevel | None, cls: Any) -> Any:
+    """A Tensor of the class `cls` over one of the class below."""
+    out = new(cls)
+    out._array = cls.backend.raw(lift(value, cls.inner), level)
+    out._node = out._alias = None
+    return out
 
 
 def raise_to_common(tensors: list[Any]) -> list[Any]:

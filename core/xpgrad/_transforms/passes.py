@@ -10,7 +10,7 @@ from typing import Any
 
 from xpgrad._node import GradientEdge
 from xpgrad._tensor import Tensor
-from xpgrad._transforms.batch import BatchLevel, batch_class, class_of_depth, enter, escaped, leave, lift, running
+from xpgrad._transforms.batch import BatchLevel, batch_class, class_of_depth, enter, escaped, leave, put_in, running, take_out
 
 __all__ = ["batched_pass", "gradients"]
 
@@ -79,38 +79,33 @@ def _grads_of_elements(outs: list[Any], inputs: list[Any], given: list[Any], opt
                 raise escaped()
             level = x._array.level
     batched = options.get("is_grads_batched", False)
+    cls = next(type(x) for x in (*outs, *inputs) if _depth_of(x) == depth)
     below_outs, below_seeds = [], []
     for i, (out, g) in enumerate(zip(outs, given)):
-        if isinstance(out, GradientEdge) or out.depth < depth or out._array.level is None:
-            below_outs.append(out._array.value if isinstance(out, Tensor) and out.depth == depth else out)
-            if g is not None and g.depth == depth:
-                if g._array.level is not None:
-                    msg = (
-                        f"grad_outputs[{i}] is an element of a batch, but the output is the same for all elements; sum it outside of `vmap`"
-                    )
-                    raise RuntimeError(msg)
-                g = g._array.value
-            below_seeds.append(g)
-            continue
-        below_outs.append(out._array.value)
-        if g is None:
-            g = ones_like(out)
-        shape = g.shape[1:] if batched else g.shape
-        if shape != out.shape:
-            msg = f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {out.shape}"
-            raise RuntimeError(msg)
-        g = leave(g, level, type(out))
-        below_seeds.append(moveaxis(g, 0, 1) if batched else g)
+        mapped = _depth_of(out) == depth and out._array.level is not None
+        if mapped:
+            if g is None:
+                g = ones_like(out)
+            shape = g.shape[1:] if batched else g.shape
+            if shape != out.shape:
+                msg = f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {out.shape}"
+                raise RuntimeError(msg)
+        if g is not None:
+            try:
+                g = take_out(g, level if mapped else None, cls)
+            except LookupError:
+                msg = f"grad_outputs[{i}] is an element of a batch, but the output is the same for all elements; sum it outside of `vmap`"
+                raise RuntimeError(msg) from None
+            if mapped and batched:
+                g = moveaxis(g, 0, 1)
+        below_outs.append(out._array.value if _depth_of(out) == depth else out)
+        below_seeds.append(g)
     # The inputs are `fresh`: elements of the batch of their own, so that nothing is summed over the batch.
-    places = [isinstance(x, Tensor) and x.depth == depth and x._array.level is not None for x in inputs]
-    targets = [x._array.value if isinstance(x, Tensor) and x.depth == depth else x for x in inputs]
-    found = gradients(below_outs, targets, below_seeds, **options)
+    targets = [x._array.value if _depth_of(x) == depth else x for x in inputs]
     results: list[Any] = []
-    for x, mapped, g in zip(inputs, places, found):
-        if g is None:
-            results.append(None)
-        elif mapped:
-            results.append(enter(moveaxis(g, 1, 0) if batched else g, level, type(x)))
-        else:
-            results.append(lift(g, type(x)) if isinstance(x, Tensor) else g)
+    for x, g in zip(inputs, gradients(below_outs, targets, below_seeds, **options)):
+        mapped = _depth_of(x) == depth and x._array.level is not None
+        if g is not None:
+            g = put_in(moveaxis(g, 1, 0) if mapped and batched else g, level if mapped else None, cls)
+        results.append(g)
     return results

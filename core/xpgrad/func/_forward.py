@@ -142,7 +142,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     >>> slope(xp.tensor(2.0)).item()
     2.0
     """
-    from xpgrad.autograd import grad
+    from xpgrad._transforms.passes import gradients
     from xpgrad.rules.creation import zeros_like
 
     name = "linearize(f, *primals)"
@@ -161,7 +161,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         depends = [k for k, t in enumerate(found) if t is not None and t.requires_grad]
         seeds = [_start(outs[k]) for k in depends]
         transposed = (
-            grad([found[k] for k in depends], probes, seeds, create_graph=True, allow_unused=True) if depends else [None] * len(probes)
+            gradients([found[k] for k in depends], probes, seeds, create_graph=True, allow_unused=True) if depends else [None] * len(probes)
         )
     places = [i for i, v in enumerate(transposed) if v is not None and v.requires_grad]
 
@@ -183,7 +183,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         slopes = [zeros_like(y) for y in outs]
         if places:
             recorded = _modes.is_grad_enabled() and any(t.requires_grad for t in directions)
-            pulled = grad(
+            pulled = gradients(
                 [transposed[i] for i in places], seeds, [directions[i] for i in places], retain_graph=True, create_graph=recorded,
                 allow_unused=True,
             )  # fmt: skip

@@ -1,0 +1,370 @@
+"""Law: functions that transform functions inside of functions have the values and derivatives that PyTorch gives them.
+
+A program is source in the dialect that `xpgrad.func` and `torch.func` share: arithmetic, shapes, indices, writes into temporaries, and
+closures under `vmap`, `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian` and `linearize`, nested at random. Its value, the gradient of
+a scalar of it and the gradient of that gradient are compared. ``XPGRAD_PROGRAMS=10000`` draws more than CI does; a failure prints the
+program. What PyTorch refuses is counted, and must stay rare: a program that only xpgrad runs says nothing here.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import warnings
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xpgrad as xp
+from xpgrad import func
+
+torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
+
+COUNT = int(os.environ.get("XPGRAD_PROGRAMS", "600"))
+BLOCKS = 12
+LARGEST = 200  # elements
+
+Shape = tuple[int, ...]
+Variable = tuple[str, Shape]
+
+UNARY = ("sin({})", "tanh({})", "cos({})", "{} * 0.75", "1.0 - {}", "-{}", "{} * {}", "exp(-{} * {})", "sqrt({} * {} + 0.5)", "abs({})",
+         "1.0 / ({} * {} + 1.0)", "clip({}, -0.5, 0.5)", "{} ** 3", "log1p({} * {})", "atan({})", "where({} > 0.3, {}, sin({}))",
+         "{}.detach() * {}", "expm1(0.5 * {})")  # fmt: skip
+BINARY = ("{} + {}", "{} - {}", "{} * {}", "{} / (cos({}) + 2.0)", "maximum({}, {})", "minimum({}, {})", "where({} > 0.2, {}, 0.5)",
+          "atan2({}, {} + 3.0)", "hypot({}, {} + 2.0)")  # fmt: skip
+WEIGHTS = {"unary": 5, "binary": 6, "shaped": 6, "write": 2, "transform": 7}
+
+
+class Program:
+    """Source being written, a statement at a time; every statement makes a variable whose shape is known."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.lines: list[str] = []
+        self.count = 0
+        leaves = [(f"x{k}", self.shape(3)) for k in range(self.rng.randint(1, 3))]
+        self.leaves = leaves
+        out = self.body(list(leaves), 1, self.rng.choice((1, 2, 2, 3)), self.rng.randint(2, 6))
+        self.lines.insert(0, f"def program({', '.join(name for name, _ in leaves)}):")
+        self.lines.append(f"    return {out[0]}")
+
+    @property
+    def source(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+    def shape(self, axes: int) -> Shape:
+        return tuple(self.rng.choice((1, 2, 3, 3)) for _ in range(self.rng.randint(0, axes)))
+
+    def new(self, expression: str, shape: Shape, indent: int) -> Variable:
+        self.count += 1
+        name = f"v{self.count}"
+        self.lines.append(f"{'    ' * indent}{name} = {expression}")
+        return name, shape
+
+    def body(self, known: list[Variable], indent: int, depth: int, statements: int) -> Variable:
+        """Statements that see the variables `known`; the last of them is the result."""
+        first = len(known)
+        for _ in range(statements):
+            kind = self.rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+            if kind == "transform" and depth == 0:
+                kind = "binary"
+            made = getattr(self, kind)(known, indent, depth)
+            if made is not None:
+                known.append(made)
+        if len(known) == first:
+            known.append(self.unary(known, indent, depth))
+        return known[-1]
+
+    def pick(self, known: list[Variable], accept: Callable[[Shape], bool] = lambda shape: True) -> Variable | None:
+        """One of the variables, rather a late one."""
+        fit = [v for v in known if accept(v[1])]
+        return fit[int(len(fit) * self.rng.random() ** 0.6)] if fit else None
+
+    def unary(self, known: list[Variable], indent: int, depth: int) -> Variable:
+        name, shape = self.pick(known) or known[0]
+        template = self.rng.choice(UNARY)
+        return self.new(template.format(*[name] * template.count("{}")), shape, indent)
+
+    def binary(self, known: list[Variable], indent: int, depth: int) -> Variable | None:
+        a = self.pick(known) or known[0]
+        b = self.pick(known, lambda shape: _broadcast(a[1], shape) is not None)
+        if b is None:
+            return None
+        if self.rng.random() < 0.5:
+            a, b = b, a
+        return self.new(self.rng.choice(BINARY).format(a[0], b[0]), _broadcast(a[1], b[1]) or (), indent)
+
+    def shaped(self, known: list[Variable], indent: int, depth: int) -> Variable | None:
+        rng = self.rng
+        name, shape = self.pick(known, lambda shape: len(shape) > 0) or ("", ())
+        if not name:
+            return None
+        n = len(shape)
+        axis = rng.randrange(-n, n)
+        place = axis % n
+        without = shape[:place] + shape[place + 1 :]
+        choice = rng.randrange(19)
+        if choice == 0:
+            keep = rng.random() < 0.4
+            kept = (*shape[:place], 1, *shape[place + 1 :]) if keep else without
+            return self.new(f"{rng.choice(('sum', 'mean', 'max', 'min', 'prod'))}({name}, axis={axis}, keepdims={keep})", kept, indent)
+        if choice == 1:
+            return self.new(f"{rng.choice(('sum', 'mean', 'max'))}({name})", (), indent)
+        if choice == 2:
+            return self.new(f"reshape({name}, (-1,))", (math.prod(shape),), indent)
+        if choice == 3:
+            order = rng.sample(range(n), n)
+            return self.new(f"permute_dims({name}, {tuple(order)})", tuple(shape[i] for i in order), indent)
+        if choice == 4:
+            where = rng.randrange(n + 1)
+            return self.new(f"expand_dims({name}, axis={where})", (*shape[:where], 1, *shape[where:]), indent)
+        if choice == 5:
+            size = rng.choice((2, 3))
+            return None if math.prod(shape) * size > LARGEST else self.new(f"broadcast_to({name}, {(size, *shape)})", (size, *shape), indent)
+        if choice == 6:
+            key = [":"] * n
+            key[place] = str(rng.randrange(-shape[place], shape[place]))
+            return self.new(f"{name}[{', '.join(key)}]", without, indent)
+        if choice == 7:
+            start = rng.randrange(shape[place])
+            key = [":"] * n
+            key[place] = f"{start}:"
+            return self.new(f"{name}[{', '.join(key)}]", (*shape[:place], shape[place] - start, *shape[place + 1 :]), indent)
+        if choice == 8:
+            places = [rng.randrange(shape[place]) for _ in range(rng.randint(1, 3))]
+            return self.new(f"take({name}, index({places}), axis={axis})", (*shape[:place], len(places), *shape[place + 1 :]), indent)
+        if choice == 9:
+            other = self.pick(known, lambda s: len(s) == n and s[:place] + s[place + 1 :] == without)
+            if other is None or math.prod(shape) + math.prod(other[1]) > LARGEST:
+                return None
+            joined = (*shape[:place], shape[place] + other[1][place], *shape[place + 1 :])
+            return self.new(f"concat([{name}, {other[0]}], axis={axis})", joined, indent)
+        if choice == 10:
+            other = self.pick(known, lambda s: s == shape)
+            if other is None or 2 * math.prod(shape) > LARGEST:
+                return None
+            where = rng.randrange(n + 1)
+            return self.new(f"stack([{name}, {other[0]}], axis={where})", (*shape[:where], 2, *shape[where:]), indent)
+        if choice == 11:
+            return self.new(f"flip({name}, axis={axis})", shape, indent)
+        if choice == 12:
+            return self.new(f"roll({name}, {rng.choice((1, -1, 2))}, axis={axis})", shape, indent)
+        if choice == 13:
+            return self.new(f"cumulative_sum({name}, axis={axis})", shape, indent)
+        if choice == 14:
+            return self.new(f"sort({name}, axis={axis})", shape, indent)
+        if choice in (15, 16):
+            other = self.pick(known, lambda s: len(s) == 2 and s[0] == shape[-1])
+            if other is None:
+                return None
+            return self.new(f"{name} @ {other[0]}" if n < 3 else f"matmul({name}, {other[0]})", (*shape[:-1], other[1][1]), indent)
+        if choice == 17:
+            other = self.pick(known, lambda s: s == shape)
+            return None if other is None else self.new(f"vecdot({name}, {other[0]}, axis=-1)", shape[:-1], indent)
+        return self.new(f"{name} / sqrt(sum({name} * {name}, axis={axis}, keepdims=True) + 1.0)", shape, indent)
+
+    def write(self, known: list[Variable], indent: int, depth: int) -> Variable | None:
+        """A temporary that depends on both operands, so that it is at least as batched as either, and writes into it."""
+        rng, pad = self.rng, "    " * indent
+        a = self.pick(known) or known[0]
+        b = self.pick(known, lambda shape: _broadcast(a[1], shape) == a[1])
+        if b is None:
+            return None
+        t = self.new(f"{a[0]} * 1.0 + sum({b[0]}) * 0.0", a[1], indent)
+        for _ in range(rng.randint(1, 2)):
+            sign = rng.choice(("+=", "-=", "*="))
+            if a[1] and rng.random() < 0.6:
+                key = str(rng.randrange(a[1][0]))
+                value = f"sum(sin({b[0]}))"
+                if rng.random() < 0.4:
+                    self.lines.append(f"{pad}{t[0]}[{key}] = {value}")
+                elif rng.random() < 0.5:
+                    self.lines.append(f"{pad}{t[0]}[{key}] {sign} {value}")
+                else:
+                    view = self.new(f"{t[0]}[{key}]", a[1][1:], indent)
+                    self.lines.append(f"{pad}{view[0]} {sign} {value}")
+                    known.append(view)
+            else:
+                self.lines.append(f"{pad}{t[0]} {sign} cos({b[0]})")
+        return t
+
+    def function(
+        self, known: list[Variable], arguments: list[Shape], indent: int, depth: int, scalar: bool = False, mapped: bool = False
+    ) -> Variable:
+        """A closure over what is known; its name and the shape that it returns.
+
+        PyTorch repeats a result that is the same for the whole batch along axis 0 whatever `out_dims` says: results of mapped functions
+        depend on their first argument.
+        """
+        self.count += 1
+        name = f"f{self.count}"
+        names = [f"a{self.count}_{k}" for k in range(len(arguments))]
+        self.lines.append(f"{'    ' * indent}def {name}({', '.join(names)}):")
+        inner = [*known, *zip(names, arguments, strict=True)]
+        out = self.body(inner, indent + 1, depth - 1, self.rng.randint(1, 4))
+        result = f"{out[0]} + sum({names[0]} * 0.5)" if mapped or self.rng.random() < 0.5 else out[0]
+        if scalar:
+            result = f"sum({result})"
+        self.lines.append(f"{'    ' * (indent + 1)}return {result}")
+        return name, () if scalar else out[1]
+
+    def transform(self, known: list[Variable], indent: int, depth: int) -> Variable | None:
+        rng = self.rng
+        which = rng.choice(("grad", "grad", "grad2", "value", "vjp", "jvp", "jvp", "jacrev", "jacfwd", "hessian", "linearize",
+                            "vmap", "vmap", "vmap"))  # fmt: skip
+        if which == "vmap":
+            return self.vmap(known, indent, depth)
+        small = {"jacrev": 12, "jacfwd": 12, "hessian": 6}.get(which, LARGEST)
+        x = self.pick(known, lambda s: math.prod(s) <= small)
+        if x is None:
+            return None
+        if which == "grad":
+            f, _ = self.function(known, [x[1]], indent, depth, scalar=True)
+            return self.new(f"F.grad({f})({x[0]})", x[1], indent)
+        if which == "grad2":
+            y = self.pick(known) or known[0]
+            f, _ = self.function(known, [x[1], y[1]], indent, depth, scalar=True)
+            k = rng.randrange(2)
+            return self.new(f"F.grad({f}, argnums={k})({x[0]}, {y[0]})", (x, y)[k][1], indent)
+        if which == "value":
+            f, _ = self.function(known, [x[1]], indent, depth, scalar=True)
+            return self.new(f"F.grad_and_value({f})({x[0]})[{(k := rng.randrange(2))}]", () if k else x[1], indent)
+        if which == "hessian":
+            f, _ = self.function(known, [x[1]], indent, depth, scalar=True)
+            return self.new(f"F.hessian({f})({x[0]})", x[1] * 2, indent)
+        f, out = self.function(known, [x[1]], indent, depth)
+        if which == "vjp":
+            many = 2 * math.prod(out) < LARGEST and rng.random() < 0.4
+            return self.new(f"{'pull_two' if many else 'pull'}(F.vjp({f}, {x[0]}))", (2, *x[1]) if many else x[1], indent)
+        tangent = rng.choice(("cos({})", "{}", "{} * 0.5")).format(x[0])
+        if which == "jvp":
+            return self.new(f"F.jvp({f}, ({x[0]},), ({tangent},))[{int(rng.random() < 0.8)}]", out, indent)
+        if which == "linearize" and 2 * math.prod(out) < LARGEST and rng.random() < 0.4:
+            return self.new(f"F.vmap(F.linearize({f}, {x[0]})[1])(stack([{tangent}, sin({x[0]})], axis=0))", (2, *out), indent)
+        if which == "linearize":
+            return self.new(f"F.linearize({f}, {x[0]})[1]({tangent})", out, indent)
+        if math.prod(out) * math.prod(x[1]) > LARGEST:
+            return None
+        return self.new(f"F.{which}({f})({x[0]})", out + x[1], indent)
+
+    def vmap(self, known: list[Variable], indent: int, depth: int) -> Variable | None:
+        """Over one or two arguments; a second one of that length may be mapped, too."""
+        rng = self.rng
+        x = self.pick(known, lambda s: len(s) > 0)
+        if x is None:
+            return None
+        axes: list[int | None] = [rng.randrange(-len(x[1]), len(x[1]))]
+        size = x[1][axes[0] or 0]
+        given = [x]
+        if rng.random() < 0.5:
+            y = self.pick(known) or known[0]
+            fit = [k for k in range(len(y[1])) if y[1][k] == size]
+            given.append(y)
+            axes.append(rng.choice(fit) if fit and rng.random() < 0.7 else None)
+        inner = [s if a is None else s[: a % len(s)] + s[a % len(s) + 1 :] for (_, s), a in zip(given, axes, strict=True)]
+        f, out = self.function(known, inner, indent, depth, mapped=True)
+        if math.prod(out) * size > LARGEST:
+            return None
+        place = rng.randrange(len(out) + 1)
+        call = ", ".join(name for name, _ in given)
+        dims = repr(tuple(axes)) if len(axes) > 1 else repr(axes[0])
+        return self.new(f"F.vmap({f}, in_dims={dims}, out_dims={place})({call})", (*out[:place], size, *out[place:]), indent)
+
+
+def _broadcast(a: Shape, b: Shape) -> Shape | None:
+    try:
+        return np.broadcast_shapes(a, b)
+    except ValueError:
+        return None
+
+
+NAMES = ("sin tanh cos exp sqrt abs clip log1p atan where expm1 maximum minimum atan2 hypot sum mean max min prod reshape permute_dims "
+         "expand_dims broadcast_to take concat stack flip roll cumulative_sum sort matmul vecdot").split()  # fmt: skip
+
+
+def _theirs() -> dict[str, Any]:
+    import array_api_compat.torch as namespace
+
+    def linearize(f: Any, x: Any) -> Any:
+        return f(x), lambda t: torch.func.jvp(f, (x,), (t,))[1]  # PyTorch's own traces, which no other transform goes through
+
+    functions = {name: getattr(torch.func, name) for name in ("vmap", "grad", "grad_and_value", "vjp", "jvp", "jacrev", "jacfwd", "hessian")}
+    names = {name: getattr(namespace, name) for name in NAMES}
+    return names | {"F": SimpleNamespace(**functions, linearize=linearize), "index": torch.tensor}
+
+
+def _ours(device: str) -> dict[str, Any]:
+    return {name: getattr(xp, name) for name in NAMES} | {"F": func, "index": lambda places: xp.asarray(places, device=device)}
+
+
+def run(source: str, names: dict[str, Any], leaves: list[Any], grad: Any) -> list[Any]:
+    """The program's value, the gradient of a scalar of it, and the gradient of a scalar of that."""
+
+    def pull(found: Any) -> Any:
+        out, back = found
+        return back(names["cos"](out))[0]
+
+    def pull_two(found: Any) -> Any:
+        out, back = found
+        return names["F"].vmap(back)(names["stack"]([names["cos"](out), out], axis=0))[0]
+
+    space = names | {"pull": pull, "pull_two": pull_two}
+    exec(compile(source, "<program>", "exec"), space)
+    y = space["program"](*leaves)
+    found = [y]
+    if y.requires_grad:
+        first = grad(names["sum"](names["sin"](y)), leaves, create_graph=True, allow_unused=True)
+        found += first
+        second = [names["sum"](names["sin"](g)) for g in first if g is not None and g.requires_grad]
+        if second:
+            found += grad(sum(second), leaves, allow_unused=True)
+    return found
+
+
+def dense(found: list[Any]) -> list[Any]:
+    """As arrays; a gradient that is not there is 0, as one of zeros is: libraries differ in what they notice."""
+    return [None if g is None else np.asarray(g.detach().tolist(), dtype=np.float64) for g in found]
+
+
+def compare(seed: int, device: str) -> str:
+    """What came of the program: same, refused (by PyTorch), or of no use (not finite)."""
+    program = Program(seed)
+    data = [np.random.default_rng(seed + k).uniform(-1.5, 1.5, shape) for k, (_, shape) in enumerate(program.leaves)]
+    torch_leaves = [torch.tensor(d, requires_grad=True) for d in data]
+    try:
+        expected = dense(run(program.source, _theirs(), torch_leaves, torch.autograd.grad))
+    except (RuntimeError, ValueError, NotImplementedError, IndexError, TypeError):
+        return "refused"
+    if not all(np.all(np.abs(e) < 1e6) for e in expected if e is not None):
+        return "of no use"
+    leaves = [xp.tensor(d, device=device, requires_grad=True) for d in data]
+    found = dense(run(program.source, _ours(device), leaves, xp.autograd.grad))
+    rest = [np.zeros(d.shape) for d in data]
+    for what, a, b in zip(("value", *["gradient"] * len(data), *["second"] * len(data)), _filled(found, rest), _filled(expected, rest)):
+        assert a.shape == b.shape, what
+        np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-8 * (1.0 + np.max(np.abs(b), initial=0.0)), err_msg=what)
+    return "same"
+
+
+def _filled(found: list[Any], rest: list[Any]) -> list[Any]:
+    kinds = [found[0], *rest, *rest]
+    return [kinds[0], *(b if a is None else a for a, b in zip([*found[1:], *[None] * (len(kinds) - len(found))], kinds[1:]))]
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+@pytest.mark.parametrize("device", ["numpy", "numpy+readonly"])
+def test_transforms_of_random_functions(block: int, device: str) -> None:
+    outcomes = []
+    for seed in range(block, COUNT if device == "numpy" else COUNT // 4, BLOCKS):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                outcomes.append(compare(seed, device))
+            except Exception as exc:
+                exc.add_note(f"seed {seed} on {device}:\n{Program(seed).source}")
+                raise
+    assert outcomes.count("same") > 0.8 * len(outcomes), outcomes
