@@ -33,7 +33,7 @@ Variable = tuple[str, Shape]
 
 UNARY = ("sin({})", "tanh({})", "cos({})", "{} * 0.75", "1.0 - {}", "-{}", "{} * {}", "exp(-{} * {})", "sqrt({} * {} + 0.5)", "abs({})",
          "1.0 / ({} * {} + 1.0)", "clip({}, -0.5, 0.5)", "{} ** 3", "log1p({} * {})", "atan({})", "where({} > 0.3, {}, sin({}))",
-         "{}.detach() * {}", "expm1(0.5 * {})")  # fmt: skip
+         "{}.detach() * {}", "expm1(0.5 * {})", "custom({})", "with_jvp({})")  # fmt: skip
 BINARY = ("{} + {}", "{} - {}", "{} * {}", "{} / (cos({}) + 2.0)", "maximum({}, {})", "minimum({}, {})", "where({} > 0.2, {}, 0.5)",
           "atan2({}, {} + 3.0)", "hypot({}, {} + 2.0)")  # fmt: skip
 WEIGHTS = {"unary": 5, "binary": 6, "shaped": 6, "write": 2, "transform": 7}
@@ -46,6 +46,7 @@ class Program:
         self.rng = random.Random(seed)
         self.lines: list[str] = []
         self.count = 0
+        self.quiet = self.linear = 0
         leaves = [(f"x{k}", self.shape(3)) for k in range(self.rng.randint(1, 3))]
         self.leaves = leaves
         out = self.body(list(leaves), 1, self.rng.choice((1, 2, 2, 3)), self.rng.randint(2, 6))
@@ -72,12 +73,27 @@ class Program:
             kind = self.rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
             if kind == "transform" and depth == 0:
                 kind = "binary"
-            made = getattr(self, kind)(known, indent, depth)
+            made = self.quietly(kind, known, indent, depth)
             if made is not None:
                 known.append(made)
         if len(known) == first:
             known.append(self.unary(known, indent, depth))
         return known[-1]
+
+    def quietly(self, kind: str, known: list[Variable], indent: int, depth: int) -> Variable | None:
+        """A statement, sometimes one of which nothing is recorded (not for `linearize`: PyTorch's stand-in below is `jvp`)."""
+        if self.rng.random() > 0.06 or self.quiet or self.linear:
+            made: Variable | None = getattr(self, kind)(known, indent, depth)
+            return made
+        before = len(self.lines)
+        self.lines.append(f"{'    ' * indent}with no_grad():")
+        seen = list(known)
+        self.quiet += 1
+        made = getattr(self, kind)(seen, indent + 1, depth)
+        self.quiet -= 1
+        if len(self.lines) == before + 1:
+            self.lines.pop()
+        return made
 
     def pick(self, known: list[Variable], accept: Callable[[Shape], bool] = lambda shape: True) -> Variable | None:
         """One of the variables, rather a late one."""
@@ -86,7 +102,7 @@ class Program:
 
     def unary(self, known: list[Variable], indent: int, depth: int) -> Variable:
         name, shape = self.pick(known) or known[0]
-        template = self.rng.choice(UNARY)
+        template = self.rng.choice(UNARY[:-2] if self.quiet else UNARY)  # PyTorch records custom Functions under `no_grad`
         return self.new(template.format(*[name] * template.count("{}")), shape, indent)
 
     def binary(self, known: list[Variable], indent: int, depth: int) -> Variable | None:
@@ -236,7 +252,9 @@ class Program:
         if which == "hessian":
             f, _ = self.function(known, [x[1]], indent, depth, scalar=True)
             return self.new(f"F.hessian({f})({x[0]})", x[1] * 2, indent)
+        self.linear += which == "linearize"
         f, out = self.function(known, [x[1]], indent, depth)
+        self.linear -= which == "linearize"
         if which == "vjp":
             many = 2 * math.prod(out) < LARGEST and rng.random() < 0.4
             return self.new(f"{'pull_two' if many else 'pull'}(F.vjp({f}, {x[0]}))", (2, *x[1]) if many else x[1], indent)
@@ -286,6 +304,35 @@ NAMES = ("sin tanh cos exp sqrt abs clip log1p atan where expm1 maximum minimum 
          "expand_dims broadcast_to take concat stack flip roll cumulative_sum sort matmul vecdot").split()  # fmt: skip
 
 
+def custom_functions(base: Any, namespace: Any) -> dict[str, Any]:
+    """Functions with a backward of their own, and with a backward and a jvp, whose rules for batches are generated."""
+
+    class Custom(base):  # type: ignore[misc]
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return namespace.sin(x) * x
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(*inputs)
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return g * (namespace.cos(x) * x + namespace.sin(x)) * 1.5
+
+    class WithJvp(Custom):
+        @staticmethod
+        def jvp(ctx: Any, t: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return t * (namespace.cos(x) * x + namespace.sin(x)) * 2.0
+
+    return {"custom": Custom.apply, "with_jvp": WithJvp.apply}
+
+
 def _theirs() -> dict[str, Any]:
     import array_api_compat.torch as namespace
 
@@ -294,15 +341,17 @@ def _theirs() -> dict[str, Any]:
 
     functions = {name: getattr(torch.func, name) for name in ("vmap", "grad", "grad_and_value", "vjp", "jvp", "jacrev", "jacfwd", "hessian")}
     names = {name: getattr(namespace, name) for name in NAMES}
-    return names | {"F": SimpleNamespace(**functions, linearize=linearize), "index": torch.tensor}
+    names |= custom_functions(torch.autograd.Function, namespace)
+    return names | {"F": SimpleNamespace(**functions, linearize=linearize), "index": torch.tensor, "no_grad": torch.no_grad}
 
 
 def _ours(device: str) -> dict[str, Any]:
-    return {name: getattr(xp, name) for name in NAMES} | {"F": func, "index": lambda places: xp.asarray(places, device=device)}
+    names = {name: getattr(xp, name) for name in NAMES} | custom_functions(xp.autograd.Function, xp)
+    return names | {"F": func, "index": lambda places: xp.asarray(places, device=device), "no_grad": xp.no_grad}
 
 
-def run(source: str, names: dict[str, Any], leaves: list[Any], grad: Any) -> list[Any]:
-    """The program's value, the gradient of a scalar of it, and the gradient of a scalar of that."""
+def run(source: str, names: dict[str, Any], leaves: list[Any], grad: Any, batched: bool) -> list[Any]:
+    """The program's value, the gradient of a scalar of it (or two vector-Jacobian products), and the gradient of a scalar of that."""
 
     def pull(found: Any) -> Any:
         out, back = found
@@ -317,7 +366,11 @@ def run(source: str, names: dict[str, Any], leaves: list[Any], grad: Any) -> lis
     y = space["program"](*leaves)
     found = [y]
     if y.requires_grad:
-        first = grad(names["sum"](names["sin"](y)), leaves, create_graph=True, allow_unused=True)
+        if batched:
+            seeds = names["stack"]([names["cos"](y), y], axis=0)
+            first = grad(y, leaves, seeds, create_graph=True, allow_unused=True, is_grads_batched=True)
+        else:
+            first = grad(names["sum"](names["sin"](y)), leaves, create_graph=True, allow_unused=True)
         found += first
         second = [names["sum"](names["sin"](g)) for g in first if g is not None and g.requires_grad]
         if second:
@@ -334,16 +387,17 @@ def compare(seed: int, device: str) -> str:
     """What came of the program: same, refused (by PyTorch), or of no use (not finite)."""
     program = Program(seed)
     data = [np.random.default_rng(seed + k).uniform(-1.5, 1.5, shape) for k, (_, shape) in enumerate(program.leaves)]
+    batched = seed % 4 == 0
     torch_leaves = [torch.tensor(d, requires_grad=True) for d in data]
     try:
-        expected = dense(run(program.source, _theirs(), torch_leaves, torch.autograd.grad))
+        expected = dense(run(program.source, _theirs(), torch_leaves, torch.autograd.grad, batched))
     except (RuntimeError, ValueError, NotImplementedError, IndexError, TypeError):
         return "refused"
     if not all(np.all(np.abs(e) < 1e6) for e in expected if e is not None):
         return "of no use"
     leaves = [xp.tensor(d, device=device, requires_grad=True) for d in data]
-    found = dense(run(program.source, _ours(device), leaves, xp.autograd.grad))
-    rest = [np.zeros(d.shape) for d in data]
+    found = dense(run(program.source, _ours(device), leaves, xp.autograd.grad, batched))
+    rest = [np.zeros((2, *d.shape) if batched else d.shape) for d in data] + [np.zeros(d.shape) for d in data]
     for what, a, b in zip(("value", *["gradient"] * len(data), *["second"] * len(data)), _filled(found, rest), _filled(expected, rest)):
         assert a.shape == b.shape, what
         np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-8 * (1.0 + np.max(np.abs(b), initial=0.0)), err_msg=what)
@@ -351,7 +405,7 @@ def compare(seed: int, device: str) -> str:
 
 
 def _filled(found: list[Any], rest: list[Any]) -> list[Any]:
-    kinds = [found[0], *rest, *rest]
+    kinds = [found[0], *rest]
     return [kinds[0], *(b if a is None else a for a, b in zip([*found[1:], *[None] * (len(kinds) - len(found))], kinds[1:]))]
 
 

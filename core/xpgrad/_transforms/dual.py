@@ -34,13 +34,16 @@ class Level:
         The levels outside of it, at which its tangents may have tangents themselves.
     user : bool
         It belongs to `autograd.forward_ad`, which has one at a time.
+    records : bool
+        Its tangents have a history, also where the mode records none: forward mode goes through `no_grad`, and `linearize` transposes it.
     """
 
-    __slots__ = ("__weakref__", "_nodes", "_tensors", "outer", "user")
+    __slots__ = ("__weakref__", "_nodes", "_tensors", "outer", "records", "user")
 
-    def __init__(self, outer: tuple[Level, ...], user: bool = False) -> None:
+    def __init__(self, outer: tuple[Level, ...], user: bool = False, records: bool = False) -> None:
         self.outer = outer
         self.user = user
+        self.records = records
         self._nodes: dict[Any, Any] = {}  # (id of the node, output number) -> (weak reference to the node, tangent)
         self._tensors: dict[int, Any] = {}  # id of the Tensor, or of a view's alias -> (weak reference to the Tensor, tangent or None)
 
@@ -101,7 +104,7 @@ class Level:
         if x.depth:
             t = self.tangent(x._array.value)
             return None if t is None else x.backend.wrap(x.backend.raw(t, x._array.level))
-        with _at(self.outer):
+        with _at(self.outer, self.records):
             return self.find(x)
 
     def primal(self, x: Any) -> Any:
@@ -216,9 +219,9 @@ def _size_mismatch(x: Any, tangent: Any) -> str:
 
 
 @contextmanager
-def _at(levels: tuple[Level, ...]) -> Iterator[None]:
-    """Only these levels are active."""
-    token = _modes.enter(_modes.replaced(levels=levels))
+def _at(levels: tuple[Level, ...], records: bool = False) -> Iterator[None]:
+    """Only these levels are active; with `records` operations are recorded in any case."""
+    token = _modes.enter(_modes.replaced(levels=levels, recording=True) if records else _modes.replaced(levels=levels))
     try:
         yield
     finally:
@@ -226,14 +229,14 @@ def _at(levels: tuple[Level, ...]) -> Iterator[None]:
 
 
 @contextmanager
-def new_level() -> Iterator[Level]:
+def new_level(records: bool = False) -> Iterator[Level]:
     """A level inside of those that are active; its tangents are gone when it is left.
 
     Inside it operations run as outside of inference mode, which would stop it; an `inference_mode` within does stop it.
     """
     mode = _modes.current()
     outer = () if mode is None else mode.levels
-    level = Level(outer)
+    level = Level(outer, records=records)
     inference = mode is not None and mode.inference
     changes = {"inference": False, "recording": False} if inference else {}
     token = _modes.enter(_modes.replaced(levels=(*outer, level), **changes))
@@ -258,11 +261,15 @@ def carry(mode: Any, out: Any, row: Row, operands: tuple[Any, ...], statics: tup
     for i, level in enumerate(mode.levels):
         if not level.active:
             continue
-        with _at(mode.levels[:i]):
+        primals = flat
+        if level.records and not mode.recording:
+            with _at(mode.levels[:i]):  # views without a history: what is not recorded is a constant to the tangent, too
+                primals = tuple(x[...] if isinstance(x, Tensor) and x.requires_grad else x for x in flat)
+        with _at(mode.levels[:i], level.records):
             tangents = [of_dtype(level.find(x), x) if isinstance(x, Tensor) else None for x in flat]
             if all(t is None for t in tangents):
                 continue
-            for o, t in zip(outs, jvp_of(row, flat, tangents, statics, outs)):
+            for o, t in zip(outs, jvp_of(row, primals, tangents, statics, outs)):
                 if t is not None and o.dtype.differentiable:
                     # PyTorch gives a fresh tangent too: the user may write to the one given to `make_dual`.
                     t = t.clone() if any(t is known for known in tangents) and not row.is_view else of_dtype(t, o)
@@ -290,7 +297,7 @@ def overwritten(x: Any, out: Any) -> list[Any]:
     for i, level in enumerate(mode.levels):
         if not level.active:
             continue
-        with _at(mode.levels[:i]):
+        with _at(mode.levels[:i], level.records):
             new = level.find(out)
             if new is None and level.find(x) is None:
                 continue
@@ -321,7 +328,7 @@ def carry_over(x: Any, out: Any, function: Any) -> None:
         return
     for i, level in enumerate(mode.levels):
         if level.active:
-            with _at(mode.levels[:i]):
+            with _at(mode.levels[:i], level.records):
                 t = level.find(x)
                 if t is not None:
                     level.note(out, function(t))
@@ -356,7 +363,7 @@ def carry_function(
     for i, (level, tangents) in enumerate(before):
         if all(t is None for t in tangents):
             continue
-        with _at(mode.levels[:i]):
+        with _at(mode.levels[:i], level.records):
             given = [
                 zeros_for(a) if t is None and ctx._materialize and isinstance(a, Tensor) and a.dtype.differentiable else t
                 for a, t in zip(args, tangents)
@@ -382,7 +389,7 @@ def function_tangents(args: tuple[Any, ...]) -> list[Any]:
     mode: Any = _modes.current()
     found = []
     for i, level in enumerate(mode.levels):
-        with _at(mode.levels[:i]):
+        with _at(mode.levels[:i], level.records):
             found.append((level, [level.tangent(a) if isinstance(a, Tensor) else None for a in args]))
     return found
 

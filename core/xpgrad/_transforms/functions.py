@@ -147,57 +147,60 @@ def _by_a_generated_rule(cls: Any, args: Any, below: list[Any], mapped: list[boo
         """A whole batch, or what all elements share, as an element: of a batch of things that are `at` deep themselves."""
         if not isinstance(x, Tensor) or not is_mapped:
             return x
-        return enter(x, level, batch_class(class_of_depth(type(x._stand_in()), max(at, x.depth))))
+        return enter(x, level, class_of_depth(type(x._stand_in()), at + 1))
 
     def whole(x: Any, at: int) -> Any:
-        return leave(x, level, class_of_depth(type(x._stand_in()), max(at + 1, x.depth)))
-
-    def below_outputs(outs: Any) -> Any:
-        return tuple(whole(o, depth - 1) if isinstance(o, Tensor) else o for o in outs)
+        return leave(x, level, class_of_depth(type(x._stand_in()), at + 1))
 
     class Generated(Function):
+        generate_vmap_rule = True  # a batch of batches
+
         @staticmethod
         def forward(*inputs: Any) -> Any:
-            elements = [element(x, m, depth - 1) for x, m in zip(inputs, mapped)]
+            at = _deepest(inputs)  # which may be less than outside: what all elements share loses a level on the way
+            elements = [element(x, m, at) for x, m in zip(inputs, mapped)]
             out = cls.forward(*elements)
             state["several"] = isinstance(out, tuple)
             state["shapes"] = [e.shape if isinstance(e, Tensor) else None for e in elements]
             state["elements"], state["outs"] = tuple(elements), out if state["several"] else (out,)
-            return below_outputs(state["outs"])
+            return tuple(whole(o, at) if isinstance(o, Tensor) else o for o in state["outs"])
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            at = _deepest(inputs)
             inner = ctx.inner = _ElementCtx(tuple(ctx.needs_input_grad))
             outs, elements = state.pop("outs"), state.pop("elements")
             cls.setup_context(inner, elements, outs if state["several"] else outs[0])
             ctx.set_materialize_grads(inner._materialize)
-            flat: list[Any] = []
-            recipe: list[bool] = []
-            for s in inner.saved_tensors:
+
+            def held(s: Any) -> tuple[Any, bool]:
+                """What is kept for a saved element, and whether it is a whole batch."""
                 place = next((k for k, o in enumerate(outs) if o is s), None)
                 origin = next((k for k, e in enumerate(elements) if e is s), None)
                 if s is None:
-                    flat.append(None)
-                elif place is not None:
-                    flat.append(output[place])
-                elif origin is not None:
-                    flat.append(inputs[origin])
-                else:
-                    flat.append(whole(s, depth - 1))
-                recipe.append(s is not None and (place is not None or origin is None or mapped[origin]))
-            inner.saved_tensors = ()
-            ctx.recipe = recipe
-            ctx.forward_recipe = inner.saved_for_forward
-            ctx.save_for_backward(*flat)
+                    return None, False
+                if place is not None:
+                    return output[place], True
+                return (whole(s, at), True) if origin is None else (inputs[origin], mapped[origin])
+
+            ctx.recipes = [[], []]
+            for recipe, saved, save in zip(
+                ctx.recipes, (inner.saved_tensors, inner.saved_for_forward), (ctx.save_for_backward, ctx.save_for_forward)
+            ):
+                pairs = [held(s) for s in saved]
+                recipe.extend(is_mapped for _, is_mapped in pairs)
+                save(*(value for value, _ in pairs))
+            inner.saved_tensors = inner.saved_for_forward = ()
             lost = [o for o, e in zip(output, outs) if any(e is n for n in inner._nondiff)]
             if lost:
                 ctx.mark_non_differentiable(*lost)
 
         @staticmethod
         def backward(ctx: Any, *gs: Any) -> Any:
-            at = max((g.depth for g in gs if g is not None), default=depth - 1)
+            saved = ctx.saved_tensors
+            at = _deepest((*gs, *saved))
             inner = ctx.inner
-            inner.saved_tensors = tuple(element(s, m, at) for s, m in zip(ctx.saved_tensors, ctx.recipe))
+            inner.saved_tensors = tuple(element(s, m, at) for s, m in zip(saved, ctx.recipes[0]))
             returned = cls.user_backward()(inner, *(element(g, True, at) for g in gs))
             inner.saved_tensors = ()
             returned = returned if isinstance(returned, tuple) else (returned,)
@@ -206,10 +209,12 @@ def _by_a_generated_rule(cls: Any, args: Any, below: list[Any], mapped: list[boo
 
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
-            at = max((t.depth for t in tangents if isinstance(t, Tensor)), default=depth - 1)
+            saved = ctx.saved_tensors
+            at = _deepest((*tangents, *saved))
             inner = ctx.inner
-            inner.saved_for_forward = inner.saved_tensors = ctx.forward_recipe
+            inner.saved_for_forward = inner.saved_tensors = tuple(element(s, m, at) for s, m in zip(saved, ctx.recipes[1]))
             out = cls.jvp(inner, *(element(t, m, at) for t, m in zip(tangents, mapped)))
+            inner.saved_for_forward = inner.saved_tensors = ()
             return tuple(whole(o, at) for o in (out if isinstance(out, tuple) else (out,)))
 
     def _gradient(g: Any, is_mapped: bool, at: int, shape: tuple[int, ...]) -> Any:
@@ -226,3 +231,8 @@ def _by_a_generated_rule(cls: Any, args: Any, below: list[Any], mapped: list[boo
     outs = Generated.apply(*below)
     results = tuple(element(o, True, depth - 1) for o in outs)
     return results if state["several"] else results[0]
+
+
+def _deepest(items: Any) -> int:
+    """Of how many batches the deepest Tensor among some values is an element."""
+    return max((x.depth for x in items if isinstance(x, Tensor)), default=0)

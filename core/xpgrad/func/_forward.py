@@ -151,7 +151,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     with _modes.inference_mode(mode=False), _modes.enable_grad():
         points = [x.clone() if x.is_inference() else x for x in points]  # which cannot be saved in a graph
         probes = [_start(x) for x in points]  # where the linear function begins
-        with new_level() as level:
+        with new_level(records=True) as level:
             duals = [level.dual(x, t) for x, t in zip(points, probes)]
             with transformed("linearize"):
                 result = func(*unflatten(structure, duals))

@@ -259,7 +259,7 @@ def test_dtypes_come_in_and_go_out() -> None:
         x = xp.asarray(host, device="torch")
         assert x.dtype.name == name
         np.testing.assert_array_equal(x.numpy(), host)
-        assert xp.astype(x, xp.float64).tolist() == [1.0, 0.0, 1.0] or name == "complex64"
+        assert xp.astype(x if name != "complex64" else xp.real(x), xp.float64).tolist() == [1.0, 0.0, 1.0]
     half = xp.tensor([1.5, 2.0], dtype=xp.bfloat16, device="torch", requires_grad=True)
     xp.sum(half * half).backward()
     assert half.grad is not None
