@@ -487,14 +487,41 @@ def test_linearize_calls_the_function_once_and_is_linear() -> None:
         np.testing.assert_allclose(values(first), np.cos([1.0, 2.0]) * [3.0, 4.0] * values(t), rtol=1e-12)
         assert none.tolist() == [0.0] * 3
         assert index.item() == 0
-        assert not first.requires_grad
+        (g,) = grad(xp.sum(first), w, retain_graph=True)  # as with jvp; in PyTorch 2.13 it is lost
+        np.testing.assert_allclose(values(g), np.cos([1.0, 2.0]) * values(t), rtol=1e-12)
+        with xp.no_grad():
+            assert not tangent(t)[0].requires_grad
     assert calls == [1]
+    assert not linearize(xp.sin, x)[1](x).requires_grad
     t = xp.tensor([1.0, 2.0], requires_grad=True)
     (g,) = grad(xp.sum(tangent(t)[0]), t)
     np.testing.assert_allclose(values(g), np.cos([1.0, 2.0]) * [3.0, 4.0], rtol=1e-12)
     assert values(d(lambda s: tangent(s * t.detach())[0])(xp.tensor(1.0))).shape == (2,)
     with xp.no_grad():
         assert linearize(lambda x: x * x, x)[1](x).tolist() == [2.0, 8.0]
+
+
+def test_forward_mode_goes_through_no_grad() -> None:
+    """As in PyTorch, also where tangents are transposed; their derivatives stop there."""
+    w = xp.tensor([3.0, 4.0], requires_grad=True)
+
+    def function(x: Any) -> Any:
+        with xp.no_grad():
+            inner = xp.sin(x) * w
+            flat = xp.broadcast_to(x, (2, 2))
+        return inner + x * w, flat * 1.0
+
+    x, t = xp.tensor([0.3, 1.2], requires_grad=True), xp.asarray([1.0, -2.0])
+    expected = (np.cos([0.3, 1.2]) + 1.0) * [3.0, -8.0]
+    for slope, view in (jvp(function, (x,), (t,))[1], linearize(function, x)[1](t)):
+        np.testing.assert_allclose(values(slope), expected, rtol=1e-12)
+        np.testing.assert_allclose(values(view), [[1.0, -2.0]] * 2, rtol=1e-12)
+        found = grad(xp.sum(slope), (x, w), allow_unused=True)
+        assert found[0] is None or values(found[0]).tolist() == [0.0, 0.0]
+        assert values(found[1]).tolist() == [1.0, -2.0]
+    d = x * 0.5
+    view = jvp(lambda x: function(x)[1], (x,), (d,))[1]
+    assert not view.requires_grad  # nothing was recorded when the view was made
 
 
 ERRORS: list[tuple[Function, type[Exception], str]] = [

@@ -328,7 +328,7 @@ def custom_functions(base: Any, namespace: Any) -> dict[str, Any]:
         @staticmethod
         def jvp(ctx: Any, t: Any) -> Any:
             (x,) = ctx.saved_tensors
-            return t * (namespace.cos(x) * x + namespace.sin(x)) * 2.0
+            return t * (namespace.cos(x) * x + namespace.sin(x)) * 1.5
 
     return {"custom": Custom.apply, "with_jvp": WithJvp.apply}
 

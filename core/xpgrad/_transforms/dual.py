@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from xpgrad import _modes
@@ -132,7 +132,9 @@ class Level:
         for view in reversed(steps):
             row = view._alias.row
             if row is not None:
-                found = getattr(found, row.method)(*view._alias.args)
+                constant = view._alias.forbidden == "no_grad" and not self.records  # as it is at once in PyTorch
+                with _modes.no_grad() if constant else nullcontext():
+                    found = getattr(found, row.method)(*view._alias.args)
             mode = _modes.current()
             if view.fresh is None and view._node is not None and (mode is None or mode.recording):
                 self._put_node(view._node, found)

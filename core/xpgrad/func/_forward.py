@@ -130,7 +130,8 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     output
         ``func(*primals)``.
     jvp_fn : callable
-        ``jvp_fn(*tangents)`` is the tangent of the output. The primals are constants to it.
+        ``jvp_fn(*tangents)`` is the tangent of the output. Derivatives of it with respect to the primals, and to what `func` captured,
+        are those of `jvp`; PyTorch 2.13 has none.
 
     Raises
     ------
@@ -143,9 +144,11 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     2.0
     """
     from xpgrad._transforms.passes import gradients
+    from xpgrad.func._reverse import tracked
     from xpgrad.rules.creation import zeros_like
 
     name = "linearize(f, *primals)"
+    recording = _modes.is_grad_enabled()
     points, structure = flatten(primals)
     _need_tensors(name, "primals", points)
     with _modes.inference_mode(mode=False), _modes.enable_grad():
@@ -164,6 +167,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
             gradients([found[k] for k in depends], probes, seeds, create_graph=True, allow_unused=True) if depends else [None] * len(probes)
         )
     places = [i for i, v in enumerate(transposed) if v is not None and v.requires_grad]
+    keep = recording and tracked([transposed[i] for i in places], [*probes, *seeds])
 
     def jvp_fn(*tangents: Any) -> Any:
         """The tangent of the output along `tangents`."""
@@ -182,7 +186,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
                     raise RuntimeError(msg)
         slopes = [zeros_like(y) for y in outs]
         if places:
-            recorded = _modes.is_grad_enabled() and any(t.requires_grad for t in directions)
+            recorded = _modes.is_grad_enabled() and (keep or any(t.requires_grad for t in directions))
             pulled = gradients(
                 [transposed[i] for i in places], seeds, [directions[i] for i in places], retain_graph=True, create_graph=recorded,
                 allow_unused=True,
