@@ -6,7 +6,10 @@ Jacobians by reverse mode (on raw arrays, and on Tensors), by forward mode and b
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -145,6 +148,26 @@ def test_the_pass_on_raw_arrays_is_taken(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(taken) == 6
     with pytest.raises(AssertionError, match="outside of the 'allow_mutation_on_saved_tensors' context"):  # MUT-23
         xp.autograd.grad(inside, y, xp.eye(3), is_grads_batched=True)
+
+
+@pytest.mark.parametrize("name", ["jacrev", "jacfwd", "hessian", "grad", "vmap"])
+def test_a_transform_may_be_the_first_thing_that_a_process_does(name: str) -> None:
+    """On a backend that has nothing but the standard: whatever a transform needs is there, though nothing else has asked for it."""
+    last, shape = "xp.sum(y)" if name in ("grad", "hessian") else "y", (2, 3) if name == "vmap" else (3,)
+    code = f"""
+import importlib, sys
+sys.path.append({str(Path(__file__).parent)!r})
+importlib.import_module("strict_backend").register()
+import xpgrad as xp
+def f(x):
+    y = xp.sin(x[0] * x) * 1.0
+    y[0] *= x[1]
+    return {last}
+found = xp.func.{name}(f)(xp.ones({shape}, device="strict"))
+print(xp.sum(xp.abs(found)).item() > 0)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.stdout == "True\n", run.stderr
 
 
 def _complex_functions() -> dict[str, tuple[Function, np.ndarray]]:

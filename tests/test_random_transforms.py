@@ -140,7 +140,8 @@ class Program:
             return self.new(f"expand_dims({name}, axis={where})", (*shape[:where], 1, *shape[where:]), indent)
         if choice == 5:
             size = rng.choice((2, 3))
-            return None if math.prod(shape) * size > LARGEST else self.new(f"broadcast_to({name}, {(size, *shape)})", (size, *shape), indent)
+            large = (size, *shape)
+            return None if math.prod(large) > LARGEST else self.new(f"broadcast_to({name}, {large})", large, indent)
         if choice == 6:
             key = [":"] * n
             key[place] = str(rng.randrange(-shape[place], shape[place]))
@@ -300,8 +301,10 @@ def _broadcast(a: Shape, b: Shape) -> Shape | None:
         return None
 
 
-NAMES = ("sin tanh cos exp sqrt abs clip log1p atan where expm1 maximum minimum atan2 hypot sum mean max min prod reshape permute_dims "
-         "expand_dims broadcast_to take concat stack flip roll cumulative_sum sort matmul vecdot").split()  # fmt: skip
+NAMES = (
+    "sin tanh cos exp sqrt abs clip log1p atan where expm1 maximum minimum atan2 hypot sum mean max min prod reshape permute_dims "
+    "expand_dims broadcast_to take concat stack flip roll cumulative_sum sort matmul vecdot"
+)
 
 
 def custom_functions(base: Any, namespace: Any) -> dict[str, Any]:
@@ -339,14 +342,15 @@ def _theirs() -> dict[str, Any]:
     def linearize(f: Any, x: Any) -> Any:
         return f(x), lambda t: torch.func.jvp(f, (x,), (t,))[1]  # PyTorch's own traces, which no other transform goes through
 
-    functions = {name: getattr(torch.func, name) for name in ("vmap", "grad", "grad_and_value", "vjp", "jvp", "jacrev", "jacfwd", "hessian")}
-    names = {name: getattr(namespace, name) for name in NAMES}
+    transforms = ("vmap", "grad", "grad_and_value", "vjp", "jvp", "jacrev", "jacfwd", "hessian")
+    functions = {name: getattr(torch.func, name) for name in transforms}
+    names = {name: getattr(namespace, name) for name in NAMES.split()}
     names |= custom_functions(torch.autograd.Function, namespace)
     return names | {"F": SimpleNamespace(**functions, linearize=linearize), "index": torch.tensor, "no_grad": torch.no_grad}
 
 
 def _ours(device: str) -> dict[str, Any]:
-    names = {name: getattr(xp, name) for name in NAMES} | custom_functions(xp.autograd.Function, xp)
+    names = {name: getattr(xp, name) for name in NAMES.split()} | custom_functions(xp.autograd.Function, xp)
     return names | {"F": func, "index": lambda places: xp.asarray(places, device=device), "no_grad": xp.no_grad}
 
 
@@ -362,7 +366,7 @@ def run(source: str, names: dict[str, Any], leaves: list[Any], grad: Any, batche
         return names["F"].vmap(back)(names["stack"]([names["cos"](out), out], axis=0))[0]
 
     space = names | {"pull": pull, "pull_two": pull_two}
-    exec(compile(source, "<program>", "exec"), space)
+    exec(compile(source, "<program>", "exec"), space)  # noqa: S102 (our own source)
     y = space["program"](*leaves)
     found = [y]
     if y.requires_grad:

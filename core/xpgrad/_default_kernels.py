@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["DefaultKernels"]
+__all__ = ["DefaultKernels", "is_basic"]
 
 _BLOCK = 1 << 20  # elements of a comparison of all places with all indices
 
@@ -166,7 +166,7 @@ class DefaultKernels:
     @staticmethod
     def read(xp: Any, x: Any, key: Any) -> Any:
         """``x[key]`` for a key of any kind."""
-        return xp.index_basic(x, key) if _basic(key) else xp.gather(x, key)
+        return xp.index_basic(x, key) if is_basic(key) else xp.gather(x, key)
 
     # -- adding and writing ----------------------------------------------------------------------------------------------
 
@@ -192,7 +192,7 @@ class DefaultKernels:
     @staticmethod
     def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
         """`buffer`, which belongs to the caller, with ``[key]`` overwritten; of duplicates in the key the last one counts."""
-        if _basic(key) and xp._backend.capabilities.mutable:
+        if is_basic(key) and xp._backend.capabilities.mutable:
             key = full_key(key, buffer.shape)
             if any(p is None for p in key):  # a new axis may read, not write
                 part = tuple(p for p in key if p is not None)
@@ -303,7 +303,8 @@ def backwards(key: Any) -> bool:
     return False
 
 
-def _basic(key: Any) -> bool:
+def is_basic(key: Any) -> bool:
+    """Whether a key has no arrays: it picks a view."""
     parts = key if isinstance(key, tuple) else (key,)
     return all(p is None or p is Ellipsis or (isinstance(p, (int, slice)) and not isinstance(p, bool)) for p in parts)
 

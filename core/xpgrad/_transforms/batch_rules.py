@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._default_kernels import DefaultKernels, full_key
+from xpgrad._default_kernels import DefaultKernels, full_key, is_basic
 from xpgrad._row import PRIMITIVES, ROWS, tensor_namespace
 from xpgrad._transforms.batch import Batched, escaped, no_rule
 
@@ -388,7 +388,7 @@ class BatchRules:
         return DefaultKernels.flat_index(self.backend.kernels, own, tuple(shape), like)
 
     def gather(self, x: Any, key: Any) -> Any:
-        if _basic(key):
+        if is_basic(key):
             return self.index_basic(x, key)
         parts = key if isinstance(key, tuple) else (key,)
         level = self._level(x, *parts)
@@ -409,13 +409,13 @@ class BatchRules:
         return self.raw(self.T.reshape_to(out, (level.size, *flat.shape)), level)
 
     def read(self, x: Any, key: Any) -> Any:
-        return self.index_basic(x, key) if _basic(key) else self.gather(x, key)
+        return self.index_basic(x, key) if is_basic(key) else self.gather(x, key)
 
     def take(self, x: Any, indices: Any, *, axis: int = 0) -> Any:
         return self.gather(x, (*(slice(None),) * (axis % len(x.shape)), indices))
 
     def scatter_add(self, x: Any, key: Any, shape: Any) -> Any:
-        if _basic(key):
+        if is_basic(key):
             return self.index_basic_transpose(x, key, tuple(shape))
         parts = key if isinstance(key, tuple) else (key,)
         level = self._level(x, *parts)
@@ -485,7 +485,7 @@ class BatchRules:
         if level is None:
             return self.raw(self.T.put(x.value, value.value, tuple(p if _plain(p) else self._below(p) for p in parts)), None)
         whole = self._full(x, level)
-        if _basic(key):
+        if is_basic(key):
             place = (slice(None), *full_key(key, x.shape))
             rank = len(self.T.index_basic(whole, place).shape) - 1
             return self.raw(self.T.put(whole, self._fitted(value, rank), place), level)
@@ -533,7 +533,7 @@ class BatchRules:
     def put_zero(self, x: Any, key: Any) -> Any:
         if self._level(x, *(key if isinstance(key, tuple) else (key,))) is None:
             return self.raw(self.T.put_zero(x.value, self._key_below(key)), None)
-        if _basic(key):
+        if is_basic(key):
             return self.raw(self.T.put_zero(x.value, (slice(None), *full_key(key, x.shape))), x.level)
         out, level, _, _ = self._rows(self.T.put_zero, x, key, x.shape)
         return self.raw(self.T.reshape_to(out, (level.size, *x.shape)), level)
@@ -541,7 +541,7 @@ class BatchRules:
     def take_written(self, x: Any, key: Any) -> Any:
         if self._level(x, *(key if isinstance(key, tuple) else (key,))) is None:
             return self.raw(self.T.take_written(x.value, self._key_below(key)), None)
-        if _basic(key):
+        if is_basic(key):
             return self.index_basic(x, key)
         out, level, flat, _ = self._rows(self.T.take_written, x, key, x.shape)
         return self.raw(self.T.reshape_to(out, (level.size, *flat.shape)), level)
@@ -549,7 +549,7 @@ class BatchRules:
     def wins(self, x: Any, key: Any, shape: Any) -> Any:
         if self._level(x, *(key if isinstance(key, tuple) else (key,))) is None:
             return self.raw(self.T.wins(x.value, self._key_below(key), shape), None)
-        if _basic(key):
+        if is_basic(key):
             out = self.T.wins(x.value, (slice(None), *full_key(key, shape)), (x.level.size, *shape))
             return self.raw(out, x.level)
         out, level, flat, _ = self._rows(self.T.wins, x, key, shape, shape)
@@ -856,10 +856,6 @@ def _one_slice(key: Any, shape: Any) -> Any:
 def _plain(part: Any) -> bool:
     """Whether a part of a key is no array."""
     return part is None or part is Ellipsis or isinstance(part, (int, slice))
-
-
-def _basic(key: Any) -> bool:
-    return all(_plain(p) and not isinstance(p, bool) for p in (key if isinstance(key, tuple) else (key,)))
 
 
 def _operator(method: str, name: str, swapped: bool = False) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from xpgrad._node import GradientEdge
 from xpgrad._tensor import Tensor
 from xpgrad._transforms.batch import BatchLevel, batch_class, class_of_depth, enter, escaped, leave, put_in, running, take_out
 

@@ -16,6 +16,7 @@ from xpgrad._node import GradientEdge, SlotNode, output_edge
 from xpgrad._saved import check_version, freed
 from xpgrad._transforms.batch import BatchBackend, Batched, BatchLevel
 from xpgrad._varargs import VarNode
+from xpgrad.rules import linear_algebra_ext as _linear_algebra_rows  # noqa: F401 (declares what bands become matrices by)
 
 __all__ = ["raw_gradients", "raw_jacobian"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xpgrad._default_kernels import is_basic
 from xpgrad._row import rule
 
 
@@ -26,7 +27,12 @@ def put_zero(xp: Any, x: Any, key: Any) -> Any:
     return xp.written(xp.copy(x), key, 0)
 
 
-@rule(lambda g, x_shape, key, xp: xp.scatter_add(xp.keep(xp.wins(g, key, x_shape), g), key, x_shape), conj=False, fresh=True)
+def unread(xp: Any, g: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    """Zeros of `shape` with `g` added at ``[key]``: the transpose of reading."""
+    return xp.index_basic_transpose(g, key, shape) if is_basic(key) else xp.scatter_add(g, key, shape)
+
+
+@rule(lambda g, x_shape, key, xp: unread(xp, xp.keep(xp.wins(g, key, x_shape), g), key, x_shape), conj=False, fresh=True)
 def take_written(xp: Any, x: Any, key: Any) -> Any:
     """``x[key]``, but 0 where a later duplicate of the index overwrote: the gradient goes to the write that won."""
     out = xp.read(x, key)
