@@ -3,7 +3,8 @@
 A program is source in the dialect that `xpgrad.func` and `torch.func` share: arithmetic, shapes, indices, writes into temporaries, and
 closures under `vmap`, `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian` and `linearize`, nested at random. Its value, the gradient of
 a scalar of it and the gradient of that gradient are compared. ``XPGRAD_PROGRAMS=10000`` draws more than CI does; a failure prints the
-program. What PyTorch refuses is counted, and must stay rare: a program that only xpgrad runs says nothing here.
+program. What PyTorch refuses is counted, and must stay rare: a program that only xpgrad runs says nothing here. The same programs also
+run in ways that must change nothing: checkpointed, packed, in a batch of one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import random
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,10 +23,14 @@ import pytest
 
 import xpgrad as xp
 from xpgrad import func
+from xpgrad.utils.checkpoint import checkpoint
 
-torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
+try:
+    import torch
+except ImportError:
+    torch = None
 
-COUNT = int(os.environ.get("XPGRAD_PROGRAMS", "600"))
+COUNT = int(os.environ.get("XPGRAD_PROGRAMS", "2000"))
 BLOCKS = 12
 LARGEST = 200  # elements
 
@@ -46,7 +52,7 @@ class Program:
         self.rng = random.Random(seed)
         self.lines: list[str] = []
         self.count = 0
-        self.quiet = self.linear = 0
+        self.quiet = self.linear = self.forward = 0
         leaves = [(f"x{k}", self.shape(3)) for k in range(self.rng.randint(1, 3))]
         self.leaves = leaves
         out = self.body(list(leaves), 1, self.rng.choice((1, 2, 2, 3)), self.rng.randint(2, 6))
@@ -81,7 +87,11 @@ class Program:
         return known[-1]
 
     def quietly(self, kind: str, known: list[Variable], indent: int, depth: int) -> Variable | None:
-        """A statement, sometimes one of which nothing is recorded (not for `linearize`: PyTorch's stand-in below is `jvp`)."""
+        """A statement, sometimes one of which nothing is recorded.
+
+        Not for `linearize`, for which `jvp` stands in below, nor for `hessian`, which is forward over reverse in PyTorch and reverse
+        over reverse here: forward mode goes through `no_grad`.
+        """
         if self.rng.random() > 0.06 or self.quiet or self.linear:
             made: Variable | None = getattr(self, kind)(known, indent, depth)
             return made
@@ -102,7 +112,8 @@ class Program:
 
     def unary(self, known: list[Variable], indent: int, depth: int) -> Variable:
         name, shape = self.pick(known) or known[0]
-        template = self.rng.choice(UNARY[:-2] if self.quiet else UNARY)  # PyTorch records custom Functions under `no_grad`
+        # PyTorch records custom Functions under `no_grad`, and takes the tangents of their tangents for 0.
+        template = self.rng.choice(UNARY[:-2] if self.quiet else UNARY[:-1] if self.forward > 1 else UNARY)
         return self.new(template.format(*[name] * template.count("{}")), shape, indent)
 
     def binary(self, known: list[Variable], indent: int, depth: int) -> Variable | None:
@@ -251,11 +262,17 @@ class Program:
             f, _ = self.function(known, [x[1]], indent, depth, scalar=True)
             return self.new(f"F.grad_and_value({f})({x[0]})[{(k := rng.randrange(2))}]", () if k else x[1], indent)
         if which == "hessian":
+            self.linear += 1
+            self.forward += 1
             f, _ = self.function(known, [x[1]], indent, depth, scalar=True)
+            self.linear -= 1
+            self.forward -= 1
             return self.new(f"F.hessian({f})({x[0]})", x[1] * 2, indent)
         self.linear += which == "linearize"
+        self.forward += which in ("linearize", "jvp", "jacfwd")
         f, out = self.function(known, [x[1]], indent, depth)
         self.linear -= which == "linearize"
+        self.forward -= which in ("linearize", "jvp", "jacfwd")
         if which == "vjp":
             many = 2 * math.prod(out) < LARGEST and rng.random() < 0.4
             return self.new(f"{'pull_two' if many else 'pull'}(F.vjp({f}, {x[0]}))", (2, *x[1]) if many else x[1], indent)
@@ -354,7 +371,7 @@ def _ours(device: str) -> dict[str, Any]:
     return names | {"F": func, "index": lambda places: xp.asarray(places, device=device), "no_grad": xp.no_grad}
 
 
-def run(source: str, names: dict[str, Any], leaves: list[Any], grad: Any, batched: bool) -> list[Any]:
+def run(source: str, names: dict[str, Any], leaves: list[Any], grad: Any, batched: bool, call: Any = lambda f, *xs: f(*xs)) -> list[Any]:
     """The program's value, the gradient of a scalar of it (or two vector-Jacobian products), and the gradient of a scalar of that."""
 
     def pull(found: Any) -> Any:
@@ -367,7 +384,7 @@ def run(source: str, names: dict[str, Any], leaves: list[Any], grad: Any, batche
 
     space = names | {"pull": pull, "pull_two": pull_two}
     exec(compile(source, "<program>", "exec"), space)  # noqa: S102 (our own source)
-    y = space["program"](*leaves)
+    y = call(space["program"], *leaves)
     found = [y]
     if y.requires_grad:
         if batched:
@@ -413,16 +430,79 @@ def _filled(found: list[Any], rest: list[Any]) -> list[Any]:
     return [kinds[0], *(b if a is None else a for a, b in zip([*found[1:], *[None] * (len(kinds) - len(found))], kinds[1:]))]
 
 
-@pytest.mark.parametrize("block", range(BLOCKS))
-@pytest.mark.parametrize("device", ["numpy", "numpy+readonly"])
-def test_transforms_of_random_functions(block: int, device: str) -> None:
+def each(seeds: range, what: str, one: Callable[[int], str]) -> None:
+    """Run the programs; most of them must be of use."""
     outcomes = []
-    for seed in range(block, COUNT if device == "numpy" else COUNT // 4, BLOCKS):
+    for seed in seeds:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                outcomes.append(compare(seed, device))
+                outcomes.append(one(seed))
             except Exception as exc:
-                exc.add_note(f"seed {seed} on {device}:\n{Program(seed).source}")
+                exc.add_note(f"seed {seed}, {what}:\n{Program(seed).source}")
                 raise
     assert outcomes.count("same") > 0.8 * len(outcomes), outcomes
+
+
+@pytest.mark.skipif(torch is None, reason="the comparison runs on PyTorch")
+@pytest.mark.parametrize("block", range(BLOCKS))
+@pytest.mark.parametrize("device", ["numpy", "numpy+readonly"])
+def test_transforms_of_random_functions(block: int, device: str) -> None:
+    each(range(block, COUNT if device == "numpy" else COUNT // 4, BLOCKS), device, lambda seed: compare(seed, device))
+
+
+def _packing(f: Any, *xs: Any) -> Any:
+    with xp.autograd.graph.saved_tensors_hooks(lambda t: t.detach().numpy().copy(), xp.asarray):
+        return f(*xs)
+
+
+def _on_cpu(f: Any, *xs: Any) -> Any:
+    with xp.autograd.graph.save_on_cpu():
+        return f(*xs)
+
+
+def _checkpoint(f: Any, *xs: Any) -> Any:
+    return checkpoint(f, *xs, use_reentrant=False)
+
+
+#: Ways to run a program that change nothing but what it costs.
+WAYS: dict[str, Any] = {
+    "packed": _packing,
+    "on cpu": _on_cpu,
+    "checkpoint": _checkpoint,
+    "checkpoints": lambda f, *xs: _checkpoint(lambda *xs: _checkpoint(f, *xs) * 1.0, *xs),
+    "vjp": lambda f, *xs: func.vjp(f, *xs)[0],
+    "jvp": lambda f, *xs: func.jvp(f, xs, xs)[0],
+    "a batch of one": lambda f, *xs: func.vmap(f)(*(x[None] for x in xs))[0],
+    "a batch of two": lambda f, *xs: func.vmap(lambda _, *xs: f(*xs), in_dims=(0, *(None for _ in xs)))(xp.ones(2), *xs)[1],
+}
+
+
+@pytest.mark.parametrize("way", [*WAYS, "watched"])
+@pytest.mark.parametrize("block", range(3))
+def test_what_changes_nothing(way: str, block: int) -> None:
+    def one(seed: int) -> str:
+        program = Program(seed)
+        data = [np.random.default_rng(seed + k).uniform(-1.5, 1.5, shape) for k, (_, shape) in enumerate(program.leaves)]
+
+        def found(call: Any) -> list[Any]:
+            leaves = [xp.tensor(d, requires_grad=True) for d in data]
+            source = program.source.replace("custom(", "with_jvp(") if way == "jvp" else program.source
+            return dense(run(source, _ours("numpy"), leaves, xp.autograd.grad, seed % 4 == 0, call))
+
+        try:
+            plain = found(lambda f, *xs: f(*xs))
+        except RuntimeError as exc:
+            assert "You must implement the jvp function" in str(exc)  # noqa: PT017 (the only error that programs may have)
+            return "refused"
+        if not all(np.all(np.abs(e) < 1e3) for e in plain if e is not None):
+            return "of no use"
+        with xp.autograd.detect_anomaly() if way == "watched" else nullcontext():
+            other = found(WAYS.get(way, lambda f, *xs: f(*xs)))
+        rest = [np.zeros(d.shape) for d in data]
+        rest = [*([np.zeros((2, *d.shape)) for d in data] if seed % 4 == 0 else rest), *rest]
+        for a, b in zip(_filled(other, rest), _filled(plain, rest)):
+            np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)
+        return "same"
+
+    each(range(block, COUNT // 20, 3), way, one)

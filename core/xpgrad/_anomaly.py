@@ -69,8 +69,8 @@ def _has_nan(v: Any) -> bool:
     from xpgrad._tensor import Tensor
     from xpgrad.registry import class_for_array
 
-    if isinstance(v, Tensor):
-        v = v._array
+    while isinstance(v, Tensor):  # an element of a batch is one in which any element is
+        v = v._array.value if v.depth else v._array
     backend = class_for_array(v).backend
     if not backend.dtype_of(v.dtype).differentiable:
         return False

@@ -139,7 +139,8 @@ def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any
     callable
         Returns ``jacrev(jacrev(func, argnums), argnums)``: for a scalar function of one Tensor x, a Tensor of shape
         ``(*x.shape, *x.shape)``. The second pass works on plain arrays, which makes it three times as fast here as PyTorch's forward
-        over reverse; ``jacfwd(jacrev(func))`` gives the same.
+        over reverse. ``jacfwd(jacrev(func))`` gives the same, but for what `func` does under `no_grad`, which is a constant to reverse
+        mode only.
 
     >>> import xpgrad as xp
     >>> xp.func.hessian(lambda x: xp.sum(x**3))(xp.tensor([1.0, 2.0]))
