@@ -39,9 +39,11 @@ Variable = tuple[str, Shape]
 
 UNARY = ("sin({})", "tanh({})", "cos({})", "{} * 0.75", "1.0 - {}", "-{}", "{} * {}", "exp(-{} * {})", "sqrt({} * {} + 0.5)", "abs({})",
          "1.0 / ({} * {} + 1.0)", "clip({}, -0.5, 0.5)", "{} ** 3", "log1p({} * {})", "atan({})", "where({} > 0.3, {}, sin({}))",
-         "{}.detach() * {}", "expm1(0.5 * {})", "custom({})", "with_jvp({})")  # fmt: skip
+         "{}.detach() * {}", "expm1(0.5 * {})", "real(exp(1j * {}))",
+         "imag(({} + 2j) * conj({} * 1j + 1.0) ** 2)", "abs(sin({} + 1j))", "custom({})", "with_jvp({})")  # fmt: skip
 BINARY = ("{} + {}", "{} - {}", "{} * {}", "{} / (cos({}) + 2.0)", "maximum({}, {})", "minimum({}, {})", "where({} > 0.2, {}, 0.5)",
-          "atan2({}, {} + 3.0)", "hypot({}, {} + 2.0)")  # fmt: skip
+          "atan2({}, {} + 3.0)", "hypot({}, {} + 2.0)", "real(({} + 1j * {}) / ({} - 2j))", "abs({} + 1j * {} + 0.5)",
+          "imag(conj({} + 2j) * exp(1j * {}))")  # fmt: skip
 WEIGHTS = {"unary": 5, "binary": 6, "shaped": 6, "write": 2, "transform": 7}
 
 
@@ -123,7 +125,7 @@ class Program:
             return None
         if self.rng.random() < 0.5:
             a, b = b, a
-        return self.new(self.rng.choice(BINARY).format(a[0], b[0]), _broadcast(a[1], b[1]) or (), indent)
+        return self.new(self.rng.choice(BINARY).format(a[0], b[0], a[0]), _broadcast(a[1], b[1]) or (), indent)
 
     def shaped(self, known: list[Variable], indent: int, depth: int) -> Variable | None:
         rng = self.rng
@@ -320,7 +322,7 @@ def _broadcast(a: Shape, b: Shape) -> Shape | None:
 
 NAMES = (
     "sin tanh cos exp sqrt abs clip log1p atan where expm1 maximum minimum atan2 hypot sum mean max min prod reshape permute_dims "
-    "expand_dims broadcast_to take concat stack flip roll cumulative_sum sort matmul vecdot"
+    "expand_dims broadcast_to take concat stack flip roll cumulative_sum sort matmul vecdot real imag conj"
 )
 
 
@@ -400,8 +402,8 @@ def run(source: str, names: dict[str, Any], leaves: list[Any], grad: Any, batche
 
 
 def dense(found: list[Any]) -> list[Any]:
-    """As arrays; a gradient that is not there is 0, as one of zeros is: libraries differ in what they notice."""
-    return [None if g is None else np.asarray(g.detach().tolist(), dtype=np.float64) for g in found]
+    """As arrays, of copies: zeros that PyTorch has no memory for crash `tolist`."""
+    return [None if g is None else np.asarray(g.detach().clone().tolist(), dtype=np.float64) for g in found]
 
 
 def compare(seed: int, device: str) -> str:
@@ -426,6 +428,7 @@ def compare(seed: int, device: str) -> str:
 
 
 def _filled(found: list[Any], rest: list[Any]) -> list[Any]:
+    """With zeros for gradients that are not there: libraries differ in what they notice."""
     kinds = [found[0], *rest]
     return [kinds[0], *(b if a is None else a for a, b in zip([*found[1:], *[None] * (len(kinds) - len(found))], kinds[1:]))]
 

@@ -211,7 +211,7 @@ class BatchBackend(Backend):
         return DTYPES[name] if self.inner.backend.find_dtype(name) is not None else None
 
     def dtype_of(self, raw: Any) -> DType:
-        return raw
+        return raw if isinstance(raw, DType) else self.inner.backend.dtype_of(raw)
 
     def is_complex(self, x: Any) -> bool:
         return x.dtype.is_complex

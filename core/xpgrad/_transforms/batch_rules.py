@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._default_kernels import DefaultKernels, full_key, is_basic
+from xpgrad._dtypes import DType
 from xpgrad._row import PRIMITIVES, ROWS, tensor_namespace
 from xpgrad._transforms.batch import Batched, escaped, no_rule
 
@@ -229,6 +230,8 @@ class BatchRules:
 
     def to_dtype(self, x: Any, dtype: Any) -> Any:
         value = x.value
+        if not isinstance(dtype, DType):  # the cast of a Tensor that all elements share, whose tangent or gradient they do not
+            dtype = self.backend.inner.backend.dtype_of(dtype)
         if x.dtype.is_complex and not dtype.is_complex and dtype.name != "bool":
             value = self.T.real(value)
         return self.raw(value._cast(dtype), x.level)
