@@ -859,6 +859,12 @@ def functions_under_transforms(lib: Any) -> None:
     assert seen[1:] == [(2, "error", (1,))]
     lib.equal(func.grad(lambda v: lib.xp.sum(neither.apply(v)))(rows), 2 * lib.value(rows))
     lib.equal(func.vmap(func.grad(lambda v: lib.xp.sum(generated.apply(v))))(rows), 2 * lib.value(rows))
+    # Batches of batches, and a batch of what an outer batch shares.
+    lib.equal(func.vmap(func.vmap(generated.apply))(rows), lib.value(rows) ** 2)
+    x = lib.tensor([1.0, 2.0, 3.0])
+    y = func.vmap(lambda v: func.vmap(generated.apply)(x) * v)(lib.const([1.0, 2.0]))
+    lib.equal(y, [[1.0, 4.0, 9.0], [2.0, 8.0, 18.0]])
+    lib.equal(lib.grad(lib.xp.sum(y), x)[0], [6.0, 12.0, 18.0])
     old = power(lib)
     for name, transform in [("vmap", func.vmap(old.apply)), ("grad", func.grad(lambda v: lib.xp.sum(old.apply(v))))]:
         with lib.case(name), lib.raises(RuntimeError, "In order to use an autograd.Function with functorch transforms", "setup_context"):

@@ -116,6 +116,13 @@ def differentiable_again(lib: Any, batch: int, seed: int) -> None:
     lib.equal(lib.grad(lib.xp.sum(hessian), x)[0], 24 * a)
     (j,) = batched(lib, x * x, x, lib.const(EYE))
     assert not j.requires_grad
+    # One through a write.
+    p, q = a
+    t = x * 1
+    t[0] = x[0] * x[1]
+    (g,) = lib.grad(lib.xp.sum(t * t), x, create_graph=True)
+    (hessian,) = batched(lib, g, x, lib.const(EYE))
+    lib.equal(hessian, [[2 * q * q, 4 * p * q], [4 * p * q, 2 * p * p + 2]])
 
 
 @contract("BAT-07")
@@ -196,7 +203,16 @@ STEPS: dict[str, Any] = {
     "sort": lambda lib, x: lib.xp.sort(x, axis=1),
     "stack": lambda lib, x: lib.xp.sum(lib.xp.stack([x, x * 2], axis=0), axis=0),
     "roll": lambda lib, x: lib.xp.roll(x, 1, axis=1),
+    "write": lambda lib, x: overwritten(x),
 }
+
+
+def overwritten(x: Any) -> Any:
+    """A copy with a row and a column overwritten."""
+    y = x * 1
+    y[0] = x[1] * 2
+    y[:, 1:] *= x[:, :1]
+    return y
 
 
 @contract("BAT-10", draw={"program": st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=4), "seed": seeds})

@@ -391,8 +391,6 @@ class BatchRules:
         return DefaultKernels.flat_index(self.backend.kernels, own, tuple(shape), like)
 
     def gather(self, x: Any, key: Any) -> Any:
-        if is_basic(key):
-            return self.index_basic(x, key)
         parts = key if isinstance(key, tuple) else (key,)
         level = self._level(x, *parts)
         if x.level is None and self._level(*parts) is None:
@@ -418,8 +416,6 @@ class BatchRules:
         return self.gather(x, (*(slice(None),) * (axis % len(x.shape)), indices))
 
     def scatter_add(self, x: Any, key: Any, shape: Any) -> Any:
-        if is_basic(key):
-            return self.index_basic_transpose(x, key, tuple(shape))
         parts = key if isinstance(key, tuple) else (key,)
         level = self._level(x, *parts)
         if level is None:
