@@ -4,7 +4,12 @@ A program is source in the dialect that `xpgrad.func` and `torch.func` share: ar
 closures under `vmap`, `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian` and `linearize`, nested at random. Its value, the gradient of
 a scalar of it and the gradient of that gradient are compared. ``XPGRAD_PROGRAMS=10000`` draws more than CI does; a failure prints the
 program. What PyTorch refuses is counted, and must stay rare: a program that only xpgrad runs says nothing here. The same programs also
-run in ways that must change nothing: checkpointed, packed, in a batch of one.
+run in ways that must change nothing: checkpointed, packed, in a batch of one. What the programs leave out:
+
+* results of mapped functions that are the same for the whole batch: PyTorch repeats them along axis 0 whatever `out_dims` says;
+* custom Functions under `no_grad`, which PyTorch records inside of `grad`, and the tangents of their tangents, which it takes for 0;
+* `no_grad` inside of `hessian`, which is forward over reverse in PyTorch and reverse over reverse here: forward mode goes through it;
+* `linearize` of PyTorch itself, whose results have no derivatives: `jvp` stands in.
 """
 
 from __future__ import annotations
@@ -89,11 +94,7 @@ class Program:
         return known[-1]
 
     def quietly(self, kind: str, known: list[Variable], indent: int, depth: int) -> Variable | None:
-        """A statement, sometimes one of which nothing is recorded.
-
-        Not for `linearize`, for which `jvp` stands in below, nor for `hessian`, which is forward over reverse in PyTorch and reverse
-        over reverse here: forward mode goes through `no_grad`.
-        """
+        """A statement, sometimes one of which nothing is recorded (not inside of `linearize` and `hessian`, see above)."""
         if self.rng.random() > 0.06 or self.quiet or self.linear:
             made: Variable | None = getattr(self, kind)(known, indent, depth)
             return made
@@ -114,7 +115,6 @@ class Program:
 
     def unary(self, known: list[Variable], indent: int, depth: int) -> Variable:
         name, shape = self.pick(known) or known[0]
-        # PyTorch records custom Functions under `no_grad`, and takes the tangents of their tangents for 0.
         template = self.rng.choice(UNARY[:-2] if self.quiet else UNARY[:-1] if self.forward > 1 else UNARY)
         return self.new(template.format(*[name] * template.count("{}")), shape, indent)
 
@@ -225,11 +225,7 @@ class Program:
     def function(
         self, known: list[Variable], arguments: list[Shape], indent: int, depth: int, scalar: bool = False, mapped: bool = False
     ) -> Variable:
-        """A closure over what is known; its name and the shape that it returns.
-
-        PyTorch repeats a result that is the same for the whole batch along axis 0 whatever `out_dims` says: results of mapped functions
-        depend on their first argument.
-        """
+        """A closure over what is known, whose result depends on its first argument if it is `mapped`; its name and what it returns."""
         self.count += 1
         name = f"f{self.count}"
         names = [f"a{self.count}_{k}" for k in range(len(arguments))]
