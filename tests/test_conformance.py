@@ -5,6 +5,7 @@ Faulty backends are plugins in a folder, made for each test; what the suite says
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -20,7 +21,7 @@ import pytest
 from test_cli_backends import TABLE
 from test_registry import HEAD, install
 
-from xpgrad_conformance import check_backend
+from xpgrad_conformance import check_backend, mutants
 from xpgrad_conformance.catalogue import LEVELS, groups, pages, rules
 from xpgrad_conformance.cli import main
 from xpgrad_conformance.contract import CatalogueError, Contract, contract, contracts, unchecked
@@ -86,6 +87,19 @@ def test_the_expected_failures_are_of_contracts_that_run() -> None:
     known = bundled()
     assert known
     assert all(contracts()[k.contract].function is not None for k in known)
+
+
+def test_the_planted_faults_are_about_the_sources_as_they_are() -> None:
+    """`xpgrad conformance mutants` says so too, and much more, but takes minutes."""
+    stale = []
+    for mutant in mutants.load().values():
+        spec = importlib.util.find_spec(mutant.file.partition("/")[0])
+        if spec is not None and spec.submodule_search_locations:
+            path = Path(spec.submodule_search_locations[0]).parent / mutant.file
+            if not path.exists() or path.read_text(encoding="utf-8").count(mutant.old) != 1:
+                stale.append(mutant.name)
+    assert stale == []
+    assert mutants.missing_proofs() == []
 
 
 def test_the_page_of_the_catalogue_is_current(tmp_path: Path) -> None:
