@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,3 +28,14 @@ def xpgrad_device(request: Any) -> str:
     """Every device that a rule must run on: the fast one, one whose memory is frozen, one that has nothing but the standard, and more."""
     xpgrad = importlib.import_module("xpgrad")
     return str(xpgrad.zeros(0, dtype=xpgrad.float32, device=str(request.param)).device)
+
+
+@pytest.fixture
+def no_cyclic_gc() -> Iterator[None]:
+    """Only reference counting frees what is dropped: a cycle shows as memory that stays."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

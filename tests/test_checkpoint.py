@@ -5,7 +5,6 @@ How often functions run again, and what is refused, is what PyTorch does, except
 
 from __future__ import annotations
 
-import gc
 import importlib
 import random
 import tracemalloc
@@ -324,16 +323,6 @@ def test_a_value_that_is_read_twice_is_computed_twice() -> None:
 
 
 # -- memory -----------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def no_cyclic_gc() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def test_less_is_kept() -> None:

@@ -5,11 +5,10 @@ And everything that a node would hold goes through them, nodes hold nothing else
 
 from __future__ import annotations
 
-import gc
 import random
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -362,16 +361,6 @@ def test_tangents_of_what_is_packed(xpgrad_device: str) -> None:
     assert slope(None) == [10.0, 28.0]
     for pair in (HOOKS["a clone"], HOOKS["a NumPy array"]):
         assert slope(pair) == [10.0, 28.0]
-
-
-@pytest.fixture
-def no_cyclic_gc() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 @pytest.mark.usefixtures("no_cyclic_gc")

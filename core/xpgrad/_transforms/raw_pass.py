@@ -77,7 +77,7 @@ class RawBatchBackend(BatchBackend):
 
     def __init__(self, inner: Any) -> None:
         super().__init__(inner)
-        from xpgrad._transforms.batch_rules import RawRules
+        from xpgrad._transforms.raw_rules import RawRules
 
         self.rules = RawRules(self)
         self.raw = type("RawBatch", (RawBatch,), {"__slots__": (), "rules": self.rules})
