@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 import xpgrad as xp
-from xpgrad.autograd import Function, anomaly_mode, backward, grad
+from xpgrad._tape.requests import backward, grad
+from xpgrad.autograd import Function, anomaly_mode
 from xpgrad.autograd.graph import register_multi_grad_hook
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import xpgrad as xp
-from xpgrad._row import COMPOSITE, NONDIFFERENTIABLE, RULES
+from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, RULES
 
 strict = pytest.importorskip("array_api_strict", reason="the reference namespace of the standard")
 

@@ -22,8 +22,9 @@ from central_differences import loss, numbers, values
 from hypothesis import find, given, settings, strategies as st
 
 import xpgrad as xp
-from xpgrad._row import ROWS
-from xpgrad._transforms import dual
+from xpgrad._modes import state
+from xpgrad._rows.row import ROWS
+from xpgrad._transforms.forward import levels
 from xpgrad.autograd import forward_ad as fw
 from xpgrad.errors import GradcheckError
 from xpgrad.func._forward import jvp, linearize
@@ -248,7 +249,7 @@ def samples() -> Iterator[tuple[Function, list[np.ndarray]]]:
 def test_every_row_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tangents pass each differentiable row in the tables above, first and second derivatives taken together."""
     reached: set[str] = set()
-    own = dual.jvp_of
+    own = levels.jvp_of
 
     def recorder(row: Any, *args: Any) -> Any:
         reached.add(row.name)
@@ -419,7 +420,7 @@ def test_a_tangent_is_gone_after_its_level() -> None:
 
 
 def test_tangents_of_dead_tensors_are_dropped() -> None:
-    with dual.new_level() as level:
+    with levels.new_level() as level:
         y = level.dual(xp.tensor(1.0), xp.tensor(1.0))
         leaf = level.dual(xp.tensor(1.0, requires_grad=True), xp.tensor(1.0))
         for _ in range(100):
@@ -551,7 +552,7 @@ def test_errors(case: int) -> None:
         call(xp.asarray([1.0, 2.0]), xp.asarray([1.0, 0.0]))
     assert words in str(info.value)
     assert jvp(xp.sin, (xp.zeros(()),), (xp.ones(()),))[1].item() == 1.0  # nothing is left behind
-    mode = xp._modes.current()
+    mode = state.current()
     assert mode is None
 
 
@@ -710,7 +711,7 @@ def test_backward_gives_gradients_with_tangents(xpgrad_device: str) -> None:
     x = xp.tensor([1.0, 2.0], device=xpgrad_device, requires_grad=True)
     t = xp.asarray([1.0, -1.0], device=xpgrad_device)
     seen: list[Any] = []
-    with dual.new_level() as level:
+    with levels.new_level() as level:
         y = level.dual(x, t)
         y.retain_grad()
         y.register_hook(lambda g: seen.append(level.tangent(g)))

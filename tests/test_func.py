@@ -22,7 +22,7 @@ from test_vmap import _Drawn
 
 import xpgrad as xp
 from xpgrad import func
-from xpgrad._transforms import raw_pass
+from xpgrad._transforms.batch import raw_pass
 
 Function = Callable[..., Any]
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 
 import xpgrad as xp
 from xpgrad import linalg as la
-from xpgrad._row import COMPOSITE, NONDIFFERENTIABLE, RULES
+from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, RULES
 
 strict = pytest.importorskip("array_api_strict", reason="the reference namespace of the standard")
 

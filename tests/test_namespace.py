@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import xpgrad as xp
-from xpgrad._row import COMPOSITE, NONDIFFERENTIABLE, RULES
+from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, RULES
 
 CHAPTERS = {
     "creation": "arange asarray empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like tril triu zeros "

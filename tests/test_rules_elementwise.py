@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 import xpgrad as xp
-from xpgrad._row import RULES
+from xpgrad._rows.namespace import RULES
 
 grad = xp.autograd.grad
 Domain = Callable[[np.ndarray], np.ndarray]
@@ -181,7 +181,7 @@ def test_mixed_dtypes_return_each_gradient_in_its_own(name: str, pair: tuple[str
 
 def test_fresh_formulas_hand_out_memory_of_their_own() -> None:
     """What a formula declares fresh is added to in place: it must be neither g nor anything that is saved."""
-    from xpgrad._row import ROWS
+    from xpgrad._rows.row import ROWS
     from xpgrad.registry import backend_for
 
     kernels = backend_for("numpy").kernels

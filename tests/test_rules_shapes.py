@@ -18,7 +18,8 @@ from hypothesis import assume, example, given, settings, strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 import xpgrad as xp
-from xpgrad._row import COMPOSITE, ROWS, RULES
+from xpgrad._rows.namespace import COMPOSITE, RULES
+from xpgrad._rows.row import ROWS
 
 grad = xp.autograd.grad
 Function = Callable[..., Any]

@@ -19,7 +19,7 @@ from test_func import FUNCTIONS
 
 import xpgrad as xp
 from xpgrad import func
-from xpgrad._node import walk
+from xpgrad._tape.node import walk
 from xpgrad.autograd import forward_ad, graph
 from xpgrad.errors import DeviceMismatchError
 
@@ -417,7 +417,7 @@ def test_moved_to_the_host_and_back() -> None:
 
 
 def _packed(node: Any) -> list[Any]:
-    from xpgrad._nodeclass import freeable
+    from xpgrad._operations.backward import freeable
 
     return [getattr(node, name) for name in freeable(node.row, node.mask)]
 

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import cupy
 import numpy as np
 
-from xpgrad._device import Device
-from xpgrad._dtypes import DTYPES, DType
+from xpgrad._basics.device import Device
+from xpgrad._basics.dtypes import DTYPES, DType
 from xpgrad.backend import Backend, Capabilities
 from xpgrad.errors import BackendLoadError
 from xpgrad_cupy import _graphs, _kernels

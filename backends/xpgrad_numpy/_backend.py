@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from xpgrad._device import Device
-from xpgrad._dtypes import DTYPES, DType
+from xpgrad._basics.device import Device
+from xpgrad._basics.dtypes import DTYPES, DType
 from xpgrad.backend import Backend, Capabilities
 from xpgrad_numpy import _kernels
 

@@ -23,15 +23,14 @@ if _typing.TYPE_CHECKING:  # what editors see of the modules that load at first 
     )
 
 from xpgrad import autograd as autograd, errors as errors
-from xpgrad._compile import compile_function as compile
-from xpgrad._convert import asarray as asarray, from_dlpack as from_dlpack, tensor as tensor
-from xpgrad._device import (
-    Device as Device,
+from xpgrad._backends.default_device import (
     default_device as default_device,
     get_default_device as get_default_device,
     set_default_device as set_default_device,
 )
-from xpgrad._dtypes import (
+from xpgrad._backends.loading import backend_names as backend_names, register_backend as register_backend
+from xpgrad._basics.device import Device as Device
+from xpgrad._basics.dtypes import (
     DType as DType,
     bfloat16 as bfloat16,
     bool_ as bool,
@@ -53,15 +52,17 @@ from xpgrad._dtypes import (
     uint32 as uint32,
     uint64 as uint64,
 )
-from xpgrad._modes import (
+from xpgrad._basics.shapes import broadcast_shapes as broadcast_shapes
+from xpgrad._modes.state import is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled
+from xpgrad._modes.switches import (
     enable_grad as enable_grad,
     inference_mode as inference_mode,
-    is_grad_enabled as is_grad_enabled,
-    is_inference_mode_enabled as is_inference_mode_enabled,
     no_grad as no_grad,
     set_grad_enabled as set_grad_enabled,
 )
-from xpgrad._tensor import Tensor as Tensor
+from xpgrad._rows import namespace as _namespace
+from xpgrad._tensor.tensor import Tensor as Tensor
+from xpgrad._transforms.compiled import compile_function as compile
 from xpgrad.errors import (
     BackendLoadError as BackendLoadError,
     BackendNotFoundError as BackendNotFoundError,
@@ -70,8 +71,8 @@ from xpgrad.errors import (
     GradcheckError as GradcheckError,
     XpgradError as XpgradError,
 )
-from xpgrad.registry import backend_names as backend_names, register_backend as register_backend
-from xpgrad.rules import inplace as _inplace_rules  # noqa: F401 (declares rows)
+from xpgrad.rules import writing as _writing_rules  # noqa: F401 (declares rows)
+from xpgrad.rules.conversion import asarray as asarray, from_dlpack as from_dlpack, tensor as tensor
 from xpgrad.rules.creation import (
     arange as arange,
     astype as astype,
@@ -88,7 +89,7 @@ from xpgrad.rules.creation import (
     triu as triu,
     zeros as zeros,
     zeros_like as zeros_like,
-)  # fmt: skip
+)
 from xpgrad.rules.elementwise import (
     abs as abs,
     acos as acos,
@@ -158,12 +159,11 @@ from xpgrad.rules.elementwise import (
     tanh as tanh,
     trunc as trunc,
     where as where,
-)  # fmt: skip
+)
 from xpgrad.rules.indexing import take as take, take_along_axis as take_along_axis
 from xpgrad.rules.linear_algebra import matmul as matmul, tensordot as tensordot, vecdot as vecdot
 from xpgrad.rules.manipulation import (
     broadcast_arrays as broadcast_arrays,
-    broadcast_shapes as broadcast_shapes,
     broadcast_to as broadcast_to,
     concat as concat,
     expand_dims as expand_dims,
@@ -179,14 +179,8 @@ from xpgrad.rules.manipulation import (
     stack as stack,
     tile as tile,
     unstack as unstack,
-)  # fmt: skip
-from xpgrad.rules.reduction import (
-    all as all,
-    any as any,
-    max as max,
-    min as min,
-    sum as sum,
 )
+from xpgrad.rules.reduction import all as all, any as any, max as max, min as min, sum as sum
 from xpgrad.rules.searching import (
     argmax as argmax,
     argmin as argmin,
@@ -194,13 +188,13 @@ from xpgrad.rules.searching import (
     isin as isin,
     nonzero as nonzero,
     searchsorted as searchsorted,
-)  # fmt: skip
+)
 from xpgrad.rules.sets import (
     unique_all as unique_all,
     unique_counts as unique_counts,
     unique_inverse as unique_inverse,
     unique_values as unique_values,
-)  # fmt: skip
+)
 from xpgrad.rules.sorting import argsort as argsort, sort as sort
 from xpgrad.rules.statistical import (
     cumulative_prod as cumulative_prod,
@@ -209,14 +203,8 @@ from xpgrad.rules.statistical import (
     prod as prod,
     std as std,
     var as var,
-)  # fmt: skip
-from xpgrad.rules.utility import (
-    allclose as allclose,
-    diff as diff,
-    einsum as einsum,
-    isclose as isclose,
-    result_type as result_type,
-)  # fmt: skip
+)
+from xpgrad.rules.utility import allclose as allclose, diff as diff, einsum as einsum, isclose as isclose, result_type as result_type
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
@@ -226,6 +214,8 @@ inf = _math.inf
 nan = _math.nan
 pi = _math.pi
 newaxis = None
+
+_namespace.package = _sys.modules[__name__]
 
 # In the order of the standard's chapters, then what is xpgrad's and PyTorch's. `bool`, `abs` and their like hide Python's own only
 # for those who write `from xpgrad import *`.

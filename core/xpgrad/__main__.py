@@ -10,7 +10,7 @@ __all__ = ["main"]
 
 
 def _parser() -> argparse.ArgumentParser:
-    from xpgrad import __version__
+    from xpgrad import __version__  # UPWARD
 
     parser = argparse.ArgumentParser(prog="xpgrad", description="PyTorch's documented autograd for every Array API library.")
     parser.add_argument("--version", action="version", version=f"xpgrad {__version__}")
@@ -52,11 +52,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return conformance(given[1:])
     options = _parser().parse_args(given)
     if options.action == "check":
-        from xpgrad._cli.checking import check_backend
+        from xpgrad._cli.checking import check_backend  # loads late
 
         return check_backend(options.name, options.imported)
     if options.action == "new":
-        from xpgrad._cli.scaffold import new_project
+        from xpgrad._cli.scaffold import new_project  # loads late
 
         try:
             root = new_project(options.name, options.directory)
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 1
         print(f"{root}: now `pip install -e '{root}[test]'`, `python -m pytest {root}` and `xpgrad backends check {options.name} --import`")
         return 0
-    from xpgrad._cli.listing import list_backends, show_backend
+    from xpgrad._cli.listing import list_backends, show_backend  # loads late
 
     if options.action == "show":
         return show_backend(options.name, options.show_json or options.json)

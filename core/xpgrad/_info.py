@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from xpgrad import registry
-from xpgrad._device import Device, as_device, get_default_device
-from xpgrad._dtypes import DTYPES, DType, isdtype
-from xpgrad.registry import backend_for, tensor_class
+from xpgrad._backends.classes import tensor_class
+from xpgrad._backends.default_device import as_device, get_default_device
+from xpgrad._backends.loading import backend_for
+from xpgrad._basics.device import Device
+from xpgrad._basics.dtypes import DTYPES, DType, isdtype
 
 __all__ = ["NamespaceInfo"]
 
@@ -57,7 +59,7 @@ class NamespaceInfo:
     def devices(self) -> list[Device]:
         """The devices of the backends that are loaded, the default one's first: asking loads no library."""
         first = backend_for(get_default_device().table)
-        others = [b for b in registry._backends.values() if b is not first]
+        others = [b for b in registry.loaded_backends() if b is not first]
         return [device for backend in (first, *others) for device in backend.devices()]
 
 

@@ -12,9 +12,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from xpgrad._default_kernels import DefaultKernels
-from xpgrad._device import Device
-from xpgrad._dtypes import DTYPES, DType
+from xpgrad._array.kernels import DefaultKernels
+from xpgrad._basics.device import Device
+from xpgrad._basics.dtypes import DTYPES, DType
+from xpgrad._rows.row import ROWS
 from xpgrad.errors import CapabilityError
 
 __all__ = ["API_VERSION", "Backend", "BackendInfo", "Capabilities"]
@@ -100,8 +101,6 @@ class Kernels:
         self._backend = backend
 
     def __getattr__(self, name: str) -> Any:
-        from xpgrad._row import ROWS
-
         if name.startswith("__"):
             raise AttributeError(name)
         backend = self._backend
@@ -152,6 +151,10 @@ class Backend(ABC):
     weak_scalars: bool = False
     overrides: ClassVar[dict[str, Callable[..., Any]]] = {}
     missing: frozenset[str] = frozenset()
+
+    # Handed over by the registry, which stands above: the Tensor class of a device, and the table that reads Python data.
+    _tensor_class: ClassVar[Any]
+    _host: ClassVar[Any]
 
     def __init__(self) -> None:
         self.node_classes: dict[Any, Any] = {}
@@ -234,15 +237,11 @@ class Backend(ABC):
 
     def host_array(self, data: Any, dtype: DType | None) -> Any:
         """A NumPy array from Python data: scalars and nested sequences of them."""
-        from xpgrad.registry import host_backend
-
-        return host_backend().host_array(data, dtype)
+        return self._host().host_array(data, dtype)
 
     def host_text(self, array: Any, indent: int) -> str:
         """The values of a NumPy array as text, summarised where there are many; `indent` is the column where it starts."""
-        from xpgrad.registry import host_backend
-
-        return host_backend().host_text(array, indent)
+        return self._host().host_text(array, indent)
 
     def text(self, x: Any, indent: int) -> str:
         """What stands for the values of a raw array where a Tensor prints; `indent` is the column where it starts."""
@@ -404,10 +403,4 @@ class Backend(ABC):
 
     def wrap(self, raw: Any) -> Any:
         """A Tensor without history around a raw array."""
-        from xpgrad.registry import tensor_class
-
-        cls = tensor_class(self.device_of(raw))
-        tensor = object.__new__(cls)
-        tensor._array = raw
-        tensor._node = tensor._alias = None
-        return tensor
+        return self._tensor_class(self.device_of(raw))._wrap(raw)

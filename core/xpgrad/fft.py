@@ -9,29 +9,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from xpgrad import _engine
-from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor
-from xpgrad._device import Device
-from xpgrad._dtypes import as_dtype, complex_of
-from xpgrad._row import PRIMITIVES, composite, front, nondifferentiable
-from xpgrad._tensor import Tensor
-from xpgrad.rules import fft_rules as _rows
+from xpgrad._array.checks import not_a_tensor
+from xpgrad._basics.device import Device
+from xpgrad._basics.dtypes import as_dtype, complex_of
+from xpgrad._basics.scalars import as_scalar, is_scalar
+from xpgrad._basics.shapes import normalize_axes, normalize_axis
+from xpgrad._operations.declare import composite, front, nondifferentiable
+from xpgrad._rows.namespace import PRIMITIVES
+from xpgrad._tape.task import note_complex
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.rules import fourier as _rows
 from xpgrad.rules.creation import arange
 from xpgrad.rules.elementwise import conj as _conj, where
-from xpgrad.rules.fft_rules import OPPOSITE
+from xpgrad.rules.fourier import OPPOSITE
 from xpgrad.rules.manipulation import roll
-from xpgrad.rules.reduction import normalize_axes, normalize_axis
 
 __all__ = [
-    "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft", "rfftfreq", "rfftn",
-]  # fmt: skip
+    "fft",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfftn",
+    "rfft",
+    "rfftfreq",
+    "rfftn",
+]
 
 Norm = Literal["backward", "ortho", "forward"]
 
 
 # -- arguments ------------------------------------------------------------------------------------------------------------------
-
-
 def _check(name: str, x: Any, norm: Any, *, real: bool = False) -> None:
     """Raise TypeError or ValueError for a Tensor or a normalisation that does not fit."""
     if not isinstance(x, Tensor):
@@ -116,8 +129,6 @@ def _complex(x: Tensor) -> Tensor:
 
 
 # -- complex transforms ----------------------------------------------------------------------------------------------------------
-
-
 def _along(name: str, x: Tensor, n: Any, axis: Any, norm: str, forward: bool) -> Tensor:
     _check(name, x, norm)
     length, place = _one_axis(name, x, n, axis)
@@ -190,10 +201,8 @@ def ifftn(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] |
 
 
 # -- transforms of real values ------------------------------------------------------------------------------------------------------
-
-
 def _to_half(name: str, x: Tensor, length: int | None, place: int, norm: str) -> Tensor:
-    _engine.note_complex()
+    note_complex()
     return _rows.real_to_half(_fitted(name, x, length, place), place, norm)
 
 
@@ -268,8 +277,6 @@ def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "b
 
 
 # -- frequencies and their order --------------------------------------------------------------------------------------------------------
-
-
 def _frequencies(name: str, n: Any, d: Any, dtype: Any, device: Any, half: bool) -> Tensor:
     length = _length(name, "n", n)
     spacing = as_scalar(d) if is_scalar(d) else None

@@ -9,22 +9,48 @@ from __future__ import annotations
 import math
 from typing import Any, Literal, NamedTuple
 
-from xpgrad import _modes
-from xpgrad._coerce import not_a_tensor
-from xpgrad._row import composite, front, nondifferentiable, tensor_namespace
-from xpgrad._tensor import Tensor
-from xpgrad.rules import decompositions as _factors, linear_algebra_ext as _rows
+from xpgrad._array.checks import not_a_tensor
+from xpgrad._basics.shapes import broadcast_shapes, normalize_axes, normalize_axis
+from xpgrad._modes import state
+from xpgrad._operations.declare import composite, front, nondifferentiable
+from xpgrad._rows.namespace import operations
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.rules import factorisations as _factors, solving as _rows
 from xpgrad.rules.elementwise import abs as _abs
 from xpgrad.rules.linear_algebra import matmul as matmul, tensordot as tensordot, vecdot as vecdot
-from xpgrad.rules.linear_algebra_ext import check_order, diagonal_offset, integer, need_floating, need_matrices, raw_tolerance
-from xpgrad.rules.manipulation import _same_kind, broadcast_shapes, broadcast_to, matrix_transpose as matrix_transpose, reshape
-from xpgrad.rules.reduction import finished, max as _max, min as _min, normalize_axes, normalize_axis, sum as _sum
+from xpgrad.rules.manipulation import _same_kind, broadcast_to, matrix_transpose as matrix_transpose, reshape
+from xpgrad.rules.reduction import finished, max as _max, min as _min, sum as _sum
+from xpgrad.rules.solving import check_order, diagonal_offset, integer, need_floating, need_matrices, raw_tolerance
 
 __all__ = [
-    "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul",
-    "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
-    "tensordot", "trace", "vecdot", "vector_norm",
-]  # fmt: skip
+    "EighResult",
+    "QRResult",
+    "SVDResult",
+    "SlogdetResult",
+    "cholesky",
+    "cross",
+    "det",
+    "diagonal",
+    "eigh",
+    "eigvalsh",
+    "inv",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]
 
 
 class EighResult(NamedTuple):
@@ -58,7 +84,7 @@ class SVDResult(NamedTuple):
 
 def _recorded(x: Tensor) -> bool:
     """Whether an operation on `x` will be recorded, or may have a tangent."""
-    mode = _modes.current()
+    mode = state.current()
     return (x._node is not None and (mode is None or mode.recording)) or (mode is not None and bool(mode.levels))
 
 
@@ -68,8 +94,6 @@ def _constant(x: Tensor, name: str, **options: Any) -> Tensor:
 
 
 # -- inverses and determinants ------------------------------------------------------------------------------------------------
-
-
 @front
 def inv(x: Tensor, /) -> Tensor:
     """The inverses of square matrices of shape (..., M, M).
@@ -150,7 +174,7 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
     need_matrices("matrix_power", x, square=True)
     n = integer("matrix_power", "n", n)
     if n == 0:
-        return _factors.identity_like(x, tensor_namespace)
+        return _factors.identity_like(x, operations)
     if n < 0:
         x, n = inv(x), -n
     elif n == 1:
@@ -173,8 +197,6 @@ def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
 
 
 # -- factorisations -------------------------------------------------------------------------------------------------------------
-
-
 @front
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     """The triangular factors of Hermitian positive definite matrices: ``L @ L^H``, or ``U^H @ U`` with ``upper=True``.
@@ -241,8 +263,6 @@ def svdvals(x: Tensor, /) -> Tensor:
 
 
 # -- norms -----------------------------------------------------------------------------------------------------------------------
-
-
 @front
 def vector_norm(
     x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False,
@@ -310,8 +330,6 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: float | str | None
 
 
 # -- diagonals and products --------------------------------------------------------------------------------------------------------
-
-
 @front
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     """A diagonal of matrices: a view; `offset` counts diagonals to the right of the main one."""

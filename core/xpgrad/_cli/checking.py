@@ -12,12 +12,12 @@ from importlib.machinery import PathFinder
 from typing import Any, NamedTuple
 
 from xpgrad import registry
-from xpgrad._device import Device
-from xpgrad._row import ROWS
+from xpgrad._basics.device import Device
+from xpgrad._rows.row import ROWS
 from xpgrad.backend import Backend
 from xpgrad.errors import CapabilityError, XpgradError
 
-__all__ = ["EXPECTED", "Check", "check_backend", "checks"]
+__all__ = ["Check", "EXPECTED", "check_backend", "checks"]
 
 
 class Check(NamedTuple):
@@ -74,7 +74,7 @@ def checks(table: str, imported: bool) -> Iterator[Check]:
         return
     if entry is not None:
         try:
-            registry._load_entry(providers[0])
+            registry.load_entry(providers[0])
         except XpgradError as exc:
             yield Check("it implements the hook `xpgrad_backend`", False, str(exc))
             return

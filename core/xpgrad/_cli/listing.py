@@ -9,8 +9,8 @@ import re
 from typing import Any
 
 from xpgrad import registry
-from xpgrad._default_kernels import DefaultKernels
-from xpgrad._row import ROWS
+from xpgrad._array.kernels import DefaultKernels
+from xpgrad._rows.row import ROWS
 from xpgrad.backend import Backend, Capabilities
 from xpgrad.errors import XpgradError
 

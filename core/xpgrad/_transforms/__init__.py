@@ -1,1 +1,1 @@
-"""The transforms: interpreters of the operations that work beside the tape, each private to itself."""
+"""Interpreters beside the tape: batches, tangents, and functions compiled as one node."""

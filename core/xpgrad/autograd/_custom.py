@@ -6,13 +6,15 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._accumulate import AccumulateGrad
-from xpgrad._alias import alias_of
-from xpgrad._node import ListNode, Node, slot_of
-from xpgrad._packing import ALREADY_SET, FREED, NOTHING_SAVED, Hooks, checked_hooks, pack
-from xpgrad._row import tensor_namespace
-from xpgrad._saved import check_saveable, check_version, freed, unpack, with_history
-from xpgrad._tensor import Tensor
+from xpgrad._memory.cells import alias_of
+from xpgrad._rows.namespace import operations
+from xpgrad._tape.inspection import ALREADY_SET, FREED, NOTHING_SAVED
+from xpgrad._tape.leaf import AccumulateGrad
+from xpgrad._tape.node import ListNode, Node, freed, slot_of
+from xpgrad._tape.packing import SavedHooks, checked_hooks
+from xpgrad._tape.saved import check_saveable, check_version, unpack, with_history
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.rules.creation import zeros
 
 __all__ = ["FunctionCtx", "FunctionNode", "Saved"]
 
@@ -33,9 +35,9 @@ class Saved:
         self.tensor: Any = None if k is not None else weakref.ref(tensor)
         self.packed: Any = None
 
-    def pack(self, hooks: Hooks, tensor: Any) -> None:
+    def pack(self, hooks: SavedHooks, tensor: Any) -> None:
         """Give the value to hooks, and keep what they return in its place."""
-        self.packed = pack(hooks, tensor, output=self.k is not None)
+        self.packed = hooks.packed(tensor, output=self.k is not None)
         self.raw = self.tensor = None
 
     def _unpacked(self, node: Any) -> Any:
@@ -255,8 +257,6 @@ class FunctionNode(ListNode):
 
 
 def _zeros(meta: Any) -> Any:
-    from xpgrad.rules.creation import zeros
-
     shape, dtype, cls = meta
     return zeros(shape, dtype=dtype, device=cls.device)
 
@@ -302,7 +302,7 @@ def _fit(name: str, i: int, v: Any, shape: tuple[int, ...], dtype: Any, cls: Any
                 f"{list(shape)}"
             )
             raise RuntimeError(msg)
-        v = tensor_namespace.sum_to(v, shape)
+        v = operations.sum_to(v, shape)
     if v.dtype is not dtype:
         if v.dtype.is_complex and not dtype.is_complex:
             msg = (

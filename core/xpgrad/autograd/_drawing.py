@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from xpgrad._accumulate import AccumulateGrad
-from xpgrad._compile import CompiledNode
-from xpgrad._dtypes import DType
-from xpgrad._node import GradientEdge, Node, output_edge
-from xpgrad._tensor import Tensor
-from xpgrad._varargs import VarNode
+from xpgrad._basics.dtypes import DType
+from xpgrad._basics.shapes import broadcast_shapes
+from xpgrad._operations.lists import VarNode
+from xpgrad._tape.edges import GradientEdge, output_edge
+from xpgrad._tape.leaf import AccumulateGrad
+from xpgrad._tape.node import Node
+from xpgrad._tensor.tensor import Tensor
+from xpgrad._transforms.compiled import CompiledNode
 from xpgrad.autograd._custom import FunctionNode
 
 __all__ = ["COLOURS", "EDGE_COLOUR", "TEXT_COLOUR", "Arrow", "Drawing", "Vertex", "draw"]
@@ -93,7 +95,7 @@ class Drawing:
     def svg(self) -> str:
         """The picture as one SVG element that refers to nothing outside of it; of `max_nodes` nodes at most."""
         if self._svg is None:
-            from xpgrad.autograd._drawing_svg import svg_text
+            from xpgrad.autograd._drawing_svg import svg_text  # loads late
 
             self._svg = svg_text(self.vertices, self.arrows, self.max_nodes)
         return self._svg
@@ -347,8 +349,6 @@ class _Known:
 
     def _result_of(self, node: Any) -> None:
         """The output of an elementwise operation, from its operands, if all of them are known."""
-        from xpgrad.rules.manipulation import broadcast_shapes
-
         found = [self.metas.get(_key(e), (None, None, None)) for e in node.edges()]
         shapes = [shape for shape, _, _ in found if shape is not None]
         shape = None

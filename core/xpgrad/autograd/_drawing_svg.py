@@ -215,7 +215,7 @@ def _spread(layer: list[_Box], wishes: list[float], weights: list[float]) -> Non
 
 def _drawn(layers: list[list[_Box]], boxes: list[_Box], vertices: list[Any], arrows: list[Any], hidden: Any, operands: list[int]) -> str:
     """The SVG of boxes that have their places."""
-    from xpgrad.autograd._drawing import COLOURS, EDGE_COLOUR, TEXT_COLOUR
+    from xpgrad.autograd._drawing import COLOURS, EDGE_COLOUR, TEXT_COLOUR  # loads late
 
     left = min(b.x - b.width / 2 for layer in layers for b in layer) - _MARGIN
     right = max(b.x + b.width / 2 for layer in layers for b in layer) + _MARGIN

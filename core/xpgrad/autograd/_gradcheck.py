@@ -11,12 +11,17 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from xpgrad._modes import no_grad
-from xpgrad._tensor import Tensor
-from xpgrad._transforms.dual import new_level
-from xpgrad.autograd import grad
+from xpgrad._modes.switches import no_grad
+from xpgrad._tape.requests import grad
+from xpgrad._tensor.tensor import Tensor
+from xpgrad._transforms.batch.passes import batched_grads
+from xpgrad._transforms.forward.levels import new_level
 from xpgrad.autograd.function import Function
 from xpgrad.errors import GradcheckError
+from xpgrad.func import vmap
+from xpgrad.rules.conversion import asarray
+from xpgrad.rules.creation import zeros_like
+from xpgrad.rules.manipulation import stack
 
 __all__ = ["Options", "check", "second_order"]
 
@@ -83,8 +88,6 @@ def second_order(func: Callable[..., Any], inputs: Any, grad_outputs: Any, strid
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
-
-
 def _tuple(given: Any) -> tuple[Any, ...]:
     return (given,) if isinstance(given, Tensor) else tuple(given)
 
@@ -133,8 +136,6 @@ def _check_inputs(args: tuple[Any, ...]) -> None:
 
 
 # -- numbers in and out of Tensors ---------------------------------------------------------------------------------------
-
-
 def _components(x: Any) -> list[float]:
     """All elements as real numbers, real before imaginary part."""
     values = x.detach().reshape((-1,)).tolist()
@@ -143,8 +144,6 @@ def _components(x: Any) -> list[float]:
 
 def _from_components(numbers: list[float], like: Any) -> Any:
     """A Tensor of the shape, dtype and device of `like` with given components."""
-    from xpgrad._convert import asarray
-
     values: Any = [complex(re, im) for re, im in zip(numbers[::2], numbers[1::2])] if like.dtype.is_complex else numbers
     return asarray(values, dtype=like.dtype, device=like.device).reshape(like.shape)
 
@@ -198,8 +197,6 @@ def _analytical(args: tuple[Any, ...], places: list[int], out: Any) -> list[Jaco
 
 
 # -- comparing ------------------------------------------------------------------------------------------------------------
-
-
 def _close(a: float, b: float, atol: float, rtol: float) -> bool:
     if math.isnan(a) or math.isnan(b):
         return math.isnan(a) and math.isnan(b)
@@ -264,8 +261,6 @@ def _compare_projections(
 
 
 # -- forward mode -----------------------------------------------------------------------------------------------------------
-
-
 def _tangents(func: Any, args: tuple[Any, ...], directions: dict[int, Any]) -> list[Any]:
     """The tangents of the outputs that differentiate, along directions of some inputs; None where there is none."""
     with new_level() as level:
@@ -311,9 +306,6 @@ def _check_batched_tangents(
     func: Any, args: tuple[Any, ...], i: int, expected: list[Jacobian], options: Options, directions: list[Any] | None = None
 ) -> None:
     """The same tangents, for all directions at once by `vmap`."""
-    from xpgrad.func import vmap
-    from xpgrad.rules.creation import zeros_like
-    from xpgrad.rules.manipulation import stack
 
     def along(direction: Any) -> tuple[Any, ...]:
         with new_level() as level:
@@ -332,8 +324,6 @@ def _check_batched_tangents(
 
 def _check_missing_tangents(func: Any, args: tuple[Any, ...], places: list[int], options: Options) -> None:
     """An input without a tangent must count as one whose tangent is zero (GCK-07's counterpart)."""
-    from xpgrad.rules.creation import zeros_like
-
     if len(places) < 2:
         return
     zeros = {i: zeros_like(args[i].detach()) for i in places}
@@ -367,12 +357,8 @@ def _check_constant(func: Any, args: tuple[Any, ...], places: list[int], eps: fl
 
 
 # -- properties of the backward ---------------------------------------------------------------------------------------------
-
-
 def _check_scaling(func: Any, args: tuple[Any, ...], places: list[int]) -> None:
     """A zero gradient of the outputs must give zero (GCK-08)."""
-    from xpgrad.rules.creation import zeros_like
-
     outs = _outputs(func(*args))
     found = grad(outs, [args[i] for i in places], [zeros_like(o.detach()) for o in outs], allow_unused=True)
     for i, g in zip(places, found):
@@ -388,12 +374,10 @@ def _check_scaling(func: Any, args: tuple[Any, ...], places: list[int]) -> None:
 
 def _check_batched(args: tuple[Any, ...], places: list[int], outs: list[Any], options: Options) -> None:
     """Gradients for a batch of gradient outputs must be those of its elements."""
-    from xpgrad.rules.manipulation import stack
-
     inputs = [args[i] for i in places]
     for o, out in enumerate(outs):
         seeds = [_random_like(out, False).detach() * (k + 1) for k in range(2)]
-        batched = grad(out, inputs, stack(seeds), retain_graph=True, allow_unused=True, is_grads_batched=True)
+        batched = grad(out, inputs, stack(seeds), retain_graph=True, allow_unused=True, batched=batched_grads)
         single = [grad(out, inputs, s, retain_graph=True, allow_unused=True) for s in seeds]
         for i, (g, *rest) in zip(places, zip(batched, *single)):
             if (g is None) != (rest[0] is None) or (
@@ -445,7 +429,5 @@ def _random_like(x: Any, strided: bool) -> Any:
     rng = random.Random(n)
     if not strided or not x.ndim:
         return _from_components([rng.uniform(-1, 1) for _ in range(n)], x).requires_grad_()
-    from xpgrad.rules.manipulation import stack
-
     both = stack([_from_components([rng.uniform(-1, 1) for _ in range(n)], x) for _ in range(2)], axis=-1)
     return both[..., 0].requires_grad_()

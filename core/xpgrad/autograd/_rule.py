@@ -10,9 +10,11 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from xpgrad._coerce import is_raw_array
-from xpgrad._tensor import Tensor
+from xpgrad._basics.scalars import is_raw_array
+from xpgrad._tensor.tensor import Tensor
 from xpgrad.autograd.function import Function
+from xpgrad.rules.manipulation import reshape
+from xpgrad.rules.reduction import sum as total
 
 __all__ = ["CustomRule", "custom_rule", "summed_to"]
 
@@ -293,9 +295,6 @@ class CustomRule:
 
 def summed_to(g: Any, shape: tuple[int, ...]) -> Any:
     """A gradient summed over the axes along which an operand of this shape was broadcast; others are returned as they are."""
-    from xpgrad.rules.manipulation import reshape
-    from xpgrad.rules.reduction import sum as total
-
     if not isinstance(g, Tensor) or g.shape == shape:
         return g
     lead = g.ndim - len(shape)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import warnings
 
-from xpgrad._modes import F, Mode, ModeSwitch, current, enter, replaced
+from xpgrad._modes.state import Mode, current, enter, replaced
+from xpgrad._modes.switches import F, ModeSwitch
+from xpgrad._tape.anomaly import ANOMALY
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
 
@@ -15,7 +17,7 @@ __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled
 def is_anomaly_enabled() -> bool:
     """Whether anomaly detection is on in this thread."""
     mode = current()
-    return mode is not None and mode.anomaly
+    return mode is not None and mode.anomaly is not None
 
 
 def is_anomaly_check_nan_enabled() -> bool:
@@ -41,7 +43,7 @@ class set_detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
         enter(self._mode())
 
     def _mode(self) -> Mode | None:
-        return replaced(anomaly=self.mode, check_nan=self.check_nan)
+        return replaced(anomaly=ANOMALY if self.mode else None, check_nan=self.check_nan)
 
     def clone(self) -> set_detect_anomaly:
         """A fresh instance with the same arguments."""
@@ -78,7 +80,7 @@ class detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
         )
 
     def _mode(self) -> Mode | None:
-        return replaced(anomaly=True, check_nan=self.check_nan)
+        return replaced(anomaly=ANOMALY, check_nan=self.check_nan)
 
     def clone(self) -> detect_anomaly:
         """A fresh instance with the same arguments; announced once already."""

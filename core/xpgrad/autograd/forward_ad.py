@@ -8,10 +8,10 @@ from __future__ import annotations
 import contextlib
 from typing import Any, NamedTuple
 
-from xpgrad import _modes
-from xpgrad._row import PRIMITIVES
-from xpgrad._tensor import Tensor
-from xpgrad._transforms.dual import Level
+from xpgrad._modes import state
+from xpgrad._rows.namespace import PRIMITIVES
+from xpgrad._tensor.tensor import Tensor
+from xpgrad._transforms.forward.levels import Level, Levels
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
@@ -33,7 +33,7 @@ class UnpackedDualTensor(NamedTuple):
 
 def _current() -> Level | None:
     """The level that `enter_dual_level` entered, if there is one."""
-    mode = _modes.current()
+    mode = state.current()
     return next((level for level in (() if mode is None else mode.levels) if level.user), None)
 
 
@@ -53,9 +53,9 @@ def enter_dual_level() -> int:
     if _current() is not None:
         msg = "Nested forward mode AD is not supported at the moment; use `xpgrad.func.jvp`, which nests"
         raise RuntimeError(msg)
-    mode = _modes.current()
+    mode = state.current()
     outer = () if mode is None else mode.levels
-    _modes.enter(_modes.replaced(levels=(*outer, Level(outer, user=True))))
+    state.enter(state.replaced(levels=Levels((*outer, Level(outer, user=True)))))
     return 0
 
 
@@ -82,8 +82,8 @@ def exit_dual_level(*, level: int | None = None) -> None:
             f"{level}, but the current one is 0"
         )
         raise RuntimeError(msg)
-    mode: Any = _modes.current()
-    _modes.enter(_modes.replaced(levels=tuple(other for other in mode.levels if other is not current)))
+    mode: Any = state.current()
+    state.enter(state.replaced(levels=Levels(other for other in mode.levels if other is not current)))
     current.close()
 
 
@@ -145,7 +145,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         if not isinstance(t, Tensor):
             msg = f"make_dual needs a Tensor as {name}, but got {type(t).__name__}; wrap an array with `xpgrad.asarray`"
             raise TypeError(msg)
-    if _modes.is_inference_mode_enabled():
+    if state.is_inference_mode_enabled():
         return PRIMITIVES["alias"](tensor)  # inference mode stops forward mode (FWD-09)
     if current.tangent(tensor) is not None:
         msg = (
@@ -177,4 +177,4 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     if not isinstance(tensor, Tensor):
         msg = f"unpack_dual needs a Tensor, but got {type(tensor).__name__}"
         raise TypeError(msg)
-    return UnpackedDualTensor(current.primal(tensor), None if _modes.is_inference_mode_enabled() else current.tangent(tensor))
+    return UnpackedDualTensor(current.primal(tensor), None if state.is_inference_mode_enabled() else current.tangent(tensor))

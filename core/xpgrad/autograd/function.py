@@ -13,14 +13,16 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad import _modes
-from xpgrad._accumulate import AccumulateGrad
-from xpgrad._alias import ForbiddenView, View, alias_of, give_alias, next_number, note_sharing
-from xpgrad._inplace import adopt, bump, check_writable
-from xpgrad._node import new_slot
-from xpgrad._tensor import Tensor
-from xpgrad._transforms.state import transforming
-from xpgrad.autograd._custom import FunctionCtx, FunctionNode, Saved
+from xpgrad._memory.cells import ForbiddenView, View, alias_of, give_alias, next_number, note_sharing
+from xpgrad._memory.sharing import adopt, bump
+from xpgrad._modes import state, switches
+from xpgrad._modes.running import transforming
+from xpgrad._tape.leaf import AccumulateGrad
+from xpgrad._tape.node import new_slot
+from xpgrad._tensor.tensor import Tensor
+from xpgrad._tensor.writing import check_writable
+from xpgrad.autograd._custom import FunctionCtx as FunctionCtx, FunctionNode, Saved
+from xpgrad.autograd._function_batches import apply_to_batch, check_transformable
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
 
@@ -154,25 +156,19 @@ class Function:
             args, kwargs = bound.args, {}
         else:
             if transforming() is not None:
-                from xpgrad._transforms.functions import check_transformable
-
                 check_transformable(cls, str(transforming()))
             args, kwargs = (*args, *kwargs.values()), kwargs
         if any(isinstance(a, Tensor) and a.depth for a in args):
-            from xpgrad._transforms.functions import apply_to_batch
-
             return apply_to_batch(cls, args)
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
-        mode = _modes.current()
+        mode = state.current()
         recording = (mode is None or mode.recording) and any(ctx.needs_input_grad)
-        levels = () if mode is None or mode.inference else mode.levels
+        levels: Any = () if mode is None or mode.inference else mode.levels
         tangents: list[Any] = []
         if levels:
-            from xpgrad._transforms.dual import function_tangents
-
-            tangents = function_tangents(args)
-        token = _modes.enter(_modes.replaced(recording=False, levels=()) if mode is None or mode.recording or levels else mode)
+            tangents = levels.function_tangents(args)
+        token = state.enter(state.replaced(recording=False, levels=()) if mode is None or mode.recording or levels else mode)
         try:
             if separate:
                 result = cls.forward(*args)
@@ -183,7 +179,7 @@ class Function:
             else:
                 result = cls.forward(ctx, *args)
         finally:
-            _modes.leave(token)
+            state.leave(token)
         several = isinstance(result, tuple)
         results = result if several else (result,)
         dirty, nondiff = ctx._dirty, ctx._nondiff
@@ -193,15 +189,13 @@ class Function:
                 if isinstance(o, Tensor) and o._node is not None:
                     mode.finish(o)
         if levels:
-            from xpgrad._transforms.dual import carry_function
-
-            carry_function(cls, ctx, args, dirty, nondiff, results, outs, tangents)
+            levels.carry_function(cls, ctx, args, dirty, nondiff, results, outs, tangents)
         return outs if several else outs[0]
 
 
 def _alias_like(x: Any) -> Any:
     """A Tensor of the same memory, without history, as a view of `x`."""
-    out = x._alike(x.backend.own(x))
+    out = x._wrap(x.backend.own(x))
     if x.is_inference():
         out._alias = x._alias
     else:
@@ -287,7 +281,7 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
                 if out._alias.parent is not None:
                     out._alias.forbidden = ForbiddenView(f"Output {k} of {cls.__name__}Backward", custom=len(outs) == 1)
                 give_alias(out, out._alias)
-    mode = _modes.current()
+    mode = state.current()
     if mode is not None and mode.packing is not None:
         for entry, t in zip(saved, kept):
             if entry is not None:
@@ -332,11 +326,11 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(fn)
     def wrapper(ctx: Any, *args: Any) -> Any:
-        with _modes.no_grad():
+        with switches.no_grad():
             returned = fn(ctx, *args)
         several = isinstance(returned, tuple)
         outs = list(returned) if several else [returned]
-        if _modes.is_grad_enabled():
+        if state.is_grad_enabled():
             # What the result depends on: the gradients, and the node's own operands, through which the saved values came.
             node = ctx._node()
             origins = [a for a in args if isinstance(a, Tensor) and a.requires_grad]

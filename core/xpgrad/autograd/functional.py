@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xpgrad import _modes
-from xpgrad._tensor import Tensor
-from xpgrad.autograd import grad
+from xpgrad._modes import state, switches
+from xpgrad._tape.requests import grad
+from xpgrad._tensor.tensor import Tensor
+from xpgrad._transforms.batch.passes import batched_grads
+from xpgrad.func import jacfwd
+from xpgrad.func._reverse import fresh, released
+from xpgrad.rules.creation import eye, zeros, zeros_like
+from xpgrad.rules.manipulation import reshape, stack
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 
 # -- what goes in and comes out -------------------------------------------------------------------------------------------------------
-
-
 def _tuple(given: Any, name: str, what: str) -> tuple[bool, tuple[Tensor, ...]]:
     """Whether `given` is a tuple, and it as one.
 
@@ -40,9 +43,7 @@ def _tuple(given: Any, name: str, what: str) -> tuple[bool, tuple[Tensor, ...]]:
 
 def _leaves(inputs: Sequence[Tensor], create_graph: bool) -> tuple[Tensor, ...]:
     """What the function is called with: leaves of their own, or views through which derivatives reach the caller's Tensors."""
-    if _modes.carries_tangents():  # forward mode over this: `detach` would lose the tangents
-        from xpgrad.func._reverse import fresh
-
+    if state.carries_tangents():  # forward mode over this: `detach` would lose the tangents
         return tuple(fresh(x) for x in inputs)
     return tuple(x[...] if create_graph and x.requires_grad else x.detach().requires_grad_() for x in inputs)
 
@@ -63,8 +64,6 @@ def _release(value: Any, create_graph: bool) -> Any:
         return tuple(_release(v, create_graph) for v in value)
     if create_graph:
         return value
-    from xpgrad.func._reverse import released
-
     return released(value, False)
 
 
@@ -94,14 +93,10 @@ def _vector(v: Any, several: bool, wanted: Sequence[Tensor], name: str, whose: s
 
 
 def _zeros(like: Tensor) -> Tensor:
-    from xpgrad.rules.creation import zeros_like
-
     return zeros_like(like.detach())
 
 
 # -- differentiating ------------------------------------------------------------------------------------------------------------------
-
-
 def _products(
     outputs: Sequence[Tensor], inputs: Sequence[Tensor], seeds: Sequence[Tensor | None], create: bool
 ) -> tuple[Tensor | None, ...]:
@@ -150,8 +145,6 @@ def _dependent(values: Sequence[Tensor], strict: bool, create_graph: bool, what:
 
 def _jacobian_of(out: Tensor, leaves: Sequence[Tensor], i: int, create: bool, strict: bool, vectorize: bool) -> tuple[Tensor, ...]:
     """The blocks of one output, of shapes output.shape + input.shape."""
-    from xpgrad.rules.manipulation import reshape, stack
-
     what = f"Output {i} of the user-provided function"
     shapes = [(*out.shape, *x.shape) for x in leaves]
     n = out.numel()
@@ -161,7 +154,7 @@ def _jacobian_of(out: Tensor, leaves: Sequence[Tensor], i: int, create: bool, st
         return tuple(_zeros_of(g, shape, create) for g, shape in zip(found, shapes))
     if vectorize:
         blocks = grad(out, list(leaves), reshape(_basis(out), (n, *out.shape)), retain_graph=True, create_graph=create, allow_unused=True,
-                      is_grads_batched=True)  # fmt: skip
+                      batched=batched_grads)  # fmt: skip
         return tuple(_zeros_of(x, s, create) if g is None else reshape(g, s) for g, x, s in zip(blocks, leaves, shapes))
     flat, rows = reshape(out, (n,)), []
     for k in range(n):
@@ -173,15 +166,11 @@ def _jacobian_of(out: Tensor, leaves: Sequence[Tensor], i: int, create: bool, st
 
 
 def _zeros_of(like: Tensor, shape: tuple[int, ...], create: bool) -> Tensor:
-    from xpgrad.rules.creation import zeros
-
     return zeros(shape, dtype=like.dtype, device=like.device)
 
 
 def _basis(out: Tensor) -> Tensor:
     """The unit vectors of an output, one per row."""
-    from xpgrad.rules.creation import eye
-
     return eye(out.numel(), dtype=out.dtype, device=out.device)
 
 
@@ -226,7 +215,7 @@ def jacobian(
     _check_strategy(strategy, vectorize, create_graph, strict)
     if strategy == "forward-mode":
         return _forward_jacobian(func, inputs)
-    with _modes.enable_grad():
+    with switches.enable_grad():
         several, leaves, many, outputs = _call(func, inputs, "jacobian", create_graph)
         _strictly(outputs, strict)
         blocks = tuple(_like(several, _jacobian_of(out, leaves, i, create_graph, strict, vectorize)) for i, out in enumerate(outputs))
@@ -235,8 +224,6 @@ def jacobian(
 
 def _forward_jacobian(func: Callable[..., Any], inputs: Any) -> Any:
     """The Jacobian by forward mode: all columns in one run of the function."""
-    from xpgrad.func import jacfwd
-
     several, given = _tuple(inputs, "jacobian", "inputs")
     many = False
 
@@ -300,7 +287,7 @@ def hessian(
     def gradient(*xs: Tensor) -> tuple[Tensor, ...]:
         if outer_jacobian_strategy == "forward-mode":
             xs = _leaves(xs, True)
-        with _modes.enable_grad():
+        with switches.enable_grad():
             out = _single(func(*xs), "hessian")
         _strictly((out,), strict)
         if out.requires_grad and strict:
@@ -348,7 +335,7 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     RuntimeError
         For a vector that is missing or does not fit; in strict mode as `jacobian`.
     """
-    with _modes.enable_grad():
+    with switches.enable_grad():
         several, leaves, many, outputs = _call(func, inputs, "vjp", create_graph)
         _strictly(outputs, strict)
         seeds = _vector(v, many, outputs, "vjp", "user-provided function returns")
@@ -381,7 +368,7 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     RuntimeError
         For a vector that is missing or does not fit; in strict mode as `jacobian`.
     """
-    with _modes.enable_grad():
+    with switches.enable_grad():
         several, leaves, many, outputs = _call(func, inputs, "jvp", create_graph)
         tangents = _vector(v, several, leaves, "jvp", "input to the user-provided function is")
         _strictly(outputs, strict)
@@ -414,7 +401,7 @@ def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     RuntimeError
         For a vector that is missing or does not fit, for more than one result; in strict mode as `jacobian`.
     """
-    with _modes.enable_grad():
+    with switches.enable_grad():
         several, leaves, out, gradient, tangents = _gradient(func, inputs, v, create_graph, strict, "vhp")
         found = _filled(_products(gradient, leaves, tangents, create_graph), leaves, strict, "The jacobian of the user-provided function")
         _dependent(found, strict, create_graph, "The hessian of the user-provided function")
@@ -445,7 +432,7 @@ def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     RuntimeError
         For a vector that is missing or does not fit, for more than one result; in strict mode as `jacobian`.
     """
-    with _modes.enable_grad():
+    with switches.enable_grad():
         several, leaves, out, gradient, tangents = _gradient(func, inputs, v, create_graph, strict, "hvp")
         dummies = tuple(_zeros(g).requires_grad_() for g in gradient)
         pulled = _filled(_products(gradient, leaves, dummies, True), leaves, strict, "The jacobian of the user-provided function")

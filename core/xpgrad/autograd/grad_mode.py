@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from xpgrad._modes import ModeSwitch, enable_grad, enforce_grad_layout_policy, inference_mode, no_grad, set_grad_enabled
+from xpgrad._modes.switches import (
+    ModeSwitch,
+    enable_grad as enable_grad,
+    enforce_grad_layout_policy as enforce_grad_layout_policy,
+    inference_mode as inference_mode,
+    no_grad as no_grad,
+    set_grad_enabled as set_grad_enabled,
+)
 
 __all__ = ["enable_grad", "enforce_grad_layout_policy", "inference_mode", "no_grad", "set_grad_enabled", "set_multithreading_enabled"]
 

@@ -10,16 +10,23 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from xpgrad._alias import alias_of, next_number
-from xpgrad._engine import current_pass, remember_window
-from xpgrad._inplace import bump
-from xpgrad._modes import Mode, ModeSwitch, current, replaced
-from xpgrad._node import GradientEdge, Node, RemovableHandle, get_gradient_edge, hooks_of
-from xpgrad._packing import active_hooks, checked_hooks, disabled
-from xpgrad._streams import set_override_stale_capture_stream, set_warn_on_accumulate_grad_stream_mismatch
-from xpgrad._tensor import Tensor
-from xpgrad.autograd._drawing import draw
-from xpgrad.registry import host_backend
+from xpgrad._backends.classes import host_backend
+from xpgrad._memory.cells import alias_of, next_number
+from xpgrad._memory.sharing import bump
+from xpgrad._memory.windows import remember_window
+from xpgrad._modes.state import Mode, current, replaced
+from xpgrad._modes.switches import ModeSwitch
+from xpgrad._tape.edges import GradientEdge as GradientEdge, get_gradient_edge as get_gradient_edge
+from xpgrad._tape.hook_tables import RemovableHandle, hooks_of
+from xpgrad._tape.node import Node as Node
+from xpgrad._tape.packing import active_hooks, checked_hooks, disabled
+from xpgrad._tape.streams import (
+    set_override_stale_capture_stream as set_override_stale_capture_stream,
+    set_warn_on_accumulate_grad_stream_mismatch as set_warn_on_accumulate_grad_stream_mismatch,
+)
+from xpgrad._tape.task import current_pass
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.autograd._drawing import draw as draw
 
 __all__ = [
     "GradientEdge",

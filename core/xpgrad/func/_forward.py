@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad import _modes
-from xpgrad._tensor import Tensor
-from xpgrad._transforms.dual import new_level
-from xpgrad._transforms.state import transformed
-from xpgrad._tree import Structure, flatten, unflatten
+from xpgrad._modes import state, switches
+from xpgrad._modes.running import transformed
+from xpgrad._tensor.tensor import Tensor
+from xpgrad._transforms.batch.passes import gradients
+from xpgrad._transforms.forward.levels import new_level
+from xpgrad.func._reverse import fresh, tracked
+from xpgrad.func._tree import Structure, flatten, unflatten
+from xpgrad.rules.creation import zeros_like
 
 __all__ = ["jvp", "linearize"]
 
@@ -78,8 +81,6 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     if strict and any(t is None for t in found):
         msg = f"{name[:-1]}, strict=True): The output of f is independent of the inputs. This is not allowed with strict=True."
         raise RuntimeError(msg)
-    from xpgrad.rules.creation import zeros_like
-
     slopes = [zeros_like(y) if t is None else t for y, t in zip(outs, found)]
     both = unflatten(shape, outs), unflatten(shape, slopes)
     return (*both, aux) if has_aux else both
@@ -143,15 +144,11 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     >>> slope(xp.tensor(2.0)).item()
     2.0
     """
-    from xpgrad._transforms.passes import gradients
-    from xpgrad.func._reverse import tracked
-    from xpgrad.rules.creation import zeros_like
-
     name = "linearize(f, *primals)"
-    recording = _modes.is_grad_enabled()
+    recording = state.is_grad_enabled()
     points, structure = flatten(primals)
     _need_tensors(name, "primals", points)
-    with _modes.inference_mode(mode=False), _modes.enable_grad():
+    with switches.inference_mode(mode=False), switches.enable_grad():
         points = [x.clone() if x.is_inference() else x for x in points]  # which cannot be saved in a graph
         probes = [_start(x) for x in points]  # where the linear function begins
         with new_level(records=True) as level:
@@ -186,7 +183,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
                     raise RuntimeError(msg)
         slopes = [zeros_like(y) for y in outs]
         if places:
-            recorded = _modes.is_grad_enabled() and (keep or any(t.requires_grad for t in directions))
+            recorded = state.is_grad_enabled() and (keep or any(t.requires_grad for t in directions))
             pulled = gradients(
                 [transposed[i] for i in places], seeds, [directions[i] for i in places], retain_graph=True, create_graph=recorded,
                 allow_unused=True,
@@ -200,7 +197,4 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
 
 def _start(x: Any) -> Any:
     """Zeros like `x`, from which a history begins."""
-    from xpgrad.func._reverse import fresh
-    from xpgrad.rules.creation import zeros_like
-
     return fresh(zeros_like(x))

@@ -10,12 +10,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._row import PRIMITIVES
-from xpgrad._transforms.batch import BatchLevel, batch_class, enter, leave, lift
-from xpgrad._transforms.dual import new_level
-from xpgrad._transforms.state import transformed
-from xpgrad._tree import unflatten
+from xpgrad._modes.running import transformed
+from xpgrad._rows.namespace import PRIMITIVES
+from xpgrad._transforms.batch.batch import batch_class, enter, leave, lift
+from xpgrad._transforms.batch.level import BatchLevel
+from xpgrad._transforms.forward.levels import new_level
 from xpgrad.func._reverse import Argnums, _freed, _outputs, _split_aux, basis, chosen, jacrev, put_back
+from xpgrad.func._tree import unflatten
 from xpgrad.rules.creation import zeros_like
 from xpgrad.rules.manipulation import broadcast_view, concat, moveaxis, reshape_to
 

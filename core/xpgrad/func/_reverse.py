@@ -12,15 +12,16 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-from xpgrad import _modes
-from xpgrad._accumulate import AccumulateGrad
-from xpgrad._node import walk
-from xpgrad._tensor import Tensor
-from xpgrad._transforms.batch import active_levels, class_of_depth, enter, lift
-from xpgrad._transforms.passes import gradients
-from xpgrad._transforms.raw_pass import raw_jacobian
-from xpgrad._transforms.state import transformed
-from xpgrad._tree import Structure, flatten, unflatten
+from xpgrad._modes import state, switches
+from xpgrad._modes.running import transformed
+from xpgrad._tape.leaf import AccumulateGrad
+from xpgrad._tape.node import walk
+from xpgrad._tensor.tensor import Tensor
+from xpgrad._transforms.batch.batch import class_of_depth, enter, lift
+from xpgrad._transforms.batch.level import active_levels
+from xpgrad._transforms.batch.passes import gradients
+from xpgrad._transforms.batch.raw_pass import raw_jacobian
+from xpgrad.func._tree import Structure, flatten, unflatten
 from xpgrad.rules.creation import eye, ones_like, zeros, zeros_like
 from xpgrad.rules.manipulation import broadcast_view, concat, reshape_to
 
@@ -61,7 +62,7 @@ def fresh(x: Any) -> Any:
 
 def _begin(x: Any) -> Any:
     """A view of `x` that requires grad: a leaf where nothing further out is recorded."""
-    if x._node is None and not _modes.carries_tangents() and not x.is_inference():
+    if x._node is None and not state.carries_tangents() and not x.is_inference():
         return x.detach().requires_grad_()
     y = x.clone() if x.is_inference() else x[...]
     if y._node is None:
@@ -71,7 +72,7 @@ def _begin(x: Any) -> Any:
 
 def _recording() -> Any:
     """A context that records; most often nothing has to change."""
-    return nullcontext() if _modes.current() is None else _modes.enable_grad()
+    return nullcontext() if state.current() is None else switches.enable_grad()
 
 
 def tracked(outs: list[Any], inner: list[Any]) -> bool:
@@ -87,8 +88,8 @@ def released(x: Any, keep: bool) -> Any:
     """A result as it leaves a transform: without the history that only the transform made."""
     if keep or not isinstance(x, Tensor) or not x.requires_grad:
         return x
-    if _modes.carries_tangents():
-        with _modes.no_grad():
+    if state.carries_tangents():
+        with switches.no_grad():
             return x[...]
     return x.detach()
 
@@ -195,7 +196,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 
     @functools.wraps(func, updated=())
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        recording = _modes.is_grad_enabled()
+        recording = state.is_grad_enabled()
         places, leaves, structure = chosen("grad", args, argnums)
         inner = [fresh(x) for x in leaves]
         with _recording():
@@ -273,7 +274,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     RuntimeError
         For arguments, results or cotangents of the wrong kind or structure.
     """
-    recording = _modes.is_grad_enabled()
+    recording = state.is_grad_enabled()
     leaves, structure = flatten(primals)
     check_leaves("vjp", leaves)
     inner = [fresh(x) for x in leaves]
@@ -288,7 +289,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
             msg = "vjp_fn: Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function"
             raise RuntimeError(msg)
         needed = [(o, c) for o, c in zip(outs, given) if o.requires_grad]
-        create = _modes.is_grad_enabled() and (keep or any(isinstance(c, Tensor) and c.requires_grad for c in given))
+        create = state.is_grad_enabled() and (keep or any(isinstance(c, Tensor) and c.requires_grad for c in given))
         if needed:
             with _recording():
                 found = gradients(
@@ -334,7 +335,7 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
 
     @functools.wraps(func, updated=())
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        recording = _modes.is_grad_enabled()
+        recording = state.is_grad_enabled()
         places, leaves, structure = chosen("jacrev", args, argnums)
         inner = [fresh(x) for x in leaves]
         with _recording():

@@ -9,11 +9,14 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._coerce import is_scalar
-from xpgrad._tensor import Tensor
-from xpgrad._transforms.batch import BatchLevel, active_levels, class_of_depth, enter, leave, running
-from xpgrad._transforms.state import transformed
-from xpgrad._tree import Structure, flatten, unflatten
+from xpgrad._basics.scalars import is_scalar
+from xpgrad._modes.running import transformed
+from xpgrad._tensor.tensor import Tensor
+from xpgrad._transforms.batch.array import escaped
+from xpgrad._transforms.batch.batch import class_of_depth, enter, leave
+from xpgrad._transforms.batch.level import BatchLevel, active_levels, running
+from xpgrad.func._tree import Structure, flatten, unflatten
+from xpgrad.rules.manipulation import concat, moveaxis
 
 __all__ = ["vmap"]
 
@@ -162,8 +165,6 @@ def _moved(x: Any, dim: Any) -> Any:
     """An argument with the batch's axis in front."""
     if dim is None or dim == 0 or x.ndim == -dim:
         return x
-    from xpgrad.rules.manipulation import moveaxis
-
     return moveaxis(x, dim, 0)
 
 
@@ -184,8 +185,6 @@ def _left(out: Any, level: BatchLevel, depth: int, out_dims: Dims, name: str) ->
             msg = f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(x).__name__}; did you mean to return a Tensor?"
             raise ValueError(msg)  # noqa: TRY004 (PyTorch's type)
         if x.depth > depth:
-            from xpgrad._transforms.batch import escaped
-
             raise escaped()
         cls = class_of_depth(type(x._stand_in()), depth)
         if d is None:
@@ -202,8 +201,6 @@ def _left(out: Any, level: BatchLevel, depth: int, out_dims: Dims, name: str) ->
             msg = f"vmap({name}, ..., out_dims={out_dims}): {d} is out of range for a result of shape {x.shape} with one more axis"
             raise IndexError(msg)
         if d % whole.ndim:
-            from xpgrad.rules.manipulation import moveaxis
-
             whole = moveaxis(whole, 0, d)
         results.append(whole)
     return unflatten(structure, results)
@@ -230,8 +227,6 @@ def _out_dims(out_dims: Dims, structure: Structure, name: str) -> list[Any]:
 
 def _rejoined(pieces: list[Any], out_dims: Dims, name: str) -> Any:
     """The results of several chunks as one."""
-    from xpgrad.rules.manipulation import concat
-
     parts = [flatten(p) for p in pieces]
     structure = parts[0][1]
     dims = _out_dims(out_dims, structure, name)

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xpgrad import _engine
-from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor
-from xpgrad._convert import asarray, from_dlpack, new_tensor
-from xpgrad._device import as_device
-from xpgrad._dtypes import DType, as_dtype
-from xpgrad._row import NONDIFFERENTIABLE, PRIMITIVES, RULES, composite, front, nondifferentiable, rule, view
-from xpgrad._tensor import Tensor
-from xpgrad.registry import tensor_class
+from xpgrad._array.base import TensorBase
+from xpgrad._array.checks import not_a_tensor
+from xpgrad._backends.classes import tensor_class
+from xpgrad._backends.default_device import as_device
+from xpgrad._basics.dtypes import DType, as_dtype
+from xpgrad._basics.scalars import as_scalar, is_scalar
+from xpgrad._basics.shapes import shape_tuple
+from xpgrad._operations.declare import composite, front, nondifferentiable, rule, view
+from xpgrad._rows.namespace import PRIMITIVES
+from xpgrad._tape.task import note_complex
+from xpgrad.rules.conversion import new_tensor
+from xpgrad.rules.elementwise import real
+from xpgrad.rules.manipulation import broadcast_to, reshape
 
-RULES["asarray"] = asarray
-NONDIFFERENTIABLE["from_dlpack"] = from_dlpack
+if TYPE_CHECKING:
+    from xpgrad._tensor.tensor import Tensor
 
 
 @rule(lambda g, x_dtype, xp: xp.cast(g, x_dtype), conj=False, fresh=True, node="ToCopyBackward0")
@@ -34,7 +39,7 @@ def cast(x: Tensor, dtype: Any) -> Tensor:
         msg = "Casting complex values to real discards the imaginary part; say so with `xpgrad.real(x)`"
         warnings.warn(msg, UserWarning, stacklevel=4)
     if wanted.is_complex:
-        _engine.note_complex()
+        note_complex()
     out = to_dtype(x, dtype)
     if not wanted.differentiable:
         out._node = None  # BWD-30: an integer result has no gradient
@@ -68,8 +73,6 @@ def clone_laid_out(xp: Any, x: Any, like: Any) -> Any:
 def _cast_quietly(x: Tensor, dtype: Any) -> Tensor:
     """What a formula means by a cast from complex to real: the real part, which is all that a real operand's gradient has."""
     if x.dtype.is_complex and not dtype.is_complex:
-        from xpgrad.rules.elementwise import real
-
         x = real(x)
     return x._cast(dtype)
 
@@ -90,35 +93,13 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -
         False: `x` itself if it has that dtype already.
     device : Device or str, optional
     """
-    if not isinstance(x, Tensor):
+    if not isinstance(x, TensorBase):
         raise not_a_tensor("astype", x)
     wanted = as_dtype(dtype, x.default_dtype)
     out = x if device is None else x.to_device(device)
     if out.dtype is wanted:
         return out.clone() if copy and out is x else out
     return out._cast(wanted)
-
-
-def shape_tuple(shape: Any, name: str = "shape") -> tuple[int, ...]:
-    """A shape as a tuple of ints from an int or a sequence (lists are welcome).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no shape.
-    """
-    try:
-        shape = (shape.__index__(),)
-    except (AttributeError, TypeError):
-        try:
-            shape = tuple(n.__index__() for n in shape)
-        except (AttributeError, TypeError):
-            msg = f"`{name}` must be an int or a sequence of ints, but got {shape!r}"
-            raise TypeError(msg) from None
-    if any(n < 0 for n in shape):
-        msg = f"`{name}` must not be negative, but got {shape}"
-        raise ValueError(msg)
-    return shape
 
 
 def _target(dtype: Any, device: Any, kind: str = "real floating") -> tuple[Any, DType]:
@@ -174,7 +155,7 @@ def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor
 
 
 def _like(create: Any, x: Any, dtype: Any, device: Any, *args: Any) -> Tensor:
-    if not isinstance(x, Tensor):
+    if not isinstance(x, TensorBase):
         raise not_a_tensor(f"{create.__name__}_like", x)
     return create(x.shape, *args, dtype=x.dtype if dtype is None else dtype, device=x.device if device is None else device)
 
@@ -182,14 +163,12 @@ def _like(create: Any, x: Any, dtype: Any, device: Any, *args: Any) -> Tensor:
 @composite
 def full(shape: int | Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A Tensor filled with one value; differentiable in a 0-d Tensor `fill_value`."""
-    from xpgrad.rules.manipulation import broadcast_to
-
     shape = shape_tuple(shape)
-    if isinstance(fill_value, Tensor):
+    if isinstance(fill_value, TensorBase):
         if fill_value.ndim:
             msg = f"full: `fill_value` must be a scalar or a 0-d Tensor, but got shape {fill_value.shape}"
             raise ValueError(msg)
-        value = fill_value if device is None else fill_value.to_device(device)
+        value: Any = fill_value if device is None else fill_value.to_device(device)
         value = value if dtype is None else value._cast(as_dtype(dtype, value.default_dtype))
         out = broadcast_to(value, shape).clone()
         return out.requires_grad_() if requires_grad and out.is_leaf else out
@@ -254,7 +233,7 @@ def upper(xp: Any, x: Any, k: int) -> Any:
 
 
 def _matrix(name: str, x: Any) -> None:
-    if not isinstance(x, Tensor):
+    if not isinstance(x, TensorBase):
         raise not_a_tensor(name, x)
     if x.ndim < 2:
         msg = f"`{name}` needs at least 2 axes, but got a Tensor of shape {x.shape}"
@@ -286,13 +265,11 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     indexing : {"xy", "ij"}
         Cartesian or matrix order of the axes.
     """
-    from xpgrad.rules.manipulation import broadcast_to, reshape
-
     if indexing not in ("xy", "ij"):
         msg = f"meshgrid: `indexing` must be 'xy' or 'ij', but got {indexing!r}"
         raise ValueError(msg)
     for a in arrays:
-        if not isinstance(a, Tensor):
+        if not isinstance(a, TensorBase):
             raise not_a_tensor("meshgrid", a)
         if a.ndim > 1:
             msg = f"meshgrid needs one-dimensional Tensors, but got shape {a.shape}"

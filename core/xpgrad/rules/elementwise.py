@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import cmath
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from xpgrad._row import elementwise, front, nondifferentiable, rule, view
-from xpgrad._tensor import Tensor
+from xpgrad._array.base import TensorBase
+from xpgrad._array.checks import not_a_tensor
+from xpgrad._basics.scalars import as_scalar, is_scalar
+from xpgrad._basics.shapes import broadcast_shapes
+from xpgrad._operations.declare import elementwise, front, nondifferentiable, rule, view
 
-Operand = Tensor | complex  # a Tensor or a Python scalar
+if TYPE_CHECKING:
+    from xpgrad._tensor.tensor import Tensor
 
+Operand: TypeAlias = "Tensor | complex"  # a Tensor or a Python scalar
 _LN2, _LN10 = math.log(2.0), math.log(10.0)
 
 
@@ -35,8 +40,6 @@ def keep(xp: Any, cond: Any, x: Any) -> Any:
 
 
 # -- arithmetic ----------------------------------------------------------------------------------------------------
-
-
 @elementwise("g", "g", op="+", fresh=False, conj=False, node="AddBackward0")
 def add(x1: Operand, x2: Operand, /) -> Tensor:
     """Sum ``x1 + x2``, elementwise with broadcasting."""
@@ -150,8 +153,6 @@ def reciprocal(x: Tensor, /) -> Tensor:
 
 
 # -- exponentials and logarithms -------------------------------------------------------------------------------------
-
-
 @elementwise("g * out")
 def exp(x: Tensor, /) -> Tensor:
     """Exponential."""
@@ -188,8 +189,6 @@ def logaddexp(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 # -- trigonometric and hyperbolic functions ----------------------------------------------------------------------------
-
-
 @elementwise(lambda g, x, xp: g * xp.cos(x))
 def sin(x: Tensor, /) -> Tensor:
     """Sine of an angle in radians."""
@@ -268,8 +267,6 @@ def hypot(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 # -- selection ----------------------------------------------------------------------------------------------------------
-
-
 def _share(g: Any, mine: Any, other: Any, xp: Any) -> Any:
     # Ties are shared evenly (SUB-05).
     loses = mine < other
@@ -330,10 +327,7 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
     min, max : Tensor, int, float or None
         Bounds that broadcast to the shape of ``x``; None: no bound. The result has the dtype of ``x``.
     """
-    from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor
-    from xpgrad.rules.manipulation import broadcast_shapes
-
-    if not isinstance(x, Tensor):
+    if not isinstance(x, TensorBase):
         raise not_a_tensor("clip", x)
     bounds: list[Any] = []
     for name, bound in (("min", min), ("max", max)):
@@ -343,14 +337,14 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
                 msg = f"clip: `{name}`={value!r} does not fit Tensors of dtype {x.dtype}; give a bound of the same kind"
                 raise TypeError(msg)
             bounds.append(value)
-        elif isinstance(bound, Tensor):
+        elif isinstance(bound, TensorBase):
             if broadcast_shapes(x.shape, bound.shape) != x.shape:
                 msg = f"clip: `{name}` has shape {bound.shape}, which does not broadcast to x's shape {x.shape}"
                 raise ValueError(msg)
             bounds.append(bound._cast(x.dtype))
         else:
             raise not_a_tensor("clip", bound)
-    if not any(isinstance(b, Tensor) for b in bounds):
+    if not any(isinstance(b, TensorBase) for b in bounds):
         return clip_scalar(x, *bounds) if bounds != [None, None] else positive(x)
     for bound, limit in zip(bounds, (clip_below, clip_above)):
         if bound is not None:
@@ -374,8 +368,6 @@ def copysign(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 # -- rounding -------------------------------------------------------------------------------------------------------------
-
-
 @elementwise(_zeros, conj=False)
 def ceil(x: Tensor, /) -> Tensor:
     """Rounded up; the derivative is zero (SUB-09)."""
@@ -397,8 +389,6 @@ def trunc(x: Tensor, /) -> Tensor:
 
 
 # -- complex numbers ------------------------------------------------------------------------------------------------------
-
-
 @elementwise(lambda g, xp: xp.conj(g), conj=False)
 def conj(x: Tensor, /) -> Tensor:
     """Complex conjugate."""
@@ -419,7 +409,7 @@ def imag_part(xp: Any, x: Any) -> Any:
 @front
 def real(x: Tensor, /) -> Tensor:
     """Real part: a view of a complex ``x``, ``x`` itself if it is real."""
-    return real_part(x) if not isinstance(x, Tensor) or x.dtype.is_complex else x
+    return real_part(x) if not isinstance(x, TensorBase) or x.dtype.is_complex else x
 
 
 @front
@@ -431,15 +421,13 @@ def imag(x: Tensor, /) -> Tensor:
     TypeError
         If ``x`` is real.
     """
-    if isinstance(x, Tensor) and not x.dtype.is_complex:
+    if isinstance(x, TensorBase) and not x.dtype.is_complex:
         msg = f"`imag` needs a complex Tensor, but got dtype {x.dtype}; use `xpgrad.zeros_like(x)` for a real one"
         raise TypeError(msg)
     return imag_part(x)
 
 
 # -- without a derivative ---------------------------------------------------------------------------------------------------
-
-
 @nondifferentiable(op="==")
 def equal(x1: Operand, x2: Operand, /) -> Tensor:
     """``x1 == x2``."""

@@ -5,16 +5,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xpgrad._alias import ForbiddenView
-from xpgrad._coerce import as_scalar, is_raw_array, is_scalar, not_a_tensor
-from xpgrad._default_kernels import full_key
-from xpgrad._row import RULES, front, rule, view
-from xpgrad._tensor import Tensor
-from xpgrad.rules.reduction import need_tensor, normalize_axis
+from xpgrad._array.base import TensorBase
+from xpgrad._array.checks import need_tensor, not_a_tensor
+from xpgrad._basics.keys import _BASIC, basic_key, full_key
+from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
+from xpgrad._basics.shapes import broadcast_shapes, normalize_axis
+from xpgrad._memory.cells import ForbiddenView
+from xpgrad._operations.declare import front, rule, view
+from xpgrad._rows.namespace import RULES, operations
+from xpgrad.rules.conversion import asarray
 
-_BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
+if TYPE_CHECKING:
+    from xpgrad._tensor.tensor import Tensor
 
 
 @view(lambda g, x_shape, key, xp: xp.index_basic_transpose(g, key, x_shape), into="add_at", fresh=True, node="SliceBackward0")
@@ -60,16 +64,6 @@ def unstack_views(x: Tensor, axis: int) -> tuple[Tensor, ...]:
     return views
 
 
-def basic_key(key: Any) -> bool:
-    """Whether `key` consists of integers, slices, ellipsis and newaxis only."""
-    if key.__class__ is tuple:
-        for k in key:  # noqa: SIM110 (all() with a generator costs three times as much)
-            if k.__class__ not in _BASIC:
-                return False
-        return True
-    return key.__class__ in _BASIC
-
-
 def prepare_key(x: Tensor, key: Any) -> tuple[Any, bool]:
     """A key as the kernels take it: raw arrays instead of Tensors, and whether it is a basic one.
 
@@ -98,9 +92,7 @@ def prepare_key(x: Tensor, key: Any) -> tuple[Any, bool]:
 
 def _index_array(x: Tensor, part: Any) -> Any:
     """One advanced part of a key as a raw array in memory of its own: later writes to the caller's array must not move gradients."""
-    from xpgrad._convert import asarray
-
-    if not isinstance(part, Tensor):
+    if not isinstance(part, TensorBase):
         if not (is_raw_array(part) or isinstance(part, (list, tuple, bool))):
             msg = (
                 f"a Tensor is indexed by integers, slices, `...`, None, masks and integer arrays, not by {type(part).__name__} {part!r:.40}"
@@ -113,13 +105,9 @@ def _index_array(x: Tensor, part: Any) -> Any:
     elif part.device != x.device:
         part = part.to_device(x.device)
     if part.depth > x.depth:  # reading lifts `x` first
-        from xpgrad._inplace import shared_by_batch
-
         raise shared_by_batch(x)
     if part.depth < x.depth:
-        from xpgrad._transforms.batch import lift
-
-        part = lift(part, type(x))
+        part = type(x).lift(part)
     kind = part.dtype.kind
     if kind not in ("bool", "signed integer", "unsigned integer"):
         msg = f"an array that indexes must be of integers or bools, but got dtype {part.dtype}; convert it with `xpgrad.astype`"
@@ -129,12 +117,8 @@ def _index_array(x: Tensor, part: Any) -> Any:
 
 def among(x: Tensor, *parts: Any) -> Tensor:
     """`x` as an element of the batch that one of the indices is an element of."""
-    depth = max((p.depth for p in parts if isinstance(p, Tensor)), default=0)
-    if depth > x.depth:
-        from xpgrad._transforms.batch import class_of_depth, lift
-
-        x = lift(x, class_of_depth(type(x._stand_in()), depth))
-    return x
+    deepest = max((p for p in parts if isinstance(p, TensorBase)), key=lambda p: p.depth, default=x)
+    return type(deepest).align([x, deepest])[0] if deepest.depth > x.depth else x
 
 
 def getitem(x: Tensor, key: Any) -> Tensor:
@@ -148,7 +132,6 @@ def getitem(x: Tensor, key: Any) -> Tensor:
 
 
 RULES["__getitem__"] = getitem
-Tensor.__getitem__ = getitem  # type: ignore[method-assign, assignment]  # no detour on the hot path
 
 
 @front
@@ -204,13 +187,11 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
         As many axes as `x`, broadcasting with it along all but `axis`.
     axis : int
     """
-    from xpgrad.rules.manipulation import broadcast_shapes, broadcast_to
-
     need_tensor("take_along_axis", x)
-    if not isinstance(indices, Tensor) and not is_raw_array(indices):
+    if not isinstance(indices, TensorBase) and not is_raw_array(indices):
         raise not_a_tensor("take_along_axis", indices)
     x = among(x, indices)
-    index = x._alike(_index_array(x, indices))
+    index = x._wrap(_index_array(x, indices))
     axis = normalize_axis(axis, x.ndim, "take_along_axis")
     if index.ndim != x.ndim:
         msg = f"take_along_axis: `indices` must have as many axes as x, but the shapes are {index.shape} and {x.shape}"
@@ -225,7 +206,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     for t, place in ((x, 0), (index, 1)):
         wanted = tuple(t.shape[axis] if i == axis else n for i, n in enumerate(common))
         if wanted != t.shape:
-            t = broadcast_to(t, wanted)
+            t = operations.broadcast_to(t, wanted)
         if place:
             index = t
         else:
@@ -251,3 +232,11 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
         msg = f"index_add: `source` has shape {source.shape}, but `x` of shape {x.shape} at {places.shape[0]} indices takes {expected}"
         raise ValueError(msg)
     return x + scatter_add(source._cast(x.dtype), (*(slice(None),) * axis, places), x.shape)
+
+
+def shared_by_batch(x: Any) -> RuntimeError:
+    """The error for what `vmap` would write into a Tensor that is no element of its batch."""
+    return RuntimeError(
+        f"vmap: in-place writing of different values into a Tensor of shape {x.shape} of which the batch's elements share one is not "
+        "possible; write into a copy of an element, e.g. into `x + xpgrad.zeros_like(batched)`, or use the out-of-place form"
+    )

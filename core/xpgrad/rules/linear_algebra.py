@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xpgrad._coerce import not_a_tensor, unify
-from xpgrad._dtypes import promote
-from xpgrad._row import composite, front, rule
-from xpgrad._tensor import Tensor
-from xpgrad.rules.manipulation import broadcast_shapes, reshape, reshape_to, transpose_axes
-from xpgrad.rules.reduction import need_tensor, normalize_axis
+from xpgrad._array.base import TensorBase
+from xpgrad._array.checks import need_tensor, not_a_tensor
+from xpgrad._basics.dtypes import promote
+from xpgrad._basics.scalars import is_raw_array
+from xpgrad._basics.shapes import broadcast_shapes, normalize_axis
+from xpgrad._operations.coerce import unify
+from xpgrad._operations.declare import composite, front, rule
+from xpgrad.rules.elementwise import conj
+from xpgrad.rules.manipulation import reshape, reshape_to, transpose_axes
+from xpgrad.rules.reduction import sum as total
+
+if TYPE_CHECKING:
+    from xpgrad._tensor.tensor import Tensor
 
 
 def _matmul_general(row: Any, x1: Any, x2: Any) -> Any:
     """`matmul` where the operands are no two matrices of one class and dtype."""
-    from xpgrad._coerce import is_raw_array
-
     for x in (x1, x2):
-        if not isinstance(x, Tensor):
-            if is_raw_array(x) or not isinstance(x1, Tensor):
+        if not isinstance(x, TensorBase):
+            if is_raw_array(x) or not isinstance(x1, TensorBase):
                 raise not_a_tensor("matmul", x)
             return NotImplemented if not isinstance(x, (int, float, complex)) else _refuse_scalar(x)
         if x.ndim == 0:
@@ -46,9 +51,9 @@ def _matmul_general(row: Any, x1: Any, x2: Any) -> Any:
 
 
 def _refuse_scalar(x: Any) -> Any:
-    what = f"a 0-d Tensor {x!r:.40}" if isinstance(x, Tensor) else f"the scalar {x!r}"
+    what = f"a 0-d Tensor {x!r:.40}" if isinstance(x, TensorBase) else f"the scalar {x!r}"
     msg = f"matmul needs operands with at least one axis, but got {what}; use `*` to scale"
-    raise (ValueError if isinstance(x, Tensor) else TypeError)(msg)
+    raise (ValueError if isinstance(x, TensorBase) else TypeError)(msg)
 
 
 @rule(
@@ -98,7 +103,7 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     try:
         out = x1._op_matmul_nd(x2)
     except AttributeError:
-        if isinstance(x1, Tensor):
+        if isinstance(x1, TensorBase):
             raise
         raise not_a_tensor("matmul", x1) from None
     if out is NotImplemented:
@@ -152,9 +157,6 @@ def _count(shape: tuple[int, ...]) -> int:
 @composite
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """Dot product along an axis; the first operand is conjugated."""
-    from xpgrad.rules.elementwise import conj
-    from xpgrad.rules.reduction import sum as total
-
     need_tensor("vecdot", x1)
     need_tensor("vecdot", x2)
     for x in (x1, x2):

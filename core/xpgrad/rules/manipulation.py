@@ -4,39 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xpgrad._coerce import not_a_tensor, unify
-from xpgrad._dtypes import promote
-from xpgrad._row import composite, front, rule, view
-from xpgrad._tensor import Tensor
-from xpgrad.rules.creation import shape_tuple
-from xpgrad.rules.reduction import need_tensor, normalize_axes, normalize_axis
+from xpgrad._array.base import TensorBase
+from xpgrad._array.checks import need_tensor, not_a_tensor
+from xpgrad._basics.dtypes import promote
+from xpgrad._basics.shapes import broadcast_shapes, normalize_axes, normalize_axis, shape_tuple
+from xpgrad._operations.coerce import unify
+from xpgrad._operations.declare import composite, front, rule, view
+from xpgrad._rows.namespace import operations
+from xpgrad.rules.conversion import asarray
+from xpgrad.rules.indexing import take, unstack_views
 
-
-def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape to which `shapes` broadcast together (Array API 2025.12, `broadcast_shapes`).
-
-    Raises
-    ------
-    ValueError
-        If they do not.
-    """
-    out: list[int] = []
-    for shape in shapes:
-        shape = tuple(shape)
-        out[:0] = [1] * (len(shape) - len(out))
-        for i, n in enumerate(shape, start=len(out) - len(shape)):
-            if n not in (1, out[i]) and out[i] != 1:
-                msg = f"shapes {', '.join(str(tuple(s)) for s in shapes)} do not broadcast: axis {i - len(out)} has {out[i]} and {n}"
-                raise ValueError(msg)
-            out[i] = n if out[i] == 1 else out[i]
-    return tuple(out)
+if TYPE_CHECKING:
+    from xpgrad._tensor.tensor import Tensor
 
 
 # -- reshaping ----------------------------------------------------------------------------------------------------------
-
-
 @view(lambda g, x_shape, xp: xp.reshape_to(g, x_shape), node="ViewBackward0")
 def reshape_to(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
     """`x` in another shape with the same elements."""
@@ -104,8 +88,6 @@ def expand_dims(x: Tensor, /, *, axis: int = 0) -> Tensor:
 
 
 # -- order of axes --------------------------------------------------------------------------------------------------------
-
-
 def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
     out = [0] * len(axes)
     for i, a in enumerate(axes):
@@ -162,8 +144,6 @@ def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[
 
 
 # -- broadcasting and repeating ---------------------------------------------------------------------------------------------
-
-
 @view(lambda g, x_shape, xp: xp.sum_to(g, x_shape), node="ExpandBackward0")
 def broadcast_view(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
     """`x` repeated to a larger shape without a copy."""
@@ -201,13 +181,11 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
         How often: one number, or one per element along the axis.
     axis : int, optional
     """
-    from xpgrad.rules.indexing import take
-
     need_tensor("repeat", x)
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     axis = normalize_axis(axis, x.ndim, "repeat")
-    if isinstance(repeats, Tensor):
+    if isinstance(repeats, TensorBase):
         if repeats.ndim == 0 or repeats.size == 1:
             repeats = int(repeats.item())
         elif repeats.shape != (x.shape[axis],):
@@ -217,8 +195,6 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
     if counts and min(counts) < 0:
         msg = f"repeat: `repeats` must not be negative, but got {min(counts)}"
         raise ValueError(msg)
-    from xpgrad._convert import asarray
-
     places = [i for i, n in enumerate(counts) for _ in range(n)]
     return take(x, asarray(places, dtype=x.default_dtype("indexing"), device=x.device), axis=axis)
 
@@ -275,8 +251,6 @@ def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, .
 
 
 # -- joining and splitting ----------------------------------------------------------------------------------------------------
-
-
 def _pieces(g: Any, xs_shape: Any, axis: int, xp: Any) -> list[Any]:
     out, start = [], 0
     for shape in xs_shape:
@@ -308,7 +282,7 @@ def _same_kind(name: str, arrays: Any) -> list[Tensor]:
         msg = f"{name} needs at least one Tensor, but got an empty sequence"
         raise ValueError(msg)
     for x in xs:
-        if not isinstance(x, Tensor):
+        if not isinstance(x, TensorBase):
             raise not_a_tensor(name, x)
     xs = unify(name, xs)
     dtype = xs[0].dtype
@@ -360,8 +334,6 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices of `x` along an axis: views that cannot be written to while recording (MUT-17)."""
     need_tensor("unstack", x)
     position = normalize_axis(axis, x.ndim, "unstack")
-    from xpgrad.rules.indexing import unstack_views
-
     return unstack_views(x, position)
 
 
@@ -377,8 +349,6 @@ def pad(x: Tensor, pad_width: Any, mode: str = "constant", *, constant_values: A
     mode : {"constant"}
     constant_values : scalar
     """
-    from xpgrad.rules.creation import full
-
     need_tensor("pad", x)
     if mode != "constant":
         msg = f"pad: mode {mode!r} is not one of the modes 'constant'; build other borders with `concat` and slices"
@@ -397,6 +367,6 @@ def pad(x: Tensor, pad_width: Any, mode: str = "constant", *, constant_values: A
         for place, count in ((0, before), (len(parts) + 1, after)):
             if count:
                 border = (*x.shape[:axis], count, *x.shape[axis + 1 :])
-                parts.insert(place, full(border, constant_values, dtype=x.dtype, device=x.device))
+                parts.insert(place, operations.full(border, constant_values, dtype=x.dtype, device=x.device))
         x = concat(parts, axis=axis) if len(parts) > 1 else x
     return x if any(sum(p) for p in pairs) else x.clone()

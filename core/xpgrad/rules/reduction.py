@@ -2,65 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xpgrad._coerce import not_a_tensor
-from xpgrad._dtypes import as_dtype
-from xpgrad._row import PRIMITIVES, front, nondifferentiable, rule
-from xpgrad._tensor import Tensor
+from xpgrad._array.base import TensorBase
+from xpgrad._array.checks import need_tensor
+from xpgrad._basics.dtypes import as_dtype
+from xpgrad._basics.shapes import Axis, normalize_axes
+from xpgrad._modes import state
+from xpgrad._operations.declare import front, nondifferentiable, rule
+from xpgrad._rows.namespace import PRIMITIVES
 
-Axis = int | tuple[int, ...] | None
-
-
-def normalize_axis(axis: Any, ndim: int, name: str) -> int:
-    """One axis as a number in ``range(ndim)``.
-
-    Raises
-    ------
-    TypeError
-        If it is no integer.
-    IndexError
-        If it is out of range.
-    """
-    try:
-        number: int = axis.__index__()
-    except (AttributeError, TypeError):
-        msg = f"{name}: `axis` must be an int, but got {axis!r}"
-        raise TypeError(msg) from None
-    if not -ndim <= number < ndim:
-        msg = f"{name}: axis {number} is out of range for a Tensor with {ndim} axes; use {-ndim} to {ndim - 1}"
-        raise IndexError(msg)
-    return number % ndim
-
-
-def normalize_axes(axis: Any, ndim: int, name: str) -> tuple[int, ...] | None:
-    """Axes as a tuple of different numbers in ``range(ndim)``; None stays None (all).
-
-    Raises
-    ------
-    TypeError, IndexError, ValueError
-        If they are no integers, out of range, or given twice.
-    """
-    if axis is None:
-        return None
-    if axis.__class__ is int:
-        return (normalize_axis(axis, ndim, name),)
-    axes = tuple(normalize_axis(a, ndim, name) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
-    if len(set(axes)) != len(axes):
-        msg = f"{name}: `axis` names an axis twice: {axis!r}"
-        raise ValueError(msg)
-    return axes
-
-
-def need_tensor(name: str, x: Any) -> None:
-    """Raise TypeError if `x` is no Tensor."""
-    if not isinstance(x, Tensor):
-        raise not_a_tensor(name, x)
+if TYPE_CHECKING:
+    from xpgrad._tensor.tensor import Tensor
 
 
 # -- changes of shape between an array and its reduction --------------------------------------------------------------
-
-
 @rule(lambda g, x_shape, axes, keepdims, xp: xp.expand_reduced(g, x_shape, axes, keepdims), conj=False, node="SumBackward1")
 def reduce_sum(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """Sum over axes (a tuple, or None for all)."""
@@ -114,8 +70,6 @@ def sum(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
 
 
 # -- extrema ------------------------------------------------------------------------------------------------------------
-
-
 def _extremum_vjp(g: Any, x: Any, out: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
     # Ties share evenly (SUB-05).
     chosen = x == xp.expand_reduced(out, x_shape, axes, keepdims)
@@ -157,21 +111,17 @@ def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:  
 
 
 # -- truth ----------------------------------------------------------------------------------------------------------------
-
-
 def plain(name: str, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Apply a function of the raw namespace that has no derivative."""
     need_tensor(name, x)
-    args = tuple(a._array if isinstance(a, Tensor) else a for a in args)
+    args = tuple(a._array if isinstance(a, TensorBase) else a for a in args)
     return finished(x, getattr(x.backend.kernels, name)(x._array, *args, **kwargs))
 
 
 def finished(x: Tensor, raw: Any) -> Tensor:
     """A constant result beside `x`, marked by the mode if it asks for that."""
-    from xpgrad import _modes
-
-    out = (x._stand_in() if x.is_inference() else x)._alike(raw)
-    mode = _modes.current()
+    out = (x._stand_in() if x.is_inference() else x)._wrap(raw)
+    mode = state.current()
     if mode is not None and not mode.plain:
         mode.finish(out)
     return out

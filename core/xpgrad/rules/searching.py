@@ -5,14 +5,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor, unify
-from xpgrad._dtypes import promote, promote_scalar
-from xpgrad._row import nondifferentiable
-from xpgrad._tensor import Tensor
+from xpgrad._array.base import TensorBase
+from xpgrad._array.checks import need_tensor, not_a_tensor
+from xpgrad._basics.dtypes import promote, promote_scalar
+from xpgrad._basics.scalars import as_scalar, is_scalar
+from xpgrad._basics.shapes import Axis, normalize_axes, normalize_axis
+from xpgrad._operations.coerce import unify
+from xpgrad._operations.declare import nondifferentiable
 from xpgrad.errors import CapabilityError
-from xpgrad.rules.reduction import Axis, finished, need_tensor, normalize_axes, normalize_axis, plain
+from xpgrad.rules.reduction import finished, plain
+
+if TYPE_CHECKING:
+    from xpgrad._tensor.tensor import Tensor
 
 
 def need_data_dependent_shapes(name: str, x: Tensor) -> None:
@@ -84,19 +90,19 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 
 def _together(name: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
     """Two operands, of which one may be a scalar, on one device and in one dtype, without history."""
-    tensors = [x for x in (x1, x2) if isinstance(x, Tensor)]
-    if not tensors or not all(isinstance(x, Tensor) or is_scalar(x) for x in (x1, x2)):
+    tensors = [x for x in (x1, x2) if isinstance(x, TensorBase)]
+    if not tensors or not all(isinstance(x, TensorBase) or is_scalar(x) for x in (x1, x2)):
         raise not_a_tensor(name, x1, x2)
     tensors = [t.detach() for t in unify(name, tensors)]
     if len(tensors) == 2:
         dtype = promote(tensors[0].dtype, tensors[1].dtype)
         return tensors[0]._cast(dtype), tensors[1]._cast(dtype)
     t = tensors[0]
-    value = as_scalar(x2 if isinstance(x1, Tensor) else x1)
+    value = as_scalar(x2 if isinstance(x1, TensorBase) else x1)
     dtype = promote_scalar(t.dtype, value, t.default_dtype)
     t = t._cast(dtype)
     other = t.scalar(value, dtype)
-    return (t, other) if isinstance(x1, Tensor) else (other, t)
+    return (t, other) if isinstance(x1, TensorBase) else (other, t)
 
 
 @nondifferentiable(primitive=True)

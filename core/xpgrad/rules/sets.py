@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from xpgrad._row import nondifferentiable
-from xpgrad._tensor import Tensor
-from xpgrad.rules.reduction import finished, need_tensor
+from xpgrad._array.checks import need_tensor
+from xpgrad._operations.declare import nondifferentiable
+from xpgrad.rules.reduction import finished
 from xpgrad.rules.searching import need_data_dependent_shapes
+
+if TYPE_CHECKING:
+    from xpgrad._tensor.tensor import Tensor
 
 
 class UniqueAll(NamedTuple):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xpgrad import _modes
-from xpgrad._row import front, nondifferentiable, rule
-from xpgrad._tensor import Tensor
-from xpgrad.rules.reduction import need_tensor, normalize_axis, plain
+from xpgrad._array.checks import need_tensor
+from xpgrad._basics.shapes import normalize_axis
+from xpgrad._modes import state
+from xpgrad._operations.declare import front, nondifferentiable, rule
+from xpgrad.rules.reduction import plain
+
+if TYPE_CHECKING:
+    from xpgrad._tensor.tensor import Tensor
 
 
 @rule(lambda g, order, axis, xp: xp.ordered_back(g, order, axis), conj=False, fresh=True, node="SortBackward0")
@@ -38,7 +42,7 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
     """
     need_tensor("sort", x)
     options = {"axis": normalize_axis(axis, x.ndim, "sort"), "descending": descending, "stable": stable}
-    mode = _modes.current()
+    mode = state.current()
     if x._node is None and (mode is None or not mode.levels):
         return plain("sort", x, **options)
     order = x.backend.kernels.argsort(x._array, **options)

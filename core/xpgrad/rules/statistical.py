@@ -6,13 +6,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xpgrad._coerce import not_a_tensor
-from xpgrad._dtypes import as_dtype
-from xpgrad._row import front, rule
-from xpgrad._tensor import Tensor
-from xpgrad.rules.reduction import Axis, need_tensor, normalize_axes, normalize_axis
+from xpgrad._array.checks import need_tensor, not_a_tensor
+from xpgrad._basics.dtypes import as_dtype
+from xpgrad._basics.shapes import Axis, normalize_axes, normalize_axis
+from xpgrad._operations.declare import front, rule
+from xpgrad.rules.creation import full
+from xpgrad.rules.manipulation import concat
+
+if TYPE_CHECKING:
+    from xpgrad._tensor.tensor import Tensor
 
 
 def _count(shape: tuple[int, ...], axes: tuple[int, ...] | None) -> int:
@@ -26,8 +30,6 @@ def _floating(x: Tensor) -> Tensor:
 
 
 # -- mean, variance, standard deviation -------------------------------------------------------------------------------
-
-
 def _mean_vjp(g: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
     return xp.expand_reduced(g / (_count(x_shape, axes) or 1), x_shape, axes, keepdims)
 
@@ -141,8 +143,6 @@ def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
 
 
 # -- product ----------------------------------------------------------------------------------------------------------------
-
-
 def _prod_vjp(g: Any, x: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
     """``g`` times the product of all other elements: up a tree of products of pairs, and down again (SUB-10)."""
     axes = tuple(range(len(x_shape))) if axes is None else axes
@@ -204,8 +204,6 @@ def prod(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool =
 
 
 # -- running totals -----------------------------------------------------------------------------------------------------------
-
-
 @rule(lambda g, axis, xp: xp.running_sum_back(g, axis), conj=False, fresh=True, node="CumsumBackward0")
 def running_sum(xp: Any, x: Any, axis: int) -> Any:
     """Running sums along an axis."""
@@ -256,9 +254,6 @@ def running_prod(xp: Any, x: Any, axis: int) -> Any:
 
 def _running(name: str, primitive: Any, first: int, x: Tensor, axis: int | None, dtype: Any, include_initial: bool) -> Tensor:
     """What the two running totals have in common: `first` is the value of an empty one."""
-    from xpgrad.rules.creation import full
-    from xpgrad.rules.manipulation import concat
-
     need_tensor(name, x)
     if x.ndim == 0 or (axis is None and x.ndim != 1):
         msg = f"{name}: give `axis` for a Tensor of shape {x.shape}; only for a one-dimensional one it may be left out"

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xpgrad import _modes
-from xpgrad._coerce import as_scalar, is_raw_array, is_scalar, not_a_tensor, unify
-from xpgrad._device import as_device
-from xpgrad._dtypes import DType, as_dtype, can_cast, finfo, iinfo, isdtype, promote, promote_scalar
-from xpgrad._row import NONDIFFERENTIABLE, composite, nondifferentiable
-from xpgrad._tensor import Tensor
-from xpgrad.registry import tensor_class
+from xpgrad._array.base import TensorBase
+from xpgrad._array.checks import need_tensor, not_a_tensor
+from xpgrad._backends.classes import tensor_class
+from xpgrad._backends.default_device import as_device
+from xpgrad._basics.dtypes import DType, as_dtype, can_cast, finfo, iinfo, isdtype, promote, promote_scalar
+from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
+from xpgrad._basics.shapes import broadcast_shapes, normalize_axis
+from xpgrad._modes import switches
+from xpgrad._operations.coerce import unify
+from xpgrad._operations.declare import composite, nondifferentiable
+from xpgrad._rows.namespace import NONDIFFERENTIABLE
 from xpgrad.rules.elementwise import abs as magnitude, isfinite, isnan, where
 from xpgrad.rules.indexing import index_basic
 from xpgrad.rules.linear_algebra import matmul
-from xpgrad.rules.manipulation import broadcast_shapes, concat, reshape, reshape_to, transpose_axes
-from xpgrad.rules.reduction import all as every, need_tensor, normalize_axis, reduce_sum
+from xpgrad.rules.manipulation import concat, reshape, reshape_to, transpose_axes
+from xpgrad.rules.reduction import all as every, reduce_sum
+
+if TYPE_CHECKING:
+    from xpgrad._tensor.tensor import Tensor
 
 # Questions about dtypes have no gradient; they are declared without the machinery of rows, in `_dtypes`.
 NONDIFFERENTIABLE.update(can_cast=can_cast, finfo=finfo, iinfo=iinfo, isdtype=isdtype)
@@ -43,7 +50,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     scalars: list[complex] = []
     default = None
     for item in arrays_and_dtypes:
-        if isinstance(item, Tensor):
+        if isinstance(item, TensorBase):
             dtypes.append(item.dtype)
             default = default or item.default_dtype
         elif is_scalar(item):
@@ -64,8 +71,6 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 
 # -- differences --------------------------------------------------------------------------------------------------------
-
-
 @composite
 def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
     """Differences of neighbours along an axis, `n` times over (Array API 2024.12, `diff`).
@@ -96,8 +101,6 @@ def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = N
 
 
 # -- comparison ------------------------------------------------------------------------------------------------------------
-
-
 @nondifferentiable(primitive=True)
 def isclose(
     x1: Tensor | complex, x2: Tensor | complex, /, *, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
@@ -113,7 +116,7 @@ def isclose(
     equal_nan : bool
         Whether nan is close to nan.
     """
-    with _modes.no_grad():
+    with switches.no_grad():
         dtype = result_type(x1, x2)
         a, b = (_as_tensor(x, x1, x2) for x in (x1, x2))
         if not dtype.differentiable:
@@ -126,11 +129,11 @@ def isclose(
         return close | (isnan(a) & isnan(b)) if equal_nan else close
 
 
-def _as_tensor(x: Any, *both: Any) -> Tensor:
+def _as_tensor(x: Any, *both: Any) -> Any:
     """`x`, or a scalar as a 0-d Tensor beside the other operand."""
-    if isinstance(x, Tensor):
+    if isinstance(x, TensorBase):
         return x
-    tensor = next((t for t in both if isinstance(t, Tensor)), None)
+    tensor = next((t for t in both if isinstance(t, TensorBase)), None)
     if tensor is None or not is_scalar(x):
         raise not_a_tensor("isclose", *both)
     return tensor.scalar(as_scalar(x), result_type(*both))

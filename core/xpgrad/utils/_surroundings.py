@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from xpgrad import _modes
-from xpgrad._device import default_device, get_default_device
-from xpgrad._streams import CLASSES, ambient_streams, on_streams
-from xpgrad._tensor import Tensor
-from xpgrad._transforms.batch import active_levels, at_levels
-from xpgrad.registry import host_backend, tensor_class
+from xpgrad._backends.classes import host_backend, tensor_class
+from xpgrad._backends.default_device import default_device, get_default_device
+from xpgrad._modes import state
+from xpgrad._tape.streams import CLASSES, ambient_streams, on_streams
+from xpgrad._tensor.tensor import Tensor
+from xpgrad._transforms.batch.level import active_levels, at_levels
 
 __all__ = ["Surroundings"]
 
@@ -28,7 +28,7 @@ class Surroundings:
     """
 
     def __init__(self, args: Iterable[Any], preserve_rng_state: bool) -> None:
-        mode = _modes.current()
+        mode = state.current()
         self._levels = () if mode is None else mode.levels
         self._batches = active_levels()
         self._device = get_default_device()
@@ -39,10 +39,10 @@ class Surroundings:
             places = [host_backend().devices()[0], tensor_class(self._device).device, *(a.device for a in args if isinstance(a, Tensor))]
             for device in dict.fromkeys(places):
                 backend = tensor_class(device).backend
-                state = backend.get_rng_state(device)
-                if state is not None:
+                numbers = backend.get_rng_state(device)
+                if numbers is not None:
                     self._generators.append((backend, device))
-                    self._states.append(state)
+                    self._states.append(numbers)
 
     @contextmanager
     def restored(self, packing: Any = None) -> Iterator[None]:
@@ -52,11 +52,11 @@ class Surroundings:
             stack.enter_context(default_device(self._device))
             stack.enter_context(on_streams(self._streams))
             stack.enter_context(self._random_numbers())
-            token = _modes.enter(_modes.replaced(recording=True, inference=False, levels=self._levels, packing=packing))
+            token = state.enter(state.replaced(recording=True, inference=False, levels=self._levels, packing=packing))
             try:
                 yield
             finally:
-                _modes.leave(token)
+                state.leave(token)
 
     @contextmanager
     def _random_numbers(self) -> Iterator[None]:
@@ -68,5 +68,5 @@ class Surroundings:
             self._set(now)
 
     def _set(self, states: list[Any]) -> None:
-        for (backend, device), state in zip(self._generators, states):
-            backend.set_rng_state(device, state)
+        for (backend, device), numbers in zip(self._generators, states):
+            backend.set_rng_state(device, numbers)

@@ -6,7 +6,6 @@ the first of them that a backward pass asks for makes the function run again.
 
 from __future__ import annotations
 
-import os
 import traceback
 import warnings
 import weakref
@@ -15,13 +14,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
-from xpgrad import _modes
-from xpgrad._alias import alias_of, next_number
-from xpgrad._engine import current_pass
-from xpgrad._packing import Hooks, active_hooks
-from xpgrad._saved import check_version
-from xpgrad._tensor import Tensor
-from xpgrad.autograd import backward as run_backward
+from xpgrad._basics.frames import is_own
+from xpgrad._memory.cells import alias_of, next_number
+from xpgrad._modes import state
+from xpgrad._tape.packing import SavedHooks, active_hooks
+from xpgrad._tape.requests import backward as run_backward
+from xpgrad._tape.saved import check_version
+from xpgrad._tape.task import current_pass
+from xpgrad._tensor.tensor import Tensor
 from xpgrad.autograd._custom import Saved
 from xpgrad.autograd.function import Function, once_differentiable
 from xpgrad.utils._surroundings import Surroundings
@@ -135,7 +135,7 @@ def checkpoint(
         msg = f"determinism_check should be one of ['default', 'none'], but got {determinism_check!r}"
         raise ValueError(msg)
     forward_context, again_context = context_fn()
-    if not _modes.is_grad_enabled():
+    if not state.is_grad_enabled():
         with forward_context:
             return function(*args, **kwargs)
     override = _EARLY_STOP.get()
@@ -144,12 +144,12 @@ def checkpoint(
         early_stop=early_stop if override is None else override, check=determinism_check == "default", debug=debug,
         surroundings=Surroundings((*args, *kwargs.values()), preserve_rng_state),
     )  # fmt: skip
-    token = _modes.enter(active_hooks(Hooks(frame.pack, frame.unpack)))
+    token = state.enter(active_hooks(SavedHooks(frame.pack, frame.unpack)))
     try:
         with forward_context:
             out = function(*args, **kwargs)
     finally:
-        _modes.leave(token)
+        state.leave(token)
     frame.completed = True
     return out
 
@@ -204,8 +204,6 @@ def _composed(functions: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]
 
 
 # -- one call ---------------------------------------------------------------------------------------------------------
-
-
 class _Place:
     """What a node holds instead of a Tensor: its number among those that the call saved."""
 
@@ -231,10 +229,10 @@ class _Moment:
 class _Argument:
     """A Tensor that the function was given: checked for overwriting, and packed where hooks are active."""
 
-    def __init__(self, tensor: Any, hooks: Hooks | None) -> None:
+    def __init__(self, tensor: Any, hooks: SavedHooks | None) -> None:
         self._moment: Any = _Moment()
         self._saved = Saved(tensor, None)
-        mode = _modes.current()
+        mode = state.current()
         self._tensor = tensor if hooks is None and mode is not None and mode.levels else None  # a constant's tangents live with it
         if hooks is not None:
             self._saved.pack(hooks, tensor)
@@ -252,7 +250,7 @@ class _Again:
     def __init__(self, tensor: Any) -> None:
         self._alias = alias_of(tensor)
         self._moment: Any = _Moment()
-        self._tensor = tensor._alike(tensor.backend.own(tensor))
+        self._tensor = tensor._wrap(tensor.backend.own(tensor))
 
     def read(self) -> Any:
         """The Tensor."""
@@ -275,7 +273,7 @@ class _Frame:
         self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], context: Any, *, early_stop: bool, check: bool, debug: bool,
         surroundings: Surroundings,
     ) -> None:  # fmt: skip
-        mode = _modes.current()
+        mode = state.current()
         hooks = None if mode is None else mode.packing
         self.function = function
         self.args = [_kept(a, hooks) for a in args]
@@ -337,7 +335,7 @@ class _Frame:
         kwargs = {name: a.read() if a.__class__ is _Argument else a for name, a in self.kwargs.items()}
         try:
             # A pass inside of the function gets what it saves from these hooks.
-            with self.surroundings.restored(Hooks(pack, _Again.read)), self.context:
+            with self.surroundings.restored(SavedHooks(pack, _Again.read)), self.context:
                 self.function(*args, **kwargs)
         except _Enough as enough:
             if enough.frame is not self:
@@ -377,7 +375,7 @@ class _Frame:
         return "".join(parts)
 
 
-def _kept(a: Any, hooks: Hooks | None) -> Any:
+def _kept(a: Any, hooks: SavedHooks | None) -> Any:
     """An argument as it waits for the second call. NB: elements of a batch have no history of their own."""
     return _Argument(a, hooks) if isinstance(a, Tensor) and not a.depth and not a.is_inference() else a
 
@@ -392,12 +390,9 @@ def _described(metadata: tuple[Any, ...]) -> str:
     return f"shape {shape}, dtype {dtype}, device {device}"
 
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-
-
 def _here() -> str:
     """The user's part of the stack."""
-    frames = [f for f in traceback.extract_stack() if not f.filename.startswith(("<xpgrad ", _PACKAGE))]
+    frames = [f for f in traceback.extract_stack() if not is_own(f.filename)]
     return "".join(traceback.format_list(frames[-8:]))
 
 

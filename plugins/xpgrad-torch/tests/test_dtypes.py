@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import xpgrad as xp
-from xpgrad._row import COMPOSITE, NONDIFFERENTIABLE, RULES
+from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, RULES
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 HALF = ("float16", "bfloat16")

@@ -1,0 +1,28 @@
+"""The error for what should have been a Tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._array.base import TensorBase
+from xpgrad._basics.scalars import is_raw_array, is_scalar
+
+__all__ = ["need_tensor", "not_a_tensor"]
+
+
+def not_a_tensor(name: str, *args: Any) -> TypeError:
+    """The error for operands of which one is not a Tensor where a Tensor is needed."""
+    for arg in args:
+        if isinstance(arg, TensorBase) or (is_scalar(arg) and any(isinstance(a, TensorBase) for a in args)):
+            continue
+        what = f"{type(arg).__module__}.{type(arg).__qualname__}"
+        if is_raw_array(arg):
+            return TypeError(f"`{name}` works on Tensors, but got a raw array of type {what}; wrap it with `xpgrad.asarray(x)`")
+        return TypeError(f"`{name}` needs a Tensor, but got {what} {arg!r:.60}; make one with `xpgrad.asarray(x)`")
+    return TypeError(f"`{name}` needs at least one Tensor among its operands, but got only scalars; use `xpgrad.asarray(x)`")
+
+
+def need_tensor(name: str, x: Any) -> None:
+    """Raise TypeError if `x` is not a Tensor."""
+    if not isinstance(x, TensorBase):
+        raise not_a_tensor(name, x)

@@ -1,0 +1,299 @@
+"""Private kernels that are no functions of the standard, written in it: what a backend has that defines none of its own.
+
+In each, ``xp`` is the raw namespace of a backend (`backend.Kernels`). NB: only integers, slices, newaxis, ellipsis and masks that stand
+alone may index here, and only for all axes: the standard promises no more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._basics.keys import full_key, is_basic
+from xpgrad._basics.shapes import _strides, broadcast_shapes
+
+__all__ = ["DefaultKernels"]
+
+_BLOCK = 1 << 20  # elements of a comparison of all places with all indices
+
+
+def _is_integer(part: Any) -> bool:
+    """Whether a part of a key is a plain integer."""
+    return isinstance(part, int) and not isinstance(part, bool)
+
+
+class DefaultKernels:
+    """One static method per kernel."""
+
+    @staticmethod
+    def copy(xp: Any, x: Any) -> Any:
+        """A copy in memory of its own."""
+        return xp.asarray(x, copy=True)
+
+    @staticmethod
+    def cast(xp: Any, x: Any, dtype: Any) -> Any:
+        """`x` converted to a raw dtype."""
+        return xp.to_dtype(x, dtype)
+
+    @staticmethod
+    def check_phase(xp: Any, drift: Any, size: Any, name: str) -> None:
+        """Refuse the gradient of a loss that depends on phases which a factorisation leaves open (`drift` should vanish)."""
+        if 0 in drift.shape or xp._backend.is_traced(drift):
+            return
+        # NB: PyTorch's absolute tolerance, widened where the gradients themselves are large.
+        if float(xp.max(xp.abs(drift))) > 1e-2 * max(1.0, float(xp.max(size))):
+            msg = (
+                f"{name} of a complex matrix are arbitrary (each may be multiplied by e^(i phi)), and the loss depends on them, so it "
+                "is ill-defined: its gradient does not exist. Use a loss that is the same for all phases"
+            )
+            raise RuntimeError(msg)
+
+    @staticmethod
+    def check_regular(xp: Any, x: Any) -> None:
+        """Refuse matrices that are singular up to rounding."""
+        if 0 in x.shape or xp._backend.is_traced(x):
+            return
+        s = xp.linalg.svdvals(x)
+        if bool(xp.any(s[..., -1] <= s[..., 0] * (x.shape[-1] * xp.finfo(s.dtype).eps))):
+            msg = "the third derivative of `linalg.det` needs invertible matrices, but this one is singular up to rounding"
+            raise RuntimeError(msg)
+
+    # -- reading ---------------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def count_up(xp: Any, like: Any, *bounds: int) -> Any:
+        """``arange(*bounds)`` in the dtype of indices, where the array `like` lives."""
+        backend = xp._backend
+        device = backend.device_of(like)
+        dtype = backend.raw_dtype(backend.default_dtype("indexing", device))
+        return xp.arange(*bounds, dtype=dtype, **backend.creation_options(device))
+
+    @staticmethod
+    def zeros_near(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
+        """Zeros in the dtype of `x`, where it lives. NB: not every array, nor what stands for one, has a device attribute."""
+        backend = xp._backend
+        return xp.zeros(shape, dtype=x.dtype, **backend.creation_options(backend.device_of(x)))
+
+    @staticmethod
+    def flat_index(xp: Any, key: Any, shape: tuple[int, ...], like: Any) -> Any:
+        """Positions in the flattened array of `shape` that ``[key]`` picks, as an integer array of the result's shape.
+
+        Integer arrays broadcast together; their axes stand where the first of them stands, or in front if a slice, an ellipsis or a new
+        axis separates them (NumPy's rule). `like` is an array on the device that is wanted.
+
+        Raises
+        ------
+        IndexError
+            If an index is out of range, or there are too many.
+        """
+        parts: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)
+        used = sum(_axes_of(xp, p) for p in parts)
+        if used > len(shape):
+            msg = f"too many indices: the array has shape {shape}, but {used} of its axes are indexed"
+            raise IndexError(msg)
+        if not any(p is Ellipsis for p in parts):
+            parts = (*parts, Ellipsis)
+        strides = _strides(shape)
+        advanced = any(not (p is None or p is Ellipsis or isinstance(p, (int, slice))) for p in parts)
+        lengths: list[int] = []  # the result's axes that are not those of the integer arrays
+        ranges: list[tuple[int, Any]] = []  # (axis of the result among those, positions)
+        picks: list[Any] = []
+        offset, axis, place, ended, together = 0, 0, -1, False, True
+        for part in parts:
+            if part is None or part is Ellipsis or isinstance(part, slice):
+                ended = ended or bool(picks)
+                slices = [slice(None)] * (len(shape) - used) if part is Ellipsis else [part]
+                for one in slices:
+                    if one is None:
+                        lengths.append(1)
+                        continue
+                    bounds = one.indices(shape[axis])
+                    ranges.append((len(lengths), xp.count_up(like, *bounds) * strides[axis]))
+                    lengths.append(len(range(*bounds)))
+                    axis += 1
+                continue
+            if _is_integer(part):
+                n = shape[axis]
+                if not -n <= part < n:
+                    msg = f"index {part} is out of range for axis {axis} of length {n}"
+                    raise IndexError(msg)
+                offset += part % n * strides[axis]
+                axis += 1
+                if not advanced:
+                    continue
+                found: list[Any] = []
+            elif xp.isdtype(part.dtype, "bool"):
+                width = len(part.shape)
+                if part.shape != shape[axis : axis + width]:
+                    msg = f"a mask of shape {part.shape} does not fit the axes {shape[axis : axis + width]} of an array of shape {shape}"
+                    raise IndexError(msg)
+                if width:
+                    found = [i * s for i, s in zip(xp.nonzero(part), strides[axis : axis + width])]
+                else:
+                    found = [xp.nonzero(xp.reshape(part, (1,)))[0]]
+                axis += width
+            else:
+                found = [_checked(xp, part, shape[axis], axis, like) * strides[axis]]
+                axis += 1
+            if place < 0:
+                place = len(lengths)
+            together = together and not ended
+            picks += found or [xp.count_up(like, 1)[0]]
+        if not together:
+            place = 0
+        place = max(place, 0)
+        try:
+            common = broadcast_shapes(*(p.shape for p in picks))
+        except ValueError as exc:
+            msg = f"the arrays of an index must broadcast together: {exc}"
+            raise IndexError(msg) from exc
+        picked = None
+        for p in picks:
+            picked = p if picked is None else picked + p
+        full = (*lengths[:place], *common, *lengths[place:])
+        out = xp.broadcast_to(xp.reshape(xp.count_up(like, offset, offset + 1), (1,) * len(full)), full)
+        for i, positions in ranges:
+            where = i if i < place else i + len(common)
+            out = out + xp.reshape(positions, tuple(lengths[i] if j == where else 1 for j in range(len(full))))
+        if picked is not None:
+            out = out + xp.reshape(picked, (*common, *(1,) * (len(full) - place - len(common))))
+        return out
+
+    @staticmethod
+    def take_flat(xp: Any, x: Any, flat: Any) -> Any:
+        """Elements of the flattened `x` at positions of any shape."""
+        shape = tuple(flat.shape)
+        return xp.reshape(xp.take(xp.reshape(x, (_product(x.shape),)), xp.reshape(flat, (_product(shape),)), axis=0), shape)
+
+    @staticmethod
+    def read(xp: Any, x: Any, key: Any) -> Any:
+        """``x[key]`` for a key of any kind."""
+        return xp.index_basic(x, key) if is_basic(key) else xp.gather(x, key)
+
+    # -- adding and writing ----------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def segment_sum(xp: Any, values: Any, positions: Any, size: int) -> Any:
+        """Sums of the `values` (one axis) that share a position, for the positions 0 .. size - 1.
+
+        NB: comparing each place with each position costs their product; a backend should have its own. The cheap way of the standard,
+        differences of cumulative sums, would spread one inf over everything that follows it.
+        """
+        zero = xp.zeros_like(values)
+        if not values.shape[0]:
+            return xp.zeros_near(values, (size,))
+        return _by_place(xp, positions, size, lambda hit: xp.sum(xp.where(hit, values, zero), axis=1, dtype=values.dtype))
+
+    @staticmethod
+    def last_writer(xp: Any, positions: Any, size: int) -> Any:
+        """For the places 0 .. size - 1: 1 + the number of the last of the `positions` that names it, or 0."""
+        number = xp.count_up(positions, 1, positions.shape[0] + 1)
+        zero = xp.zeros_like(number)
+        return _by_place(xp, positions, size, lambda hit: xp.max(xp.where(hit, number, zero), axis=1))
+
+    @staticmethod
+    def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
+        """`buffer`, which belongs to the caller, with ``[key]`` overwritten; of duplicates in the key the last one counts."""
+        if is_basic(key) and xp._backend.capabilities.mutable:
+            key = full_key(key, buffer.shape)
+            if any(p is None for p in key):  # a new axis may read, not write
+                part = tuple(p for p in key if p is not None)
+                if not isinstance(value, (bool, int, float, complex)):
+                    value = xp.reshape(xp.broadcast_to(value, xp.index_basic(buffer, key).shape), buffer[part].shape)
+                key = part
+            buffer[key] = value
+            return buffer
+        shape = tuple(buffer.shape)
+        flat = xp.flat_index(key, shape, buffer)
+        count, size = _product(flat.shape), _product(shape)
+        if not count or not size:
+            return buffer
+        if isinstance(value, (bool, int, float, complex)):
+            new: Any = xp.reshape(xp.full_like(buffer, value), (size,))
+            writer = xp.last_writer(xp.reshape(flat, (count,)), size)
+        else:
+            # As NumPy and PyTorch, more axes of length 1 than the part has are dropped.
+            extra = max(len(value.shape) - len(flat.shape), 0)
+            value = xp.reshape(value, tuple(value.shape)[extra:]) if all(n == 1 for n in value.shape[:extra]) else value
+            values = xp.reshape(xp.broadcast_to(value, tuple(flat.shape)), (count,))
+            writer = xp.last_writer(xp.reshape(flat, (count,)), size)
+            new = xp.take(values, xp.where(writer > 0, writer - 1, xp.zeros_like(writer)), axis=0)
+            new = xp.astype(new, buffer.dtype, copy=False)
+        out = xp.where(writer > 0, new, xp.reshape(buffer, (size,)))
+        return xp.reshape(out, shape)
+
+    @staticmethod
+    def put_at_path(xp: Any, root: Any, path: Any, value: Any) -> Any:
+        """A copy of `root` in which the part that a path of views leads to holds `value`."""
+        for k, (name, _) in enumerate(path):
+            if name in ("real_part", "imag_part"):  # a part of each number, not of the array
+                whole = root
+                for step, options in path[:k]:
+                    whole = getattr(xp, step)(whole, *options)
+                part = xp.real(whole) if name == "real_part" else xp.imag(whole)
+                part = xp.put_at_path(part, path[k + 1 :], value) if path[k + 1 :] else value
+                other = xp.imag(whole) if name == "real_part" else xp.real(whole)
+                real, imaginary = (part, other) if name == "real_part" else (other, part)
+                joined = xp.cast(real, whole.dtype) + xp.cast(imaginary, whole.dtype) * 1j
+                return xp.put_at_path(root, path[:k], joined) if k else joined
+        count = 1
+        for n in root.shape:
+            count *= n
+        places = xp.reshape(xp.count_up(root, count), tuple(root.shape))
+        for name, args in path:
+            places = getattr(xp, name)(places, *args)
+        flat = xp.copy(xp.reshape(root, (-1,)))
+        return xp.reshape(xp.written(flat, (xp.reshape(places, (-1,)),), xp.reshape(value, (-1,))), tuple(root.shape))
+
+    @staticmethod
+    def scatter_into(xp: Any, buffer: Any, g: Any, key: Any) -> Any:
+        """`buffer` with `g` added at an advanced index, duplicates included."""
+        return buffer + xp.scatter_add(g, key, tuple(buffer.shape))
+
+    @staticmethod
+    def scale(xp: Any, g: Any, factor: Any) -> Any:
+        """``g * factor``, in the memory of `g` where that is possible."""
+        return g * factor
+
+    @staticmethod
+    def add_at(xp: Any, buffer: Any, g: Any, key: Any) -> Any:
+        """``buffer[key] += g`` for a basic key, in place where arrays can be written."""
+        if not xp._backend.capabilities.mutable:
+            return buffer + xp.index_basic_transpose(g, key, tuple(buffer.shape))
+        return xp.written(buffer, key, xp.index_basic(buffer, key) + g)
+
+
+def _axes_of(xp: Any, part: Any) -> int:
+    """How many axes of the array a part of a key takes."""
+    if part is None or part is Ellipsis:
+        return 0
+    if isinstance(part, (int, slice)):
+        return 1
+    return len(part.shape) if xp.isdtype(part.dtype, "bool") else 1
+
+
+def _product(shape: Any) -> int:
+    n = 1
+    for length in shape:
+        n *= length
+    return n
+
+
+def _checked(xp: Any, indices: Any, n: int, axis: int, like: Any) -> Any:
+    """Integer indices in the dtype of indices, counted from the front."""
+    backend = xp._backend
+    indices = xp.astype(indices, backend.raw_dtype(backend.default_dtype("indexing", backend.device_of(like))), copy=False)
+    # NB: some libraries clamp or wrap what is out of range; traced values cannot be looked at.
+    if not backend.is_traced(indices):
+        outside = xp.any((indices < -n) | (indices >= n))
+        if not backend.is_traced(outside) and outside:  # inside of a transform what is computed of a constant may be traced, too
+            msg = f"an index is out of range for axis {axis} of length {n}: indices are {-n} to {n - 1}"
+            raise IndexError(msg)
+    return xp.where(indices < 0, indices + n, indices)
+
+
+def _by_place(xp: Any, positions: Any, size: int, reduce: Any) -> Any:
+    """Reduce, for each place, what is at the positions that name it; by blocks of places to bound the memory."""
+    rows = max(_BLOCK // max(positions.shape[0], 1), 1)
+    places = [xp.count_up(positions, start, min(start + rows, size)) for start in range(0, max(size, 1), rows)]
+    blocks = [reduce(xp.reshape(p, (-1, 1)) == xp.reshape(positions, (1, -1))) for p in places]
+    return blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=0)

@@ -1,0 +1,1 @@
+"""Finding and loading backends, behind the public `xpgrad.registry`."""

@@ -1,0 +1,241 @@
+"""Finding backends by entry point or registration, and loading them at first use."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from xpgrad._array.classes import backend_class
+from xpgrad.backend import API_VERSION, Backend, BackendInfo
+from xpgrad.errors import BackendLoadError, BackendNotFoundError
+
+__all__ = ["GROUP", "backend_for", "backend_names", "describe", "load_entry", "loaded_backends", "providers", "register_backend"]
+
+GROUP = "xpgrad.backends"
+
+
+class _VersionMismatch(Exception):
+    """Why a plugin is incompatible: the version it was written for."""
+
+
+@dataclass
+class _Provider:
+    """One source of a backend: an entry point, or an object registered by hand."""
+
+    name: str
+    origin: str
+    entry: Any = None  # importlib.metadata.EntryPoint
+    info: BackendInfo | None = None
+
+
+_LOCK = threading.RLock()
+_found: dict[str, list[_Provider]] | None = None
+_registered: dict[str, _Provider] = {}
+_infos: dict[str, BackendInfo] = {}
+_backends: dict[str, Backend] = {}
+
+
+def _discover() -> dict[str, list[_Provider]]:
+    """All providers by name: scanned once, nothing imported."""
+    global _found
+    with _LOCK:
+        if _found is None:
+            from importlib.metadata import entry_points
+
+            found: dict[str, list[_Provider]] = {}
+            for entry in entry_points(group=GROUP):
+                dist = f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "unknown distribution"
+                known = found.setdefault(entry.name, [])
+                # The identical entry is seen twice when a distribution lies on the path twice: that is no conflict.
+                if all(p.entry.value != entry.value for p in known):
+                    known.append(_Provider(entry.name, f"entry point {entry.name!r} = {entry.value!r} of {dist}", entry))
+            _found = found
+        return _found
+
+
+def _allowed() -> set[str] | None:
+    """The names that ``XPGRAD_BACKENDS`` allows: None for all."""
+    value = os.environ.get("XPGRAD_BACKENDS")
+    return None if value is None else {name.strip() for name in value.split(",") if name.strip()}
+
+
+def backend_names() -> list[str]:
+    """Names of the registered backends that ``XPGRAD_BACKENDS`` does not disable, sorted; loads none of them."""
+    allowed = _allowed()
+    names = {*_discover(), *_registered}
+    return sorted(n for n in names if allowed is None or n in allowed)
+
+
+def register_backend(info: BackendInfo) -> None:
+    """Register a backend by hand, for notebooks and tests.
+
+    Parameters
+    ----------
+    info : BackendInfo
+
+    Raises
+    ------
+    ValueError
+        If another provider already has that name.
+    TypeError, BackendLoadError
+        If `info` is no `BackendInfo`, or a field of it is not what `BackendInfo` says, or it was written for another version of the
+        interface.
+    """
+    if not isinstance(info, BackendInfo):
+        msg = f"register_backend needs a BackendInfo, but got {type(info).__name__}; return one from your `xpgrad_backend` hook"
+        raise TypeError(msg)
+    _check_info(info, info.name, f"register_backend({info.name!r})")
+    with _LOCK:
+        old = _registered.get(info.name)
+        if (old is not None and old.info != info) or (old is None and info.name in _discover()):
+            msg = f"a backend named {info.name!r} is registered already; choose another name, or uninstall the other provider"
+            raise ValueError(msg)
+        _registered[info.name] = _Provider(info.name, "register_backend", info=info)
+
+
+def _check_info(info: BackendInfo, name: str, origin: str) -> None:
+    """Refuse what a plugin says of itself if it is malformed, before anybody relies on it."""
+    try:
+        major, minor = map(int, info.api_version)
+    except (TypeError, ValueError) as exc:
+        msg = f"{origin} gave api_version={info.api_version!r}, expected two integers, e.g. {API_VERSION}"
+        raise BackendLoadError(msg) from exc
+    if major != API_VERSION[0] or minor > API_VERSION[1]:
+        msg = (
+            f"backend {info.name!r} ({origin}) was written for version {major}.{minor} of xpgrad's plugin interface, but this is "
+            f"{API_VERSION[0]}.{API_VERSION[1]}; install a matching version of the plugin or of xpgrad"
+        )
+        raise BackendLoadError(msg) from _VersionMismatch(f"{major}.{minor}")
+    if info.name != name:
+        msg = f"{origin} describes a backend named {info.name!r}; the entry point's name and the backend's must be equal"
+        raise BackendLoadError(msg)
+    wrong = None
+    if not callable(info.load):
+        wrong = f"load={info.load!r}, expected a function of the variant that returns the Backend"
+    for field in ("array_modules", "variants"):
+        value = getattr(info, field)
+        # NB: a plain string would be searched letter by letter.
+        if not isinstance(value, tuple) or not all(isinstance(v, str) for v in value):
+            wrong = f"{field}={value!r}, expected a tuple of strings"
+    if not isinstance(info.install, str):
+        wrong = f"install={info.install!r}, expected a string"
+    if wrong is not None:
+        raise BackendLoadError(f"backend {name!r} ({origin}) is described wrongly: {wrong}")
+
+
+def _describe(name: str, allowed: set[str] | None) -> BackendInfo:
+    """The `BackendInfo` of a name: imports the plugin's light module, not its library."""
+    if allowed is not None and name not in allowed:
+        msg = f"backend {name!r} is disabled by XPGRAD_BACKENDS={os.environ['XPGRAD_BACKENDS']!r}; add it there, or unset the variable"
+        raise BackendNotFoundError(msg)
+    info = _infos.get(name)
+    if info is not None:
+        return info
+    providers = list(_discover().get(name, ()))
+    if name in _registered:
+        providers.append(_registered[name])
+    if not providers:
+        names = ", ".join(backend_names()) or "none"
+        msg = f"no such backend: {name!r}; registered backends: {names}. A backend comes with a plugin, e.g. `pip install xpgrad-{name}`"
+        raise BackendNotFoundError(msg)
+    if len(providers) > 1:
+        msg = f"backend {name!r} has {len(providers)} providers: {'; '.join(p.origin for p in providers)}; uninstall all but one"
+        raise BackendLoadError(msg)
+    provider = providers[0]
+    info = provider.info or load_entry(provider)
+    _check_info(info, name, provider.origin)
+    _infos[name] = info
+    return info
+
+
+def load_entry(provider: _Provider) -> BackendInfo:
+    """What a plugin's light module says of its backend.
+
+    Raises
+    ------
+    BackendLoadError
+        If it does not load, or says something else.
+    """
+    import pluggy  # loads late: a program that uses NumPy alone needs one plugin, at its first Tensor
+
+    from xpgrad import hookspecs
+
+    # NB: one manager per plugin, and never `load_setuptools_entrypoints`: one broken plugin would take down all others.
+    manager = pluggy.PluginManager("xpgrad")
+    manager.add_hookspecs(hookspecs)
+    try:
+        manager.register(provider.entry.load(), name=provider.name)
+        manager.check_pending()
+        infos = manager.hook.xpgrad_backend()
+    except (Exception, SystemExit) as exc:  # a plugin that gives up must not end the program
+        msg = f"backend {provider.name!r} ({provider.origin}) could not be loaded: {type(exc).__name__}: {exc}. Repair or uninstall it"
+        raise BackendLoadError(msg) from exc
+    if len(infos) != 1 or not isinstance(infos[0], BackendInfo):
+        msg = (
+            f"{provider.origin} must implement `xpgrad_backend` once and return a BackendInfo, but gave {infos!r}; mark that function, and "
+            "no other, with `xpgrad.hookspecs.hookimpl`"
+        )
+        raise BackendLoadError(msg)
+    info: BackendInfo = infos[0]
+    return info
+
+
+def backend_for(table: str) -> Backend:
+    """The loaded backend for ``name`` or ``name+variant``.
+
+    Raises
+    ------
+    BackendNotFoundError
+        If no backend, or no variant of it, has that name.
+    BackendLoadError
+        If there is one, but it does not load.
+    """
+    found = _backends.get(table)
+    if found is not None:
+        return found
+    with _LOCK:
+        if table in _backends:
+            return _backends[table]
+        name, _, variant = table.partition("+")
+        info = _describe(name, _allowed())
+        if variant and variant not in info.variants:
+            known = ", ".join(f"'{name}+{v}'" for v in info.variants) or "none"
+            msg = f"backend {name!r} has no variant {variant!r}; its variants: {known}"
+            raise BackendNotFoundError(msg)
+        try:
+            backend = info.load(variant or None)
+        except (Exception, SystemExit) as exc:
+            way_out = f" Install what it needs with `{info.install}`." if info.install else ""
+            if not way_out and isinstance(exc, ModuleNotFoundError):
+                way_out = f" Install the distribution with the module {exc.name!r}, with `pip install`."
+            msg = f"backend {name!r} is registered but not available: {type(exc).__name__}: {str(exc).rstrip('.')}.{way_out}"
+            raise BackendLoadError(msg) from exc
+        if not isinstance(backend, Backend) or backend.table_name != table:
+            given = f"one named {backend.table_name!r}" if isinstance(backend, Backend) else repr(backend)
+            msg = f"backend {name!r}: `load({variant or None!r})` returned {given}, expected a Backend named {table!r}"
+            raise BackendLoadError(msg)
+        backend.tensor_base = backend_class(backend)
+        _backends[table] = backend
+        return backend
+
+
+def loaded_backends() -> list[Backend]:
+    """The backends that are loaded, in that order."""
+    return list(_backends.values())
+
+
+def providers(name: str) -> list[_Provider]:
+    """Whoever claims to provide a backend of that name; imports nothing."""
+    return [*_discover().get(name, ()), *([_registered[name]] if name in _registered else [])]
+
+
+def describe(name: str) -> BackendInfo:
+    """What a plugin says of itself; imports its light module, not its library.
+
+    Raises
+    ------
+    BackendNotFoundError, BackendLoadError
+    """
+    return _describe(name, _allowed())

@@ -1,0 +1,73 @@
+"""What is registered and in which state, for `xpgrad backends`."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import PackageNotFoundError, version
+
+from xpgrad._backends.loading import _allowed, _describe, _discover, _registered, _VersionMismatch, backend_for, providers
+from xpgrad.backend import BackendInfo
+from xpgrad.errors import BackendLoadError
+
+
+def survey(only: str | None = None) -> list[dict[str, str]]:
+    """What is registered, by name: status, library version, devices, origin, and the cause of a failure. Loads what can be loaded.
+
+    The status is ``ready``, ``disabled`` (by ``XPGRAD_BACKENDS``), ``not installed`` (its library is missing, or finds no hardware),
+    ``incompatible`` (written for another version of the interface) or ``broken`` (anything else).
+
+    Parameters
+    ----------
+    only : str, optional
+        Look at this backend alone.
+    """
+    rows = []
+    allowed = _allowed()
+    for name in sorted({*_discover(), *_registered} if only is None else {only} & {*_discover(), *_registered}):
+        row = {"name": name, "status": "ready", "version": "", "devices": "", "origin": "", "cause": ""}
+        row["origin"] = "; ".join(p.origin for p in providers(name))
+        rows.append(row)
+        if allowed is not None and name not in allowed:
+            row["status"] = "disabled"
+            continue
+        try:
+            info = _describe(name, allowed)
+        except BackendLoadError as exc:
+            row["status"], row["cause"] = "incompatible" if isinstance(exc.__cause__, _VersionMismatch) else "broken", str(exc)
+            continue
+        try:
+            backend = backend_for(name)
+        except BackendLoadError as exc:
+            row["status"], row["cause"] = "not installed" if _library_missing(exc.__cause__, name) else "broken", str(exc)
+        else:
+            try:
+                row["devices"] = ", ".join(map(str, backend.devices()))
+            except Exception as exc:  # noqa: BLE001 (a plugin's fault is one row of the list)
+                row["status"], row["cause"] = "broken", f"backend {name!r}: `devices()` raised {type(exc).__name__}: {exc}"
+        row["version"] = _library_version(info)
+    return rows
+
+
+def _library_missing(cause: BaseException | None, name: str) -> bool:
+    """Whether loading failed for want of the library, not for a fault of the plugin.
+
+    An ImportError that names a module of the plugin itself or of xpgrad, or one that is there and lacks something, is a fault.
+    """
+    if not isinstance(cause, ImportError):
+        return False
+    module = (cause.name or "").partition(".")[0]
+    own = {p.entry.module.partition(".")[0] for p in providers(name) if p.entry is not None}
+    return not module or (module not in own and module not in sys.modules)
+
+
+def _library_version(info: BackendInfo) -> str:
+    """The version of a backend's array library; empty if it cannot be told."""
+    for module in info.array_modules:
+        found = getattr(sys.modules.get(module), "__version__", None)
+        if found is not None:
+            return str(found)
+        try:
+            return version(module.replace("_", "-"))
+        except PackageNotFoundError:
+            continue
+    return ""

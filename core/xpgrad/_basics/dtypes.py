@@ -1,0 +1,306 @@
+"""The data types: one set of singletons for all backends, their promotion table and the functions that ask about them.
+
+A backend maps these to its own dtype objects; nothing in this file knows an array library.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any, Final
+
+__all__ = ["DTYPES", "DType", "as_dtype", "can_cast", "complex_of", "finfo", "iinfo", "isdtype", "promote", "promote_scalar", "real_of"]
+
+
+class DType:
+    """A data type of the standard (or `float16`, `bfloat16`). It equals only itself.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        One of ``"bool"``, ``"signed integer"``, ``"unsigned integer"``, ``"real floating"``, ``"complex floating"``.
+    itemsize : int
+        Bytes per element.
+    """
+
+    __slots__ = ("__weakref__", "differentiable", "itemsize", "kind", "name")
+
+    name: str
+    kind: str
+    itemsize: int
+    differentiable: bool
+
+    def __init__(self, name: str, kind: str, itemsize: int) -> None:
+        self.name = name
+        self.kind = kind
+        self.itemsize = itemsize
+        self.differentiable = kind in ("real floating", "complex floating")
+
+    @property
+    def dtype(self) -> Any:
+        """The NumPy dtype of the same name, so that ``np.dtype(xpgrad.float32)`` works."""
+        # NB: only numpy asks for this attribute, so numpy has been imported by then; the core itself never imports it.
+        numpy = sys.modules.get("numpy")
+        if numpy is None or self.name == "bfloat16":
+            msg = f"xpgrad.{self.name} has no NumPy counterpart"
+            raise AttributeError(msg)
+        return numpy.dtype(self.name)
+
+    @property
+    def is_floating_point(self) -> bool:
+        """True for real floating dtypes (PyTorch's `torch.dtype.is_floating_point`)."""
+        return self.kind == "real floating"
+
+    @property
+    def is_complex(self) -> bool:
+        """True for complex dtypes (PyTorch's `torch.dtype.is_complex`)."""
+        return self.kind == "complex floating"
+
+    def __repr__(self) -> str:
+        return f"xpgrad.{self.name}"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return (_by_name, (self.name,))
+
+    def __copy__(self) -> DType:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> DType:
+        return self
+
+
+_SIGNED, _UNSIGNED, _REAL, _COMPLEX = "signed integer", "unsigned integer", "real floating", "complex floating"
+DTYPES: Final[dict[str, DType]] = {
+    name: DType(name, kind, size)
+    for name, kind, size in (
+        ("bool", "bool", 1),
+        ("int8", _SIGNED, 1),
+        ("int16", _SIGNED, 2),
+        ("int32", _SIGNED, 4),
+        ("int64", _SIGNED, 8),
+        ("uint8", _UNSIGNED, 1),
+        ("uint16", _UNSIGNED, 2),
+        ("uint32", _UNSIGNED, 4),
+        ("uint64", _UNSIGNED, 8),
+        ("float16", _REAL, 2),
+        ("bfloat16", _REAL, 2),
+        ("float32", _REAL, 4),
+        ("float64", _REAL, 8),
+        ("complex64", _COMPLEX, 8),
+        ("complex128", _COMPLEX, 16),
+    )
+}
+bool_, int8, int16, int32, int64 = (DTYPES[n] for n in ("bool", "int8", "int16", "int32", "int64"))
+uint8, uint16, uint32, uint64 = (DTYPES[n] for n in ("uint8", "uint16", "uint32", "uint64"))
+float16, bfloat16, float32, float64 = (DTYPES[n] for n in ("float16", "bfloat16", "float32", "float64"))
+complex64, complex128 = DTYPES["complex64"], DTYPES["complex128"]
+_BY_SIZE = {kind: {d.itemsize: d for d in DTYPES.values() if d.kind == kind} for kind in (_SIGNED, _UNSIGNED, _COMPLEX)}
+
+
+def _by_name(name: str) -> DType:
+    return DTYPES[name]
+
+
+def as_dtype(dtype: Any, default: Any = None) -> DType:
+    """The `DType` that `dtype` names: a `DType`, a NumPy dtype or scalar type, a name, or Python's bool, int, float, complex.
+
+    Parameters
+    ----------
+    dtype : object
+    default : callable
+        ``default(kind)`` gives the dtype of Python's ``int``, ``float`` or ``complex`` on the device in question;
+        without it they mean int64, float64 and complex128.
+
+    Raises
+    ------
+    TypeError
+        If `dtype` names no data type.
+    """
+    if isinstance(dtype, DType):
+        return dtype
+    if isinstance(dtype, str):
+        found = DTYPES.get(dtype)
+    elif dtype in (bool, int, float, complex):
+        if dtype is bool:
+            return bool_
+        if default is not None:
+            return default({int: "integral", float: "real floating", complex: "complex floating"}[dtype])
+        found = {int: int64, float: float64, complex: complex128}[dtype]
+    else:
+        # A NumPy dtype has `.name`, a NumPy scalar type `.__name__`; bool is spelt "bool_" by the latter in old versions.
+        name = getattr(dtype, "name", None) or getattr(dtype, "__name__", "")
+        found = DTYPES.get(str(name).rstrip("_"))
+    if found is None:
+        names = ", ".join(DTYPES)
+        msg = f"{dtype!r} is not a data type; use one of xpgrad's ({names}), e.g. `dtype=xpgrad.float32`"
+        raise TypeError(msg)
+    return found
+
+
+def real_of(dtype: DType) -> DType:
+    """The dtype of the real part of `dtype` (itself if it is not complex)."""
+    if dtype is complex64:
+        return float32
+    return float64 if dtype is complex128 else dtype
+
+
+def complex_of(dtype: DType) -> DType:
+    """The complex dtype whose parts have (at least) the precision of the floating `dtype`."""
+    if dtype.kind == _COMPLEX:
+        return dtype
+    return complex128 if dtype is float64 else complex64
+
+
+def _promote(a: DType, b: DType) -> DType | None:
+    if a is b:
+        return a
+    if a.kind == b.kind:
+        if {a, b} == {float16, bfloat16}:
+            return float32
+        return a if a.itemsize >= b.itemsize else b
+    for x, y in ((a, b), (b, a)):
+        if x.kind == "bool":
+            return y
+        if x.kind in (_SIGNED, _UNSIGNED) and y.differentiable:
+            return y
+        if x.kind == _REAL and y.kind == _COMPLEX:
+            return complex128 if x is float64 else y
+        if x.kind == _SIGNED and y.kind == _UNSIGNED:
+            return _BY_SIZE[_SIGNED].get(max(x.itemsize, 2 * y.itemsize))
+    return None
+
+
+_PROMOTION = {(a, b): _promote(a, b) for a in DTYPES.values() for b in DTYPES.values()}
+
+
+def promote(a: DType, b: DType) -> DType:
+    """The dtype in which `a` and `b` meet: the standard's table within a kind, xpgrad's own across kinds.
+
+    Across kinds, on every backend alike: bool with x gives x; an integer with a floating or complex dtype gives the latter.
+
+    Raises
+    ------
+    TypeError
+        For uint64 with a signed integer, which no dtype can hold.
+    """
+    out = _PROMOTION[a, b]
+    if out is None:
+        msg = f"{a} and {b} do not promote to a common dtype; convert one of them, e.g. `xpgrad.astype(x, xpgrad.int64)`"
+        raise TypeError(msg)
+    return out
+
+
+def promote_scalar(dtype: DType, scalar: complex, default: Any) -> DType:
+    """The dtype in which a Tensor of `dtype` meets a Python scalar, which is weak: it can raise the kind only.
+
+    Parameters
+    ----------
+    dtype : DType
+    scalar : bool, int, float or complex
+    default : callable
+        ``default(kind)`` is the device's default dtype of a kind.
+    """
+    if isinstance(scalar, bool):
+        return dtype
+    if isinstance(scalar, int):
+        return default("integral") if dtype is bool_ else dtype
+    if isinstance(scalar, float):
+        return dtype if dtype.differentiable else default("real floating")
+    return complex_of(dtype) if dtype.differentiable else default("complex floating")
+
+
+_KINDS: dict[str, tuple[str, ...]] = {
+    "bool": ("bool",),
+    _SIGNED: (_SIGNED,),
+    _UNSIGNED: (_UNSIGNED,),
+    "integral": (_SIGNED, _UNSIGNED),
+    _REAL: (_REAL,),
+    _COMPLEX: (_COMPLEX,),
+    "numeric": (_SIGNED, _UNSIGNED, _REAL, _COMPLEX),
+}
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether `dtype` is of a kind: a dtype, a name of a kind, or a tuple of them (Array API 2024.12, `isdtype`)."""
+    dtype = as_dtype(dtype)
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, k) for k in kind)
+    if isinstance(kind, str):
+        if kind not in _KINDS:
+            names = ", ".join(repr(k) for k in _KINDS)
+            msg = f"{kind!r} is not a kind of data types; use one of {names}, a dtype, or a tuple of them"
+            raise ValueError(msg)
+        return dtype.kind in _KINDS[kind]
+    return dtype is as_dtype(kind)
+
+
+def can_cast(from_: Any, to: Any, /) -> bool:
+    """Whether `from_` (a dtype or Tensor) converts to `to` by the promotion table (Array API 2024.12, `can_cast`)."""
+    if not isinstance(from_, DType) and isinstance(getattr(from_, "dtype", None), DType):
+        from_ = from_.dtype
+    a, b = as_dtype(from_), as_dtype(to)
+    return _PROMOTION[a, b] is b
+
+
+@dataclass(frozen=True)
+class iinfo:  # noqa: N801 (the standard's name)
+    """Limits of an integer dtype (Array API 2024.12, `iinfo`): ``bits``, ``min``, ``max``, ``dtype``."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: DType
+
+    def __init__(self, type: Any, /) -> None:  # noqa: A002 (the standard's name)
+        dtype = as_dtype(_of(type))
+        if dtype.kind not in (_SIGNED, _UNSIGNED):
+            msg = f"iinfo describes integer dtypes, not {dtype}; use `xpgrad.finfo` for floating ones"
+            raise TypeError(msg)
+        bits = 8 * dtype.itemsize
+        low, high = (0, 2**bits - 1) if dtype.kind == _UNSIGNED else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        for name, value in (("bits", bits), ("max", high), ("min", low), ("dtype", dtype)):
+            object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True)
+class finfo:  # noqa: N801 (the standard's name)
+    """Limits of a floating dtype (Array API 2024.12, `finfo`); for a complex dtype those of its parts.
+
+    ``bits`` (of one part), ``eps``, ``max``, ``min``, ``smallest_normal``, ``dtype``. Python floats.
+    """
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: DType
+
+    def __init__(self, type: Any, /) -> None:  # noqa: A002 (the standard's name)
+        dtype = real_of(as_dtype(_of(type)))
+        if dtype.kind != _REAL:
+            msg = f"finfo describes floating dtypes, not {dtype}; use `xpgrad.iinfo` for integers"
+            raise TypeError(msg)
+        # Mantissa and exponent widths of IEEE 754 (and bfloat16): everything else follows from them.
+        mantissa, exponent = {"float16": (10, 5), "bfloat16": (7, 8), "float32": (23, 8), "float64": (52, 11)}[dtype.name]
+        top = 2 ** (exponent - 1) - 1
+        largest = (2.0 - 2.0**-mantissa) * 2.0**top
+        for name, value in (
+            ("bits", 8 * dtype.itemsize),
+            ("eps", 2.0**-mantissa),
+            ("max", largest),
+            ("min", -largest),
+            ("smallest_normal", 2.0 ** (1 - top)),
+            ("dtype", dtype),
+        ):
+            object.__setattr__(self, name, value)
+
+
+def _of(obj: Any) -> Any:
+    """The dtype of a Tensor, or the object itself (which may be a dtype in any spelling)."""
+    found = getattr(obj, "dtype", None)
+    return found if isinstance(found, DType) and not isinstance(obj, DType) else obj

@@ -1,0 +1,67 @@
+"""Keys of `x[key]`: which are basic, and how they are made explicit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["is_basic"]
+
+_BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
+
+
+def basic_key(key: Any) -> bool:
+    """Whether `key` consists of integers, slices, ellipsis and newaxis only."""
+    if key.__class__ is tuple:
+        for k in key:  # noqa: SIM110 (all() with a generator costs three times as much)
+            if k.__class__ not in _BASIC:
+                return False
+        return True
+    return key.__class__ in _BASIC
+
+
+def full_key(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """A basic key as the standard wants it: it speaks of every axis, and its slices stay within them.
+
+    Raises
+    ------
+    IndexError
+        If there are too many indices.
+    """
+    parts = key if isinstance(key, tuple) else (key,)
+    rest = len(shape) - sum(p is not None and p is not Ellipsis for p in parts)
+    if rest < 0:
+        msg = f"too many indices: the array has shape {tuple(shape)}, but {len(shape) - rest} of its axes are indexed"
+        raise IndexError(msg)
+    out: list[Any] = []
+    axis = 0
+    for part in parts if any(p is Ellipsis for p in parts) else (*parts, Ellipsis):
+        if part is Ellipsis:
+            out.append(...)
+            axis += rest
+            continue
+        if part is None:
+            out.append(None)
+            continue
+        if isinstance(part, slice):
+            start, stop, step = part.indices(shape[axis])
+            empty = not range(start, stop, step)
+            part = slice(0, 0) if empty else slice(start, None if stop < 0 else stop, step)
+        out.append(part)
+        axis += 1
+    return tuple(out)
+
+
+def backwards(key: Any) -> bool:
+    """Whether a basic key has a slice with a negative step."""
+    if key.__class__ is int:
+        return False
+    for part in key if key.__class__ is tuple else (key,):  # noqa: SIM110 (all() with a generator costs three times as much)
+        if part.__class__ is slice and part.step is not None and part.step < 0:
+            return True
+    return False
+
+
+def is_basic(key: Any) -> bool:
+    """Whether a key has no arrays: it picks a view."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return all(p is None or p is Ellipsis or (isinstance(p, (int, slice)) and not isinstance(p, bool)) for p in parts)

@@ -1,0 +1,33 @@
+"""What counts as a Python scalar, and what as an array of some library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["as_scalar", "is_raw_array"]
+
+_NOT_SCALAR = object()
+
+
+def as_scalar(obj: Any) -> Any:
+    """`obj` as a Python scalar if it is one or a NumPy scalar; else a private marker."""
+    if isinstance(obj, (bool, int, float, complex)):
+        cls = type(obj)
+        if cls in (bool, int, float, complex):
+            return obj
+        # np.float64 and np.complex128 are subclasses of Python's types, and so is an IntEnum.
+        return complex(obj) if isinstance(obj, complex) else float(obj) if isinstance(obj, float) else int(obj)
+    if type(obj).__module__ == "numpy" and getattr(obj, "ndim", None) == 0 and not hasattr(obj, "__setitem__"):
+        return obj.item()
+    return _NOT_SCALAR
+
+
+def is_scalar(obj: Any) -> bool:
+    """Whether `obj` counts as a Python scalar."""
+    return as_scalar(obj) is not _NOT_SCALAR
+
+
+def is_raw_array(obj: Any) -> bool:
+    """Whether `obj` is an array of some library, not a Tensor."""
+    cls = type(obj)
+    return hasattr(cls, "__array_namespace__") or hasattr(cls, "__dlpack__") or hasattr(cls, "__array__")

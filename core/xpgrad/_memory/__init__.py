@@ -1,0 +1,1 @@
+"""Who shares memory, and when it was written."""

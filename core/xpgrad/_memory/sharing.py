@@ -1,0 +1,70 @@
+"""Writes as those who share the memory see them: versions, new arrays where arrays are immutable, new history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._memory.cells import alias_of, chain_of, follow, mark_node
+from xpgrad._memory.stale import outdate, renew, take_over
+from xpgrad._modes import state
+from xpgrad._rows.namespace import operations
+
+__all__ = ["adopt", "bump"]
+
+
+def bump(x: Any) -> None:
+    """Note that the memory of `x` was written."""
+    if not x.is_inference():
+        cell = alias_of(x).cell
+        cell.bump(not copies())
+        if len(cell.views) > 1:
+            outdate(x, recorded=False)
+
+
+def copies() -> bool:
+    """Whether writes must leave the arrays that nodes saved as they are."""
+    mode = state.current()
+    return mode is not None and mode.copies
+
+
+def adopt(x: Any, node: Any) -> None:
+    """Give the node of what was just written to `x` and to all who share its memory: its base, and the base's other views."""
+    mode = state.current()
+    if mode is not None and mode.levels:
+        token = state.enter(state.replaced(levels=()))  # tangents move with the levels' `settle`, not with the rewritten history
+        try:
+            adopt(x, node)
+        finally:
+            state.leave(token)
+        return
+    base = x._base
+    if base is None:
+        take_over(x, node)
+    else:
+        written = x._wrap(x._array)
+        written._node = node
+        mark_node(node, alias_of(x))
+        take_over(base, operations.put_through(base, written, chain_of(x))._node)
+    outdate(x, recorded=True)
+    if x.fresh is not None:
+        renew(x)
+
+
+def rebind(x: Any, raw: Any) -> None:
+    """Give `x`, and all who share its memory, new arrays: what a write is where arrays are immutable."""
+    alias = x._alias
+    kernels = x.backend.kernels
+    if copies():
+        alias = alias_of(x)
+    sharing = [(x, raw)]
+    if alias is not None and alias.memory is not None:
+        root = kernels.put_at_path(alias.memory[0], alias.path, raw) if alias.path else raw
+        alias.memory[0] = root
+        sharing = [(x, follow(root, alias.path, kernels))]
+        others = [t for t in (reference() for reference in alias.cell.views) if t is not None and t is not x]
+        sharing += [(t, follow(root, t._alias.path, kernels)) for t in others]
+    for t, array in sharing:
+        t._array = array
+        if t.fresh is None and t._node is not None:
+            t._node.array_replaced(array)
+    bump(x)

@@ -1,0 +1,147 @@
+"""Views whose memory was written to since their node was made: the next use gives them a node of the new history, or says why not.
+
+As inference tensors they are classes of their own, swapped in by the write and out by the use: other Tensors pay nothing for them
+(MUT-15..18).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._memory.cells import alias_of, chain_of, follow, mark_node
+from xpgrad._modes import state, switches
+from xpgrad._rows.namespace import PRIMITIVES
+from xpgrad._rows.row import OPERATORS, ROWS
+
+__all__ = ["outdate", "renew", "take_over"]
+
+_classes: dict[Any, Any] = {}
+
+
+class _Primitives:
+    """Primitives by attribute, as formulas find them."""
+
+    def __init__(self, table: dict[str, Any]) -> None:
+        self.__dict__ = table
+
+
+_PRIMITIVES = _Primitives(PRIMITIVES)
+
+
+def take_over(x: Any, node: Any) -> None:
+    """Give `x` the node of what its memory now holds: a retained `.grad` moves along, other hooks stay (HOK-13, HOK-14)."""
+    old = x._node
+    alias_of(x)
+    if node is not None and old is not None and old.hooks is not None and old.hooks.retain:
+        old.hand_over_retained(node)
+    x._node = node
+    mark_node(node, x._alias)
+
+
+def outdate(x: Any, recorded: bool) -> None:
+    """Note that the memory of `x` was written: the nodes of the views of it, `x` included, belong to the values before.
+
+    Parameters
+    ----------
+    x : Tensor
+    recorded : bool
+        Whether the write is part of the graph. One that is not leaves views that were made under `no_grad` the constants they are.
+    """
+    cell = x._alias.cell
+    for reference in cell.views:
+        view = reference()
+        if view is None or view._alias.cell is not cell or view._alias.parent is None or view._base._node is None:
+            continue
+        if recorded or view._alias.forbidden != "no_grad":
+            cls = type(view)
+            if cls.fresh is None and not view.is_inference():
+                view.__class__ = _classes.get(cls) or _stale_class(cls)
+
+
+def renew(view: Any) -> Any:
+    """Make a view current again: its node is made anew from that of its base, as if the view were taken now.
+
+    Returns
+    -------
+    Tensor
+        The view itself.
+
+    Raises
+    ------
+    RuntimeError
+        For views that may not follow their base's history.
+    """
+    forbidden = view._alias.forbidden
+    if forbidden == "no_grad":
+        msg = (
+            "A view was created in no_grad mode and its base or another view of its base has been modified inplace with grad mode enabled, "
+            "so its history is not known. Create the view and write to its base in the same mode, or view a `detach()` of the base"
+        )
+        raise RuntimeError(msg)
+    if forbidden is not None:
+        msg = (
+            f"{forbidden.output} is a view and its base or another view of its base has been modified inplace. {forbidden.origin}, which "
+            "may not be used then; take slices of the base, or `clone()` the output"
+        )
+        raise RuntimeError(msg)
+    with switches.enable_grad():
+        node = follow(view._base, chain_of(view), _PRIMITIVES)._node
+    view.__class__ = type(view).fresh
+    take_over(view, node)
+    return view
+
+
+def _stand_in(self: Any) -> Any:
+    """The view, renewed; while nothing is recorded a constant of the same memory, for which no history is needed."""
+    mode = state.current()
+    if mode is None or mode.recording:
+        return renew(self)
+    out = self._wrap(self._array)
+    out._alias = self._alias
+    return out
+
+
+def _operation(method: str) -> Any:
+    def op(self: Any, *args: Any) -> Any:
+        return getattr(_stand_in(self), method)(*args)
+
+    return op
+
+
+def _stale_class(cls: Any) -> Any:
+    """The class of stale views beside a normal class."""
+    slot, requires_grad, grad = cls._node, cls.requires_grad, cls.grad
+
+    def alike(self: Any, raw: Any) -> Any:
+        out = object.__new__(cls)
+        out._array = raw
+        out._node = out._alias = None
+        return out
+
+    def on_old(self: Any, action: Any) -> Any:
+        """What is retained belongs to the old node, and moves to the new one when there is one."""
+        self.__class__ = cls
+        try:
+            return action(self)
+        finally:
+            self.__class__ = found
+
+    body: dict[str, Any] = {
+        "__slots__": (), "fresh": cls, "__module__": "xpgrad", "__qualname__": "Tensor", "__hash__": object.__hash__,
+        "_node": property(lambda self: renew(self)._node, slot.__set__),
+        "requires_grad": property(lambda self: requires_grad.fget(renew(self)) if self._alias.forbidden else True, requires_grad.fset),
+        "grad": property(lambda self: on_old(self, grad.fget), grad.fset, grad.fdel),
+        "retains_grad": property(lambda self: on_old(self, cls.retains_grad.fget)),
+        "retain_grad": lambda self: None if self.retains_grad else renew(self).retain_grad(),
+        "_stand_in": _stand_in, "_wrap": alike, "scalar": cls.scalar,
+    }  # fmt: skip
+    for row in ROWS.values():
+        prefixes = ("_op_", "_sop_", "_srop_") if row.elementwise and len(row.tensors) == 2 else ("_op_",)
+        body.update({prefix + row.name: _operation(prefix + row.name) for prefix in prefixes})
+        if row.name in OPERATORS:
+            method, reflected = OPERATORS[row.name]
+            body[method] = _operation(method)
+            if reflected is not None:
+                body[reflected] = _operation(reflected)
+    found = _classes[cls] = type("Tensor", (cls,), body)
+    return found

@@ -1,0 +1,34 @@
+"""When `allow_mutation_on_saved_tensors` was active: what was recorded there is differentiated there, too."""
+
+from __future__ import annotations
+
+import bisect
+from typing import Any
+
+from xpgrad._modes import state
+
+#: Readings of the clock between which `allow_mutation_on_saved_tensors` was active, once it has been left.
+MUTATION_WINDOWS: list[tuple[float, float]] = []
+_REMEMBERED_WINDOWS = 10_000
+
+
+def remember_window(start: int, end: int) -> None:
+    """Note that the context was active between two readings of the clock."""
+    bisect.insort(MUTATION_WINDOWS, (start, end))
+    del MUTATION_WINDOWS[:-_REMEMBERED_WINDOWS]
+
+
+def check_windows(order: list[Any]) -> None:
+    """MUT-23: what was recorded where saved Tensors may be overwritten is differentiated there too."""
+    mode = state.current()
+    if mode is not None and mode.copies:
+        return
+    for node in order:
+        if node.saves:
+            k = bisect.bisect_left(MUTATION_WINDOWS, (node.seq, 0)) - 1
+            if k >= 0 and node.seq < MUTATION_WINDOWS[k][1]:
+                msg = (
+                    f"Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was originally "
+                    f"recorded ({node.name()}); call `backward()` or `grad()` inside of it"
+                )
+                raise AssertionError(msg)

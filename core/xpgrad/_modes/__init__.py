@@ -1,0 +1,1 @@
+"""What this thread is set to."""

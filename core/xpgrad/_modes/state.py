@@ -1,0 +1,131 @@
+"""The modes' state: recording or not, inference, anomaly detection. One context variable holds it all.
+
+`None` is the common state (recording, nothing special), so that the hot path asks one C function one question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from typing import Any
+
+__all__ = ["Mode", "NO_GRAD", "current", "enter", "is_grad_enabled", "is_inference_mode_enabled", "leave"]
+
+
+class Mode:
+    """An immutable state of the modes.
+
+    ``recording`` tells whether operations are recorded; what else a mode wants of a result, it is told in `finish_operation`.
+
+    Attributes
+    ----------
+    recording, inference, check_nan : bool
+    copies : bool
+        Writes leave saved values alone (`allow_mutation_on_saved_tensors`).
+    anomaly : Anomaly or None
+        Remembers tracebacks, and watches what nodes compute (`_tape.anomaly`).
+    packing : SavedHooks or None
+        The hooks through which what is saved goes (`saved_tensors_hooks`).
+    levels : Levels, or an empty tuple
+        The levels of forward mode that are active, the outermost first; they carry the tangents.
+    plain : bool
+        There is nothing to add to a result: the hot path need not call `finish_operation`.
+    """
+
+    __slots__ = ("anomaly", "check_nan", "copies", "inference", "levels", "packing", "plain", "recording")
+
+    def __init__(
+        self, *, recording: bool = True, inference: bool = False, anomaly: Any = None, check_nan: bool = True, copies: bool = False,
+        packing: Any = None, levels: Any = (),
+    ) -> None:  # fmt: skip
+        self.copies = copies
+        self.inference = inference
+        self.recording = recording and not inference
+        self.anomaly = anomaly
+        self.check_nan = check_nan
+        self.packing = packing
+        self.levels = levels
+        self.plain = not inference and not levels and not (self.recording and (anomaly is not None or packing is not None))
+
+    def finish(self, out: Any) -> None:
+        """Add to a fresh constant (a Tensor) what this mode asks for."""
+        if self.inference:
+            out._become_inference()
+        elif self.anomaly is not None and out._node is not None:
+            self.anomaly.remember(out._node.owner)
+
+    def finish_operation(self, out: Any, row: Any, operands: tuple[Any, ...], statics: tuple[Any, ...]) -> None:
+        """Add to the fresh result of an operation (a Tensor, or a tuple of them) what this mode asks for.
+
+        Parameters
+        ----------
+        out : Tensor or tuple of Tensor
+        row : Row
+        operands : tuple
+            Tensors and at most one Python scalar, unified; for a row with ``varargs`` one list of Tensors.
+        statics : tuple
+        """
+        # In inference mode a view of a normal Tensor stays normal (INF-08).
+        if not (self.inference and row.is_view and (operands[0]._alias is None or operands[0]._alias.forbidden != "inference")):
+            for o in out if out.__class__ is tuple else (out,):
+                self.finish(o)
+        if self.packing is not None and self.recording:
+            self.packing.keep(out, row, operands)
+        if self.levels and not self.inference:
+            self.levels.carry(self, out, row, operands, statics)
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.recording, self.inference, self.anomaly, self.check_nan, self.copies, self.packing, self.levels)
+
+
+NO_GRAD = Mode(recording=False)
+_STATE: ContextVar[Mode | None] = ContextVar("xpgrad_mode", default=None)
+current: Callable[[], Mode | None] = _STATE.get
+_COMMON = Mode()
+
+
+def enter(mode: Mode | None) -> Token[Mode | None]:
+    """Set this context's mode; give the token to `leave`."""
+    return _STATE.set(mode)
+
+
+def leave(token: Token[Mode | None]) -> None:
+    """Return to the mode before `enter`."""
+    _STATE.reset(token)
+
+
+def replaced(**changes: Any) -> Mode | None:
+    """The current mode with some fields changed, in its canonical form."""
+    mode = _STATE.get() or _COMMON
+    fields: dict[str, Any] = {
+        # Inside inference mode nothing records, whatever grad mode says (INF-09); remember grad mode as True.
+        "recording": mode.recording or mode.inference,
+        "inference": mode.inference,
+        "anomaly": mode.anomaly,
+        "check_nan": mode.check_nan,
+        "copies": mode.copies,
+        "packing": mode.packing,
+        "levels": mode.levels,
+    } | changes
+    new = Mode(**fields)
+    if new._key() == _COMMON._key():
+        return None
+    return NO_GRAD if new._key() == NO_GRAD._key() else new
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are being recorded in this thread."""
+    mode = _STATE.get()
+    return mode is None or mode.recording
+
+
+def carries_tangents() -> bool:
+    """Whether forward mode is active and something has a tangent: then gradients have tangents too, and passes run on Tensors."""
+    mode = _STATE.get()
+    return mode is not None and not mode.inference and any(level.active for level in mode.levels)
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether `inference_mode` is active in this thread."""
+    mode = _STATE.get()
+    return mode is not None and mode.inference

@@ -1,0 +1,212 @@
+"""The contexts and decorators that set a mode: `no_grad` and its kin."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from xpgrad._modes.state import _STATE, NO_GRAD, Mode, replaced
+
+__all__ = ["enable_grad", "enforce_grad_layout_policy", "inference_mode", "no_grad", "set_grad_enabled"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ModeSwitch:
+    """Base of the mode contexts: a context manager that is a decorator too, for functions and for generators."""
+
+    def _mode(self) -> Mode | None:
+        raise NotImplementedError
+
+    def clone(self) -> ModeSwitch:
+        """A fresh instance with the same arguments: decorated functions may recurse."""
+        return type(self)()
+
+    def __enter__(self) -> None:
+        mode = self._mode()  # may refuse: then nothing has changed
+        self._tokens = (*getattr(self, "_tokens", ()), _STATE.get())
+        _STATE.set(mode)
+
+    def __exit__(self, *exc: object) -> None:
+        # NB: restores a value, not a Token: generators may be finalised in another context, where a Token is refused.
+        *rest, before = self._tokens
+        self._tokens = tuple(rest)
+        _STATE.set(before)
+
+    def __call__(self, func: F) -> F:
+        if inspect.isclass(func):
+            msg = f"`{type(self).__name__}` decorates functions, not the class {func.__name__}; decorate its methods"
+            raise TypeError(msg)
+        if inspect.isgeneratorfunction(func):
+            return _around_generator(self, func)
+
+        @functools.wraps(func)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return func(*args, **kwargs)
+
+        return wrapper  # type: ignore[return-value]
+
+
+def _around_generator(switch: ModeSwitch, func: F) -> F:
+    """Apply a mode only while the body of a generator runs (MOD-05)."""
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        with switch.clone():
+            generator = func(*args, **kwargs)
+        step: Callable[[], Any] = functools.partial(next, generator)
+        try:
+            while True:
+                try:
+                    with switch.clone():
+                        item = step()
+                except StopIteration as stop:
+                    return stop.value
+                try:
+                    sent = yield item
+                except GeneratorExit:
+                    with switch.clone():
+                        generator.close()
+                    raise
+                except BaseException as exc:  # noqa: BLE001 (handed into the generator)
+                    step = functools.partial(generator.throw, exc)
+                else:
+                    step = functools.partial(generator.send, sent)
+        finally:
+            generator.close()
+
+    return wrapper  # type: ignore[return-value]
+
+
+class _PlainSwitch(ModeSwitch):
+    """A switch without arguments, usable as ``@no_grad`` as well as ``@no_grad()`` (MOD-04)."""
+
+    def __new__(cls, func: Any = None) -> Any:
+        self = super().__new__(cls)
+        return self if func is None else self(func)
+
+    def __init__(self, func: Any = None) -> None:
+        super().__init__()
+
+
+class no_grad(_PlainSwitch):  # noqa: N801 (PyTorch's name)
+    """Context and decorator: operations are not recorded (MOD-01). Thread-local. Results are leaves.
+
+    >>> import xpgrad as xp
+    >>> w = xp.tensor([1.0, 2.0], requires_grad=True)
+    >>> with xp.no_grad():
+    ...     (w * 2).requires_grad
+    False
+    """
+
+    def _mode(self) -> Mode | None:
+        return NO_GRAD if _STATE.get() is None else replaced(recording=False)
+
+
+class enable_grad(_PlainSwitch):  # noqa: N801 (PyTorch's name)
+    """Context and decorator: operations are recorded again inside `no_grad` (MOD-03); no effect in inference mode (INF-09)."""
+
+    def _mode(self) -> Mode | None:
+        return replaced(recording=True)
+
+
+class set_grad_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
+    """Set recording on or off: at once as a function, for a block as a context, per call as a decorator (MOD-06).
+
+    Parameters
+    ----------
+    mode : bool
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = bool(mode)
+        self._tokens = (_STATE.get(),)
+        _STATE.set(self._mode())
+
+    def _mode(self) -> Mode | None:
+        return replaced(recording=self.mode)
+
+    def clone(self) -> set_grad_enabled:
+        return _Applied(self.mode)
+
+    def __enter__(self) -> None:
+        _STATE.set(self._mode())  # the state before is the one that the constructor saw
+
+    def __call__(self, func: F) -> F:
+        _STATE.set(self._tokens[0])  # as a decorator it must not leak
+        return super().__call__(func)
+
+
+class _Applied(set_grad_enabled):
+    """`set_grad_enabled` that acts on entering only (a decorated function's copy)."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        self._tokens = ()
+
+    def __enter__(self) -> None:
+        ModeSwitch.__enter__(self)
+
+
+_LAYOUT: ContextVar[bool] = ContextVar("xpgrad_layout_policy", default=True)
+layout_policy: Callable[[], bool] = _LAYOUT.get
+
+
+class enforce_grad_layout_policy(ModeSwitch):  # noqa: N801 (PyTorch's name)
+    """Whether a new `.grad` takes its leaf's strides (the default), or may keep those that it came with (LAY-10).
+
+    At once as a function, for a block as a context, per call as a decorator; thread-local.
+
+    Parameters
+    ----------
+    enable : bool
+    """
+
+    def __init__(self, enable: bool) -> None:
+        self.enable = bool(enable)
+        self._before: tuple[bool, ...] = (_LAYOUT.get(),)
+        _LAYOUT.set(self.enable)
+
+    def clone(self) -> enforce_grad_layout_policy:
+        """A fresh instance with the same argument."""
+        return enforce_grad_layout_policy(self.enable)
+
+    def __enter__(self) -> None:
+        _LAYOUT.set(self.enable)
+
+    def __exit__(self, *exc: object) -> None:
+        _LAYOUT.set(self._before[0])
+
+    def __call__(self, func: F) -> F:
+        _LAYOUT.set(self._before[0])  # as a decorator it must not leak
+        return super().__call__(func)
+
+
+class inference_mode(ModeSwitch):  # noqa: N801 (PyTorch's name)
+    """Context and decorator: no recording and no version counting; results are inference tensors (INF-01..11).
+
+    Parameters
+    ----------
+    mode : bool, default True
+        False nests back to normal.
+    """
+
+    def __new__(cls, mode: Any = True) -> Any:
+        if isinstance(mode, bool):
+            return super().__new__(cls)
+        self = super().__new__(cls)
+        self.mode = True
+        return self(mode)
+
+    def __init__(self, mode: bool = True) -> None:
+        self.mode = mode
+
+    def _mode(self) -> Mode | None:
+        return replaced(inference=self.mode, recording=True) if self.mode else replaced(inference=False)
+
+    def clone(self) -> inference_mode:
+        return inference_mode(self.mode)

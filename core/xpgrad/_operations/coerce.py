@@ -1,0 +1,113 @@
+"""Operands that do not fit at once: bringing Tensors and scalars to one device and one dtype, or saying why that cannot be.
+
+The specialised operations call this when their operands differ in class or dtype; it converts (recorded, so gradients flow back through
+the conversions) and calls them again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._array.base import TensorBase
+from xpgrad._array.checks import not_a_tensor
+from xpgrad._basics.dtypes import promote, promote_scalar
+from xpgrad._basics.scalars import _NOT_SCALAR, as_scalar, is_raw_array
+from xpgrad._basics.shapes import broadcast_shapes
+from xpgrad._rows.row import Row
+from xpgrad.errors import DeviceMismatchError
+
+__all__ = ["coerce", "explain", "unify"]
+
+
+def unify(name: str, tensors: list[Any]) -> list[Any]:
+    """Bring Tensors to one device: 0-d ones of a host device move, every other mixture is refused.
+
+    Raises
+    ------
+    DeviceMismatchError
+        Naming both devices.
+    """
+    classes = {type(t) for t in tensors}
+    if len(classes) == 1 and classes.pop().fresh is None:
+        return tensors
+    tensors = [t._stand_in() for t in tensors]
+    if any(t.depth for t in tensors):
+        tensors = _in_batches(tensors)
+    anchors = [t for t in tensors if not (t.ndim == 0 and type(t).backend.is_host)] or tensors[:1]
+    target = type(anchors[0])
+    for t in anchors:
+        if type(t) is not target:
+            msg = (
+                f"`{name}` got Tensors on {anchors[0].device} (shape {anchors[0].shape}) and {t.device} (shape {t.shape}); move one "
+                f"of them, e.g. with `x.to_device({str(anchors[0].device)!r})`. Only 0-d Tensors of a host device mix with others"
+            )
+            raise DeviceMismatchError(msg)
+    return [t if type(t) is target else t.to_device(target.device) for t in tensors]
+
+
+def _in_batches(tensors: list[Any]) -> list[Any]:
+    """Tensors of which some are elements of a batch, all as elements of the innermost one."""
+    # 0-d Tensors of a host device move first: a batch has the device of what it holds.
+    device = next((t.device for t in tensors if t.depth and not (t.ndim == 0 and type(t).backend.is_host)), None)
+    if device is not None:
+        tensors = [t.to_device(device) if not t.depth and t.ndim == 0 and type(t).backend.is_host else t for t in tensors]
+    return type(max(tensors, key=lambda t: t.depth)).align(tensors)
+
+
+def coerce(row: Any, *args: Any) -> Any:
+    """Apply an operation to operands that the specialised text did not take as they are.
+
+    Returns
+    -------
+    Tensor, or NotImplemented for an operand of an unknown type, so that its own reflected operator may try.
+    """
+
+    count = len(row.tensors)
+    operands, statics = list(args[:count]), args[count:]
+    for i, x in enumerate(operands):
+        if not isinstance(x, TensorBase):
+            scalar = as_scalar(x)
+            if scalar is _NOT_SCALAR:
+                if is_raw_array(x):
+                    raise not_a_tensor(row.name, *operands)
+                return NotImplemented
+            operands[i] = scalar
+    places = [i for i, x in enumerate(operands) if isinstance(x, TensorBase)]
+    if not places:
+        raise not_a_tensor(row.name, *args)
+    for i, x in zip(places, unify(row.name, [operands[i] for i in places])):
+        operands[i] = x
+    cls = type(operands[places[0]])
+    mixing = [i for i in row.mixing if i in places]
+    if mixing:
+        dtype = operands[mixing[0]].dtype
+        for i in mixing[1:]:
+            dtype = promote(dtype, operands[i].dtype)
+        for i, x in enumerate(operands):
+            if i not in places and i in row.mixing:
+                dtype = promote_scalar(dtype, x, cls.default_dtype)
+        for i in mixing:
+            operands[i] = operands[i]._cast(dtype)
+    if len(places) < count:
+        if count == 2 and row.elementwise:
+            prefix = "_sop_" if places[0] == 0 else "_srop_"
+            scalar = operands[1 - places[0]]
+            if isinstance(scalar, bool) and operands[places[0]].dtype.kind != "bool":
+                scalar = int(scalar)  # the standard refuses bools beside numbers
+            return getattr(operands[places[0]], prefix + row.name)(scalar)
+        dtype = operands[(mixing or places)[0]].dtype
+        operands = [x if i in places else cls.scalar(x, dtype) for i, x in enumerate(operands)]
+    # Every operand now has one class and dtype, so that the operation itself is applied, not this function again.
+    return getattr(operands[0], row.method)(*operands[1:], *statics)
+
+
+def explain(row: Row, exc: Exception, *arrays: Any) -> Exception:
+    """The error for operands that a kernel refused: ours if their shapes do not broadcast, else the library's own."""
+    try:
+        broadcast_shapes(*(a.shape for a in arrays))
+    except ValueError as ours:
+        msg = f"`{row.name}`: {ours}; reshape an operand, e.g. with `xpgrad.expand_dims(x, axis=-1)`"
+        error = ValueError(msg)
+        error.__cause__ = exc
+        return error
+    return exc

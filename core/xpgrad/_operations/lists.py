@@ -1,0 +1,75 @@
+"""Operations on a list of Tensors (`concat`, `stack`): one node class for all such rows, interpreted."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad._memory.cells import next_number
+from xpgrad._modes import state
+from xpgrad._rows.namespace import operations
+from xpgrad._rows.row import Row
+from xpgrad._tape.node import ListNode
+from xpgrad.backend import Backend
+
+__all__ = ["VarNode", "list_operation"]
+
+
+class VarNode(ListNode):
+    """The node of an operation on a list of Tensors (`concat`, `stack`): one class for all such rows, interpreted."""
+
+    __slots__ = ("row", "shapes", "statics")
+
+    row: Row
+    shapes: tuple[tuple[int, ...], ...]
+    statics: tuple[Any, ...]
+
+    def _vjp(self, g: Any, xp: Any) -> list[Any]:
+        known = dict(zip(self.row.statics, self.statics)) | {"g": g, "xp": xp, f"{self.row.tensors[0]}_shape": self.shapes}
+        values = self.row.formulas[0](*(known[n] for n in self.row.reads[0]))
+        return [v for v, e in zip(values, self.e) if e is not None]
+
+    def name(self) -> str:
+        return self.row.node
+
+    def grads(self, g: Any) -> list[Any]:
+        return self._vjp(g, self.backend.kernels)
+
+    def graph_grads(self, g: Any) -> list[Any]:
+        return self._vjp(g, operations)
+
+    backend: Any = None
+    records = True
+
+
+@functools.cache
+def _var_class(backend: Any, title: str) -> type[VarNode]:
+    return type(title, (VarNode,), {"__slots__": (), "backend": backend, "title": title, "__module__": "xpgrad.autograd.graph"})
+
+
+def list_operation(row: Row, backend: Any) -> Callable[..., Any]:
+    kernel = getattr(backend.kernels, row.name)
+    plain = type(backend).operand_shape is Backend.operand_shape
+
+    def op(first: Any, xs: list[Any], *statics: Any) -> Any:
+        r = kernel([x._array for x in xs], *statics)
+        cls = first.__class__
+        out = object.__new__(cls)
+        out._array = r
+        out._alias = out._node = None
+        m = state.current()
+        if (m is None or m.recording) and any(x._node is not None for x in xs):
+            n = object.__new__(_var_class(backend, row.node))
+            n.seq = next_number()
+            n.buffer = n.hooks = n._alias = None
+            n.e = tuple(x._node for x in xs)
+            n.row, n.statics = row, statics
+            n.stream = (cls, backend.current_stream(cls.device)) if backend.capabilities.streams else None
+            n.shapes = tuple(x._array.shape for x in xs) if plain else tuple(backend.operand_shape(x._array) for x in xs)
+            out._node = n
+        if m is not None and not m.plain:
+            m.finish_operation(out, row, (xs,), statics)
+        return out
+
+    return op

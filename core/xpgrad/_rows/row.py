@@ -1,0 +1,147 @@
+"""Rows: one declaration per operation, holding its kernel (forward) and its gradient formulas.
+
+A formula names what it reads and nothing else: ``g`` (the gradient of the output), the operands, ``out``, ``x_shape``, ``x_dtype``,
+static arguments, ``xp``. What a node saves, and which gradients are computed, follow from those names. On a plain backward ``xp`` is
+the backend's raw namespace, under ``create_graph`` it is xpgrad's own: a formula never learns which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["OPERATORS", "ROWS", "Row"]
+
+Formula = Callable[..., Any] | str | None
+ROWS: dict[str, Row] = {}
+# Names that the generated text uses for itself: an argument of this name would be overwritten there.
+_RESERVED = frozenset((
+    "View", "a", "alias_of", "ref", "self", "g", "out", "xp", "empty", "retain", "push", "cls", "mode", "new", "number", "kernel",
+    "slow", "op", "sop", "srop", "own", "b", "c", "e", "m", "n", "o", "q", "r", "s", "v", "z", "K", "T", "B", "ROW", "ARRAY", "explain",
+    "current_stream", "operand_shape", "into",
+))  # fmt: skip
+
+
+class Row:
+    """What xpgrad knows about one operation.
+
+    Parameters
+    ----------
+    name : str
+        Its name in both namespaces, and of its kernel.
+    tensors, statics : tuple of str
+        Its Tensor operands and, behind them, its other arguments.
+    formulas : tuple
+        One per operand; None where the operation does not differentiate. One of operators only may be a string: it becomes part of the
+        generated text, which saves a call, and ``"g * x"`` may overwrite a large gradient that nobody else needs.
+    kernel : callable or None
+        ``kernel(xp, *operands, *statics)`` in Array API calls on raw arrays; None: the namespace's function of this name.
+    elementwise : bool
+        Operands broadcast and promote, and Python scalars are operands too.
+    op : str or None
+        The Python operator that computes it.
+    fresh : tuple of bool
+        Per formula: its result is memory that nobody else holds, so that the engine may add into it.
+    conj : bool
+        The formulas are those of a holomorphic function, linear in g: for complex g the engine conjugates around them.
+    outputs : int or None
+        None for one output; else that many, and ``g`` is a list with None where undefined.
+    is_view : bool
+        The result shares its operand's memory on backends whose views alias.
+    varargs : bool
+        The single operand is a list of Tensors, and the single formula returns a list.
+    jvp : callable or None
+        The tangent of the output, for forward mode, where the formulas do not give it as directly (`_transforms.jvps`). It reads what
+        a formula may read, except ``g``, and for an operand ``x`` its tangent ``d_x``, None where there is none; None is no tangent.
+    """
+
+    def __init__(
+        self, name: str, tensors: tuple[str, ...], statics: tuple[str, ...], formulas: tuple[Formula, ...], kernel: Any, *,
+        node: str | None = None, elementwise: bool = False, op: str | None = None, fresh: Any = False, conj: bool = True,
+        outputs: int | None = None, nondiff: tuple[int, ...] = (), is_view: bool = False, varargs: bool = False,
+        into: str | None = None, guard: str | None = None, slow: Any = None, promotes: bool = True, multi_view: bool = False,
+        jvp: Callable[..., Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.tensors = tensors
+        self.statics = statics
+        self.texts = tuple(f if isinstance(f, str) else None for f in formulas)
+        self.formulas: tuple[Any, ...] = tuple(_compiled(f) if isinstance(f, str) else f for f in formulas)
+        self.reads = tuple(() if f is None else _parameters(f) for f in self.formulas)
+        self.kernel = kernel
+        self.node = node or "".join(part.capitalize() for part in name.split("_")) + "Backward0"
+        self.elementwise = elementwise
+        self.op = op
+        self.fresh = fresh if isinstance(fresh, tuple) else (fresh,) * len(formulas)
+        self.conj = conj
+        self.outputs = outputs
+        self.nondiff = nondiff
+        self.is_view = is_view
+        self.multi_view = multi_view
+        self.varargs = varargs
+        self.into = into
+        self.guard = guard
+        self.slow = slow
+        self.jvp = jvp
+        self.jvp_reads = () if jvp is None else _parameters(jvp)
+        # Which operands meet in one dtype: those that differentiate, or all where none does.
+        places = tuple(i for i, f in enumerate(formulas) if f is not None) or tuple(range(len(formulas)))
+        self.mixing = places if promotes else ()
+        known = {"g", "xp", "out", *tensors, *statics, *(f"{t}_{k}" for t in tensors for k in ("shape", "dtype")), "out_shape"}
+        for reads in (*self.reads, self.jvp_reads):
+            unknown = set(reads) - known - ({f"d_{t}" for t in tensors} if reads is self.jvp_reads else set())
+            if unknown:
+                msg = f"the formula of {name!r} reads {sorted(unknown)}, but a formula can read {sorted(known)} only"
+                raise TypeError(msg)
+        taken = _RESERVED.intersection((*tensors, *statics)) | ({"k"} & set(statics) if outputs else set())
+        if taken:
+            msg = f"arguments of {name!r} are named {sorted(taken)}, which the generated text uses itself; choose other names"
+            raise ValueError(msg)
+        if name in ROWS:
+            msg = f"two rows are named {name!r}"
+            raise ValueError(msg)
+        ROWS[name] = self
+
+    @property
+    def method(self) -> str:
+        """The name of its specialised implementation on a backend's Tensor class."""
+        return f"_op_{self.name}"
+
+    def saved(self, mask: str) -> list[str]:
+        """The names that a node of this pattern of operands keeps, in a fixed order (see `_operations.backward`)."""
+        wanted = {name for reads, m in zip(self.reads, mask) if m == "g" for name in reads} - {"g", "xp"}
+        order = [*self.tensors, "out", *(f"{t}_{k}" for t in self.tensors for k in ("shape", "dtype")), "out_shape", *self.statics]
+        return [name for name in order if name in wanted]
+
+    def freeable(self, mask: str) -> list[str]:
+        """Those of the saved names that hold arrays: forgotten as the node finishes."""
+        kinds = dict(zip(self.tensors, mask))
+        return [n for n in self.saved(mask) if n == "out" or kinds.get(n, "s") != "s"]
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether any formula exists."""
+        return any(f is not None for f in self.formulas)
+
+
+def _compiled(text: str) -> Callable[..., Any]:
+    """The function of a formula that was given as text: its parameters are the names in it."""
+    code = compile(text, "<formula>", "eval")
+    return eval(f"lambda {', '.join(code.co_names)}: {text}")  # our own text, as dataclasses does
+
+
+def _parameters(func: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of a function's parameters. NB: `inspect` would cost as much to import as this whole package may."""
+    return func.__code__.co_varnames[: func.__code__.co_argcount]
+
+
+#: Python's operators by row: (method, its reflected form).
+OPERATORS = {
+    "add": ("__add__", "__radd__"), "subtract": ("__sub__", "__rsub__"), "multiply": ("__mul__", "__rmul__"),
+    "divide": ("__truediv__", "__rtruediv__"), "floor_divide": ("__floordiv__", "__rfloordiv__"),
+    "remainder": ("__mod__", "__rmod__"), "pow": ("__pow__", "__rpow__"), "matmul_nd": ("__matmul__", None),
+    "bitwise_and": ("__and__", "__rand__"), "bitwise_or": ("__or__", "__ror__"), "bitwise_xor": ("__xor__", "__rxor__"),
+    "bitwise_left_shift": ("__lshift__", "__rlshift__"), "bitwise_right_shift": ("__rshift__", "__rrshift__"),
+    "equal": ("__eq__", None), "not_equal": ("__ne__", None), "less": ("__lt__", None), "less_equal": ("__le__", None),
+    "greater": ("__gt__", None), "greater_equal": ("__ge__", None), "negative": ("__neg__", None),
+}  # fmt: skip

@@ -1,0 +1,1 @@
+"""The record of operations, and the pass over it."""

@@ -1,0 +1,97 @@
+"""What anomaly detection does: nodes remember the traceback of their forward call, and what a node computes is checked for nan.
+
+The mode's state and the engine reach it through `Mode.anomaly`, so that nobody else pays for it.
+"""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from contextvars import ContextVar
+from typing import Any
+
+from xpgrad._array.base import TensorBase
+from xpgrad._backends.classes import class_for_array
+from xpgrad._basics.frames import is_own
+
+__all__ = ["ANOMALY", "Anomaly"]
+
+_TRACEBACK, _PARENT = "traceback_", "parent_"
+_running: ContextVar[Any] = ContextVar("xpgrad_running_node", default=None)
+
+
+class Anomaly:
+    """What `Mode.anomaly` is while detection is on."""
+
+    __slots__ = ()
+
+    def remember(self, node: Any) -> None:
+        """Store the stack of the forward call, innermost last, in the node's metadata (ANO-07)."""
+        metadata = node.metadata
+        if _TRACEBACK in metadata:
+            return
+        frames = traceback.extract_stack()
+        while frames and is_own(frames[-1].filename):
+            frames.pop()
+        metadata[_TRACEBACK] = traceback.format_list(frames)
+        if _running.get() is not None:
+            metadata[_PARENT] = _running.get()
+
+    def watched(self, task: Any, node: Any, g: Any, check_nan: bool) -> list[Any]:
+        """Run a node's rule; if it fails or gives nan, warn with the traceback of the node's forward call.
+
+        Raises
+        ------
+        RuntimeError
+            For nan (ANO-01); else whatever the rule raises, of its own type (ANO-09).
+        """
+        token = _running.set(node.original)
+        try:
+            values: list[Any] = node.graph_grads(g) if task.graph else node.grads(g)
+            if check_nan:
+                _check_nan(node, values)
+        except BaseException:
+            _report(node)
+            raise
+        finally:
+            _running.reset(token)
+        return values
+
+
+ANOMALY = Anomaly()
+
+
+def _check_nan(node: Any, values: list[Any]) -> None:
+    places = [i for i, e in enumerate(node.operands()) if e is not None]
+    for i, v in zip(places, values):
+        if v is not None and _has_nan(v):
+            msg = f"Function '{node.name()}' returned nan values in its {i}th output."
+            raise RuntimeError(msg)
+
+
+def _has_nan(v: Any) -> bool:
+    while isinstance(v, TensorBase):  # an element of a batch is one in which any element is
+        v = v._array.value if v.depth else v._array
+    backend = class_for_array(v).backend
+    if not backend.dtype_of(v.dtype).differentiable:
+        return False
+    return bool(backend.kernels.any(backend.kernels.isnan(v)))
+
+
+def _report(node: Any) -> None:
+    node = node.original
+    stack = node.metadata.get(_TRACEBACK)
+    if stack is None:
+        text = (
+            f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during forward pass for "
+            "more information."
+        )
+    else:
+        text = f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(stack)}"
+    warnings.warn(text, UserWarning, stacklevel=2)
+    parent = node.metadata.get(_PARENT)
+    while parent is not None:
+        stack = parent.metadata.get(_TRACEBACK)
+        where = "No forward pass information available for it." if stack is None else f"Traceback of its forward call:\n{''.join(stack)}"
+        warnings.warn(f"The failing operation was made by the backward of {parent.name()}. {where}", UserWarning, stacklevel=2)
+        parent = parent.metadata.get(_PARENT)

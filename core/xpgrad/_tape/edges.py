@@ -1,0 +1,59 @@
+"""`GradientEdge`: one output of one node, as users name it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from xpgrad._tape.node import Node, slot_of
+
+__all__ = ["GradientEdge", "get_gradient_edge", "output_edge"]
+
+
+class GradientEdge(NamedTuple):
+    """One output of one node: an alternative to a Tensor as a root or an input of a pass (EDG-01).
+
+    Attributes
+    ----------
+    node : Node
+    output_nr : int
+    ownership_token : object
+        Keeps what `node` needs alive.
+    """
+
+    node: Node
+    output_nr: int
+    ownership_token: Any = None
+
+
+def get_gradient_edge(tensor: Any) -> GradientEdge:
+    """The edge that stands for `tensor` in the graph as it is now (EDG-01, EDG-08).
+
+    Raises
+    ------
+    RuntimeError
+        If the Tensor does not require grad.
+    """
+    node = tensor._node
+    if node is None:
+        msg = "It is not possible to get the gradient edge for a Tensor that does not require gradients"
+        raise RuntimeError(msg)
+    tensor._note_meta()
+    return GradientEdge(node.owner, node.output_nr, node)
+
+
+def output_edge(edge: GradientEdge) -> Any:
+    """The engine's node of a `GradientEdge`.
+
+    Raises
+    ------
+    RuntimeError
+        If its first entry is not a node, or the node has no such output (EDG-10).
+    """
+    node = edge.node
+    if not isinstance(node, Node):
+        msg = f"GradientEdge's first object must be an autograd.graph.Node but got {type(node).__name__}"
+        raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
+    if not 0 <= edge.output_nr < node.n_outputs:
+        msg = f"GradientEdge names output {edge.output_nr} of {node.name()}, which has {node.n_outputs} output(s)"
+        raise RuntimeError(msg)
+    return slot_of(node, edge.output_nr)

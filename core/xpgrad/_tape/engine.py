@@ -1,0 +1,262 @@
+"""The backward pass.
+
+The nodes below the roots are found and sorted by creation number, latest first, which is a topological order; each in turn takes the
+gradient from its buffer and adds its operands' gradients into theirs. Iterative throughout.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from contextvars import copy_context
+from operator import attrgetter
+from typing import Any
+
+from xpgrad._memory.windows import MUTATION_WINDOWS, check_windows
+from xpgrad._modes import state
+from xpgrad._tape.hooks import run_post_accumulate, run_post_hooks, run_pre_hooks, run_tensor_hooks
+from xpgrad._tape.leaf import AccumulateGrad, accumulate_graph
+from xpgrad._tape.node import SlotNode, add_into
+from xpgrad._tape.shadows import run_on_shadows
+from xpgrad._tape.streams import on_streams, several_streams, steps_on_streams
+from xpgrad._tape.task import _CURRENT, Pass, complex_seen
+
+__all__ = ["run_pass"]
+
+_creation = attrgetter("seq")
+# Held by the pass that uses the nodes' own fields. A pass that finds it taken, in another thread or above it on the same stack, works
+# on private copies of the nodes instead: nothing waits, so nothing can deadlock.
+_FIELDS = threading.Lock()
+_PASSES_PER_THREAD = 24
+
+
+def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
+    """Differentiate `roots`, seeded with `seeds` (raw arrays, or Tensors when recording).
+
+    Returns
+    -------
+    list
+        The captured gradient of each target, in their order; None where no gradient arrived.
+    """
+    outer = _CURRENT.get()
+    if outer is not None:
+        task.depth = outer.depth + 1
+        if task.depth % _PASSES_PER_THREAD == 0 and not task.on_thread:
+            return _on_fresh_stack(task, roots, seeds)
+    mode = state.current()
+    if mode is None or mode is state.NO_GRAD:
+        mode = None if task.create else state.NO_GRAD
+    else:
+        mode = state.replaced(recording=task.create)
+    token, pass_token = state.enter(mode), _CURRENT.set(task)
+    exclusive = _FIELDS.acquire(blocking=False)
+    try:
+        if exclusive:
+            _run(task, roots, seeds)
+        else:
+            run_on_shadows(task, roots, seeds, _run)
+        for callback in task.callbacks:
+            callback()
+    finally:
+        if exclusive:
+            _FIELDS.release()
+        _CURRENT.reset(pass_token)
+        state.leave(token)
+    return [task.captured.get(node) for node in task.targets or ()]
+
+
+def _on_fresh_stack(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
+    """Run a deeply nested pass on a thread of its own, whose stack is empty: nesting never meets the recursion limit (THR-06)."""
+    task.on_thread = True
+    result: list[Any] = []
+    failure: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with on_streams(task.ambient):
+                result.append(run_pass(task, roots, seeds))
+        except BaseException as exc:  # noqa: BLE001 (handed to the caller's thread)
+            failure.append(exc)
+
+    thread = threading.Thread(target=copy_context().run, args=(work,), name="xpgrad nested pass")
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return result[0]
+
+
+def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
+    """The whole pass: walk, sort, step."""
+    empty = object()  # marks the nodes of this pass until a gradient arrives
+    order: list[Any] = []
+    stack: list[Any] = []
+    try:
+        for root in roots:
+            if root.buffer is not empty:
+                root.buffer = empty
+                stack.append(root)
+        pop, push, found = stack.pop, stack.append, order.append
+        while stack:
+            node = pop()
+            found(node)
+            node.reach(empty, push)
+        order.sort(key=_creation, reverse=True)
+        if task.targets is not None:
+            order = _only_needed(task, order, set(roots))
+        task.order = order
+        if MUTATION_WINDOWS:
+            check_windows(order)
+        for root, seed in zip(roots, seeds):
+            add_into(root, seed, empty)
+        if task.ambient is not None and several_streams(order, task.ambient):
+            steps_on_streams(task, order, roots, empty, _general)
+        else:
+            (_steps_recorded if task.graph else _steps)(task, order, empty)
+    except BaseException:
+        for node in itertools.chain(order, stack):
+            node.buffer = None
+            node.undefined()
+        raise
+
+
+def _steps(task: Pass, order: list[Any], empty: Any) -> None:
+    """Run the nodes in order on raw arrays."""
+    mode = state.current()
+    if mode is not None and mode.anomaly:
+        _steps_watched(task, order, empty)
+        return
+    retain, special, watch = task.retain, task.special, complex_seen()
+    for node in order:
+        g = node.buffer
+        node.buffer = None
+        if node.hooks is None and (special is None or node not in special):
+            if g is not empty:
+                if watch and node.conjugates and node.backend.is_complex(g):
+                    _general(task, node, g, empty)
+                else:
+                    node.step(g, empty, retain)
+            elif node.runs_undefined:
+                _general(task, node, None, empty)
+            else:
+                node.undefined()
+        else:
+            _general(task, node, None if g is empty else g, empty)
+        g = None  # the gradient dies before the next one is made
+
+
+def _steps_recorded(task: Pass, order: list[Any], empty: Any) -> None:
+    """Run the nodes in order on Tensors, recording."""
+    mode = state.current()
+    if mode is not None and mode.anomaly:
+        _steps_watched(task, order, empty)
+        return
+    retain, special = task.retain, task.special
+    for node in order:
+        g = node.buffer
+        if node.hooks is None and node.records and g is not empty and (special is None or node not in special):
+            node.buffer = None
+            for e, v in zip(node.edges(), node.graph_grads(g)):
+                b = e.buffer
+                if b is not None and v is not None:
+                    e.owned = False
+                    e.buffer = v if b is empty else b + v
+            if not retain:
+                node.release()
+        else:
+            node.buffer = None
+            _general(task, node, None if g is empty else g, empty)
+
+
+def _steps_watched(task: Pass, order: list[Any], empty: Any) -> None:
+    """Run the nodes in order with every check of anomaly mode."""
+    for node in order:
+        g = node.buffer
+        node.buffer = None
+        _general(task, node, None if g is empty else g, empty)
+
+
+def _only_needed(task: Pass, order: list[Any], roots: set[Any]) -> list[Any]:
+    """Drop the nodes from which no target can be reached, and find out which of the special ones run."""
+    targets = set(task.targets or ())
+    leaves = [node for node in order if isinstance(node, AccumulateGrad)]
+    if len(leaves) == len(targets) and targets.issuperset(leaves):
+        # All leaves and nothing else: every node is needed, and no target's node is on the way to another.
+        task.special = dict.fromkeys(leaves, False) if task.capture else {}
+        return order
+    # INP-06: `backward` runs a target's own node, which of one with several outputs is the owner of the output's.
+    needed: set[Any] = set() if task.capture else {node.owner for node in targets if node.is_slot}
+    special: dict[Any, bool] = {}
+    for node in reversed(order):
+        below = node in needed or not needed.isdisjoint(node.edges())
+        if node in targets:
+            special[node] = below or not task.capture
+            needed.add(node)
+        elif below:
+            needed.add(node)
+        elif node in roots:
+            special[node] = False
+        else:
+            node.buffer = None
+            node.undefined()
+    task.special = special
+    return [node for node in order if node in needed or node in special]
+
+
+def _general(task: Pass, node: Any, g: Any, empty: Any) -> None:
+    """One node with everything that can happen at it: hooks, capture, anomaly checks, recording, undefined gradients."""
+    hooks = node.hooks
+    target = task.special is not None and node in task.special
+    runs = not target or task.special[node]  # type: ignore[index]
+    key = node.original
+    if target and runs and task.capture:
+        task.captured[key] = g  # HOK-10: before the hooks when the node runs as well
+    if hooks is not None and not node.slotted:
+        g = run_tensor_hooks(task, node, g)
+    if target and not runs:
+        task.captured[key] = g
+        node.undefined()
+        return
+    if hooks is not None and hooks.pre:
+        g = run_pre_hooks(task, node, g)
+    if isinstance(node, AccumulateGrad):
+        node.undefined()
+        if node.off:
+            node.check_place()
+        elif not (task.capture and target):
+            if g is not None:
+                if task.graph:
+                    accumulate_graph(node, g, task.create)
+                else:
+                    node.step(g, empty, task.retain)
+            if hooks is not None:
+                if hooks.post_accumulate:
+                    run_post_accumulate(node)
+                if hooks.post:
+                    run_post_hooks(task, node, [], g)
+        return
+    if g is None and not node.runs_undefined:
+        return
+    if isinstance(node, SlotNode):
+        node.step(g, empty, task.retain)
+        return
+    mode = state.current()
+    if mode is not None and mode.anomaly:
+        values = mode.anomaly.watched(task, node, g, mode.check_nan)
+    else:
+        values = node.graph_grads(g) if task.graph else node.grads(g)
+    if hooks is not None and hooks.post:
+        values = run_post_hooks(task, node, values, g)
+    for e, v in zip(node.edges(), values):
+        add_into_general(e, v, empty)
+    if not task.retain:
+        node.release()
+
+
+def add_into_general(e: Any, v: Any, empty: Any) -> None:
+    """`add_into` for raw gradients and Tensors alike; Tensors are never added in place."""
+    b = e.buffer
+    if b is None or v is None:
+        return
+    e.owned = False
+    e.buffer = v if b is empty else b + v

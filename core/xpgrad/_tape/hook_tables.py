@@ -1,0 +1,69 @@
+"""Where hooks are kept: tables on a node, and the handles that remove them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Hooks", "RemovableHandle"]
+
+
+class RemovableHandle:
+    """Removes a hook: by `remove()`, or on leaving a `with` block (HOK-06)."""
+
+    _count = 0
+
+    def __init__(self, *tables: dict[int, Any]) -> None:
+        RemovableHandle._count += 1
+        self.id = RemovableHandle._count
+        self._tables = tables
+
+    def remove(self) -> None:
+        """Remove the hook; a second call does nothing."""
+        for table in self._tables:
+            table.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+class Hooks:
+    """What is hooked to a node. ``tensor`` hooks see its output's gradient; ``retained`` is a non-leaf's `.grad`."""
+
+    __slots__ = ("multi", "post", "post_accumulate", "pre", "retain", "retained", "tensor")
+
+    def __init__(self) -> None:
+        self.tensor: dict[int, Callable[[Any], Any]] = {}
+        self.pre: dict[int, Callable[[Any], Any]] = {}
+        self.post: dict[int, Callable[[Any, Any], Any]] = {}
+        self.post_accumulate: dict[int, Callable[[Any], Any]] = {}
+        self.multi: dict[int, Callable[[Any], Any]] = {}  # watchers of the gradient, after tensor hooks; cannot change it
+        self.retain = False
+        self.retained: Any = None
+
+
+def hooks_of(node: Any) -> Hooks:
+    """The hooks of a node, made now if it has none."""
+    if node.hooks is None:
+        node.hooks = Hooks()
+    found: Hooks = node.hooks
+    return found
+
+
+def add_hook(table: dict[int, Any], hook: Any, *more: dict[int, Any]) -> RemovableHandle:
+    """Put a callable into a table of hooks and return what removes it.
+
+    Raises
+    ------
+    TypeError
+        If it cannot be called.
+    """
+    if not callable(hook):
+        msg = f"a hook must be callable, but got {type(hook).__name__}"
+        raise TypeError(msg)
+    handle = RemovableHandle(table, *more)
+    table[handle.id] = hook
+    return handle

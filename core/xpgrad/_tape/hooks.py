@@ -1,0 +1,130 @@
+"""Running hooks in the order of HOK-15: tensor hooks, `retain_grad`, pre-hooks, (the node), post-accumulate hooks, post-hooks.
+
+The engine calls these for nodes that have hooks only; what a hook may return is checked here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._array.base import TensorBase
+
+__all__ = ["run_post_accumulate", "run_post_hooks", "run_pre_hooks", "run_tensor_hooks"]
+
+
+def _as_tensor(task: Any, node: Any, g: Any) -> Any:
+    """A raw gradient as the Tensor that hooks see; shares its memory."""
+    if g is None or task.graph:
+        return g
+    return _backend(node).wrap(g)
+
+
+def _backend(node: Any) -> Any:
+    """The backend of a node's output."""
+    owner = node.owner
+    found = getattr(type(owner), "backend", None)
+    return owner.cls.backend if found is None else found
+
+
+def _as_raw(task: Any, value: Any) -> Any:
+    return value if value is None or task.graph else value._array
+
+
+def _name(hook: Any) -> str:
+    return getattr(hook, "__name__", None) or type(hook).__name__
+
+
+def check_replacement(hook: Any, new: Any, old: Any) -> None:
+    """A hook's replacement must be a Tensor of the size and type of what it replaces (HOK-07)."""
+
+    if not isinstance(new, TensorBase):
+        msg = f"expected Variable, but hook returned '{type(new).__name__}'; a hook returns a Tensor or None"
+        raise TypeError(msg)
+    if old is None:
+        return
+    if new.shape != old.shape:
+        msg = f"hook '{_name(hook)}' has changed the size of value: {old.shape} became {new.shape}"
+        raise RuntimeError(msg)
+    if new.dtype is not old.dtype or type(new) is not type(old):
+        msg = f"hook '{_name(hook)}' has changed the type of value (was {old.dtype} on {old.device} got {new.dtype} on {new.device})"
+        raise RuntimeError(msg)
+
+
+def run_tensor_hooks(task: Any, node: Any, g: Any) -> Any:
+    """Tensor hooks in order, then the fill of `retain_grad` (HOK-17), then the watchers of multi-grad hooks."""
+    hooks = node.hooks
+    if not (hooks.tensor or hooks.retain or hooks.multi):
+        return g
+    grad = _as_tensor(task, node, g)
+    for hook in list(hooks.tensor.values()):
+        result = hook(grad)
+        if result is not None:
+            check_replacement(hook, result, grad)
+            grad = result
+            g = _as_raw(task, grad)
+    if hooks.retain and grad is not None:
+        old = hooks.retained
+        # ACC-13: a new object each time; ACC-26: without history unless it is being recorded.
+        hooks.retained = (grad.clone() if task.graph else grad.detach().clone()) if old is None else old + grad
+    for watch in list(hooks.multi.values()):
+        watch(grad)
+    if hooks.tensor or hooks.retain:
+        node.owned = False
+    return g
+
+
+def run_pre_hooks(task: Any, node: Any, g: Any) -> Any:
+    """Node pre-hooks: each takes and may return a tuple with one gradient per output (HOK-18)."""
+    several = node.slotted
+    grads = tuple(_as_tensor(task, node, x) for x in (g or [None] * node.n_outputs)) if several else (_as_tensor(task, node, g),)
+    for hook in list(node.hooks.pre.values()):
+        result = hook(grads)
+        if result is None:
+            continue
+        grads = _checked_tuple(hook, result, grads)
+    raw = [_as_raw(task, x) for x in grads]
+    node.owned = False
+    return raw if several else raw[0]
+
+
+def _checked_tuple(hook: Any, result: Any, old: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not isinstance(result, tuple):
+        msg = f"expected tuple, but hook returned '{type(result).__name__}'"
+        raise TypeError(msg)
+    if len(result) != len(old):
+        msg = f"hook '{_name(hook)}' has returned an incorrect number of values (got {len(result)}, but expected {len(old)})"
+        raise RuntimeError(msg)
+    for new, before in zip(result, old):
+        if new is None:
+            continue
+        if before is None:
+            msg = f"hook '{_name(hook)}': can't replace a None gradient with a non-None value"
+            raise RuntimeError(msg)
+        check_replacement(hook, new, before)
+    return result
+
+
+def run_post_hooks(task: Any, node: Any, values: list[Any], g: Any) -> list[Any]:
+    """Node hooks after it ran: ``hook(grad_inputs, grad_outputs)``, one entry per operand and output (HOK-19)."""
+    operands = node.operands()
+    places = [i for i, e in enumerate(operands) if e is not None]
+    grads: list[Any] = [None] * len(operands)
+    for i, v in zip(places, values):
+        grads[i] = _as_tensor(task, node, v)
+    inputs = tuple(grads)
+    several = node.slotted
+    outputs = tuple(_as_tensor(task, node, x) for x in (g or [None] * node.n_outputs)) if several else (_as_tensor(task, node, g),)
+    for hook in list(node.hooks.post.values()):
+        result = hook(inputs, outputs)
+        if result is not None:
+            inputs = _checked_tuple(hook, result, inputs)
+    return [_as_raw(task, inputs[i]) for i in places]
+
+
+def run_post_accumulate(node: Any) -> None:
+    """Hooks after `.grad` was set: they get the leaf, and must return None (HOK-21, HOK-23)."""
+    leaf = node.original.variable
+    for hook in list(node.hooks.post_accumulate.values()):
+        if hook(leaf) is not None:
+            msg = "Tensor post accumulate grad hooks should return None."
+            raise RuntimeError(msg)

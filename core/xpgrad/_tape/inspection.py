@@ -1,0 +1,108 @@
+"""Saved values as users read them: ``node._saved_self`` and ``node._raw_saved_self``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad._tape.node import freed, slot_of
+from xpgrad._tape.packing import Packed, _become_packing, _replace, checked_hooks
+from xpgrad._tape.saved import check_saved, unpack, unpack_out, with_history
+
+__all__ = ["SavedTensor", "raw_saved", "saved_value"]
+
+
+def saved_value(node: Any, name: str) -> Any:
+    """What a node saved under a name, as the user reads it (``node._saved_self``; ACC-34): None for what it did not need.
+
+    Raises
+    ------
+    RuntimeError
+        If it was freed (RET-10) or overwritten since (MUT-03).
+    """
+    row, mask = node.row, node.mask
+    wanted = {n for reads, m in zip(row.reads, mask) if m == "g" for n in reads}
+    if name not in wanted:
+        return None
+    raw = getattr(node, name)
+    kind = "out" if name == "out" else mask[row.tensors.index(name)]
+    if kind == "s":
+        return raw
+    if raw is None:
+        raise freed(node)
+    if node.packs:
+        found = packed_value(node, name)
+        if found is not None:
+            return found
+    check_saved(node, name)
+    if kind == "out":
+        return unpack_out(node.backend, node, raw)
+    return unpack(node.backend, raw, getattr(node, f"e_{name}")) if kind == "g" else getattr(node, f"c_{name}")
+
+
+def raw_saved(node: Any, name: str) -> Any:
+    """What stands for a saved value that is not read yet (``node._raw_saved_self``; SAV-12): one for each of several outputs."""
+    if name == "out" and node.slotted:
+        return tuple(SavedTensor(node, name, k) for k in range(node.n_outputs))
+    return SavedTensor(node, name)
+
+
+# -- what the user sees of one saved value ----------------------------------------------------------------------------
+def packed_value(node: Any, name: str) -> Any:
+    """What a node saved under a name, unpacked: a new Tensor with the history of what was saved (SAV-04, SAV-15); None if not packed."""
+    backend, value = node.backend, getattr(node, name)
+    if value.__class__ is tuple and any(v.__class__ is Packed for v in value):
+        if any(v.__class__ is not Packed for v in value):
+            check_saved(node, name)
+        nondiff = node.row.nondiff
+        arrays = [v.array() if v.__class__ is Packed else v for v in value]
+        return tuple(backend.wrap(r) if k in nondiff else with_history(backend, r, slot_of(node, k)) for k, r in enumerate(arrays))
+    if value.__class__ is not Packed:
+        return None
+    raw = value.array()
+    if name == "out":
+        return with_history(backend, raw, node)
+    constant = node.mask[node.row.tensors.index(name)] == "c"
+    return value.constant(raw) if constant else with_history(backend, raw, getattr(node, f"e_{name}"))
+
+
+class SavedTensor:
+    """One saved value of a node, as yet unread (``node._raw_saved_self``; SAV-12)."""
+
+    __slots__ = ("_k", "_name", "_node")
+
+    def __init__(self, node: Any, name: str, k: int | None = None) -> None:
+        self._node = node
+        self._name = name
+        self._k = k
+
+    def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any], /) -> None:
+        """Pack the value now, and unpack it whenever it is needed.
+
+        Raises
+        ------
+        RuntimeError
+            If hooks are set already, if the value was freed, or if nothing was saved under this name.
+        """
+        hooks, node, name, k = checked_hooks(pack_hook, unpack_hook), self._node, self._name, self._k
+        if name not in node.row.freeable(node.mask):
+            raise RuntimeError(NOTHING_SAVED)
+        value = getattr(node, name)
+        if value is None:
+            raise RuntimeError(FREED)
+        if (value if k is None else value[k]).__class__ is Packed:
+            raise RuntimeError(ALREADY_SET)
+        tensor = saved_value(node, name) if k is None else _one_output(node, k)
+        entry = hooks.packed(tensor.detach())
+        _replace(node, name, entry if k is None else (*value[:k], entry, *value[k + 1 :]))
+        _become_packing(node)
+
+
+def _one_output(node: Any, k: int) -> Any:
+    check_saved(node, "out")
+    return node.backend.wrap(node.out[k])
+
+
+FREED = "Calling register_hooks on a saved tensor after it has been freed. Register them before the pass, or pass `retain_graph=True`"
+NOTHING_SAVED = "Calling register_hooks on a saved tensor with value None is forbidden: the node keeps nothing under this name"
+ALREADY_SET = "Calling register_hooks on a saved tensor whose hooks have already been set: there is only one pair at a time"

@@ -1,0 +1,161 @@
+"""The node of a leaf: adds the pass's gradient to `.grad` by the layout rules (groups C and D)."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad._memory.cells import Alias
+from xpgrad._memory.sharing import bump, rebind
+from xpgrad._modes import state, switches
+from xpgrad._rows.namespace import operations
+from xpgrad._tape.node import Node
+
+__all__ = ["AccumulateGrad", "ShadowLeaf", "accumulate_graph", "accumulate_raw"]
+
+_INF = float("inf")
+_LOCK = threading.RLock()
+
+
+class AccumulateGrad(Node):
+    """The node of a leaf: adds what arrives to the leaf's `.grad` (ACC-32).
+
+    The leaf holds this node, and the node holds the leaf weakly, so that a leaf is reclaimed by reference counting. A leaf that is
+    gone while its graph lives is made again around the same array when a hook asks for it.
+    """
+
+    __slots__ = ("_leaf", "array", "cls", "grad", "grad_dtype", "off", "stream")
+
+    title = "AccumulateGrad"
+
+    def __init__(self, leaf: Any) -> None:
+        self.seq = _INF
+        self.buffer = None
+        self.hooks = None
+        self._alias = None if leaf._alias is None else leaf._alias.cell
+        self._leaf = weakref.ref(leaf)
+        self.array = leaf._array
+        self.cls = type(leaf)
+        self.grad: Any = None
+        self.grad_dtype: Any = leaf.dtype
+        self.off = False
+        cls = self.cls
+        self.stream = (cls, cls.backend.current_stream(cls.device)) if cls.backend.capabilities.streams else None
+
+    @property
+    def variable(self) -> Any:
+        """The leaf."""
+        leaf = self._leaf()
+        if leaf is None:
+            leaf = object.__new__(self.cls)
+            leaf._array = self.array
+            leaf._alias = None if self._alias is None else Alias(self._alias)
+            leaf._node = self
+            self._leaf = weakref.ref(leaf)
+        return leaf
+
+    def reach(self, empty: Any, push: Callable[[Any], None]) -> None:
+        pass
+
+    def step(self, g: Any, empty: Any, retain: bool) -> None:
+        self.seq = _INF
+        if not self.off:
+            accumulate_raw(self, g)
+        else:
+            self.check_place()
+
+    def check_place(self) -> None:
+        """A leaf that stopped requiring grad receives nothing; one that has become a result has no `.grad` to receive it."""
+        leaf = self._leaf()
+        if leaf is not None and leaf._node is not None:
+            msg = (
+                "leaf variable has been moved into the graph interior: it was detached in place, then overwritten by an operation that "
+                "is recorded. Use `x.detach()` instead of `x.detach_()`, or write into a `clone()`"
+            )
+            raise RuntimeError(msg)
+
+    def undefined(self) -> None:
+        self.seq = _INF
+
+    def meta(self) -> tuple[Any, ...] | None:
+        leaf = self.variable
+        return (leaf.shape, leaf.dtype, self.cls)
+
+    def array_replaced(self, array: Any) -> None:
+        self.array = array
+
+    def shadow(self) -> Node:
+        # `.grad` must land on the real leaf: the copy stands for it.
+        copy = super().shadow()
+        copy.__class__ = ShadowLeaf
+        copy.seq = _INF
+        return copy
+
+    def redirect(self, mapping: dict[Node, Node]) -> None:
+        pass
+
+
+class ShadowLeaf(AccumulateGrad):
+    """A leaf's node in a pass on shadows: what it accumulates lands on the leaf itself."""
+
+    __slots__ = ()
+
+    is_shadow = True
+
+
+def accumulate_raw(node: Any, g: Any) -> None:
+    """Add a raw gradient: in place into an existing `.grad`, else as a new one with the leaf's layout (LAY-01..05)."""
+    real = node.original
+    backend = real.cls.backend
+    with _LOCK:
+        old = real.grad
+        wanted = real.grad_dtype if old is None else old.dtype
+        if wanted is not None:
+            raw = backend.raw_dtype(wanted)
+            if g.dtype is not raw and g.dtype != raw:
+                g = backend.kernels.cast(g, raw)
+                node.owned = True
+        if old is None:
+            if not (node.owned and (backend.same_layout(g, real.array) or not switches.layout_policy())):
+                g = backend.with_layout(g, real.array)
+            real.grad = new = real.variable._wrap(g)
+            mode = state.current()
+            if mode is not None and mode.inference:
+                new._become_inference()
+        else:
+            add_in_place(old, g)
+
+
+def add_in_place(tensor: Any, g: Any) -> None:
+    """Add a raw array into a Tensor's memory; the object, its layout and its history stay, its version rises (ACC-20, ACC-21)."""
+    backend = tensor.backend
+    array = backend.own(tensor)
+    mode = state.current()
+    if backend.capabilities.mutable and not (mode is not None and mode.copies):
+        array += g
+        tensor._array = array
+        bump(tensor)
+    else:
+        total = array + g
+        if backend.capabilities.strides and not backend.same_layout(total, array):
+            total = backend.with_layout(total, array)
+        rebind(tensor, total)
+
+
+def accumulate_graph(node: Any, g: Any, create: bool = True) -> None:
+    """Add a gradient with history: the old object keeps its value, `.grad` becomes a new one (ACC-22, LAY-06).
+
+    Without ``create_graph`` the gradient is a Tensor for its tangents only: an existing `.grad` is added to in place (ACC-20).
+    """
+    real = node.original
+    if real.grad_dtype is not None:
+        g = g._cast(real.grad_dtype)
+    old = real.grad
+    if old is None:
+        real.grad = operations.clone_laid_out(g, real.array)
+    elif not create:
+        old.add_(g)
+    else:
+        real.grad = old + g

@@ -1,0 +1,325 @@
+"""`backward` and `grad`: every argument is checked here, before anything is touched; the pass itself is `engine`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from xpgrad._array.base import TensorBase
+from xpgrad._basics.scalars import is_raw_array
+from xpgrad._modes import state, switches
+from xpgrad._modes.running import transforming
+from xpgrad._rows.namespace import operations
+from xpgrad._tape.edges import GradientEdge, output_edge
+from xpgrad._tape.engine import run_pass
+from xpgrad._tape.hook_tables import hooks_of
+from xpgrad._tape.leaf import AccumulateGrad
+from xpgrad._tape.task import Pass
+
+__all__ = ["backward", "grad"]
+
+
+def backward(
+    tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False, grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:  # fmt: skip
+    """Differentiate `tensors` with respect to the leaves, adding to their `.grad` (`torch.autograd.backward`; groups A, C, E, G).
+
+    Parameters
+    ----------
+    tensors : Tensor, GradientEdge, or iterable of them
+        The roots; their contributions are summed.
+    grad_tensors : Tensor, None, or iterable of them
+        The vector of the vector-Jacobian product for each root, of its shape; None for roots with one real element.
+    retain_graph : bool, optional
+        Keep the saved values for another pass. Default: `create_graph`.
+    create_graph : bool
+        Record the backward, so that the gradients can be differentiated.
+    grad_variables : optional
+        Deprecated name of `grad_tensors`.
+    inputs : Tensor, GradientEdge, sequence or dict of them, optional
+        Accumulate into these only. Default: all leaves.
+
+    Raises
+    ------
+    RuntimeError
+        For a root without history (BWD-30), a gradient that is missing or does not fit (BWD-05..09), lengths that differ (BWD-20,
+        BWD-21), empty `inputs` (INP-04), freed or overwritten saved values (RET-01, MUT-03).
+    TypeError
+        For what is no Tensor (BWD-24, BWD-27), raw arrays included: wrap those with `xpgrad.asarray`.
+    """
+    if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            msg = "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`"
+            raise RuntimeError(msg)
+        grad_tensors = grad_variables
+    targets: list[Any] | None = None
+    wanted: list[Any] = []
+    if inputs is not None:
+        wanted = input_list(inputs, "backward")
+        if not wanted:
+            msg = "`inputs` argument to `backward()` cannot be empty."
+            raise RuntimeError(msg)
+    retain, create = _flags(retain_graph, create_graph)
+    if transforming() is not None:
+        msg = (
+            f"backward() called inside a functorch transform (`xpgrad.func.{transforming()}`). This is not supported, please use "
+            "`xpgrad.func.grad` or `xpgrad.func.vjp` instead, or call backward() outside of it"
+        )
+        raise RuntimeError(msg)
+    graph = create or state.carries_tangents()
+    roots, seeds = _roots(tensors, grad_tensors, graph, create)
+    if inputs is not None:
+        targets = _backward_targets(wanted)
+    if create:
+        warn_create_graph()
+    if roots:
+        run_pass(Pass(graph=graph, retain=retain, targets=targets, capture=False, create=create), roots, seeds)
+
+
+def grad(
+    outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+    allow_unused: bool = False, materialize_grads: bool = False, batched: Callable[..., Any] | None = None,
+) -> Any:  # fmt: skip
+    """`xpgrad.autograd.grad`, which see, without its deprecated arguments.
+
+    Parameters
+    ----------
+    batched : callable, optional
+        Differentiates instead where the gradient outputs are batches: ``is_grads_batched``.
+    """
+    keys = list(inputs) if type(inputs) is dict else None
+    wanted = input_list(inputs, "grad")
+    if not wanted:
+        msg = "`inputs` argument to `grad()` cannot be empty."
+        raise RuntimeError(msg)
+    retain, create = _flags(retain_graph, create_graph)
+    if _in_batch(outputs, wanted):
+        msg = (
+            "One of the differentiated Tensors does not require grad: inside of `vmap` an element of a batch has no history of its own. "
+            "Use `xpgrad.func.grad`, `vjp` or `jacrev` there, which compose with `vmap`"
+        )
+        raise RuntimeError(msg)
+    if batched is not None:
+        return batched(outputs, inputs, grad_outputs, retain, create, allow_unused, materialize_grads)
+    graph = create or state.carries_tangents() or _in_batch(grad_outputs)
+    roots, seeds = _roots(outputs, grad_outputs, graph, create)
+    targets = []
+    for item in wanted:
+        node = output_edge(item) if isinstance(item, GradientEdge) else item._node
+        if node is None:
+            msg = "One of the differentiated Tensors does not require grad; call `requires_grad_()` on it before the forward"
+            raise RuntimeError(msg)
+        targets.append(node)
+    task = Pass(graph=graph, retain=retain, targets=targets, capture=True, create=create)
+    by_node = dict(zip(task.targets or (), run_pass(task, roots, seeds)))
+    results = [
+        _result(i, item, by_node[node], graph, create, allow_unused, materialize_grads)
+        for i, (item, node) in enumerate(zip(wanted, targets))
+    ]
+    return tuple(results) if keys is None else dict(zip(keys, results))
+
+
+def _in_batch(given: Any, more: Iterable[Any] = ()) -> bool:
+    """Whether one of some Tensors is an element of a batch."""
+    if isinstance(given, TensorBase):
+        return given.depth > 0 or any(getattr(x, "depth", 0) for x in more)
+    found = given if isinstance(given, (list, tuple)) else ()
+    return any(getattr(x, "depth", 0) for x in found) or any(getattr(x, "depth", 0) for x in more)
+
+
+def unused(i: int) -> RuntimeError:
+    """What `grad` raises for an input that the outputs do not depend on."""
+    return RuntimeError(
+        f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if this is the "
+        "desired behavior, or materialize_grads=True for zeros"
+    )
+
+
+def _result(i: int, item: Any, g: Any, graph: bool, create: bool, allow_unused: bool, materialize: bool) -> Any:
+    """One entry of what `grad` returns."""
+    if g is not None:
+        if graph:
+            return g if create else _unrecorded(g)
+        cls = _class_of(item)
+        return cls.backend.wrap(g)
+    if not allow_unused:
+        raise unused(i)
+    if not materialize:
+        return None
+    if isinstance(item, GradientEdge):
+        msg = "materialize_grads cannot be used when the given input is a GradientEdge; give the Tensor instead"
+        raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
+    zero = operations.zeros_like(item.detach())
+    return zero.requires_grad_() if create else zero
+
+
+def _class_of(item: Any) -> Any:
+    """The Tensor class of an input."""
+    if not isinstance(item, GradientEdge):
+        return type(item._stand_in())
+    node = item.node
+    return node.backend.tensor_base if node.cls is None else node.cls
+
+
+def _unrecorded(g: Any) -> Any:
+    """A gradient without history, whose tangents remain."""
+    if not g.requires_grad:
+        return g
+    with switches.no_grad():
+        return g.clone()
+
+
+def _flags(retain_graph: Any, create_graph: Any) -> tuple[bool, bool]:
+    for value in (retain_graph, create_graph):
+        if isinstance(value, str):
+            msg = "'str' object cannot be interpreted as an integer: `retain_graph` and `create_graph` are bools"
+            raise TypeError(msg)
+    create = bool(create_graph)
+    return (create if retain_graph is None else bool(retain_graph)), create
+
+
+def _roots(tensors: Any, gradients: Any, graph: bool, create: bool) -> tuple[list[Any], list[Any]]:
+    """The engine's nodes and seeds of the roots, all checked."""
+    single = isinstance(tensors, (TensorBase, GradientEdge))
+    if not single and (is_raw_array(tensors) or not isinstance(tensors, Iterable)):
+        msg = f"'{type(tensors).__name__}' object is no Tensor: backward and grad differentiate Tensors; wrap it with `xpgrad.asarray`"
+        raise TypeError(msg)
+    roots = [tensors] if single else list(tensors)
+    for root in roots:
+        if not isinstance(root, (TensorBase, GradientEdge)):
+            msg = f"Expected output to be a Tensor or GradientEdge, but got {type(root).__name__}; wrap it with `xpgrad.asarray`"
+            raise TypeError(msg)
+    if gradients is None:
+        given: list[Any] = [None] * len(roots)
+    elif isinstance(gradients, TensorBase):
+        given = [gradients]
+    elif is_raw_array(gradients) or not isinstance(gradients, Iterable):
+        msg = f"'{type(gradients).__name__}' object is no gradient: gradients are Tensors or None; wrap it with `xpgrad.asarray`"
+        raise TypeError(msg)
+    else:
+        given = list(gradients)
+    if len(given) != len(roots):
+        msg = f"got {len(roots)} tensors and {len(given)} gradients; give one gradient, or None, per tensor"
+        raise RuntimeError(msg)
+    nodes, seeds = [], []
+    for i, root in enumerate(roots):
+        node = output_edge(root) if isinstance(root, GradientEdge) else root._node
+        if node is None:
+            msg = f"element {i} of tensors does not require grad and does not have a grad_fn"
+            raise RuntimeError(msg)
+        nodes.append(node)
+    for i, (root, node, g) in enumerate(zip(roots, nodes, given)):
+        seeds.append(_seed(i, root, node, g, graph, create))
+    return nodes, seeds
+
+
+def _seed(i: int, root: Any, node: Any, g: Any, graph: bool, create: bool) -> Any:
+    """The checked gradient of one root: raw, or a Tensor when the pass runs on Tensors."""
+    if isinstance(root, GradientEdge):
+        meta = node.meta()
+        if meta is None and g is None:
+            msg = "grad can be implicitly created only for scalar outputs; the shape of this GradientEdge is not known: give a gradient"
+            raise RuntimeError(msg)
+        shape, dtype, cls = meta or (g.shape, g.dtype, type(g))
+    else:
+        shape, dtype, cls = root.shape, root.dtype, type(root._stand_in())
+    if g is None:
+        numel = 1
+        for n in shape:
+            numel *= n
+        if numel != 1:
+            msg = f"grad can be implicitly created only for scalar outputs, but this one has shape {shape}; give a gradient of that shape"
+            raise RuntimeError(msg)
+        if not dtype.is_floating_point:
+            msg = f"grad can be implicitly created only for real scalar outputs but got {dtype}; give a gradient"
+            raise RuntimeError(msg)
+        edge = isinstance(root, GradientEdge)
+        raw = cls.backend.ones(shape, dtype, cls.device) if edge else cls.backend.seed(root._array, dtype, cls.device)
+        return cls.backend.wrap(raw) if graph else raw
+    if not isinstance(g, TensorBase):
+        msg = f"gradients can be either Tensors or None, but got {type(g).__name__}"
+        raise TypeError(msg + ("; wrap it with `xpgrad.asarray`" if is_raw_array(g) else ""))
+    if g.shape != shape:
+        msg = (
+            f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {shape}. They must be equal; "
+            "nothing is broadcast"
+        )
+        raise RuntimeError(msg)
+    if g.dtype.is_complex is not dtype.is_complex:
+        msg = (
+            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+            f"grad_output[{i}] has a dtype of {g.dtype} and output[{i}] has a dtype of {dtype}"
+        )
+        raise RuntimeError(msg)
+    if g.device != cls.device:
+        if g.ndim:
+            msg = f"invalid gradient at index {i} - expected device {cls.device} but got {g.device}; move it with `to_device`"
+            raise RuntimeError(msg)
+        g = (g if graph else g.detach()).to_device(cls.device)
+    if graph:
+        return g._cast(dtype) if create else _unrecorded(g)._cast(dtype)
+    return g._array if g.dtype is dtype else g.detach()._cast(dtype)._array
+
+
+def input_list(inputs: Any, name: str) -> list[Any]:
+    """Inputs as a list of Tensors and edges.
+
+    Raises
+    ------
+    TypeError, RuntimeError
+        For other things.
+    """
+    if isinstance(inputs, (TensorBase, GradientEdge)):
+        return [inputs]
+    if hasattr(inputs, "keys"):
+        if type(inputs) is not dict:
+            kind = type(inputs).__name__
+            msg = f"`inputs` argument to `{name}()` must be a dict, not {kind}. Other Mapping types are not supported."
+            raise TypeError(msg)
+        inputs = inputs.values()
+    if is_raw_array(inputs) or not isinstance(inputs, Iterable):
+        msg = f"all inputs have to be Tensors or GradientEdges, but got {type(inputs).__name__}"
+        raise TypeError(msg)
+    found = list(inputs)
+    for item in found:
+        if not isinstance(item, (TensorBase, GradientEdge)):
+            msg = f"all inputs have to be Tensors or GradientEdges, but got {type(item).__name__}"
+            raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
+    return found
+
+
+def _backward_targets(inputs: Sequence[Any]) -> list[Any]:
+    """The nodes that `backward(inputs=...)` accumulates into; non-leaf Tensors retain their gradient from now on (INP-05)."""
+    targets = []
+    for item in inputs:
+        if isinstance(item, GradientEdge):
+            targets.append(output_edge(item))
+            continue
+        node = item._node
+        if node is None:
+            msg = "can't retain_grad on Tensor that has requires_grad=False; inputs of `backward()` must require grad"
+            raise RuntimeError(msg)
+        targets.append(node)
+    for item in inputs:
+        if isinstance(item, TensorBase) and item._node.__class__ is not AccumulateGrad:
+            hooks_of(item._node).retain = True
+    return targets
+
+
+def warn_create_graph() -> None:
+    """The warning of HOG-02, once per process."""
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(
+            "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
+            "cause a memory leak. Use `xpgrad.autograd.grad` to avoid it, or set `.grad = None` afterwards",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+_warned = False

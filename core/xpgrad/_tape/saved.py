@@ -1,0 +1,96 @@
+"""Saved values: checked for writes since, and turned into Tensors with their history.
+
+The generated text of node classes calls these in the uncommon cases; the common ones are in that text itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._memory.cells import Alias, DetachedCell
+from xpgrad._modes import state
+from xpgrad._tape.leaf import AccumulateGrad
+from xpgrad._tape.node import Node, slot_of
+
+__all__ = ["check_saveable", "check_saved", "check_version", "unpack", "unpack_constant", "unpack_out", "with_history"]
+
+
+def check_version(node: Node, what: str, alias: Any) -> None:
+    """Raise ERR_VERSION if the saved value `what` was overwritten after `node` saved it (MUT-03)."""
+    cell = alias.cell
+    if cell is None or cell.last_write <= node.seq:
+        return
+    if cell.__class__ is DetachedCell:
+        if what == "out":
+            check_version(node, what, cell.memory)
+            return
+        msg = (
+            f"Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(): {what}, saved by {node.name()}. Use "
+            "`x.detach()` instead, which leaves `x` as it is"
+        )
+        raise RuntimeError(msg)
+    mode = state.current()
+    hint = (
+        "the traceback of the forward call above shows the operation that failed to compute its gradient"
+        if mode is not None and mode.anomaly
+        else "enable anomaly detection to find the operation, with `xpgrad.autograd.set_detect_anomaly(True)`"
+    )
+    msg = (
+        f"one of the variables needed for gradient computation has been modified by an inplace operation: {what}, saved by "
+        f"{node.name().removesuffix('Backward0')}, is at version {cell.version}; expected version "
+        f"{cell.version_at(int(node.seq))} instead. Hint: {hint}, or write into a `clone()`"
+    )
+    raise RuntimeError(msg)
+
+
+def unpack(backend: Any, raw: Any, edge: Any) -> Any:
+    """The Tensor that a raw saved value belongs to, with its history."""
+    if edge.is_shadow:
+        edge = edge.real
+    if edge.__class__ is AccumulateGrad:
+        leaf = edge.variable
+        if leaf._array is raw:
+            return leaf
+    return with_history(backend, raw, edge)
+
+
+def with_history(backend: Any, raw: Any, edge: Any) -> Any:
+    """A new Tensor around a raw array, with the history of the value that `edge` stands for."""
+    if edge.is_shadow:
+        edge = edge.real
+    tensor = backend.wrap(raw)
+    tensor._node = edge
+    tensor._alias = None if edge._alias is None else Alias(edge._alias)
+    return tensor
+
+
+def unpack_constant(backend: Any, raw: Any, tensor: Any) -> Any:
+    """The constant operand that was saved: the Tensor itself, unless it got another array since."""
+    return tensor if tensor._array is raw else backend.wrap(raw)
+
+
+def unpack_out(backend: Any, node: Any, raw: Any) -> Any:
+    """The Tensor(s) of a saved output."""
+    node = node.original
+    if not node.slotted:
+        return unpack(backend, raw, node)
+    nondiff = node.row.nondiff
+    return tuple(backend.wrap(r) if k in nondiff else unpack(backend, r, slot_of(node, k)) for k, r in enumerate(raw))
+
+
+def check_saved(node: Any, name: str) -> None:
+    """Raise ERR_VERSION if a saved value was overwritten since (MUT-03)."""
+    kind = "out" if name == "out" else node.mask[node.row.tensors.index(name)]
+    alias = node._alias if kind == "out" else getattr(node, f"e_{name}")._alias if kind == "g" else getattr(node, f"c_{name}")._alias
+    if alias is not None:
+        check_version(node, name, alias)
+
+
+def check_saveable(tensor: Any) -> None:
+    """Refuse to save an inference tensor in a graph (INF-03)."""
+    if tensor._alias.forbidden == "inference":
+        msg = (
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
+            "tracked by autograd; make a normal Tensor with `clone()` outside inference mode, or use `xpgrad.no_grad()` instead"
+        )
+        raise RuntimeError(msg)

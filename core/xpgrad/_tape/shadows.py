@@ -1,0 +1,56 @@
+"""A pass on private copies of the graph's nodes, for when another pass is using the nodes themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad._tape.leaf import AccumulateGrad
+from xpgrad._tape.node import freed, walk
+from xpgrad._tape.task import Pass
+
+
+def run_on_shadows(task: Pass, roots: list[Any], seeds: list[Any], run: Callable[[Pass, list[Any], list[Any]], None]) -> None:
+    """`run` on private copies of the graph's nodes, because another pass is using the nodes themselves."""
+    mapping: dict[Any, Any] = {node: node.shadow() for node in walk(list(dict.fromkeys(roots)))}
+    for node, copy in mapping.items():
+        copy.redirect(mapping)
+        copy.undefined()
+        if not isinstance(copy, AccumulateGrad):
+            copy.__class__ = _shadow_class(type(node))
+    targets = task.targets
+    if targets is not None:
+        task.targets = [mapping.get(node, node) for node in targets]
+    try:
+        run(task, [mapping[r] for r in roots], seeds)
+    finally:
+        task.targets = targets
+
+
+_shadow_classes: dict[type, type] = {}
+
+
+def _shadow_class(cls: type) -> type:
+    """A node class whose instances check, and free, the node that they stand for."""
+    found = _shadow_classes.get(cls)
+    if found is None:
+
+        def checked(name: str) -> Callable[..., Any]:
+            def method(self: Any, g: Any, *rest: Any) -> Any:
+                if self.real.released():
+                    raise freed(self.real)
+                out = getattr(cls, name)(self, g, *rest)
+                if name == "step" and not rest[1]:
+                    self.real.release()
+                return out
+
+            return method
+
+        def release(self: Any) -> None:
+            cls.release(self)  # type: ignore[attr-defined]
+            self.real.release()
+
+        body = {"__slots__": (), "step": checked("step"), "grads": checked("grads"), "graph_grads": checked("graph_grads")}
+        body |= {"release": release, "__module__": cls.__module__, "is_shadow": True}
+        found = _shadow_classes[cls] = type(cls.__name__, (cls,), body)
+    return found

@@ -1,0 +1,77 @@
+"""One call of `backward` or `grad`, and which one is running in this context."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from xpgrad._tape.node import Node
+from xpgrad._tape.streams import CLASSES, ambient_streams
+
+__all__ = ["Pass", "current_pass", "note_complex"]
+
+_complex_seen = False
+_task_ids = itertools.count()
+_CURRENT: ContextVar[Pass | None] = ContextVar("xpgrad_pass", default=None)
+current_pass: Callable[[], Pass | None] = _CURRENT.get
+
+
+def note_complex() -> None:
+    """From now on passes look for complex gradients, around which the engine conjugates."""
+    global _complex_seen
+    _complex_seen = True
+
+
+def complex_seen() -> bool:
+    """Whether there has been a complex Tensor."""
+    return _complex_seen
+
+
+class Pass:
+    """One call of `backward` or `grad`.
+
+    Attributes
+    ----------
+    id : int
+        Distinguishes passes (THR-08).
+    graph : bool
+        Gradients are Tensors: for ``create_graph``, and where they have tangents.
+    create : bool
+        ``create_graph``: they are recorded.
+    retain : bool
+        Saved values are kept.
+    targets : list or None
+        The nodes that gradients are wanted for; None: all leaves.
+    special : dict or None
+        Targets, and roots from which no target can be reached (their tensor hooks fire all the same), with whether their node runs.
+    capture : bool
+        ``grad()``: gradients are returned, not accumulated.
+    """
+
+    __slots__ = ("ambient", "callbacks", "capture", "captured", "create", "depth", "graph", "id", "notes", "on_thread", "order", "retain",
+                 "special", "targets")  # fmt: skip
+
+    def __init__(self, *, graph: bool, retain: bool, targets: list[Any] | None, capture: bool, create: bool | None = None) -> None:
+        self.id = next(_task_ids)
+        self.graph = graph
+        self.create = graph if create is None else create
+        self.retain = retain
+        self.targets = None if targets is None else list(dict.fromkeys(targets))
+        self.special: dict[Any, bool] | None = None  # known once the graph has been walked
+        self.capture = capture
+        self.captured: dict[Any, Any] = {}
+        self.callbacks: list[Callable[[], None]] = []
+        self.order: list[Any] = []  # the nodes whose gradient this pass computes
+        self.notes: dict[Any, Any] = {}  # what multi-grad hooks remember during this pass
+        self.depth = 0  # passes that this one runs inside of
+        self.on_thread = False
+        self.ambient: dict[Any, Any] | None = ambient_streams() if CLASSES else None
+
+    def will_run(self, node: Node) -> bool:
+        """Whether this pass computes the gradient of that node's output (for multi-grad hooks)."""
+        found = self.notes.get("nodes")
+        if found is None:
+            found = self.notes["nodes"] = {getattr(n, "real", n) for n in self.order}
+        return node in found

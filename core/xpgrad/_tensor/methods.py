@@ -1,0 +1,314 @@
+"""What a Tensor does by name: conversions to Python, NumPy and DLPack, indexing and writing, the standard's attributes."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from xpgrad._array.base import TensorBase
+from xpgrad._tensor import writing
+from xpgrad.rules import elementwise, manipulation
+from xpgrad.rules.indexing import add_slices, getitem
+from xpgrad.rules.transfer import to_device
+
+if TYPE_CHECKING:
+    from xpgrad._tensor.tensor import Tensor
+
+__all__ = ["TensorMethods"]
+
+
+class TensorMethods(TensorBase):
+    """The methods of `Tensor`; see there."""
+
+    __slots__ = ()
+
+    # -- leaving xpgrad ----------------------------------------------------------------------------------------
+
+    def _refuse_export(self, call: str) -> None:
+        if self._node is not None:
+            msg = (
+                f"Can't call {call} on Tensor that requires grad. Use tensor.detach().{call} instead: what is computed outside "
+                "xpgrad would be lost to the gradient"
+            )
+            raise RuntimeError(msg)
+
+    def numpy(self) -> Any:
+        """A NumPy array with the same values, sharing memory where the Tensor lives on the host.
+
+        Raises
+        ------
+        RuntimeError
+            If the Tensor requires grad (ACC-36).
+        """
+        self._refuse_export("numpy()")
+        return self.backend.to_host(self.backend.own(self))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        self._refuse_export("numpy()")
+        host = self.backend.to_host(self.backend.own(self))
+        if dtype is not None and host.dtype != dtype:
+            if copy is False:
+                msg = f"np.asarray(copy=False): converting {host.dtype} to {dtype} needs a copy"
+                raise ValueError(msg)
+            return host.astype(dtype)
+        return host.copy() if copy else host
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
+        self._refuse_export("__dlpack__()")
+        options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
+        raw = self.backend.own(self)
+        return raw.__dlpack__(stream=stream, **{k: v for k, v in options.items() if v is not None})
+
+    def __dlpack_device__(self) -> Any:
+        return self.backend.own(self).__dlpack_device__()
+
+    def tolist(self) -> Any:
+        """The values as Python scalars in nested lists."""
+        return self.backend.to_host(self._array).tolist()
+
+    def item(self) -> Any:
+        """The value of a Tensor with one element as a Python scalar.
+
+        Raises
+        ------
+        ValueError
+            If there is not exactly one element.
+        """
+        host = self.backend.to_host(self._array)
+        if host.size != 1:
+            msg = f"only a Tensor with one element has an `item()`, but this one has shape {tuple(host.shape)}; index it first"
+            raise ValueError(msg)
+        return host.reshape(()).item()
+
+    def _warned_item(self, what: str) -> Any:
+        if self._node is not None:
+            warnings.warn(
+                f"Converting a tensor with requires_grad=True to a scalar: {what} leaves the graph. Use `x.detach()` or `x.item()`",
+                UserWarning,
+                stacklevel=3,
+            )
+        return self.item()
+
+    def __float__(self) -> float:
+        value = self._warned_item("float(x)")
+        if isinstance(value, complex):
+            msg = "float() of a complex Tensor; take `xpgrad.real(x)` first"
+            raise TypeError(msg)
+        return float(value)
+
+    def __int__(self) -> int:
+        value = self._warned_item("int(x)")
+        if isinstance(value, complex):
+            msg = "int() of a complex Tensor; take `xpgrad.real(x)` first"
+            raise TypeError(msg)
+        return int(value)
+
+    def __complex__(self) -> complex:
+        return complex(self._warned_item("complex(x)"))
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __index__(self) -> int:
+        # NB: TypeError, so that Python asks no further: in `"a" * x` it comes here after `x` refused.
+        if self.ndim or "integer" not in self.dtype.kind:
+            msg = f"only a 0-d integer Tensor can be used as an index, not shape {self.shape} of dtype {self.dtype}"
+            raise TypeError(msg)
+        return int(self.item())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self.size == 1 else repr(self)
+
+    def __repr__(self) -> str:
+        from xpgrad._tensor.printing import tensor_repr  # loads late
+
+        return tensor_repr(self)
+
+    def __reduce__(self) -> Any:
+        from xpgrad._tensor.copying import reduce_leaf  # loads late
+
+        return reduce_leaf(self)
+
+    def __copy__(self) -> Tensor:
+        from xpgrad._tensor.copying import shallow  # loads late
+
+        return shallow(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        from xpgrad._tensor.copying import deep  # loads late
+
+        return deep(self, memo)
+
+    # -- indexing and writing ------------------------------------------------------------------------------------
+
+    __getitem__ = getitem  # no detour on the hot path
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        writing.setitem(self, key, value)
+
+    def __iadd__(self, other: Any, /) -> Tensor:
+        return writing.apply(self, "add", other)
+
+    def __isub__(self, other: Any, /) -> Tensor:
+        return writing.apply(self, "subtract", other)
+
+    def __imul__(self, other: Any, /) -> Tensor:
+        return writing.apply(self, "multiply", other)
+
+    def __itruediv__(self, other: Any, /) -> Tensor:
+        return writing.apply(self, "divide", other)
+
+    def __ifloordiv__(self, other: Any, /) -> Tensor:
+        return writing.apply(self, "floor_divide", other)
+
+    def __imod__(self, other: Any, /) -> Tensor:
+        return writing.apply(self, "remainder", other)
+
+    def __ipow__(self, other: Any, /) -> Tensor:
+        return writing.apply(self, "pow", other)
+
+    def __imatmul__(self, other: Any, /) -> Tensor:
+        return writing.apply(self, "matmul_nd", other)
+
+    def __iand__(self, other: Any, /) -> Tensor:
+        return writing.apply(self, "bitwise_and", other)
+
+    def __ior__(self, other: Any, /) -> Tensor:
+        return writing.apply(self, "bitwise_or", other)
+
+    def __ixor__(self, other: Any, /) -> Tensor:
+        return writing.apply(self, "bitwise_xor", other)
+
+    def __ilshift__(self, other: Any, /) -> Tensor:
+        return writing.apply(self, "bitwise_left_shift", other)
+
+    def __irshift__(self, other: Any, /) -> Tensor:
+        return writing.apply(self, "bitwise_right_shift", other)
+
+    def add_(self, other: Any, /, *, alpha: Any = 1) -> Tensor:
+        """``self += alpha * other``; returns the Tensor itself."""
+        return writing.apply(self, "add", other if alpha == 1 else other * alpha)
+
+    def sub_(self, other: Any, /, *, alpha: Any = 1) -> Tensor:
+        """``self -= alpha * other``; returns the Tensor itself."""
+        return writing.apply(self, "subtract", other if alpha == 1 else other * alpha)
+
+    def mul_(self, other: Any, /) -> Tensor:
+        """``self *= other``; returns the Tensor itself."""
+        return writing.apply(self, "multiply", other)
+
+    def div_(self, other: Any, /) -> Tensor:
+        """``self /= other``; returns the Tensor itself."""
+        return writing.apply(self, "divide", other)
+
+    def pow_(self, exponent: Any, /) -> Tensor:
+        """``self **= exponent``; returns the Tensor itself."""
+        return writing.apply(self, "pow", exponent)
+
+    def neg_(self) -> Tensor:
+        """``self = -self``; returns the Tensor itself."""
+        return writing.rewrite(self, elementwise.negative)
+
+    def abs_(self) -> Tensor:
+        """Replace by absolute values; returns the Tensor itself."""
+        return writing.rewrite(self, elementwise.abs)
+
+    def exp_(self) -> Tensor:
+        """Replace by exponentials; returns the Tensor itself."""
+        return writing.rewrite(self, elementwise.exp)
+
+    def log_(self) -> Tensor:
+        """Replace by natural logarithms; returns the Tensor itself."""
+        return writing.rewrite(self, elementwise.log)
+
+    def sqrt_(self) -> Tensor:
+        """Replace by square roots; returns the Tensor itself."""
+        return writing.rewrite(self, elementwise.sqrt)
+
+    def square_(self) -> Tensor:
+        """Replace by squares; returns the Tensor itself."""
+        return writing.rewrite(self, elementwise.square)
+
+    def reciprocal_(self) -> Tensor:
+        """Replace by reciprocals; returns the Tensor itself."""
+        return writing.rewrite(self, elementwise.reciprocal)
+
+    def sin_(self) -> Tensor:
+        """Replace by sines; returns the Tensor itself."""
+        return writing.rewrite(self, elementwise.sin)
+
+    def cos_(self) -> Tensor:
+        """Replace by cosines; returns the Tensor itself."""
+        return writing.rewrite(self, elementwise.cos)
+
+    def tanh_(self) -> Tensor:
+        """Replace by hyperbolic tangents; returns the Tensor itself."""
+        return writing.rewrite(self, elementwise.tanh)
+
+    def floor_(self) -> Tensor:
+        """Round down; returns the Tensor itself."""
+        return writing.rewrite(self, elementwise.floor)
+
+    def ceil_(self) -> Tensor:
+        """Round up; returns the Tensor itself."""
+        return writing.rewrite(self, elementwise.ceil)
+
+    def round_(self) -> Tensor:
+        """Round to the nearest integer; returns the Tensor itself."""
+        return writing.rewrite(self, elementwise.round)
+
+    def clamp_(self, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002 (PyTorch's names)
+        """Limit to ``[min, max]``; returns the Tensor itself."""
+        tensors = [b for b in (min, max) if isinstance(b, TensorBase)]
+        return writing.rewrite(self, lambda x: elementwise.clip(x, min, max), *tensors)
+
+    def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
+        """Replace by a scalar or a 0-d Tensor where `mask`, which broadcasts, holds; returns the Tensor itself."""
+        tensors = [t for t in (mask, value) if isinstance(t, TensorBase)]
+        return writing.rewrite(self, lambda x: elementwise.where(mask, value, x), *tensors)
+
+    def index_add_(self, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+        """Add slices of `source` at `index` along an axis, duplicates included; returns the Tensor itself."""
+        return writing.rewrite(self, lambda x: add_slices(x, dim, index, source if alpha == 1 else source * alpha), source)
+
+    def zero_(self) -> Tensor:
+        """Fill with zeros; returns the Tensor itself."""
+        return writing.fill(self, 0)
+
+    def fill_(self, value: Any) -> Tensor:
+        """Fill with one value; returns the Tensor itself."""
+        return writing.fill(self, value)
+
+    def copy_(self: Any, source: Any) -> Tensor:
+        """Overwrite with the values of `source`, which broadcasts; returns the Tensor itself."""
+        writing.setitem(self, ..., source)
+        return self
+
+    # -- shape -----------------------------------------------------------------------------------------------------
+
+    @property
+    def T(self: Any) -> Tensor:  # noqa: N802 (the standard's name)
+        """The transpose of a matrix: a view."""
+        if self.ndim != 2:
+            msg = f"`.T` is for matrices, but this Tensor has shape {self.shape}; use `.mT` or `xpgrad.permute_dims`"
+            raise ValueError(msg)
+        return manipulation.matrix_transpose(self)
+
+    @property
+    def mT(self: Any) -> Tensor:  # noqa: N802 (the standard's name)
+        """With the last two axes exchanged: a view."""
+        return manipulation.matrix_transpose(self)
+
+    @property
+    def real(self: Any) -> Tensor:
+        """The real part."""
+        return elementwise.real(self)
+
+    @property
+    def imag(self: Any) -> Tensor:
+        """The imaginary part."""
+        return elementwise.imag(self)
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """This Tensor on another device; differentiable (Array API 2024.12)."""
+        return to_device(self, device, stream=stream)  # type: ignore[arg-type]

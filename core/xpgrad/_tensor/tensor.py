@@ -1,0 +1,385 @@
+"""`Tensor`: a backend's array that remembers how it was computed. Its autograd state is here; `methods` has what it can do by name.
+
+There is one class per device, made at first use and all named `Tensor`: so one comparison of classes tells that two operands share a
+backend and a device, and the operators on the class are those that were generated for that backend.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from xpgrad._array import classes
+from xpgrad._array.base import TensorBase
+from xpgrad._basics.dtypes import DType, as_dtype
+from xpgrad._memory.cells import Alias, DetachedCell, alias_of, note_sharing
+from xpgrad._modes import state
+from xpgrad._rows import namespace
+from xpgrad._tape import requests
+from xpgrad._tape.hook_tables import RemovableHandle, add_hook, hooks_of
+from xpgrad._tape.leaf import AccumulateGrad
+from xpgrad._tape.node import Node
+from xpgrad._tensor.methods import TensorMethods
+from xpgrad._tensor.operators import Operators
+from xpgrad._tensor.torch_methods import TorchMethods
+from xpgrad.rules.creation import cast
+
+__all__ = ["Tensor", "check_assigned"]
+
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+_LEAF_ONLY = (
+    "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't "
+    "require differentiation use `x.detach()`"
+)
+
+
+class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
+    """An Array API array with a gradient. Make one with `xpgrad.tensor` or `xpgrad.asarray`.
+
+    Attributes
+    ----------
+    device : Device
+    dtype : DType
+    shape : tuple of int
+    requires_grad : bool
+    grad : Tensor or None
+    grad_fn : Node or None
+    """
+
+    __slots__ = ()
+
+    __array_ufunc__: ClassVar[None] = None  # NB: else `ndarray * Tensor` would make an object array, element by element
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        msg = "Tensors are not made by calling `Tensor`; use `xpgrad.tensor(data)` (copies) or `xpgrad.asarray(array)`"
+        raise TypeError(msg)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The package `xpgrad`, always."""
+        if api_version is not None and api_version not in _VERSIONS:
+            msg = f"xpgrad speaks versions {', '.join(_VERSIONS)} of the Array API standard, not {api_version!r}"
+            raise ValueError(msg)
+        return namespace.package
+
+    # -- autograd ----------------------------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients flow to this Tensor. Settable on leaves (ACC-15)."""
+        node = self._node
+        return node is not None and not (node.__class__ is AccumulateGrad and node.off)
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            msg = f"requires_grad must be a bool, but got {type(value).__name__}"
+            raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type, ACC-16)
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Set whether gradients flow to this leaf; returns the Tensor itself.
+
+        Raises
+        ------
+        RuntimeError
+            For a non-leaf that is to stop requiring grad (ACC-15), a dtype that is neither floating nor complex (BWD-35), or an
+            inference tensor outside inference mode (INF-06).
+        """
+        if not requires_grad:
+            if not self.is_leaf:
+                raise RuntimeError(_LEAF_ONLY)
+            if self._node is not None:
+                if not self.is_inference():
+                    alias_of(self)  # those who saved this leaf will ask its node whether it was written to
+                self._node.off = True
+                self._dead_node = self._node
+                self._node = None
+            return self
+        if self._node is not None:
+            return self
+        if not self.dtype.differentiable:
+            msg = f"Only Tensors of floating point and complex dtype can require gradients, but this one is {self.dtype}"
+            raise RuntimeError(msg)
+        if self.is_inference() and not state.is_inference_mode_enabled():
+            msg = "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed; use a `clone()` of it"
+            raise RuntimeError(msg)
+        node = getattr(self, "_dead_node", None)
+        if node is not None:
+            node.off = False
+            self._dead_node = None
+        else:
+            if self._alias is not None and self._alias.cell is not None and self._alias.parent is None:
+                _refuse_lost_views(self)
+            node = AccumulateGrad(self)
+            node.grad = getattr(self, "_grad", None)
+        self._node = node
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """True for Tensors that the user made and for those that do not require grad (ACC-08)."""
+        node = self._node
+        return node is None or node.__class__ is AccumulateGrad
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node that made this Tensor; None for leaves (ACC-31)."""
+        node = self._node
+        if node is None or node.__class__ is AccumulateGrad:
+            return None
+        self._note_meta()
+        return node.owner
+
+    def _note_meta(self) -> None:
+        """Let this Tensor's node know its shape and dtype: needed only where the user gets hold of the node."""
+        self._node._meta = (self.shape, self.dtype, type(self))
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of `grad_fn` this Tensor is."""
+        return 0 if self._node is None else self._node.output_nr
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The accumulated gradient: None until a backward reaches this leaf (ACC-01).
+
+        Non-leaves have one after `retain_grad()`; else reading it warns (ACC-10).
+        """
+        node = self._node
+        if node is None:
+            dead = getattr(self, "_dead_node", None)
+            return getattr(self, "_grad", None) if dead is None else dead.grad
+        if node.__class__ is AccumulateGrad:
+            return node.grad
+        hooks = node.hooks
+        if hooks is not None and hooks.retain:
+            return hooks.retained
+        warnings.warn(
+            "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. It is not filled by backward(); call "
+            "`retain_grad()` on it before, or read the gradient of the leaf that it was computed from",
+            UserWarning,
+            stacklevel=2,
+        )
+        return None
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            check_assigned(self, value)
+        node = self._node
+        if node is None:
+            dead = getattr(self, "_dead_node", None)
+            if dead is None:
+                self._grad = value
+            else:
+                dead.grad = value
+        elif node.__class__ is AccumulateGrad:
+            node.grad = value
+        else:
+            hooks_of(node).retained = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self.grad = None
+
+    @property
+    def grad_dtype(self) -> DType | None:
+        """The dtype that `.grad` must have; None: any (ACC-25). Leaves only."""
+        if not self.is_leaf:
+            msg = "grad_dtype can only be accessed on leaf tensors."
+            raise RuntimeError(msg)
+        return self.dtype if self._node is None else self._node.grad_dtype
+
+    @grad_dtype.setter
+    def grad_dtype(self, value: Any) -> None:
+        if not self.is_leaf:
+            msg = "grad_dtype can only be accessed on leaf tensors."
+            raise RuntimeError(msg)
+        if self._node is None:
+            msg = "grad_dtype can only be set on Tensors that require grad; call `requires_grad_()` first"
+            raise RuntimeError(msg)
+        dtype = None if value is None else as_dtype(value)
+        if dtype is not None and self.grad is not None and self.grad.dtype is not dtype:
+            msg = f"cannot set grad_dtype to {dtype} while .grad has dtype {self.grad.dtype}; set `.grad = None` first"
+            raise RuntimeError(msg)
+        self._node.grad_dtype = dtype
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether this non-leaf fills `.grad` (ACC-11)."""
+        node = self._node
+        return node is not None and node.__class__ is not AccumulateGrad and node.hooks is not None and node.hooks.retain
+
+    def retain_grad(self) -> None:
+        """Make a non-leaf fill `.grad`; no effect on leaves (ACC-11).
+
+        Raises
+        ------
+        RuntimeError
+            If the Tensor does not require grad (ACC-12).
+        """
+        if self._node is None:
+            msg = "can't retain_grad on Tensor that has requires_grad=False; call `requires_grad_()` on it or on what it comes from"
+            raise RuntimeError(msg)
+        if self._node.__class__ is not AccumulateGrad:
+            hooks_of(self._node).retain = True
+
+    def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None) -> None:
+        """Differentiate this Tensor with respect to the leaves, adding to their `.grad` (BWD-01; `torch.Tensor.backward`).
+
+        Parameters
+        ----------
+        gradient : Tensor or None
+            The vector of the vector-Jacobian product, of this Tensor's shape; None: ones, for a single real element only.
+        retain_graph : bool or None
+            Keep the saved values for another pass; None: as `create_graph`.
+        create_graph : bool
+            Record the backward, so that the gradients can be differentiated.
+        inputs : Tensor, GradientEdge, or sequence or dict of them, or None
+            Accumulate into these only; None: into all leaves.
+
+        Raises
+        ------
+        RuntimeError, TypeError
+            See `xpgrad.autograd.backward`.
+        """
+        requests.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+        """Call ``hook(grad)`` whenever this Tensor's gradient has been computed; what it returns replaces it (HOK-01).
+
+        Raises
+        ------
+        RuntimeError
+            If the Tensor does not require grad (HOK-05).
+        """
+        if self._node is None:
+            msg = "cannot register a hook on a tensor that doesn't require gradient; call `requires_grad_()` first"
+            raise RuntimeError(msg)
+        return add_hook(hooks_of(self._node).tensor, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
+        """Call ``hook(leaf)`` after this leaf's `.grad` was accumulated (HOK-21).
+
+        Raises
+        ------
+        RuntimeError
+            If the Tensor does not require grad or is no leaf (HOK-22).
+        """
+        if self._node is None:
+            msg = "cannot register a hook on a tensor that doesn't require gradient; call `requires_grad_()` first"
+            raise RuntimeError(msg)
+        if not self.is_leaf:
+            msg = "post accumulate grad hooks cannot be registered on non-leaf tensors; use `register_hook`"
+            raise RuntimeError(msg)
+        return add_hook(hooks_of(self._node).post_accumulate, hook)
+
+    def detach(self) -> Tensor:
+        """A Tensor of the same memory and version counter without history (ACC-28)."""
+        out = self._wrap(self.backend.own(self))
+        if not self.is_inference():
+            alias = alias_of(self)
+            out._alias = Alias(alias.cell, alias.path, alias.memory)  # no view in the sense of the history: it has none
+            note_sharing(out)
+        return out
+
+    def detach_(self) -> Tensor:
+        """Cut this Tensor off its history: it becomes a leaf that does not require grad (ACC-29).
+
+        Raises
+        ------
+        RuntimeError
+            For a view.
+        """
+        if self._alias is not None and self._alias.parent is not None:
+            msg = "Can't detach views in-place. Use detach() instead."
+            raise RuntimeError(msg)
+        if self._node is not None and self._node.__class__ is AccumulateGrad:
+            self.requires_grad_(False)
+        elif self._node is not None:
+            self._node._alias = DetachedCell(alias_of(self).cell)
+        self._node = None
+        mode = state.current()
+        if mode is not None and mode.levels:
+            mode.levels.forget(self)
+        return self
+
+    @property
+    def data(self) -> Tensor:
+        """A Tensor of the same memory without history, whose version counter is its own: edits are not detected (MUT-08)."""
+        out = self._wrap(self.backend.own(self))
+        if not self.is_inference():
+            alias = alias_of(self)
+            cell = type(alias.cell)()
+            cell.views = alias.cell.views  # where a write makes new arrays, all who share the memory get them
+            out._alias = Alias(cell, alias.path, alias.memory)
+            note_sharing(out)
+        return out
+
+    @property
+    def _version(self) -> int:
+        if self.is_inference():
+            msg = "Inference tensors do not track version counter."
+            raise RuntimeError(msg)
+        return 0 if self._alias is None else self._alias.cell.version
+
+    def _cast(self, dtype: DType) -> Tensor:
+        """This Tensor in another dtype, recorded; the Tensor itself if it has that dtype."""
+        if self.dtype is dtype:
+            return self
+        return cast(self, self.backend.raw_dtype(dtype))
+
+    def _become_inference(self) -> None:
+        """Mark a fresh result as made in inference mode."""
+        from xpgrad._tensor.inference import inference_class  # loads late
+
+        self._node = None
+        self.__class__ = inference_class(type(self))
+        self._alias = Alias(None)
+        self._alias.forbidden = "inference"
+
+
+def _refuse_lost_views(tensor: Tensor) -> None:
+    """MUT-25: a view taken before `requires_grad_()` could never pass a gradient on; refuse instead of losing it."""
+    for ref in tensor._alias.cell.views:
+        found = ref()
+        if found is not None and found._alias.parent is tensor:
+            msg = (
+                "requires_grad_() on a Tensor of which a view is alive: gradients through that view would be lost. Call "
+                "`requires_grad_()` before taking the view, or delete the view, or view a `detach()` of the Tensor"
+            )
+            raise RuntimeError(msg)
+
+
+def check_assigned(tensor: Any, value: Any) -> None:
+    """Refuse what cannot be a `.grad` (ACC-19).
+
+    Raises
+    ------
+    TypeError, RuntimeError
+        See the rule.
+    """
+    if not isinstance(value, Tensor):
+        msg = f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}"
+        raise TypeError(msg)
+    if value is tensor:
+        msg = "can't assign Variable as its own grad"
+        raise RuntimeError(msg)
+    if value.shape != tensor.shape:
+        msg = f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size '{list(tensor.shape)}'"
+        raise RuntimeError(msg + "; the sizes must be equal")
+    node = tensor._node
+    wanted = node.grad_dtype if node.__class__ is AccumulateGrad else tensor.dtype
+    if wanted is not None and value.dtype is not wanted:
+        msg = f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor with grad_dtype '{wanted}'; use `xpgrad.astype`"
+        raise RuntimeError(msg)
+    if value.device != tensor.device:
+        msg = (
+            f"attempting to assign a gradient with device type '{value.device}' to a tensor with device type '{tensor.device}'; "
+            "use `to_device`"
+        )
+        raise RuntimeError(msg)
+
+
+classes.use(Tensor)

@@ -1,0 +1,330 @@
+"""Writing into Tensors: in-place arithmetic and ``x[key] = value``, with version counters, also through views.
+
+An in-place operation computes first, then writes: the same Tensor object gets the new values and the node of the computation; its base
+and the base's other views get the history of what they now hold.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from xpgrad._array.base import TensorBase
+from xpgrad._array.checks import not_a_tensor
+from xpgrad._backends.classes import host_backend
+from xpgrad._basics.dtypes import can_cast, promote_scalar
+from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
+from xpgrad._basics.shapes import broadcast_shapes
+from xpgrad._memory.cells import ForbiddenView, alias_of, follow, next_number
+from xpgrad._memory.sharing import adopt, bump, copies, rebind
+from xpgrad._memory.stale import take_over
+from xpgrad._modes import state
+from xpgrad._operations.coerce import unify
+from xpgrad._rows.row import ROWS
+from xpgrad._tape.leaf import AccumulateGrad
+from xpgrad.rules.indexing import prepare_key, shared_by_batch
+from xpgrad.rules.writing import put
+
+__all__ = ["apply", "check_writable", "fill", "setitem"]
+
+
+def _strides(x: Any) -> Any:
+    """The strides of a Tensor's memory; where the backend reports none, those that its views would have on the host, if they repeat any."""
+    strides = x.backend.strides(x._array)
+    alias = x._alias
+    if strides is not None or alias is None or not any(name == "broadcast_view" for name, _ in alias.path):
+        return strides
+    root = alias.memory[0] if alias.memory is not None else x._base
+    if root is None:
+        return None
+    host = host_backend()
+    return host.strides(follow(host.kernels.zeros(root.shape), alias.path, host.kernels))
+
+
+def check_writable(x: Any, value: Any = None) -> None:
+    """Refuse writes that would break the graph (MUT-10, MUT-11, INF-05), or whose history cannot be kept.
+
+    Raises
+    ------
+    RuntimeError
+        For a leaf that requires grad while recording, an inference tensor outside inference mode, or expanded memory.
+    NotImplementedError
+        For a view, or a base with living views, that takes part in the graph.
+    """
+    mode = state.current()
+    recording = mode is None or mode.recording
+    if getattr(value, "depth", 0) > x.depth:
+        raise shared_by_batch(x)
+    if x.is_inference():
+        if mode is None or not mode.inference:
+            msg = "Inplace update to inference tensor outside InferenceMode is not allowed; write into a `clone()` of it"
+            raise RuntimeError(msg)
+        return
+    if recording and x._node is not None and x._node.__class__ is AccumulateGrad:
+        msg = (
+            "a leaf Variable that requires grad is being used in an in-place operation. Use the out-of-place form, or wrap the update "
+            "in `with xpgrad.no_grad():`"
+        )
+        raise RuntimeError(msg)
+    strides = _strides(x) if x.size > 1 else None  # empty arrays may have strides of 0
+    if strides is not None and any(s == 0 and n > 1 for s, n in zip(strides, x.shape)):
+        msg = (
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
+            "`clone()` the tensor before performing the operation"
+        )
+        raise RuntimeError(msg)
+    alias = x._alias
+    if alias is None:
+        return
+    if alias.cell.is_copy:
+        msg = (
+            f"backend {x.backend.table_name!r} has no views with a negative step, so this Tensor is a copy of a part that was taken "
+            "backwards, and what is written to it would not reach the whole. Write with `x[key] = value`, or into a `clone()`"
+        )
+        raise RuntimeError(msg)
+    if not recording:
+        return  # the values change for all who share them, and the version tells
+    base = x._base if alias.parent is not None else None
+    if base is not None and base._node is not None and base._node.__class__ is AccumulateGrad:
+        msg = "a view of a leaf Variable that requires grad is being used in an in-place operation. Use `xpgrad.no_grad()`"
+        raise RuntimeError(msg)
+    recorded = x._node is not None or getattr(value, "_node", None) is not None
+    if alias.forbidden == "no_grad" and (recorded or (base is not None and base._node is not None)):
+        msg = (
+            "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Its history would be lost: create "
+            "the view and write to it in the same mode"
+        )
+        raise RuntimeError(msg)
+    if recorded and isinstance(alias.forbidden, ForbiddenView):
+        msg = (
+            f"{alias.forbidden.output} is a view and is being modified inplace. {alias.forbidden.origin}. Such functions do not allow the "
+            "output views to be modified inplace; use slices, or `clone()` the view"
+        )
+        raise RuntimeError(msg)
+
+
+def _write_all(x: Any, raw: Any) -> None:
+    """Overwrite the memory of `x` with a raw array of its shape and dtype."""
+    backend = x.backend
+    if not backend.capabilities.mutable or copies():
+        rebind(x, raw)
+        return
+    x._array = backend.update(backend.own(x), ..., raw)
+    bump(x)
+
+
+def _commit(x: Any, out: Any, old: Any) -> None:
+    """Write the result of an operation into the memory of `x`, with its history and its tangents.
+
+    Parameters
+    ----------
+    x, out : Tensor
+        Of one shape and dtype.
+    old : Node or None
+        What `x` loses if the result has no history.
+    """
+    mode = state.current()
+    levels = () if mode is None else mode.levels
+    pending: Any = None
+    if levels:
+        if levels.tangents_of(x, out):
+            out = out.clone()  # with a node of its own: what the tangent's node saved of the result is not overwritten
+        pending = levels.overwritten(x, out)
+    node = out._node
+    _write_all(x, out._array)
+    if node is not None:
+        node.seq = next_number()
+        adopt(x, node)
+    elif old is not None:
+        take_over(x, None)
+    if levels:
+        levels.settle(pending)
+
+
+def _fit(x: Any, out: Any, name: str) -> Any:
+    """The out-of-place result as what can be written into `x`."""
+    if out.shape != x.shape:
+        msg = f"in-place `{name}`: the result has shape {out.shape}, which does not fit the Tensor's shape {x.shape}; write `x = ...`"
+        raise RuntimeError(msg)
+    if out.dtype is not x.dtype:
+        if not can_cast(out.dtype, x.dtype) and out.dtype.kind != x.dtype.kind:
+            msg = f"in-place `{name}`: result type {out.dtype} can't be cast to the Tensor's dtype {x.dtype}; write `x = ...`"
+            raise RuntimeError(msg)
+        out = out._cast(x.dtype)
+    return out
+
+
+def apply(x: Any, name: str, other: Any) -> Any:
+    """``x = x OP other`` written into the memory of `x`; returns `x` itself.
+
+    Raises
+    ------
+    TypeError, RuntimeError, NotImplementedError
+        For operands that do not fit, or a write that is refused; `x` is unchanged then.
+    """
+    mode = state.current()
+    if mode is state.NO_GRAD and other.__class__ is x.__class__ and _step(x, name, other):
+        return x
+    if not isinstance(other, TensorBase) and not is_scalar(other):
+        raise not_a_tensor(name, x, other)
+    check_writable(x, other)
+    recording = mode is None or mode.recording
+    old, left = x._node if recording else None, x
+    dual = mode is not None and bool(mode.levels) and mode.levels.tangents_of(x, other)
+    if not dual and old is None and (not recording or getattr(other, "_node", None) is None) and _in_memory(x, name, other):
+        return x
+    if recording and (dual or _reads_first(ROWS[name], x, other)):
+        left = x.clone()  # as PyTorch: an in-place operation saves a copy of what it overwrites
+        other = left if other is x else other
+    if other is not left and _shares_memory(x, other):
+        other = other.clone()  # what the node saves of it must not be overwritten either
+    out = getattr(left, f"_op_{name}")(other if isinstance(other, TensorBase) else as_scalar(other))
+    _commit(x, _fit(x, out, name), old)
+    return x
+
+
+def rewrite(x: Any, function: Any, *others: Any) -> Any:
+    """``x = function(x)`` written into the memory of `x`, for a function of any kind; returns `x` itself.
+
+    Parameters
+    ----------
+    x : Tensor
+    function : callable
+        ``function(copy)`` computes the new values from a copy of `x` (as PyTorch, in-place operations save what they overwrite).
+    *others : Tensor
+        What else `function` reads: whether one of them requires grad decides what `x` may be.
+    """
+    for other in others or (None,):
+        check_writable(x, other)
+    mode = state.current()
+    recording = mode is None or mode.recording
+    shared = recording and (x._node is not None or any(_shares_memory(x, o) or o._node is not None for o in others))
+    shared = shared or (mode is not None and bool(mode.levels) and mode.levels.tangents_of(x, *others))
+    out = function(x.clone() if shared else x)
+    _commit(x, _fit(x, out, getattr(function, "__name__", "operation")), x._node if recording else None)
+    return x
+
+
+def _reads_first(row: Any, x: Any, other: Any) -> bool:
+    """Whether the node of ``x OP other`` will save what is about to be overwritten."""
+    operands = (x, other)
+    return any(
+        row.tensors[0] in reads or (other is x and row.tensors[-1] in reads)
+        for reads, operand in zip(row.reads, operands)
+        if getattr(operand, "_node", None) is not None
+    )
+
+
+def _shares_memory(x: Any, other: Any) -> bool:
+    """Whether an operand is a view or a detached alias of what is written to."""
+    alias = getattr(other, "_alias", None)
+    return alias is not None and x._alias is not None and alias.cell is not None and alias.cell is x._alias.cell
+
+
+_OPERATORS: dict[str, Any] = {
+    "add": operator.iadd, "subtract": operator.isub, "multiply": operator.imul, "divide": operator.itruediv, "pow": operator.ipow,
+}  # fmt: skip
+
+
+def _step(x: Any, name: str, other: Any) -> bool:
+    """The optimiser's step: equal shapes and dtypes, nothing recorded; False where anything is out of the ordinary."""
+    array, value, alias = x._array, other._array, x._alias
+    if array.__class__ is not x.backend.array_type or array.dtype is not value.dtype or array.shape != value.shape:
+        return False
+    if alias is None:
+        alias = alias_of(x)
+    update = _OPERATORS.get(name)
+    if update is None or alias.cell is None or alias.parent is not None or alias.cell.is_copy:
+        return False
+    if other is not x and _shares_memory(x, other):
+        return False
+    if not x.backend.capabilities.mutable:
+        return False
+    try:
+        update(array, value)
+    except (TypeError, ValueError):  # memory that the user made read-only, or a quotient of integers: the general way says so
+        return False
+    bump(x)
+    return True
+
+
+def _in_memory(x: Any, name: str, other: Any) -> bool:
+    """Let the library write into its own array where nothing is recorded: no memory beyond the library's own."""
+    update = _OPERATORS.get(name)
+    if update is None or not x.backend.capabilities.mutable or not x.dtype.differentiable or copies():
+        return False
+    if isinstance(other, complex) and not x.dtype.is_complex:
+        return False
+    value: Any = other
+    if not is_scalar(other):
+        if type(other) is not type(x) or value.dtype is not x.dtype:
+            return False
+        if other is not x and _shares_memory(x, other):
+            return False  # not every library computes first where operands overlap
+        if value.shape != x.shape and broadcast_shapes(value.shape, x.shape) != x.shape:
+            return False
+        value = value._array
+    else:
+        value = as_scalar(other)
+    array = x.backend.own(x)
+    x._array = update(array, value)
+    bump(x)
+    return True
+
+
+def fill(x: Any, value: Any) -> Any:
+    """Overwrite every element with one value."""
+    setitem(x, ..., value)
+    return x
+
+
+def setitem(x: Any, key: Any, value: Any) -> None:
+    """``x[key] = value``, differentiable in what is kept of `x` and in `value`, which broadcasts.
+
+    Raises
+    ------
+    TypeError, IndexError, ValueError, RuntimeError, NotImplementedError
+        For keys and values that do not fit, or a write that is refused; `x` is unchanged then.
+    """
+    if not isinstance(value, TensorBase):
+        if is_scalar(value):
+            value = _scalar_value(x, as_scalar(value))
+        else:
+            if is_raw_array(value):
+                raise not_a_tensor("x[key] = value", value)
+            msg = f"x[key] = value needs a Tensor or a scalar as value, but got {type(value).__name__}; use `xpgrad.asarray(value)`"
+            raise TypeError(msg)
+    elif type(value) is not type(x):
+        _, value = unify("x[key] = value", [x, value])
+    check_writable(x, value)
+    prepared, _ = prepare_key(x, key)
+    if value.dtype is not x.dtype:
+        value = _fit_value(x, value)
+    mode = state.current()
+    backend = x.backend
+    if ((mode is None or mode.recording) and (x._node is not None or value._node is not None)) or (
+        mode is not None and mode.levels and mode.levels.tangents_of(x, value)
+    ):
+        out = put(x, value, prepared if isinstance(prepared, tuple) else (prepared,))
+        _commit(x, out, None)
+        return
+    array = backend.own(x)
+    if not backend.capabilities.mutable or copies():
+        rebind(x, backend.kernels.written(backend.kernels.copy(array), prepared, value._array))
+        return
+    x._array = backend.update(array, prepared, value._array)
+    bump(x)
+
+
+def _scalar_value(x: Any, scalar: Any) -> Any:
+    if promote_scalar(x.dtype, scalar, x.default_dtype) is not x.dtype and not (x.dtype.kind == "bool" and isinstance(scalar, int)):
+        msg = f"x[key] = {scalar!r}: a {type(scalar).__name__} does not fit a Tensor of dtype {x.dtype}; convert with `xpgrad.astype`"
+        raise TypeError(msg)
+    return type(x).scalar(scalar, x.dtype)
+
+
+def _fit_value(x: Any, value: Any) -> Any:
+    if not can_cast(value.dtype, x.dtype) and value.dtype.kind != x.dtype.kind:
+        msg = f"x[key] = value: a value of dtype {value.dtype} does not fit a Tensor of dtype {x.dtype}; use `xpgrad.astype`"
+        raise TypeError(msg)
+    return value._cast(x.dtype)

@@ -1,0 +1,68 @@
+"""The raw array of a batch backend: a Tensor with the batch in front, or one value that all elements share."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from xpgrad._basics.dtypes import DType
+from xpgrad.errors import CapabilityError
+
+new: Any = object.__new__
+
+
+class Batched:
+    """A raw array of a batch backend: a Tensor with the batch as its first axis, or without it where all elements share one value.
+
+    Attributes
+    ----------
+    value : Tensor
+    level : BatchLevel or None
+        Whose axis is in front of the value; None: it has none.
+    shape : tuple of int
+        Of one element.
+    home : int
+        Where the axis was before it came to the front, for the `vmap` of custom Functions.
+    """
+
+    __slots__ = ("home", "level", "shape", "value")
+
+    value: Any
+    level: Any
+    shape: tuple[int, ...]
+    home: int
+
+    #: The backend's own rules (see `batch_rules`), which make the operators.
+    rules: ClassVar[Any]
+    __array_ufunc__: ClassVar[None] = None
+
+    def __new__(cls, value: Any, level: Any) -> Batched:
+        self: Batched = new(cls)
+        self.value, self.level = value, level
+        shape = value._array.shape
+        self.shape = shape if level is None else shape[1:]
+        self.home = 0
+        return self
+
+    @property
+    def dtype(self) -> DType:
+        """The data type."""
+        return self.value.dtype
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.rules.index_basic(self, key)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+
+def escaped() -> RuntimeError:
+    """The error for Tensors of two batches that met: one must have left its own."""
+    return RuntimeError(
+        "Tensors of two different calls of `vmap` were combined: one of them left its call, e.g. through a global variable or a list. "
+        "Return it from the function instead"
+    )
+
+
+def no_rule(name: str) -> CapabilityError:
+    """The error for a function that cannot be applied to a batch."""
+    return CapabilityError(f"`{name}` cannot be vectorised by `vmap`: the shape of its result depends on values; call it outside")

@@ -1,0 +1,308 @@
+"""Batched Tensors: what stands for one element of a batch inside `vmap`, and how it is made and taken apart.
+
+A batched Tensor is a Tensor of a class of its own, whose backend's arrays are `Tensors` of the class below with one more axis in front.
+Its operations are that backend's kernels, `batch_rules`: operations on the Tensors below. So there is one tape, that of the Tensors at
+the bottom, and forward mode, hooks and modes see ordinary operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+from xpgrad._basics.device import Device
+from xpgrad._basics.dtypes import DTYPES, DType
+from xpgrad._tensor.tensor import Tensor
+from xpgrad._transforms.batch.array import Batched, escaped
+from xpgrad._transforms.batch.level import BatchLevel
+from xpgrad._transforms.batch.rules import BatchRules
+from xpgrad.backend import Backend
+from xpgrad.rules.manipulation import broadcast_view, moveaxis
+from xpgrad.rules.transfer import to_device
+
+__all__ = ["BatchedTensor", "batch_class", "class_of_depth", "enter", "leave", "lift", "raise_to_common"]
+
+
+class BatchBackend(Backend):
+    """The backend of batched Tensors over one class of Tensors: its capabilities, without what depends on single values."""
+
+    operators = False
+    weak_scalars = True  # they are given to operations of Tensors, which know what they mean
+
+    def __init__(self, inner: Any) -> None:
+        below = inner.backend
+        self.inner = inner
+        self.device: Device = inner.device
+        self.name, self.variant, self.is_host = below.name, below.variant, below.is_host
+        self.capabilities = replace(
+            below.capabilities, mutable=False, view_aliases=False, strides=False, boolean_indexing=False, data_dependent_shapes=False,
+            streams=False, jit=False, dlpack=False,
+        )  # fmt: skip
+        super().__init__()
+        self.table_name = f"vmap of {below.table_name}"
+        self.rules: Any = BatchRules(self)
+        self.raw: Any = type("Batched", (Batched,), {"__slots__": (), "rules": self.rules})
+        self.rules.raw = self.raw
+        self.array_type = self.raw
+        self._namespace = SimpleNamespace(asarray=lambda value, dtype: self.raw(inner.scalar(value, dtype), None))
+        self.cls: Any = None
+
+    def namespace(self) -> Any:
+        return self._namespace
+
+    def kernel(self, name: str) -> Any:
+        return self.rules.find(name)
+
+    def array_types(self) -> tuple[type, ...]:
+        return (self.raw,)
+
+    def from_host(self, array: Any, device: Device) -> Any:
+        below = self.inner.backend
+        return self.raw(below.wrap(below.from_host(array, device)), None)
+
+    def to_host(self, x: Any) -> Any:
+        msg = (
+            "Batching rule not implemented for what reads a value (`.item()`, `.numpy()`, `float(x)`, `if x:`): the value of one element "
+            "was asked for inside `vmap`, where there are many; use `xpgrad.where` instead of a branch, or call the function without `vmap`"
+        )
+        raise RuntimeError(msg)
+
+    def text(self, x: Any, indent: int) -> str:
+        return str(x.value.backend.text(x.value._array, indent))
+
+    def device_of(self, x: Any) -> Device:
+        return self.device
+
+    def to_device(self, x: Any, device: Device) -> Any:
+        return x
+
+    def devices(self) -> Sequence[Device]:
+        return (self.device,)
+
+    def default_dtype(self, kind: str, device: Device) -> DType:
+        return self.inner.backend.default_dtype(kind, device)
+
+    def creation_options(self, device: Device) -> dict[str, Any]:
+        return {"device": device}
+
+    def raw_dtype(self, dtype: DType) -> Any:
+        self.inner.backend.raw_dtype(dtype)  # raises if the library has none
+        return dtype
+
+    def find_dtype(self, name: str) -> Any:
+        return DTYPES[name] if self.inner.backend.find_dtype(name) is not None else None
+
+    def dtype_of(self, raw: Any) -> DType:
+        return raw if isinstance(raw, DType) else self.inner.backend.dtype_of(raw)
+
+    def is_complex(self, x: Any) -> bool:
+        return x.dtype.is_complex
+
+    def is_traced(self, x: Any) -> bool:
+        return True  # nothing may depend on the value
+
+    def wrap(self, raw: Any) -> Any:
+        return self.cls._wrap(raw)
+
+
+def _refuse(what: str, instead: str) -> RuntimeError:
+    return RuntimeError(f"{what} inside of a function transformed by `vmap` is not supported: {instead}")
+
+
+class BatchedTensor(Tensor):
+    """One element of a batch. What is asked of its history is asked of the Tensor that holds the whole batch."""
+
+    __slots__ = ()
+
+    @property
+    def array(self) -> Any:
+        """Refused: there is no raw array of one element."""
+        raise _refuse("reading `.array`", "stay with Tensors, or take the array outside")
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients flow to the batch."""
+        return self._array.value.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Refused, as in PyTorch: use `xpgrad.func.grad`, or set it outside."""
+        raise _refuse(
+            "calling `requires_grad_()`", "use `xpgrad.func.grad`, `vjp`, `jacrev`, `jacfwd` or `hessian`, or set `requires_grad` outside"
+        )
+
+    @property
+    def is_leaf(self) -> bool:
+        """As the batch."""
+        return self._array.value.is_leaf
+
+    @property
+    def grad_fn(self) -> Any:
+        """As the batch."""
+        return self._array.value.grad_fn
+
+    @property
+    def grad(self) -> Any:
+        """None: gradients are accumulated in the batch."""
+        return None
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        raise _refuse("setting `.grad`", "return the gradient instead")
+
+    @grad.deleter
+    def grad(self) -> None:
+        raise _refuse("deleting `.grad`", "there is none")
+
+    def retain_grad(self) -> None:
+        """Refused."""
+        raise _refuse("calling `retain_grad()`", "use `xpgrad.func.grad`, or return the Tensor and retain its gradient outside")
+
+    def backward(self, *args: Any, **kwargs: Any) -> None:
+        """Refused: leaves would get the sum over the batch, which is not what one element means."""
+        msg = "backward() called inside a functorch transform (`xpgrad.func.vmap`)"
+        raise _refuse(msg, "use `xpgrad.func.grad`, or return the Tensor and call `backward()` outside")
+
+    def register_hook(self, hook: Any) -> Any:
+        """Call `hook` with the gradient of one element, inside the batch; what it returns replaces it."""
+        raw = self._array
+        if not callable(hook) or raw.level is None:
+            return raw.value.register_hook(hook)
+        cls, level = type(self), raw.level
+
+        def batched(g: Any) -> Any:
+            out = hook(enter(g, level, cls))
+            return None if out is None else leave(out, level, cls)
+
+        return raw.value.register_hook(batched)
+
+    def detach(self) -> Tensor:
+        """Without history."""
+        return self._wrap(type(self._array)(self._array.value.detach(), self._array.level))
+
+    @property
+    def data(self) -> Tensor:
+        """Without history."""
+        return self.detach()
+
+    def detach_(self) -> Tensor:
+        """Cut off the history of this Tensor."""
+        self._array = type(self._array)(self._array.value.detach(), self._array.level)
+        return self
+
+    def is_inference(self) -> bool:
+        """As the batch."""
+        return self._array.value.is_inference()
+
+    def _become_inference(self) -> None:
+        pass  # the batch already is
+
+    def _stand_in(self) -> Tensor:
+        return self
+
+    def _moved_to(self, device: Device) -> Tensor:
+        """On another device: what `to_device` does with an element of a batch."""
+        moved = to_device(self._array.value, device)
+        cls = batch_class(type(moved))
+        return cls.backend.wrap(cls.backend.raw(moved, self._array.level))
+
+    @classmethod
+    def align(cls, tensors: list[Any]) -> list[Any]:
+        return raise_to_common(tensors)
+
+    @classmethod
+    def lift(cls, x: Any) -> Any:
+        return lift(x, cls)
+
+
+_classes: dict[Any, Any] = {}
+
+
+def batch_class(inner: Any) -> Any:
+    """The class of batched Tensors over Tensors of the class `inner`."""
+    found = _classes.get(inner)
+    if found is None:
+        backend = BatchBackend(inner)
+        body = {
+            "__slots__": (), "backend": backend, "device": inner.device, "depth": inner.depth + 1, "inner": inner, "__module__": "xpgrad",
+            "__qualname__": "Tensor",
+        }  # fmt: skip
+        found = backend.cls = backend.tensor_base = _classes[inner] = type("Tensor", (BatchedTensor,), body)
+    return found
+
+
+def class_of_depth(cls: Any, depth: int) -> Any:
+    """The class of Tensors on the same device, `depth` levels of batches above an ordinary one."""
+    while cls.depth > depth:
+        cls = cls.inner
+    while cls.depth < depth:
+        cls = batch_class(cls)
+    return cls
+
+
+def lift(x: Any, cls: Any) -> Any:
+    """`x` as a Tensor of a class above its own: the same value for all elements."""
+    return x if x.depth == cls.depth else _wrapped(x._stand_in(), None, cls)
+
+
+def enter(x: Any, level: BatchLevel, cls: Any) -> Any:
+    """The elements of `x` along its first axis, as one Tensor of the class `cls`."""
+    return _wrapped(x, level, cls)
+
+
+def leave(x: Any, level: BatchLevel, cls: Any) -> Any:
+    """All elements of a result, stacked along a new first axis: what `enter` undoes."""
+    x = lift(x, cls)
+    raw = x._array
+    if raw.level is level:
+        return raw.value
+    if raw.level is not None:
+        raise escaped()
+    value = raw.value
+    return broadcast_view(value, (level.size, *value.shape))
+
+
+def take_out(x: Any, level: BatchLevel | None, cls: Any) -> Any:
+    """`leave` for a batch that others may lie inside of: its axis comes in front of what is an element of these.
+
+    Raises
+    ------
+    LookupError
+        If `level` is None, which says that all elements share `x`, and they do not.
+    """
+    if x.depth <= cls.depth:
+        if level is not None:
+            return leave(x, level, cls)
+        x = lift(x, cls)
+        if x._array.level is not None:
+            raise LookupError
+        return x._array.value
+    raw = x._array
+    value = take_out(raw.value, level, cls)
+    moved = raw.level is not None and level is not None
+    return _wrapped(moveaxis(value, 1, 0) if moved else value, raw.level, type(x).inner)
+
+
+def put_in(x: Any, level: BatchLevel | None, cls: Any) -> Any:
+    """What `take_out` undoes."""
+    if x.depth < cls.depth:
+        return lift(x, cls) if level is None else enter(x, level, cls)
+    raw = x._array
+    moved = raw.level is not None and level is not None
+    return _wrapped(put_in(moveaxis(raw.value, 1, 0) if moved else raw.value, level, cls), raw.level, batch_class(type(x._stand_in())))
+
+
+def _wrapped(value: Any, level: BatchLevel | None, cls: Any) -> Any:
+    """A Tensor of the class `cls` over one of the class below."""
+    return cls._wrap(cls.backend.raw(lift(value, cls.inner), level))
+
+
+def raise_to_common(tensors: list[Any]) -> list[Any]:
+    """Tensors of different depths on one device, all at the depth of the deepest."""
+    depth = max(t.depth for t in tensors)
+    return [t if t.depth == depth else lift(t, class_of_depth(type(t._stand_in()), depth)) for t in tensors]

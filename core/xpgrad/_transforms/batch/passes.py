@@ -1,0 +1,191 @@
+"""Backward passes and batches: many gradients in one pass (`is_grads_batched`), and those that `func.grad` asks for inside of `vmap`.
+
+Seeds that are elements of a batch make the pass run on Tensors, where each formula acts on the whole batch. Outputs and inputs that are
+elements of a batch are differentiated as what they are elements of: elements do not depend on each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from xpgrad._tape.edges import GradientEdge
+from xpgrad._tape.requests import grad, input_list, unused
+from xpgrad._tensor.tensor import Tensor
+from xpgrad._transforms.batch.array import escaped
+from xpgrad._transforms.batch.batch import batch_class, class_of_depth, enter, leave, put_in, take_out
+from xpgrad._transforms.batch.level import BatchLevel, running
+from xpgrad._transforms.batch.raw_pass import raw_gradients
+from xpgrad.rules.creation import ones_like, zeros
+from xpgrad.rules.manipulation import moveaxis
+
+__all__ = ["batched_grads", "batched_pass", "gradients"]
+
+
+def _depth_of(*items: Any) -> int:
+    """Of how many batches the deepest of some Tensors (and edges, which are of none) is an element."""
+    return max((x.depth for x in items if isinstance(x, Tensor)), default=0)
+
+
+def gradients(outputs: list[Any], inputs: list[Any], seeds: list[Any], **options: Any) -> list[Any]:
+    """As `autograd.grad`, also for outputs and inputs that are elements of a batch."""
+    if _depth_of(*outputs, *inputs):
+        return _grads_of_elements(outputs, inputs, seeds, options)
+    batched = options.pop("is_grads_batched", False)
+    return list(grad(outputs, inputs, seeds, batched=batched_grads if batched else None, **options))
+
+
+def batched_pass(outputs: list[Any], inputs: list[Any], seeds: list[Any], size: int, options: dict[str, Any]) -> list[Any]:
+    """One gradient of `outputs` per element of the seeds along their first axis, stacked.
+
+    Parameters
+    ----------
+    outputs, inputs : list of Tensor or GradientEdge
+        No elements of a batch.
+    seeds : list of Tensor
+        Of shape ``(size, *output.shape)``.
+    size : int
+    options : dict
+        Keyword arguments of `autograd.grad`.
+
+    Returns
+    -------
+    list of Tensor or None
+        One per input, of shape ``(size, *input.shape)``.
+    """
+    level = BatchLevel(size)
+    if not options.get("create_graph") and not _depth_of(*outputs, *inputs, *seeds):
+        quick = raw_gradients(outputs, inputs, seeds, level, bool(options.get("retain_graph")))
+        if quick is not None:
+            if not options.get("allow_unused"):
+                for i, g in enumerate(quick):
+                    if g is None:
+                        raise unused(i)
+            return quick
+    with running(level):
+        elements = [enter(s, level, batch_class(type(s._stand_in()))) for s in seeds]
+        found = grad(outputs, inputs, elements, **options)
+        return [None if g is None else leave(g, level, class_of_depth(type(g._stand_in()), max(g.depth, 1))) for g in found]
+
+
+def _grads_of_elements(outs: list[Any], inputs: list[Any], given: list[Any], options: dict[str, Any]) -> list[Any]:
+    """The gradients of outputs with respect to inputs of which some are elements of a batch: per element."""
+    depth = _depth_of(*outs, *inputs)
+    level: Any = None
+    for x in (*outs, *inputs):
+        if isinstance(x, Tensor) and x.depth == depth and x._array.level is not None:
+            if level is not None and x._array.level is not level:
+                raise escaped()
+            level = x._array.level
+    batched = options.get("is_grads_batched", False)
+    cls = next(type(x) for x in (*outs, *inputs) if _depth_of(x) == depth)
+    below_outs, below_seeds = [], []
+    for i, (out, g) in enumerate(zip(outs, given)):
+        mapped = _depth_of(out) == depth and out._array.level is not None
+        if mapped:
+            if g is None:
+                g = ones_like(out)
+            shape = g.shape[1:] if batched else g.shape
+            if shape != out.shape:
+                msg = f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {out.shape}"
+                raise RuntimeError(msg)
+        if g is not None:
+            try:
+                g = take_out(g, level if mapped else None, cls)
+            except LookupError:
+                msg = f"grad_outputs[{i}] is an element of a batch, but the output is the same for all elements; sum it outside of `vmap`"
+                raise RuntimeError(msg) from None
+            if mapped and batched:
+                g = moveaxis(g, 0, 1)
+        below_outs.append(out._array.value if _depth_of(out) == depth else out)
+        below_seeds.append(g)
+    # The inputs are `fresh`: elements of the batch of their own, so that nothing is summed over the batch.
+    targets = [x._array.value if _depth_of(x) == depth else x for x in inputs]
+    results: list[Any] = []
+    for x, g in zip(inputs, gradients(below_outs, targets, below_seeds, **options)):
+        mapped = _depth_of(x) == depth and x._array.level is not None
+        if g is not None:
+            g = put_in(moveaxis(g, 1, 0) if mapped and batched else g, level if mapped else None, cls)
+        results.append(g)
+    return results
+
+
+def batched_grads(outputs: Any, inputs: Any, grad_outputs: Any, retain: bool, create: bool, allow_unused: bool, materialize: bool) -> Any:
+    """The stacked gradients for each element along axis 0 of the gradient outputs (BAT-01).
+
+    Returns
+    -------
+    tuple of Tensor or None
+        One per input, of shape ``(batch, *input.shape)``; a dict for a dict of inputs. Zeros for unused inputs have the batch axis
+        too, unlike PyTorch's (BAT-05).
+
+    Raises
+    ------
+    RuntimeError, ValueError, IndexError, TypeError
+        For gradient outputs that do not fit (BAT-02..04), and as `xpgrad.autograd.grad`.
+    """
+    outs = _listed(outputs)
+    seeds = _listed(grad_outputs)
+    if len(outs) != len(seeds):
+        msg = f"got {len(outs)} tensors and {len(seeds)} gradients; give one batch of gradients per tensor"
+        raise RuntimeError(msg)
+    count = _batch_size(outs, seeds)
+    if not create:
+        seeds = [s.detach() for s in seeds]
+    wanted = input_list(inputs, "grad")
+    keys = list(inputs) if type(inputs) is dict else None
+    options = {"retain_graph": retain, "create_graph": create, "allow_unused": allow_unused}
+    found = batched_pass(outs, wanted, seeds, count, options)
+    results = [_zeros(item, count, create) if g is None and materialize else g for item, g in zip(wanted, found)]
+    return tuple(results) if keys is None else dict(zip(keys, results))
+
+
+def _listed(given: Any) -> list[Any]:
+    if given is None or isinstance(given, (Tensor, GradientEdge)):
+        return [given]
+    if not isinstance(given, Iterable):
+        msg = f"'{type(given).__name__}' object is no Tensor; with is_grads_batched=True give Tensors, wrapped with `xpgrad.asarray`"
+        raise TypeError(msg)
+    return list(given)
+
+
+def _batch_size(outs: list[Any], seeds: list[Any]) -> int:
+    """The common length of axis 0, all else checked."""
+    sizes = []
+    for i, (out, seed) in enumerate(zip(outs, seeds)):
+        if seed is None:
+            msg = (
+                f"grad_outputs[{i}] is None, a Tensor of dimensionality 0 to is_grads_batched=True, which needs a batch axis: give ones "
+                "of shape (batch, *output.shape)"
+            )
+            raise ValueError(msg)
+        if not isinstance(seed, Tensor):
+            msg = f"gradients can be either Tensors or None, but got {type(seed).__name__}; wrap it with `xpgrad.asarray`"
+            raise TypeError(msg)
+        if seed.ndim == 0:
+            msg = f"grad_outputs[{i}] is 0-d: is_grads_batched=True needs a batch axis in front of the output's shape"
+            raise IndexError(msg)
+        if isinstance(out, Tensor) and seed.shape[1:] != out.shape:
+            msg = (
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes of "
+                f"the remaining dimensions must match the output, but grad_output[{i}] has a shape of {seed.shape} and output[{i}] has a "
+                f"shape of {out.shape}"
+            )
+            raise RuntimeError(msg)
+        sizes.append(seed.shape[0])
+    if len(set(sizes)) > 1:
+        msg = f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension"
+        raise ValueError(msg)
+    if not sizes or sizes[0] == 0:
+        msg = "is_grads_batched=True: index 0 is out of bounds for the batch axis with size 0; give at least one gradient"
+        raise IndexError(msg)
+    return sizes[0]
+
+
+def _zeros(item: Any, count: int, create: bool) -> Any:
+    """What stands for an unused input's gradients."""
+    if isinstance(item, GradientEdge):
+        msg = "materialize_grads cannot be used when the given input is a GradientEdge; give the Tensor instead"
+        raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
+    zero = zeros((count, *item.shape), dtype=item.dtype, device=item.device)
+    return zero.requires_grad_() if create else zero

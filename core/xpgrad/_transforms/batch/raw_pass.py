@@ -1,0 +1,326 @@
+"""Many gradients in one backward pass of which nothing is recorded: the formulas run on raw arrays with the batch in front.
+
+The same rules as for Tensors (`batch_rules`), a fraction of the cost. Where a pass needs more than formulas - hooks, custom Functions,
+tangents, anomaly checks - it runs on Tensors instead.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Any
+
+from xpgrad._memory.windows import MUTATION_WINDOWS, check_windows
+from xpgrad._modes import state
+from xpgrad._operations.lists import VarNode
+from xpgrad._tape.edges import GradientEdge, output_edge
+from xpgrad._tape.leaf import AccumulateGrad
+from xpgrad._tape.node import SlotNode, freed
+from xpgrad._tape.saved import check_version
+from xpgrad._tape.task import complex_seen
+from xpgrad._transforms.batch.array import Batched
+from xpgrad._transforms.batch.batch import BatchBackend
+from xpgrad._transforms.batch.level import BatchLevel
+from xpgrad._transforms.batch.raw_rules import RawRules
+from xpgrad.rules.creation import zeros
+
+__all__ = ["raw_gradients", "raw_jacobian"]
+
+new: Any = object.__new__
+_creation = attrgetter("seq")
+
+
+class RawBatch(Batched):
+    """A raw array with the batch in front, or without (level None).
+
+    The rows of an identity matrix, and what follows from them elementwise, are kept as a band: element ``j`` of one axis is
+    ``band[j]`` in row ``j + offset`` of the batch and 0 in all others. It becomes a whole matrix when that is needed.
+    """
+
+    __slots__ = ("_value", "band", "offset")
+
+    band: Any
+    offset: int
+    _value: Any
+
+    def __new__(cls, value: Any, level: Any) -> RawBatch:
+        self: RawBatch = new(cls)
+        self._value, self.level, self.band = value, level, None
+        shape = tuple(value.shape)
+        self.shape = shape if level is None else shape[1:]
+        return self
+
+    @classmethod
+    def banded(cls, band: Any, offset: int, level: BatchLevel, shape: tuple[int, ...]) -> Any:
+        """A band, whose elements have that shape: ``(n,)`` with any number of axes of length 1 behind."""
+        self = new(cls)
+        self._value, self.level, self.band, self.offset, self.shape = None, level, band, offset, shape
+        return self
+
+    @property
+    def value(self) -> Any:
+        """The whole array."""
+        if self._value is None:
+            xp, size, n = self.rules.T, self.level.size, self.shape[0]
+            first, last = max(0, -self.offset), min(n, size - self.offset)
+            band = self.band if (first, last) == (0, n) else xp.index_basic(self.band, (slice(first, max(last, first)),))
+            whole = xp.diagonal_transpose(band, (size, n), -self.offset)
+            self._value = whole if len(self.shape) == 1 else xp.reshape_to(whole, (size, *self.shape))
+        return self._value
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self._value = value
+
+    @property
+    def dtype(self) -> Any:
+        """The library's data type."""
+        return (self._value if self.band is None else self.band).dtype
+
+
+class RawBatchBackend(BatchBackend):
+    """The kernels of raw arrays with a batch in front, for one ordinary class of Tensors."""
+
+    def __init__(self, inner: Any) -> None:
+        super().__init__(inner)
+        self.rules = RawRules(self)
+        self.raw = type("RawBatch", (RawBatch,), {"__slots__": (), "rules": self.rules})
+        self.rules.raw = self.array_type = self.raw
+
+    def raw_dtype(self, dtype: Any) -> Any:
+        return self.inner.backend.raw_dtype(dtype)
+
+    def find_dtype(self, name: str) -> Any:
+        return self.inner.backend.find_dtype(name)
+
+    def dtype_of(self, raw: Any) -> Any:
+        return self.inner.backend.dtype_of(raw)
+
+    def is_complex(self, x: Any) -> bool:
+        return bool(self.inner.backend.is_complex(x._value if x.band is None else x.band))
+
+    def is_traced(self, x: Any) -> bool:
+        return bool(self.inner.backend.is_traced(x.value))
+
+
+_backends: dict[Any, RawBatchBackend] = {}
+
+
+def raw_jacobian(output: Any, inputs: list[Any], *, alone: bool) -> list[Any] | None:
+    """The Jacobians of an output with one axis with respect to inputs, or None if that takes more than formulas.
+
+    Parameters
+    ----------
+    output : Tensor
+    inputs : list of Tensor
+    alone : bool
+        None also if the output depends on anything that requires grad beside the inputs: then the Jacobian is to have a history.
+    """
+    own = {x._node for x in inputs}
+    if alone and any(node.__class__ is not AccumulateGrad for node in own):
+        return None
+    found = raw_gradients([output], inputs, None, BatchLevel(output.shape[0]), retain=False, only=own if alone else None)
+    if found is None or all(g is not None for g in found):
+        return found
+    return [zeros((*output.shape, *x.shape), dtype=x.dtype, device=x.device) if g is None else g for g, x in zip(found, inputs)]
+
+
+def raw_gradients(
+    outputs: list[Any], inputs: list[Any], seeds: list[Any] | None, level: BatchLevel, retain: bool, only: set[Any] | None = None
+) -> list[Any] | None:
+    """The gradients of `outputs` for each element of a batch of seeds, or None if that takes more than formulas.
+
+    Parameters
+    ----------
+    outputs, inputs : list of Tensor or GradientEdge
+    seeds : list of Tensor, or None
+        Of shape ``(level.size, *output.shape)`` and the outputs' dtypes; None for the rows of the identity, for one output with one axis.
+    level : BatchLevel
+    retain : bool
+        Saved values are kept.
+    only : set, optional
+        The leaves' nodes that the outputs may depend on; None: any.
+
+    Returns
+    -------
+    list of Tensor or None
+        One per input, of shape ``(level.size, *input.shape)``; None where no gradient arrives.
+    """
+    mode = state.current()
+    if mode is not None and (mode.anomaly or mode.packing is not None or mode.levels or mode.inference):
+        return None
+    roots = [output_edge(o) if isinstance(o, GradientEdge) else o._node for o in outputs]
+    targets = [output_edge(x) if isinstance(x, GradientEdge) else x._node for x in inputs]
+    if None in roots or None in targets:
+        return None
+    for output, node, seed in zip(outputs, roots, seeds or ()):
+        meta = node.meta() if isinstance(output, GradientEdge) else (output.shape, output.dtype)
+        if meta is None or meta[0] != seed.shape[1:] or meta[1] is not seed.dtype:
+            return None  # checked, or cast, on the general way
+    found = _needed(roots, set(targets), only)
+    if found is None:
+        return None
+    order, needed = found
+    cls = type((outputs if seeds is None else seeds)[0])
+    if any(type(s) is not cls for s in seeds or ()) or cls.depth or cls.fresh is not None or cls.backend.capabilities.streams:
+        return None
+    backend = _backends.get(cls)
+    if backend is None:
+        backend = _backends[cls] = RawBatchBackend(cls)
+    if any(node.backend is not cls.backend for node in order if node.__class__ is not SlotNode):
+        return None
+    if MUTATION_WINDOWS:
+        check_windows(order)
+    if seeds is None:
+        (out,) = outputs
+        ones = cls.backend.ones(out.shape, out.dtype, cls.device)
+        seeds = [backend.raw.banded(ones, 0, level, out.shape)]
+    return _run(order, needed, roots, targets, seeds, level, retain, backend)
+
+
+def _needed(roots: list[Any], targets: set[Any], only: set[Any] | None) -> tuple[list[Any], set[Any]] | None:
+    """The nodes between roots and targets, the latest first, and they and the targets; None if one of them is more than a formula."""
+    seen: set[Any] = set()
+    stack = list(roots)
+    found = []
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen.add(node)
+            if node.__class__ is not AccumulateGrad:
+                found.append(node)
+                stack.extend(node.edges())
+            elif only is not None and node not in only:
+                return None
+    found.sort(key=_creation)
+    needed = set(targets)
+    order = []
+    for node in found:
+        if not needed.isdisjoint(node.edges()):
+            needed.add(node)
+            if node.hooks is not None or not _is_formula(node):
+                return None
+            order.append(node)
+    if any(t.hooks is not None for t in targets):
+        return None
+    order.reverse()
+    return order, needed
+
+
+def _is_formula(node: Any) -> bool:
+    """Whether a node's gradient is that of its row, or it hands on what its operation's node gets."""
+    if node.__class__ in _plans or node.__class__ is SlotNode:
+        return True
+    return bool(node.records and not node.packs and (hasattr(node, "mask") or isinstance(node, VarNode)))
+
+
+def _run(
+    order: list[Any],
+    needed: set[Any],
+    roots: list[Any],
+    targets: list[Any],
+    seeds: list[Any],
+    level: BatchLevel,
+    retain: bool,
+    backend: Any,
+) -> list[Any]:
+    raw, kernels = backend.raw, backend.kernels
+    buffers: dict[Any, Any] = {}
+
+    def add(e: Any, v: Any) -> None:
+        known = buffers.get(e)
+        buffers[e] = v if known is None else known + v
+
+    for node, seed in zip(roots, seeds):
+        add(node, seed if seed.__class__ is raw else raw(seed._array, level))
+    wanted = set(targets)
+    for node in order:
+        g = buffers.get(node) if node in wanted else buffers.pop(node, None)
+        if g is None:
+            continue
+        cls = node.__class__
+        if cls is SlotNode:
+            owner = node._owner
+            collected = buffers.get(owner)
+            if collected is None:
+                collected = buffers[owner] = [None] * owner.n_outputs
+            collected[node.k] = g
+            continue
+        if isinstance(node, VarNode):
+            _list_vjp(node, g, kernels, needed, add)
+        else:
+            plan = _plans.get(cls)
+            if plan is None:
+                plan = _plans[cls] = _plan(node)
+            turned = node.conjugates and complex_seen() and backend.is_complex(g)
+            if turned:
+                g = kernels.conj(g)
+            for edge, formula, reads, broadcast in plan:
+                e = getattr(node, edge)
+                if e not in needed:
+                    continue
+                v = formula(*[g if r is None else kernels if r is _NAMESPACE else _saved(node, r, raw) for r in reads])
+                if v is not None:
+                    if turned:
+                        v = kernels.conj(v)
+                    if broadcast is not None:
+                        v = kernels.sum_to(v, getattr(node, broadcast))
+                    add(e, v)
+        if not retain:
+            node.release()
+    results = []
+    for node in targets:
+        g = buffers.get(node)
+        results.append(None if g is None else backend.inner.backend.wrap(backend.rules._full(g, level)))
+    return results
+
+
+_NAMESPACE = object()
+#: For each class of nodes and each operand that requires grad: the name of its edge, the formula, what the formula reads (None for the
+#: gradient; else a name, its kind and where its alias is), and the name of the shape that a broadcast is undone to.
+_plans: dict[type, list[tuple[str, Any, tuple[Any, ...], str | None]]] = {}
+
+
+def _plan(node: Any) -> list[tuple[str, Any, tuple[Any, ...], str | None]]:
+    row, mask = node.row, node.mask
+    out = []
+    for i, kind in enumerate(mask):
+        if kind != "g":
+            continue
+        reads: list[Any] = []
+        for name in row.reads[i]:
+            if name == "g":
+                reads.append(None)
+            elif name == "xp":
+                reads.append(_NAMESPACE)
+            elif name == "out":
+                reads.append((name, True, None))
+            elif name in row.tensors and mask[row.tensors.index(name)] != "s":
+                reads.append((name, True, f"{'e' if mask[row.tensors.index(name)] == 'g' else 'c'}_{name}"))
+            else:
+                reads.append((name, False, None))
+        broadcast = f"b_{row.tensors[i]}"
+        out.append((f"e_{row.tensors[i]}", row.formulas[i], tuple(reads), broadcast if hasattr(node, broadcast) else None))
+    return out
+
+
+def _saved(node: Any, read: tuple[str, bool, str | None], raw: Any) -> Any:
+    """A saved value as a formula reads it: checked, and an array as one that all elements share."""
+    name, is_array, holder = read
+    value = getattr(node, name)
+    if not is_array:
+        return value
+    if value is None:
+        raise freed(node)
+    alias = (node if holder is None else getattr(node, holder))._alias
+    if alias is not None:
+        check_version(node, name, alias)
+    return tuple(raw(v, None) for v in value) if value.__class__ is tuple else raw(value, None)
+
+
+def _list_vjp(node: Any, g: Any, xp: Any, needed: set[Any], add: Any) -> None:
+    """The gradients of an operation on a list."""
+    row = node.row
+    known = dict(zip(row.statics, node.statics)) | {"g": g, "xp": xp, f"{row.tensors[0]}_shape": node.shapes}
+    for e, v in zip(node.e, row.formulas[0](*(known[n] for n in row.reads[0]))):
+        if e is not None and v is not None and e in needed:
+            add(e, v)

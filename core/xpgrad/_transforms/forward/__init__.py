@@ -1,0 +1,1 @@
+"""Forward mode: tangents, carried along operation by operation."""

@@ -1,0 +1,207 @@
+"""How a tangent passes an operation: read off the reverse formulas of its row, or by the row's own `jvp`.
+
+All of it runs on Tensors, at the levels outside of the one whose tangents are computed, so that tangents have tangents and a history.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from xpgrad._memory.cells import next_number
+from xpgrad._modes import state
+from xpgrad._rows.namespace import PRIMITIVES, operations
+from xpgrad._rows.row import Row
+from xpgrad._tape.leaf import AccumulateGrad
+from xpgrad._transforms.batch.batch import raise_to_common
+from xpgrad.rules.creation import zeros_like
+
+__all__ = ["as_tuple", "jvp_of", "of_dtype", "zeros_for"]
+
+
+def of_dtype(t: Any, like: Any) -> Any:
+    """A tangent, or None, in the dtype of another Tensor."""
+    return t if t is None or t.dtype is like.dtype else PRIMITIVES["cast"](t, like.dtype)
+
+
+@functools.cache
+def _manner(row: Row) -> str:
+    """How tangents pass the operation of a row."""
+    if row.jvp is not None:
+        return "given"
+    if row.elementwise:
+        return "elementwise"
+    variables = {"out", *row.tensors}
+    reads = [variables.intersection(r) for r in row.reads]
+    if not any(reads):
+        return "linear"
+    if len(reads) > 1 and None not in row.formulas and all(r == variables - {"out", t} for r, t in zip(reads, row.tensors)):
+        return "multilinear"
+    return "transposed"
+
+
+def jvp_of(row: Row, operands: Sequence[Any], tangents: list[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> Sequence[Any]:
+    """The tangents of an operation's outputs.
+
+    Elementwise: a formula is linear in ``g`` and diagonal, so it is the jvp too. A row whose formulas read no operand is linear: the
+    operation itself, applied to the tangents; one whose formulas read the other operands only is linear in each operand. Everything else:
+    the transpose of the vjp, which is a linear map of ``g`` like any other.
+    """
+    manner = _manner(row)
+    if manner == "transposed":
+        return _transposed(row, operands, tangents, statics, outs)
+    if manner == "elementwise":
+        return (_elementwise(row, operands, tangents, statics, outs[0]),)
+    if manner == "given":
+        known = {f"d_{name}": t for name, t in zip(row.tensors, tangents)}
+        found = row.jvp(*(known[n] if n in known else _read(n, row, operands, statics, outs) for n in row.jvp_reads))  # type: ignore[misc]
+        return found if found.__class__ is tuple else (found,)
+    if manner == "linear":
+        full = [zeros_for(x) if t is None and _flows(row, i) else x if t is None else t for i, (x, t) in enumerate(zip(operands, tangents))]
+        return as_tuple(_apply(row, full, statics))
+    total: Any = None
+    for i, t in enumerate(tangents):
+        if t is not None:
+            term = _apply(row, [t if j == i else x for j, x in enumerate(operands)], statics)
+            total = term if total is None else total + term
+    return (total,)
+
+
+def _flows(row: Row, i: int) -> bool:
+    return row.varargs or row.formulas[i] is not None
+
+
+def as_tuple(found: Any) -> tuple[Any, ...]:
+    """One value, or several, as a tuple."""
+    return found if found.__class__ is tuple else (found,)
+
+
+def _apply(row: Row, operands: list[Any], statics: tuple[Any, ...]) -> Any:
+    if row.varargs and any(x.__class__ is not operands[0].__class__ for x in operands):
+        operands = raise_to_common(operands)  # some tangents are elements of a batch, the zeros for others are not
+    op = getattr(operands[0], row.method)
+    return op(operands, *statics) if row.varargs else op(*operands[1:], *statics)
+
+
+def zeros_for(x: Any) -> Any:
+    """Zeros of the shape, dtype and device of `x`."""
+    return zeros_like(x)
+
+
+def _read(name: str, row: Row, operands: Sequence[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
+    """What a formula finds under a name, on Tensors."""
+    if name == "xp":
+        return operations
+    if name in row.statics:
+        return statics[row.statics.index(name)]
+    if name == "out":
+        return outs if row.outputs is not None else outs[0]
+    if name == "out_shape":
+        return _shape(outs[0])
+    if row.varargs:
+        return [_shape(x) for x in operands] if name.endswith("_shape") else operands
+    if name in row.tensors:
+        return operands[row.tensors.index(name)]
+    tensor, _, what = name.rpartition("_")
+    x = operands[row.tensors.index(tensor)]
+    return _shape(x) if what == "shape" else x.dtype
+
+
+def _shape(x: Any) -> Any:
+    return x.backend.operand_shape(x._array)
+
+
+def _formula(row: Row, i: int, g: Any, operands: Sequence[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
+    return row.formulas[i](*(g if n == "g" else _read(n, row, operands, statics, outs) for n in row.reads[i]))
+
+
+def _elementwise(row: Row, operands: Sequence[Any], tangents: list[Any], statics: tuple[Any, ...], out: Any) -> Any:
+    total: Any = None
+    for i, t in enumerate(tangents):
+        if t is None or row.formulas[i] is None:
+            continue
+        g = t if t.shape == out.shape else PRIMITIVES["broadcast_view"](t, out.shape)
+        term = _formula(row, i, g, operands, statics, (out,))
+        total = term if total is None else total + term
+    return total.clone() if total is not None and total._is_view() else total
+
+
+def _transposed(row: Row, operands: Sequence[Any], tangents: list[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> Sequence[Any]:
+    """The transpose of the vjp: differentiate it by a dummy gradient. Exact, as it is linear, also over the reals only (complex)."""
+    start = next_number()
+    places = [k for k, o in enumerate(outs) if o.dtype.differentiable and k not in row.nondiff]
+    # NB: recorded also under `no_grad`; and the user's hooks on saved Tensors have nothing to do with what is saved here.
+    token = state.enter(state.replaced(recording=True, packing=None, anomaly=None))
+    try:
+        dummies = {k: zeros_for(outs[k]).requires_grad_() for k in places}
+        conj = row.conj and row.outputs is None and outs[0].dtype.is_complex
+        xp = operations
+        g: Any = [dummies.get(k) for k in range(len(outs))] if row.outputs is not None else dummies[0]
+        if conj:
+            g = xp.conj(g)
+        roots, seeds = [], []
+        for i, t in enumerate(tangents):
+            if t is None or row.formulas[i] is None:
+                continue
+            v = _formula(row, i, g, operands, statics, outs)
+            if v is not None:
+                roots.append(xp.conj(v) if conj else v)
+                seeds.append(t)
+    finally:
+        state.leave(token)
+    found = dict(zip(places, _pull(roots, seeds, list(dummies.values()), start)))
+    return [found.get(k) if found.get(k) is not None or k not in places else zeros_for(o) for k, o in enumerate(outs)]
+
+
+def _pull(roots: list[Any], seeds: list[Any], targets: list[Any], start: int) -> list[Any]:
+    """The gradients of `roots` by `targets`, leaves made after the clock's reading `start`, through what was made since only.
+
+    A backward pass on Tensors in small: no hooks, and none of the fields of nodes from before, which a pass may be using, are touched.
+    """
+    wanted = {t._node for t in targets}
+    below: list[Any] = []
+    seen: set[Any] = set()
+    stack = [r._node for r in roots if r._node is not None]
+    while stack:
+        node = stack.pop()
+        if node in seen or node in wanted:
+            continue
+        seen.add(node)
+        below.append(node)
+        stack.extend(e for e in node.edges() if e not in seen and e.__class__ is not AccumulateGrad and e.seq > start)
+    below.sort(key=lambda node: node.seq)
+    needed = set(wanted)
+    order = []
+    for node in below:
+        if not needed.isdisjoint(node.edges()):
+            needed.add(node)
+            order.append(node)
+    gathered: dict[Any, Any] = {}
+    for root, seed in zip(roots, seeds):
+        if root._node in needed:
+            _gather(gathered, root._node, of_dtype(seed, root))
+    mark = object()
+    for node in needed:
+        node.buffer = mark  # `graph_grads` computes what leads to marked nodes
+    try:
+        for node in reversed(order):
+            g = gathered.pop(node, None)
+            if g is None:
+                continue
+            if node.is_slot:
+                owner = node.owner
+                gathered.setdefault(owner, [None] * owner.n_outputs)[node.output_nr] = g
+                continue
+            for e, v in zip(node.edges(), node.graph_grads(g)):
+                if v is not None and e in needed:
+                    _gather(gathered, e, v)
+    finally:
+        for node in needed:
+            node.buffer = None
+    return [gathered.get(t._node) for t in targets]
+
+
+def _gather(gathered: dict[Any, Any], node: Any, v: Any) -> None:
+    known = gathered.get(node)
+    gathered[node] = v if known is None else known + v

@@ -1,0 +1,442 @@
+"""Forward mode: tangents, carried along with the values operation by operation (group M).
+
+A `Level` is one forward differentiation: it knows the tangents of Tensors. While levels are active, each operation's result gets its
+tangent at every level, from the outermost to the innermost, by Tensor operations at the levels outside of it only: so levels nest, and
+closures never confuse their perturbations. How a tangent passes an operation is read off the row's reverse formulas, see `jvps`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from xpgrad._modes import state, switches
+from xpgrad._rows.namespace import PRIMITIVES
+from xpgrad._rows.row import Row
+from xpgrad._tensor.tensor import Tensor
+from xpgrad._transforms.batch.batch import enter, leave, raise_to_common
+from xpgrad._transforms.forward.jvps import as_tuple, jvp_of, of_dtype, zeros_for
+
+__all__ = ["Level", "Levels", "new_level"]
+
+
+class Level:
+    """The tangents of one forward differentiation.
+
+    A Tensor with a node has its tangent under that node, so that a saved value that a backward pass unpacks (another Tensor object) has
+    it too; others, and duals, under themselves. A view of a Tensor with a tangent has the same view of that tangent, found when asked
+    for: so writes through views and bases agree (FWD-12). All references are weak, as `==` on Tensors is elementwise by id.
+
+    Attributes
+    ----------
+    outer : tuple of Level
+        The levels outside of it, at which its tangents may have tangents themselves.
+    user : bool
+        It belongs to `autograd.forward_ad`, which has one at a time.
+    records : bool
+        Its tangents have a history, also where the mode records none: forward mode goes through `no_grad`, and `linearize` transposes it.
+    """
+
+    __slots__ = ("__weakref__", "_nodes", "_tensors", "outer", "records", "user")
+
+    def __init__(self, outer: tuple[Level, ...], user: bool = False, records: bool = False) -> None:
+        self.outer = outer
+        self.user = user
+        self.records = records
+        self._nodes: dict[Any, Any] = {}  # (id of the node, output number) -> (weak reference to the node, tangent)
+        self._tensors: dict[int, Any] = {}  # id of the Tensor, or of a view's alias -> (weak reference to the Tensor, tangent or None)
+
+    @property
+    def active(self) -> bool:
+        """Whether anything has a tangent."""
+        return bool(self._nodes or self._tensors)
+
+    def close(self) -> None:
+        """Drop all tangents (FWD-07)."""
+        self._nodes.clear()
+        self._tensors.clear()
+
+    # -- what transforms ask ---------------------------------------------------------------------------------------
+
+    def dual(self, x: Any, tangent: Any) -> Any:
+        """A new Tensor for `x`, of its memory and history, with a tangent; it keeps its tangents of outer levels.
+
+        Raises
+        ------
+        ValueError
+            For a dtype that has no derivative (FWD-03).
+        RuntimeError
+            If the shapes differ (FWD-04), or the devices.
+        """
+        for name, t in (("primal", x), ("tangent", tangent)):
+            if not t.dtype.differentiable:
+                msg = f"Expected {name} to be floating point or complex, but got: {t.dtype}; convert it with `xpgrad.astype`"
+                raise ValueError(msg)
+        if tangent.shape != x.shape:
+            raise RuntimeError(_size_mismatch(x, tangent))
+        if tangent.device != x.device:
+            msg = f"a tangent must live where its primal lives, on {x.device}, but is on {tangent.device}; move it with `to_device`"
+            raise RuntimeError(msg)
+        if x.depth or tangent.depth:
+            return self._dual_of_elements(x, tangent)
+        if _steps(tangent) != _steps(x):
+            with _at(self.outer):
+                tangent = PRIMITIVES["clone_laid_out"](tangent, x._array)  # as PyTorch: the tangent has the layout of the primal
+        out = PRIMITIVES["alias"](x._stand_in())
+        self.hold(out, tangent)
+        return out
+
+    def _dual_of_elements(self, x: Any, tangent: Any) -> Any:
+        """`dual` inside of `vmap`: that of the Tensors that hold the batch, where the operations are."""
+        both = raise_to_common([x, tangent])
+        cls = type(both[0])
+        levels = [t._array.level for t in both]
+        level = levels[1] if levels[0] is None else levels[0]
+        if level is None:
+            return cls.backend.wrap(cls.backend.raw(self.dual(*(t._array.value for t in both)), None))
+        return enter(self.dual(*(leave(t, level, cls) for t in both)), level, cls)
+
+    def tangent(self, x: Any) -> Any:
+        """The tangent of a Tensor, or None."""
+        if not self.active:
+            return None
+        if x.depth:
+            t = self.tangent(x._array.value)
+            return None if t is None else x.backend.wrap(x.backend.raw(t, x._array.level))
+        with _at(self.outer, self.records):
+            return self.find(x)
+
+    def primal(self, x: Any) -> Any:
+        """A new Tensor for `x`, of its memory and history, without a tangent at this level."""
+        if x.depth:
+            return x.backend.wrap(x.backend.raw(self.primal(x._array.value), x._array.level))
+        out = PRIMITIVES["alias"](x._stand_in())
+        self.hold(out, None)
+        return out
+
+    # -- the tables (called where the levels outside of this one are active) ------------------------------------------
+
+    def find(self, x: Any) -> Any:
+        """The tangent of `x`; a view's is derived from that of the Tensor that it is a view of."""
+        steps = []
+        while True:
+            known, found = self._stored(x)
+            alias = x._alias
+            if known or alias is None or alias.parent is None:
+                break
+            steps.append(x)
+            x = alias.parent
+        if found is None:
+            return None
+        for view in reversed(steps):
+            row = view._alias.row
+            if row is not None:
+                constant = view._alias.forbidden == "no_grad" and not self.records  # as it is at once in PyTorch
+                with switches.no_grad() if constant else nullcontext():
+                    found = getattr(found, row.method)(*view._alias.args)
+            mode = state.current()
+            if view.fresh is None and view._node is not None and (mode is None or mode.recording):
+                self._put_node(view._node, found)
+        return found
+
+    def _stored(self, x: Any) -> tuple[bool, Any]:
+        """Whether this very Tensor has an entry, and the tangent."""
+        entry = self._tensors.get(_key(x))
+        node = None if x.fresh is not None else x._node  # a stale view has no node of its present value yet
+        if entry is not None:
+            if node is not None and entry[1] is not None and (id(node.owner), node.output_nr) not in self._nodes:
+                self._put_node(node, entry[1])
+            return True, entry[1]
+        if node is None:
+            node = getattr(x, "_dead_node", None)  # `requires_grad_(False)` does not change values
+        if node is not None:
+            entry = self._nodes.get((id(node.owner), node.output_nr))
+            if entry is not None and entry[0]() is not None:
+                return True, entry[1]
+        return False, None
+
+    def note(self, x: Any, tangent: Any) -> None:
+        """Remember the tangent of an operation's result."""
+        node = None if x.fresh is not None else x._node
+        if node is None or _key(x) in self._tensors:
+            self.hold(x, tangent)
+        else:
+            self._put_node(node, tangent)
+
+    def hold(self, x: Any, tangent: Any) -> None:
+        """Remember a tangent, or None, as this Tensor's own, even if it is a view."""
+        if x.depth:
+            _, tangent = raise_to_common([x, tangent])
+            cls, level = type(x), tangent._array.level
+            if x._array.level is None and level is not None:  # one value for all elements, but not one tangent
+                x._array = cls.backend.raw(leave(x, level, cls), level)
+            level = x._array.level
+            self.hold(x._array.value, tangent._array.value if level is None else leave(tangent, level, cls))
+            return
+        key, table = _key(x), self._tensors
+        table[key] = (weakref.ref(x, lambda _: table.pop(key, None)), tangent)
+        if tangent is not None and x.fresh is None and x._node is not None:
+            self._put_node(x._node, tangent)
+
+    def _put_node(self, node: Any, tangent: Any) -> None:
+        owner, table = node.owner, self._nodes
+        key = (id(owner), node.output_nr)
+        table[key] = (weakref.ref(owner, lambda _: table.pop(key, None)), tangent)
+
+    def forget(self, x: Any) -> None:
+        """Drop what is remembered of a Tensor that has no node any more."""
+        self._tensors.pop(_key(x), None)
+        node = getattr(x, "_dead_node", None)
+        if node is not None:
+            self._nodes.pop((id(node), 0), None)
+
+    def holder(self, x: Any) -> tuple[Any, tuple[Any, ...]]:
+        """The Tensor whose tangent holds that of `x`, and the chain of views that leads from there to `x`."""
+        chain = []
+        while x._alias is not None and x._alias.parent is not None and _key(x) not in self._tensors:
+            if x._alias.row is not None:
+                chain.append((x._alias.row.name, x._alias.args))
+            x = x._alias.parent
+        return x, tuple(reversed(chain))
+
+
+def _key(x: Any) -> int:
+    """What a Tensor is known by: a view by its alias, which its stand-in shares (`_stale`)."""
+    alias = x._alias
+    return id(x) if alias is None or alias.parent is None else id(alias)
+
+
+def _steps(x: Any) -> Any:
+    """The strides along axes on which they matter; None where there are none."""
+    strides = x.backend.strides(x._array)
+    return None if strides is None else [s for s, n in zip(strides, x.shape) if n > 1]
+
+
+def _size_mismatch(x: Any, tangent: Any) -> str:
+    return (
+        "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. Tensor is "
+        f"of size {list(x.shape)} while the given forward gradient is of size {list(tangent.shape)}."
+    )
+
+
+@contextmanager
+def _at(levels: tuple[Level, ...], records: bool = False) -> Iterator[None]:
+    """Only these levels are active; with `records` operations are recorded in any case."""
+    token = state.enter(state.replaced(levels=levels, recording=True) if records else state.replaced(levels=levels))
+    try:
+        yield
+    finally:
+        state.leave(token)
+
+
+@contextmanager
+def new_level(records: bool = False) -> Iterator[Level]:
+    """A level inside of those that are active; its tangents are gone when it is left.
+
+    Inside it operations run as outside of inference mode, which would stop it; an `inference_mode` within does stop it.
+    """
+    mode = state.current()
+    outer = () if mode is None else mode.levels
+    level = Level(outer, records=records)
+    inference = mode is not None and mode.inference
+    changes = {"inference": False, "recording": False} if inference else {}
+    token = state.enter(state.replaced(levels=Levels((*outer, level)), **changes))
+    try:
+        yield level
+    finally:
+        state.leave(token)
+        level.close()
+
+
+def _placed(level: Level, x: Any, tangent: Any) -> tuple[Any, Any]:
+    """Who holds the tangent of `x`, and what that is when the tangent of `x` is `tangent`."""
+    holder, chain = level.holder(x)
+    if holder is x:
+        return x, tangent
+    whole = level.find(holder)
+    whole = zeros_for(holder) if whole is None else whole
+    return holder, PRIMITIVES["written_through"](whole, of_dtype(tangent, whole), chain)
+
+
+def _settle_output(
+    level: Level, k: int, out: Any, result: Any, t: Any, args: tuple[Any, ...], given: list[Any], dirty: tuple[Any, ...],
+    nondiff: tuple[Any, ...],
+) -> None:  # fmt: skip
+    """Check and remember the tangent that a `jvp` returned for one output."""
+    if t is None:
+        return
+    if not isinstance(t, Tensor):
+        msg = f"Function's jvp returned {type(t).__name__} at position {k + 1}; a tangent is a Tensor or None"
+        raise TypeError(msg)
+    if not isinstance(out, Tensor) or not out.dtype.differentiable or any(result is n for n in nondiff):
+        msg = (
+            f"Function's jvp returned a gradient at position {k + 1}, but the corresponding forward output is not a differentiable Tensor. "
+            "You should return None at that position instead."
+        )
+        raise RuntimeError(msg)
+    if t.shape != out.shape:
+        raise RuntimeError(_size_mismatch(out, t))
+    if any(result is d for d in dirty):
+        if not any(t is known for a, known in zip(args, given) if a is result):
+            msg = (
+                "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an input "
+                "inplace, then the jvp function must modify the corresponding gradient inplace."
+            )
+            raise RuntimeError(msg)
+        Levels.settle([(level, *_placed(level, result, t))])
+        return
+    viewed = [known for a, known in zip(args, given) if isinstance(a, Tensor) and known is not None and _views(result, a)]
+    if viewed:
+        if not any(t is not known and _views(t, known) for known in viewed):
+            msg = (
+                "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view. Return a view of "
+                "the tangent, e.g. `tangent[...]`"
+            )
+            raise RuntimeError(msg)
+        if level.find(out) is not None:
+            return  # a view of the argument has the view of its tangent
+    level.hold(out, t)
+
+
+def _views(x: Any, y: Any) -> bool:
+    """Whether `x` is `y` or a view of the same memory."""
+    return x is y or (x._base is not None and x._base is (y if y._base is None else y._base))
+
+
+class Levels(tuple[Level, ...]):
+    """The levels that are active, the outermost first: `Mode.levels`, through which the floors below reach forward mode."""
+
+    __slots__ = ()
+
+    def outside(self, i: int) -> Levels:
+        """The levels outside of the i-th."""
+        return Levels(self[:i])
+
+    @property
+    def running(self) -> bool:
+        """Whether tangents are carried along in this context: inference mode stops them."""
+        mode = state.current()
+        return mode is not None and not mode.inference and bool(mode.levels)
+
+    # -- operations --------------------------------------------------------------------------------------------------
+
+    def carry(self, mode: Any, out: Any, row: Row, operands: tuple[Any, ...], statics: tuple[Any, ...]) -> None:
+        """Give the result of an operation its tangents; see `Mode.finish_operation`."""
+        outs = out if out.__class__ is tuple else (out,)
+        if not row.differentiable or outs[0].depth:  # elements of a batch have the tangents of the Tensors that hold it
+            return
+        if row.is_view and out._node is None and out._alias is not None and out._alias.parent is not None:
+            return  # found when asked for
+        flat = operands[0] if row.varargs else operands
+        for i, level in enumerate(self):
+            if not level.active:
+                continue
+            primals = flat
+            if level.records and not mode.recording:
+                with _at(self.outside(i)):  # views without a history: what is not recorded is a constant to the tangent, too
+                    primals = tuple(x[...] if isinstance(x, Tensor) and x.requires_grad else x for x in flat)
+            with _at(self.outside(i), level.records):
+                tangents = [of_dtype(level.find(x), x) if isinstance(x, Tensor) else None for x in flat]
+                if all(t is None for t in tangents):
+                    continue
+                for o, t in zip(outs, jvp_of(row, primals, tangents, statics, outs)):
+                    if t is not None and o.dtype.differentiable:
+                        # PyTorch gives a fresh tangent too: the user may write to the one given to `make_dual`.
+                        t = t.clone() if any(t is known for known in tangents) and not row.is_view else of_dtype(t, o)
+                        level.note(o, t)
+
+    def carry_over(self, x: Any, out: Any, function: Any) -> None:
+        """Give `out`, which is ``function(x)`` for a linear function that has no row, its tangents."""
+        if not self.running:
+            return
+        for i, level in enumerate(self):
+            if level.active:
+                with _at(self.outside(i), level.records):
+                    t = level.find(x)
+                    if t is not None:
+                        level.note(out, function(t))
+
+    # -- writes --------------------------------------------------------------------------------------------------------
+
+    def tangents_of(self, *tensors: Any) -> bool:
+        """Whether one of these (Tensors, and other things) has a tangent at an active level."""
+        if not self.running:
+            return False
+        found = [x for x in tensors if isinstance(x, Tensor) and not x.depth]
+        return any(level.tangent(x) is not None for level in self for x in found)
+
+    def overwritten(self, x: Any, out: Any) -> list[Any]:
+        """The new tangents of the memory of `x`, which is about to be overwritten by the values of `out`; give them to `settle` after."""
+        pending: list[Any] = []
+        if not self.running:
+            return pending
+        for i, level in enumerate(self):
+            if not level.active:
+                continue
+            with _at(self.outside(i), level.records):
+                new = level.find(out)
+                if new is None and level.find(x) is None:
+                    continue
+                pending.append((level, *_placed(level, x, zeros_for(x) if new is None else new)))
+        return pending
+
+    @staticmethod
+    def settle(pending: list[Any]) -> None:
+        """Move the tangents along, after the write."""
+        for level, holder, tangent in pending:
+            level.note(holder, tangent)
+
+    def forget(self, x: Any) -> None:
+        """Drop the tangents of a Tensor that is detached in place."""
+        for level in self:
+            level.forget(x)
+
+    # -- custom Functions ----------------------------------------------------------------------------------------------
+
+    def function_tangents(self, args: tuple[Any, ...]) -> list[Any]:
+        """For each level the tangents of a Function's arguments, taken before its forward may overwrite them."""
+        found = []
+        for i, level in enumerate(self):
+            with _at(self.outside(i), level.records):
+                found.append((level, [level.tangent(a) if isinstance(a, Tensor) else None for a in args]))
+        return found
+
+    def carry_function(
+        self, cls: Any, ctx: Any, args: tuple[Any, ...], dirty: tuple[Any, ...], nondiff: tuple[Any, ...], results: tuple[Any, ...],
+        outs: tuple[Any, ...], before: list[Any],
+    ) -> None:  # fmt: skip
+        """Run the `jvp` of a custom Function for each level at which an argument has a tangent (FWD-13..16).
+
+        Parameters
+        ----------
+        dirty, nondiff : tuple of Tensor
+            What `forward` declared.
+        results, outs : tuple
+            What it returned, and what `apply` returns.
+        before : list
+            What `function_tangents` found before the forward.
+        """
+        for i, (level, tangents) in enumerate(before):
+            if all(t is None for t in tangents):
+                continue
+            with _at(self.outside(i), level.records):
+                given = [
+                    zeros_for(a) if t is None and ctx._materialize and isinstance(a, Tensor) and a.dtype.differentiable else t
+                    for a, t in zip(args, tangents)
+                ]
+                ctx._forward = True
+                try:
+                    returned = cls.jvp(ctx, *given)
+                finally:
+                    ctx._forward = False
+                found = as_tuple(returned)
+                if len(found) != len(outs):
+                    msg = (
+                        f"Function's jvp returned an invalid number of forward gradients (expected {len(outs)} but got {len(found)}); "
+                        "return one per output of `forward`, None where there is none"
+                    )
+                    raise RuntimeError(msg)
+                for k, (out, result, t) in enumerate(zip(outs, results, found)):
+                    _settle_output(level, k, out, result, t, args, given, dirty, nondiff)

@@ -1,0 +1,235 @@
+"""Custom Functions inside of transforms: their own `vmap`, or one made of their forward and backward (FUN-33)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from xpgrad._rows.namespace import PRIMITIVES
+from xpgrad._tensor.tensor import Tensor
+from xpgrad._transforms.batch.array import escaped
+from xpgrad._transforms.batch.batch import batch_class, class_of_depth, enter, leave, lift
+from xpgrad.rules.manipulation import moveaxis
+from xpgrad.rules.reduction import sum as total
+
+__all__ = ["VmapInfo", "apply_to_batch", "check_transformable"]
+
+
+class VmapInfo(NamedTuple):
+    """What a Function's `vmap` is told of the batch.
+
+    Attributes
+    ----------
+    batch_size : int
+    randomness : str
+    """
+
+    batch_size: int
+    randomness: str
+
+
+def check_transformable(cls: Any, name: str) -> None:
+    """Refuse a Function whose forward takes `ctx`: a transform runs it apart from its context.
+
+    Raises
+    ------
+    RuntimeError
+    """
+    msg = (
+        "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the setup_context "
+        f"staticmethod: in `xpgrad.func.{name}`, give {cls.__name__} a `forward` without `ctx`, and a `setup_context`"
+    )
+    raise RuntimeError(msg)
+
+
+def apply_to_batch(cls: Any, args: tuple[Any, ...]) -> Any:
+    """Apply a Function to arguments of which some are elements of a batch.
+
+    Raises
+    ------
+    RuntimeError
+        If it has no rule for that, or two.
+    """
+    from xpgrad.autograd.function import Function
+
+    own = cls.vmap is not Function.vmap
+    if own and cls.generate_vmap_rule:
+        msg = (
+            f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden vmap staticmethod; "
+            "remove one of them"
+        )
+        raise RuntimeError(msg)
+    if not own and not cls.generate_vmap_rule:
+        msg = (
+            f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Override its `vmap` staticmethod, or set "
+            "generate_vmap_rule=True if its forward and backward consist of xpgrad's operations"
+        )
+        raise RuntimeError(msg)
+    depth = max(a.depth for a in args if isinstance(a, Tensor))
+    level = None
+    for a in args:
+        if isinstance(a, Tensor) and a.depth == depth and a._array.level is not None:
+            if level is not None and level is not a._array.level:
+                raise escaped()
+            level = a._array.level
+    below = [a._array.value if isinstance(a, Tensor) and a.depth == depth else a for a in args]
+    mapped = [isinstance(a, Tensor) and a.depth == depth and a._array.level is not None for a in args]
+    if level is None:  # elements of a batch by class only: all share the same values
+        out = cls.apply(*below)
+        return tuple(_lifted(o, depth) for o in out) if isinstance(out, tuple) else _lifted(out, depth)
+    return (_by_its_own_rule if own else _by_a_generated_rule)(cls, args, below, mapped, level, depth)
+
+
+def _lifted(x: Any, depth: int) -> Any:
+    return lift(x, class_of_depth(type(x), depth)) if isinstance(x, Tensor) else x
+
+
+def _by_its_own_rule(cls: Any, args: Any, below: list[Any], mapped: list[bool], level: Any, depth: int) -> Any:
+    dims = tuple(a._array.home if m else None for a, m in zip(args, mapped))
+    given = [x if not d else moveaxis(x, 0, d) for x, d in zip(below, dims)]
+    returned = cls.vmap(VmapInfo(level.size, level.randomness), dims, *given)
+    if not (isinstance(returned, tuple) and len(returned) == 2):
+        msg = f"{cls.__name__}.vmap must return a pair (output, out_dims), but got {type(returned).__name__}"
+        raise RuntimeError(msg)
+    out, out_dims = returned
+    several = isinstance(out, tuple)
+    outs = out if several else (out,)
+    places = out_dims if isinstance(out_dims, (tuple, list)) else (out_dims,) * len(outs)
+    if len(places) != len(outs):
+        msg = f"{cls.__name__}.vmap returned {len(outs)} outputs, but {len(places)} out_dims; give one per output"
+        raise RuntimeError(msg)
+    results = []
+    for o, d in zip(outs, places):
+        if not isinstance(o, Tensor) or d is None:
+            results.append(_lifted(o, depth))
+            continue
+        batch = batch_class(class_of_depth(type(o), depth - 1))
+        element = enter(moveaxis(o, d, 0) if d else o, level, batch)
+        element._array.home = d % o.ndim
+        results.append(element)
+    return tuple(results) if several else results[0]
+
+
+class _ElementCtx:
+    """What a Function's methods see as `ctx` inside of a batch: saved Tensors are elements of it."""
+
+    def __init__(self, needs: tuple[bool, ...]) -> None:
+        self.needs_input_grad = needs
+        self.saved_tensors: tuple[Any, ...] = ()
+        self.saved_for_forward: tuple[Any, ...] = ()
+        self._nondiff: tuple[Any, ...] = ()
+        self._materialize = True
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        self.saved_tensors = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        self.saved_for_forward = tensors
+
+    def mark_non_differentiable(self, *args: Any) -> None:
+        self._nondiff = args
+
+    def mark_dirty(self, *args: Any) -> None:
+        msg = "a Function that overwrites its inputs cannot have a generated vmap rule; override its `vmap` staticmethod"
+        raise RuntimeError(msg)
+
+    def set_materialize_grads(self, value: bool) -> None:
+        self._materialize = value
+
+
+def _by_a_generated_rule(cls: Any, args: Any, below: list[Any], mapped: list[bool], level: Any, depth: int) -> Any:
+    """One Function of whole batches whose methods are those of `cls` on the elements."""
+    state: dict[str, Any] = {}
+
+    def element(x: Any, is_mapped: bool, at: int) -> Any:
+        """A whole batch, or what all elements share, as an element: of a batch of things that are `at` deep themselves."""
+        if not isinstance(x, Tensor) or not is_mapped:
+            return x
+        return enter(x, level, class_of_depth(type(x._stand_in()), at + 1))
+
+    def whole(x: Any, at: int) -> Any:
+        return leave(x, level, class_of_depth(type(x._stand_in()), at + 1))
+
+    from xpgrad.autograd.function import Function
+
+    class Generated(Function):
+        generate_vmap_rule = True  # a batch of batches
+
+        @staticmethod
+        def forward(*inputs: Any) -> Any:
+            at = _deepest(inputs)  # which may be less than outside: what all elements share loses a level on the way
+            elements = [element(x, m, at) for x, m in zip(inputs, mapped)]
+            out = cls.forward(*elements)
+            state["several"] = isinstance(out, tuple)
+            state["shapes"] = [e.shape if isinstance(e, Tensor) else None for e in elements]
+            state["elements"], state["outs"] = tuple(elements), out if state["several"] else (out,)
+            return tuple(whole(o, at) if isinstance(o, Tensor) else o for o in state["outs"])
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            at = _deepest(inputs)
+            inner = ctx.inner = _ElementCtx(tuple(ctx.needs_input_grad))
+            outs, elements = state.pop("outs"), state.pop("elements")
+            cls.setup_context(inner, elements, outs if state["several"] else outs[0])
+            ctx.set_materialize_grads(inner._materialize)
+
+            def held(s: Any) -> tuple[Any, bool]:
+                """What is kept for a saved element, and whether it is a whole batch."""
+                place = next((k for k, o in enumerate(outs) if o is s), None)
+                origin = next((k for k, e in enumerate(elements) if e is s), None)
+                if s is None:
+                    return None, False
+                if place is not None:
+                    return output[place], True
+                return (whole(s, at), True) if origin is None else (inputs[origin], mapped[origin])
+
+            ctx.recipes = [[], []]
+            for recipe, saved, save in zip(
+                ctx.recipes, (inner.saved_tensors, inner.saved_for_forward), (ctx.save_for_backward, ctx.save_for_forward)
+            ):
+                pairs = [held(s) for s in saved]
+                recipe.extend(is_mapped for _, is_mapped in pairs)
+                save(*(value for value, _ in pairs))
+            inner.saved_tensors = inner.saved_for_forward = ()
+            lost = [o for o, e in zip(output, outs) if any(e is n for n in inner._nondiff)]
+            if lost:
+                ctx.mark_non_differentiable(*lost)
+
+        @staticmethod
+        def backward(ctx: Any, *gs: Any) -> Any:
+            saved = ctx.saved_tensors
+            at = _deepest((*gs, *saved))
+            inner = ctx.inner
+            inner.saved_tensors = tuple(element(s, m, at) for s, m in zip(saved, ctx.recipes[0]))
+            returned = cls.user_backward()(inner, *(element(g, True, at) for g in gs))
+            inner.saved_tensors = ()
+            returned = returned if isinstance(returned, tuple) else (returned,)
+            shapes = state["shapes"]
+            return tuple(_gradient(g, m, at, s) for g, m, s in zip(returned, mapped, shapes)) + returned[len(mapped) :]
+
+        @staticmethod
+        def jvp(ctx: Any, *tangents: Any) -> Any:
+            saved = ctx.saved_tensors
+            at = _deepest((*tangents, *saved))
+            inner = ctx.inner
+            inner.saved_for_forward = inner.saved_tensors = tuple(element(s, m, at) for s, m in zip(saved, ctx.recipes[1]))
+            out = cls.jvp(inner, *(element(t, m, at) for t, m in zip(tangents, mapped)))
+            inner.saved_for_forward = inner.saved_tensors = ()
+            return tuple(whole(o, at) for o in (out if isinstance(out, tuple) else (out,)))
+
+    def _gradient(g: Any, is_mapped: bool, at: int, shape: tuple[int, ...]) -> Any:
+        if g is None:
+            return None
+        if g.shape != shape:
+            g = PRIMITIVES["sum_to"](g, shape)  # FUN-09: what an operand was broadcast to is summed
+        full = whole(g, at)
+        return full if is_mapped else total(full, axis=0)
+
+    Generated.__name__ = Generated.__qualname__ = cls.__name__
+    outs = Generated.apply(*below)
+    results = tuple(element(o, True, depth - 1) for o in outs)
+    return results if state["several"] else results[0]
+
+
+def _deepest(items: Any) -> int:
+    """Of how many batches the deepest Tensor among some values is an element."""
+    return max((x.depth for x in items if isinstance(x, Tensor)), default=0)

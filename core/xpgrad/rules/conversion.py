@@ -1,0 +1,209 @@
+"""How data becomes a Tensor: `tensor`, `asarray`, `from_dlpack`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from xpgrad._array.base import TensorBase
+from xpgrad._backends.classes import class_for_array, tensor_class
+from xpgrad._backends.default_device import as_device
+from xpgrad._basics.dtypes import DType, as_dtype
+from xpgrad._basics.scalars import is_raw_array, is_scalar
+from xpgrad._modes import state
+from xpgrad._rows.namespace import NONDIFFERENTIABLE, RULES
+from xpgrad._tape.task import note_complex
+from xpgrad.rules.transfer import to_device
+
+if TYPE_CHECKING:
+    from xpgrad._tensor.tensor import Tensor
+
+__all__ = ["asarray", "from_dlpack", "new_tensor", "tensor"]
+
+
+def new_tensor(cls: Any, raw: Any) -> Any:
+    """A Tensor that the user made: a constant leaf around a raw array, marked by the mode if it asks for that."""
+    out = cls._wrap(raw)
+    if out.dtype.is_complex:
+        note_complex()
+    mode = state.current()
+    if mode is not None and not mode.plain:
+        mode.finish(out)
+    return out
+
+
+def _host_array(data: Any, dtype: DType | None, cls: Any) -> Any:
+    """A NumPy array from Python data (scalars, nested sequences, Tensors among them)."""
+    backend = cls.backend
+    if _contains_tensor(data):
+        data = _without_tensors(data)
+    array = backend.host_array(data, dtype)
+    if dtype is not None and dtype.name != "bfloat16":
+        return array
+    if array.dtype == object or array.dtype.kind not in "biufc":
+        msg = f"cannot make a Tensor from {type(data).__name__} {data!r:.80}: its elements must be numbers or bools in a regular shape"
+        raise TypeError(msg)
+    # NumPy has no bfloat16: the numbers travel in the default dtype, since the device may lack the array's own.
+    if dtype is not None or (not is_raw_array(data) and not is_scalar_array(data)):
+        kind = {"f": "real floating", "c": "complex floating", "i": "integral"}.get(array.dtype.kind)
+        if kind is not None:
+            array = array.astype(backend.default_dtype(kind, cls.device).name)
+    return array
+
+
+def is_scalar_array(data: Any) -> bool:
+    """Whether `data` is a NumPy scalar, which has a dtype to keep."""
+    return hasattr(data, "dtype") and hasattr(data, "item")
+
+
+def _contains_tensor(data: Any) -> bool:
+    return isinstance(data, TensorBase) or (isinstance(data, (list, tuple)) and any(_contains_tensor(d) for d in data))
+
+
+def _without_tensors(data: Any) -> Any:
+    if isinstance(data, TensorBase):
+        return data.numpy()
+    return [_without_tensors(d) for d in data] if isinstance(data, (list, tuple)) else data
+
+
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A new leaf with a copy of `data`, as `torch.tensor`.
+
+    Parameters
+    ----------
+    data : scalar, nested sequence, array of any registered library, or Tensor
+        Copied always: later changes of `data` are not seen.
+    dtype : DType, optional
+        Default: that of an array; for Python data the device's default dtype of their kind.
+    device : Device or str, optional
+        Default: that of an array; the default device for Python data.
+    requires_grad : bool
+
+    Raises
+    ------
+    RuntimeError
+        If `requires_grad` and the dtype is neither floating nor complex (BWD-35).
+    TypeError
+        If `data` is no numbers.
+    """
+    if isinstance(data, TensorBase):
+        data = data.detach()
+    out = asarray(data, dtype=dtype, device=device, copy=True)
+    return out.requires_grad_() if requires_grad else out
+
+
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
+    """`obj` as a Tensor (Array API 2024.12, `asarray`); differentiable for a Tensor.
+
+    Parameters
+    ----------
+    obj : scalar, nested sequence, array of any registered library, or Tensor
+        A Tensor that needs no change is returned itself; an array is wrapped without a copy if it can be.
+    dtype : DType, optional
+    device : Device or str, optional
+    copy : bool, optional
+        True: always; False: raise ValueError where a copy would be needed; None: where needed.
+
+    Raises
+    ------
+    TypeError
+        If `obj` is no numbers.
+    ValueError
+        If ``copy=False`` cannot be kept.
+    """
+    target = None if device is None else tensor_class(as_device(device))
+    if isinstance(obj, TensorBase):
+        return _from_tensor(obj, dtype, target, copy)
+    if is_raw_array(obj) and not is_scalar_array_only(obj):
+        home = class_for_array(obj)
+        if home is not None:
+            cls = target or home
+            if cls is home:
+                return _from_own(cls, obj, dtype, copy)
+            if copy is False:
+                msg = f"asarray(copy=False): moving from {home.device} to {cls.device} needs a copy; use copy=None"
+                raise ValueError(msg)
+            if cls.backend is home.backend:
+                return _from_own(cls, cls.backend.to_device(obj, cls.device), dtype, copy)
+            obj = home.backend.to_host(obj)
+    cls = target or tensor_class(as_device(None))
+    wanted = None if dtype is None else as_dtype(dtype, cls.default_dtype)
+    if copy is False:
+        msg = f"asarray(copy=False): {type(obj).__name__} data cannot be shared; use copy=None"
+        raise ValueError(msg)
+    host = _host_array(obj, wanted, cls)
+    out = new_tensor(cls, cls.backend.from_host(host, cls.device))
+    return out if wanted is None else out._cast(wanted)
+
+
+def is_scalar_array_only(obj: Any) -> bool:
+    """Whether `obj` is a NumPy scalar (not an array): Python data with a dtype."""
+    return is_scalar(obj) and not isinstance(obj, (list, tuple))
+
+
+def _from_own(cls: Any, raw: Any, dtype: Any, copy: bool | None) -> Tensor:
+    """Wrap an array of the backend's own library."""
+    backend = cls.backend
+    have = backend.dtype_of(raw.dtype)
+    wanted = have if dtype is None else as_dtype(dtype, cls.default_dtype)
+    if wanted is not have and copy is False:
+        msg = f"asarray(copy=False): converting {have} to {wanted} needs a copy; use copy=None"
+        raise ValueError(msg)
+    if wanted is not have:
+        raw = backend.kernels.to_dtype(raw, backend.raw_dtype(wanted))
+    elif copy or not backend.shares_input:
+        raw = backend.from_host(raw, cls.device) if backend.is_host else backend.kernels.copy(raw)
+    else:
+        raw = backend.share(raw)
+    return new_tensor(cls, raw)
+
+
+def _from_tensor(x: Any, dtype: Any, target: Any, copy: bool | None) -> Tensor:
+    wanted = x.dtype if dtype is None else as_dtype(dtype, x.default_dtype)
+    moved = target is not None and target.device != x.device
+    if copy is False and (moved or wanted is not x.dtype):
+        msg = f"asarray(copy=False): from {x.dtype} on {x.device} to {wanted} on {target.device if target else x.device} needs a copy"
+        raise ValueError(msg)
+    out = to_device(x, target.device) if target is not None and moved else x
+    out = out._cast(wanted)
+    return out.clone() if copy and out is x else out
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A Tensor from any object with ``__dlpack__`` (Array API 2024.12, `from_dlpack`).
+
+    Parameters
+    ----------
+    x : object
+        A Tensor that requires grad is refused: its history would be lost.
+    device : Device or str, optional
+    copy : bool, optional
+
+    Raises
+    ------
+    TypeError
+        If `x` has no ``__dlpack__``.
+    RuntimeError
+        If `x` is a Tensor that requires grad.
+    """
+    if isinstance(x, TensorBase):
+        if x.requires_grad:
+            msg = "Can't export Tensors that require gradient, use `x.detach()`"
+            raise RuntimeError(msg)
+        return _from_tensor(x, None, None if device is None else tensor_class(as_device(device)), copy) if copy else x.detach()
+    if not hasattr(type(x), "__dlpack__"):
+        msg = f"from_dlpack needs an object with `__dlpack__`, but got {type(x).__name__}; use `xpgrad.asarray(x)`"
+        raise TypeError(msg)
+    if class_for_array(x) is not None:
+        return asarray(x, device=device, copy=copy)
+    cls = tensor_class(as_device(device))
+    raw = cls.backend.namespace().from_dlpack(x)
+    if cls.backend.device_of(raw) != cls.device:
+        if copy is False:
+            msg = f"from_dlpack(copy=False): moving from {cls.backend.device_of(raw)} to {cls.device} needs a copy; use copy=None"
+            raise ValueError(msg)
+        raw = cls.backend.to_device(raw, cls.device)
+    return new_tensor(cls, cls.backend.kernels.copy(raw) if copy else raw)
+
+
+RULES["asarray"] = asarray
+NONDIFFERENTIABLE["from_dlpack"] = from_dlpack

@@ -1,0 +1,178 @@
+"""Rows of the matrix factorisations: Cholesky, QR, symmetric eigenvalues, singular values; and what their gradients share.
+
+Matrices are stacked: the last two axes are a matrix, all before them are a batch. For complex matrices the gradients follow PyTorch's
+convention, and a loss must not depend on the phases that a factorisation leaves open.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._operations.declare import rule
+from xpgrad._rows.namespace import PRIMITIVES
+from xpgrad.rules.elementwise import is_complex
+
+
+def adjoint(x: Any, xp: Any) -> Any:
+    """The conjugate transpose of matrices."""
+    return xp.swap_last(xp.conj(x) if is_complex(x, xp) else x)
+
+
+def identity_like(x: Any, xp: Any) -> Any:
+    """Square identity matrices of the shape and dtype of `x`, constant."""
+    ones = xp.ones_like(x)
+    return xp.lower(ones, 0) - xp.lower(ones, -1)
+
+
+def halved_lower(x: Any, xp: Any) -> Any:
+    """The lower triangle with half of the diagonal: the adjoint of a symmetric part is made of it."""
+    return (xp.lower(x, 0) + xp.lower(x, -1)) / 2
+
+
+def skew(x: Any, xp: Any) -> Any:
+    """``x - x^H``."""
+    return x - adjoint(x, xp)
+
+
+def _gaps(values: Any, xp: Any) -> Any:
+    """``values[j] - values[i]`` in row i, and 1 on the diagonal."""
+    difference = values[..., None, :] - values[..., :, None]
+    return difference + identity_like(difference, xp)
+
+
+def _check_phase(drift: Any, size: Any, name: str) -> None:
+    size.backend.kernels.check_phase(drift._array, size._array, name)
+
+
+PRIMITIVES["check_phase"] = _check_phase
+
+
+# -- Cholesky -------------------------------------------------------------------------------------------------------------
+def _cholesky_vjp(g: Any, out: Any, upper: bool, xp: Any) -> Any:
+    # Murray, "Differentiation of the Cholesky decomposition" (2016), and symmetric, as the input is.
+    if upper:
+        g, out = adjoint(g, xp), adjoint(out, xp)
+    phi = halved_lower(adjoint(out, xp) @ g, xp)
+    middle = (phi + adjoint(phi, xp)) / 2
+    left = adjoint(out, xp)
+    return adjoint(xp.solve_matrix(left, adjoint(xp.solve_matrix(left, middle), xp)), xp)
+
+
+@rule(_cholesky_vjp, conj=False, fresh=False, node="LinalgCholeskyExBackward0")
+def cholesky_factor(xp: Any, x: Any, upper: bool) -> Any:
+    """The triangular factor of positive definite matrices."""
+    return xp.linalg.cholesky(x, upper=upper)
+
+
+# -- symmetric eigenvalues --------------------------------------------------------------------------------------------------
+def _eigh_vjp(g: Any, out: Any, xp: Any) -> Any:
+    gvalues, gvectors = g
+    values, vectors = out
+    inner = None
+    if gvectors is not None:
+        turn = adjoint(vectors, xp) @ gvectors
+        if is_complex(turn, xp):
+            drift = xp.imag(xp.diagonal_view(turn, 0))
+            xp.check_phase(drift, xp.abs(turn), "eigh: the phases of the eigenvectors")
+        turn = skew(turn, xp) / 2
+        off = turn - turn * identity_like(turn, xp)
+        inner = vectors @ (off / _gaps(values, xp)) @ adjoint(vectors, xp)
+    if gvalues is None:
+        return inner
+    outer = (vectors * gvalues[..., None, :]) @ adjoint(vectors, xp)
+    return outer if inner is None else outer + inner
+
+
+@rule(_eigh_vjp, outputs=2, node="LinalgEighBackward0")
+def eigen_pairs(xp: Any, x: Any) -> Any:
+    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices."""
+    return tuple(xp.linalg.eigh(x))
+
+
+# -- singular values ----------------------------------------------------------------------------------------------------------
+def _svd_vjp(g: Any, out: Any, x_shape: Any, xp: Any) -> Any:
+    (gu, gs, gvh), (u, s, vh) = g, out
+    rows, columns = x_shape[-2:]
+    k = min(rows, columns)
+    # Of full matrices only the first columns are determined: the gradient of the others is ignored, as in PyTorch.
+    if u.shape[-1] != k:
+        u, gu = (None if a is None else a[..., :, :k] for a in (u, gu))
+    if vh.shape[-2] != k:
+        vh, gvh = (None if a is None else a[..., :k, :] for a in (vh, gvh))
+    if gu is None and gvh is None:
+        return None if gs is None else (u * gs[..., None, :]) @ vh
+    uh, v = adjoint(u, xp), adjoint(vh, xp)
+    gv = None if gvh is None else adjoint(gvh, xp)
+    left = None if gu is None else skew(uh @ gu, xp)
+    right = None if gv is None else skew(vh @ gv, xp)
+    across, down = s[..., None, :], s[..., :, None]
+    gaps = (across - down) * (across + down)
+    gaps = gaps + identity_like(gaps, xp)
+    inner: Any = None
+    for turn, scale in ((left, across), (right, down)):
+        if turn is not None:
+            off = (turn - turn * identity_like(turn, xp)) / gaps * scale
+            inner = off if inner is None else inner + off
+    if is_complex(u, xp):
+        total = left if right is None else right if left is None else left + right
+        xp.check_phase(xp.imag(xp.diagonal_view(total, 0)) / 2, xp.abs(total), "svd: the common phases of singular vectors")
+        phases, sign = (left, 2) if left is not None else (right, -2)
+        inner = inner + phases * identity_like(phases, xp) / (sign * across)
+    if gs is not None:
+        inner = inner + identity_like(inner, xp) * gs[..., None, :]
+    result = u @ inner @ vh
+    if gu is not None and rows > k:
+        part = gu / across
+        result = result + (part - u @ (uh @ part)) @ vh
+    if gvh is not None and columns > k:
+        part = gvh / down
+        result = result + u @ (part - (part @ v) @ vh)
+    return result
+
+
+@rule(_svd_vjp, outputs=3, node="LinalgSvdBackward0")
+def singular_triples(xp: Any, x: Any, full: bool) -> Any:
+    """Left singular vectors, singular values (descending) and adjoint right singular vectors."""
+    return tuple(xp.linalg.svd(x, full_matrices=full))
+
+
+# -- QR -----------------------------------------------------------------------------------------------------------------------
+def _qr_vjp(g: Any, out: Any, x_shape: Any, form: str, xp: Any) -> Any:
+    (gq, gr), (q, r) = g, out
+    rows, columns = x_shape[-2:]
+    if form == "complete" and rows > columns:
+        msg = (
+            f"qr: the QR decomposition is not differentiable when mode='complete' and nrows > ncols (here {rows} > {columns}); use "
+            "mode='reduced'"
+        )
+        raise NotImplementedError(msg)
+    if gq is None and gr is None:
+        return None
+    rest = None
+    if columns > rows:
+        # The columns behind the square part only enter as R2 = Q^H A2.
+        if gr is not None:
+            rest = q @ gr[..., :, rows:]
+            more = q @ r[..., :, rows:] @ adjoint(gr[..., :, rows:], xp)
+            gq = more if gq is None else gq + more
+            gr = gr[..., :, :rows]
+        r = r[..., :, :rows]
+    weights = None if gr is None else gr @ adjoint(r, xp)
+    if gq is not None:
+        turn = adjoint(q, xp) @ gq
+        weights = -turn if weights is None else weights - turn
+    above = adjoint(halved_lower(adjoint(weights, xp), xp), xp)
+    total = q @ (above + adjoint(above, xp))
+    if gq is not None:
+        total = gq + total
+    result = adjoint(xp.solve_matrix(r, adjoint(total, xp)), xp)
+    if columns > rows:
+        blank = rest if rest is not None else xp.zeros_like((q @ out[1])[..., :, rows:])
+        result = xp.join([result, blank], len(x_shape) - 1)
+    return result
+
+
+@rule(_qr_vjp, outputs=2, node="LinalgQrBackward0")
+def orthogonal_triangular(xp: Any, x: Any, form: str) -> Any:
+    """The factors Q and R; `form` is the public function's `mode`."""
+    return tuple(xp.linalg.qr(x, mode=form))

@@ -1,0 +1,54 @@
+"""Rows of the Fourier transforms: complex to complex, real to half-complex, and back; each one's gradient is another of them.
+
+They are linear, so nothing is saved but shapes. The transpose of a transform that is normalised "backward" is the inverse transform
+normalised "forward", and the other way round.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._operations.declare import rule
+
+#: How the transpose, and the inverse's name of the same factor, are normalised.
+OPPOSITE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+@rule(
+    lambda g, axes, forward, norm, xp: xp.fourier(g, axes, not forward, OPPOSITE[norm]),
+    conj=False, fresh=True, node="FftC2CBackward0",
+)  # fmt: skip
+def fourier(xp: Any, x: Any, axes: tuple[int, ...], forward: bool, norm: str) -> Any:
+    """The discrete Fourier transform of a complex array over axes, or its inverse."""
+    if len(axes) == 1:
+        return (xp.fft.fft if forward else xp.fft.ifft)(x, axis=axes[0], norm=norm)
+    return (xp.fft.fftn if forward else xp.fft.ifftn)(x, axes=axes, norm=norm)
+
+
+def _real_vjp(g: Any, x_shape: Any, axis: int, norm: str, xp: Any) -> Any:
+    return xp.half_to_real(xp.scale_inner(g, x_shape[axis], axis, 0.5), x_shape[axis], axis, OPPOSITE[norm])
+
+
+@rule(_real_vjp, conj=False, fresh=True, node="FftR2CBackward0")
+def real_to_half(xp: Any, x: Any, axis: int, norm: str) -> Any:
+    """The frequencies from zero up of the transform of a real array."""
+    return xp.fft.rfft(x, axis=axis, norm=norm)
+
+
+def _half_vjp(g: Any, length: int, axis: int, norm: str, xp: Any) -> Any:
+    return xp.scale_inner(xp.real_to_half(g, axis, OPPOSITE[norm]), length, axis, 2.0)
+
+
+@rule(_half_vjp, conj=False, fresh=True, node="FftC2RBackward0")
+def half_to_real(xp: Any, x: Any, length: int, axis: int, norm: str) -> Any:
+    """The real array of `length` along an axis whose frequencies from zero up are `x`."""
+    return xp.fft.irfft(x, n=length, axis=axis, norm=norm)
+
+
+@rule(lambda g, length, axis, factor, xp: xp.scale_inner(g, length, axis, factor), conj=False, fresh=True)
+def scale_inner(xp: Any, x: Any, length: int, axis: int, factor: float) -> Any:
+    """Half a spectrum with the frequencies scaled that occur twice in the whole one of `length`: all but zero and the highest even."""
+    before = (slice(None),) * axis
+    inner = (length + 1) // 2
+    parts = [x[(*before, part, ...)] for part in (slice(0, 1), slice(1, inner), slice(inner, None))]
+    return xp.concat([parts[0], parts[1] * factor, parts[2]], axis=axis)

@@ -1,0 +1,311 @@
+"""Rows of the linear algebra extension that are no factorisations: inverses, determinants, norms, diagonals and the cross product.
+
+Matrices are stacked: the last two axes are a matrix, all before them are a batch.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from xpgrad._array.base import TensorBase
+from xpgrad._array.checks import not_a_tensor
+from xpgrad._basics.scalars import as_scalar, is_scalar
+from xpgrad._operations.declare import rule, view
+from xpgrad._rows.namespace import PRIMITIVES
+from xpgrad.rules.factorisations import adjoint
+
+if TYPE_CHECKING:
+    from xpgrad._tensor.tensor import Tensor
+
+
+# -- inverses -----------------------------------------------------------------------------------------------------------------
+def _inverse_vjp(g: Any, out: Any, xp: Any) -> Any:
+    turned = xp.swap_last(out)
+    return -(turned @ g @ turned)
+
+
+@rule(_inverse_vjp, fresh=True, node="LinalgInvExBackward0", jvp=lambda d_x, out: -(out @ d_x @ out))
+def inverse(xp: Any, x: Any) -> Any:
+    """The inverses of square matrices."""
+    return xp.linalg.inv(x)
+
+
+def _solve_left(g: Any, x1: Any, out: Any, x1_shape: Any, xp: Any) -> Any:
+    return xp.sum_to(-(xp.solve_matrix(xp.swap_last(x1), g) @ xp.swap_last(out)), x1_shape)
+
+
+def _solve_jvp(d_x1: Any, d_x2: Any, x1: Any, out: Any, xp: Any) -> Any:
+    if d_x1 is None:
+        return xp.solve_matrix(x1, xp.broadcast_to(d_x2, out.shape))
+    change = d_x1 @ out
+    return xp.solve_matrix(x1, -change if d_x2 is None else d_x2 - change)
+
+
+@rule(
+    _solve_left, lambda g, x1, x2_shape, xp: xp.sum_to(xp.solve_matrix(xp.swap_last(x1), g), x2_shape),
+    node="LinalgSolveExBackward0", jvp=_solve_jvp,
+)  # fmt: skip
+def solve_matrix(xp: Any, x1: Any, x2: Any) -> Any:
+    """``x`` with ``x1 @ x == x2``, where both are stacks of matrices that broadcast."""
+    return xp.linalg.solve(x1, x2)
+
+
+def _pseudoinverse_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
+    # Golub and Pereyra, "The differentiation of pseudo-inverses ..." (1973), eq. 4.12.
+    gh, outh = adjoint(g, xp), adjoint(out, xp)
+    first = gh @ out @ outh
+    second = outh @ out @ gh
+    return first - x @ (out @ first) + second - (second @ out) @ x - outh @ g @ outh
+
+
+@rule(_pseudoinverse_vjp, conj=False, fresh=True, node="LinalgPinvBackward0")
+def pseudoinverse(xp: Any, x: Any, rtol: Any) -> Any:
+    """The Moore-Penrose inverses of matrices whose rank does not change nearby."""
+    return xp.linalg.pinv(x, rtol=rtol)
+
+
+# -- determinants -------------------------------------------------------------------------------------------------------------
+@rule(lambda g, x, xp: g[..., None, None] * xp.cofactors(x), fresh=True, node="LinalgDetBackward0")
+def determinant(xp: Any, x: Any) -> Any:
+    """The determinants of square matrices."""
+    return xp.linalg.det(x)
+
+
+def _products_without(s: Any, axis: int, xp: Any) -> Any:
+    """For each element along the last axis (``axis=1``), or each pair of them (``axis=2``), the product of all others."""
+    count = s.shape[-1]
+    places = xp.reshape(xp.count_up(s, 0, count, 1), (count,))
+    left = places[:, None] == places[None, :]
+    if axis == 2:
+        left = left[:, None, :] | left[None, :, :]
+        s = s[..., None, :]
+    s = s[..., None, :]
+    return xp.prod(xp.where(left, xp.ones_like(s), s), axis=-1)
+
+
+def _turned(x: Any, xp: Any) -> tuple[Any, Any, Any, Any]:
+    """The singular value decomposition with the determinant of its two rotations."""
+    u, s, vh = xp.linalg.svd(x, full_matrices=False)
+    return u, s, vh, (xp.linalg.det(u) * xp.linalg.det(vh))[..., None, None]
+
+
+def _bare(x: Any, xp: Any) -> Any:
+    return xp.conj(x) if xp.isdtype(x.dtype, "complex floating") else x
+
+
+# The derivatives of the determinant are sums of products of singular values, nothing is divided: they hold for singular matrices too.
+@rule(lambda g, x, xp: xp.cofactors_along(x, g), fresh=True)
+def cofactors(xp: Any, x: Any) -> Any:
+    """The derivative of the determinant: ``det(x) * inv(x).mT`` where that exists, and its limit where `x` is singular."""
+    u, s, vh, sign = _turned(x, xp)
+    return (_bare(u, xp) * _products_without(s, 1, xp)[..., None, :]) @ _bare(vh, xp) * sign
+
+
+def _along_vjp(g: Any, x: Any, along: Any, xp: Any) -> Any:
+    # The third derivative of the determinant, by its inverse.
+    xp.check_regular(x)
+    inverse = xp.inverse(x)
+    a, b = inverse @ g, inverse @ along
+    ta, tb, tab = (xp.linalg.trace(z)[..., None, None] for z in (a, b, a @ b))
+    mixed = a @ b
+    total = inverse * (ta * tb - tab) - (a * tb + b * ta - mixed - b @ a) @ inverse
+    return xp.swap_last(total) * xp.determinant(x)[..., None, None]
+
+
+@rule(_along_vjp, lambda g, x, xp: xp.cofactors_along(x, g), fresh=True)
+def cofactors_along(xp: Any, x: Any, along: Any) -> Any:
+    """The derivative of `cofactors` in a direction: the second derivative of the determinant, which is symmetric."""
+    u, s, vh, sign = _turned(x, xp)
+    turned = xp.swap_last(_bare(u, xp)) @ along @ xp.swap_last(_bare(vh, xp))
+    rest = _products_without(s, 2, xp)
+    count = s.shape[-1]
+    places = xp.reshape(xp.count_up(s, 0, count, 1), (count,))
+    same = places[:, None] == places[None, :]
+    zero = xp.zeros_like(turned)
+    others = xp.where(same, zero, zero + rest)
+    diagonal = xp.sum(xp.where(same, turned, zero), axis=-1)
+    inner = xp.where(same, (others @ diagonal[..., None]), -(xp.swap_last(turned) * others))
+    return _bare(u, xp) @ inner @ _bare(vh, xp) * sign
+
+
+def _check_regular(x: Any) -> None:
+    x.backend.kernels.check_regular(x._array)
+
+
+PRIMITIVES["check_regular"] = _check_regular
+
+
+def _slogdet_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
+    gsign, glog = g
+    sign = out[0]
+    scale = glog
+    if xp.isdtype(x.dtype, "complex floating") and gsign is not None:
+        # The sign of a complex determinant moves along the unit circle only.
+        turn = xp.imag(xp.conj(gsign) * sign) * -1j
+        scale = turn if glog is None else glog + turn
+    if scale is None:
+        return None if gsign is None else xp.zeros_like(x)
+    return scale[..., None, None] * adjoint(xp.inverse(x), xp)
+
+
+@rule(_slogdet_vjp, outputs=2, node="LinalgSlogdetBackward0")
+def sign_and_log(xp: Any, x: Any) -> Any:
+    """The sign of determinants and the logarithm of their absolute value."""
+    return tuple(xp.linalg.slogdet(x))
+
+
+# -- norms ----------------------------------------------------------------------------------------------------------------------
+def _norm_vjp(g: Any, x: Any, out: Any, x_shape: Any, order: float, axes: Any, keepdims: bool, xp: Any) -> Any:
+    def spread(v: Any) -> Any:
+        return xp.expand_reduced(v, x_shape, axes, keepdims)
+
+    if order == 1:
+        return spread(g) * xp.sign(x)
+    if math.isinf(order):
+        # Ties share evenly (SUB-05).
+        chosen = xp.abs(x) == spread(out)
+        count = xp.reduce_sum(xp.cast(chosen, out.dtype), axes, keepdims)
+        return spread(g / count) * xp.keep(chosen, xp.sign(x))
+    # The norm is not differentiable at 0, where the gradient is 0 (SUB-08).
+    positive = out != 0
+    safe = xp.where(positive, out, xp.ones_like(out))
+    g = xp.keep(positive, g)
+    if order == 2:
+        return spread(g / safe) * x
+    size = xp.abs(x)
+    there = size != 0
+    size = xp.where(there, size, xp.ones_like(size))
+    return xp.keep(there, x * (spread(g) * (size / spread(safe)) ** (order - 1) / size))
+
+
+@rule(_norm_vjp, conj=False, fresh=True, node="LinalgVectorNormBackward0")
+def norm(xp: Any, x: Any, order: float, axes: Any, keepdims: bool) -> Any:
+    """The norm over axes (a tuple, or None for all)."""
+    return xp.linalg.vector_norm(x, axis=axes, keepdims=keepdims, ord=order)
+
+
+@rule(
+    lambda g: [None], conj=False, varargs=True, node="LinalgVectorNormBackward0", jvp=lambda out, xp: xp.zeros_like(out)
+)  # fmt: skip
+def count_nonzero_norm(xp: Any, xs: Any, axes: Any, keepdims: bool) -> Any:
+    """How many elements are not 0; its gradient is undefined, so that none arrives (ACC-07)."""
+    return xp.linalg.vector_norm(xs[0], axis=axes, keepdims=keepdims, ord=0)
+
+
+# -- diagonals and the cross product ----------------------------------------------------------------------------------------------
+@view(lambda g, x_shape, offset, xp: xp.diagonal_transpose(g, x_shape, offset), node="DiagonalBackward0")
+def diagonal_view(xp: Any, x: Any, offset: int) -> Any:
+    """A diagonal of matrices."""
+    return xp.linalg.diagonal(x, offset=offset)
+
+
+@rule(lambda g, offset, xp: xp.diagonal_view(g, offset), conj=False, fresh=False, node="DiagonalBackwardBackward0")
+def diagonal_transpose(xp: Any, x: Any, shape: tuple[int, ...], offset: int) -> Any:
+    """Zeros of `shape` with `x` on a diagonal of its matrices."""
+    rows, columns = shape[-2:]
+    length = x.shape[-1]
+    # Behind every element of the diagonal lie `columns` zeros in row-major order, up to the next one.
+    first = offset if offset >= 0 else -offset * columns
+    if length == 0:
+        return xp.zeros_near(x, shape)
+    gap = xp.broadcast_to(xp.zeros_like(x[..., None]), (*x.shape, columns))
+    row = xp.reshape(xp.concat([x[..., None], gap], axis=-1), (*shape[:-2], length * (columns + 1)))
+    before = xp.zeros_near(x, (*shape[:-2], first))
+    after = xp.zeros_near(x, (*shape[:-2], max(rows * columns - first - length * (columns + 1), 0)))
+    flat = xp.concat([before, row, after], axis=-1)
+    return xp.reshape(flat[..., : rows * columns], shape)
+
+
+@rule(
+    lambda g, x2, axis, xp: xp.cross_product(x2, g, axis), lambda g, x1, axis, xp: xp.cross_product(g, x1, axis),
+    fresh=True, node="LinalgCrossBackward0",
+)  # fmt: skip
+def cross_product(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
+    """The cross products of vectors along an axis of length 3; the operands have one shape."""
+    return xp.linalg.cross(x1, x2, axis=axis)
+
+
+# -- what the public functions check -----------------------------------------------------------------------------------------------
+def need_floating(name: str, x: Any) -> None:
+    """Raise TypeError if `x` is no Tensor of a floating or complex dtype."""
+    if not isinstance(x, TensorBase):
+        raise not_a_tensor(name, x)
+    if not x.dtype.differentiable:
+        msg = f"{name} needs a floating or complex Tensor, but got dtype {x.dtype}; convert it with `xpgrad.astype(x, xpgrad.float64)`"
+        raise TypeError(msg)
+
+
+def need_matrices(name: str, x: Any, *, square: bool = False, floating: bool = True) -> None:
+    """Raise if `x` is no Tensor of (square) matrices.
+
+    Raises
+    ------
+    TypeError
+        If it is no Tensor, or of integers or bools.
+    ValueError
+        If its last two axes are no (square) matrix.
+    """
+    if floating:
+        need_floating(name, x)
+    elif not isinstance(x, TensorBase):
+        raise not_a_tensor(name, x)
+    if x.ndim < 2:
+        msg = f"{name} needs matrices, that is at least 2 axes, but got a Tensor of shape {x.shape}"
+        raise ValueError(msg)
+    if square and x.shape[-1] != x.shape[-2]:
+        msg = f"{name} needs square matrices, but the last two axes of shape {x.shape} differ"
+        raise ValueError(msg)
+
+
+def integer(name: str, what: str, value: Any) -> int:
+    """`value` as an int.
+
+    Raises
+    ------
+    TypeError
+        If it is none.
+    """
+    scalar = as_scalar(value) if is_scalar(value) else None
+    if not isinstance(scalar, int) or isinstance(scalar, bool):
+        msg = f"{name}: `{what}` must be an int, but got {value!r}"
+        raise TypeError(msg)
+    return scalar
+
+
+def raw_tolerance(name: str, rtol: Any) -> Any:
+    if isinstance(rtol, TensorBase):
+        return rtol._array
+    if rtol is not None and not isinstance(as_scalar(rtol), (int, float)):
+        msg = f"{name}: `rtol` must be a real number, a Tensor or None, but got {rtol!r}"
+        raise TypeError(msg)
+    return rtol
+
+
+def check_order(name: str, order: Any, known: tuple[Any, ...] | None, allowed: str) -> Any:
+    """`order`, checked.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no number (or name), or none of those known.
+    """
+    if isinstance(order, str) or order is None:
+        if known is None or order not in known:
+            msg = f"{name}: `ord` must be {allowed}, but got {order!r}"
+            raise ValueError(msg)
+        return order
+    scalar = as_scalar(order)
+    if isinstance(scalar, bool) or not isinstance(scalar, (int, float)):
+        msg = f"{name}: `ord` must be {allowed}, but got {order!r}"
+        raise TypeError(msg)
+    if math.isnan(scalar) or (known is not None and scalar not in known):
+        msg = f"{name}: `ord` must be {allowed}, but got {order!r}"
+        raise ValueError(msg)
+    return scalar
+
+
+def diagonal_offset(name: str, x: Tensor, offset: Any) -> int:
+    # Beyond the matrix there is an empty diagonal: one step beyond is as good as many.
+    rows, columns = x.shape[-2:]
+    return max(-rows, min(columns, integer(name, "offset", offset)))

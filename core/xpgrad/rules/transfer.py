@@ -1,0 +1,93 @@
+"""Moves between devices, and the node that brings the gradient back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from xpgrad._backends.classes import tensor_class
+from xpgrad._basics.device import Device
+from xpgrad._memory.cells import next_number
+from xpgrad._modes import state
+from xpgrad._tape.node import Node, add_into
+
+if TYPE_CHECKING:
+    from xpgrad._tensor.tensor import Tensor
+
+__all__ = ["to_device"]
+
+
+class ToCopyBackward0(Node):
+    """The node of a move between devices: the gradient goes back to where the operand lives."""
+
+    __slots__ = ("destination", "e", "source", "stream")
+
+    title = "ToCopyBackward0"
+    e: Any
+    source: Any
+    destination: Any
+
+    @property
+    def cls(self) -> Any:
+        """The class of the output."""
+        return self.destination
+
+    def operands(self) -> tuple[Node | None, ...]:
+        return (self.e,)
+
+    def reach(self, empty: Any, push: Any) -> None:
+        if self.e.buffer is not empty:
+            self.e.buffer = empty
+            push(self.e)
+        if self.e.seq > self.seq:
+            self.e.seq = self.seq - 0.5
+
+    def step(self, g: Any, empty: Any, retain: bool) -> None:
+        add_into(self.e, self.grads(g)[0], empty)
+
+    def grads(self, g: Any) -> list[Any]:
+        return [move_raw(g, self.destination, self.source)]
+
+    def graph_grads(self, g: Any) -> list[Any]:
+        return [to_device(g, self.source.device)]
+
+    def redirect(self, mapping: Any) -> None:
+        self.e = mapping[self.e]
+
+
+def move_raw(raw: Any, source: Any, target: Any) -> Any:
+    """A raw array of one class's device on another's."""
+    if source.backend is target.backend:
+        return target.backend.to_device(raw, target.device)
+    return target.backend.from_host(source.backend.to_host(raw), target.device)
+
+
+def to_device(x: Tensor, device: Device | str, /, *, stream: Any = None) -> Tensor:
+    """`x` on another device; differentiable: the gradient comes back. The same device gives `x` itself.
+
+    Raises
+    ------
+    BackendNotFoundError, BackendLoadError, ValueError
+        If there is no such device.
+    """
+    target = tensor_class(Device(device))
+    if target.device == x.device:
+        return x
+    if x.depth:
+        return x._moved_to(target.device)
+    source = type(x)
+    if x.is_inference() or source.fresh is not None:
+        source = tensor_class(x.device)
+    out = target._wrap(move_raw(x._array, source, target))
+    mode = state.current()
+    if x._node is not None and (mode is None or mode.recording):
+        n: Any = object.__new__(ToCopyBackward0)
+        n.seq = next_number()
+        n.buffer = n.hooks = n._alias = None
+        n.e, n.source, n.destination = x._node, source, target
+        n.stream = (target, target.backend.current_stream(target.device)) if target.backend.capabilities.streams else None
+        out._node = n
+    if mode is not None and not mode.plain:
+        mode.finish(out)
+        if mode.levels:
+            mode.levels.carry_over(x, out, lambda t: to_device(t, target.device))
+    return out

@@ -1,0 +1,86 @@
+"""What writes are as operations without side effects, and how their gradients split between what was overwritten and what was written.
+
+`put` is ``x[key] = value``; `put_through` is a write into a view, as its base sees it. A chain is how a view was made from its base:
+pairs of a row's name and its arguments.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._basics.keys import is_basic
+from xpgrad._memory.cells import follow
+from xpgrad._operations.declare import rule
+
+
+@rule(
+    lambda g, key, xp: xp.put_zero(g, key), lambda g, value_shape, key, xp: xp.sum_to(xp.take_written(g, key), value_shape),
+    conj=False, node="CopySlices",
+)  # fmt: skip
+def put(xp: Any, x: Any, value: Any, key: Any) -> Any:
+    """A copy of `x` with ``[key]`` overwritten by `value`."""
+    return xp.written(xp.copy(x), key, value)
+
+
+@rule(lambda g, key, xp: xp.put_zero(g, key), conj=False, fresh=True)
+def put_zero(xp: Any, x: Any, key: Any) -> Any:
+    """A copy of `x` with zeros at ``[key]``."""
+    return xp.written(xp.copy(x), key, 0)
+
+
+def unread(xp: Any, g: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    """Zeros of `shape` with `g` added at ``[key]``: the transpose of reading."""
+    return xp.index_basic_transpose(g, key, shape) if is_basic(key) else xp.scatter_add(g, key, shape)
+
+
+@rule(lambda g, x_shape, key, xp: unread(xp, xp.keep(xp.wins(g, key, x_shape), g), key, x_shape), conj=False, fresh=True)
+def take_written(xp: Any, x: Any, key: Any) -> Any:
+    """``x[key]``, but 0 where a later duplicate of the index overwrote: the gradient goes to the write that won."""
+    out = xp.read(x, key)
+    return xp.where(xp.wins(out, key, tuple(x.shape)), out, xp.zeros_like(out))
+
+
+@rule(None, conj=False)
+def wins(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    """For each element of `x`, written at ``[key]`` into an array of `shape`: whether it is the last one written to its place."""
+    count = 1
+    for n in x.shape:
+        count *= n
+    order = xp.reshape(xp.count_up(x, count), tuple(x.shape))
+    buffer = xp.copy(xp.zeros_near(order, shape) - 1)  # its own: some backends freeze what is created
+    return xp.read(xp.written(buffer, key, order), key) == order
+
+
+@rule(
+    lambda g, chain, xp: xp.zero_through(g, chain), lambda g, chain, xp: follow(g, chain, xp), conj=False, node="CopySlices",
+    jvp=lambda: None,
+)  # fmt: skip
+def put_through(xp: Any, x: Any, value: Any, chain: Any) -> Any:
+    """`x`, the part of whose memory that a chain leads to already holds `value`: only the history is new."""
+    return x
+
+
+@rule(lambda g, chain, xp: xp.zero_through(g, chain), lambda g, chain, xp: follow(g, chain, xp), conj=False, node="CopySlices")
+def written_through(xp: Any, x: Any, value: Any, chain: Any) -> Any:
+    """A copy of `x` in which the part that a chain leads to holds `value`."""
+    return xp.put_at_path(x, chain, value)
+
+
+@rule(lambda g, chain, xp: xp.zero_through(g, chain), conj=False, fresh=True)
+def zero_through(xp: Any, x: Any, chain: Any) -> Any:
+    """A copy of `x` with zeros where a chain leads to."""
+    names = {name for name, _ in chain}
+    if names & {"real_part", "imag_part"}:
+        if "reshape_to" in names:
+            msg = "a write into a reshaped real or imaginary part is not implemented; write into the complex Tensor"
+            raise NotImplementedError(msg)
+        out = xp.copy(x)
+        follow(out, chain, xp)[...] = 0
+        return out
+    # By positions: a chain may be no view of a gradient, whose layout is not that of the base.
+    count = 1
+    for n in x.shape:
+        count *= n
+    places = follow(xp.reshape(xp.count_up(x, count), tuple(x.shape)), chain, xp)
+    flat = xp.written(xp.copy(xp.reshape(x, (-1,))), (xp.reshape(places, (-1,)),), 0)
+    return xp.reshape(flat, tuple(x.shape))
