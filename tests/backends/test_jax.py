@@ -9,8 +9,6 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,15 +18,7 @@ import xpgrad as xp
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
 jnp = jax.numpy
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(autouse=True)
-def x64() -> Iterator[None]:
-    before = jax.config.jax_enable_x64
-    jax.config.update("jax_enable_x64", True)
-    yield
-    jax.config.update("jax_enable_x64", before)
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 def make(values: Any, requires_grad: bool = True) -> Any:

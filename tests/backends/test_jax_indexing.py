@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,7 @@ import pytest
 import xpgrad as xp
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
-
-
-@pytest.fixture(autouse=True)
-def x64() -> Iterator[None]:
-    before = jax.config.jax_enable_x64
-    jax.config.update("jax_enable_x64", True)
-    yield
-    jax.config.update("jax_enable_x64", before)
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 def draw(rng: np.random.Generator) -> tuple[tuple[int, ...], tuple[Any, ...]]:

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-jax = pytest.importorskip("jax", reason="JAX is not installed")
+pytest.importorskip("jax", reason="JAX is not installed")
 pytest.importorskip("torch", reason="the comparison runs on PyTorch")
 
 COUNT = int(os.environ.get("XPGRAD_PROGRAMS", "300"))
 BLOCKS = 6
-
-
-@pytest.fixture(autouse=True)
-def x64() -> Iterator[None]:
-    before = jax.config.jax_enable_x64
-    jax.config.update("jax_enable_x64", True)
-    yield
-    jax.config.update("jax_enable_x64", before)
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 @pytest.mark.filterwarnings("ignore")
