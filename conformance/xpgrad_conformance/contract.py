@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -35,6 +36,8 @@ class Contract(NamedTuple):
         What Hypothesis draws for the other arguments: plain data that `repr` writes in full, so that a failing case can be pinned.
     reason : str
         Why it cannot be checked.
+    module : str
+        Where it is written.
     """
 
     id: str
@@ -42,6 +45,7 @@ class Contract(NamedTuple):
     requires: tuple[str, ...] = ()
     draw: Mapping[str, Any] = {}
     reason: str = ""
+    module: str = ""
 
     @property
     def rule(self) -> Rule:
@@ -74,7 +78,7 @@ def contract(rule: str, *, requires: str = "", draw: Mapping[str, Any] | None = 
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        _add(Contract(rule, function, tuple(requires.split()), draw or {}))
+        _add(Contract(rule, function, tuple(requires.split()), draw or {}, module=function.__module__))
         return function
 
     return register
@@ -82,7 +86,7 @@ def contract(rule: str, *, requires: str = "", draw: Mapping[str, Any] | None = 
 
 def unchecked(rule: str, reason: str) -> None:
     """Say that a rule cannot be checked, and why; catalogue and reports repeat it."""
-    _add(Contract(rule, None, reason=reason))
+    _add(Contract(rule, None, reason=reason, module=sys._getframe(1).f_globals["__name__"]))
 
 
 @functools.cache

@@ -11,7 +11,7 @@ import dask
 import numpy as np
 import pytest
 
-PROGRAMS = Path(__file__).parents[3] / "tests" / "test_random_writes.py"
+PROGRAMS = Path(__file__).parents[3] / "tests" / "random_programs" / "test_writes.py"
 
 
 def load_programs() -> Any:

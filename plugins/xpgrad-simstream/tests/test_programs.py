@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -12,8 +9,7 @@ import pytest
 @pytest.mark.filterwarnings("ignore")
 def test_random_programs_of_writes_agree_with_numpy() -> None:
     pytest.importorskip("torch", reason="the programs are those of the comparison with PyTorch")
-    sys.path.append(str(Path(__file__).resolve().parents[3] / "tests"))
-    from test_random_writes import Machine, check, draw
+    from random_programs.test_writes import Machine, check, draw
 
     with np.errstate(all="ignore"):
         for seed in range(150):

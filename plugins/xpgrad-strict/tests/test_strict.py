@@ -25,7 +25,7 @@ def fresh(*args: str, **environment: str) -> Any:
 def test_the_rules_at_each_version(device: str) -> None:
     """The repository's tests of the elementwise rules, in a process of their own."""
     later = " and not reciprocal" if device == "strict+2023-12" else ""  # new in 2024.12
-    tests = ["tests/test_rules_elementwise.py", "-k", "gradients and not complex" + later]
+    tests = ["tests/rules/test_elementwise.py", "-k", "gradients and not complex" + later]
     run = fresh("-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *tests, XPGRAD_TEST_DEVICES=device)
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-1000:]
     assert " passed" in run.stdout

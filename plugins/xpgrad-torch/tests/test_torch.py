@@ -131,8 +131,7 @@ def test_promotion_is_the_standards() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_random_programs_of_writes_agree_with_pytorch_itself() -> None:
-    sys.path.append(str(ROOT / "tests"))
-    from test_random_writes import Machine, check, draw
+    from random_programs.test_writes import Machine, check, draw
 
     with np.errstate(all="ignore"):
         for seed in range(300):

@@ -1,0 +1,355 @@
+"""Group L, continued: how such operations are used: differentiated again, with `setup_context`, under transforms, and where they raise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from xpgrad_conformance.contract import contract, unchecked
+from xpgrad_conformance.contracts.l_function import bare, double, power
+from xpgrad_conformance.strategies import seeds, shapes
+
+
+@contract("FUN-24")
+def once_differentiable(lib: Any) -> None:
+    modes = []
+
+    @lib.ag.function.once_differentiable
+    def backward(ctx: Any, g: Any) -> Any:
+        modes.append(lib.ns.is_grad_enabled())
+        return g * 2 * ctx.saved_tensors[0]
+
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x * x
+
+    cls = lib.fn(forward, backward)
+    x = lib.tensor([3.0])
+    cls.apply(x).backward()
+    lib.equal(x.grad, [6.0])
+    lib.equal(lib.grad(cls.apply(x), x)[0], [6.0])
+    # The seed depends on x, so that PyTorch, too, notices in backward().
+    (g,) = lib.grad(cls.apply(x) * x, x, create_graph=True)
+    assert modes == [False] * 3
+    lib.equal(g, [27.0])
+    phrase = "trying to differentiate twice a function that was marked with @once_differentiable"
+    with lib.raises(RuntimeError, phrase):
+        g.backward(retain_graph=True)
+    with lib.raises(RuntimeError, phrase):
+        lib.grad(g, x, retain_graph=True)
+    with lib.raises(RuntimeError, phrase):
+        lib.grad(g, x, allow_unused=True)
+    # and with a seed that is a constant
+    for again in (lambda g: g.backward(), lambda g: lib.grad(g, x), lambda g: lib.grad(g, x, allow_unused=True)):
+        (g,) = lib.grad(cls.apply(x), x, create_graph=True)
+        with lib.raises(RuntimeError, phrase):
+            again(g)
+
+
+@contract("FUN-25", draw={"n": st.integers(1, 4), "shape": shapes(), "seed": seeds})
+def higher_order(lib: Any, n: int, shape: Any, seed: int) -> None:
+    x = lib.random(shape, seed)
+    v, factor = lib.value(x), 1.0
+    g = power(lib, n).apply(x)
+    for k in range(n):
+        (g,) = lib.grad(lib.xp.sum(g), x, create_graph=True)
+        factor *= n - k
+        lib.equal(g, np.full(shape, factor * v ** (n - k - 1)))
+    # A saved output has its history back, too.
+    x = lib.tensor([0.5])
+
+    def forward(ctx: Any, x: Any) -> Any:
+        out = lib.xp.exp(x)
+        ctx.save_for_backward(out)
+        return out
+
+    y = lib.fn(forward, lambda ctx, g: g * ctx.saved_tensors[0]).apply(x)
+    for _ in range(3):
+        (y,) = lib.grad(y, x, lib.ones(1), create_graph=True)
+        lib.equal(y, np.exp([0.5]))
+    modes = []
+
+    def backward(ctx: Any, g: Any) -> Any:
+        modes.append(lib.ns.is_grad_enabled())
+        return g * 2
+
+    for create in (False, True):
+        for outer in (lib.ns.no_grad, lib.ns.enable_grad):
+            y = double(lib, backward).apply(x)
+            with outer():
+                (g,) = lib.grad(y, x, lib.tensor([1.0]), create_graph=create)
+            assert g.requires_grad is create
+    assert modes == [False, False, True, True]
+
+
+@contract("FUN-26")
+def setup_context(lib: Any) -> None:
+    def combined(ctx: Any, x: Any, n: int = 3) -> Any:
+        out = x**n
+        ctx.save_for_backward(x, out)
+        ctx.n = n
+        return out
+
+    def forward(x: Any, n: int = 3) -> Any:
+        assert not lib.ns.is_grad_enabled()
+        return x**n
+
+    got = []
+
+    def setup(ctx: Any, inputs: Any, output: Any) -> None:
+        x, ctx.n = inputs
+        got.append((type(inputs), len(inputs), output.tolist()))
+        ctx.save_for_backward(x, output)
+
+    def backward(ctx: Any, g: Any) -> Any:
+        x, out = ctx.saved_tensors
+        return ctx.n * out / x * g, None
+
+    both = lib.fn(combined, backward), lib.fn(forward, backward, setup_context=setup)
+    for arguments in [(), (2,)]:
+        for order in (1, 2):
+            found = []
+            for cls in both:
+                x = lib.tensor([2.0, 3.0])
+                g = cls.apply(x, *arguments)
+                assert g.grad_fn.name() == "FBackward"
+                for _ in range(order):
+                    (g,) = lib.grad(lib.xp.sum(g), x, create_graph=True)
+                found.append(lib.value(g))
+            with lib.case((arguments, order)):
+                np.testing.assert_array_equal(found[0], found[1])
+    assert got == [(tuple, 2, [8.0, 27.0])] * 2 + [(tuple, 2, [4.0, 9.0])] * 2
+    x = lib.tensor([2.0, 3.0])
+    lib.equal(lib.grad(both[1].apply(x, 2), x, lib.ones(2))[0], [4.0, 6.0])
+
+    def keep(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(inputs[0])
+
+    same = lib.fn(lambda x: x, lambda ctx, g: g, setup_context=keep)
+    with lib.raises(RuntimeError, "An input that has been returned as-is as output is being saved for backward", "setup_context"):
+        same.apply(lib.tensor([1.0]))
+
+    def keep_first(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x
+
+    x = lib.tensor([1.0])
+    lib.equal(lib.grad(lib.fn(keep_first, lambda ctx, g: g * 5).apply(x), x)[0], [5.0])
+
+
+@contract("FUN-27")
+def nested_tensors_are_not_tracked(lib: Any) -> None:
+    x, w = lib.tensor([1.0]), lib.tensor([2.0])
+    forms: list[tuple[Any, Callable[[Any], Any]]] = [([w], lambda a: a[0]), ((w,), lambda a: a[0]), ({"w": w}, lambda a: a["w"])]
+    for nested, read in forms:
+        with lib.case(type(nested).__name__):
+            seen = []
+
+            def forward(ctx: Any, nested: Any, x: Any, read: Any = read, seen: Any = seen) -> Any:
+                seen.append(ctx.needs_input_grad)
+                return read(nested) * x
+
+            y = lib.fn(forward, lambda ctx, g: (None, g * 3)).apply(nested, x)
+            assert seen == [(False, True)]
+            lib.equal(lib.grad(y, x, retain_graph=True)[0], [3.0])
+            assert lib.grad(y, w, allow_unused=True) == (None,)
+            alone = lib.fn(lambda ctx, nested, read=read: read(nested) * 2, lambda ctx, g: None).apply(nested)
+            assert not alone.requires_grad
+
+
+@contract("FUN-28")
+def the_same_tensor_twice(lib: Any) -> None:
+    cls = lib.fn(lambda ctx, *a: a[0] * a[1], lambda ctx, g: (g * 3, g * 4))
+    x = lib.tensor([2.0])
+    cls.apply(x, x).backward()
+    lib.equal(x.grad, [7.0])
+    y = x * 1
+    lib.equal(lib.grad(cls.apply(y, y), [x, y])[1], [7.0])
+    three = lib.fn(lambda ctx, a, b, c: a + b + c, lambda ctx, g: (g, None, g * 10))
+    lib.equal(lib.grad(three.apply(x, x, x), x)[0], [11.0])
+
+
+@contract("FUN-29")
+def writing_into_a_gradient(lib: Any) -> None:
+    # Nobody checks: the writer gets what it wrote, and its siblings either do, too, or not.
+    def backward(ctx: Any, g: Any) -> Any:
+        return g.mul_(100)
+
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 1
+
+    x, w = lib.tensor([1.0, 2.0]), lib.tensor([3.0, 4.0])
+    (lib.fn(forward, backward).apply(x) + w * 1).backward(lib.const([1.0, 2.0]))
+    lib.equal(x.grad, [100.0, 200.0])
+    assert lib.value(w.grad).tolist() in ([1.0, 2.0], [100.0, 200.0])
+    # What was there before the pass is not touched.
+    lib.equal(x, [1.0, 2.0])
+    lib.equal(w, [3.0, 4.0])
+
+
+@contract("FUN-30")
+def exceptions_keep_their_type(lib: Any) -> None:
+    class Special(Exception):
+        """Somebody's own."""
+
+    for error in (Special, LookupError, KeyError, RuntimeError, ZeroDivisionError, NotImplementedError, KeyboardInterrupt):
+        made = error("boo")
+
+        def fail(ctx: Any, *args: Any, made: Any = made) -> Any:
+            raise made
+
+        with lib.case(error):
+            x = lib.tensor([2.0])
+            y = x * x
+            with lib.raises(error, "boo") as caught:
+                double(lib, fail).apply(y).backward(retain_graph=True)
+            assert type(caught[0]) is error
+            assert x.grad is None
+            y.backward()
+            lib.equal(x.grad, [4.0])
+            with lib.raises(error, "boo") as caught:
+                lib.fn(fail, fail).apply(x)
+            assert type(caught[0]) is error
+            assert lib.ns.is_grad_enabled()
+
+
+@contract("FUN-31")
+def nothing_is_recorded(lib: Any) -> None:
+    cls = power(lib)
+    x = lib.tensor([2.0])
+
+    def quiet(mode: Any) -> Any:
+        with mode():
+            return cls.apply(x)
+
+    for name, y in [("constants", cls.apply(lib.const([2.0]))), ("no_grad", quiet(lib.ns.no_grad)),
+                    ("inference_mode", quiet(lib.ns.inference_mode))]:  # fmt: skip
+        with lib.case(name):
+            lib.equal(y, [8.0])
+            assert not y.requires_grad
+            assert y.grad_fn is None
+            with lib.raises(RuntimeError, "does not require grad"):
+                y.backward()
+    with lib.ns.no_grad(), lib.ns.enable_grad():
+        assert cls.apply(x).grad_fn.name() == "PowerBackward"
+
+
+@contract("FUN-32")
+def keyword_arguments(lib: Any) -> None:
+    def forward(ctx: Any, x: Any, k: Any = 1) -> Any:
+        ctx.k = k
+        return x * k
+
+    x = lib.tensor([1.0, 2.0])
+    y = lib.fn(forward, lambda ctx, g: (g * ctx.k, None)).apply(x, k=3)
+    lib.equal(y, [3.0, 6.0])
+    lib.equal(lib.grad(y, x, lib.ones(2))[0], [3.0, 3.0])
+
+
+@contract("FUN-33")
+def functions_under_transforms(lib: Any) -> None:
+    func = lib.module("func")
+
+    def forward(x: Any) -> Any:
+        return x * x
+
+    def setup(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+
+    def backward(ctx: Any, g: Any) -> Any:
+        return 2 * g * ctx.saved_tensors[0]
+
+    def rule(info: Any, in_dims: Any, x: Any) -> Any:
+        seen.append((info.batch_size, info.randomness, in_dims))
+        return x * x, in_dims[0]
+
+    seen: list[Any] = []
+    methods: dict[str, Any] = {"forward": forward, "setup_context": setup, "backward": backward}
+    neither, generated = bare(lib, **methods), bare(lib, **methods, generate_vmap_rule=True)
+    own, both = bare(lib, **methods, vmap=rule), bare(lib, **methods, vmap=rule, generate_vmap_rule=True)
+    rows = lib.const([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    with lib.raises(RuntimeError, "You tried to vmap over F, but it does not have vmap support"):
+        func.vmap(neither.apply)(rows)
+    with lib.raises(RuntimeError, "You tried to vmap over F, but it has both generate_vmap_rule=True and an overridden vmap staticmethod"):
+        func.vmap(both.apply)(rows)
+    lib.equal(func.vmap(generated.apply)(rows), lib.value(rows) ** 2)
+    assert seen == []
+    lib.equal(func.vmap(own.apply)(rows), lib.value(rows) ** 2)
+    assert seen == [(3, "error", (0,))]
+    lib.equal(func.vmap(own.apply, in_dims=1, out_dims=1)(rows), lib.value(rows) ** 2)
+    assert seen[1:] == [(2, "error", (1,))]
+    lib.equal(func.grad(lambda v: lib.xp.sum(neither.apply(v)))(rows), 2 * lib.value(rows))
+    lib.equal(func.vmap(func.grad(lambda v: lib.xp.sum(generated.apply(v))))(rows), 2 * lib.value(rows))
+    # Batches of batches, and a batch of what an outer batch shares.
+    lib.equal(func.vmap(func.vmap(generated.apply))(rows), lib.value(rows) ** 2)
+    x = lib.tensor([1.0, 2.0, 3.0])
+    y = func.vmap(lambda v: func.vmap(generated.apply)(x) * v)(lib.const([1.0, 2.0]))
+    lib.equal(y, [[1.0, 4.0, 9.0], [2.0, 8.0, 18.0]])
+    lib.equal(lib.grad(lib.xp.sum(y), x)[0], [6.0, 12.0, 18.0])
+    old = power(lib)
+    for name, transform in [("vmap", func.vmap(old.apply)), ("grad", func.grad(lambda v: lib.xp.sum(old.apply(v))))]:
+        with lib.case(name), lib.raises(RuntimeError, "In order to use an autograd.Function with functorch transforms", "setup_context"):
+            transform(rows)
+
+
+@contract("FUN-34")
+def clearing_and_boxing(lib: Any) -> None:
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x * x
+
+    def backward(ctx: Any, g: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        with lib.raises(RuntimeError, "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True"):
+            assert ctx.saved_tensors
+        return 2 * g * x
+
+    x = lib.tensor([1.0, 2.0])
+    y = lib.fn(forward, backward, clear_saved_tensors_on_access=True).apply(x)
+    lib.equal(lib.grad(y, x, lib.ones(2), retain_graph=True)[0], [2.0, 4.0])
+    with lib.raises(RuntimeError, "saved_tensors can only be accessed once"):
+        lib.grad(y, x, lib.ones(2))
+
+    def unclear(ctx: Any, g: Any) -> Any:
+        return g * (ctx.saved_tensors[0] + ctx.saved_tensors[0])
+
+    y = lib.fn(forward, unclear, clear_saved_tensors_on_access=False).apply(x)
+    for _ in range(2):
+        lib.equal(lib.grad(y, x, lib.ones(2), retain_graph=True)[0], [2.0, 4.0])
+    lengths = []
+
+    def boxed(ctx: Any, gradients: Any) -> Any:
+        assert type(gradients) is list
+        lengths.append(len(gradients))
+        last = gradients.pop()
+        return gradients.pop() * 2 + last * 3
+
+    one, two = lib.fn(lambda ctx, x: (x * 2, x * 3), boxed, boxed_grads_call=True).apply(x)
+    lib.equal(lib.grad(one + two * 10, x, lib.ones(2))[0], [32.0, 32.0])
+    assert lengths == [2]
+
+
+@contract("FUN-35")
+def names_and_forms_of_outputs(lib: Any) -> None:
+    x = lib.tensor([1.0])
+    for name in ("Cube", "F", "_Private"):
+        node = power(lib, 3, name).apply(x).grad_fn
+        assert node.name() == f"{name}Backward"
+        assert type(node).__name__ == f"{name}Backward"
+    plain = double(lib).apply(x)
+    assert isinstance(plain, lib.ns.Tensor)
+    for n in (1, 2):
+        found = lib.fn(lambda ctx, x, n=n: tuple(x * (k + 2) for k in range(n)), lambda ctx, *g: sum(g)).apply(x)
+        assert type(found) is tuple
+        assert len(found) == n
+        assert all(t.requires_grad and t.grad_fn is found[0].grad_fn for t in found)
+    got = lib.fn(lambda ctx, x: [x * 2, x * 3], lambda ctx, g: g).apply(x)
+    assert type(got) is list
+    assert not any(t.requires_grad for t in got)
+    lib.equal(got[1], [3.0])
+
+
+unchecked("FUN-36", "out of scope: the three classes exist for code older than static methods, and the page itself says not to use them")

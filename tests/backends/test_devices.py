@@ -1,0 +1,313 @@
+"""Law: a device is a value that round-trips through its string; Tensors mix as DESIGN says, and gradients go back to where they belong."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from contextvars import copy_context
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import xpgrad as xp
+from support.central_differences import check, numbers, values
+
+grad = xp.autograd.grad
+DEVICES = ["numpy", "numpy+readonly", "strict", "strict:device1"]
+
+
+# -- the value ---------------------------------------------------------------------------------------------------------------------
+
+PARSED = [
+    ("numpy", ("numpy", None, None, None)), ("numpy+readonly", ("numpy", "readonly", None, None)),
+    ("jax:cpu:1", ("jax", None, "cpu", 1)), ("cupy:0", ("cupy", None, None, 0)), ("strict:device1", ("strict", None, "device1", None)),
+    ("my-lib+fast-one:gpu:12", ("my-lib", "fast-one", "gpu", 12)), ("_x", ("_x", None, None, None)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "parts"), PARSED)
+def test_parsing(text: str, parts: tuple[Any, ...]) -> None:
+    device = xp.Device(text)
+    assert (device.backend, device.variant, device.kind, device.index) == parts
+    assert str(device) == text
+    assert device.table == (parts[0] if parts[1] is None else f"{parts[0]}+{parts[1]}")
+
+
+WORDS = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True)
+
+
+@given(WORDS, st.none() | WORDS, st.none() | WORDS, st.none() | st.integers(0, 99), st.booleans())
+@settings(derandomize=True, deadline=None, max_examples=100)
+def test_round_trips(backend: str, variant: str | None, kind: str | None, index: int | None, padded: bool) -> None:
+    canonical = backend + (f"+{variant}" if variant else "") + (f":{kind}" if kind else "") + ("" if index is None else f":{index}")
+    written = canonical if index is None or not padded else canonical[: -len(str(index))] + f"0{index}"
+    device = xp.Device(written)
+    assert str(device) == canonical
+    copies = [xp.Device(str(device)), xp.Device(device), pickle.loads(pickle.dumps(device)), copy.deepcopy(device)]
+    for other in (*copies, eval(repr(device), {"Device": xp.Device})):
+        assert other == device
+        assert hash(other) == hash(device)
+    assert device == canonical
+    assert canonical == device
+    assert hash(device) == hash(canonical)
+    assert device != f"{canonical}x"
+    assert device != 3
+    assert (device.backend, device.variant, device.kind, device.index) == (backend, variant, kind, index)
+
+
+@pytest.mark.parametrize("text", ["", ":", "numpy:", "numpy+", "numpy::0", "a b", "1numpy", "numpy:0:cpu", "numpy:-1", "+x", "numpy\n"])
+def test_what_names_no_device(text: str) -> None:
+    with pytest.raises(ValueError, match=r"backend\[\+variant\]\[:kind\]\[:index\]"):
+        xp.Device(text)
+
+
+@pytest.mark.parametrize("value", [None, 3, b"numpy", ["numpy"]])
+def test_what_is_no_device(value: Any) -> None:
+    with pytest.raises(TypeError, match="named by a string"):
+        xp.Device(value)
+
+
+def test_devices_are_frozen() -> None:
+    device = xp.Device("numpy")
+    with pytest.raises(AttributeError, match="frozen"):
+        device.index = 1
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_a_tensor_knows_its_device(name: str) -> None:
+    x = xp.ones(2, device=name)
+    assert x.device == name
+    assert isinstance(x.device, xp.Device)
+    assert (x * x)[0].device == name
+    assert xp.zeros_like(x).device == name
+    assert xp.asarray([1.0], device=xp.Device(name)).device == name
+    assert ("device=" in repr(x)) == (name != "numpy")
+
+
+def test_raw_arrays_bring_their_device() -> None:
+    import array_api_strict as strict
+
+    with xp.default_device("numpy+readonly"):
+        assert xp.asarray(np.ones(2)).device == "numpy"
+        assert xp.asarray(strict.asarray([1.0])).device == "strict"
+        assert xp.asarray(strict.asarray([1.0], device=strict.Device("device1"))).device == "strict:device1"
+        assert xp.asarray([1.0]).device == "numpy+readonly"
+        assert xp.asarray(strict.asarray([1.0, 2.0]), device="numpy").tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="copy=False"):
+        xp.asarray(strict.asarray([1.0]), device="numpy", copy=False)
+
+
+# -- the default -------------------------------------------------------------------------------------------------------------------
+
+
+def test_default_device_contexts_nest_and_are_left_on_errors() -> None:
+    assert xp.get_default_device() == "numpy"
+    with xp.default_device("strict"):
+        assert xp.ones(1).device == "strict"
+        with pytest.raises(KeyError, match="readonly"), xp.default_device("numpy+readonly"):
+            {}[xp.tensor(1.0).device]
+        assert xp.arange(3).device == "strict"
+    assert xp.get_default_device() == "numpy"
+
+
+def test_the_default_device_is_local_to_its_context() -> None:
+    found = []
+
+    def work() -> None:
+        found.append(xp.get_default_device())
+        xp.set_default_device("strict")
+        found.append(xp.get_default_device())
+
+    copy_context().run(work)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == ["numpy", "strict", "numpy", "strict"]
+    assert xp.get_default_device() == "numpy"
+
+
+@pytest.mark.parametrize(("device", "error"), [
+    ("nowhere", xp.BackendNotFoundError), ("numpy:gpu", ValueError), ("a b", ValueError), (3, TypeError),
+])  # fmt: skip
+def test_a_default_that_does_not_exist_changes_nothing(device: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        xp.set_default_device(device)
+    with pytest.raises(error), xp.default_device(device):
+        pass
+    assert xp.get_default_device() == "numpy"
+
+
+def test_a_shorter_name_becomes_the_devices_own() -> None:
+    with xp.default_device("strict"):
+        assert str(xp.get_default_device()) == "strict"
+
+
+@pytest.mark.parametrize(("value", "expected"), [("numpy+readonly", "numpy+readonly"), ("", "numpy"), (None, "numpy")])
+def test_the_environment_sets_the_first_default(value: str | None, expected: str) -> None:
+    environment = {k: v for k, v in os.environ.items() if k != "XPGRAD_DEVICE"} | ({} if value is None else {"XPGRAD_DEVICE": value})
+    code = "import xpgrad as xp; print(xp.ones(1).device, xp.get_default_device())"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [expected, expected]
+
+
+# -- mixing ------------------------------------------------------------------------------------------------------------------------
+
+PAIRS = [("numpy", "strict"), ("strict", "strict:device1"), ("numpy", "numpy+readonly"), ("strict:device1", "numpy")]
+CALLS = {
+    "add": lambda a, b: a + b, "matmul": lambda a, b: a @ b, "concat": lambda a, b: xp.concat([a, b]),
+    "where": lambda a, b: xp.where(a > 0, a, b),
+    "tensordot": lambda a, b: xp.tensordot(a, b, axes=1), "vecdot": xp.vecdot, "stack": lambda a, b: xp.stack([a, b]),
+    "setitem": lambda a, b: a.__setitem__(0, b[0]), "in place": lambda a, b: a.add_(b),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+def test_mixing_raises_and_names_both(pair: tuple[str, str], call: str) -> None:
+    a, b = (xp.ones((2, 2), device=d) for d in pair)
+    with pytest.raises(xp.DeviceMismatchError) as caught:
+        CALLS[call](a, b)
+    assert isinstance(caught.value, RuntimeError)
+    for device in pair:
+        assert f" {device} (shape" in str(caught.value)
+    assert "to_device" in str(caught.value)
+    assert a.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+def test_0d_tensors_of_a_device_that_is_no_host_do_not_mix() -> None:
+    with pytest.raises(xp.DeviceMismatchError):
+        xp.ones(2) * xp.tensor(2.0, device="strict")
+
+
+@pytest.mark.parametrize("target", ["numpy+readonly", "strict", "strict:device1"])
+@pytest.mark.parametrize("order", ["first", "second"])
+def test_0d_host_tensors_mix_and_their_gradient_returns(target: str, order: str) -> None:
+    s, x = xp.tensor(3.0, requires_grad=True), xp.tensor([1.0, 2.0], device=target, requires_grad=True)
+    y = s * x * x if order == "first" else x * x * s
+    assert y.device == target
+    gs, gx = grad(xp.sum(y), [s, x], create_graph=True)
+    assert gs.device == "numpy"
+    assert gx.device == target
+    assert gs.item() == 5.0
+    assert gx.tolist() == [6.0, 12.0]
+    (second,) = grad(xp.sum(gx), s)  # d/ds of sum(2 s x)
+    assert second.device == "numpy"
+    assert second.item() == 6.0
+    xp.sum(x * s).backward()
+    assert s.grad.device == "numpy"
+    assert s.grad.item() == 3.0
+
+
+def test_0d_host_tensors_of_another_dtype_promote() -> None:
+    s, x = xp.tensor(2.0, dtype="float64", requires_grad=True), xp.tensor([1.0, 2.0], dtype="float32", device="strict", requires_grad=True)
+    y = xp.concat([xp.reshape(xp.sum(x), (1,)), x]) * s
+    assert y.dtype is xp.float64
+    gs, gx = grad(xp.sum(y), [s, x])
+    assert (gs.dtype, gx.dtype) == (xp.float64, xp.float32)
+    assert xp.where(x > 1, x, s).dtype is xp.float64
+
+
+def test_scalars_live_wherever_they_are_needed(xpgrad_device: str) -> None:
+    for device in {xpgrad_device, "strict:device1"}:
+        x = xp.tensor([1.0, -2.0], device=device, requires_grad=True)
+        for y in (x + 1, 2 - x, x**2, xp.maximum(x, 0.0), xp.where(x > 0, 1.5, x), xp.clip(x, -1, 1), np.float64(2.0) * x):
+            assert y.device == device
+            assert grad(xp.sum(y), x)[0].device == device
+
+
+RULES_ON_DEVICE_1 = {
+    "duplicates": lambda x: x[xp.asarray([0, 0, 1], device=x.device)], "mask": lambda x: x[x > 0], "slices": lambda x: x[1:] * x[:-1],
+    "take_along_axis": lambda x: xp.take_along_axis(x, xp.asarray([[1, 1], [0, 1]], device=x.device), axis=1),
+    "pad": lambda x: xp.pad(x, 1),
+    "repeat": lambda x: xp.repeat(x, 2), "meshgrid": lambda x: xp.meshgrid(x[0], x[1])[0], "max": lambda x: xp.max(x, axis=0),
+    "pow": lambda x: (x * x + 1) ** xp.abs(x), "reduce": lambda x: xp.mean(x) * xp.prod(x) + xp.sum(xp.std(x, axis=0)),
+    "sort": lambda x: xp.sort(x), "cumulative": lambda x: xp.cumulative_prod(x, axis=1) + xp.cumulative_sum(x, axis=0),
+    "tril": lambda x: xp.tril(x),
+    "matmul": lambda x: x @ x[0] @ x, "diff": lambda x: xp.diff(x, axis=0), "full": lambda x: xp.full_like(x, xp.sum(x)),
+    "einsum": lambda x: xp.einsum("ii->", x) * x, "complex": lambda x: xp.abs(x + 1j * x * x), "stack": lambda x: xp.stack([x, x]),
+    "astype": lambda x: xp.astype(x, "float32") * 1.0, "var": lambda x: xp.var(x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RULES_ON_DEVICE_1)
+def test_rules_make_their_constants_where_the_operands_are(name: str) -> None:
+    """A constant on the library's default device would raise here."""
+    if name == "astype":
+        x = xp.tensor([1.0, 2.0], device="strict:device1", requires_grad=True)
+        assert grad(xp.sum(RULES_ON_DEVICE_1[name](x)), x)[0].device == "strict:device1"
+        return
+    check(RULES_ON_DEVICE_1[name], [numbers((2, 2))], "strict:device1")
+
+
+# -- moving ------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", DEVICES)
+@pytest.mark.parametrize("target", DEVICES)
+def test_moving_is_differentiable(source: str, target: str) -> None:
+    x = xp.tensor(numbers((2, 3)), device=source, requires_grad=True)
+    y = x.to_device(target)
+    assert (y is x) == (source == target)
+    assert y.device == target
+    np.testing.assert_array_equal(values(y), numbers((2, 3)))
+    seed = xp.asarray(numbers((2, 3), 2.0), device=target)
+    (g,) = grad(y * y, x, seed, create_graph=True)
+    assert g.device == source
+    np.testing.assert_allclose(values(g), 2 * numbers((2, 3)) * numbers((2, 3), 2.0))
+    (h,) = grad(xp.sum(g * g), x)
+    assert h.device == source
+    np.testing.assert_allclose(values(h), 8 * numbers((2, 3)) * numbers((2, 3), 2.0) ** 2)
+    for again in (xp.asarray(x, device=target), x.to(target), x.to(device=target), xp.astype(x, x.dtype, device=target)):
+        assert again.device == target
+        assert again.requires_grad
+
+
+def test_moving_copies_and_keeps_the_dtype() -> None:
+    x = xp.tensor([1.0, 2.0], dtype="float32")
+    y = x.to_device("strict")
+    y.add_(1.0)
+    assert x.tolist() == [1.0, 2.0]
+    assert y.tolist() == [2.0, 3.0]
+    assert y.dtype is xp.float32
+    assert xp.tensor([True, False]).to_device("strict").dtype is xp.bool
+
+
+def test_moving_without_recording() -> None:
+    x = xp.tensor([1.0], requires_grad=True)
+    with xp.no_grad():
+        assert not x.to_device("strict").requires_grad
+    with xp.inference_mode():
+        assert x.to_device("strict").is_inference()
+
+
+def test_a_graph_over_three_devices_runs_backward() -> None:
+    x = xp.tensor([1.0, 2.0], requires_grad=True)
+    y = (x * x).to_device("strict").to_device("strict:device1") * 3.0
+    z = y.to_device("numpy+readonly") + x.to_device("numpy+readonly")
+    z.backward(xp.ones_like(z))
+    assert x.grad.device == "numpy"
+    assert x.grad.tolist() == [7.0, 13.0]
+
+
+def test_where_tensors_cannot_go() -> None:
+    x = xp.ones(2)
+    with pytest.raises(xp.BackendNotFoundError):
+        x.to_device("nowhere")
+    with pytest.raises(ValueError, match="no device 'strict:device7'"):
+        x.to_device("strict:device7")
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_copies_keep_the_device(name: str) -> None:
+    x = xp.tensor([1.0, 2.0], device=name, requires_grad=True)
+    xp.sum(x).backward()
+    for again in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+        assert again.device == name
+        assert again.requires_grad
+        assert again.grad.device == name

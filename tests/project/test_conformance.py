@@ -1,0 +1,485 @@
+"""Law: the conformance suite can be believed. Its runner survives what a backend does to it, tells all it knows, and its two doors agree.
+
+Faulty backends are plugins in a folder, made for each test; what the suite says of sound ones is the matter of its own contracts.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends.test_registry import HEAD, install
+from project.test_cli_backends import TABLE
+from xpgrad_conformance import check_backend, mutants
+from xpgrad_conformance.catalogue import LEVELS, groups, pages, rules
+from xpgrad_conformance.cli import main
+from xpgrad_conformance.contract import CatalogueError, Contract, contract, contracts, unchecked
+from xpgrad_conformance.engine import PROFILES, STATUSES, Result, execute
+from xpgrad_conformance.facade import Library, NotRun, open_library
+from xpgrad_conformance.known import KnownError, bundled, load
+from xpgrad_conformance.report import Report, ReportError, Target, differences
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Contracts that are quick, and of which BWD-01 calls a sine.
+FEW = "BWD-01,BWD-02,BWD-03,BWD-40"
+
+
+def command(*args: str, path: Path | None = None, cwd: Path | None = None, **variables: str) -> Any:
+    """``xpgrad conformance ...`` in a process of its own."""
+    environment = {**os.environ, **variables}
+    if path is not None:
+        environment["PYTHONPATH"] = str(path)
+    run = [sys.executable, "-m", "xpgrad", "conformance", *args]
+    return subprocess.run(run, env=environment, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+def plugin(path: Path, change: str) -> None:
+    """A backend "odd": NumPy's with a change."""
+    install(path, "odd", "odd_plugin", HEAD + TABLE.format(change=change, options=""))
+
+
+def statuses(report: Path) -> dict[str, str]:
+    (target,) = Report.load(report).targets
+    return {row.id: row.status for row in target.rows}
+
+
+# -- the catalogue -----------------------------------------------------------------------------------------------------------------
+
+
+def test_every_rule_has_one_contract_and_every_field() -> None:
+    every = contracts()
+    assert list(every) == list(rules())
+    assert len(every) == 441
+    for name, rule in rules().items():
+        assert re.fullmatch(r"[A-Z]{3}-\d\d", name)
+        assert rule.level in LEVELS
+        assert rule.group in groups()
+        assert rule.rule.endswith(".")
+        assert rule.source
+        assert set(rule.source) <= set(pages())
+        assert rule.since
+        assert (every[name].function is None) == bool(every[name].reason)
+        module = every[name].module.rpartition(".")[2]
+        assert module[0].upper() == rule.group, f"{name} is in {module}"
+
+
+def test_contracts_without_a_rule_and_two_for_one_are_refused() -> None:
+    contracts()  # all are there
+    with pytest.raises(CatalogueError, match="'NON-01', which is no rule"):
+        contract("NON-01")(print)
+    with pytest.raises(CatalogueError, match="two contracts for BWD-01"):
+        unchecked("BWD-01", "because")
+
+
+def test_the_expected_failures_are_of_contracts_that_run() -> None:
+    known = bundled()
+    assert known
+    assert all(contracts()[k.contract].function is not None for k in known)
+
+
+def test_the_planted_faults_are_about_the_sources_as_they_are() -> None:
+    """`xpgrad conformance mutants` says so too, and much more, but takes minutes."""
+    stale = []
+    for mutant in mutants.load().values():
+        spec = importlib.util.find_spec(mutant.file.partition("/")[0])
+        if spec is not None and spec.submodule_search_locations:
+            path = Path(spec.submodule_search_locations[0]).parent / mutant.file
+            if not path.exists() or path.read_text(encoding="utf-8").count(mutant.old) != 1:
+                stale.append(mutant.name)
+    assert stale == []
+    assert mutants.missing_proofs() == []
+
+
+def test_the_page_of_the_catalogue_is_current(tmp_path: Path) -> None:
+    assert main(["catalogue", str(tmp_path / "contracts.md")]) == 0
+    assert (tmp_path / "contracts.md").read_text() == (ROOT / "docs" / "contracts.md").read_text(), "run `xpgrad conformance catalogue`"
+
+
+# -- one contract ------------------------------------------------------------------------------------------------------------------
+
+
+class Fake(Library):
+    """A library with nothing but capabilities."""
+
+    label, capabilities = "fake", {"strides": False, "complex": True}
+
+    def running(self) -> Any:
+        import contextlib
+
+        return contextlib.nullcontext()
+
+
+def one(function: Any, **keywords: Any) -> Result:
+    from xpgrad_conformance.known import Known
+
+    draw, requires = keywords.pop("draw", {}), keywords.pop("requires", ())
+    known = Known("BWD-01", "bug", "we know", **keywords.pop("known")) if "known" in keywords else None
+    profile = PROFILES["quick"]._replace(examples=200)
+    return execute(Contract("BWD-01", function, requires, draw), Fake(), profile, known=known, **keywords)[0]
+
+
+def fails(lib: Any) -> None:
+    raise ValueError("no")
+
+
+def test_each_status() -> None:
+    assert one(lambda lib: None).status == "passed"
+    failed = one(fails)
+    assert (failed.status, failed.message) == ("failed", "ValueError: no")
+    assert one(fails, known={}).status == "expected failure"
+    surprise = one(lambda lib: None, known={})
+    assert surprise.status == "unexpected pass"
+    assert "remove the entry" in surprise.reason
+    assert one(lambda lib: None, known={"strict": False}).status == "passed"
+    assert one(lambda lib: None, requires=("strides",)).reason == "declared: no `strides`"
+    assert one(lambda lib: None, requires=("complex",)).status == "passed"
+    assert one(lambda lib: lib.needs("strides")).reason == "declared: no `strides`"
+    assert {r.status for r in (failed, surprise, one(None))} <= set(STATUSES)
+
+
+def test_certify_lets_nothing_be_left_out() -> None:
+    def cannot(lib: Any) -> None:
+        raise NotRun("no compiler here")
+
+    profile = PROFILES["certify"]
+    assert execute(Contract("BWD-01", cannot), Fake(), PROFILES["default"])[0].status == "not run"
+    assert execute(Contract("BWD-01", cannot), Fake(), profile)[0].status == "failed"
+    assert execute(Contract("BWD-01", lambda lib: lib.needs("strides")), Fake(), profile)[0].status == "not run"
+    assert execute(Contract("BWD-01", None, reason="out of scope"), Fake(), profile)[0].status == "not run"
+
+
+def test_the_smallest_failing_case_is_found_and_replayed() -> None:
+    from hypothesis import strategies as st
+
+    def body(lib: Any, n: int) -> None:
+        assert n < 10
+
+    found = one(body, draw={"n": st.integers(0, 1000)})
+    assert (found.status, found.example) == ("failed", "{'n': 10}")
+    assert one(body, draw={"n": st.integers(0, 1000)}, replay={"n": 7}).status == "passed"
+    assert one(body, draw={"n": st.integers(0, 1000)}, replay={"n": 70}).status == "failed"
+    # A pinned case is tried first, even where nothing that is drawn would fail.
+    assert one(body, draw={"n": st.integers(0, 9)}, known={"example": "{'n': 11}"}).status == "expected failure"
+    assert one(body, draw={"n": st.integers(0, 9)}, known={}).status == "unexpected pass"
+
+
+def test_what_is_drawn_is_the_same_each_time_and_follows_the_seed() -> None:
+    from hypothesis import strategies as st
+
+    def drawn(**keywords: Any) -> list[int]:
+        seen: list[int] = []
+        one(lambda lib, n: seen.append(n), draw={"n": st.integers(0, 2**60)}, **keywords)
+        return seen
+
+    assert drawn() == drawn()
+    assert drawn(seed=1) == drawn(seed=1)
+    assert drawn(seed=1) != drawn(seed=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase"),
+    [
+        ('[[known]]\ncontract = "BWD-99"\nkind = "bug"\nreason = "x"', "'BWD-99' is no contract's id"),
+        ('[[known]]\ncontract = "BWD-01"\nkind = "shame"\nreason = "x"', "kind='shame', expected one of bug, unsupported, todo, deviation"),
+        ('[[known]]\ncontract = "BWD-01"\nkind = "bug"', "it needs a reason"),
+        ('[[known]]\ncontract = "BWD-01"\nkind = "bug"\nreason = "x"\nstrickt = true', "unknown keys ['strickt']"),
+        ('[[known]]\ncontract = "BWD-01"\nkind = "bug"\nreason = "x"\nexample = "f()"', "is no literal"),
+        ('[[known]]\ncontract = "BWD-01"\nkind = "bug"\nreason = "x"\nexample = "3"', "expected the arguments as a dict"),
+        ("[known]\nx = 1\n[other]", "unknown tables ['other']"),
+        ("not toml", "Expected"),
+    ],
+)
+def test_files_of_expected_failures_are_checked(text: str, phrase: str, tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "known.toml"
+    path.write_text(text)
+    with pytest.raises(KnownError, match=re.escape(phrase)):
+        load(path)
+    assert main(["--backend", "numpy", "--known", str(path), "--only", "BWD-03"]) == 2
+    assert phrase in capsys.readouterr().err
+
+
+# -- the runner --------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_sound_backend(tmp_path: Path) -> None:
+    out = {name: tmp_path / name for name in ("json", "html", "markdown", "junit", "badge")}
+    run = command("--backend", "numpy", "--only", FEW, *(w for name, path in out.items() for w in (f"--{name}", str(path))))
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "== numpy (numpy 2." in run.stdout
+    assert "NOT RUN  BWD-40: out of scope" in run.stdout
+    assert statuses(out["json"]) == {"BWD-01": "passed", "BWD-02": "passed", "BWD-03": "passed", "BWD-40": "not run"}
+    suite = ET.parse(out["junit"]).getroot()[0]
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("4", "0", "1")
+    assert "| numpy | numpy 2." in out["markdown"].read_text()
+    assert ET.parse(out["badge"]).getroot().get("aria-label", "").endswith("2/2 MUST")
+
+
+def test_a_crash_costs_one_contract(tmp_path: Path) -> None:
+    plugin(tmp_path, "overrides = {**NumPyBackend.overrides, 'sin': lambda x: __import__('os').abort()}")
+    run = command("--backend", "odd", "--backend", "numpy", "--only", FEW, "--json", str(tmp_path / "r.json"), path=tmp_path)
+    assert run.returncode == 1, run.stdout + run.stderr
+    odd, numpy = Report.load(tmp_path / "r.json").targets
+    assert [r.status for r in odd.rows] == ["failed", "passed", "passed", "not run"]
+    assert odd.rows[0].kind == "crash"
+    assert signal.Signals.SIGABRT.name in odd.rows[0].message
+    assert numpy.conforms
+
+
+def test_a_hang_costs_one_contract(tmp_path: Path) -> None:
+    plugin(tmp_path, "overrides = {**NumPyBackend.overrides, 'sin': lambda x: __import__('time').sleep(600)}")
+    run = command("--backend", "odd", "--only", FEW, "--limit", "3", "--json", str(tmp_path / "r.json"), path=tmp_path)
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert list(statuses(tmp_path / "r.json").values()) == ["failed", "passed", "passed", "not run"]
+    assert "no result within 3 s" in run.stdout
+
+
+def test_a_wrong_kernel_is_found_and_can_be_reproduced(tmp_path: Path) -> None:
+    plugin(tmp_path, "overrides = {**NumPyBackend.overrides, 'cos': lambda x: np.cos(x) * 2}")
+    report = tmp_path / "r.json"
+    assert command("--backend", "odd", "--only", FEW, "--json", str(report), path=tmp_path).returncode == 1
+    (target,) = Report.load(report).targets
+    (row,) = target.failures
+    assert row.id == "BWD-01"
+    assert row.example == "{'shape': (), 'seed': 0}"
+    assert "a_backward.py" in row.trace
+    again = command("repro", str(report), "BWD-01", path=tmp_path)
+    assert again.returncode == 1
+    assert "BWD-01 on odd with {'shape': (), 'seed': 0}" in again.stdout
+    assert "Not equal to tolerance" in again.stderr
+    sound = command("repro", str(report), "BWD-03", path=tmp_path)
+    assert sound.returncode == 2
+    assert "tells of no failure of 'BWD-03'" in sound.stderr
+    told = command("explain", "BWD-01", "--in", str(report))
+    assert "odd: failed: AssertionError" in told.stdout
+    page = command("report", "show", str(report), "--html", str(tmp_path / "r.html"))
+    assert page.returncode == 0
+    assert "drawn: {&#x27;shape&#x27;: (), &#x27;seed&#x27;: 0}" in (tmp_path / "r.html").read_text()
+
+
+def test_expected_failures_are_strict(tmp_path: Path) -> None:
+    plugin(tmp_path, "overrides = {**NumPyBackend.overrides, 'cos': lambda x: np.cos(x) * 2}")
+    known = tmp_path / "known.toml"
+    known.write_text(
+        "".join(f'[[known]]\ncontract = "{n}"\nkind = "bug"\nreason = "a reason"\nbackend = "odd"\n' for n in ("BWD-01", "BWD-03"))
+    )
+    run = command("--backend", "odd", "--only", FEW, "--known", str(known), "--json", str(tmp_path / "r.json"), path=tmp_path)
+    assert run.returncode == 1
+    assert list(statuses(tmp_path / "r.json").values()) == ["expected failure", "passed", "unexpected pass", "not run"]
+    assert "UNEXPECTED PASS  BWD-03" in run.stdout
+    assert "EXPECTED FAILURE (bug)  BWD-01: a reason" in run.stdout
+
+
+def test_a_backend_that_is_not_there_and_wrong_requests(tmp_path: Path, capsys: Any) -> None:
+    run = command("--backend", "nowhere", "--only", FEW)
+    assert run.returncode == 3
+    assert "COULD NOT BE RUN" in run.stdout
+    assert "no such backend: 'nowhere'" in run.stdout
+    install(tmp_path, "broken", "broken_plugin", "raise OSError('no driver')")
+    run = command("--backend", "broken", "--backend", "numpy", "--only", FEW, path=tmp_path)
+    assert run.returncode == 3
+    assert "OSError: no driver" in run.stdout
+    assert "== numpy (numpy 2." in run.stdout
+    assert main([]) == 2
+    assert "say which backend" in capsys.readouterr().err
+    assert main(["--backend", "numpy", "--only", "BWD-99"]) == 2
+    assert "'BWD-99' names no contract" in capsys.readouterr().err
+    assert main(["repro", str(tmp_path / "none.json"), "BWD-01"]) == 2
+
+
+def test_a_users_pytest_settings_do_not_matter(tmp_path: Path) -> None:
+    """The command's process has its own; the pytest door collects by itself."""
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\npython_files = *.py\npython_functions = *\npython_classes = *\nfilterwarnings = error\n"
+        "addopts = --strict-markers --import-mode=append\ntestpaths = nowhere\nxfail_strict = true\n"
+    )
+    (tmp_path / "conftest.py").write_text("raise RuntimeError('the conftest was read')")
+    run = command("--backend", "numpy", "--only", FEW, cwd=tmp_path, PYTEST_ADDOPTS="--no-such-option", PYTHONWARNINGS="error")
+    assert run.returncode == 0, run.stdout + run.stderr
+    (tmp_path / "conftest.py").unlink()
+    door = [sys.executable, "-m", "pytest", "--pyargs", "xpgrad_conformance", "--xpgrad-backend", "numpy", "--xpgrad-contract", FEW, "-q"]
+    run = subprocess.run(door, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "3 passed, 1 skipped" in run.stdout
+    off = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    run = subprocess.run([*door, "-p", "xpgrad_conformance.plugin"], cwd=tmp_path, env=off, capture_output=True, text=True, check=False)
+    assert "3 passed, 1 skipped" in run.stdout
+
+
+def test_a_seed_gives_another_order(tmp_path: Path) -> None:
+    (tmp_path / "test_mine.py").write_text("def test_a(): pass\ndef test_b(): pass\ndef test_c(): pass")
+    door = [sys.executable, "-m", "pytest", "--collect-only", "-q", "--xpgrad-backend", "numpy", "--xpgrad-contract", "BWD", "--pyargs"]
+
+    def order(*args: str) -> list[str]:
+        command = [*door, "xpgrad_conformance", "test_mine.py", *args]
+        run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return [line.rpartition("::")[2] for line in run.stdout.splitlines() if "::" in line]
+
+    plain, one, two = order(), order("--xpgrad-seed", "1"), order("--xpgrad-seed", "2")
+    assert [line for line in one if line.startswith("test_")] == ["test_a", "test_b", "test_c"]
+    assert sorted(plain) == sorted(one) == sorted(two)
+    assert plain == order()
+    assert one == order("--xpgrad-seed", "1")
+    assert len({tuple(plain), tuple(one), tuple(two)}) == 3
+
+
+def test_another_plugin_with_the_same_option(tmp_path: Path) -> None:
+    (tmp_path / "rival.py").write_text("def pytest_addoption(parser):\n    parser.addoption('--xpgrad-backend')\n")
+    (tmp_path / "test_mine.py").write_text("def test_mine(): pass")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+
+    def door(*args: str) -> Any:
+        run = [sys.executable, "-m", "pytest", "-q", "-p", "rival", *args]
+        return subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    assert "1 passed" in door("test_mine.py").stdout
+    refused = door("--pyargs", "xpgrad_conformance", "--xpgrad-backend", "numpy")
+    assert refused.returncode == 4
+    assert "another plugin has the options --xpgrad-backend" in refused.stderr
+    run = command("--backend", "numpy", "--only", FEW, PYTHONPATH=str(tmp_path), PYTEST_PLUGINS="rival")
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_the_door_fails_and_says_what_was_promised(tmp_path: Path) -> None:
+    plugin(tmp_path, "overrides = {**NumPyBackend.overrides, 'cos': lambda x: np.cos(x) * 2}")
+    door = [sys.executable, "-m", "pytest", "-q", "--pyargs", "xpgrad_conformance", "--xpgrad-backend", "odd", "--xpgrad-contract", FEW]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    run = subprocess.run(door, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert "BWD-01 [MUST] on odd: Differentiating a root applies the chain rule" in run.stdout
+    assert "NOT RUN    1  out of scope" in run.stdout
+
+
+def test_a_third_partys_whole_test_file(tmp_path: Path) -> None:
+    plugin(tmp_path, "")
+    (tmp_path / "test_it.py").write_text(
+        "from xpgrad_conformance.suite import ConformanceTests\nclass TestIt(ConformanceTests):\n    backend, profile = 'odd', 'quick'\n"
+    )
+    run = [sys.executable, "-m", "pytest", "-q", "test_it.py", "-k", "BWD-0 or RET-01"]
+    done = subprocess.run(run, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+    assert re.search(r"^10 passed, \d+ deselected", done.stdout, re.MULTILINE), done.stdout
+
+
+def test_from_python() -> None:
+    target = check_backend("numpy", profile="quick", only=["BWD-01", "BWD-40"])
+    assert [(r.id, r.status) for r in target.rows] == [("BWD-01", "passed"), ("BWD-40", "not run")]
+    assert target.conforms
+    with pytest.raises(ValueError, match="expected one of quick"):
+        check_backend("numpy", profile="slow")
+
+
+def test_the_oracle_is_pytorch() -> None:
+    pytest.importorskip("torch", reason="the oracle")
+    assert open_library("pytorch").library.startswith("torch 2.13.0")
+    run = command("oracle", "--only", FEW)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+# -- reports -----------------------------------------------------------------------------------------------------------------------
+
+
+def report(**rows: str) -> Report:
+    found = [Result(name.replace("_", "-"), status) for name, status in rows.items()]
+    return Report.new([Target("here", "numpy", "numpy 2", {"complex": True}, found)], "default", None)
+
+
+def test_reports_are_read_as_they_were_written() -> None:
+    new = report(BWD_01="passed", BWD_02="failed")
+    assert Report.from_json(new.to_json()) == new
+    for text in ("{}", "[]", "no", '{"schema": 99}'):
+        with pytest.raises(ReportError):
+            Report.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "worse"),
+    [
+        ("passed", "failed", True),
+        ("passed", "expected failure", True),
+        ("passed", "not run", True),
+        ("expected failure", "not run", True),
+        ("failed", "not run", True),
+        ("expected failure", "unexpected pass", True),
+        ("failed", "passed", False),
+        ("expected failure", "passed", False),
+        ("not run", "passed", False),
+        ("not run", "failed", True),
+    ],
+)
+def test_what_is_worse(old: str, new: str, worse: bool, tmp_path: Path) -> None:
+    before, after = report(BWD_01=old, BWD_02="passed"), report(BWD_01=new, BWD_02="passed")
+    (change,) = differences(before, after)
+    assert (change.id, change.worse) == ("BWD-01", worse)
+    (tmp_path / "a").write_text(before.to_json())
+    (tmp_path / "b").write_text(after.to_json())
+    assert main(["report", "diff", str(tmp_path / "a"), str(tmp_path / "b")]) == (1 if worse else 0)
+
+
+def test_what_is_gone_is_worse() -> None:
+    (gone,) = differences(report(BWD_01="passed", BWD_02="passed"), report(BWD_01="passed"))
+    assert (gone.id, gone.new, gone.worse) == ("BWD-02", "gone", True)
+    assert all(c.worse for c in differences(report(BWD_01="passed"), report()._replace(targets=[])))
+
+
+class Page(HTMLParser):
+    """What must hold of the page: ids that links name, closed elements, headers with a scope."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: set[str] = set()
+        self.links: set[str] = set()
+        self.seen: list[tuple[str, dict[str, Any]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        found = dict(attrs)
+        self.seen.append((tag, found))
+        if "id" in found:
+            assert found["id"] not in self.ids
+            self.ids.add(found["id"])
+        if found.get("href", "").startswith("#"):
+            self.links.add(found["href"][1:])
+        if tag not in ("meta", "input", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag != "p" or (self.open and self.open[-1] == "p"):
+            assert self.open.pop() == tag
+
+
+def test_the_page_is_whole(tmp_path: Path) -> None:
+    from xpgrad_conformance.html import page
+
+    text = page(report(BWD_01="passed", BWD_02="failed", BWD_40="not run"))
+    found = Page(text)
+    assert found.open == []
+    assert found.links <= found.ids
+    assert {"BWD-01", "ONE-09", "group-A", "contracts"} <= found.ids
+    assert all("scope" in attributes for tag, attributes in found.seen if tag == "th")
+    assert not re.search(r'(?:src|href)="(?!#|https://docs\.)', text), "nothing is fetched"
+    assert ("html", {"lang": "en"}) in found.seen
+    assert '<span class="sr">here failed</span>' in text
+
+
+def test_the_documentations_report_is_whole() -> None:
+    """Every published configuration and every contract are in it, and nothing failed that was not expected to."""
+    from xpgrad_conformance.targets import PUBLISHED
+
+    published = Report.load(ROOT / "docs" / "conformance.json")
+    assert [t.label for t in published.targets] == [c.label for c in PUBLISHED]
+    for target in published.targets:
+        assert [r.id for r in target.rows] == list(contracts())
+        assert target.conforms or target.cause
+    data = json.loads((ROOT / "docs" / "conformance.json").read_text())
+    assert data["profile"] in PROFILES

@@ -1,0 +1,1 @@
+"""Programs drawn at random, and run by xpgrad and by PyTorch."""

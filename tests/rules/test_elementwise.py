@@ -1,0 +1,301 @@
+"""Law: elementwise functions have the gradients of their definitions, to the second order, on every backend and in every dtype.
+
+Expected values come from float64 central differences over drawn shapes that broadcast, and from PyTorch, also at the points where
+differences do not exist.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from hypothesis.extra.numpy import mutually_broadcastable_shapes
+
+import xpgrad as xp
+from support.central_differences import check, loss, numbers, values
+from xpgrad._rows.namespace import RULES
+
+grad = xp.autograd.grad
+Domain = Callable[[np.ndarray], np.ndarray]
+
+
+# Where the operands come from, as a function of distinct numbers in (0, 1); all stay clear of kinks and poles.
+def signed(u: np.ndarray) -> np.ndarray:
+    return np.where(np.floor(u * 64) % 2 == 0, 1.0, -1.0) * (0.13 + 1.7 * u)
+
+
+def positive(u: np.ndarray) -> np.ndarray:
+    return 0.23 + 1.7 * u
+
+
+def unit(u: np.ndarray) -> np.ndarray:
+    return 1.7 * u - 0.86
+
+
+def above_one(u: np.ndarray) -> np.ndarray:
+    return 1.2 + u
+
+
+#: Each function with the domains of its operands, and whether it takes complex ones.
+FUNCTIONS: dict[str, tuple[tuple[Domain, ...], bool]] = {
+    "abs": ((signed,), True), "acos": ((unit,), True), "acosh": ((above_one,), True), "asin": ((unit,), True),
+    "asinh": ((signed,), True), "atan": ((signed,), True), "atanh": ((unit,), True), "ceil": ((signed,), False),
+    "conj": ((signed,), True), "cos": ((signed,), True), "cosh": ((signed,), True), "exp": ((signed,), True),
+    "expm1": ((signed,), True), "floor": ((signed,), False), "log": ((positive,), True), "log1p": ((unit,), True),
+    "log2": ((positive,), True), "log10": ((positive,), True), "negative": ((signed,), True), "positive": ((signed,), True),
+    "reciprocal": ((signed,), True), "round": ((signed,), False), "sign": ((signed,), True), "sin": ((signed,), True),
+    "sinh": ((signed,), True), "sqrt": ((positive,), True), "square": ((signed,), True), "tan": ((unit,), True),
+    "tanh": ((signed,), True), "trunc": ((signed,), False),
+    "add": ((signed, signed), True), "atan2": ((signed, signed), False), "copysign": ((signed, signed), False),
+    "divide": ((signed, signed), True), "floor_divide": ((signed, signed), False), "hypot": ((signed, signed), False),
+    "logaddexp": ((signed, signed), False), "maximum": ((signed, signed), False), "minimum": ((signed, signed), False),
+    "multiply": ((signed, signed), True), "pow": ((positive, signed), True), "remainder": ((signed, signed), False),
+    "subtract": ((signed, signed), True),
+}  # fmt: skip
+BINARY = [name for name, (domains, _) in FUNCTIONS.items() if len(domains) == 2]
+COMPLEX = [name for name, (_, is_complex) in FUNCTIONS.items() if is_complex]
+
+#: Those whose first operand is not one that differentiates, or whose arguments are otherwise special.
+SPECIAL: dict[str, Callable[..., Any]] = {
+    "real": lambda x: xp.real(x * (0.5 - 1.1j)),
+    "imag": lambda x: xp.imag(x * (0.5 - 1.1j)),
+    "where": lambda x, y: xp.where(xp.asarray(numbers(y.shape) > 0.1, device=y.device), x, y),
+    "where with a scalar": lambda x: xp.where(xp.asarray(numbers(x.shape) > 0.1, device=x.device), x, 0.3) * x,
+    "clip between scalars": lambda x: xp.clip(x, -0.5, 0.7) * x,
+    "clip from below": lambda x: xp.clip(x, 0.2) * x,
+    "clip from above": lambda x: xp.clip(x, max=0.2) * x,
+    "clip between Tensors": lambda x, lo: xp.clip(x + lo * 0, xp.sum(lo) * 0 - 0.4, xp.mean(lo) + 0.5 * xp.mean(lo * lo)),
+}
+
+
+@st.composite
+def operands(draw: st.DrawFn, count: int, low: int = 1) -> list[np.ndarray]:
+    """Arrays of distinct numbers in (0, 1) whose shapes broadcast."""
+    shapes = draw(mutually_broadcastable_shapes(num_shapes=count, max_dims=3, min_side=low, max_side=3)).input_shapes
+    sizes = [int(np.prod(s)) for s in shapes]
+    order = np.random.default_rng(draw(st.integers(0, 999))).permutation(sum(sizes))
+    u = (order + 0.5) / max(len(order), 1)
+    ends = [0, *itertools.accumulate(sizes)]
+    return [u[a:b].reshape(s) for a, b, s in zip(ends, ends[1:], shapes)]
+
+
+def placed(name: str, us: list[np.ndarray], dtype: Any = np.float64) -> list[np.ndarray]:
+    """Operands in the domains of a function; complex ones off all branch cuts."""
+    points = [domain(u) for domain, u in zip(FUNCTIONS[name][0], us)]
+    if np.dtype(dtype).kind == "c":
+        points = [p + 1j * (0.31 + 0.4 * np.cos(7 * u)) for p, u in zip(points, us)]
+    return [p.astype(dtype) for p in points]
+
+
+def test_every_elementwise_rule_is_in_the_tables() -> None:
+    declared = {name for name, f in RULES.items() if f.__module__ == "xpgrad.rules.elementwise"}
+    assert declared - set(FUNCTIONS) == {"real", "imag", "where", "clip"}
+    assert set(FUNCTIONS) <= declared
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@given(data=st.data())
+@settings(derandomize=True, deadline=None, max_examples=10)
+def test_real_gradients_to_second_order(name: str, xpgrad_device: str, data: st.DataObject) -> None:
+    us = data.draw(operands(len(FUNCTIONS[name][0])))
+    check(getattr(xp, name), placed(name, us), xpgrad_device)
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+@given(data=st.data())
+@settings(derandomize=True, deadline=None, max_examples=8)
+def test_complex_gradients_to_second_order(name: str, xpgrad_device: str, data: st.DataObject) -> None:
+    us = data.draw(operands(len(FUNCTIONS[name][0])))
+    points = placed(name, us, np.complex128)
+    if len(points) == 2 and data.draw(st.booleans()):  # a real operand beside a complex one gets a real gradient
+        k = data.draw(st.integers(0, 1))
+        points[k] = placed(name, us)[k]
+    check(getattr(xp, name), points, xpgrad_device)
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+@given(data=st.data())
+@settings(derandomize=True, deadline=None, max_examples=10)
+def test_special_arguments_to_second_order(name: str, xpgrad_device: str, data: st.DataObject) -> None:
+    function = SPECIAL[name]
+    us = data.draw(operands(function.__code__.co_argcount))
+    points = [signed(u) for u in us]
+    if name in ("real", "imag"):
+        points = [p + 1j * u for p, u in zip(points, us)]
+    check(function, points, xpgrad_device)
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_scalar_operands_to_second_order(name: str, xpgrad_device: str) -> None:
+    function = getattr(xp, name)
+    x = signed(np.asarray([0.12, 0.35, 0.56, 0.91]))
+    for scalar in (0.7, 2, 3):
+        check(lambda a, s=scalar: function(a, s), [np.abs(x) if name == "pow" else x], xpgrad_device)
+        check(lambda a, s=scalar: function(s, a), [x], xpgrad_device)
+    if FUNCTIONS[name][1]:
+        check(lambda a: function(a, 0.7 - 0.4j), [x + 0.3j], xpgrad_device)
+        check(lambda a: function(0.7 - 0.4j, a), [x + 0.3j], xpgrad_device)
+        check(lambda a: function(a, 2), [x + 0.3j], xpgrad_device)
+
+
+# -- dtypes ------------------------------------------------------------------------------------------------------------------------
+
+PAIRS = [*itertools.product(["float32", "float64"], ["float32", "float64", "int32"]), ("int64", "float32"), ("uint8", "float64")]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_float32_agrees_with_float64(name: str, xpgrad_device: str) -> None:
+    us = [np.asarray([0.11, 0.62, 0.83]), np.asarray([[0.31], [0.74]])][: len(FUNCTIONS[name][0])]
+    for narrow, wide in (("float32", "float64"), ("complex64", "complex128"))[: 1 + (name in COMPLEX)]:
+        found = []
+        for dtype in (narrow, wide):
+            xs = [xp.tensor(p, dtype=dtype, device=xpgrad_device, requires_grad=True) for p in placed(name, us, wide)]
+            grads = grad(loss(getattr(xp, name)(*xs)), xs)
+            assert all(g.dtype is x.dtype for g, x in zip(grads, xs))
+            found.append(grads)
+        for a, b in zip(*found):
+            np.testing.assert_allclose(values(a), values(b), rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+def test_mixed_dtypes_return_each_gradient_in_its_own(name: str, pair: tuple[str, str], xpgrad_device: str) -> None:
+    base = [np.asarray([1, 2, 3]), np.asarray([[3], [5]])]
+    xs = [xp.tensor(b, dtype=d, device=xpgrad_device) for b, d in zip(base, pair)]
+    leaves = [x.requires_grad_() for x in xs if x.dtype.differentiable]
+    out = getattr(xp, name)(*xs)
+    assert out.dtype is xp.result_type(*pair)
+    wide = [xp.tensor(b, dtype="float64", requires_grad=True) for b in base]
+    expected = dict(zip(map(id, xs), grad(loss(getattr(xp, name)(*wide)), wide)))
+    for x, g in zip(leaves, grad(loss(out), leaves)):
+        assert g.dtype is x.dtype
+        np.testing.assert_allclose(values(g), values(expected[id(x)]), rtol=1e-4, atol=1e-4)
+
+
+# -- ownership ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_fresh_formulas_hand_out_memory_of_their_own() -> None:
+    """What a formula declares fresh is added to in place: it must be neither g nor anything that is saved."""
+    from xpgrad._rows.row import ROWS
+    from xpgrad.registry import backend_for
+
+    kernels = backend_for("numpy").kernels
+    checked = 0
+    for name, (domains, _) in FUNCTIONS.items():
+        row = ROWS[name]
+        us = [np.asarray([[0.11, 0.62], [0.83, 0.34]]), np.asarray([[0.31, 0.51], [0.74, 0.96]])][: len(domains)]
+        points = placed(name, us)
+        out = np.asarray(getattr(kernels, name)(*points))
+        g = numbers(out.shape)
+        known = {"g": g, "xp": kernels, "out": out, **dict(zip(row.tensors, points))}
+        for formula, reads, fresh in zip(row.formulas, row.reads, row.fresh):
+            if fresh and formula is not None:
+                result = formula(*(known[n] for n in reads))
+                held = [v for v in known.values() if isinstance(v, np.ndarray)]
+                assert not any(np.shares_memory(result, v) for v in held), name
+                assert result.flags.writeable, name
+                checked += 1
+    assert checked > 40
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_an_operand_used_twice_gets_both_gradients_and_fresh_buffers_alone_are_added_to(name: str, xpgrad_device: str) -> None:
+    x = xp.tensor([0.6, 1.7, 2.3], device=xpgrad_device, requires_grad=True)
+    seed = xp.asarray([1.0, -2.0, 0.5], device=xpgrad_device)
+    before = values(seed).copy()
+    kept = xp.add(x, x)
+    out = getattr(xp, name)(kept, x) + kept + x
+    (g,) = grad(out, x, seed)
+    np.testing.assert_array_equal(values(seed), before)
+    check(lambda a: getattr(xp, name)(xp.add(a, a), a) + xp.add(a, a) + a, [values(x)], xpgrad_device)
+    assert g.shape == (3,)
+
+
+# -- PyTorch -----------------------------------------------------------------------------------------------------------------------
+
+TORCH_NAMES = {"round": "round", "clip": "clamp", "pow": "pow", "concat": "cat"}
+NOT_IN_TORCH = {"floor_divide"}  # it has the function, and refuses to differentiate it
+SPECIAL_POINTS = [-2.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.5]
+
+
+def _pytorch(name: str) -> tuple[Any, Any]:
+    torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
+    if name in NOT_IN_TORCH:
+        pytest.skip("PyTorch does not differentiate it")
+    return torch, getattr(torch, TORCH_NAMES.get(name, name))
+
+
+def _gradients(torch: Any, ours: Any, theirs: Any, points: list[np.ndarray], device: str, order: int) -> None:
+    xs = [xp.tensor(p, device=device, requires_grad=True) for p in points]
+    ts = [torch.tensor(p, requires_grad=True) for p in points]
+    y, u = ours(*xs), theirs(*ts)
+    np.testing.assert_allclose(values(y), u.numpy(force=True), rtol=1e-12, atol=1e-12)
+    seed = numbers(y.shape, dtype=values(y).dtype)
+    gs = grad(y, xs, xp.asarray(seed, device=device), create_graph=order > 1)
+    hs = torch.autograd.grad(u, ts, torch.tensor(seed), create_graph=order > 1)
+    for g, h in zip(gs, hs):
+        np.testing.assert_allclose(values(g), h.numpy(force=True), rtol=1e-9, atol=1e-12)
+    if order < 2:
+        return
+    for g, h in zip(gs, hs):
+        seed = numbers(g.shape, 2.0, values(g).dtype)
+        a = grad(g, xs, xp.asarray(seed, device=device), allow_unused=True, retain_graph=True) if g.requires_grad else [None] * len(xs)
+        b = [None] * len(xs)
+        if h.requires_grad:
+            b = torch.autograd.grad(h, ts, torch.tensor(seed), allow_unused=True, retain_graph=True)
+        for x, p, q in zip(xs, a, b):
+            zero = np.zeros(x.shape)
+            np.testing.assert_allclose(zero if p is None else values(p), zero if q is None else q.numpy(force=True), rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_pytorch_agrees_inside_the_domain(name: str, xpgrad_device: str) -> None:
+    torch, theirs = _pytorch(name)
+    us = [np.asarray([0.11, 0.62, 0.83]), np.asarray([[0.31], [0.74]])][: len(FUNCTIONS[name][0])]
+    _gradients(torch, getattr(xp, name), theirs, placed(name, us), xpgrad_device, 2)
+    if name in COMPLEX and name not in NO_COMPLEX_TORCH:
+        _gradients(torch, getattr(xp, name), theirs, placed(name, us, np.complex128), xpgrad_device, 2)
+
+
+NO_COMPLEX_TORCH = {"sign"}  # there it is called sgn
+
+
+@pytest.mark.parametrize("name", [n for n in FUNCTIONS if n not in NOT_IN_TORCH])
+def test_pytorch_agrees_at_kinks_ties_and_poles(name: str) -> None:
+    torch, theirs = _pytorch(name)
+    count = len(FUNCTIONS[name][0])
+    points = [p for p in SPECIAL_POINTS if name != "acosh" or p >= 1]  # outside its domain PyTorch's gradient of nan is no nan
+    grid = np.asarray(list(itertools.product(points, repeat=count)))
+    with np.errstate(all="ignore"):
+        _gradients(torch, getattr(xp, name), theirs, [grid[:, k].copy() for k in range(count)], "numpy", 1)
+
+
+# NB: no exponent 0.5: PyTorch takes 1 / sqrt(x) for x ** -0.5, which at -0.0 has the other sign.
+@pytest.mark.parametrize("scalar", [0, 0.0, 1, 2, 3, -1.0, -2, 1.5])
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "pow", "remainder"])
+def test_pytorch_agrees_on_scalars_at_kinks_and_poles(name: str, scalar: float) -> None:
+    torch, theirs = _pytorch(name)
+    points = [np.asarray(SPECIAL_POINTS)]
+    with np.errstate(all="ignore"):
+        _gradients(torch, lambda x: getattr(xp, name)(x, scalar), lambda t: theirs(t, scalar), points, "numpy", 1)
+        if name != "remainder":
+            operator = {"pow": lambda t: scalar**t, "divide": lambda t: scalar / t}.get(name, lambda t: theirs(torch.tensor(scalar), t))
+            _gradients(torch, lambda x: getattr(xp, name)(scalar, x), operator, points, "numpy", 1)
+
+
+def test_pytorch_agrees_on_clip_at_the_bounds() -> None:
+    torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
+    x = np.asarray([-2.0, -1.0, 0.0, 1.0, 2.0])
+    _gradients(torch, lambda a: xp.clip(a, -1, 1), lambda t: t.clamp(-1, 1), [x], "numpy", 2)
+    _gradients(torch, xp.clip, torch.clamp, [x, np.full(5, -1.0), np.full(5, 1.0)], "numpy", 1)
+
+
+def test_pytorch_agrees_on_the_sign_of_complex_numbers() -> None:
+    torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
+    _gradients(torch, xp.sign, torch.sgn, [np.asarray([1 + 2j, -0.5 + 0.1j, -3j])], "numpy", 2)
+    _gradients(torch, xp.sign, torch.sgn, [np.asarray([0j, 1j])], "numpy", 1)

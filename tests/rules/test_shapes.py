@@ -1,0 +1,419 @@
+"""Law: what moves, picks, repeats, joins or contracts elements sends each gradient back to where it came from, to the second order.
+
+Values are compared with NumPy, derivatives with float64 central differences and with PyTorch, on every backend; shapes, axes and
+indices of every kind are drawn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given, settings, strategies as st
+from hypothesis.extra.numpy import mutually_broadcastable_shapes
+
+import xpgrad as xp
+from support.central_differences import check, numbers, values
+from xpgrad._rows.namespace import COMPOSITE, RULES
+from xpgrad._rows.row import ROWS
+
+grad = xp.autograd.grad
+Function = Callable[..., Any]
+
+
+def _both(draw: Any, ndim: int) -> tuple[int, ...]:
+    """A permutation of axes."""
+    return tuple(draw(st.permutations(range(ndim))))
+
+
+def _wider(draw: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return (draw(st.integers(1, 2)), *(3 if n == 1 else n for n in shape))
+
+
+#: Each function with what is drawn for it: ``draw`` gives numbers, ``a`` is an axis of the operand of shape ``s``.
+ONE: dict[str, Callable[[Any, tuple[int, ...], int], Function]] = {
+    "reshape": lambda draw, s, a: lambda x: xp.reshape(x, (-1,)),
+    "reshape copy": lambda draw, s, a: lambda x: xp.reshape(xp.permute_dims(x, tuple(range(len(s)))[::-1]), (*s, 1), copy=True),
+    "squeeze": lambda draw, s, a: lambda x: xp.squeeze(xp.expand_dims(x, axis=a), axis=a) * 2,
+    "expand_dims": lambda draw, s, a: lambda x: xp.expand_dims(x, axis=a),
+    "permute_dims": lambda draw, s, a, *, k=None: (lambda order: lambda x: xp.permute_dims(x, order))(_both(draw, len(s))),
+    "matrix_transpose": lambda draw, s, a: lambda x: xp.matrix_transpose(xp.reshape(x, (1, *s))) * 2,
+    "moveaxis": lambda draw, s, a: (lambda b: lambda x: xp.moveaxis(x, a, b))(draw(st.integers(-len(s), len(s) - 1))),
+    "broadcast_to": lambda draw, s, a: (lambda w: lambda x: xp.broadcast_to(x, w))(_wider(draw, s)),
+    "broadcast_arrays": lambda draw, s, a: lambda x: xp.broadcast_arrays(x, xp.reshape(x, (x.size, *(1,) * len(s)))),
+    "repeat": lambda draw, s, a: (lambda n: lambda x: xp.repeat(x, n, axis=a))(draw(st.integers(0, 3))),
+    "repeat each": lambda draw, s, a: lambda x: xp.repeat(
+        x, xp.asarray([i % 3 for i in range(s[a])], dtype="int64", device=x.device), axis=a
+    ),
+    "tile": lambda draw, s, a: (lambda n: lambda x: xp.tile(x, n))(tuple(draw(st.lists(st.integers(1, 2), max_size=4)))),
+    "flip": lambda draw, s, a: lambda x: xp.flip(x, axis=a),
+    "flip all": lambda draw, s, a: lambda x: xp.flip(x),
+    "roll": lambda draw, s, a: (lambda n: lambda x: xp.roll(x, n, axis=a))(draw(st.integers(-4, 4))),
+    "roll all": lambda draw, s, a: (lambda n: lambda x: xp.roll(x, n))(draw(st.integers(-4, 4))),
+    "roll many": lambda draw, s, a: lambda x: xp.roll(x, tuple(range(1, len(s) + 1)), axis=tuple(range(len(s)))),
+    "concat": lambda draw, s, a: lambda x: xp.concat([x, x * x, x], axis=a),
+    "concat flat": lambda draw, s, a: lambda x: xp.concat([x, x[..., :1]], axis=None),
+    "stack": lambda draw, s, a: lambda x: xp.stack([x, x * x], axis=a),
+    "unstack": lambda draw, s, a: lambda x: xp.unstack(x, axis=a),
+    "pad": lambda draw, s, a: (lambda w: lambda x: xp.pad(x, w, constant_values=1.5))(
+        draw(st.tuples(st.integers(0, 2), st.integers(0, 2)))
+    ),
+    "meshgrid": lambda draw, s, a: (lambda i: lambda x: xp.meshgrid(xp.reshape(x, (-1,)), xp.reshape(x, (-1,))[:2], indexing=i))(
+        draw(st.sampled_from(["xy", "ij"]))
+    ),
+    "full": lambda draw, s, a: lambda x: xp.full((2, 3), xp.sum(x)),
+    "full_like": lambda draw, s, a: lambda x: xp.full_like(x, xp.sum(x)),
+    "astype": lambda draw, s, a: lambda x: xp.astype(x, x.dtype) * xp.astype(xp.astype(x, x.dtype, copy=False), x.dtype),
+    "asarray": lambda draw, s, a: lambda x: xp.asarray(x, copy=True) * xp.asarray(x),
+    "clone": lambda draw, s, a: lambda x: x.clone() * x.contiguous(),
+    "tril": lambda draw, s, a: (lambda k: lambda x: xp.tril(xp.reshape(x, (1, *s)), k=k))(draw(st.integers(-2, 2))),
+    "triu": lambda draw, s, a: (lambda k: lambda x: xp.triu(xp.reshape(x, (1, *s)), k=k))(draw(st.integers(-2, 2))),
+    "take": lambda draw, s, a: (lambda i: lambda x: xp.take(x, xp.asarray(i, dtype="int64", device=x.device), axis=a))(
+        draw(st.lists(st.integers(-s[a], s[a] - 1), max_size=5))
+    ),
+    "take_along_axis": lambda draw, s, a: (
+        lambda k: lambda x: xp.take_along_axis(x, xp.asarray(_along(s, a, k), device=x.device), axis=a)
+    )(draw(st.integers(1, 4))),
+    "matmul": lambda draw, s, a: lambda x: xp.matmul(xp.matrix_transpose(xp.reshape(x, (1, *s))), xp.reshape(x, (1, *s))),
+    "tensordot": lambda draw, s, a: lambda x: xp.tensordot(x, x, axes=[[a], [a]]),
+    "vecdot": lambda draw, s, a: lambda x: xp.vecdot(x, x * (x + 1), axis=a - len(s)),
+}  # fmt: skip
+
+
+def _along(shape: tuple[int, ...], axis: int, count: int) -> np.ndarray:
+    """Indices along an axis, with duplicates and negative ones."""
+    size = tuple(count if i == axis else n for i, n in enumerate(shape))
+    return (np.arange(int(np.prod(size))) * 7 % (2 * shape[axis])).reshape(size) - shape[axis]
+
+
+def test_every_rule_of_shapes_is_in_the_table() -> None:
+    chapters = [f"xpgrad.rules.{name}" for name in ("manipulation", "indexing", "creation", "linear_algebra")]
+    declared = {name for table in (RULES, COMPOSITE) for name, f in table.items() if f.__module__ in chapters}
+    assert declared - {name.split()[0] for name in ONE} == {"__getitem__"}  # it has tests of its own, below
+
+
+@pytest.mark.parametrize("kind", ["real", "complex"])
+@pytest.mark.parametrize("name", ONE)
+@given(data=st.data())
+@settings(derandomize=True, deadline=None, max_examples=8)
+def test_gradients_to_second_order(name: str, kind: str, xpgrad_device: str, data: st.DataObject) -> None:
+    shape = tuple(data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=3)))
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    function = ONE[name](data.draw, shape, axis)
+    check(function, [numbers(shape, dtype=np.float64 if kind == "real" else np.complex128)], xpgrad_device)
+
+
+@pytest.mark.parametrize("name", ["concat", "stack"])
+def test_joined_tensors_of_several_dtypes_and_constants(name: str, xpgrad_device: str) -> None:
+    xs = [xp.tensor(numbers((2, 2), k), dtype=d, device=xpgrad_device, requires_grad=True) for k, d in enumerate(["float32", "float64"])]
+    constant = xp.ones((2, 2), dtype="int32", device=xpgrad_device)
+    y = getattr(xp, name)([xs[0], constant, xs[1], xs[0]])
+    assert y.dtype is xp.float64
+    grads = grad(xp.sum(y * y), xs)
+    assert [g.dtype for g in grads] == [xp.float32, xp.float64]
+    np.testing.assert_allclose(values(grads[0]), 4 * values(xs[0]), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("narrow", "wide"), [("float32", "float64"), ("float32", "complex64"), ("float64", "complex128")])
+def test_conversions_return_the_gradient_in_the_first_dtype(narrow: str, wide: str, xpgrad_device: str) -> None:
+    for first, second in ((narrow, wide), (wide, narrow)):
+        x = xp.tensor(numbers((3,)), dtype=first, device=xpgrad_device, requires_grad=True)
+        lost = first.startswith("complex") and not second.startswith("complex")  # CPX-06: the imaginary part goes, and a warning says so
+        with pytest.warns(UserWarning, match="imaginary part") if lost else contextlib.nullcontext():
+            y = xp.astype(x, second)
+        assert y.dtype.name == second
+        (g,) = grad(xp.sum(xp.real(y) * xp.asarray([1.0, 2.0, 3.0], dtype="float32", device=xpgrad_device)), x, create_graph=True)
+        assert g.dtype is x.dtype
+        np.testing.assert_array_equal(values(g), [1, 2, 3])
+    assert not xp.astype(xp.tensor([1.5], device=xpgrad_device, requires_grad=True), "int32").requires_grad
+
+
+# -- products ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["real", "complex"])
+@given(shapes=mutually_broadcastable_shapes(signature="(m?,n),(n,p?)->(m?,p?)", max_dims=2, max_side=3, min_side=1))
+@settings(derandomize=True, deadline=None, max_examples=25)
+def test_matmul_with_broadcasting(kind: str, xpgrad_device: str, shapes: Any) -> None:
+    dtype = np.float64 if kind == "real" else np.complex128
+    points = [numbers(s, 1.0 + k, dtype) for k, s in enumerate(shapes.input_shapes)]
+    out = xp.matmul(*(xp.asarray(p, device=xpgrad_device) for p in points))
+    np.testing.assert_allclose(values(out), np.matmul(*points), rtol=1e-12, atol=1e-14)
+    check(xp.matmul, points, xpgrad_device)
+    check(lambda a, b: a @ b, points, xpgrad_device)
+
+
+@pytest.mark.parametrize("kind", ["real", "complex"])
+@given(shapes=mutually_broadcastable_shapes(signature="(n),(n)->()", max_dims=2, max_side=3, min_side=1))
+@settings(derandomize=True, deadline=None, max_examples=15)
+def test_vecdot_with_broadcasting(kind: str, xpgrad_device: str, shapes: Any) -> None:
+    dtype = np.float64 if kind == "real" else np.complex128
+    points = [numbers(s, 1.0 + k, dtype) for k, s in enumerate(shapes.input_shapes)]
+    out = xp.vecdot(*(xp.asarray(p, device=xpgrad_device) for p in points))
+    np.testing.assert_allclose(values(out), np.vecdot(*points), rtol=1e-12, atol=1e-14)
+    check(xp.vecdot, points, xpgrad_device)
+
+
+@pytest.mark.parametrize(("first", "second", "axes"), [
+    ((2, 3), (3, 2), 1), ((2, 3), (2, 3), 2), ((2,), (3,), 0), ((2, 3, 2), (3, 2, 2), [[1, 0], [0, 2]]), ((3, 2), (2, 3), ((-1,), (0,))),
+    ((), (2,), 0), ((2, 1), (1, 3), 1),
+])  # fmt: skip
+def test_tensordot(first: Any, second: Any, axes: Any, xpgrad_device: str) -> None:
+    points = [numbers(first), numbers(second, 2.0, np.complex128)]
+    out = xp.tensordot(*(xp.asarray(p, device=xpgrad_device) for p in points), axes=axes)
+    np.testing.assert_allclose(values(out), np.tensordot(*points, axes=axes), rtol=1e-12, atol=1e-14)
+    check(lambda a, b: xp.tensordot(a, b, axes=axes), points, xpgrad_device)
+
+
+# -- indices -----------------------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def keys(draw: st.DrawFn, advanced: bool) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+    """A shape, and a key for it of integers, slices, new axes, an ellipsis and, if `advanced`, integer arrays and masks."""
+    shape = tuple(draw(st.lists(st.integers(1, 3), min_size=1, max_size=4)))
+    common = draw(st.sampled_from([(2,), (3,), (2, 2), (1,)]))
+    kinds = ["int", "slice", "slice", "new"] + ["array", "array", "mask", "0-d", "masks"] * advanced
+    key: list[Any] = []
+    axis = 0
+    while axis < len(shape) and draw(st.integers(0, 5)):
+        kind, n = draw(st.sampled_from(kinds)), shape[axis]
+        if kind == "new":
+            key.append(None)
+            continue
+        if kind == "masks" and axis + 1 < len(shape):
+            key.append(np.asarray(draw(st.lists(st.booleans(), min_size=n * shape[axis + 1], max_size=n * shape[axis + 1]))).reshape(n, -1))
+            axis += 2
+            continue
+        if kind == "int":
+            key.append(draw(st.integers(-n, n - 1)))
+        elif kind == "slice":
+            step = draw(st.sampled_from([None, 1, 2, -1, -2]))
+            key.append(slice(draw(st.one_of(st.none(), st.integers(-4, 4))), draw(st.one_of(st.none(), st.integers(-4, 4))), step))
+        elif kind == "0-d":
+            key.append(np.asarray(draw(st.integers(-n, n - 1))))
+        elif kind == "array":
+            size = draw(st.sampled_from([common, (1,), (*common[:-1], 1)]))
+            count = int(np.prod(size))
+            dtype = draw(st.sampled_from(["int64", "int8", "int32"]))
+            key.append(np.asarray(draw(st.lists(st.integers(-n, n - 1), min_size=count, max_size=count)), dtype).reshape(size))
+        else:
+            key.append(np.asarray(draw(st.lists(st.booleans(), min_size=n, max_size=n))))
+        axis += 1
+    if draw(st.booleans()):
+        key.insert(draw(st.integers(0, len(key))), ...)
+    try:
+        np.empty(shape)[tuple(key)]
+    except IndexError:
+        assume(False)  # masks and arrays that do not broadcast together
+    return shape, tuple(key)
+
+
+def _on(key: tuple[Any, ...], device: str) -> tuple[Any, ...]:
+    return tuple(xp.asarray(k, device=device) if isinstance(k, np.ndarray) else k for k in key)
+
+
+def _check_key(shape: tuple[int, ...], key: tuple[Any, ...], device: str) -> None:
+    x = numbers(shape)
+    leaf = xp.tensor(x, device=device, requires_grad=True)
+    y = leaf[_on(key, device)]
+    expected = x[key]
+    np.testing.assert_array_equal(values(y), expected)
+    assert y.shape == expected.shape
+    seed = numbers(y.shape, 2.0)
+    want = np.zeros(shape)
+    np.add.at(want, key, seed)
+    (g,) = grad(y, leaf, xp.asarray(seed, device=device))
+    np.testing.assert_allclose(values(g), want, rtol=1e-12, atol=1e-14)
+    check(lambda a: a[_on(key, str(a.device))], [x], device)
+
+
+@given(case=keys(advanced=False))
+@example(case=((3,), (slice(None, None, -1),)))
+@example(case=((2, 3), (1, 2)))
+@example(case=((2, 3), (None, ..., None, slice(5, None), None)))
+@example(case=((2, 3), ()))
+@settings(derandomize=True, deadline=None, max_examples=60)
+def test_basic_keys(case: Any, xpgrad_device: str) -> None:
+    _check_key(*case, xpgrad_device)
+
+
+@given(case=keys(advanced=True))
+@example(case=((3, 2), (np.asarray([0, 0, 2, -3]),)))
+@example(case=((2, 3, 2), (0, slice(None), np.asarray([1, 1]))))
+@example(case=((2, 3, 2), (np.asarray([[0], [1]]), None, np.asarray([1, 1]))))
+@example(case=((3, 2, 1, 2), (slice(None), np.asarray([1, 0]), slice(None), np.asarray([0, 1]))))
+@example(case=((3, 2, 2), (slice(None), np.asarray([1, 0]), np.asarray([0, 1]))))
+@example(case=((3, 2, 2), (slice(None), np.asarray([1, 0]), None, 1)))
+@example(case=((3, 2, 2), (slice(None), np.asarray([1, 0]), ..., np.asarray([0, 1]))))
+@example(case=((2, 2), (np.asarray([[True, False], [False, True]]),)))
+@example(case=((2, 2), (np.asarray(True),)))
+@example(case=((2, 2), (np.asarray([False, False]), slice(None, None, -1))))
+@settings(derandomize=True, deadline=None, max_examples=120)
+def test_advanced_keys_lose_no_duplicate(case: Any, xpgrad_device: str) -> None:
+    _check_key(*case, xpgrad_device)
+
+
+@pytest.mark.parametrize(("key", "error"), [
+    (5, IndexError), ((0, 0, 0), IndexError), ((..., 0, ...), IndexError), (1.5, IndexError), ("a", IndexError),
+    (slice(None, None, 0), ValueError),
+])  # fmt: skip
+def test_keys_that_do_not_fit(key: Any, error: type[Exception], xpgrad_device: str) -> None:
+    with pytest.raises(error):
+        xp.ones((2, 3), device=xpgrad_device)[key]
+
+
+def test_indices_out_of_range_raise(xpgrad_device: str) -> None:
+    x = xp.ones((2, 3), device=xpgrad_device)
+    with pytest.raises(IndexError):
+        x[xp.asarray([0, 2], device=xpgrad_device)]
+    with pytest.raises(IndexError):
+        x[xp.asarray([True, False, True], device=xpgrad_device)]
+    with pytest.raises(IndexError):
+        x[xp.asarray([0, 1], device=xpgrad_device), xp.asarray([0, 1, 2], device=xpgrad_device)]
+
+
+def test_infinite_gradients_stay_where_they_are(xpgrad_device: str) -> None:
+    x = xp.ones((3,), device=xpgrad_device, requires_grad=True)
+    y = x[xp.asarray([0, 2, 0], device=xpgrad_device)]
+    (g,) = grad(y, x, xp.asarray([1.0, np.inf, 2.0], device=xpgrad_device))
+    assert g.tolist() == [3.0, 0.0, np.inf]
+
+
+def test_many_rows_are_added_in_blocks(xpgrad_device: str) -> None:
+    index = np.arange(3000) * 7 % 1000
+    x = xp.ones((1000,), device=xpgrad_device, requires_grad=True)
+    (g,) = grad(x[xp.asarray(index, device=xpgrad_device)], x, xp.asarray(numbers((3000,)), device=xpgrad_device))
+    np.testing.assert_allclose(values(g), np.bincount(index, numbers((3000,))), rtol=1e-12, atol=1e-12)
+
+
+# -- ownership ---------------------------------------------------------------------------------------------------------------------
+
+#: Operands' shapes and static arguments of the rows that declare a formula fresh; chosen so that little happens to the elements, which
+#: is where a library is tempted to return what it was given.
+FRESH: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
+    "index_basic": (((3, 2),), ((...,),)), "where": (((3,), (3,), (3,)), ()),
+    "gather": (((3, 2),), ((np.asarray([0, 0]),),)), "scatter_add": (((2, 2),), ((np.asarray([0, 0]),), (3, 2))),
+    "gather_along": (((3, 2),), (np.asarray([[0, 1]]), 0)), "scatter_along": (((1, 2),), (np.asarray([[0, 1]]), (3, 2), 0)),
+    "put_zero": (((3, 2),), ((0,),)), "take_written": (((3, 2),), ((np.asarray([0, 0]),),)),
+    "reverse": (((1, 2),), ((0,),)), "shift_by": (((3, 2),), (0, 0)), "lower": (((2, 2),), (5,)), "upper": (((2, 2),), (-5,)),
+    "to_dtype": (((3,),), (np.dtype("float64"),)), "matmul_nd": (((2, 2), (2, 2)), ()),
+    "mat_vec": (((1, 2), (2,)), ()), "inner_product": (((2,), (2,)), ()),
+    "phase": (((3,),), ()), "keep": (((3,), (3,)), ()), "clip_below": (((3,), (3,)), ()), "clip_above": (((3,), (3,)), ()),
+    "reduce_max": (((1, 1),), (None, True)), "reduce_min": (((1, 1),), (None, True)),
+    "reduce_var": (((2, 1),), ((0,), 1, True)), "reduce_std": (((2, 1),), ((0,), 1, True)),
+    "running_sum": (((1,),), (0,)), "running_sum_back": (((1,),), (0,)),
+    "ordered": (((2,),), (np.asarray([0, 1]), 0)), "ordered_back": (((2,),), (np.asarray([0, 1]), 0)),
+    "inverse": (((2, 2),), ()), "pseudoinverse": (((2, 2),), (1e-12,)), "determinant": (((2, 2),), ()), "cofactors": (((2, 2),), ()),
+    "zero_through": (((3, 2),), ((("index_basic", (slice(0, 1),)),),)),
+    "cofactors_along": (((2, 2), (2, 2)), ()),
+    "norm": (((1, 1),), (2, None, True)), "cross_product": (((3,), (3,)), (0,)),
+    "fourier": (((1,),), ((0,), True, "backward")), "real_to_half": (((1,),), (0, "backward")),
+    "half_to_real": (((1,),), (1, 0, "backward")), "scale_inner": (((1,),), (1, 0, 1.0)),
+}  # fmt: skip
+OF_COMPLEX = ("phase", "fourier", "half_to_real", "scale_inner")
+
+
+def _shares(a: Any, b: Any) -> bool:
+    return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.shares_memory(a, b)
+
+
+@pytest.mark.parametrize("name", FRESH)
+def test_fresh_formulas_hand_out_memory_of_their_own(name: str) -> None:
+    import xpgrad.fft
+    import xpgrad.linalg  # noqa: F401 (declares rows)
+    from xpgrad.registry import backend_for
+
+    kernels = backend_for("numpy").kernels
+    row = ROWS[name]
+    shapes, statics = FRESH[name]
+    points = [numbers(s, 1.0 + k, np.complex128 if name in OF_COMPLEX else np.float64) for k, s in enumerate(shapes)]
+    if name in ("keep", "where"):
+        points[0] = points[0] > -2.0
+    out = np.asarray(getattr(kernels, name)(*points, *statics))
+    known = {"xp": kernels, "out": out, "g": numbers(out.shape, 4.0, out.dtype), "out_shape": out.shape, **dict(zip(row.statics, statics))}
+    for operand, p in zip(row.tensors, points):
+        known |= {operand: p, f"{operand}_shape": p.shape, f"{operand}_dtype": p.dtype}
+    held = [known["g"], out, *points, *(k for s in statics if isinstance(s, tuple) for k in s), *statics]
+    for formula, reads, fresh in zip(row.formulas, row.reads, row.fresh):
+        if formula is not None and fresh:
+            result = formula(*(known[n] for n in reads))
+            assert not any(_shares(result, h) for h in held)
+
+
+def test_every_row_that_declares_itself_fresh_is_looked_at() -> None:
+    """The public elementwise ones are looked at by their own test of the same name."""
+    import xpgrad.fft
+    import xpgrad.linalg  # noqa: F401 (declares rows)
+
+    declared = {name for name, row in ROWS.items() if any(f and formula is not None for f, formula in zip(row.fresh, row.formulas))}
+    assert declared - set(FRESH) <= {name for name in RULES if RULES[name].__module__ == "xpgrad.rules.elementwise"}
+    assert set(FRESH) <= declared
+
+
+def test_passed_on_gradients_are_not_added_to(xpgrad_device: str) -> None:
+    """Views and identities pass the same memory on: a fresh buffer must not be claimed for it."""
+    seed = xp.asarray(numbers((2, 2)), device=xpgrad_device)
+    for function in (
+        lambda x: x.clone(), lambda x: xp.reshape(x, (2, 2)), lambda x: x.T, lambda x: x[...], lambda x: xp.broadcast_to(x, (2, 2)),
+        lambda x: xp.astype(x, "float64"), lambda x: x + 0, lambda x: +x,
+    ):  # fmt: skip
+        x = xp.tensor(numbers((2, 2)), device=xpgrad_device, requires_grad=True)
+        y = x * 1
+        z = function(y) + y + function(y)
+        (g,) = grad(z, x, seed)
+        expected = 3 * numbers((2, 2))
+        if function(y).grad_fn.name().startswith(("Transpose", "Permute")):
+            expected = numbers((2, 2)) + 2 * numbers((2, 2)).T
+        np.testing.assert_allclose(values(g), expected)
+        np.testing.assert_array_equal(values(seed), numbers((2, 2)))
+
+
+# -- PyTorch -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_pytorch_agrees(xpgrad_device: str) -> None:
+    torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
+    i, j = np.asarray([[0, 2], [2, -1]]), np.asarray([1, 1])
+    cases: dict[str, tuple[Function, Function]] = {
+        "rows": (lambda x, t: x[t(i)], lambda x: x[torch.tensor(i)]),
+        "pairs": (lambda x, t: x[t(i), t(j)], lambda x: x[torch.tensor(i), torch.tensor(j)]),
+        "separated": (lambda x, t: xp.expand_dims(x, axis=1)[t(i), :, t(j)], lambda x: x[:, None][torch.tensor(i), :, torch.tensor(j)]),
+        "mask": (lambda x, t: x[x > 0], lambda x: x[x > 0]),
+        "gather": (lambda x, t: xp.take_along_axis(x, t(i), axis=1), lambda x: torch.gather(x[:2], 1, torch.tensor(i % 3))),
+        "roll": (lambda x, t: xp.roll(x, 2, axis=0), lambda x: torch.roll(x, 2, 0)),
+        "tril": (lambda x, t: xp.tril(x, k=-1), lambda x: torch.tril(x, -1)),
+        "matmul": (lambda x, t: x @ x, lambda x: x @ x),
+        "vector": (lambda x, t: x[0] @ x @ x[1], lambda x: x[0] @ x @ x[1]),
+        "tensordot": (lambda x, t: xp.tensordot(x, x, axes=2), lambda x: torch.tensordot(x, x, 2)),
+        "vecdot": (lambda x, t: xp.vecdot(x, x * (x + 1)), lambda x: torch.linalg.vecdot(x, x * (x + 1))),
+        "repeat": (lambda x, t: xp.repeat(x, 2, axis=1), lambda x: x.repeat_interleave(2, 1)),
+        "tile": (lambda x, t: xp.tile(x, (2, 1)), lambda x: x.tile((2, 1))),
+        "flip": (lambda x, t: xp.flip(x), lambda x: x.flip(0, 1)),
+        "moveaxis": (lambda x, t: xp.moveaxis(x, 0, 1), lambda x: x.moveaxis(0, 1)),
+    }
+    for (name, (ours, theirs)), dtype in itertools.product(cases.items(), (np.float64, np.complex128)):
+        if name == "mask" and dtype is np.complex128:
+            continue
+        at = numbers((3, 3), dtype=dtype)
+        x, t = xp.tensor(at, device=xpgrad_device, requires_grad=True), torch.tensor(at, requires_grad=True)
+        source = x[:2] if name == "gather" else x
+        y, u = ours(source, lambda k: xp.asarray(k, device=xpgrad_device)), theirs(t)
+        np.testing.assert_allclose(values(y), u.numpy(force=True), rtol=1e-12, atol=1e-14, err_msg=name)
+        seed = numbers(tuple(u.shape), 2.0, dtype)
+        if name == "mask":  # lazy arrays do not know its length, so they take no seed
+            (g,) = grad(xp.sum(y * y), x, create_graph=True)
+            (h,) = torch.autograd.grad((u * u).sum(), t, create_graph=True)
+        else:
+            (g,) = grad(y, x, xp.asarray(seed, device=xpgrad_device), create_graph=True)
+            (h,) = torch.autograd.grad(u, t, torch.tensor(seed), create_graph=True)
+        np.testing.assert_allclose(values(g), h.numpy(force=True), rtol=1e-12, atol=1e-14, err_msg=name)
+        if h.requires_grad:
+            seed = numbers((3, 3), 3.0, dtype)
+            (g,) = grad(g, x, xp.asarray(seed, device=xpgrad_device))
+            (h,) = torch.autograd.grad(h, t, torch.tensor(seed))
+            np.testing.assert_allclose(values(g), h.numpy(force=True), rtol=1e-12, atol=1e-14, err_msg=f"{name}, second order")

@@ -1,0 +1,1 @@
+"""Tensors and the graph that they record: protocols, operators, passes, hooks, drawings."""
