@@ -29,16 +29,16 @@ _SAVED = """            with t.block(f"if {name} is None:"):
 
 #: What is cut out of the copy: (file, text, replacement).
 CUTS = (
-    (f"{CORE}/_specialise.py", "n.buffer = n.hooks = n._alias = None", "n.buffer = n.hooks = None"),
+    (f"{CORE}/_operations/forward.py", "n.buffer = n.hooks = n._alias = None", "n.buffer = n.hooks = None"),
     (
-        f"{CORE}/_specialise.py",
+        f"{CORE}/_operations/forward.py",
         '            with t.block(f"if t_{name}._alias is not None:"):\n                t(f"check_saveable(t_{name})")\n',
         "",
     ),
-    (f"{CORE}/_specialise.py", '            t("o._alias = o._node = None")', '            t("o._node = None")'),
-    (f"{CORE}/_specialise.py", '        t("out._alias = None")\n', ""),
-    (f"{CORE}/_specialise.py", "            _note_view(t, row, tensors[0])", '            t("pass")'),
-    (f"{CORE}/_nodeclass.py", _SAVED, _SAVED + "            continue\n"),
+    (f"{CORE}/_operations/forward.py", '            t("o._alias = o._node = None")', '            t("o._node = None")'),
+    (f"{CORE}/_operations/forward.py", '        t("out._alias = None")\n', ""),
+    (f"{CORE}/_operations/forward.py", "            _note_view(t, row, tensors[0])", '            t("pass")'),
+    (f"{CORE}/_operations/backward.py", _SAVED, _SAVED + "            continue\n"),
 )
 
 
