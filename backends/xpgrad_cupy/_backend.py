@@ -11,9 +11,7 @@ from typing import Any, ClassVar
 import cupy
 import numpy as np
 
-from xpgrad._basics.device import Device
-from xpgrad._basics.dtypes import DTYPES, DType
-from xpgrad.backend import Backend, Capabilities
+from xpgrad.backend import DTYPES, Backend, Capabilities, Device, DType
 from xpgrad.errors import BackendLoadError
 from xpgrad_cupy import _graphs, _kernels
 

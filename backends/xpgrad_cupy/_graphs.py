@@ -18,7 +18,7 @@ from typing import Any
 
 import cupy
 
-from xpgrad._tensor.tensor import Tensor
+from xpgrad import Tensor
 
 __all__ = ["CompiledFunction", "refuse", "uncaptured"]
 

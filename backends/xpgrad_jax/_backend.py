@@ -13,9 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from xpgrad._basics.device import Device
-from xpgrad._basics.dtypes import DTYPES, DType
-from xpgrad.backend import Backend, Capabilities
+from xpgrad.backend import DTYPES, Backend, Capabilities, Device, DType
 from xpgrad.errors import CapabilityError
 from xpgrad_jax import _kernels
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from xpgrad._array.kernels import DefaultKernels
+from xpgrad.backend import DefaultKernels
 from xpgrad.errors import CapabilityError
 
 __all__ = ["DATA_DEPENDENT", "KERNELS"]

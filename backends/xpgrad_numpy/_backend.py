@@ -7,9 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from xpgrad._basics.device import Device
-from xpgrad._basics.dtypes import DTYPES, DType
-from xpgrad.backend import Backend, Capabilities
+from xpgrad.backend import DTYPES, Backend, Capabilities, Device, DType
 from xpgrad_numpy import _kernels
 
 __all__ = ["NumPyBackend", "ReadOnlyNumPyBackend"]

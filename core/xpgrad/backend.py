@@ -12,13 +12,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from xpgrad._array.kernels import DefaultKernels
-from xpgrad._basics.device import Device
-from xpgrad._basics.dtypes import DTYPES, DType
+from xpgrad._array.kernels import DefaultKernels as DefaultKernels
+from xpgrad._basics.device import Device as Device
+from xpgrad._basics.dtypes import DTYPES as DTYPES, DType as DType
 from xpgrad._rows.row import ROWS
 from xpgrad.errors import CapabilityError
 
-__all__ = ["API_VERSION", "Backend", "BackendInfo", "Capabilities"]
+__all__ = ["API_VERSION", "DTYPES", "Backend", "BackendInfo", "Capabilities", "DType", "DefaultKernels", "Device"]
 
 #: The version of this interface: a plugin must have the same first number, and not a later second one.
 API_VERSION = (1, 0)

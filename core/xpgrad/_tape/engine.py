@@ -65,42 +65,13 @@ def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
     return [task.captured.get(node) for node in task.targets or ()]
 
 
-def _on_fresh_stack(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
-    """Run a deeply nested pass on a thread of its own, whose stack is empty: nesting never meets the recursion limit (THR-06)."""
-    task.on_thread = True
-    result: list[Any] = []
-    failure: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            with on_streams(task.ambient):
-                result.append(run_pass(task, roots, seeds))
-        except BaseException as exc:  # noqa: BLE001 (handed to the caller's thread)
-            failure.append(exc)
-
-    thread = threading.Thread(target=copy_context().run, args=(work,), name="xpgrad nested pass")
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return result[0]
-
-
 def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
-    """The whole pass: walk, sort, step."""
+    """The whole pass: find the nodes, sort them, step through them."""
     empty = object()  # marks the nodes of this pass until a gradient arrives
     order: list[Any] = []
-    stack: list[Any] = []
+    stack: list[Any] = []  # found, and not looked below yet
     try:
-        for root in roots:
-            if root.buffer is not empty:
-                root.buffer = empty
-                stack.append(root)
-        pop, push, found = stack.pop, stack.append, order.append
-        while stack:
-            node = pop()
-            found(node)
-            node.reach(empty, push)
+        _find(roots, empty, order, stack)
         order.sort(key=_creation, reverse=True)
         if task.targets is not None:
             order = _only_needed(task, order, set(roots))
@@ -120,60 +91,17 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
         raise
 
 
-def _steps(task: Pass, order: list[Any], empty: Any) -> None:
-    """Run the nodes in order on raw arrays."""
-    mode = state.current()
-    if mode is not None and mode.anomaly:
-        _steps_watched(task, order, empty)
-        return
-    retain, special, watch = task.retain, task.special, complex_seen()
-    for node in order:
-        g = node.buffer
-        node.buffer = None
-        if node.hooks is None and (special is None or node not in special):
-            if g is not empty:
-                if watch and node.conjugates and node.backend.is_complex(g):
-                    _general(task, node, g, empty)
-                else:
-                    node.step(g, empty, retain)
-            elif node.runs_undefined:
-                _general(task, node, None, empty)
-            else:
-                node.undefined()
-        else:
-            _general(task, node, None if g is empty else g, empty)
-        g = None  # the gradient dies before the next one is made
-
-
-def _steps_recorded(task: Pass, order: list[Any], empty: Any) -> None:
-    """Run the nodes in order on Tensors, recording."""
-    mode = state.current()
-    if mode is not None and mode.anomaly:
-        _steps_watched(task, order, empty)
-        return
-    retain, special = task.retain, task.special
-    for node in order:
-        g = node.buffer
-        if node.hooks is None and node.records and g is not empty and (special is None or node not in special):
-            node.buffer = None
-            for e, v in zip(node.edges(), node.graph_grads(g)):
-                b = e.buffer
-                if b is not None and v is not None:
-                    e.owned = False
-                    e.buffer = v if b is empty else b + v
-            if not retain:
-                node.release()
-        else:
-            node.buffer = None
-            _general(task, node, None if g is empty else g, empty)
-
-
-def _steps_watched(task: Pass, order: list[Any], empty: Any) -> None:
-    """Run the nodes in order with every check of anomaly mode."""
-    for node in order:
-        g = node.buffer
-        node.buffer = None
-        _general(task, node, None if g is empty else g, empty)
+def _find(roots: list[Any], empty: Any, order: list[Any], stack: list[Any]) -> None:
+    """Put the nodes below the roots into `order`, each once, marked with `empty`."""
+    for root in roots:
+        if root.buffer is not empty:
+            root.buffer = empty
+            stack.append(root)
+    pop, push, found = stack.pop, stack.append, order.append
+    while stack:
+        node = pop()
+        found(node)
+        node.reach(empty, push)
 
 
 def _only_needed(task: Pass, order: list[Any], roots: set[Any]) -> list[Any]:
@@ -201,6 +129,62 @@ def _only_needed(task: Pass, order: list[Any], roots: set[Any]) -> list[Any]:
             node.undefined()
     task.special = special
     return [node for node in order if node in needed or node in special]
+
+
+def _steps(task: Pass, order: list[Any], empty: Any) -> None:
+    """Run the nodes in order on raw arrays."""
+    mode = state.current()
+    if mode is not None and mode.anomaly is not None:
+        _steps_watched(task, order, empty)
+        return
+    retain, special, watch = task.retain, task.special, complex_seen()
+    for node in order:
+        g = node.buffer
+        node.buffer = None
+        if node.hooks is None and (special is None or node not in special):
+            if g is not empty:
+                if watch and node.conjugates and node.backend.is_complex(g):
+                    _general(task, node, g, empty)
+                else:
+                    node.step(g, empty, retain)
+            elif node.runs_undefined:
+                _general(task, node, None, empty)
+            else:
+                node.undefined()
+        else:
+            _general(task, node, None if g is empty else g, empty)
+        g = None  # the gradient dies before the next one is made
+
+
+def _steps_recorded(task: Pass, order: list[Any], empty: Any) -> None:
+    """Run the nodes in order on Tensors, recording."""
+    mode = state.current()
+    if mode is not None and mode.anomaly is not None:
+        _steps_watched(task, order, empty)
+        return
+    retain, special = task.retain, task.special
+    for node in order:
+        g = node.buffer
+        if node.hooks is None and node.records and g is not empty and (special is None or node not in special):
+            node.buffer = None
+            for e, v in zip(node.edges(), node.graph_grads(g)):
+                b = e.buffer
+                if b is not None and v is not None:
+                    e.owned = False
+                    e.buffer = v if b is empty else b + v
+            if not retain:
+                node.release()
+        else:
+            node.buffer = None
+            _general(task, node, None if g is empty else g, empty)
+
+
+def _steps_watched(task: Pass, order: list[Any], empty: Any) -> None:
+    """Run the nodes in order with every check of anomaly mode."""
+    for node in order:
+        g = node.buffer
+        node.buffer = None
+        _general(task, node, None if g is empty else g, empty)
 
 
 def _general(task: Pass, node: Any, g: Any, empty: Any) -> None:
@@ -241,7 +225,7 @@ def _general(task: Pass, node: Any, g: Any, empty: Any) -> None:
         node.step(g, empty, task.retain)
         return
     mode = state.current()
-    if mode is not None and mode.anomaly:
+    if mode is not None and mode.anomaly is not None:
         values = mode.anomaly.watched(task, node, g, mode.check_nan)
     else:
         values = node.graph_grads(g) if task.graph else node.grads(g)
@@ -260,3 +244,24 @@ def add_into_general(e: Any, v: Any, empty: Any) -> None:
         return
     e.owned = False
     e.buffer = v if b is empty else b + v
+
+
+def _on_fresh_stack(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
+    """Run a deeply nested pass on a thread of its own, whose stack is empty: nesting never meets the recursion limit (THR-06)."""
+    task.on_thread = True
+    result: list[Any] = []
+    failure: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with on_streams(task.ambient):
+                result.append(run_pass(task, roots, seeds))
+        except BaseException as exc:  # noqa: BLE001 (handed to the caller's thread)
+            failure.append(exc)
+
+    thread = threading.Thread(target=copy_context().run, args=(work,), name="xpgrad nested pass")
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return result[0]
