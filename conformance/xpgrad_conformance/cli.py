@@ -284,8 +284,7 @@ def _catalogue(options: argparse.Namespace) -> int:
 
 
 def _publish(options: argparse.Namespace) -> int:
-    from xpgrad_conformance import html, render
-    from xpgrad_conformance.pages import catalogue_page
+    from xpgrad_conformance import render
     from xpgrad_conformance.report import Report
     from xpgrad_conformance.targets import PUBLISHED
 
@@ -296,13 +295,23 @@ def _publish(options: argparse.Namespace) -> int:
     if options.merge:
         old = {t.label: t for t in Report.load(options.merge).targets}
         report = report._replace(targets=[old.get(t.label, t) if t.cause else t for t in report.targets])
-    (docs / "contracts.md").write_text(catalogue_page(), encoding="utf-8")
-    (docs / "conformance.json").write_text(report.to_json(), encoding="utf-8")
-    (docs / "conformance.md").write_text(render.markdown(report), encoding="utf-8")
-    (docs / "conformance.html").write_text(html.page(report), encoding="utf-8")
-    (docs / "conformance.svg").write_text(render.badge(report), encoding="utf-8")
+    _write_pages(docs, report)
     print(render.terminal(report), end="")
     return 0 if all(t.conforms or t.cause for t in report.targets) else FAILED
+
+
+def _write_pages(docs: Path, report: Any) -> None:
+    """What the documentation has of a report: two pages to read, and a folder with the report itself in the other forms."""
+    from xpgrad_conformance import html, render
+    from xpgrad_conformance.pages import catalogue_page
+
+    folder = docs / "conformance"
+    folder.mkdir(exist_ok=True)
+    (docs / "contracts.md").write_text(catalogue_page(), encoding="utf-8")
+    (docs / "conformance.md").write_text(render.markdown(report), encoding="utf-8")
+    (folder / "report.json").write_text(report.to_json(), encoding="utf-8")
+    (folder / "report.html").write_text(html.page(report), encoding="utf-8")
+    (folder / "badge.svg").write_text(render.badge(report), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -476,10 +476,21 @@ def test_the_documentations_report_is_whole() -> None:
     """Every published configuration and every contract are in it, and nothing failed that was not expected to."""
     from xpgrad_conformance.targets import PUBLISHED
 
-    published = Report.load(ROOT / "docs" / "conformance.json")
+    published = Report.load(ROOT / "docs" / "conformance" / "report.json")
     assert [t.label for t in published.targets] == [c.label for c in PUBLISHED]
     for target in published.targets:
         assert [r.id for r in target.rows] == list(contracts())
         assert target.conforms or target.cause
-    data = json.loads((ROOT / "docs" / "conformance.json").read_text())
+    data = json.loads((ROOT / "docs" / "conformance" / "report.json").read_text())
     assert data["profile"] in PROFILES
+
+
+def test_the_documentations_pages_are_those_of_its_report(tmp_path: Path) -> None:
+    from xpgrad_conformance.cli import _write_pages
+
+    docs = ROOT / "docs"
+    _write_pages(tmp_path, Report.load(docs / "conformance" / "report.json"))
+    written = [path.relative_to(tmp_path) for path in tmp_path.rglob("*.*")]
+    assert len(written) == 5
+    for path in written:
+        assert (tmp_path / path).read_text() == (docs / path).read_text(), "run `xpgrad conformance publish`"

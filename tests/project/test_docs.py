@@ -12,8 +12,29 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def blocks(file: str) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", (ROOT / file).read_text(encoding="utf-8"), re.DOTALL)
+#: Pages whose code is run, and the libraries beside xpgrad that blocks of theirs say they need.
+RUN = {
+    "README.md": (),
+    "docs/compiling.md": ("jax",),
+    "docs/conformance-suite.md": (),
+    "docs/devices-and-errors.md": (),
+    "docs/transforms.md": (),
+    "docs/writing-in-place.md": (),
+}
+#: Pages whose code has a test of its own, here or elsewhere.
+TESTED_APART = {"docs/tutorial.md", "docs/writing-a-backend.md"}
+
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for pattern in ("*.md", "docs/**/*.md", "examples/*.md", "plugins/*/*.md")
+    for path in ROOT.glob(pattern)
+)
+
+
+def blocks(file: str, needs: str = "") -> list[str]:
+    """The code of a page: what runs anywhere, and what says that it needs this library."""
+    found = re.findall(r"^```python(?: needs=(\w+))?\n(.*?)^```$", (ROOT / file).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return [code for library, code in found if library in ("", needs)]
 
 
 def test_the_worked_backend_is_whole_and_short() -> None:
@@ -25,15 +46,67 @@ def test_the_worked_backend_is_whole_and_short() -> None:
     assert run.stdout == "tensor([2.4322, -0.4161, -0.99], device='mylib')\n" or run.stdout.startswith("tensor([ 2.4322, -0.4161, -0.99")
 
 
-def test_the_examples_of_the_readme_run() -> None:
-    code = "\n".join(blocks("README.md"))
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+def test_all_code_is_run() -> None:
+    """Law: a page with code is in one of the tables."""
+    code = {page for page in PAGES if "```python" in (ROOT / page).read_text(encoding="utf-8")}
+    assert {page for page in code if not page.startswith("plugins/")} == {*RUN, *TESTED_APART}
+
+
+@pytest.mark.parametrize(("page", "needs"), [(page, needs) for page, libraries in RUN.items() for needs in ("", *libraries)])
+def test_the_code_prints_what_it_says(page: str, needs: str) -> None:
+    """Law: the blocks of a page, one after another, run without a warning, and each `print` prints what stands beside it."""
+    if needs:
+        pytest.importorskip(needs, reason="this part of the page is about it")
+    code = "\n".join(blocks(page, needs))
+    expected = []
+    for line in code.splitlines():
+        if re.match(r"\s*print\(", line):
+            shown = re.search(r"\)  # (.+)$", line)
+            assert shown, f"this line does not say what it prints: {line}"
+            expected.append(shown[1])
+    run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False, timeout=120)
     assert run.returncode == 0, run.stderr
-    for block in blocks("README.md"):
-        for line in block.splitlines():
-            match = re.search(r"print\(.*\)  # (.+)$", line)
-            if match:
-                assert match[1] in run.stdout
+    assert run.stdout.splitlines() == expected
+
+
+def prose(page: str) -> str:
+    """A page without its code, in which brackets are no links."""
+    text = re.sub(r"^```.*?^```$", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"`[^`\n]*`", "`code`", text)
+
+
+def anchors(path: Path) -> set[str]:
+    """What a link may name after ``#``: the headings, in the spelling that GitHub gives them."""
+    text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if re.match(r"https?:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        path = (ROOT / page).parent / file if file else ROOT / page
+        assert path.exists(), target
+        assert not anchor or anchor in anchors(path), target
+
+
+def test_every_page_of_the_documentation_can_be_found() -> None:
+    """Law: the README leads to each page in docs/, over other pages perhaps."""
+    found, todo = set(), [ROOT / "README.md"]
+    while todo:
+        path = todo.pop()
+        if path.suffix == ".md" and path not in found:
+            found.add(path)
+            links = re.findall(r"\]\(([^)#\s]+)", prose(path.relative_to(ROOT).as_posix()))
+            todo += [(path.parent / link).resolve() for link in links if not re.match(r"https?:", link)]
+    assert {page for page in PAGES if ROOT / page not in found} == set()
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
 
 
 @pytest.mark.parametrize("name", ["simstream", "strict", "torch", "dask"])

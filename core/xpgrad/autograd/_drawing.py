@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from xpgrad._basics.dtypes import DType
 from xpgrad._basics.shapes import broadcast_shapes
@@ -21,46 +21,9 @@ from xpgrad._tape.node import Node
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.compiled import CompiledNode
 from xpgrad.autograd._custom import FunctionNode
+from xpgrad.autograd._drawing_parts import COLOURS, EDGE_COLOUR, TEXT_COLOUR, Arrow, Vertex
 
-__all__ = ["COLOURS", "EDGE_COLOUR", "TEXT_COLOUR", "Arrow", "Drawing", "Vertex", "draw"]
-
-#: By kind of box: what fills it and what surrounds it. Dark text on these is legible, and the boxes stand out, on light and dark pages.
-COLOURS = {
-    "leaf": ("#dbeafe", "#2563eb"),
-    "operation": ("#f3f4f6", "#6b7280"),
-    "custom": ("#fef3c7", "#b45309"),
-    "result": ("#dcfce7", "#15803d"),
-}
-EDGE_COLOUR = "#808080"
-TEXT_COLOUR = "#111827"
-
-
-class Vertex(NamedTuple):
-    """A node of the graph, in words.
-
-    Attributes
-    ----------
-    kind : {"leaf", "operation", "custom", "result"}
-    lines : tuple of str
-        What its box says.
-    outputs : int
-    freed : bool
-        Whether what it saved has been freed.
-    """
-
-    kind: str
-    lines: tuple[str, ...]
-    outputs: int
-    freed: bool
-
-
-class Arrow(NamedTuple):
-    """From output `number` of the node at `source` to operand `operand` of the node at `target` (positions among the vertices)."""
-
-    source: int
-    number: int
-    target: int
-    operand: int
+__all__ = ["Arrow", "Drawing", "Vertex", "draw"]
 
 
 class Drawing:

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
+from xpgrad.autograd._drawing_parts import COLOURS, EDGE_COLOUR, TEXT_COLOUR, Arrow, Vertex
+
 __all__ = ["svg_text"]
 
 _CHARACTER, _LINE, _PAD = 7.25, 16.0, 10.0  # of a monospaced font of 12 pixels
@@ -34,7 +36,7 @@ class _Box:
         self.below: list[tuple[_Box, float, float]] = []
 
 
-def svg_text(vertices: list[Any], arrows: list[Any], max_nodes: int) -> str:
+def svg_text(vertices: list[Vertex], arrows: list[Arrow], max_nodes: int) -> str:
     """The picture of the first `max_nodes` nodes, and of the edges between these.
 
     Parameters
@@ -44,29 +46,63 @@ def svg_text(vertices: list[Any], arrows: list[Any], max_nodes: int) -> str:
     max_nodes : int
     """
     shown = min(len(vertices), max_nodes)
-    hidden: dict[int, list[int]] = {}  # operands whose node is left out
+    inner, hidden, operands = _edges_of(shown, arrows)
+    layers, boxes = _layered(shown, inner, [_size(v) for v in vertices[:shown]])
+    _connect(layers, boxes, inner, vertices, operands)
+    _order(layers)
+    _place(layers)
+    sheet = _Sheet(layers, _notes(shown, len(vertices)), room_above=bool(hidden))
+    return "".join(
+        (
+            sheet.head(len(vertices)),
+            _lines(sheet, boxes, hidden, operands),
+            *(_box(sheet, k, b, v, inner) for k, (b, v) in enumerate(zip(boxes, vertices))),
+            sheet.notice(),
+            "</svg>\n",
+        )
+    )
+
+
+def _edges_of(shown: int, arrows: list[Arrow]) -> tuple[list[Arrow], dict[int, list[int]], list[int]]:
+    """The edges between the nodes that are shown.
+
+    Returns
+    -------
+    inner : list of Arrow
+    hidden : dict
+        By node: its operands whose node is left out.
+    operands : list of int
+        How many each node has.
+    """
     inner = []
-    for a in arrows:
-        if a.target < shown:
-            if a.source < shown:
-                inner.append(a)
-            else:
-                hidden.setdefault(a.target, []).append(a.operand)
-    sizes = []
-    for v in vertices[:shown]:
-        sizes.append((max(map(len, v.lines)) * _CHARACTER + 2 * _PAD, len(v.lines) * _LINE + _PAD + (_NUMBERS if v.outputs > 1 else 0.0)))
+    hidden: dict[int, list[int]] = {}
     operands = [0] * shown
     for a in arrows:
         if a.target < shown:
             operands[a.target] = max(operands[a.target], a.operand + 1)
-    layers, boxes = _layered(shown, inner, sizes)
-    _connect(layers, boxes, inner, vertices, operands)
-    _order(layers)
-    _place(layers)
-    return _drawn(layers, boxes, vertices, inner, hidden, operands)
+            if a.source < shown:
+                inner.append(a)
+            else:
+                hidden.setdefault(a.target, []).append(a.operand)
+    return inner, hidden, operands
 
 
-def _layered(shown: int, arrows: list[Any], sizes: list[tuple[float, float]]) -> tuple[list[list[_Box]], list[_Box]]:
+def _size(v: Vertex) -> tuple[float, float]:
+    """The width and height of a node's box."""
+    return max(map(len, v.lines)) * _CHARACTER + 2 * _PAD, len(v.lines) * _LINE + _PAD + (_NUMBERS if v.outputs > 1 else 0.0)
+
+
+def _notes(shown: int, count: int) -> list[str]:
+    """What is said above a picture that leaves nodes out."""
+    if shown == count:
+        return []
+    return [
+        f"{shown} of {count} nodes are shown, those nearest the results; dashed lines lead to the others.",
+        "All are in `.dot` and `.mermaid`; `max_nodes=` shows more here.",
+    ]
+
+
+def _layered(shown: int, arrows: list[Arrow], sizes: list[tuple[float, float]]) -> tuple[list[list[_Box]], list[_Box]]:
     """A box for each node, and the boxes of each layer: layer 0 has the results, operands are further up than what uses them."""
     sources: list[list[int]] = [[] for _ in range(shown)]
     waiting = [0] * shown
@@ -103,7 +139,7 @@ def _port(width: float, k: int, count: int) -> float:
     return width * ((k + 1) / (count + 1) - 0.5)
 
 
-def _connect(layers: list[list[_Box]], boxes: list[_Box], arrows: list[Any], vertices: list[Any], operands: list[int]) -> None:
+def _connect(layers: list[list[_Box]], boxes: list[_Box], arrows: list[Arrow], vertices: list[Vertex], operands: list[int]) -> None:
     """Join boxes of neighbouring layers, through points in the layers between."""
     chains: dict[tuple[int, int], list[tuple[_Box, float]]] = {}  # by output: its end in each layer, downwards
     for a in arrows:
@@ -213,86 +249,103 @@ def _spread(layer: list[_Box], wishes: list[float], weights: list[float]) -> Non
             k += 1
 
 
-def _drawn(layers: list[list[_Box]], boxes: list[_Box], vertices: list[Any], arrows: list[Any], hidden: Any, operands: list[int]) -> str:
-    """The SVG of boxes that have their places."""
-    from xpgrad.autograd._drawing import COLOURS, EDGE_COLOUR, TEXT_COLOUR  # loads late
+class _Sheet:
+    """Where things are in the picture: its size, the heights of the layers, and the notes above them."""
 
-    left = min(b.x - b.width / 2 for layer in layers for b in layer) - _MARGIN
-    right = max(b.x + b.width / 2 for layer in layers for b in layer) + _MARGIN
-    tops: list[float] = [0.0] * len(layers)
-    heights = [max((b.height for b in layer), default=0.0) for layer in layers]
-    notes = []
-    if len(vertices) > len(boxes):
-        notes.append(f"{len(boxes)} of {len(vertices)} nodes are shown, those nearest the results; dashed lines lead to the others.")
-        notes.append("All are in `.dot` and `.mermaid`; `max_nodes=` shows more here.")
-    note_width = max((len(line) * _CHARACTER + 2 * _PAD for line in notes), default=0.0)
-    y = _MARGIN + (len(notes) * _LINE + _PAD + _MARGIN if notes else 0.0) + (_BETWEEN / 2 if hidden else 0.0)
-    for k in reversed(range(len(layers))):
-        tops[k] = y
-        # Lines that go far to the side need room to do so.
-        reach = max((abs(b.x + at - o.x - there) for b in layers[k] for o, at, there in b.below), default=0.0)
-        y += heights[k] + _BETWEEN + min(reach / 12, 60.0)
-    height = y - _BETWEEN + _MARGIN
-    width = max(right - left, note_width + 2 * _MARGIN)
-    left -= (width - (right - left)) / 2
+    def __init__(self, layers: list[list[_Box]], notes: list[str], *, room_above: bool) -> None:
+        self.layers, self.notes = layers, notes
+        left = min(b.x - b.width / 2 for layer in layers for b in layer) - _MARGIN
+        right = max(b.x + b.width / 2 for layer in layers for b in layer) + _MARGIN
+        self.tops: list[float] = [0.0] * len(layers)
+        self.heights = [max((b.height for b in layer), default=0.0) for layer in layers]
+        self.note_width = max((len(line) * _CHARACTER + 2 * _PAD for line in notes), default=0.0)
+        y = _MARGIN + (len(notes) * _LINE + _PAD + _MARGIN if notes else 0.0) + (_BETWEEN / 2 if room_above else 0.0)
+        for k in reversed(range(len(layers))):
+            self.tops[k] = y
+            # Lines that go far to the side need room to do so.
+            reach = max((abs(b.x + at - o.x - there) for b in layers[k] for o, at, there in b.below), default=0.0)
+            y += self.heights[k] + _BETWEEN + min(reach / 12, 60.0)
+        self.height = y - _BETWEEN + _MARGIN
+        self.width = max(right - left, self.note_width + 2 * _MARGIN)
+        self.left = left - (self.width - (right - left)) / 2
 
-    def n(value: float) -> str:
-        return f"{value:.1f}".removesuffix(".0")
-
-    def top(box: _Box) -> float:
+    def top(self, box: _Box) -> float:
         """Boxes stand in the middle of their layer."""
-        return tops[box.layer] + (heights[box.layer] - box.height) / 2
+        return self.tops[box.layer] + (self.heights[box.layer] - box.height) / 2
 
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{n(width)}" height="{n(height)}" viewBox="{n(left)} 0 {n(width)} {n(height)}" '
-        f'role="img" font-family="ui-monospace, Menlo, Consolas, \'DejaVu Sans Mono\', monospace" font-size="12">\n',
-        f"<title>The recorded graph: {len(vertices)} nodes</title>\n",
-        f'<g fill="none" stroke="{EDGE_COLOUR}" stroke-width="1.3">\n',
-    ]
-    heads = []
-    for layer in layers:
+    def head(self, count: int) -> str:
+        """The SVG's first lines."""
+        width, height = _n(self.width), _n(self.height)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="{_n(self.left)} 0 {width} {height}" '
+            f'role="img" font-family="ui-monospace, Menlo, Consolas, \'DejaVu Sans Mono\', monospace" font-size="12">\n'
+            f"<title>The recorded graph: {count} nodes</title>\n"
+        )
+
+    def notice(self) -> str:
+        """The notes, in a box of their own."""
+        if not self.notes:
+            return ""
+        x, fill = self.left + self.width / 2, COLOURS["operation"][0]
+        return (
+            f'<g><rect x="{_n(x - self.note_width / 2)}" y="{_n(_MARGIN)}" width="{_n(self.note_width)}" '
+            f'height="{_n(len(self.notes) * _LINE + _PAD)}" fill="{fill}"/>'
+            f"{_text(self.notes, x, _MARGIN + _PAD / 2, TEXT_COLOUR)}</g>\n"
+        )
+
+
+def _n(value: float) -> str:
+    """A number as short as it is exact enough."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _lines(sheet: _Sheet, boxes: list[_Box], hidden: dict[int, list[int]], operands: list[int]) -> str:
+    """The edges with their heads, and stubs of those that lead to nodes that are left out."""
+    out, heads = [f'<g fill="none" stroke="{EDGE_COLOUR}" stroke-width="1.3">\n'], []
+    for layer in sheet.layers:
         for b in layer:
             for o, at, there in b.below:
-                x0, x1 = b.x + at, o.x + there
-                y0, y1 = tops[b.layer] + heights[b.layer], tops[o.layer]
-                start = top(b) + b.height if b.vertex >= 0 else tops[b.layer]
-                end = top(o) - 5 if o.vertex >= 0 else tops[o.layer]
-                middle = (y0 + y1) / 2
-                out.append(
-                    f'<path d="M{n(x0)} {n(start)}V{n(y0)}C{n(x0)} {n(middle)} {n(x1)} {n(middle)} {n(x1)} {n(y1 - 5)}V{n(end)}"/>\n'
-                )
+                out.append(_curve(sheet, b, b.x + at, o, o.x + there))
                 if o.vertex >= 0:
-                    heads.append(f"M{n(x1)} {n(top(o))}l-3.5 -7h7z")
+                    heads.append(f"M{_n(o.x + there)} {_n(sheet.top(o))}l-3.5 -7h7z")
     for k, found in sorted(hidden.items()):
         b = boxes[k]
         for operand in found:
             x = b.x + _port(b.width, operand, operands[k])
-            out.append(f'<path d="M{n(x)} {n(top(b) - _BETWEEN / 2)}V{n(top(b))}" stroke-dasharray="3 3"/>\n')
+            out.append(f'<path d="M{_n(x)} {_n(sheet.top(b) - _BETWEEN / 2)}V{_n(sheet.top(b))}" stroke-dasharray="3 3"/>\n')
     out.append("</g>\n")
     if heads:
         out.append(f'<path d="{"".join(heads)}" fill="{EDGE_COLOUR}"/>\n')
-    for k, (b, v) in enumerate(zip(boxes, vertices)):
-        fill, stroke = COLOURS[v.kind]
-        border, dash = 2.5 if v.kind == "result" else 1.3, ' stroke-dasharray="5 3"' if v.freed else ""
-        out.append(f'<g data-node="{k}"><title>{escape(chr(10).join(v.lines))}</title>')
-        out.append(
-            f'<rect x="{n(b.x - b.width / 2)}" y="{n(top(b))}" width="{n(b.width)}" height="{n(b.height)}" '
-            f'rx="{12 if v.kind == "leaf" else 3}" fill="{fill}" stroke="{stroke}" stroke-width="{border}"{dash}/>'
-        )
-        out.append(_text(v.lines, b.x, top(b) + _PAD / 2, TEXT_COLOUR))
-        if v.outputs > 1:
-            for number in sorted({a.number for a in arrows if a.source == k}):
-                x = b.x + _port(b.width, number, v.outputs)
-                place = f'x="{n(x)}" y="{n(top(b) + b.height - 4)}"'
-                out.append(f'<text {place} font-size="10" text-anchor="middle" fill="{TEXT_COLOUR}">{number}</text>')
-        out.append("</g>\n")
-    if notes:
-        x, fill = left + width / 2, COLOURS["operation"][0]
-        out.append(
-            f'<g><rect x="{n(x - note_width / 2)}" y="{n(_MARGIN)}" width="{n(note_width)}" height="{n(len(notes) * _LINE + _PAD)}" '
-            f'fill="{fill}"/>{_text(notes, x, _MARGIN + _PAD / 2, TEXT_COLOUR)}</g>\n'
-        )
-    out.append("</svg>\n")
+    return "".join(out)
+
+
+def _curve(sheet: _Sheet, upper: _Box, x0: float, lower: _Box, x1: float) -> str:
+    """A line between neighbouring layers: straight as far as the layers go, curved between them."""
+    y0, y1 = sheet.tops[upper.layer] + sheet.heights[upper.layer], sheet.tops[lower.layer]
+    start = sheet.top(upper) + upper.height if upper.vertex >= 0 else sheet.tops[upper.layer]
+    end = sheet.top(lower) - 5 if lower.vertex >= 0 else y1
+    middle = (y0 + y1) / 2
+    bend = f"C{_n(x0)} {_n(middle)} {_n(x1)} {_n(middle)} {_n(x1)} {_n(y1 - 5)}"
+    return f'<path d="M{_n(x0)} {_n(start)}V{_n(y0)}{bend}V{_n(end)}"/>\n'
+
+
+def _box(sheet: _Sheet, k: int, b: _Box, v: Vertex, arrows: list[Arrow]) -> str:
+    """The box of node `k`, with its text and, where there are several, the numbers of the outputs that are used."""
+    fill, stroke = COLOURS[v.kind]
+    border, dash = 2.5 if v.kind == "result" else 1.3, ' stroke-dasharray="5 3"' if v.freed else ""
+    top = sheet.top(b)
+    out = [
+        f'<g data-node="{k}"><title>{escape(chr(10).join(v.lines))}</title>'
+        f'<rect x="{_n(b.x - b.width / 2)}" y="{_n(top)}" width="{_n(b.width)}" height="{_n(b.height)}" '
+        f'rx="{12 if v.kind == "leaf" else 3}" fill="{fill}" stroke="{stroke}" stroke-width="{border}"{dash}/>',
+        _text(v.lines, b.x, top + _PAD / 2, TEXT_COLOUR),
+    ]
+    if v.outputs > 1:
+        for number in sorted({a.number for a in arrows if a.source == k}):
+            x = b.x + _port(b.width, number, v.outputs)
+            place = f'x="{_n(x)}" y="{_n(top + b.height - 4)}"'
+            out.append(f'<text {place} font-size="10" text-anchor="middle" fill="{TEXT_COLOUR}">{number}</text>')
+    out.append("</g>\n")
     return "".join(out)
 
 

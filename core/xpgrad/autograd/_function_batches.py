@@ -41,17 +41,23 @@ def check_transformable(cls: Any, name: str) -> None:
     raise RuntimeError(msg)
 
 
-def apply_to_batch(cls: Any, args: tuple[Any, ...]) -> Any:
+def apply_to_batch(base: Any, cls: Any, args: tuple[Any, ...]) -> Any:
     """Apply a Function to arguments of which some are elements of a batch.
+
+    Parameters
+    ----------
+    base : type
+        `Function` itself, which stands on this module.
+    cls : type
+        The user's subclass of it.
+    args : tuple
 
     Raises
     ------
     RuntimeError
         If it has no rule for that, or two.
     """
-    from xpgrad.autograd.function import Function
-
-    own = cls.vmap is not Function.vmap
+    own = cls.vmap is not base.vmap
     if own and cls.generate_vmap_rule:
         msg = (
             f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden vmap staticmethod; "
@@ -76,7 +82,9 @@ def apply_to_batch(cls: Any, args: tuple[Any, ...]) -> Any:
     if level is None:  # elements of a batch by class only: all share the same values
         out = cls.apply(*below)
         return tuple(_lifted(o, depth) for o in out) if isinstance(out, tuple) else _lifted(out, depth)
-    return (_by_its_own_rule if own else _by_a_generated_rule)(cls, args, below, mapped, level, depth)
+    if own:
+        return _by_its_own_rule(cls, args, below, mapped, level, depth)
+    return _by_a_generated_rule(base, cls, below, mapped, level, depth)
 
 
 def _lifted(x: Any, depth: int) -> Any:
@@ -136,98 +144,127 @@ class _ElementCtx:
         self._materialize = value
 
 
-def _by_a_generated_rule(cls: Any, args: Any, below: list[Any], mapped: list[bool], level: Any, depth: int) -> Any:
-    """One Function of whole batches whose methods are those of `cls` on the elements."""
-    state: dict[str, Any] = {}
+class _Application:
+    """One application of a Function by its generated rule: what its methods must know of the batch and of one another.
 
-    def element(x: Any, is_mapped: bool, at: int) -> Any:
+    Attributes
+    ----------
+    mapped : list of bool
+        For each argument, whether it is a whole batch; what is not is shared by all elements.
+    depth : int
+        Of how many batches the arguments are elements, this one included.
+    several : bool
+        Whether `forward` returned a tuple.
+    shapes : list
+        Of the elements that `forward` was given; None for what is no Tensor.
+    elements, outs : tuple
+        What `forward` was given and what it returned, until `setup_context` has seen them.
+    """
+
+    def __init__(self, mapped: list[bool], level: Any, depth: int) -> None:
+        self.mapped, self.level, self.depth = mapped, level, depth
+        self.several = False
+        self.shapes: list[Any] = []
+        self.elements: tuple[Any, ...] = ()
+        self.outs: tuple[Any, ...] = ()
+
+    def element(self, x: Any, is_mapped: bool, at: int) -> Any:
         """A whole batch, or what all elements share, as an element: of a batch of things that are `at` deep themselves."""
         if not isinstance(x, Tensor) or not is_mapped:
             return x
-        return enter(x, level, class_of_depth(type(x._stand_in()), at + 1))
+        return enter(x, self.level, class_of_depth(type(x._stand_in()), at + 1))
 
-    def whole(x: Any, at: int) -> Any:
-        return leave(x, level, class_of_depth(type(x._stand_in()), at + 1))
+    def whole(self, x: Any, at: int) -> Any:
+        """The whole batch that an element stands for."""
+        return leave(x, self.level, class_of_depth(type(x._stand_in()), at + 1))
 
-    from xpgrad.autograd.function import Function
+    def kept(self, saved: Any, inputs: Any, output: Any, at: int) -> tuple[Any, bool]:
+        """What is kept for a saved element, and whether it is a whole batch."""
+        if saved is None:
+            return None, False
+        for whole, out in zip(output, self.outs):
+            if out is saved:
+                return whole, True
+        for whole, element, is_mapped in zip(inputs, self.elements, self.mapped):
+            if element is saved:
+                return whole, is_mapped
+        return self.whole(saved, at), True
 
-    class Generated(Function):
+    def gradient(self, g: Any, is_mapped: bool, at: int, shape: tuple[int, ...]) -> Any:
+        """The gradient of an argument, from that of an element: a whole batch, or the sum where all elements share the argument."""
+        if g is None:
+            return None
+        if g.shape != shape:
+            g = PRIMITIVES["sum_to"](g, shape)  # FUN-09: what an operand was broadcast to is summed
+        full = self.whole(g, at)
+        return full if is_mapped else total(full, axis=0)
+
+
+def _by_a_generated_rule(base: Any, cls: Any, below: list[Any], mapped: list[bool], level: Any, depth: int) -> Any:
+    """One Function of whole batches whose methods are those of `cls` on the elements."""
+    batch = _Application(mapped, level, depth)
+    outs = _generated(base, cls, batch).apply(*below)
+    results = tuple(batch.element(o, True, depth - 1) for o in outs)
+    return results if batch.several else results[0]
+
+
+def _generated(base: Any, cls: Any, batch: _Application) -> Any:
+    """The Function of whole batches."""
+
+    class Generated(base):  # type: ignore[misc]
         generate_vmap_rule = True  # a batch of batches
 
         @staticmethod
         def forward(*inputs: Any) -> Any:
             at = _deepest(inputs)  # which may be less than outside: what all elements share loses a level on the way
-            elements = [element(x, m, at) for x, m in zip(inputs, mapped)]
+            elements = [batch.element(x, m, at) for x, m in zip(inputs, batch.mapped)]
             out = cls.forward(*elements)
-            state["several"] = isinstance(out, tuple)
-            state["shapes"] = [e.shape if isinstance(e, Tensor) else None for e in elements]
-            state["elements"], state["outs"] = tuple(elements), out if state["several"] else (out,)
-            return tuple(whole(o, at) if isinstance(o, Tensor) else o for o in state["outs"])
+            batch.several = isinstance(out, tuple)
+            batch.shapes = [e.shape if isinstance(e, Tensor) else None for e in elements]
+            batch.elements, batch.outs = tuple(elements), out if batch.several else (out,)
+            return tuple(batch.whole(o, at) if isinstance(o, Tensor) else o for o in batch.outs)
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
             at = _deepest(inputs)
             inner = ctx.inner = _ElementCtx(tuple(ctx.needs_input_grad))
-            outs, elements = state.pop("outs"), state.pop("elements")
-            cls.setup_context(inner, elements, outs if state["several"] else outs[0])
+            cls.setup_context(inner, batch.elements, batch.outs if batch.several else batch.outs[0])
             ctx.set_materialize_grads(inner._materialize)
-
-            def held(s: Any) -> tuple[Any, bool]:
-                """What is kept for a saved element, and whether it is a whole batch."""
-                place = next((k for k, o in enumerate(outs) if o is s), None)
-                origin = next((k for k, e in enumerate(elements) if e is s), None)
-                if s is None:
-                    return None, False
-                if place is not None:
-                    return output[place], True
-                return (whole(s, at), True) if origin is None else (inputs[origin], mapped[origin])
-
-            ctx.recipes = [[], []]
-            for recipe, saved, save in zip(
-                ctx.recipes, (inner.saved_tensors, inner.saved_for_forward), (ctx.save_for_backward, ctx.save_for_forward)
-            ):
-                pairs = [held(s) for s in saved]
-                recipe.extend(is_mapped for _, is_mapped in pairs)
-                save(*(value for value, _ in pairs))
+            for_backward = [batch.kept(s, inputs, output, at) for s in inner.saved_tensors]
+            for_forward = [batch.kept(s, inputs, output, at) for s in inner.saved_for_forward]
+            ctx.save_for_backward(*(value for value, _ in for_backward))
+            ctx.save_for_forward(*(value for value, _ in for_forward))
+            ctx.recipes = [[is_mapped for _, is_mapped in pairs] for pairs in (for_backward, for_forward)]
             inner.saved_tensors = inner.saved_for_forward = ()
-            lost = [o for o, e in zip(output, outs) if any(e is n for n in inner._nondiff)]
+            lost = [o for o, e in zip(output, batch.outs) if any(e is n for n in inner._nondiff)]
             if lost:
                 ctx.mark_non_differentiable(*lost)
+            batch.elements = batch.outs = ()
 
         @staticmethod
         def backward(ctx: Any, *gs: Any) -> Any:
             saved = ctx.saved_tensors
             at = _deepest((*gs, *saved))
             inner = ctx.inner
-            inner.saved_tensors = tuple(element(s, m, at) for s, m in zip(saved, ctx.recipes[0]))
-            returned = cls.user_backward()(inner, *(element(g, True, at) for g in gs))
+            inner.saved_tensors = tuple(batch.element(s, m, at) for s, m in zip(saved, ctx.recipes[0]))
+            returned = cls.user_backward()(inner, *(batch.element(g, True, at) for g in gs))
             inner.saved_tensors = ()
             returned = returned if isinstance(returned, tuple) else (returned,)
-            shapes = state["shapes"]
-            return tuple(_gradient(g, m, at, s) for g, m, s in zip(returned, mapped, shapes)) + returned[len(mapped) :]
+            fitted = tuple(batch.gradient(g, m, at, s) for g, m, s in zip(returned, batch.mapped, batch.shapes))
+            return fitted + returned[len(fitted) :]
 
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
             saved = ctx.saved_tensors
             at = _deepest((*tangents, *saved))
             inner = ctx.inner
-            inner.saved_for_forward = inner.saved_tensors = tuple(element(s, m, at) for s, m in zip(saved, ctx.recipes[1]))
-            out = cls.jvp(inner, *(element(t, m, at) for t, m in zip(tangents, mapped)))
+            inner.saved_for_forward = inner.saved_tensors = tuple(batch.element(s, m, at) for s, m in zip(saved, ctx.recipes[1]))
+            out = cls.jvp(inner, *(batch.element(t, m, at) for t, m in zip(tangents, batch.mapped)))
             inner.saved_for_forward = inner.saved_tensors = ()
-            return tuple(whole(o, at) for o in (out if isinstance(out, tuple) else (out,)))
-
-    def _gradient(g: Any, is_mapped: bool, at: int, shape: tuple[int, ...]) -> Any:
-        if g is None:
-            return None
-        if g.shape != shape:
-            g = PRIMITIVES["sum_to"](g, shape)  # FUN-09: what an operand was broadcast to is summed
-        full = whole(g, at)
-        return full if is_mapped else total(full, axis=0)
+            return tuple(batch.whole(o, at) for o in (out if isinstance(out, tuple) else (out,)))
 
     Generated.__name__ = Generated.__qualname__ = cls.__name__
-    outs = Generated.apply(*below)
-    results = tuple(element(o, True, depth - 1) for o in outs)
-    return results if state["several"] else results[0]
+    return Generated
 
 
 def _deepest(items: Any) -> int:

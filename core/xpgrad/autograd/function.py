@@ -159,7 +159,7 @@ class Function:
                 check_transformable(cls, str(transforming()))
             args, kwargs = (*args, *kwargs.values()), kwargs
         if any(isinstance(a, Tensor) and a.depth for a in args):
-            return apply_to_batch(cls, args)
+            return apply_to_batch(Function, cls, args)
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         mode = state.current()
@@ -206,12 +206,38 @@ def _alias_like(x: Any) -> Any:
 
 
 def _has(items: tuple[Any, ...], x: Any) -> bool:
-    return any(x is item for item in items)
+    for item in items:  # noqa: SIM110 (asked several times per call, and `any` with a generator takes several times as long)
+        if x is item:
+            return True
+    return False
 
 
 def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recording: bool, separate: bool) -> tuple[Any, ...]:
     """Make the node, and of what `forward` returned the outputs of it."""
-    dirty, nondiff = ctx._dirty, ctx._nondiff
+    dirty = ctx._dirty
+    _check_marks(ctx, args, results, recording, separate)
+    edges = [a._node if isinstance(a, Tensor) and need else None for a, need in zip(args, ctx.needs_input_grad)]
+    for x in dirty:
+        bump(x)
+    outs, constant, places = _outputs(ctx, args, results, recording)
+    if not recording or len(constant) == sum(isinstance(o, Tensor) for o in outs):
+        return tuple(outs)
+    node = _new_node(cls, args, edges, outs, constant)
+    node.ctx, ctx._node = ctx, weakref.ref(node)
+    kept = ctx._to_save
+    saved = _save(ctx, args, places)
+    _attach(node, outs, dirty)
+    mode = state.current()
+    if mode is not None and mode.packing is not None:
+        for entry, t in zip(saved, kept):
+            if entry is not None:
+                entry.pack(mode.packing, t)
+    return tuple(outs)
+
+
+def _check_marks(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recording: bool, separate: bool) -> None:
+    """Refuse what `forward` may not mark as dirty or save."""
+    dirty = ctx._dirty
     for x in dirty:
         if not _has(results, x):
             msg = (
@@ -230,12 +256,23 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
             "setup_context. Save the output instead"
         )
         raise RuntimeError(msg)
-    edges = [a._node if isinstance(a, Tensor) and need else None for a, need in zip(args, ctx.needs_input_grad)]
-    for x in dirty:
-        bump(x)
+
+
+def _outputs(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recording: bool) -> tuple[list[Any], list[int], dict[int, int]]:
+    """What the caller gets for what `forward` returned: a Tensor that has a history of its own already is returned as a view of itself.
+
+    Returns
+    -------
+    outs : list
+    constant : list of int
+        The numbers of the Tensors among them that get no gradient.
+    places : dict
+        The number of the output, by the `id` of what `forward` returned.
+    """
+    dirty, nondiff = ctx._dirty, ctx._nondiff
     outs: list[Any] = []
     constant: list[int] = []
-    places: dict[int, int] = {}  # by the id of what `forward` returned: the number of the output
+    places: dict[int, int] = {}
     for k, r in enumerate(results):
         out = r
         if isinstance(r, Tensor):
@@ -248,13 +285,16 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
                 out = _alias_like(r)
             places.setdefault(id(r), k)
         outs.append(out)
-    if not recording or len(constant) == sum(isinstance(o, Tensor) for o in outs):
-        return tuple(outs)
+    return outs, constant, places
+
+
+def _new_node(cls: Any, args: tuple[Any, ...], edges: list[Any], outs: list[Any], constant: list[int]) -> Any:
+    """The node of one call, which knows its operands' nodes and no output yet."""
     node: Any = object.__new__(_node_class(cls))
     # The number comes after the forward's own writes: what it saved is as new as the node.
     node.seq = next_number()
     node.buffer = node.hooks = node._alias = None
-    node.ctx, node.n_outputs, node.constant = ctx, len(outs), frozenset(constant)
+    node.n_outputs, node.constant = len(outs), frozenset(constant)
     node.slots = [None] * len(outs)
     node.metas = [(o.shape, o.dtype, type(o._stand_in())) if isinstance(o, Tensor) else None for o in outs]
     node.e = tuple(e for e in edges if e is not None)
@@ -263,12 +303,21 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
     node.places = tuple(-1 if not isinstance(a, Tensor) else None if e is None else next(numbers) for a, e in zip(args, edges))
     made = next(type(o._stand_in()) for k, o in enumerate(outs) if isinstance(o, Tensor) and k not in node.constant)
     node.stream = (made, made.backend.current_stream(made.device)) if made.backend.capabilities.streams else None
-    ctx._node = weakref.ref(node)
-    saved, kept = [], ctx._to_save
-    for t in kept:
+    return node
+
+
+def _save(ctx: Any, args: tuple[Any, ...], places: dict[int, int]) -> list[Any]:
+    """Keep what was given to `save_for_backward`, outputs by their numbers, and let go of what else `ctx` was told."""
+    dirty, saved = ctx._dirty, []
+    for t in ctx._to_save:
         number = None if t is None or (_has(args, t) and not _has(dirty, t)) else places.get(id(t))
         saved.append(None if t is None else Saved(t, number))
     ctx._saved, ctx._to_save, ctx._nondiff, ctx._dirty = tuple(saved), (), (), ()
+    return saved
+
+
+def _attach(node: Any, outs: list[Any], dirty: tuple[Any, ...]) -> None:
+    """Make the node the history of its outputs, and of the inputs that it wrote to."""
     for k, out in enumerate(outs):
         if isinstance(out, Tensor) and k not in node.constant:
             node.cls = type(out._stand_in())
@@ -279,14 +328,8 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
             out._node = slot
             if out._alias is not None and not out.is_inference():
                 if out._alias.parent is not None:
-                    out._alias.forbidden = ForbiddenView(f"Output {k} of {cls.__name__}Backward", custom=len(outs) == 1)
+                    out._alias.forbidden = ForbiddenView(f"Output {k} of {node.title}", custom=len(outs) == 1)
                 give_alias(out, out._alias)
-    mode = state.current()
-    if mode is not None and mode.packing is not None:
-        for entry, t in zip(saved, kept):
-            if entry is not None:
-                entry.pack(mode.packing, t)
-    return tuple(outs)
 
 
 def _node_class(cls: Any) -> Any:

@@ -5,6 +5,7 @@ Written with xpgrad's public names; JAX and PyTorch are imported when a function
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 from collections.abc import Callable
@@ -42,61 +43,81 @@ def to_jax_custom_vjp(rule: Any) -> Callable[..., Any]:
     """
     run = _Exported(rule, "to_jax_custom_vjp")
     jax = _library("jax", "pip install 'xpgrad[jax]'")
-    tree = jax.tree_util
     numpy_array = _library("numpy", "pip install numpy").ndarray
 
     def is_array(a: Any) -> bool:
         return isinstance(a, (jax.Array, numpy_array))
 
     def exported(*args: Any, **kwargs: Any) -> Any:
-        flat = run.arguments(is_array, *args, **kwargs)
-        places = [i for i, a in enumerate(flat) if is_array(a)]
-
-        def tensors(arrays: Any) -> list[Any]:
-            full = list(flat)
-            for i, a in zip(places, arrays):
-                full[i] = xp.asarray(jax.numpy.asarray(a))
-            return full
-
-        def raw(outs: tuple[Any, ...], several: bool) -> Any:
-            arrays = tuple(o.array for o in outs)
-            return arrays if several else arrays[0]
-
-        def forward(*arrays: Any) -> tuple[Any, Any]:
-            given = tensors(arrays)
-            outs, several, ctx = run.forward(given)
-            leaves, structure = tree.tree_flatten((list(ctx.saved_tensors), ctx.attributes()))
-            kept = [is_array(leaf) for leaf in leaves]
-            metas = [(given[i].shape, given[i].dtype) for i in places]
-            cotangents = [(o.shape, o.dtype, o.device, k in ctx.without_gradient) for k, o in enumerate(outs)]
-            rest = _Kept((structure, kept, [None if k else x for k, x in zip(kept, leaves)], metas, cotangents))
-            return raw(outs, several), tree.Partial(rest, *(x for k, x in zip(kept, leaves) if k))
-
-        def backward(residual: Any, g: Any) -> tuple[Any, ...]:
-            structure, kept, others, metas, cotangents = residual.func.what
-            arrays = iter(residual.args)
-            saved, attributes = tree.tree_unflatten(structure, [next(arrays) if k else x for k, x in zip(kept, others)])
-            grads = []
-            for v, (shape, dtype, device, dropped) in zip(g if isinstance(g, tuple) else (g,), cotangents):
-                # NB: JAX has cotangents of its own for integers, and its complex cotangents are the conjugates of PyTorch's.
-                grads.append(xp.zeros(shape, dtype=dtype, device=device) if dropped else xp.conj(xp.asarray(v)))
-            needs = tuple(i in places for i in range(len(flat)))
-            with xp.no_grad():
-                found = run.backward(saved, attributes, grads, needs)
-                fitted = [_fitted(found[i], *meta) for i, meta in zip(places, metas)]
-                return tuple(None if v is None else xp.conj(v).array for v in fitted)
-
-        def primal(*arrays: Any) -> Any:
-            outs, several, _ = run.forward(tensors(arrays))
-            return raw(outs, several)
-
-        if not places:
-            return primal()
-        function = jax.custom_vjp(primal)
-        function.defvjp(forward, backward)
-        return function(*(flat[i] for i in places))
+        call = _JaxCall(jax, run, run.arguments(is_array, *args, **kwargs), is_array)
+        if not call.places:
+            return call.primal()
+        function = jax.custom_vjp(call.primal)
+        function.defvjp(call.forward, call.backward)
+        return function(*(call.flat[i] for i in call.places))
 
     return run.dressed(exported)
+
+
+class _JaxCall:
+    """A call of a rule in JAX: the three functions of a `jax.custom_vjp`, of the arrays among the arguments.
+
+    Attributes
+    ----------
+    flat : tuple
+        One argument per parameter.
+    places : list of int
+        Which of them are arrays.
+    """
+
+    def __init__(self, jax: Any, run: _Exported, flat: tuple[Any, ...], is_array: Callable[[Any], bool]) -> None:
+        self.jax, self.run, self.flat, self.is_array = jax, run, flat, is_array
+        self.places = [i for i, a in enumerate(flat) if is_array(a)]
+
+    def primal(self, *arrays: Any) -> Any:
+        """The results."""
+        outs, several, _ = self.run.forward(self._tensors(arrays))
+        return _raw(outs, several)
+
+    def forward(self, *arrays: Any) -> tuple[Any, Any]:
+        """The results, and what the backward needs: arrays, and beside them a `_Kept`."""
+        given = self._tensors(arrays)
+        outs, several, ctx = self.run.forward(given)
+        leaves, structure = self.jax.tree_util.tree_flatten((list(ctx.saved_tensors), ctx.attributes()))
+        kept = [self.is_array(leaf) for leaf in leaves]
+        metas = [(given[i].shape, given[i].dtype) for i in self.places]
+        cotangents = [(o.shape, o.dtype, o.device, k in ctx.without_gradient) for k, o in enumerate(outs)]
+        rest = _Kept((structure, kept, [None if k else x for k, x in zip(kept, leaves)], metas, cotangents))
+        return _raw(outs, several), self.jax.tree_util.Partial(rest, *(x for k, x in zip(kept, leaves) if k))
+
+    def backward(self, residual: Any, g: Any) -> tuple[Any, ...]:
+        """A cotangent for each array."""
+        structure, kept, others, metas, cotangents = residual.func.what
+        arrays = iter(residual.args)
+        leaves = [next(arrays) if k else x for k, x in zip(kept, others)]
+        saved, attributes = self.jax.tree_util.tree_unflatten(structure, leaves)
+        grads = []
+        for v, (shape, dtype, device, dropped) in zip(g if isinstance(g, tuple) else (g,), cotangents):
+            # NB: JAX has cotangents of its own for integers, and its complex cotangents are the conjugates of PyTorch's.
+            grads.append(xp.zeros(shape, dtype=dtype, device=device) if dropped else xp.conj(xp.asarray(v)))
+        needs = tuple(i in self.places for i in range(len(self.flat)))
+        with xp.no_grad():
+            found = self.run.backward(saved, attributes, grads, needs)
+            fitted = [_fitted(found[i], *meta) for i, meta in zip(self.places, metas)]
+            return tuple(None if v is None else xp.conj(v).array for v in fitted)
+
+    def _tensors(self, arrays: Any) -> list[Any]:
+        """The arguments, with Tensors for the arrays among them."""
+        full = list(self.flat)
+        for i, a in zip(self.places, arrays):
+            full[i] = xp.asarray(self.jax.numpy.asarray(a))
+        return full
+
+
+def _raw(outs: tuple[Any, ...], several: bool) -> Any:
+    """The arrays of results."""
+    arrays = tuple(o.array for o in outs)
+    return arrays if several else arrays[0]
 
 
 def to_torch_function(rule: Any) -> Callable[..., Any]:
@@ -126,45 +147,26 @@ def to_torch_function(rule: Any) -> Callable[..., Any]:
     """
     run = _Exported(rule, "to_torch_function")
     torch = _library("torch", "pip install torch")
+    function = _rule_in_torch(torch, run)
+
+    def is_array(a: Any) -> bool:
+        return isinstance(a, torch.Tensor)
+
+    def exported(*args: Any, **kwargs: Any) -> Any:
+        flat = run.arguments(is_array, *args, **kwargs)
+        places = [i for i, a in enumerate(flat) if is_array(a)]
+        return function.apply([None if i in places else a for i, a in enumerate(flat)], places, *(flat[i] for i in places))
+
+    return run.dressed(exported)
+
+
+def _rule_in_torch(torch: Any, run: _Exported) -> Any:
+    """The rule itself as a Function of PyTorch."""
     once = _differentiates_once(run.function)
+    differentiable, barred = _differentiable_in_torch(torch), _barred_in_torch(torch, run.name)
 
-    class Differentiable(torch.autograd.Function):  # type: ignore[misc, name-defined]
-        """A function of xpgrad's Tensors whose derivatives are xpgrad's, to any order; None among its results stays."""
-
-        @staticmethod
-        def forward(ctx: Any, function: Any, *given: Any) -> Any:
-            ctx.function = function
-            ctx.save_for_backward(*given)
-            with xp.no_grad():
-                outs = function(*(_from_torch(t) for t in given))
-            return tuple(None if o is None else _fresh(_to_torch(torch, o), given) for o in outs)
-
-        @staticmethod
-        def backward(ctx: Any, *grads: Any) -> Any:
-            given, function = ctx.saved_tensors, ctx.function
-            defined = [k for k, g in enumerate(grads) if g is not None]
-
-            def pullback(*values: Any) -> Any:
-                xs, gs = list(values[: len(given)]), dict(zip(defined, values[len(given) :]))
-                with xp.enable_grad():
-                    xs = [x if x.requires_grad or not _differentiable(x) else x.detach().requires_grad_() for x in xs]
-                    outs = function(*xs)
-                    roots = [k for k in gs if outs[k] is not None and outs[k].requires_grad]
-                    wanted = [i for i, x in enumerate(xs) if x.requires_grad]
-                    found: list[Any] = [None] * len(xs)
-                    if roots and wanted:
-                        seeds = [gs[k] for k in roots]
-                        inputs = [xs[i] for i in wanted]
-                        for i, g in zip(
-                            wanted, xp.autograd.grad([outs[k] for k in roots], inputs, seeds, create_graph=True, allow_unused=True)
-                        ):
-                            found[i] = g
-                return found
-
-            return None, *Differentiable.apply(pullback, *given, *(grads[k] for k in defined))
-
-    class Exported(torch.autograd.Function):  # type: ignore[misc, name-defined]
-        """The rule itself: its forward saves with PyTorch what it would save with xpgrad."""
+    class Exported(torch.autograd.Function):  # type: ignore[misc]
+        """Its forward saves with PyTorch what it would save with xpgrad."""
 
         @staticmethod
         def forward(ctx: Any, flat: Any, places: Any, *given: Any) -> Any:
@@ -188,26 +190,77 @@ def to_torch_function(rule: Any) -> Callable[..., Any]:
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
-            saved, attributes, places, metas = ctx.saved_tensors, ctx.attributes, ctx.places, ctx.metas
-            needs = tuple(i in places and ctx.needs_input_grad[2 + places.index(i)] for i in range(ctx.count))
+            saved, places = ctx.saved_tensors, ctx.places
             kept = [k for k, s in enumerate(saved) if s is not None]
-
-            def gradients(*values: Any) -> list[Any]:
-                again: list[Any] = [None] * len(saved)
-                for k, v in zip(kept, values):
-                    again[k] = v
-                found = run.backward(again, attributes, list(values[len(kept) :]), needs)
-                return [_fitted(found[i], *meta) if needs[i] else None for i, meta in zip(places, metas)]
-
+            needs = tuple(i in places and ctx.needs_input_grad[2 + places.index(i)] for i in range(ctx.count))
+            gradients = functools.partial(_gradients, run, ctx.attributes, places, ctx.metas, needs, len(saved), kept)
             origins = (*(saved[k] for k in kept), *grads)
             if not (once and torch.is_grad_enabled()):
-                return None, None, *Differentiable.apply(gradients, *origins)
+                return None, None, *differentiable.apply(gradients, *origins)
             with torch.no_grad():
-                found = Differentiable.apply(gradients, *origins)
-            barred = iter(Barred.apply(sum(v is not None for v in found), *(v for v in found if v is not None), *origins))
-            return None, None, *(None if v is None else next(barred) for v in found)
+                found = differentiable.apply(gradients, *origins)
+            passed = iter(barred.apply(sum(v is not None for v in found), *(v for v in found if v is not None), *origins))
+            return None, None, *(None if v is None else next(passed) for v in found)
 
-    class Barred(torch.autograd.Function):  # type: ignore[misc, name-defined]
+    return Exported
+
+
+def _gradients(
+    run: _Exported, attributes: Any, places: Any, metas: Any, needs: tuple[bool, ...], count: int, kept: list[int], *values: Any
+) -> list[Any]:
+    """The backward of a rule as a function of Tensors: of the saved ones, of which `kept` are not None, and of the gradients."""
+    saved: list[Any] = [None] * count
+    for k, v in zip(kept, values):
+        saved[k] = v
+    found = run.backward(saved, attributes, list(values[len(kept) :]), needs)
+    return [_fitted(found[i], *meta) if needs[i] else None for i, meta in zip(places, metas)]
+
+
+def _differentiable_in_torch(torch: Any) -> Any:
+    """The Function of PyTorch that applies a function of Tensors, with xpgrad's derivatives of it."""
+
+    class Differentiable(torch.autograd.Function):  # type: ignore[misc]
+        """A function of xpgrad's Tensors whose derivatives are xpgrad's, to any order; None among its results stays."""
+
+        @staticmethod
+        def forward(ctx: Any, function: Any, *given: Any) -> Any:
+            ctx.function = function
+            ctx.save_for_backward(*given)
+            with xp.no_grad():
+                outs = function(*(_from_torch(t) for t in given))
+            return tuple(None if o is None else _fresh(_to_torch(torch, o), given) for o in outs)
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            given = ctx.saved_tensors
+            defined = [k for k, g in enumerate(grads) if g is not None]
+            pullback = functools.partial(_pullback, ctx.function, len(given), defined)
+            return None, *Differentiable.apply(pullback, *given, *(grads[k] for k in defined))
+
+    return Differentiable
+
+
+def _pullback(function: Any, count: int, defined: list[int], *values: Any) -> list[Any]:
+    """The gradients of a function, as a function of its `count` arguments and of the gradients of those results that have one."""
+    xs, gs = list(values[:count]), dict(zip(defined, values[count:]))
+    with xp.enable_grad():
+        xs = [x if x.requires_grad or not _differentiable(x) else x.detach().requires_grad_() for x in xs]
+        outs = function(*xs)
+        roots = [k for k in gs if outs[k] is not None and outs[k].requires_grad]
+        wanted = [i for i, x in enumerate(xs) if x.requires_grad]
+        found: list[Any] = [None] * count
+        if roots and wanted:
+            seeds, inputs = [gs[k] for k in roots], [xs[i] for i in wanted]
+            grads = xp.autograd.grad([outs[k] for k in roots], inputs, seeds, create_graph=True, allow_unused=True)
+            for i, g in zip(wanted, grads):
+                found[i] = g
+    return found
+
+
+def _barred_in_torch(torch: Any, name: str) -> Any:
+    """The Function of PyTorch that passes gradients on which cannot be differentiated."""
+
+    class Barred(torch.autograd.Function):  # type: ignore[misc]
         """The gradients of a backward that cannot be differentiated. NB: PyTorch's own decorator forgets the saved values' part."""
 
         @staticmethod
@@ -216,18 +269,10 @@ def to_torch_function(rule: Any) -> Callable[..., Any]:
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
-            msg = f"trying to differentiate twice {run.name}, whose backward was marked with @once_differentiable"
+            msg = f"trying to differentiate twice {name}, whose backward was marked with @once_differentiable"
             raise RuntimeError(msg)
 
-    def is_array(a: Any) -> bool:
-        return isinstance(a, torch.Tensor)
-
-    def exported(*args: Any, **kwargs: Any) -> Any:
-        flat = run.arguments(is_array, *args, **kwargs)
-        places = [i for i, a in enumerate(flat) if is_array(a)]
-        return Exported.apply([None if i in places else a for i, a in enumerate(flat)], places, *(flat[i] for i in places))
-
-    return run.dressed(exported)
+    return Barred
 
 
 class _Ctx(FunctionCtx):

@@ -1,0 +1,45 @@
+"""What a picture of the graph is made of, in words, and its colours: for those who write it as text and those who draw it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["COLOURS", "EDGE_COLOUR", "TEXT_COLOUR", "Arrow", "Vertex"]
+
+#: By kind of box: what fills it and what surrounds it. Dark text on these is legible, and the boxes stand out, on light and dark pages.
+COLOURS = {
+    "leaf": ("#dbeafe", "#2563eb"),
+    "operation": ("#f3f4f6", "#6b7280"),
+    "custom": ("#fef3c7", "#b45309"),
+    "result": ("#dcfce7", "#15803d"),
+}
+EDGE_COLOUR = "#808080"
+TEXT_COLOUR = "#111827"
+
+
+class Vertex(NamedTuple):
+    """A node of the graph, in words.
+
+    Attributes
+    ----------
+    kind : {"leaf", "operation", "custom", "result"}
+    lines : tuple of str
+        What its box says.
+    outputs : int
+    freed : bool
+        Whether what it saved has been freed.
+    """
+
+    kind: str
+    lines: tuple[str, ...]
+    outputs: int
+    freed: bool
+
+
+class Arrow(NamedTuple):
+    """From output `number` of the node at `source` to operand `operand` of the node at `target` (positions among the vertices)."""
+
+    source: int
+    number: int
+    target: int
+    operand: int
