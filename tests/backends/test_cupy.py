@@ -17,8 +17,11 @@ import xpgrad as xp
 from support import search_path
 
 ROOT = Path(__file__).resolve().parents[2]
-RULES = ("elementwise", "shapes", "statistics", "linalg", "fft")
-FILES = (*(f"rules/test_{name}" for name in RULES), "tape/test_tensor", "transforms/test_vmap", "transforms/test_forward_mode")
+FILES = (
+    *(f"rules/test_{name}" for name in ("elementwise", "shapes", "statistics", "linalg", "fft")),
+    "tape/test_tensor",
+    *(f"transforms/test_{name}" for name in ("vmap", "forward_mode", "forward_nesting", "forward_tape")),
+)
 
 
 def stand_in(command: list[str]) -> Any:
