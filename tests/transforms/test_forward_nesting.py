@@ -15,7 +15,8 @@ import pytest
 
 import xpgrad as xp
 from support.central_differences import values
-from xpgrad._transforms import dual
+from xpgrad._modes import state
+from xpgrad._transforms.forward import levels
 from xpgrad.autograd import forward_ad as fw
 from xpgrad.func._forward import jvp, linearize
 
@@ -104,7 +105,7 @@ def test_a_tangent_is_gone_after_its_level() -> None:
 
 
 def test_tangents_of_dead_tensors_are_dropped() -> None:
-    with dual.new_level() as level:
+    with levels.new_level() as level:
         y = level.dual(xp.tensor(1.0), xp.tensor(1.0))
         leaf = level.dual(xp.tensor(1.0, requires_grad=True), xp.tensor(1.0))
         for _ in range(100):
@@ -236,5 +237,5 @@ def test_errors(case: int) -> None:
         call(xp.asarray([1.0, 2.0]), xp.asarray([1.0, 0.0]))
     assert words in str(info.value)
     assert jvp(xp.sin, (xp.zeros(()),), (xp.ones(()),))[1].item() == 1.0  # nothing is left behind
-    mode = xp._modes.current()
+    mode = state.current()
     assert mode is None

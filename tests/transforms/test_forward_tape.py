@@ -18,7 +18,7 @@ from rules import test_linalg as linalg
 from support.central_differences import loss, numbers, values
 from transforms.test_forward_mode import STEP, close
 from transforms.test_forward_nesting import d, r
-from xpgrad._transforms import dual
+from xpgrad._transforms.forward import levels
 from xpgrad.autograd import forward_ad as fw
 from xpgrad.errors import GradcheckError
 from xpgrad.func._forward import jvp
@@ -184,7 +184,7 @@ def test_backward_gives_gradients_with_tangents(xpgrad_device: str) -> None:
     x = xp.tensor([1.0, 2.0], device=xpgrad_device, requires_grad=True)
     t = xp.asarray([1.0, -1.0], device=xpgrad_device)
     seen: list[Any] = []
-    with dual.new_level() as level:
+    with levels.new_level() as level:
         y = level.dual(x, t)
         y.retain_grad()
         y.register_hook(lambda g: seen.append(level.tangent(g)))
