@@ -6,6 +6,7 @@ that records and replays them (`Tensor` -> row -> node -> engine -> the backend'
 
 from __future__ import annotations
 
+import importlib as _importlib
 import math as _math
 import sys as _sys
 import typing as _typing
@@ -261,14 +262,16 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     # The extensions and what is used less often load at first use.
-    import importlib
-
     if name in _LAZY:
-        return importlib.import_module(f"xpgrad.{name}")
+        return _importlib.import_module(f"xpgrad.{name}")
     if name == "__array_namespace_info__":
-        from xpgrad._info import __array_namespace_info__ as found
+        from xpgrad._info import __array_namespace_info__ as found  # loads late: few programs inspect the namespace
 
         setattr(_sys.modules[__name__], name, found)
         return found
+    if name == "_rebuild_tensor":
+        from xpgrad._tensor.copying import _rebuild_tensor  # loads late: pickles
+
+        return _rebuild_tensor
     msg = f"module 'xpgrad' has no attribute {name!r}"
     raise AttributeError(msg)

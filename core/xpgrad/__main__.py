@@ -6,12 +6,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from xpgrad import __version__
+
 __all__ = ["main"]
 
 
 def _parser() -> argparse.ArgumentParser:
-    from xpgrad import __version__  # UPWARD
-
     parser = argparse.ArgumentParser(prog="xpgrad", description="PyTorch's documented autograd for every Array API library.")
     parser.add_argument("--version", action="version", version=f"xpgrad {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -47,16 +47,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if argv is None else argv)
     if given[:1] == ["conformance"]:
-        from xpgrad_conformance.cli import main as conformance
+        from xpgrad_conformance.cli import main as conformance  # loads late: it needs pytest
 
         return conformance(given[1:])
     options = _parser().parse_args(given)
     if options.action == "check":
-        from xpgrad._cli.checking import check_backend  # loads late
+        from xpgrad._cli.checking import check_backend  # loads late: each command its own
 
         return check_backend(options.name, options.imported)
     if options.action == "new":
-        from xpgrad._cli.scaffold import new_project  # loads late
+        from xpgrad._cli.scaffold import new_project  # loads late: as above
 
         try:
             root = new_project(options.name, options.directory)
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 1
         print(f"{root}: now `pip install -e '{root}[test]'`, `python -m pytest {root}` and `xpgrad backends check {options.name} --import`")
         return 0
-    from xpgrad._cli.listing import list_backends, show_backend  # loads late
+    from xpgrad._cli.listing import list_backends, show_backend  # loads late: as above
 
     if options.action == "show":
         return show_backend(options.name, options.show_json or options.json)

@@ -1,4 +1,4 @@
-"""Law: a device is a value that round-trips through its string; Tensors mix as DESIGN says, and gradients go back to where they belong."""
+"""Law: a device round-trips through its string, Tensors of two devices do not mix, and gradients go back to where they belong."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Library:
     def binary(self, name: str, x: Any, y: Any) -> Any:
         f = self.lib
         if x.dtype != y.dtype and (x.dim() == 0) != (y.dim() == 0):
-            y = y.to(x.dtype)  # 0-d Tensors promote like any other here, but not in PyTorch (DESIGN, Promotion)
+            y = y.to(x.dtype)  # 0-d Tensors promote like any other here, but not in PyTorch
         table = {
             "add": lambda: x + y,
             "sub": lambda: x - y,

@@ -42,7 +42,7 @@ def _discover() -> dict[str, list[_Provider]]:
     global _found
     with _LOCK:
         if _found is None:
-            from importlib.metadata import entry_points
+            from importlib.metadata import entry_points  # loads late: it costs as much as `import xpgrad`
 
             found: dict[str, list[_Provider]] = {}
             for entry in entry_points(group=GROUP):
@@ -158,9 +158,9 @@ def load_entry(provider: _Provider) -> BackendInfo:
     BackendLoadError
         If it does not load, or says something else.
     """
-    import pluggy  # loads late: a program that uses NumPy alone needs one plugin, at its first Tensor
+    import pluggy  # loads late: with the first plugin
 
-    from xpgrad import hookspecs
+    from xpgrad import hookspecs  # loads late: it imports pluggy
 
     # NB: one manager per plugin, and never `load_setuptools_entrypoints`: one broken plugin would take down all others.
     manager = pluggy.PluginManager("xpgrad")

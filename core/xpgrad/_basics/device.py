@@ -26,6 +26,7 @@ class Device:
         If the string is not of the form ``backend[+variant][:kind][:index]``.
     """
 
+    __module__ = "xpgrad"  # what pickles name
     __slots__ = ("_text", "backend", "index", "kind", "variant")
 
     _text: str

@@ -24,6 +24,7 @@ class DType:
         Bytes per element.
     """
 
+    __module__ = "xpgrad"  # what pickles name
     __slots__ = ("__weakref__", "differentiable", "itemsize", "kind", "name")
 
     name: str
@@ -63,8 +64,8 @@ class DType:
     def __str__(self) -> str:
         return self.name
 
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        return (_by_name, (self.name,))
+    def __reduce__(self) -> str:
+        return self.name  # the object of that name in `xpgrad`: there is one of each
 
     def __copy__(self) -> DType:
         return self
@@ -99,10 +100,6 @@ uint8, uint16, uint32, uint64 = (DTYPES[n] for n in ("uint8", "uint16", "uint32"
 float16, bfloat16, float32, float64 = (DTYPES[n] for n in ("float16", "bfloat16", "float32", "float64"))
 complex64, complex128 = DTYPES["complex64"], DTYPES["complex128"]
 _BY_SIZE = {kind: {d.itemsize: d for d in DTYPES.values() if d.kind == kind} for kind in (_SIGNED, _UNSIGNED, _COMPLEX)}
-
-
-def _by_name(name: str) -> DType:
-    return DTYPES[name]
 
 
 def as_dtype(dtype: Any, default: Any = None) -> DType:
@@ -250,6 +247,8 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 class iinfo:  # noqa: N801 (the standard's name)
     """Limits of an integer dtype (Array API 2024.12, `iinfo`): ``bits``, ``min``, ``max``, ``dtype``."""
 
+    __module__ = "xpgrad"
+
     bits: int
     max: int
     min: int
@@ -272,6 +271,8 @@ class finfo:  # noqa: N801 (the standard's name)
 
     ``bits`` (of one part), ``eps``, ``max``, ``min``, ``smallest_normal``, ``dtype``. Python floats.
     """
+
+    __module__ = "xpgrad"
 
     bits: int
     eps: float

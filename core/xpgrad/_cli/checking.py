@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from importlib.machinery import PathFinder
 from typing import Any, NamedTuple
 
+import xpgrad as xp
 from xpgrad import registry
 from xpgrad._basics.device import Device
 from xpgrad._rows.row import ROWS
@@ -282,8 +283,6 @@ EXPECTED = [[3.1825386022358475, -2.074095033699324, 1.8040948530225875], [4.953
 
 def _gradients(devices: list[Device]) -> Iterator[Check]:
     """A gradient through functions, a product, slices and a write, against its value in float64."""
-    import xpgrad as xp
-
     for i, device in enumerate(devices):
         what = f"{device}: a gradient is that of NumPy"
         try:

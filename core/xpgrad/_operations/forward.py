@@ -1,6 +1,6 @@
 """From rows to what runs: generates, per backend and at first use, the implementation of an operation on Tensors.
 
-The text does the duties of DESIGN section 4 on the way forward (one class and one dtype, recording, views); what runs backward is in
+The text does an operation's duties on the way forward (one class and one dtype, recording, views); what runs backward is in
 `_nodeclass`, and the rare cases are in `_coerce` and `_saved`.
 """
 

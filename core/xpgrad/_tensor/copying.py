@@ -55,7 +55,7 @@ def deep(x: Any, memo: dict[int, Any]) -> Any:
     return out
 
 
-def rebuild(host: Any, dtype: Any, device: str, requires_grad: bool, grad: Any) -> Any:
+def _rebuild_tensor(host: Any, dtype: Any, device: str, requires_grad: bool, grad: Any) -> Any:
     """Make a pickled Tensor again."""
     out = asarray(host, dtype=dtype, device=device, copy=True)
     if requires_grad:
@@ -65,8 +65,11 @@ def rebuild(host: Any, dtype: Any, device: str, requires_grad: bool, grad: Any) 
     return out
 
 
+_rebuild_tensor.__module__ = "xpgrad"  # what pickles name: `xpgrad` finds it here
+
+
 def reduce_leaf(x: Any) -> Any:
     """For pickle: a leaf's values, dtype, device, requires_grad and `.grad`."""
     _refuse(x, "pickle")
     grad = x.grad
-    return rebuild, (x.backend.to_host(x._array), x.dtype, str(x.device), x.requires_grad, None if grad is None else grad.detach())
+    return _rebuild_tensor, (x.backend.to_host(x._array), x.dtype, str(x.device), x.requires_grad, None if grad is None else grad.detach())

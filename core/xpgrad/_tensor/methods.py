@@ -120,22 +120,22 @@ class TensorMethods(TensorBase):
         return format(self.item(), spec) if spec and self.size == 1 else repr(self)
 
     def __repr__(self) -> str:
-        from xpgrad._tensor.printing import tensor_repr  # loads late
+        from xpgrad._tensor.printing import tensor_repr  # loads late: printing
 
         return tensor_repr(self)
 
     def __reduce__(self) -> Any:
-        from xpgrad._tensor.copying import reduce_leaf  # loads late
+        from xpgrad._tensor.copying import reduce_leaf  # loads late: pickles and copies
 
         return reduce_leaf(self)
 
     def __copy__(self) -> Tensor:
-        from xpgrad._tensor.copying import shallow  # loads late
+        from xpgrad._tensor.copying import shallow  # loads late: as above
 
         return shallow(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        from xpgrad._tensor.copying import deep  # loads late
+        from xpgrad._tensor.copying import deep  # loads late: as above
 
         return deep(self, memo)
 

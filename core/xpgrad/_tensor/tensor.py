@@ -47,6 +47,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
     grad_fn : Node or None
     """
 
+    __module__ = "xpgrad"
     __slots__ = ()
 
     __array_ufunc__: ClassVar[None] = None  # NB: else `ndarray * Tensor` would make an object array, element by element
@@ -332,7 +333,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
 
     def _become_inference(self) -> None:
         """Mark a fresh result as made in inference mode."""
-        from xpgrad._tensor.inference import inference_class  # loads late
+        from xpgrad._tensor.inference import inference_class  # loads late: inference mode
 
         self._node = None
         self.__class__ = inference_class(type(self))

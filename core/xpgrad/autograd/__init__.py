@@ -5,6 +5,7 @@ A face: `_tape.requests` checks the arguments, and what is used less often loads
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -112,8 +113,6 @@ def variable(*args: Any, **kwargs: Any) -> None:
 
 def __getattr__(name: str) -> Any:
     # What is used less often loads at first use.
-    import importlib
-
     where = {
         "Function": "function", "custom_rule": "_rule", "detect_anomaly": "anomaly_mode",
         "set_detect_anomaly": "anomaly_mode", "no_grad": "grad_mode", "enable_grad": "grad_mode", "set_grad_enabled": "grad_mode",

@@ -58,7 +58,7 @@ class Drawing:
     def svg(self) -> str:
         """The picture as one SVG element that refers to nothing outside of it; of `max_nodes` nodes at most."""
         if self._svg is None:
-            from xpgrad.autograd._drawing_svg import svg_text  # loads late
+            from xpgrad.autograd._drawing_svg import svg_text  # loads late: it imports `html`
 
             self._svg = svg_text(self.vertices, self.arrows, self.max_nodes)
         return self._svg

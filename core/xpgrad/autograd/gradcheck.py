@@ -75,7 +75,7 @@ def gradcheck(
         if batched and not mode:
             msg = f"Setting {option}"
             raise ValueError(msg)
-    from xpgrad.autograd._gradcheck import Options, check  # loads late
+    from xpgrad.autograd._gradcheck import Options, check  # loads late: a check for tests, with forward mode and batches
 
     options = Options(
         eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, fast_mode, check_forward_ad, check_backward_ad,
@@ -123,7 +123,7 @@ def gradgradcheck(
     if not (check_fwd_over_rev or check_rev_over_rev):
         msg = "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True"
         raise AssertionError(msg)
-    from xpgrad.autograd._gradcheck import second_order  # loads late
+    from xpgrad.autograd._gradcheck import second_order  # loads late: as above
 
     function, arguments = second_order(func, inputs, grad_outputs, gen_non_contig_grad_outputs)
     return gradcheck(

@@ -1,4 +1,4 @@
-"""Shapes and orders of axes: views where the standard's functions give views, fresh memory elsewhere (DESIGN section 1, Views)."""
+"""Shapes and orders of axes: views where the standard's functions give views, fresh memory elsewhere."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ NONDIFFERENTIABLE.update(can_cast=can_cast, finfo=finfo, iinfo=iinfo, isdtype=is
 
 @nondifferentiable(primitive=True)
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """The dtype in which arguments meet (Array API 2024.12, `result_type`; DESIGN, Promotion).
+    """The dtype in which arguments meet (Array API 2024.12, `result_type`).
 
     Parameters
     ----------
