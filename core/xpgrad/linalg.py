@@ -85,7 +85,7 @@ class SVDResult(NamedTuple):
 def _recorded(x: Tensor) -> bool:
     """Whether an operation on `x` will be recorded, or may have a tangent."""
     mode = state.current()
-    return (x._node is not None and (mode is None or mode.recording)) or (mode is not None and bool(mode.levels))
+    return (x._node is not None and state.records(mode)) or (mode is not None and bool(mode.levels))
 
 
 def _constant(x: Tensor, name: str, **options: Any) -> Tensor:

@@ -6,6 +6,7 @@ alone may index here, and only for all axes: the standard promises no more.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from xpgrad._basics.keys import full_key, is_basic
@@ -162,7 +163,7 @@ class DefaultKernels:
     def take_flat(xp: Any, x: Any, flat: Any) -> Any:
         """Elements of the flattened `x` at positions of any shape."""
         shape = tuple(flat.shape)
-        return xp.reshape(xp.take(xp.reshape(x, (_product(x.shape),)), xp.reshape(flat, (_product(shape),)), axis=0), shape)
+        return xp.reshape(xp.take(xp.reshape(x, (math.prod(x.shape),)), xp.reshape(flat, (math.prod(shape),)), axis=0), shape)
 
     @staticmethod
     def read(xp: Any, x: Any, key: Any) -> Any:
@@ -204,7 +205,7 @@ class DefaultKernels:
             return buffer
         shape = tuple(buffer.shape)
         flat = xp.flat_index(key, shape, buffer)
-        count, size = _product(flat.shape), _product(shape)
+        count, size = math.prod(flat.shape), math.prod(shape)
         if not count or not size:
             return buffer
         if isinstance(value, (bool, int, float, complex)):
@@ -235,9 +236,7 @@ class DefaultKernels:
                 real, imaginary = (part, other) if name == "real_part" else (other, part)
                 joined = xp.cast(real, whole.dtype) + xp.cast(imaginary, whole.dtype) * 1j
                 return xp.put_at_path(root, path[:k], joined) if k else joined
-        count = 1
-        for n in root.shape:
-            count *= n
+        count = math.prod(root.shape)
         places = xp.reshape(xp.count_up(root, count), tuple(root.shape))
         for name, args in path:
             places = getattr(xp, name)(places, *args)
@@ -269,13 +268,6 @@ def _axes_of(xp: Any, part: Any) -> int:
     if isinstance(part, (int, slice)):
         return 1
     return len(part.shape) if xp.isdtype(part.dtype, "bool") else 1
-
-
-def _product(shape: Any) -> int:
-    n = 1
-    for length in shape:
-        n *= length
-    return n
 
 
 def _checked(xp: Any, indices: Any, n: int, axis: int, like: Any) -> Any:

@@ -94,7 +94,7 @@ def renew(view: Any) -> Any:
 def _stand_in(self: Any) -> Any:
     """The view, renewed; while nothing is recorded a constant of the same memory, for which no history is needed."""
     mode = state.current()
-    if mode is None or mode.recording:
+    if state.records(mode):
         return renew(self)
     out = self._wrap(self._array)
     out._alias = self._alias

@@ -113,10 +113,14 @@ def replaced(**changes: Any) -> Mode | None:
     return NO_GRAD if new._key() == NO_GRAD._key() else new
 
 
+def records(mode: Mode | None) -> bool:
+    """Return whether operations are recorded in a mode; None is the common one."""
+    return mode is None or mode.recording
+
+
 def is_grad_enabled() -> bool:
     """Whether operations are being recorded in this thread."""
-    mode = _STATE.get()
-    return mode is None or mode.recording
+    return records(_STATE.get())
 
 
 def carries_tangents() -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from xpgrad._memory.windows import MUTATION_WINDOWS, check_windows
 from xpgrad._modes import state
 from xpgrad._tape.hooks import run_post_accumulate, run_post_hooks, run_pre_hooks, run_tensor_hooks
-from xpgrad._tape.leaf import AccumulateGrad, accumulate_graph
+from xpgrad._tape.leaf import accumulate_graph
 from xpgrad._tape.node import SlotNode, add_into
 from xpgrad._tape.shadows import run_on_shadows
 from xpgrad._tape.streams import on_streams, several_streams, steps_on_streams
@@ -107,7 +107,7 @@ def _find(roots: list[Any], empty: Any, order: list[Any], stack: list[Any]) -> N
 def _only_needed(task: Pass, order: list[Any], roots: set[Any]) -> list[Any]:
     """Drop the nodes from which no target can be reached, and find out which of the special ones run."""
     targets = set(task.targets or ())
-    leaves = [node for node in order if isinstance(node, AccumulateGrad)]
+    leaves = [node for node in order if node.is_leaf]
     if len(leaves) == len(targets) and targets.issuperset(leaves):
         # All leaves and nothing else: every node is needed, and no target's node is on the way to another.
         task.special = dict.fromkeys(leaves, False) if task.capture else {}
@@ -203,7 +203,7 @@ def _general(task: Pass, node: Any, g: Any, empty: Any) -> None:
         return
     if hooks is not None and hooks.pre:
         g = run_pre_hooks(task, node, g)
-    if isinstance(node, AccumulateGrad):
+    if node.is_leaf:
         node.undefined()
         if node.off:
             node.check_place()

@@ -29,6 +29,7 @@ class AccumulateGrad(Node):
     __slots__ = ("_leaf", "array", "cls", "grad", "grad_dtype", "off", "stream")
 
     title = "AccumulateGrad"
+    is_leaf = True
 
     def __init__(self, leaf: Any) -> None:
         self.seq = _INF

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Self
 
+from xpgrad._memory.cells import next_number
 from xpgrad._tape.hook_tables import Hooks, RemovableHandle, add_hook, hooks_of
 
 __all__ = ["Node", "SlotNode", "add_into", "freed", "record_outputs"]
@@ -44,8 +45,17 @@ class Node:
     records = False  # whether `graph_grads` is all there is to do when recording
     is_shadow = False  # whether `real` is set
     is_slot = False  # whether it stands for one of several outputs
+    is_leaf = False  # whether it is a leaf's, which accumulates
     stream: Any = None  # where its work is queued: (Tensor class, stream), on backends with streams
     runs_undefined = False  # whether it runs when no gradient arrived (custom Functions)
+
+    @classmethod
+    def made_now(cls) -> Self:
+        """A node of this class, as new as the latest write, with nothing in it yet."""
+        node = object.__new__(cls)
+        node.seq = next_number()
+        node.buffer = node.hooks = node._alias = None
+        return node
 
     # -- what PyTorch documents --------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -14,7 +15,6 @@ from xpgrad._rows.namespace import operations
 from xpgrad._tape.edges import GradientEdge, output_edge
 from xpgrad._tape.engine import run_pass
 from xpgrad._tape.hook_tables import hooks_of
-from xpgrad._tape.leaf import AccumulateGrad
 from xpgrad._tape.task import Pass
 
 __all__ = ["backward", "grad"]
@@ -227,9 +227,7 @@ def _seed(i: int, root: Any, node: Any, g: Any, graph: bool, create: bool) -> An
     else:
         shape, dtype, cls = root.shape, root.dtype, type(root._stand_in())
     if g is None:
-        numel = 1
-        for n in shape:
-            numel *= n
+        numel = math.prod(shape)
         if numel != 1:
             msg = f"grad can be implicitly created only for scalar outputs, but this one has shape {shape}; give a gradient of that shape"
             raise RuntimeError(msg)
@@ -304,7 +302,7 @@ def _backward_targets(inputs: Sequence[Any]) -> list[Any]:
             raise RuntimeError(msg)
         targets.append(node)
     for item in inputs:
-        if isinstance(item, TensorBase) and item._node.__class__ is not AccumulateGrad:
+        if isinstance(item, TensorBase) and not item._node.is_leaf:
             hooks_of(item._node).retain = True
     return targets
 

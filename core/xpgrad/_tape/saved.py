@@ -9,7 +9,6 @@ from typing import Any
 
 from xpgrad._memory.cells import Alias, DetachedCell
 from xpgrad._modes import state
-from xpgrad._tape.leaf import AccumulateGrad
 from xpgrad._tape.node import Node, slot_of
 
 __all__ = ["check_saveable", "check_saved", "check_version", "unpack", "unpack_constant", "unpack_out", "with_history"]
@@ -47,7 +46,7 @@ def unpack(backend: Any, raw: Any, edge: Any) -> Any:
     """The Tensor that a raw saved value belongs to, with its history."""
     if edge.is_shadow:
         edge = edge.real
-    if edge.__class__ is AccumulateGrad:
+    if edge.is_leaf:
         leaf = edge.variable
         if leaf._array is raw:
             return leaf

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._tape.leaf import AccumulateGrad
 from xpgrad._tape.node import freed, walk
 from xpgrad._tape.task import Pass
 
@@ -16,7 +15,7 @@ def run_on_shadows(task: Pass, roots: list[Any], seeds: list[Any], run: Callable
     for node, copy in mapping.items():
         copy.redirect(mapping)
         copy.undefined()
-        if not isinstance(copy, AccumulateGrad):
+        if not copy.is_leaf:
             copy.__class__ = _shadow_class(type(node))
     targets = task.targets
     if targets is not None:

@@ -13,7 +13,6 @@ from contextvars import ContextVar
 from typing import Any
 
 from xpgrad._backends.classes import when_class_is_made
-from xpgrad._tape.leaf import AccumulateGrad
 
 __all__ = [
     "CLASSES",
@@ -145,10 +144,8 @@ def steps_on_streams(task: Any, order: list[Any], roots: list[Any], empty: Any, 
             for e in edges:
                 pending[e] = done
             if _warns and not task.capture:
-                mismatched += [
-                    (e, stream) for e in edges if isinstance(e, AccumulateGrad) and e.buffer is not None and _differ(e, cls, stream)
-                ]
-            if not edges or node.hooks is not None or task.special is not None or isinstance(node, AccumulateGrad):
+                mismatched += [(e, stream) for e in edges if e.is_leaf and e.buffer is not None and _differ(e, cls, stream)]
+            if not edges or node.hooks is not None or task.special is not None or node.is_leaf:
                 ends += done
             used.clear()
             unpacked.clear()

@@ -73,5 +73,5 @@ class Pass:
         """Whether this pass computes the gradient of that node's output (for multi-grad hooks)."""
         found = self.notes.get("nodes")
         if found is None:
-            found = self.notes["nodes"] = {getattr(n, "real", n) for n in self.order}
+            found = self.notes["nodes"] = {n.original for n in self.order}
         return node in found

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from xpgrad._backends.default_device import get_default_device
-from xpgrad._tape.leaf import AccumulateGrad
 
 __all__ = ["tensor_repr"]
 
@@ -26,7 +25,7 @@ def tensor_repr(x: Any) -> str:
         parts.append(f"device={str(x.device)!r}")
     node = x._node
     if node is not None:
-        parts.append("requires_grad=True" if node.__class__ is AccumulateGrad else f"grad_fn=<{node.name()}>")
+        parts.append("requires_grad=True" if node.is_leaf else f"grad_fn=<{node.name()}>")
     return f"{prefix}{', '.join(parts)})"
 
 

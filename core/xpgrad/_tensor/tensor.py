@@ -69,7 +69,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
     def requires_grad(self) -> bool:
         """Whether gradients flow to this Tensor. Settable on leaves (ACC-15)."""
         node = self._node
-        return node is not None and not (node.__class__ is AccumulateGrad and node.off)
+        return node is not None and not (node.is_leaf and node.off)
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -121,13 +121,13 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
     def is_leaf(self) -> bool:
         """True for Tensors that the user made and for those that do not require grad (ACC-08)."""
         node = self._node
-        return node is None or node.__class__ is AccumulateGrad
+        return node is None or node.is_leaf
 
     @property
     def grad_fn(self) -> Node | None:
         """The node that made this Tensor; None for leaves (ACC-31)."""
         node = self._node
-        if node is None or node.__class__ is AccumulateGrad:
+        if node is None or node.is_leaf:
             return None
         self._note_meta()
         return node.owner
@@ -151,7 +151,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
         if node is None:
             dead = getattr(self, "_dead_node", None)
             return getattr(self, "_grad", None) if dead is None else dead.grad
-        if node.__class__ is AccumulateGrad:
+        if node.is_leaf:
             return node.grad
         hooks = node.hooks
         if hooks is not None and hooks.retain:
@@ -175,7 +175,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
                 self._grad = value
             else:
                 dead.grad = value
-        elif node.__class__ is AccumulateGrad:
+        elif node.is_leaf:
             node.grad = value
         else:
             hooks_of(node).retained = value
@@ -210,7 +210,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
     def retains_grad(self) -> bool:
         """Whether this non-leaf fills `.grad` (ACC-11)."""
         node = self._node
-        return node is not None and node.__class__ is not AccumulateGrad and node.hooks is not None and node.hooks.retain
+        return node is not None and not node.is_leaf and node.hooks is not None and node.hooks.retain
 
     def retain_grad(self) -> None:
         """Make a non-leaf fill `.grad`; no effect on leaves (ACC-11).
@@ -223,7 +223,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
         if self._node is None:
             msg = "can't retain_grad on Tensor that has requires_grad=False; call `requires_grad_()` on it or on what it comes from"
             raise RuntimeError(msg)
-        if self._node.__class__ is not AccumulateGrad:
+        if not self._node.is_leaf:
             hooks_of(self._node).retain = True
 
     def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None) -> None:
@@ -296,7 +296,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
         if self._alias is not None and self._alias.parent is not None:
             msg = "Can't detach views in-place. Use detach() instead."
             raise RuntimeError(msg)
-        if self._node is not None and self._node.__class__ is AccumulateGrad:
+        if self._node is not None and self._node.is_leaf:
             self.requires_grad_(False)
         elif self._node is not None:
             self._node._alias = DetachedCell(alias_of(self).cell)
@@ -371,7 +371,7 @@ def check_assigned(tensor: Any, value: Any) -> None:
         msg = f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size '{list(tensor.shape)}'"
         raise RuntimeError(msg + "; the sizes must be equal")
     node = tensor._node
-    wanted = node.grad_dtype if node.__class__ is AccumulateGrad else tensor.dtype
+    wanted = node.grad_dtype if node is not None and node.is_leaf else tensor.dtype
     if wanted is not None and value.dtype is not wanted:
         msg = f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor with grad_dtype '{wanted}'; use `xpgrad.astype`"
         raise RuntimeError(msg)

@@ -21,7 +21,6 @@ from xpgrad._memory.stale import take_over
 from xpgrad._modes import state
 from xpgrad._operations.coerce import unify
 from xpgrad._rows.row import ROWS
-from xpgrad._tape.leaf import AccumulateGrad
 from xpgrad.rules.indexing import prepare_key, shared_by_batch
 from xpgrad.rules.writing import put
 
@@ -52,7 +51,7 @@ def check_writable(x: Any, value: Any = None) -> None:
         For a view, or a base with living views, that takes part in the graph.
     """
     mode = state.current()
-    recording = mode is None or mode.recording
+    recording = state.records(mode)
     if getattr(value, "depth", 0) > x.depth:
         raise shared_by_batch(x)
     if x.is_inference():
@@ -60,7 +59,7 @@ def check_writable(x: Any, value: Any = None) -> None:
             msg = "Inplace update to inference tensor outside InferenceMode is not allowed; write into a `clone()` of it"
             raise RuntimeError(msg)
         return
-    if recording and x._node is not None and x._node.__class__ is AccumulateGrad:
+    if recording and x._node is not None and x._node.is_leaf:
         msg = (
             "a leaf Variable that requires grad is being used in an in-place operation. Use the out-of-place form, or wrap the update "
             "in `with xpgrad.no_grad():`"
@@ -85,7 +84,7 @@ def check_writable(x: Any, value: Any = None) -> None:
     if not recording:
         return  # the values change for all who share them, and the version tells
     base = x._base if alias.parent is not None else None
-    if base is not None and base._node is not None and base._node.__class__ is AccumulateGrad:
+    if base is not None and base._node is not None and base._node.is_leaf:
         msg = "a view of a leaf Variable that requires grad is being used in an in-place operation. Use `xpgrad.no_grad()`"
         raise RuntimeError(msg)
     recorded = x._node is not None or getattr(value, "_node", None) is not None
@@ -168,7 +167,7 @@ def apply(x: Any, name: str, other: Any) -> Any:
     if not isinstance(other, TensorBase) and not is_scalar(other):
         raise not_a_tensor(name, x, other)
     check_writable(x, other)
-    recording = mode is None or mode.recording
+    recording = state.records(mode)
     old, left = x._node if recording else None, x
     dual = mode is not None and bool(mode.levels) and mode.levels.tangents_of(x, other)
     if not dual and old is None and (not recording or getattr(other, "_node", None) is None) and _in_memory(x, name, other):
@@ -197,7 +196,7 @@ def rewrite(x: Any, function: Any, *others: Any) -> Any:
     for other in others or (None,):
         check_writable(x, other)
     mode = state.current()
-    recording = mode is None or mode.recording
+    recording = state.records(mode)
     shared = recording and (x._node is not None or any(_shares_memory(x, o) or o._node is not None for o in others))
     shared = shared or (mode is not None and bool(mode.levels) and mode.levels.tangents_of(x, *others))
     out = function(x.clone() if shared else x)
@@ -302,7 +301,7 @@ def setitem(x: Any, key: Any, value: Any) -> None:
         value = _fit_value(x, value)
     mode = state.current()
     backend = x.backend
-    if ((mode is None or mode.recording) and (x._node is not None or value._node is not None)) or (
+    if (state.records(mode) and (x._node is not None or value._node is not None)) or (
         mode is not None and mode.levels and mode.levels.tangents_of(x, value)
     ):
         out = put(x, value, prepared if isinstance(prepared, tuple) else (prepared,))

@@ -11,10 +11,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from xpgrad._memory.cells import next_number
 from xpgrad._modes import state, switches
 from xpgrad._operations.coerce import unify
-from xpgrad._tape.leaf import AccumulateGrad
 from xpgrad._tape.node import ListNode, freed, new_slot, walk
 from xpgrad._tape.requests import grad
 from xpgrad._tape.saved import check_version, unpack, unpack_constant
@@ -83,7 +81,7 @@ class _Program:
         self.out_template = _described(out, outs)
         own = set(nodes)
         for node in walk([o._node for o in outs if o._node is not None]):
-            if isinstance(node, AccumulateGrad) and node not in own:
+            if node.is_leaf and node not in own:
                 msg = (
                     "a compiled function uses a Tensor that requires grad and is not one of its arguments: its gradient would be lost. "
                     f"Pass it as an argument (its shape is {tuple(node.array.shape)})"
@@ -308,7 +306,7 @@ def compile_function(function: F) -> F:
         arrays = [t._array for t in flat]
         if any(map(backend.is_traced, arrays)) or flat[0].is_inference() or (mode is not None and (mode.anomaly or mode.levels)):
             return function(*args, **kwargs)
-        recording = mode is None or mode.recording
+        recording = state.records(mode)
         edges = [t._node for t in flat] if recording else [None] * len(flat)
         needs = tuple([e is not None for e in edges])
         key = (template, cls, needs, recording, tuple([(a.shape, a.dtype) for a in arrays]))
@@ -320,9 +318,7 @@ def compile_function(function: F) -> F:
         node = _node(program, cls, arrays, gradients, flat, edges) if True in program.requires else None
         outs = []
         for k, (raw, requires) in enumerate(zip(raws, program.requires)):
-            out = object.__new__(cls)
-            out._array = raw
-            out._alias = out._node = None
+            out = cls._wrap(raw)
             if requires and node is not None:
                 out._node = new_slot(node, k) if node.slotted else node
             outs.append(out)
@@ -334,9 +330,7 @@ def compile_function(function: F) -> F:
 
 
 def _node(program: _Program, cls: Any, arrays: list[Any], gradients: Any, flat: list[Any], edges: list[Any]) -> Any:
-    node: Any = object.__new__(CompiledNode)
-    node.seq = next_number()
-    node.buffer = node.hooks = node._alias = None
+    node: Any = CompiledNode.made_now()
     node.e = tuple([e for e in edges if e is not None])
     node.cls, node.program, node.arrays, node.gradients = cls, program, arrays, gradients
     node.sources = [t if e is None else e for t, e in zip(flat, edges)]

@@ -9,7 +9,6 @@ from typing import Any
 from xpgrad._memory.cells import alias_of
 from xpgrad._rows.namespace import operations
 from xpgrad._tape.inspection import ALREADY_SET, FREED, NOTHING_SAVED
-from xpgrad._tape.leaf import AccumulateGrad
 from xpgrad._tape.node import ListNode, Node, freed, slot_of
 from xpgrad._tape.packing import SavedHooks, checked_hooks
 from xpgrad._tape.saved import check_saveable, check_version, unpack, with_history
@@ -60,7 +59,7 @@ class Saved:
         if self.k is not None and node.metas[self.k] is not None and self.k not in node.constant:
             edge = slot_of(node, self.k)
         found = backend.wrap(self.raw) if edge is None else unpack(backend, self.raw, edge)
-        if edge is None or edge.__class__ is not AccumulateGrad:
+        if edge is None or not edge.is_leaf:
             found._alias = self.alias
         return found
 
@@ -241,7 +240,7 @@ class FunctionNode(ListNode):
         return [None if v is None else v._array for v in self.graph_grads(wrapped)]
 
     def graph_grads(self, g: Any) -> list[Any]:
-        real = getattr(self, "real", self)
+        real: Any = self.original
         if g is None:
             g = [None] * self.n_outputs
         if self.ctx._materialize:
@@ -286,7 +285,7 @@ def _fitted(node: Any, returned: tuple[Any, ...]) -> list[Any]:
             raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
         if place is not None:
             leaf: Any = node.e[place].original
-            free = leaf.__class__ is AccumulateGrad and leaf.grad_dtype is None
+            free = leaf.is_leaf and leaf.grad_dtype is None
             shape, dtype, cls = node.inputs[place]
             out[place] = _fit(name, place, v, shape, dtype, cls, free)
     return out

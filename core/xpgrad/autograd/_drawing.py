@@ -16,7 +16,6 @@ from xpgrad._basics.dtypes import DType
 from xpgrad._basics.shapes import broadcast_shapes
 from xpgrad._operations.lists import VarNode
 from xpgrad._tape.edges import GradientEdge, output_edge
-from xpgrad._tape.leaf import AccumulateGrad
 from xpgrad._tape.node import Node
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.compiled import CompiledNode
@@ -335,7 +334,7 @@ def _vertex(node: Any, known: _Known, labels: Any, results: list[str], saved: bo
     for k in range(len(metas)):
         for name in labels.get((node, k), ()):
             lines.append(f"{name} (output {k})" if several else name)
-    leaf = isinstance(node, AccumulateGrad)
+    leaf = node.is_leaf
     if not leaf:
         lines.append(node.name())
     elif not lines:

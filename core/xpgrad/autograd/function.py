@@ -13,11 +13,10 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._memory.cells import ForbiddenView, View, alias_of, give_alias, next_number, note_sharing
+from xpgrad._memory.cells import ForbiddenView, View, alias_of, give_alias, note_sharing
 from xpgrad._memory.sharing import adopt, bump
 from xpgrad._modes import state, switches
 from xpgrad._modes.running import transforming
-from xpgrad._tape.leaf import AccumulateGrad
 from xpgrad._tape.node import new_slot
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._tensor.writing import check_writable
@@ -163,12 +162,12 @@ class Function:
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         mode = state.current()
-        recording = (mode is None or mode.recording) and any(ctx.needs_input_grad)
+        recording = state.records(mode) and any(ctx.needs_input_grad)
         levels: Any = () if mode is None or mode.inference else mode.levels
         tangents: list[Any] = []
         if levels:
             tangents = levels.function_tangents(args)
-        token = state.enter(state.replaced(recording=False, levels=()) if mode is None or mode.recording or levels else mode)
+        token = state.enter(state.replaced(recording=False, levels=()) if state.records(mode) or levels else mode)
         try:
             if separate:
                 result = cls.forward(*args)
@@ -245,7 +244,7 @@ def _check_marks(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], reco
                 "inplace must all be outputs of the Function."
             )
             raise RuntimeError(msg)
-        if recording and x._node is not None and x._node.__class__ is AccumulateGrad:
+        if recording and x._node is not None and x._node.is_leaf:
             msg = "a leaf Variable that requires grad has been used in an in-place operation."
             raise RuntimeError(msg)
         if recording and x._is_view():
@@ -277,7 +276,7 @@ def _outputs(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recordin
         out = r
         if isinstance(r, Tensor):
             attached = r._node is not None
-            is_leaf = attached and r._node.__class__ is AccumulateGrad
+            is_leaf = attached and r._node.is_leaf
             flows = recording and r.dtype.differentiable and not _has(nondiff, r)
             if not flows:
                 constant.append(k)
@@ -290,10 +289,7 @@ def _outputs(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recordin
 
 def _new_node(cls: Any, args: tuple[Any, ...], edges: list[Any], outs: list[Any], constant: list[int]) -> Any:
     """The node of one call, which knows its operands' nodes and no output yet."""
-    node: Any = object.__new__(_node_class(cls))
-    # The number comes after the forward's own writes: what it saved is as new as the node.
-    node.seq = next_number()
-    node.buffer = node.hooks = node._alias = None
+    node = _node_class(cls).made_now()  # after the forward's own writes: what it saved is as new as the node
     node.n_outputs, node.constant = len(outs), frozenset(constant)
     node.slots = [None] * len(outs)
     node.metas = [(o.shape, o.dtype, type(o._stand_in())) if isinstance(o, Tensor) else None for o in outs]

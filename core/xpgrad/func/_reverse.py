@@ -14,7 +14,6 @@ from typing import Any
 
 from xpgrad._modes import state, switches
 from xpgrad._modes.running import transformed
-from xpgrad._tape.leaf import AccumulateGrad
 from xpgrad._tape.node import walk
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.batch import class_of_depth, enter, lift
@@ -78,10 +77,10 @@ def _recording() -> Any:
 def tracked(outs: list[Any], inner: list[Any]) -> bool:
     """Whether results have a history beyond the fresh Tensors that they were computed from."""
     own = {_base(x)._node for x in inner}
-    if any(node.__class__ is not AccumulateGrad for node in own):
+    if any(node is None or not node.is_leaf for node in own):
         return True
     roots = [node for node in {_base(o)._node for o in outs} if node is not None]
-    return any(node.__class__ is AccumulateGrad and node not in own for node in walk(roots))
+    return any(node.is_leaf and node not in own for node in walk(roots))
 
 
 def released(x: Any, keep: bool) -> Any:

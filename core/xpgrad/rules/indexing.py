@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
@@ -42,16 +43,9 @@ def gather(xp: Any, x: Any, key: Any) -> Any:
 @rule(lambda g, key, xp: xp.gather(g, key), conj=False, fresh=True, node="IndexPutBackward0")
 def scatter_add(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of `shape` with `x` added at ``[key]``, duplicates included."""
-    count = _product(x.shape)
+    count = math.prod(x.shape)
     flat = xp.reshape(xp.flat_index(key, shape, x), (count,))
-    return xp.reshape(xp.segment_sum(xp.reshape(x, (count,)), flat, _product(shape)), shape)
-
-
-def _product(shape: Any) -> int:
-    n = 1
-    for length in shape:
-        n *= length
-    return n
+    return xp.reshape(xp.segment_sum(xp.reshape(x, (count,)), flat, math.prod(shape)), shape)
 
 
 def unstack_views(x: Tensor, axis: int) -> tuple[Tensor, ...]:

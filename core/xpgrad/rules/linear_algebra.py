@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
@@ -137,21 +138,12 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
         raise ValueError(msg)
     free1 = [i for i in range(x1.ndim) if i not in first]
     free2 = [i for i in range(x2.ndim) if i not in second]
-    n = 1
-    for c in contracted:
-        n *= c
+    n = math.prod(contracted)
     shape1, shape2 = tuple(x1.shape[i] for i in free1), tuple(x2.shape[i] for i in free2)
-    rows, columns = _count(shape1), _count(shape2)
+    rows, columns = math.prod(shape1), math.prod(shape2)
     a = reshape(transpose_axes(x1, (*free1, *first)), (rows, n))
     b = reshape(transpose_axes(x2, (*second, *free2)), (n, columns))
     return reshape(matmul(a, b), shape1 + shape2)
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    n = 1
-    for length in shape:
-        n *= length
-    return n
 
 
 @composite

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from xpgrad._backends.classes import tensor_class
 from xpgrad._basics.device import Device
-from xpgrad._memory.cells import next_number
 from xpgrad._modes import state
 from xpgrad._tape.node import Node, add_into
 
@@ -79,10 +78,8 @@ def to_device(x: Tensor, device: Device | str, /, *, stream: Any = None) -> Tens
         source = tensor_class(x.device)
     out = target._wrap(move_raw(x._array, source, target))
     mode = state.current()
-    if x._node is not None and (mode is None or mode.recording):
-        n: Any = object.__new__(ToCopyBackward0)
-        n.seq = next_number()
-        n.buffer = n.hooks = n._alias = None
+    if x._node is not None and state.records(mode):
+        n = ToCopyBackward0.made_now()
         n.e, n.source, n.destination = x._node, source, target
         n.stream = (target, target.backend.current_stream(target.device)) if target.backend.capabilities.streams else None
         out._node = n

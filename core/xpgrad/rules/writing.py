@@ -6,6 +6,7 @@ pairs of a row's name and its arguments.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from xpgrad._basics.keys import is_basic
@@ -43,9 +44,7 @@ def take_written(xp: Any, x: Any, key: Any) -> Any:
 @rule(None, conj=False)
 def wins(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
     """For each element of `x`, written at ``[key]`` into an array of `shape`: whether it is the last one written to its place."""
-    count = 1
-    for n in x.shape:
-        count *= n
+    count = math.prod(x.shape)
     order = xp.reshape(xp.count_up(x, count), tuple(x.shape))
     buffer = xp.copy(xp.zeros_near(order, shape) - 1)  # its own: some backends freeze what is created
     return xp.read(xp.written(buffer, key, order), key) == order
@@ -78,9 +77,7 @@ def zero_through(xp: Any, x: Any, chain: Any) -> Any:
         follow(out, chain, xp)[...] = 0
         return out
     # By positions: a chain may be no view of a gradient, whose layout is not that of the base.
-    count = 1
-    for n in x.shape:
-        count *= n
+    count = math.prod(x.shape)
     places = follow(xp.reshape(xp.count_up(x, count), tuple(x.shape)), chain, xp)
     flat = xp.written(xp.copy(xp.reshape(x, (-1,))), (xp.reshape(places, (-1,)),), 0)
     return xp.reshape(flat, tuple(x.shape))

@@ -137,7 +137,7 @@ class Level:
                 with switches.no_grad() if constant else nullcontext():
                     found = getattr(found, row.method)(*view._alias.args)
             mode = state.current()
-            if view.fresh is None and view._node is not None and (mode is None or mode.recording):
+            if view.fresh is None and view._node is not None and state.records(mode):
                 self._put_node(view._node, found)
         return found
 
