@@ -7,15 +7,14 @@ turns, each in a process of its own. The contexts and the optimiser's step are m
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 import tracemalloc
 from pathlib import Path
-from typing import Any
+
+from benchmarks.turns import in_turns
 
 __all__ = ["CUTS", "cut_sources", "main", "step_allocations"]
 
@@ -55,68 +54,11 @@ def cut_sources(folder: Path) -> None:
         path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def _serve() -> None:
-    """A worker: for each name on standard input, the seconds per step of that workload."""
-    import numpy as np
-
-    from benchmarks.contestants import CONTESTANTS
-    from benchmarks.measure import settle_allocator
-    from benchmarks.workloads import WORKLOADS as ALL
-
-    contestant = CONTESTANTS["xpgrad"]()
-    settle_allocator()
-    steps: dict[str, Any] = {}
-    for line in sys.stdin:
-        name = line.strip()
-        if name not in steps:
-            leaves, constants = ALL[name].data(np.random.default_rng(0), ALL[name].sizes[0])
-            steps[name] = contestant.step(ALL[name], leaves, constants)
-            steps[name]()
-        start = time.perf_counter()
-        count = 0
-        while time.perf_counter() - start < 0.02:
-            steps[name]()
-            count += 1
-        print((time.perf_counter() - start) / count, flush=True)
-
-
 def hot_path(rounds: int) -> dict[str, tuple[float, float, float]]:
     """Per workload the quartiles of the ratio of the time with in-place writing to the time without."""
-    from tqdm import tqdm
-
     with tempfile.TemporaryDirectory() as folder:
         cut_sources(Path(folder))
-        roots = (ROOT, Path(folder))
-        workers = [
-            subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.inplace", "--worker"],
-                cwd=ROOT,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(str(r / n) for n in ("core", "backends"))},
-                text=True,
-            )
-            for r in roots
-        ]
-        times: dict[str, list[list[float]]] = {name: [[], []] for name in WORKLOADS}
-        try:
-            for turn in tqdm(range(rounds + 1), desc="hot path", disable=None):
-                for name in WORKLOADS:
-                    for k in (0, 1) if turn % 2 else (1, 0):
-                        pipe: Any = workers[k]
-                        pipe.stdin.write(name + "\n")
-                        pipe.stdin.flush()
-                        seconds = float(pipe.stdout.readline())
-                        if turn:  # the first round compiles
-                            times[name][k].append(seconds)
-        finally:
-            for worker in workers:
-                worker.communicate()
-    found = {}
-    for name, (with_it, without) in times.items():
-        low, middle, high = statistics.quantiles([a / b for a, b in zip(with_it, without)], n=4)
-        found[name] = (middle, low, high)
-    return found
+        return in_turns((ROOT, Path(folder)), WORKLOADS, rounds)
 
 
 def context_cost(rounds: int) -> float:
@@ -178,11 +120,7 @@ def main(argv: list[str] | None = None) -> int:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.inplace", description=__doc__)
     parser.add_argument("--rounds", type=int, default=60)
-    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
-    if args.worker:
-        _serve()
-        return 0
     print("| out of place, forward + backward | with in-place writing / without (quartiles) |\n|---|---:|")
     for name, (middle, low, high) in hot_path(args.rounds).items():
         print(f"| {name} | {middle:.3f} ({low:.3f} to {high:.3f}) |")
