@@ -10,6 +10,7 @@ from typing import Any
 from xpgrad._alias import ForbiddenView
 from xpgrad._coerce import as_scalar, is_raw_array, is_scalar, not_a_tensor
 from xpgrad._default_kernels import full_key
+from xpgrad._dtypes import iinfo
 from xpgrad._row import RULES, front, rule, view
 from xpgrad._tensor import Tensor
 from xpgrad.rules.reduction import need_tensor, normalize_axis
@@ -124,7 +125,18 @@ def _index_array(x: Tensor, part: Any) -> Any:
     if kind not in ("bool", "signed integer", "unsigned integer"):
         msg = f"an array that indexes must be of integers or bools, but got dtype {part.dtype}; convert it with `xpgrad.astype`"
         raise IndexError(msg)
-    return x.backend.kernels.copy(part._array)
+    out = signed(part)
+    return x.backend.kernels.copy(out) if out is part._array else out
+
+
+def signed(indices: Tensor) -> Any:
+    """The raw array of integer indices; unsigned ones as wide as the dtype of indices come in that, too large ones out of range still."""
+    wanted = indices.default_dtype("indexing")
+    if indices.dtype.kind != "unsigned integer" or indices.dtype.itemsize < wanted.itemsize:
+        return indices._array
+    xp = indices.backend.kernels
+    out = xp.astype(indices._array, indices.backend.raw_dtype(wanted))
+    return xp.where(out < 0, xp.full_like(out, iinfo(wanted).max), out)
 
 
 def among(x: Tensor, *parts: Any) -> Tensor:

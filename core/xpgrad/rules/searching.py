@@ -12,6 +12,7 @@ from xpgrad._dtypes import promote, promote_scalar
 from xpgrad._row import nondifferentiable
 from xpgrad._tensor import Tensor
 from xpgrad.errors import CapabilityError
+from xpgrad.rules.indexing import signed
 from xpgrad.rules.reduction import Axis, finished, need_tensor, normalize_axes, normalize_axis, plain
 
 
@@ -129,7 +130,7 @@ def searchsorted(
     order = None
     if sorter is not None:
         need_tensor("searchsorted", sorter)
-        order = sorter.to_device(a.device)._array
+        order = signed(sorter.to_device(a.device))
     return finished(a, a.backend.kernels.searchsorted(a._array, b._array, side=side, sorter=order))
 
 
