@@ -204,3 +204,43 @@ def test_positions_beyond_the_dtype_of_the_index() -> None:
     out = kernels.scatter_add(np.ones((2, 33), np.int8), (place,), (2**26, 33))
     assert out[-1].tolist() == out[7].tolist() == [1] * 33
     assert not out[0].any()
+
+
+#: Whatever reads, writes or adds at an index: a function of an array of shape (2, 3) and of indices into its first axis.
+OUTSIDE: dict[str, Callable[[Any, Any], Any]] = {
+    "x[i]": lambda x, i: x[i],
+    "x[i, 1]": lambda x, i: x[i, 1],
+    "take": lambda x, i: xp.take(x, i, axis=0),
+    "take_along_axis": lambda x, i: xp.take_along_axis(x, xp.stack([i, i, i], axis=1), axis=0),
+    "write": lambda x, i: _put(x, 1.0, i),
+    "index_add_": lambda x, i: (x * 1).index_add_(0, i, xp.ones((i.shape[0], 3), dtype=x.dtype, device=x.device)),
+    "index_add_ of columns": lambda x, i: (xp.permute_dims(x, (1, 0)) * 1).index_add_(
+        1, i, xp.ones((3, i.shape[0]), dtype=x.dtype, device=x.device)
+    ),
+    "vmap of index_add_": lambda x, i: xp.func.vmap(
+        lambda c, k: (c * 1).index_add_(0, k, xp.ones_like(c)[:1]), in_dims=(1, None)
+    )(x, i[:1]),
+    "vmap of i in index_add_": lambda x, i: xp.func.vmap(
+        lambda c, k: (c * 1).index_add_(0, k, xp.ones_like(c)[:1]), in_dims=(1, 0)
+    )(x, xp.stack([i[:1], i[:1] * 0, i[:1] * 0])),
+    "vmap of i": lambda x, i: xp.func.vmap(lambda k, c: c[k], in_dims=(0, 1))(xp.stack([i, i * 0, i * 0]), x),
+    "vmap of i, x shared": lambda x, i: xp.func.vmap(lambda k: x[0, :2][k])(xp.stack([i, i * 0])),
+    "vmap of i in a write": lambda x, i: xp.func.vmap(lambda k, c: _put(c, 1.0, k), in_dims=(0, 1))(xp.stack([i, i * 0, i * 0]), x),
+    "vmap of i in take_along_axis": lambda x, i: xp.func.vmap(
+        lambda k, c: xp.take_along_axis(c, k), in_dims=(0, 1)
+    )(xp.stack([i, i * 0, i * 0]), x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("places", [[-3], [-4], [-5], [2], [3], [6], [-3, 0]])
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_an_index_out_of_range_is_an_error(name: str, places: list[int], xpgrad_device: str) -> None:
+    """It names the index and the axis's length; nothing is written."""
+    x = xp.tensor(numbers((2, 3)), device=xpgrad_device)
+    i = xp.asarray(places, dtype="int64", device=xpgrad_device)
+    with pytest.raises(IndexError, match=rf"index {places[0]} is out of (range|bounds) for axis . (of length|with size) 2"):
+        values(OUTSIDE[name](x, i))
+    np.testing.assert_array_equal(values(x), numbers((2, 3)))
+    y = x * 1
+    with pytest.raises(IndexError, match=f"index {places[0]} is out of range for axis 0 of length 2: indices are -2 to 1"):
+        values(y.index_add_(0, i, xp.ones((len(places), 3), device=xpgrad_device)))

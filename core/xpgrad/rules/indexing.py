@@ -252,6 +252,8 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
     ------
     ValueError
         If the shape of `source` is not that of ``take(x, index, axis=axis)``.
+    IndexError
+        If an index is out of range, where that can be seen without waiting for a device.
     """
     need_tensor("index_add", source)
     axis = normalize_axis(axis, x.ndim, "index_add")
@@ -262,4 +264,6 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
     if source.shape != expected:
         msg = f"index_add: `source` has shape {source.shape}, but `x` of shape {x.shape} at {places.shape[0]} indices takes {expected}"
         raise ValueError(msg)
+    if x.backend.on_host(x.device):  # the kernel adds at what has been read, in a gradient: it need not look at the indices
+        places = x.backend.kernels.from_front(places, x.shape[axis], axis, places)
     return x + scatter_add(source._cast(x.dtype), (*(slice(None),) * axis, places), x.shape)
