@@ -94,8 +94,14 @@ def scatter_into(out: Any, values: Any, key: Any) -> Any:
     return out
 
 
+def _wide(part: Any) -> Any:
+    """Integer arrays of a key in 64 bits: CuPy counts negative indices from the end in their own dtype, where they may wrap around."""
+    return part.astype(np.int64) if isinstance(part, cupy.ndarray) and part.dtype.kind in "iu" and part.dtype.itemsize < 8 else part
+
+
 def _add(out: Any, key: Any, values: Any) -> None:
     """``out[key] += values``, duplicates included, in place."""
+    key = tuple(map(_wide, key)) if key.__class__ is tuple else _wide(key)
     kind = out.dtype.char
     if kind in _ATOMIC:
         cupyx.scatter_add(out, key, values)

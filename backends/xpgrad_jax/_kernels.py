@@ -8,9 +8,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 
-from xpgrad.backend import DefaultKernels
+from xpgrad.backend import DefaultKernels, out_of_range
 from xpgrad.errors import CapabilityError
 
 __all__ = ["DATA_DEPENDENT", "KERNELS"]
@@ -47,8 +48,7 @@ def _checked(key: Any, shape: tuple[int, ...]) -> Any:
             axis += len(shape) - used
             continue
         if isinstance(part, int) and not -shape[axis] <= part < shape[axis]:
-            msg = f"index {part} is out of range for axis {axis} of length {shape[axis]}"
-            raise IndexError(msg)
+            raise out_of_range(part, shape[axis], axis)
         axis += 1
     return key
 
@@ -97,25 +97,24 @@ def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
 
 @kernel
 def gather_along(x: Any, indices: Any, axis: int) -> Any:
-    n = x.shape[axis]
-    if _known_outside(indices, n):  # NB: JAX would fill with nan
-        msg = f"an index is out of range for axis {axis} of length {n}: indices are {-n} to {n - 1}"
-        raise IndexError(msg)
+    _check_known(indices, x.shape[axis], axis)  # NB: JAX would fill with nan
     return jnp.take_along_axis(x, indices, axis=axis)
 
 
-def _known_outside(indices: Any, n: int) -> bool:
-    """Whether indices are out of range, if that can be known: a constant's values are, also inside a transform."""
-    if isinstance(indices, Tracer):
-        return False
+def _check_known(indices: Any, n: int, axis: int) -> None:
+    """Refuse indices that are out of range, if that can be known: a constant's values are, also inside a transform."""
+    if isinstance(indices, Tracer) or not indices.size:
+        return
     with jax.ensure_compile_time_eval():
-        return bool(_outside(indices, n))
+        lowest, highest = map(int, np.asarray(_bounds(indices)))
+    if lowest < -n or highest >= n:
+        raise out_of_range(lowest if lowest < -n else highest, n, axis)
 
 
 @jax.jit
-def _outside(indices: Any, n: Any) -> Any:
+def _bounds(indices: Any) -> Any:
     indices = indices.astype(int)
-    return jnp.any((indices < -n) | (indices >= n))
+    return jnp.stack([indices.min(), indices.max()])
 
 
 def _advanced(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
@@ -131,8 +130,7 @@ def _advanced(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     axis = 0
     for i, part in enumerate(parts):
         if isinstance(part, int) and not -shape[axis] <= part < shape[axis]:
-            msg = f"index {part} is out of range for axis {axis} of length {shape[axis]}"
-            raise IndexError(msg)
+            raise out_of_range(part, shape[axis], axis)
         if isinstance(part, jax.Array):
             if part.dtype == bool:
                 if isinstance(part, Tracer):
@@ -146,10 +144,7 @@ def _advanced(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
                     msg = f"a mask of shape {part.shape} does not fit the axes {place} of an array of shape {shape}"
                     raise IndexError(msg)
             else:
-                n = shape[axis]
-                if _known_outside(part, n):
-                    msg = f"an index is out of range for axis {axis} of length {n}: indices are {-n} to {n - 1}"
-                    raise IndexError(msg)
+                _check_known(part, shape[axis], axis)
                 parts[i] = part.astype(int)
         axis += len(shape) - used if part is Ellipsis else _width(part)
     return tuple(parts)

@@ -36,6 +36,7 @@ _add_reduce: Any = np.add.reduce
 _max_reduce: Any = np.maximum.reduce
 _min_reduce: Any = np.minimum.reduce
 _ndarray = np.ndarray
+_INDEX = np.dtype(np.intp)
 _PAIRS: dict[Any, Any] = {np.dtype(np.float64): np.dtype(np.complex128), np.dtype(np.float32): np.dtype(np.complex64)}
 
 
@@ -157,6 +158,8 @@ def scatter_into(out: Any, values: Any, key: Any) -> Any:
     if key.__class__ is tuple and len(key) == 1:
         key = key[0]
     if key.__class__ is _ndarray and key.dtype.kind in "iu" and out.flags.c_contiguous:
+        if key.dtype is not _INDEX:  # the positions below must not wrap around in the dtype of the key
+            key = key.astype(_INDEX, copy=False)
         shape = out.shape
         width = math.prod(shape[1:])
         if width == 1:

@@ -12,13 +12,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from xpgrad._array.kernels import DefaultKernels as DefaultKernels
+from xpgrad._array.kernels import DefaultKernels as DefaultKernels, out_of_range as out_of_range
 from xpgrad._basics.device import Device as Device
 from xpgrad._basics.dtypes import DTYPES as DTYPES, DType as DType
 from xpgrad._rows.row import ROWS
 from xpgrad.errors import CapabilityError
 
-__all__ = ["API_VERSION", "DTYPES", "Backend", "BackendInfo", "Capabilities", "DType", "DefaultKernels", "Device"]
+__all__ = ["API_VERSION", "DTYPES", "Backend", "BackendInfo", "Capabilities", "DType", "DefaultKernels", "Device", "out_of_range"]
 
 #: The version of this interface: a plugin must have the same first number, and not a later second one.
 API_VERSION = (1, 0)

@@ -78,10 +78,18 @@ for name in ("float16", "float32", "float64", "complex64", "complex128", "int8",
     expected = np.zeros(4, name)
     np.add.at(expected, [0, 2, 2, 1, 1, 1], values)
     print(name, out.dtype == expected.dtype and bool((out == expected).all()))
+for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
+    index = np.asarray([90, 5, 90, 250 if name == "uint8" else -3 if name[0] == "i" else 299]).astype(name)
+    for key, shape in ((index, (300, 2)), ((index, slice(None)), (300, 2))):
+        key = tuple(map(lambda p: cupy.asarray(p) if p is index else p, key)) if isinstance(key, tuple) else cupy.asarray(key)
+        out = _kernels.scatter_add(cupy.asarray(np.ones((4, 2))), key, shape)
+        expected = np.zeros(shape)
+        np.add.at(expected, index.astype(np.int64), 1.0)
+        print("key", name, bool((out == expected).all()))
 print("last", _kernels.last_writer(cupy.asarray([3, 1, 3, 0]), 5).tolist())
 """
     run = stand_in(["-c", code])
     lines = run.stdout.splitlines()
-    assert len(lines) == 13, run.stderr
+    assert len(lines) == 29, run.stderr
     assert [line for line in lines[:-1] if not line.endswith("True")] == []
     assert lines[-1] == "last [4, 2, 0, 3, 0]"

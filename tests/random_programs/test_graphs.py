@@ -19,6 +19,7 @@ torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
 
 COUNT = 2000
 FREED = "error: freed"
+INDICES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 SHAPES = ((), (1,), (3,), (2, 3), (2, 1), (1, 3), (4, 2, 3))
 UNARY = ("sin", "tanh", "exp", "neg", "square", "abs", "sign", "floor", "sqrtabs", "clip", "scale", "rscale", "shift", "rsub", "powint")
 BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "where", "atan2", "hypot")
@@ -66,8 +67,9 @@ class Library:
     def leaf(self, data: np.ndarray, requires: bool) -> Any:
         return torch.tensor(data, requires_grad=requires) if self.torch else xp.tensor(data, requires_grad=requires)
 
-    def index(self, data: Any) -> Any:
-        return torch.as_tensor(np.asarray(data)) if self.torch else xp.asarray(np.asarray(data))
+    def index(self, data: Any, dtype: Any = None) -> Any:
+        # PyTorch does not take every integer dtype as an index.
+        return torch.as_tensor(np.asarray(data)) if self.torch else xp.asarray(np.asarray(data, dtype))
 
     def unary(self, name: str, x: Any) -> Any:
         f = self.lib
@@ -116,7 +118,7 @@ class Library:
             "reshape": lambda: f.reshape(x, (-1,)),
             "transpose": lambda: x.permute(*reversed(range(rank))),
             "slice": lambda: x[(*rows, slice(number % n, None))],
-            "gather": lambda: x[(*rows, self.index(picks))],
+            "gather": lambda: x[(*rows, self.index(picks, INDICES[number % 8]))],
             "mask": lambda: x[(*rows, self.index([(p + number) % 3 > 0 for p in range(n)]))],
             "flip": lambda: f.flip(x, [axis]) if self.torch else f.flip(x, axis=axis),
             "expand": lambda: x.expand(2, *shape),

@@ -38,6 +38,7 @@ except ImportError:
 COUNT = int(os.environ.get("XPGRAD_PROGRAMS", "2000"))
 BLOCKS = 12
 LARGEST = 200  # elements
+INDICES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 Shape = tuple[int, ...]
 Variable = tuple[str, Shape]
@@ -166,7 +167,8 @@ class Program:
             return self.new(f"{name}[{', '.join(key)}]", (*shape[:place], shape[place] - start, *shape[place + 1 :]), indent)
         if choice == 8:
             places = [rng.randrange(shape[place]) for _ in range(rng.randint(1, 3))]
-            return self.new(f"take({name}, index({places}), axis={axis})", (*shape[:place], len(places), *shape[place + 1 :]), indent)
+            index = f"index({places}, {rng.choice(INDICES)!r})"
+            return self.new(f"take({name}, {index}, axis={axis})", (*shape[:place], len(places), *shape[place + 1 :]), indent)
         if choice == 9:
             other = self.pick(known, lambda s: len(s) == n and s[:place] + s[place + 1 :] == without)
             if other is None or math.prod(shape) + math.prod(other[1]) > LARGEST:
@@ -361,12 +363,13 @@ def _theirs() -> dict[str, Any]:
     functions = {name: getattr(torch.func, name) for name in transforms}
     names = {name: getattr(namespace, name) for name in NAMES.split()}
     names |= custom_functions(torch.autograd.Function, namespace)
-    return names | {"F": SimpleNamespace(**functions, linearize=linearize), "index": torch.tensor, "no_grad": torch.no_grad}
+    names["index"] = lambda places, dtype: torch.tensor(places)  # PyTorch does not take every integer dtype as an index
+    return names | {"F": SimpleNamespace(**functions, linearize=linearize), "no_grad": torch.no_grad}
 
 
 def _ours(device: str) -> dict[str, Any]:
     names = {name: getattr(xp, name) for name in NAMES.split()} | custom_functions(xp.autograd.Function, xp)
-    return names | {"F": func, "index": lambda places: xp.asarray(places, device=device), "no_grad": xp.no_grad}
+    return names | {"F": func, "index": lambda places, dtype: xp.asarray(places, dtype=dtype, device=device), "no_grad": xp.no_grad}
 
 
 def run(source: str, names: dict[str, Any], leaves: list[Any], grad: Any, batched: bool, call: Any = lambda f, *xs: f(*xs)) -> list[Any]:

@@ -36,6 +36,7 @@ torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
 COUNT = int(os.environ.get("XPGRAD_PROGRAMS", "1000"))
 BLOCKS = 10
 FREED = "freed"
+INDICES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 PRELUDE = """\
 import sys, warnings
@@ -44,10 +45,10 @@ import numpy as np
 warnings.simplefilter("ignore")
 if sys.argv[1:] == ["torch"]:
     import torch as lib
-    array = lib.as_tensor
+    array = lambda data, dtype=None: lib.as_tensor(data)
 else:
     import xpgrad as lib
-    array = lib.asarray
+    array = lambda data, dtype=None: lib.asarray(data, dtype=dtype)
 
 
 def leaf(seed, shape, requires_grad=False):
@@ -218,11 +219,13 @@ def _write(p: Program, rng: random.Random, x: Known, y: Known, quiet: bool) -> N
         n = x.shape[0]
         k = rng.randrange(n)
         mask = [bool((i + k) % 2) for i in range(n)]
-        key = rng.choice((f"{k}:", str(k), "::2", f"..., {x.shape[-1] - 1}", f"array({[k, (k + 1) % n][:n]})", f"array({mask})"))
+        dtype = rng.choice(INDICES)
+        picks = f"array({[k, (k + 1) % n][:n]}, {dtype!r})"
+        key = rng.choice((f"{k}:", str(k), "::2", f"..., {x.shape[-1] - 1}", picks, f"array({mask})"))
         value = "{y}.sum() * 0.1" if by_tensor and rng.random() < 0.7 else "0.25"
         text = f"{{x}}[{key}] = {value}"
         if rng.random() < 0.15:
-            text = f"{{x}}.index_add_(0, array({[k, 0]}), leaf({k}, {(2, *x.shape[1:])}))"
+            text = f"{{x}}.index_add_(0, array({[k, 0]}, {dtype!r}), leaf({k}, {(2, *x.shape[1:])}))"
     if "{y}" in text and y.family in p.grads and not quiet:
         p.grads.add(x.family)
     if x.view and not quiet:
@@ -239,9 +242,13 @@ class Machine:
         self.fired: list[Any] = []
         self.scope: dict[str, Any] = {
             "lib": torch if self.torch else xp, "leaf": self.leaf, "hook": self.hook, "look": self.look,
-            "array": torch.as_tensor if self.torch else lambda data: xp.asarray(np.asarray(data), device=device),
+            "array": self.array,
         }  # fmt: skip
         self.device = device
+
+    def array(self, data: Any, dtype: str | None = None) -> Any:
+        # PyTorch does not take every integer dtype as an index.
+        return torch.as_tensor(data) if self.torch else xp.asarray(np.asarray(data, dtype), device=self.device)
 
     def show(self, t: Any) -> Any:
         return None if t is None else np.array(t.detach().numpy())

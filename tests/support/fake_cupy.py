@@ -542,9 +542,18 @@ def _scatter(ufunc: Any) -> Any:
         if a.dtype not in _ATOMIC:
             msg = f"scatter only supports int32, float16, float32, float64, uint32, uint64, but got {a.dtype}"
             raise TypeError(msg)
-        _call(ufunc.at, a, slices, value, writes=[a])
+        _call(add, a, slices, value, writes=[a])
+
+    def add(a: Any, slices: Any, value: Any) -> None:
+        ufunc.at(a, _wrapped(slices, a.shape[0]) if isinstance(slices, np.ndarray) and slices.dtype.kind == "i" else slices, value)
 
     return scatter
+
+
+def _wrapped(indices: Any, length: int) -> Any:
+    """Indices counted from the front, in their own dtype, as CuPy's kernel does."""
+    rest = np.fmod(indices.astype(np.int64), length)
+    return np.where(rest < 0, rest + length, rest).astype(indices.dtype)
 
 
 def _array(function: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 from xpgrad._basics.keys import full_key, is_basic
 from xpgrad._basics.shapes import _strides, broadcast_shapes
 
-__all__ = ["DefaultKernels"]
+__all__ = ["DefaultKernels", "out_of_range"]
 
 _BLOCK = 1 << 20  # elements of a comparison of all places with all indices
 
@@ -20,6 +20,12 @@ _BLOCK = 1 << 20  # elements of a comparison of all places with all indices
 def _is_integer(part: Any) -> bool:
     """Whether a part of a key is a plain integer."""
     return isinstance(part, int) and not isinstance(part, bool)
+
+
+def out_of_range(index: int, n: int, axis: int) -> IndexError:
+    """The error for an index that an axis of length `n` does not have."""
+    what = f"indices are {-n} to {n - 1}" if n else "it has none"
+    return IndexError(f"index {index} is out of range for axis {axis} of length {n}: {what}")
 
 
 class DefaultKernels:
@@ -115,8 +121,7 @@ class DefaultKernels:
             if _is_integer(part):
                 n = shape[axis]
                 if not -n <= part < n:
-                    msg = f"index {part} is out of range for axis {axis} of length {n}"
-                    raise IndexError(msg)
+                    raise out_of_range(part, n, axis)
                 offset += part % n * strides[axis]
                 axis += 1
                 if not advanced:
@@ -133,7 +138,7 @@ class DefaultKernels:
                     found = [xp.nonzero(xp.reshape(part, (1,)))[0]]
                 axis += width
             else:
-                found = [_checked(xp, part, shape[axis], axis, like) * strides[axis]]
+                found = [xp.from_front(part, shape[axis], axis, like) * strides[axis]]
                 axis += 1
             if place < 0:
                 place = len(lengths)
@@ -158,6 +163,25 @@ class DefaultKernels:
         if picked is not None:
             out = out + xp.reshape(picked, (*common, *(1,) * (len(full) - place - len(common))))
         return out
+
+    @staticmethod
+    def from_front(xp: Any, indices: Any, n: int, axis: int, like: Any) -> Any:
+        """Integer indices into an axis of length `n` in the dtype of indices, counted from the front; `like` is on the device wanted.
+
+        Raises
+        ------
+        IndexError
+            If one is out of range and values can be looked at.
+        """
+        backend = xp._backend
+        indices = xp.astype(indices, backend.raw_dtype(backend.default_dtype("indexing", backend.device_of(like))), copy=False)
+        # NB: some libraries clamp or wrap what is out of range; traced values cannot be looked at.
+        if not backend.is_traced(indices):
+            outside = xp.any((indices < -n) | (indices >= n))
+            if not backend.is_traced(outside) and outside:  # inside of a transform what is computed of a constant may be traced, too
+                lowest, highest = int(xp.min(indices)), int(xp.max(indices))
+                raise out_of_range(lowest if lowest < -n else highest, n, axis)
+        return xp.where(indices < 0, indices + n, indices)
 
     @staticmethod
     def take_flat(xp: Any, x: Any, flat: Any) -> Any:
@@ -268,19 +292,6 @@ def _axes_of(xp: Any, part: Any) -> int:
     if isinstance(part, (int, slice)):
         return 1
     return len(part.shape) if xp.isdtype(part.dtype, "bool") else 1
-
-
-def _checked(xp: Any, indices: Any, n: int, axis: int, like: Any) -> Any:
-    """Integer indices in the dtype of indices, counted from the front."""
-    backend = xp._backend
-    indices = xp.astype(indices, backend.raw_dtype(backend.default_dtype("indexing", backend.device_of(like))), copy=False)
-    # NB: some libraries clamp or wrap what is out of range; traced values cannot be looked at.
-    if not backend.is_traced(indices):
-        outside = xp.any((indices < -n) | (indices >= n))
-        if not backend.is_traced(outside) and outside:  # inside of a transform what is computed of a constant may be traced, too
-            msg = f"an index is out of range for axis {axis} of length {n}: indices are {-n} to {n - 1}"
-            raise IndexError(msg)
-    return xp.where(indices < 0, indices + n, indices)
 
 
 def _by_place(xp: Any, positions: Any, size: int, reduce: Any) -> Any:

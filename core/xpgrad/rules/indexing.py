@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import need_tensor, not_a_tensor
+from xpgrad._basics.dtypes import iinfo
 from xpgrad._basics.keys import _BASIC, basic_key, full_key
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
 from xpgrad._basics.shapes import broadcast_shapes, normalize_axis
@@ -106,7 +107,18 @@ def _index_array(x: Tensor, part: Any) -> Any:
     if kind not in ("bool", "signed integer", "unsigned integer"):
         msg = f"an array that indexes must be of integers or bools, but got dtype {part.dtype}; convert it with `xpgrad.astype`"
         raise IndexError(msg)
-    return x.backend.kernels.copy(part._array)
+    out = signed(part)
+    return x.backend.kernels.copy(out) if out is part._array else out
+
+
+def signed(indices: Tensor) -> Any:
+    """The raw array of integer indices; unsigned ones as wide as the dtype of indices come in that, too large ones out of range still."""
+    wanted = indices.default_dtype("indexing")
+    if indices.dtype.kind != "unsigned integer" or indices.dtype.itemsize < wanted.itemsize:
+        return indices._array
+    xp = indices.backend.kernels
+    out = xp.astype(indices._array, indices.backend.raw_dtype(wanted))
+    return xp.where(out < 0, xp.full_like(out, iinfo(wanted).max), out)
 
 
 def among(x: Tensor, *parts: Any) -> Tensor:
@@ -215,6 +227,8 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
     ------
     ValueError
         If the shape of `source` is not that of ``take(x, index, axis=axis)``.
+    IndexError
+        If an index is out of range, where that can be seen without waiting for a device.
     """
     need_tensor("index_add", source)
     axis = normalize_axis(axis, x.ndim, "index_add")
@@ -225,6 +239,8 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
     if source.shape != expected:
         msg = f"index_add: `source` has shape {source.shape}, but `x` of shape {x.shape} at {places.shape[0]} indices takes {expected}"
         raise ValueError(msg)
+    if x.backend.on_host(x.device):  # the kernel adds at what has been read, in a gradient: it need not look at the indices
+        places = x.backend.kernels.from_front(places, x.shape[axis], axis, places)
     return x + scatter_add(source._cast(x.dtype), (*(slice(None),) * axis, places), x.shape)
 
 

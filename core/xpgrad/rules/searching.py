@@ -15,6 +15,7 @@ from xpgrad._basics.shapes import Axis, normalize_axes, normalize_axis
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.declare import nondifferentiable
 from xpgrad.errors import CapabilityError
+from xpgrad.rules.indexing import signed
 from xpgrad.rules.reduction import finished, plain
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def searchsorted(
     order = None
     if sorter is not None:
         need_tensor("searchsorted", sorter)
-        order = sorter.to_device(a.device)._array
+        order = signed(sorter.to_device(a.device))
     return finished(a, a.backend.kernels.searchsorted(a._array, b._array, side=side, sorter=order))
 
 

@@ -280,10 +280,17 @@ def _checked(index: Any, length: int, axis: int) -> Any:
 def _check_block(index: Any, length: int, axis: int) -> Any:
     index = np.asarray(index)
     if index.size and (index.min() < -length or index.max() >= length):
-        msg = f"an index is out of range for axis {axis} of length {length}: indices are {-length} to {length - 1}"
+        given = index.min() if index.min() < -length else index.max()
+        msg = f"index {given} is out of range for axis {axis} of length {length}: indices are {-length} to {length - 1}"
         raise IndexError(msg)
     index = index.astype(np.int64)
     return np.where(index < 0, index + length, index)
+
+
+def from_front(xp: Any, indices: Any, n: int, axis: int, like: Any) -> Any:
+    """Indices counted from the front; what is not known yet is checked when it is computed."""
+    values = known_values(indices)
+    return _checked(indices, n, axis) if values is None else da.from_array(_check_block(values, n, axis))
 
 
 def take_rows(x: Any, positions: Any) -> Any:
@@ -633,6 +640,7 @@ def last_writer(xp: Any, positions: Any, size: int) -> Any:
 KERNELS: dict[str, Callable[..., Any]] = {
     "index_basic": index_basic, "index_basic_transpose": index_basic_transpose, "gather": gather, "scatter_add": scatter_add,
     "written": written, "put_at_path": put_at_path, "count_up": count_up, "take_flat": take_flat, "segment_sum": segment_sum,
-    "last_writer": last_writer, "diagonal_transpose": diagonal_transpose, "zero_through": zero_through, "wins": wins,
+    "last_writer": last_writer, "from_front": from_front, "diagonal_transpose": diagonal_transpose, "zero_through": zero_through,
+    "wins": wins,
 }  # fmt: skip
 PLAIN: dict[str, Callable[..., Any]] = {"take": take}

@@ -559,7 +559,8 @@ def _places(indices: Any, length: int, axis: int) -> Any:
     if indices.is_cpu and indices.numel():
         low, high = torch.aminmax(indices)
         if low < -length or high >= length:
-            msg = f"an index is out of range for axis {axis} of length {length}: indices are {-length} to {length - 1}"
+            given = int(low if low < -length else high)
+            msg = f"index {given} is out of range for axis {axis} of length {length}: indices are {-length} to {length - 1}"
             raise IndexError(msg)
         if low >= 0:
             return indices

@@ -389,6 +389,12 @@ class BatchRules:
         like = next(p for p in own if p.__class__ is self.raw)
         return DefaultKernels.flat_index(self.backend.kernels, own, tuple(shape), like)
 
+    def from_front(self, indices: Any, n: int, axis: int, like: Any) -> Any:
+        # What lies outside of an element would be inside of the batch: it is looked at below, where that is possible.
+        places = self._below(indices)
+        found = self.backend.inner.backend.kernels.from_front(places, n, axis, places)
+        return self.raw(self._held(found), indices.level if indices.__class__ is self.raw else None)
+
     def gather(self, x: Any, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
         level = self._level(x, *parts)
