@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from central_differences import numbers, values
 
 import xpgrad as xp
+from support.central_differences import numbers, values
 
 NAMES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 #: Rows: fewer and more than the dtype can count.
