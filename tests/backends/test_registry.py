@@ -85,8 +85,8 @@ def test_numpy_is_found_through_its_entry_point() -> None:
     code = """
     import sys, xpgrad as xp
     out = [xp.backend_names(), "numpy" in sys.modules]
-    from xpgrad import registry
-    found = registry._discover()["numpy"]
+    from xpgrad._backends import loading
+    found = loading.discovered()["numpy"]
     out += [len(found), found[0].entry.value]
     """
     names, loaded, count, module = run(code)
@@ -220,7 +220,7 @@ def test_the_identical_entry_twice_is_no_conflict(tmp_path: Path) -> None:
     body = HEAD + "from xpgrad_numpy import _load\n@hookimpl\ndef xpgrad_backend(): return BackendInfo('twice', _load)"
     install(tmp_path, "twice", "one_plugin", body, "first-one")
     install(tmp_path, "twice", "one_plugin", body, "second-one")
-    code = "from xpgrad.registry import _describe\nout = _describe('twice', None).name"
+    code = "from xpgrad._backends.loading import described\nout = described('twice', None).name"
     assert run(code, tmp_path) == "twice"
 
 

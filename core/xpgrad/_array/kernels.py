@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from xpgrad._basics.keys import full_key, is_basic
-from xpgrad._basics.shapes import _strides, broadcast_shapes
+from xpgrad._basics.shapes import broadcast_shapes, row_major_strides
 
 __all__ = ["DefaultKernels", "out_of_range"]
 
@@ -99,7 +99,7 @@ class DefaultKernels:
             raise IndexError(msg)
         if not any(p is Ellipsis for p in parts):
             parts = (*parts, Ellipsis)
-        strides = _strides(shape)
+        strides = row_major_strides(shape)
         advanced = any(not (p is None or p is Ellipsis or isinstance(p, (int, slice))) for p in parts)
         lengths: list[int] = []  # the result's axes that are not those of the integer arrays
         ranges: list[tuple[int, Any]] = []  # (axis of the result among those, positions)

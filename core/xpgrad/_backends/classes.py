@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._array.classes import device_class
-from xpgrad._backends.loading import _LOCK, _allowed, _backends, _describe, backend_for, backend_names
+from xpgrad._backends.loading import LOADED, LOCK, allowed_names, backend_for, backend_names, described
 from xpgrad._basics.device import Device
 from xpgrad.backend import Backend
 from xpgrad.errors import BackendLoadError
@@ -22,8 +22,8 @@ def host_backend() -> Backend:
     """The table that reads Python data and prints arrays for every backend: NumPy's, also where ``XPGRAD_BACKENDS`` leaves it out."""
     global _host
     if _host is None:
-        allowed = _allowed()
-        _host = backend_for("numpy") if allowed is None or "numpy" in allowed else _describe("numpy", None).load(None)
+        allowed = allowed_names()
+        _host = backend_for("numpy") if allowed is None or "numpy" in allowed else described("numpy", None).load(None)
     return _host
 
 
@@ -47,7 +47,7 @@ def tensor_class(device: Device) -> Any:
         if wanted is None:
             msg = f"backend {device.table!r} has no device {str(device)!r}; its devices: {', '.join(map(repr, map(str, devices)))}"
             raise ValueError(msg)
-        with _LOCK:
+        with LOCK:
             cls = _classes.get(str(wanted))
             if cls is None:
                 cls = device_class(backend, wanted)
@@ -69,14 +69,14 @@ def class_for_array(array: Any) -> Any:
     before, and no other plugin is imported to find it.
     """
     top = type(array).__module__.partition(".")[0]
-    backend = _backends.get(top)
+    backend = LOADED.get(top)
     if backend is not None and isinstance(array, backend.array_types()):
         return tensor_class(backend.device_of(array))
     for name in sorted(backend_names(), key=lambda n: n != top):
-        backend = _backends.get(name)
+        backend = LOADED.get(name)
         if backend is None:
             try:
-                info = _describe(name, _allowed())
+                info = described(name, allowed_names())
             except BackendLoadError:
                 continue  # a broken plugin must not stand in the way of an array that may belong to another
             if top not in info.array_modules:

@@ -16,7 +16,7 @@ __all__ = ["GROUP", "backend_for", "backend_names", "describe", "load_entry", "l
 GROUP = "xpgrad.backends"
 
 
-class _VersionMismatch(Exception):
+class VersionMismatch(Exception):
     """Why a plugin is incompatible: the version it was written for."""
 
 
@@ -30,17 +30,17 @@ class _Provider:
     info: BackendInfo | None = None
 
 
-_LOCK = threading.RLock()
+LOCK = threading.RLock()
 _found: dict[str, list[_Provider]] | None = None
-_registered: dict[str, _Provider] = {}
+REGISTERED: dict[str, _Provider] = {}
 _infos: dict[str, BackendInfo] = {}
-_backends: dict[str, Backend] = {}
+LOADED: dict[str, Backend] = {}
 
 
-def _discover() -> dict[str, list[_Provider]]:
+def discovered() -> dict[str, list[_Provider]]:
     """All providers by name: scanned once, nothing imported."""
     global _found
-    with _LOCK:
+    with LOCK:
         if _found is None:
             from importlib.metadata import entry_points  # loads late: it costs as much as `import xpgrad`
 
@@ -55,7 +55,7 @@ def _discover() -> dict[str, list[_Provider]]:
         return _found
 
 
-def _allowed() -> set[str] | None:
+def allowed_names() -> set[str] | None:
     """The names that ``XPGRAD_BACKENDS`` allows: None for all."""
     value = os.environ.get("XPGRAD_BACKENDS")
     return None if value is None else {name.strip() for name in value.split(",") if name.strip()}
@@ -63,8 +63,8 @@ def _allowed() -> set[str] | None:
 
 def backend_names() -> list[str]:
     """Names of the registered backends that ``XPGRAD_BACKENDS`` does not disable, sorted; loads none of them."""
-    allowed = _allowed()
-    names = {*_discover(), *_registered}
+    allowed = allowed_names()
+    names = {*discovered(), *REGISTERED}
     return sorted(n for n in names if allowed is None or n in allowed)
 
 
@@ -87,12 +87,12 @@ def register_backend(info: BackendInfo) -> None:
         msg = f"register_backend needs a BackendInfo, but got {type(info).__name__}; return one from your `xpgrad_backend` hook"
         raise TypeError(msg)
     _check_info(info, info.name, f"register_backend({info.name!r})")
-    with _LOCK:
-        old = _registered.get(info.name)
-        if (old is not None and old.info != info) or (old is None and info.name in _discover()):
+    with LOCK:
+        old = REGISTERED.get(info.name)
+        if (old is not None and old.info != info) or (old is None and info.name in discovered()):
             msg = f"a backend named {info.name!r} is registered already; choose another name, or uninstall the other provider"
             raise ValueError(msg)
-        _registered[info.name] = _Provider(info.name, "register_backend", info=info)
+        REGISTERED[info.name] = _Provider(info.name, "register_backend", info=info)
 
 
 def _check_info(info: BackendInfo, name: str, origin: str) -> None:
@@ -107,7 +107,7 @@ def _check_info(info: BackendInfo, name: str, origin: str) -> None:
             f"backend {info.name!r} ({origin}) was written for version {major}.{minor} of xpgrad's plugin interface, but this is "
             f"{API_VERSION[0]}.{API_VERSION[1]}; install a matching version of the plugin or of xpgrad"
         )
-        raise BackendLoadError(msg) from _VersionMismatch(f"{major}.{minor}")
+        raise BackendLoadError(msg) from VersionMismatch(f"{major}.{minor}")
     if info.name != name:
         msg = f"{origin} describes a backend named {info.name!r}; the entry point's name and the backend's must be equal"
         raise BackendLoadError(msg)
@@ -125,7 +125,7 @@ def _check_info(info: BackendInfo, name: str, origin: str) -> None:
         raise BackendLoadError(f"backend {name!r} ({origin}) is described wrongly: {wrong}")
 
 
-def _describe(name: str, allowed: set[str] | None) -> BackendInfo:
+def described(name: str, allowed: set[str] | None) -> BackendInfo:
     """The `BackendInfo` of a name: imports the plugin's light module, not its library."""
     if allowed is not None and name not in allowed:
         msg = f"backend {name!r} is disabled by XPGRAD_BACKENDS={os.environ['XPGRAD_BACKENDS']!r}; add it there, or unset the variable"
@@ -133,9 +133,9 @@ def _describe(name: str, allowed: set[str] | None) -> BackendInfo:
     info = _infos.get(name)
     if info is not None:
         return info
-    providers = list(_discover().get(name, ()))
-    if name in _registered:
-        providers.append(_registered[name])
+    providers = list(discovered().get(name, ()))
+    if name in REGISTERED:
+        providers.append(REGISTERED[name])
     if not providers:
         names = ", ".join(backend_names()) or "none"
         msg = f"no such backend: {name!r}; registered backends: {names}. A backend comes with a plugin, e.g. `pip install xpgrad-{name}`"
@@ -192,14 +192,14 @@ def backend_for(table: str) -> Backend:
     BackendLoadError
         If there is one, but it does not load.
     """
-    found = _backends.get(table)
+    found = LOADED.get(table)
     if found is not None:
         return found
-    with _LOCK:
-        if table in _backends:
-            return _backends[table]
+    with LOCK:
+        if table in LOADED:
+            return LOADED[table]
         name, _, variant = table.partition("+")
-        info = _describe(name, _allowed())
+        info = described(name, allowed_names())
         if variant and variant not in info.variants:
             known = ", ".join(f"'{name}+{v}'" for v in info.variants) or "none"
             msg = f"backend {name!r} has no variant {variant!r}; its variants: {known}"
@@ -217,18 +217,18 @@ def backend_for(table: str) -> Backend:
             msg = f"backend {name!r}: `load({variant or None!r})` returned {given}, expected a Backend named {table!r}"
             raise BackendLoadError(msg)
         backend.tensor_base = backend_class(backend)
-        _backends[table] = backend
+        LOADED[table] = backend
         return backend
 
 
 def loaded_backends() -> list[Backend]:
     """The backends that are loaded, in that order."""
-    return list(_backends.values())
+    return list(LOADED.values())
 
 
 def providers(name: str) -> list[_Provider]:
     """Whoever claims to provide a backend of that name; imports nothing."""
-    return [*_discover().get(name, ()), *([_registered[name]] if name in _registered else [])]
+    return [*discovered().get(name, ()), *([REGISTERED[name]] if name in REGISTERED else [])]
 
 
 def describe(name: str) -> BackendInfo:
@@ -238,4 +238,4 @@ def describe(name: str) -> BackendInfo:
     ------
     BackendNotFoundError, BackendLoadError
     """
-    return _describe(name, _allowed())
+    return described(name, allowed_names())

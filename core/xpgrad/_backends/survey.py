@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
-from xpgrad._backends.loading import _allowed, _describe, _discover, _registered, _VersionMismatch, backend_for, providers
+from xpgrad._backends.loading import REGISTERED, VersionMismatch, allowed_names, backend_for, described, discovered, providers
 from xpgrad.backend import BackendInfo
 from xpgrad.errors import BackendLoadError
 
@@ -22,8 +22,8 @@ def survey(only: str | None = None) -> list[dict[str, str]]:
         Look at this backend alone.
     """
     rows = []
-    allowed = _allowed()
-    for name in sorted({*_discover(), *_registered} if only is None else {only} & {*_discover(), *_registered}):
+    allowed = allowed_names()
+    for name in sorted({*discovered(), *REGISTERED} if only is None else {only} & {*discovered(), *REGISTERED}):
         row = {"name": name, "status": "ready", "version": "", "devices": "", "origin": "", "cause": ""}
         row["origin"] = "; ".join(p.origin for p in providers(name))
         rows.append(row)
@@ -31,9 +31,9 @@ def survey(only: str | None = None) -> list[dict[str, str]]:
             row["status"] = "disabled"
             continue
         try:
-            info = _describe(name, allowed)
+            info = described(name, allowed)
         except BackendLoadError as exc:
-            row["status"], row["cause"] = "incompatible" if isinstance(exc.__cause__, _VersionMismatch) else "broken", str(exc)
+            row["status"], row["cause"] = "incompatible" if isinstance(exc.__cause__, VersionMismatch) else "broken", str(exc)
             continue
         try:
             backend = backend_for(name)

@@ -6,17 +6,17 @@ from typing import Any
 
 __all__ = ["is_basic"]
 
-_BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
+BASIC_PARTS = frozenset((int, slice, type(None), type(Ellipsis)))
 
 
 def basic_key(key: Any) -> bool:
     """Whether `key` consists of integers, slices, ellipsis and newaxis only."""
     if key.__class__ is tuple:
         for k in key:  # noqa: SIM110 (all() with a generator costs three times as much)
-            if k.__class__ not in _BASIC:
+            if k.__class__ not in BASIC_PARTS:
                 return False
         return True
-    return key.__class__ in _BASIC
+    return key.__class__ in BASIC_PARTS
 
 
 def full_key(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:

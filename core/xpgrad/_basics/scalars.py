@@ -6,7 +6,7 @@ from typing import Any
 
 __all__ = ["as_scalar", "is_raw_array"]
 
-_NOT_SCALAR = object()
+NOT_SCALAR = object()
 
 
 def as_scalar(obj: Any) -> Any:
@@ -19,12 +19,12 @@ def as_scalar(obj: Any) -> Any:
         return complex(obj) if isinstance(obj, complex) else float(obj) if isinstance(obj, float) else int(obj)
     if type(obj).__module__ == "numpy" and getattr(obj, "ndim", None) == 0 and not hasattr(obj, "__setitem__"):
         return obj.item()
-    return _NOT_SCALAR
+    return NOT_SCALAR
 
 
 def is_scalar(obj: Any) -> bool:
     """Whether `obj` counts as a Python scalar."""
-    return as_scalar(obj) is not _NOT_SCALAR
+    return as_scalar(obj) is not NOT_SCALAR
 
 
 def is_raw_array(obj: Any) -> bool:

@@ -91,7 +91,7 @@ def normalize_axes(axis: Any, ndim: int, name: str) -> tuple[int, ...] | None:
     return axes
 
 
-def _strides(shape: tuple[int, ...]) -> list[int]:
+def row_major_strides(shape: tuple[int, ...]) -> list[int]:
     """Row-major, in elements."""
     out = [1] * len(shape)
     for i in range(len(shape) - 2, -1, -1):

@@ -11,7 +11,7 @@ from typing import Any
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.dtypes import promote, promote_scalar
-from xpgrad._basics.scalars import _NOT_SCALAR, as_scalar, is_raw_array
+from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_raw_array
 from xpgrad._basics.shapes import broadcast_shapes
 from xpgrad._rows.row import Row
 from xpgrad.errors import DeviceMismatchError
@@ -67,7 +67,7 @@ def coerce(row: Any, *args: Any) -> Any:
     for i, x in enumerate(operands):
         if not isinstance(x, TensorBase):
             scalar = as_scalar(x)
-            if scalar is _NOT_SCALAR:
+            if scalar is NOT_SCALAR:
                 if is_raw_array(x):
                     raise not_a_tensor(row.name, *operands)
                 return NotImplemented

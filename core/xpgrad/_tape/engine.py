@@ -19,7 +19,7 @@ from xpgrad._tape.leaf import accumulate_graph
 from xpgrad._tape.node import SlotNode, add_into
 from xpgrad._tape.shadows import run_on_shadows
 from xpgrad._tape.streams import on_streams, several_streams, steps_on_streams
-from xpgrad._tape.task import _CURRENT, Pass, complex_seen
+from xpgrad._tape.task import CURRENT, Pass, complex_seen
 
 __all__ = ["run_pass"]
 
@@ -38,7 +38,7 @@ def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
     list
         The captured gradient of each target, in their order; None where no gradient arrived.
     """
-    outer = _CURRENT.get()
+    outer = CURRENT.get()
     if outer is not None:
         task.depth = outer.depth + 1
         if task.depth % _PASSES_PER_THREAD == 0 and not task.on_thread:
@@ -48,7 +48,7 @@ def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
         mode = None if task.create else state.NO_GRAD
     else:
         mode = state.replaced(recording=task.create)
-    token, pass_token = state.enter(mode), _CURRENT.set(task)
+    token, pass_token = state.enter(mode), CURRENT.set(task)
     exclusive = _FIELDS.acquire(blocking=False)
     try:
         if exclusive:
@@ -60,7 +60,7 @@ def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
     finally:
         if exclusive:
             _FIELDS.release()
-        _CURRENT.reset(pass_token)
+        CURRENT.reset(pass_token)
         state.leave(token)
     return [task.captured.get(node) for node in task.targets or ()]
 

@@ -14,8 +14,8 @@ __all__ = ["Pass", "current_pass", "note_complex"]
 
 _complex_seen = False
 _task_ids = itertools.count()
-_CURRENT: ContextVar[Pass | None] = ContextVar("xpgrad_pass", default=None)
-current_pass: Callable[[], Pass | None] = _CURRENT.get
+CURRENT: ContextVar[Pass | None] = ContextVar("xpgrad_pass", default=None)
+current_pass: Callable[[], Pass | None] = CURRENT.get
 
 
 def note_complex() -> None:

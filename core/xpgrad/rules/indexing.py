@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import need_tensor, not_a_tensor
 from xpgrad._basics.dtypes import iinfo
-from xpgrad._basics.keys import _BASIC, basic_key, full_key
+from xpgrad._basics.keys import BASIC_PARTS, basic_key, full_key
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
 from xpgrad._basics.shapes import broadcast_shapes, normalize_axis
 from xpgrad._memory.cells import ForbiddenView
@@ -72,7 +72,7 @@ def prepare_key(x: Tensor, key: Any) -> tuple[Any, bool]:
     parts = list(key) if isinstance(key, tuple) else [key]
     basic = True
     for i, part in enumerate(parts):
-        if part.__class__ in _BASIC:
+        if part.__class__ in BASIC_PARTS:
             continue
         if isinstance(part, slice):
             continue
