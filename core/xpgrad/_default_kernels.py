@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from xpgrad._dtypes import float32
+
 __all__ = ["DefaultKernels", "is_basic", "out_of_range"]
 
 _BLOCK = 1 << 20  # elements of a comparison of all places with all indices
@@ -36,6 +38,13 @@ class DefaultKernels:
     def cast(xp: Any, x: Any, dtype: Any) -> Any:
         """`x` converted to a raw dtype."""
         return xp.to_dtype(x, dtype)
+
+    @staticmethod
+    def wide(xp: Any, x: Any) -> Any:
+        """`x` in float32 if its dtype is a floating one of 16 bits, which can hold neither large counts nor their reciprocals; else `x`."""
+        backend = xp._backend
+        dtype = backend.dtype_of(x.dtype)
+        return xp.cast(x, backend.raw_dtype(float32)) if dtype.kind == "real floating" and dtype.itemsize < 4 else x
 
     @staticmethod
     def check_phase(xp: Any, drift: Any, size: Any, name: str) -> None:

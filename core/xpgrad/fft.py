@@ -12,7 +12,7 @@ from typing import Any, Literal
 from xpgrad import _engine
 from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor
 from xpgrad._device import Device
-from xpgrad._dtypes import as_dtype, complex_of
+from xpgrad._dtypes import as_dtype, complex_of, float32
 from xpgrad._row import PRIMITIVES, composite, front, nondifferentiable
 from xpgrad._tensor import Tensor
 from xpgrad.rules import fft_rules as _rows
@@ -283,7 +283,8 @@ def _frequencies(name: str, n: Any, d: Any, dtype: Any, device: Any, half: bool)
         raise TypeError(msg)
     if not half:
         numbers = where(numbers >= (length + 1) // 2, numbers - length, numbers)
-    return numbers._cast(wanted) * (1.0 / (length * spacing))
+    wide = wanted if wanted.itemsize > 2 else float32  # neither large numbers nor small factors fit in 16 bits
+    return (numbers._cast(wide) * (1.0 / (length * spacing)))._cast(wanted)
 
 
 @nondifferentiable(primitive=True)

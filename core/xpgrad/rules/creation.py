@@ -10,7 +10,7 @@ from xpgrad import _engine
 from xpgrad._coerce import as_scalar, is_scalar, not_a_tensor
 from xpgrad._convert import asarray, from_dlpack, new_tensor
 from xpgrad._device import as_device
-from xpgrad._dtypes import DType, as_dtype
+from xpgrad._dtypes import DType, as_dtype, float32
 from xpgrad._row import NONDIFFERENTIABLE, PRIMITIVES, RULES, composite, front, nondifferentiable, rule, view
 from xpgrad._tensor import Tensor
 from xpgrad.registry import tensor_class
@@ -76,6 +76,7 @@ def _cast_quietly(x: Tensor, dtype: Any) -> Tensor:
 
 # In a formula `xp.cast(x, dtype)` takes the namespace's own dtype objects; on raw arrays that is the kernel of `to_dtype`.
 PRIMITIVES["cast"] = _cast_quietly
+PRIMITIVES["wide"] = lambda x: x._cast(float32) if x.dtype.kind == "real floating" and x.dtype.itemsize < 4 else x
 
 
 @front

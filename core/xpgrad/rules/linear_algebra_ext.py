@@ -167,8 +167,10 @@ def _norm_vjp(g: Any, x: Any, out: Any, x_shape: Any, order: float, axes: Any, k
     if math.isinf(order):
         # Ties share evenly (SUB-05).
         chosen = xp.abs(x) == spread(out)
-        count = xp.reduce_sum(xp.cast(chosen, out.dtype), axes, keepdims)
-        return spread(g / count) * xp.keep(chosen, xp.sign(x))
+        wide = xp.wide(g)
+        count = xp.reduce_sum(xp.cast(chosen, wide.dtype), axes, keepdims)
+        out = spread(wide / count) * xp.keep(chosen, xp.sign(x))
+        return out if wide is g else xp.cast(out, g.dtype)
     # The norm is not differentiable at 0, where the gradient is 0 (SUB-08).
     positive = out != 0
     safe = xp.where(positive, out, xp.ones_like(out))

@@ -28,8 +28,17 @@ def _floating(x: Tensor) -> Tensor:
 # -- mean, variance, standard deviation -------------------------------------------------------------------------------
 
 
+#: The last number up to which float16 has every integer: a gradient is divided by a larger count in a wider dtype.
+_EXACT = 2048
+
+
 def _mean_vjp(g: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
-    return xp.expand_reduced(g / (_count(x_shape, axes) or 1), x_shape, axes, keepdims)
+    count = _count(x_shape, axes) or 1
+    if count > _EXACT:
+        wide = xp.wide(g)
+        if wide is not g:
+            return xp.expand_reduced(xp.cast(wide / count, g.dtype), x_shape, axes, keepdims)
+    return xp.expand_reduced(g / count, x_shape, axes, keepdims)
 
 
 @rule(_mean_vjp, conj=False, node="MeanBackward0")
@@ -62,9 +71,12 @@ def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 def _variance_vjp(g: Any, x: Any, x_shape: Any, axes: Any, correction: float, keepdims: bool, xp: Any) -> Any:
-    freedom = _count(x_shape, axes) - correction
+    count = _count(x_shape, axes)
+    freedom = count - correction
     spread = x - xp.reduce_mean(x, axes, True)
-    return xp.expand_reduced(g * (2 / freedom if freedom > 0 else math.inf), x_shape, axes, keepdims) * spread
+    wide = xp.wide(g) if count > _EXACT else g
+    out = xp.expand_reduced(wide * (2 / freedom if freedom > 0 else math.inf), x_shape, axes, keepdims) * spread
+    return out if wide is g else xp.cast(out, g.dtype)
 
 
 def _deviation_vjp(g: Any, x: Any, out: Any, x_shape: Any, axes: Any, correction: float, keepdims: bool, xp: Any) -> Any:
@@ -77,8 +89,10 @@ def _deviation_vjp(g: Any, x: Any, out: Any, x_shape: Any, axes: Any, correction
 def _variance_jvp(d_x: Any, x: Any, x_shape: Any, axes: Any, correction: float, keepdims: bool, xp: Any) -> Any:
     freedom = _count(x_shape, axes) - correction
     spread = x - xp.reduce_mean(x, axes, True)
-    along = xp.real(d_x * xp.conj(spread)) if xp.isdtype(x.dtype, "complex floating") else d_x * spread
-    return xp.reduce_sum(along, axes, keepdims) * (2 / freedom if freedom > 0 else math.inf)
+    wide = xp.wide(d_x)
+    along = xp.real(wide * xp.conj(spread)) if xp.isdtype(x.dtype, "complex floating") else wide * spread
+    out = xp.reduce_sum(along, axes, keepdims) * (2 / freedom if freedom > 0 else math.inf)
+    return out if wide is d_x else xp.cast(out, d_x.dtype)
 
 
 def _deviation_jvp(d_x: Any, x: Any, out: Any, x_shape: Any, axes: Any, correction: float, keepdims: bool, xp: Any) -> Any:
