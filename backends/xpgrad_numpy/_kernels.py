@@ -205,6 +205,11 @@ def to_dtype(x: Any, dtype: Any) -> Any:
     return x.astype(dtype)
 
 
+@kernel
+def wide(x: Any) -> Any:
+    return x.astype(np.float32) if x.dtype.char == "e" else x
+
+
 def _count(x: Any, axes: Any) -> int:
     if axes is None:
         return int(x.size)
@@ -226,7 +231,7 @@ def reduce_mean(x: Any, axes: Any, keepdims: bool) -> Any:
 def reduce_var(x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
     # NB: as for the mean.
     if x.dtype.char == "e":
-        return np.var(x, axis=axes, ddof=correction, keepdims=keepdims)
+        return np.var(x, axis=axes, dtype=np.float32, ddof=correction, keepdims=keepdims).astype(x.dtype)  # NumPy's sums overflow
     n = _count(x, axes)
     d = x - _add_reduce(x, axes, None, None, True) / n
     d = d.real * d.real + d.imag * d.imag if d.dtype.kind == "c" else d * d

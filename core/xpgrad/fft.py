@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.device import Device
-from xpgrad._basics.dtypes import as_dtype, complex_of
+from xpgrad._basics.dtypes import as_dtype, complex_of, float32
 from xpgrad._basics.scalars import as_scalar, is_scalar
 from xpgrad._basics.shapes import normalize_axes, normalize_axis
 from xpgrad._operations.declare import composite, front, nondifferentiable
@@ -25,26 +25,15 @@ from xpgrad.rules.fourier import OPPOSITE
 from xpgrad.rules.manipulation import roll
 
 __all__ = [
-    "fft",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "ifft",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "irfft",
-    "irfftn",
-    "rfft",
-    "rfftfreq",
-    "rfftn",
-]
+    "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft", "rfftfreq", "rfftn",
+]  # fmt: skip
 
 Norm = Literal["backward", "ortho", "forward"]
 
 
 # -- arguments ------------------------------------------------------------------------------------------------------------------
+
+
 def _check(name: str, x: Any, norm: Any, *, real: bool = False) -> None:
     """Raise TypeError or ValueError for a Tensor or a normalisation that does not fit."""
     if not isinstance(x, Tensor):
@@ -129,6 +118,8 @@ def _complex(x: Tensor) -> Tensor:
 
 
 # -- complex transforms ----------------------------------------------------------------------------------------------------------
+
+
 def _along(name: str, x: Tensor, n: Any, axis: Any, norm: str, forward: bool) -> Tensor:
     _check(name, x, norm)
     length, place = _one_axis(name, x, n, axis)
@@ -201,6 +192,8 @@ def ifftn(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] |
 
 
 # -- transforms of real values ------------------------------------------------------------------------------------------------------
+
+
 def _to_half(name: str, x: Tensor, length: int | None, place: int, norm: str) -> Tensor:
     note_complex()
     return _rows.real_to_half(_fitted(name, x, length, place), place, norm)
@@ -277,6 +270,8 @@ def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "b
 
 
 # -- frequencies and their order --------------------------------------------------------------------------------------------------------
+
+
 def _frequencies(name: str, n: Any, d: Any, dtype: Any, device: Any, half: bool) -> Tensor:
     length = _length(name, "n", n)
     spacing = as_scalar(d) if is_scalar(d) else None
@@ -290,7 +285,8 @@ def _frequencies(name: str, n: Any, d: Any, dtype: Any, device: Any, half: bool)
         raise TypeError(msg)
     if not half:
         numbers = where(numbers >= (length + 1) // 2, numbers - length, numbers)
-    return numbers._cast(wanted) * (1.0 / (length * spacing))
+    wide = wanted if wanted.itemsize > 2 else float32  # neither large numbers nor small factors fit in 16 bits
+    return (numbers._cast(wide) * (1.0 / (length * spacing)))._cast(wanted)
 
 
 @nondifferentiable(primitive=True)

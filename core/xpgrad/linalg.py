@@ -23,34 +23,10 @@ from xpgrad.rules.reduction import finished, max as _max, min as _min, sum as _s
 from xpgrad.rules.solving import check_order, diagonal_offset, integer, need_floating, need_matrices, raw_tolerance
 
 __all__ = [
-    "EighResult",
-    "QRResult",
-    "SVDResult",
-    "SlogdetResult",
-    "cholesky",
-    "cross",
-    "det",
-    "diagonal",
-    "eigh",
-    "eigvalsh",
-    "inv",
-    "matmul",
-    "matrix_norm",
-    "matrix_power",
-    "matrix_rank",
-    "matrix_transpose",
-    "outer",
-    "pinv",
-    "qr",
-    "slogdet",
-    "solve",
-    "svd",
-    "svdvals",
-    "tensordot",
-    "trace",
-    "vecdot",
-    "vector_norm",
-]
+    "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul",
+    "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
+    "tensordot", "trace", "vecdot", "vector_norm",
+]  # fmt: skip
 
 
 class EighResult(NamedTuple):
@@ -94,6 +70,8 @@ def _constant(x: Tensor, name: str, **options: Any) -> Tensor:
 
 
 # -- inverses and determinants ------------------------------------------------------------------------------------------------
+
+
 @front
 def inv(x: Tensor, /) -> Tensor:
     """The inverses of square matrices of shape (..., M, M).
@@ -197,6 +175,8 @@ def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
 
 
 # -- factorisations -------------------------------------------------------------------------------------------------------------
+
+
 @front
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     """The triangular factors of Hermitian positive definite matrices: ``L @ L^H``, or ``U^H @ U`` with ``upper=True``.
@@ -263,6 +243,8 @@ def svdvals(x: Tensor, /) -> Tensor:
 
 
 # -- norms -----------------------------------------------------------------------------------------------------------------------
+
+
 @front
 def vector_norm(
     x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False,
@@ -330,6 +312,8 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: float | str | None
 
 
 # -- diagonals and products --------------------------------------------------------------------------------------------------------
+
+
 @front
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     """A diagonal of matrices: a view; `offset` counts diagonals to the right of the main one."""

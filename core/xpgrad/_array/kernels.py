@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xpgrad._basics.dtypes import float32
 from xpgrad._basics.keys import full_key, is_basic
 from xpgrad._basics.shapes import broadcast_shapes, row_major_strides
 
@@ -40,6 +41,13 @@ class DefaultKernels:
     def cast(xp: Any, x: Any, dtype: Any) -> Any:
         """`x` converted to a raw dtype."""
         return xp.to_dtype(x, dtype)
+
+    @staticmethod
+    def wide(xp: Any, x: Any) -> Any:
+        """`x` in float32 if its dtype is a floating one of 16 bits, which can hold neither large counts nor their reciprocals; else `x`."""
+        backend = xp._backend
+        dtype = backend.dtype_of(x.dtype)
+        return xp.cast(x, backend.raw_dtype(float32)) if dtype.kind == "real floating" and dtype.itemsize < 4 else x
 
     @staticmethod
     def check_phase(xp: Any, drift: Any, size: Any, name: str) -> None:

@@ -48,6 +48,8 @@ def raw_saved(node: Any, name: str) -> Any:
 
 
 # -- what the user sees of one saved value ----------------------------------------------------------------------------
+
+
 def packed_value(node: Any, name: str) -> Any:
     """What a node saved under a name, unpacked: a new Tensor with the history of what was saved (SAV-04, SAV-15); None if not packed."""
     backend, value = node.backend, getattr(node, name)

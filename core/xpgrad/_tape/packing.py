@@ -121,6 +121,8 @@ def disabled(message: str) -> Iterator[None]:
 
 
 # -- one saved value --------------------------------------------------------------------------------------------------
+
+
 class Packed:
     """What stands in a node for a saved array: what the pack hook returned, and the hook that turns it into a Tensor again.
 
@@ -213,6 +215,8 @@ class Packed:
 
 
 # -- nodes ------------------------------------------------------------------------------------------------------------
+
+
 def _replace(node: Any, name: str, value: Any) -> None:
     setattr(node, name, value)
     if name != "out" and node.mask[node.row.tensors.index(name)] == "c":

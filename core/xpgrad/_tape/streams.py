@@ -15,15 +15,9 @@ from typing import Any
 from xpgrad._backends.classes import when_class_is_made
 
 __all__ = [
-    "CLASSES",
-    "UNPACKED",
-    "ambient_streams",
-    "on_streams",
-    "set_override_stale_capture_stream",
-    "set_warn_on_accumulate_grad_stream_mismatch",
-    "several_streams",
-    "steps_on_streams",
-]
+    "CLASSES", "UNPACKED", "ambient_streams", "on_streams", "set_override_stale_capture_stream",
+    "set_warn_on_accumulate_grad_stream_mismatch", "several_streams", "steps_on_streams",
+]  # fmt: skip
 
 #: The Tensor classes of devices that have streams.
 CLASSES: list[Any] = []

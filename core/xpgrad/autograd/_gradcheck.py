@@ -88,6 +88,8 @@ def second_order(func: Callable[..., Any], inputs: Any, grad_outputs: Any, strid
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
+
+
 def _tuple(given: Any) -> tuple[Any, ...]:
     return (given,) if isinstance(given, Tensor) else tuple(given)
 
@@ -136,6 +138,8 @@ def _check_inputs(args: tuple[Any, ...]) -> None:
 
 
 # -- numbers in and out of Tensors ---------------------------------------------------------------------------------------
+
+
 def _components(x: Any) -> list[float]:
     """All elements as real numbers, real before imaginary part."""
     values = x.detach().reshape((-1,)).tolist()
@@ -197,6 +201,8 @@ def _analytical(args: tuple[Any, ...], places: list[int], out: Any) -> list[Jaco
 
 
 # -- comparing ------------------------------------------------------------------------------------------------------------
+
+
 def _close(a: float, b: float, atol: float, rtol: float) -> bool:
     if math.isnan(a) or math.isnan(b):
         return math.isnan(a) and math.isnan(b)
@@ -261,6 +267,8 @@ def _compare_projections(
 
 
 # -- forward mode -----------------------------------------------------------------------------------------------------------
+
+
 def _tangents(func: Any, args: tuple[Any, ...], directions: dict[int, Any]) -> list[Any]:
     """The tangents of the outputs that differentiate, along directions of some inputs; None where there is none."""
     with new_level() as level:
@@ -357,6 +365,8 @@ def _check_constant(func: Any, args: tuple[Any, ...], places: list[int], eps: fl
 
 
 # -- properties of the backward ---------------------------------------------------------------------------------------------
+
+
 def _check_scaling(func: Any, args: tuple[Any, ...], places: list[int]) -> None:
     """A zero gradient of the outputs must give zero (GCK-08)."""
     outs = _outputs(func(*args))

@@ -22,6 +22,8 @@ __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 
 # -- what goes in and comes out -------------------------------------------------------------------------------------------------------
+
+
 def _tuple(given: Any, name: str, what: str) -> tuple[bool, tuple[Tensor, ...]]:
     """Whether `given` is a tuple, and it as one.
 
@@ -97,6 +99,8 @@ def _zeros(like: Tensor) -> Tensor:
 
 
 # -- differentiating ------------------------------------------------------------------------------------------------------------------
+
+
 def _products(
     outputs: Sequence[Tensor], inputs: Sequence[Tensor], seeds: Sequence[Tensor | None], create: bool
 ) -> tuple[Tensor | None, ...]:

@@ -10,7 +10,7 @@ from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
 from xpgrad._backends.classes import tensor_class
 from xpgrad._backends.default_device import as_device
-from xpgrad._basics.dtypes import DType, as_dtype
+from xpgrad._basics.dtypes import DType, as_dtype, float32
 from xpgrad._basics.scalars import as_scalar, is_scalar
 from xpgrad._basics.shapes import shape_tuple
 from xpgrad._operations.declare import composite, front, nondifferentiable, rule, view
@@ -79,6 +79,7 @@ def _cast_quietly(x: Tensor, dtype: Any) -> Tensor:
 
 # In a formula `xp.cast(x, dtype)` takes the namespace's own dtype objects; on raw arrays that is the kernel of `to_dtype`.
 PRIMITIVES["cast"] = _cast_quietly
+PRIMITIVES["wide"] = lambda x: x._cast(float32) if x.dtype.kind == "real floating" and x.dtype.itemsize < 4 else x
 
 
 @front

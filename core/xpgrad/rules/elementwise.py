@@ -40,6 +40,8 @@ def keep(xp: Any, cond: Any, x: Any) -> Any:
 
 
 # -- arithmetic ----------------------------------------------------------------------------------------------------
+
+
 @elementwise("g", "g", op="+", fresh=False, conj=False, node="AddBackward0")
 def add(x1: Operand, x2: Operand, /) -> Tensor:
     """Sum ``x1 + x2``, elementwise with broadcasting."""
@@ -153,6 +155,8 @@ def reciprocal(x: Tensor, /) -> Tensor:
 
 
 # -- exponentials and logarithms -------------------------------------------------------------------------------------
+
+
 @elementwise("g * out")
 def exp(x: Tensor, /) -> Tensor:
     """Exponential."""
@@ -189,6 +193,8 @@ def logaddexp(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 # -- trigonometric and hyperbolic functions ----------------------------------------------------------------------------
+
+
 @elementwise(lambda g, x, xp: g * xp.cos(x))
 def sin(x: Tensor, /) -> Tensor:
     """Sine of an angle in radians."""
@@ -267,6 +273,8 @@ def hypot(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 # -- selection ----------------------------------------------------------------------------------------------------------
+
+
 def _share(g: Any, mine: Any, other: Any, xp: Any) -> Any:
     # Ties are shared evenly (SUB-05).
     loses = mine < other
@@ -368,6 +376,8 @@ def copysign(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 # -- rounding -------------------------------------------------------------------------------------------------------------
+
+
 @elementwise(_zeros, conj=False)
 def ceil(x: Tensor, /) -> Tensor:
     """Rounded up; the derivative is zero (SUB-09)."""
@@ -389,6 +399,8 @@ def trunc(x: Tensor, /) -> Tensor:
 
 
 # -- complex numbers ------------------------------------------------------------------------------------------------------
+
+
 @elementwise(lambda g, xp: xp.conj(g), conj=False)
 def conj(x: Tensor, /) -> Tensor:
     """Complex conjugate."""
@@ -428,6 +440,8 @@ def imag(x: Tensor, /) -> Tensor:
 
 
 # -- without a derivative ---------------------------------------------------------------------------------------------------
+
+
 @nondifferentiable(op="==")
 def equal(x1: Operand, x2: Operand, /) -> Tensor:
     """``x1 == x2``."""

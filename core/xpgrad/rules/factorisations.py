@@ -48,6 +48,8 @@ PRIMITIVES["check_phase"] = _check_phase
 
 
 # -- Cholesky -------------------------------------------------------------------------------------------------------------
+
+
 def _cholesky_vjp(g: Any, out: Any, upper: bool, xp: Any) -> Any:
     # Murray, "Differentiation of the Cholesky decomposition" (2016), and symmetric, as the input is.
     if upper:
@@ -65,6 +67,8 @@ def cholesky_factor(xp: Any, x: Any, upper: bool) -> Any:
 
 
 # -- symmetric eigenvalues --------------------------------------------------------------------------------------------------
+
+
 def _eigh_vjp(g: Any, out: Any, xp: Any) -> Any:
     gvalues, gvectors = g
     values, vectors = out
@@ -90,6 +94,8 @@ def eigen_pairs(xp: Any, x: Any) -> Any:
 
 
 # -- singular values ----------------------------------------------------------------------------------------------------------
+
+
 def _svd_vjp(g: Any, out: Any, x_shape: Any, xp: Any) -> Any:
     (gu, gs, gvh), (u, s, vh) = g, out
     rows, columns = x_shape[-2:]
@@ -137,6 +143,8 @@ def singular_triples(xp: Any, x: Any, full: bool) -> Any:
 
 
 # -- QR -----------------------------------------------------------------------------------------------------------------------
+
+
 def _qr_vjp(g: Any, out: Any, x_shape: Any, form: str, xp: Any) -> Any:
     (gq, gr), (q, r) = g, out
     rows, columns = x_shape[-2:]

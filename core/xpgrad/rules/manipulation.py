@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 # -- reshaping ----------------------------------------------------------------------------------------------------------
+
+
 @view(lambda g, x_shape, xp: xp.reshape_to(g, x_shape), node="ViewBackward0")
 def reshape_to(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
     """`x` in another shape with the same elements."""
@@ -88,6 +90,8 @@ def expand_dims(x: Tensor, /, *, axis: int = 0) -> Tensor:
 
 
 # -- order of axes --------------------------------------------------------------------------------------------------------
+
+
 def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
     out = [0] * len(axes)
     for i, a in enumerate(axes):
@@ -144,6 +148,8 @@ def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[
 
 
 # -- broadcasting and repeating ---------------------------------------------------------------------------------------------
+
+
 @view(lambda g, x_shape, xp: xp.sum_to(g, x_shape), node="ExpandBackward0")
 def broadcast_view(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
     """`x` repeated to a larger shape without a copy."""
@@ -251,6 +257,8 @@ def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, .
 
 
 # -- joining and splitting ----------------------------------------------------------------------------------------------------
+
+
 def _pieces(g: Any, xs_shape: Any, axis: int, xp: Any) -> list[Any]:
     out, start = [], 0
     for shape in xs_shape:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 # -- changes of shape between an array and its reduction --------------------------------------------------------------
+
+
 @rule(lambda g, x_shape, axes, keepdims, xp: xp.expand_reduced(g, x_shape, axes, keepdims), conj=False, node="SumBackward1")
 def reduce_sum(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """Sum over axes (a tuple, or None for all)."""
@@ -70,18 +72,23 @@ def sum(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
 
 
 # -- extrema ------------------------------------------------------------------------------------------------------------
+
+
 def _extremum_vjp(g: Any, x: Any, out: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
     # Ties share evenly (SUB-05).
     chosen = x == xp.expand_reduced(out, x_shape, axes, keepdims)
-    count = xp.reduce_sum(xp.cast(chosen, x.dtype), axes, True)
-    share = xp.expand_reduced(g, x_shape, axes, keepdims) / count
-    return xp.keep(chosen, share)
+    wide = xp.wide(g)
+    count = xp.reduce_sum(xp.cast(chosen, wide.dtype), axes, True)
+    share = xp.expand_reduced(wide, x_shape, axes, keepdims) / count
+    return xp.keep(chosen, share if wide is g else xp.cast(share, g.dtype))
 
 
 def _extremum_jvp(d_x: Any, x: Any, out: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
     chosen = x == xp.expand_reduced(out, x_shape, axes, keepdims)
-    count = xp.reduce_sum(xp.cast(chosen, x.dtype), axes, keepdims)
-    return xp.reduce_sum(xp.keep(chosen, d_x), axes, keepdims) / count
+    wide = xp.wide(d_x)
+    count = xp.reduce_sum(xp.cast(chosen, wide.dtype), axes, keepdims)
+    share = xp.reduce_sum(xp.keep(chosen, wide), axes, keepdims) / count
+    return share if wide is d_x else xp.cast(share, d_x.dtype)
 
 
 @rule(_extremum_vjp, conj=False, fresh=True, node="AmaxBackward0", jvp=_extremum_jvp)
@@ -111,6 +118,8 @@ def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:  
 
 
 # -- truth ----------------------------------------------------------------------------------------------------------------
+
+
 def plain(name: str, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Apply a function of the raw namespace that has no derivative."""
     need_tensor(name, x)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 # -- inverses -----------------------------------------------------------------------------------------------------------------
+
+
 def _inverse_vjp(g: Any, out: Any, xp: Any) -> Any:
     turned = xp.swap_last(out)
     return -(turned @ g @ turned)
@@ -66,6 +68,8 @@ def pseudoinverse(xp: Any, x: Any, rtol: Any) -> Any:
 
 
 # -- determinants -------------------------------------------------------------------------------------------------------------
+
+
 @rule(lambda g, x, xp: g[..., None, None] * xp.cofactors(x), fresh=True, node="LinalgDetBackward0")
 def determinant(xp: Any, x: Any) -> Any:
     """The determinants of square matrices."""
@@ -156,6 +160,8 @@ def sign_and_log(xp: Any, x: Any) -> Any:
 
 
 # -- norms ----------------------------------------------------------------------------------------------------------------------
+
+
 def _norm_vjp(g: Any, x: Any, out: Any, x_shape: Any, order: float, axes: Any, keepdims: bool, xp: Any) -> Any:
     def spread(v: Any) -> Any:
         return xp.expand_reduced(v, x_shape, axes, keepdims)
@@ -165,8 +171,10 @@ def _norm_vjp(g: Any, x: Any, out: Any, x_shape: Any, order: float, axes: Any, k
     if math.isinf(order):
         # Ties share evenly (SUB-05).
         chosen = xp.abs(x) == spread(out)
-        count = xp.reduce_sum(xp.cast(chosen, out.dtype), axes, keepdims)
-        return spread(g / count) * xp.keep(chosen, xp.sign(x))
+        wide = xp.wide(g)
+        count = xp.reduce_sum(xp.cast(chosen, wide.dtype), axes, keepdims)
+        out = spread(wide / count) * xp.keep(chosen, xp.sign(x))
+        return out if wide is g else xp.cast(out, g.dtype)
     # The norm is not differentiable at 0, where the gradient is 0 (SUB-08).
     positive = out != 0
     safe = xp.where(positive, out, xp.ones_like(out))
@@ -194,6 +202,8 @@ def count_nonzero_norm(xp: Any, xs: Any, axes: Any, keepdims: bool) -> Any:
 
 
 # -- diagonals and the cross product ----------------------------------------------------------------------------------------------
+
+
 @view(lambda g, x_shape, offset, xp: xp.diagonal_transpose(g, x_shape, offset), node="DiagonalBackward0")
 def diagonal_view(xp: Any, x: Any, offset: int) -> Any:
     """A diagonal of matrices."""
@@ -227,6 +237,8 @@ def cross_product(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
 
 
 # -- what the public functions check -----------------------------------------------------------------------------------------------
+
+
 def need_floating(name: str, x: Any) -> None:
     """Raise TypeError if `x` is no Tensor of a floating or complex dtype."""
     if not isinstance(x, TensorBase):

@@ -30,8 +30,19 @@ def _floating(x: Tensor) -> Tensor:
 
 
 # -- mean, variance, standard deviation -------------------------------------------------------------------------------
+
+
+#: The last number up to which float16 has every integer: a gradient is divided by a larger count in a wider dtype.
+_EXACT = 2048
+
+
 def _mean_vjp(g: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
-    return xp.expand_reduced(g / (_count(x_shape, axes) or 1), x_shape, axes, keepdims)
+    count = _count(x_shape, axes) or 1
+    if count > _EXACT:
+        wide = xp.wide(g)
+        if wide is not g:
+            return xp.expand_reduced(xp.cast(wide / count, g.dtype), x_shape, axes, keepdims)
+    return xp.expand_reduced(g / count, x_shape, axes, keepdims)
 
 
 @rule(_mean_vjp, conj=False, node="MeanBackward0")
@@ -64,9 +75,12 @@ def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 def _variance_vjp(g: Any, x: Any, x_shape: Any, axes: Any, correction: float, keepdims: bool, xp: Any) -> Any:
-    freedom = _count(x_shape, axes) - correction
+    count = _count(x_shape, axes)
+    freedom = count - correction
     spread = x - xp.reduce_mean(x, axes, True)
-    return xp.expand_reduced(g * (2 / freedom if freedom > 0 else math.inf), x_shape, axes, keepdims) * spread
+    wide = xp.wide(g) if count > _EXACT else g
+    out = xp.expand_reduced(wide * (2 / freedom if freedom > 0 else math.inf), x_shape, axes, keepdims) * spread
+    return out if wide is g else xp.cast(out, g.dtype)
 
 
 def _deviation_vjp(g: Any, x: Any, out: Any, x_shape: Any, axes: Any, correction: float, keepdims: bool, xp: Any) -> Any:
@@ -79,8 +93,10 @@ def _deviation_vjp(g: Any, x: Any, out: Any, x_shape: Any, axes: Any, correction
 def _variance_jvp(d_x: Any, x: Any, x_shape: Any, axes: Any, correction: float, keepdims: bool, xp: Any) -> Any:
     freedom = _count(x_shape, axes) - correction
     spread = x - xp.reduce_mean(x, axes, True)
-    along = xp.real(d_x * xp.conj(spread)) if xp.isdtype(x.dtype, "complex floating") else d_x * spread
-    return xp.reduce_sum(along, axes, keepdims) * (2 / freedom if freedom > 0 else math.inf)
+    wide = xp.wide(d_x)
+    along = xp.real(wide * xp.conj(spread)) if xp.isdtype(x.dtype, "complex floating") else wide * spread
+    out = xp.reduce_sum(along, axes, keepdims) * (2 / freedom if freedom > 0 else math.inf)
+    return out if wide is d_x else xp.cast(out, d_x.dtype)
 
 
 def _deviation_jvp(d_x: Any, x: Any, out: Any, x_shape: Any, axes: Any, correction: float, keepdims: bool, xp: Any) -> Any:
@@ -143,6 +159,8 @@ def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
 
 
 # -- product ----------------------------------------------------------------------------------------------------------------
+
+
 def _prod_vjp(g: Any, x: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
     """``g`` times the product of all other elements: up a tree of products of pairs, and down again (SUB-10)."""
     axes = tuple(range(len(x_shape))) if axes is None else axes
@@ -204,6 +222,8 @@ def prod(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool =
 
 
 # -- running totals -----------------------------------------------------------------------------------------------------------
+
+
 @rule(lambda g, axis, xp: xp.running_sum_back(g, axis), conj=False, fresh=True, node="CumsumBackward0")
 def running_sum(xp: Any, x: Any, axis: int) -> Any:
     """Running sums along an axis."""

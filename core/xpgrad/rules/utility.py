@@ -71,6 +71,8 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 
 # -- differences --------------------------------------------------------------------------------------------------------
+
+
 @composite
 def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
     """Differences of neighbours along an axis, `n` times over (Array API 2024.12, `diff`).
@@ -101,6 +103,8 @@ def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = N
 
 
 # -- comparison ------------------------------------------------------------------------------------------------------------
+
+
 @nondifferentiable(primitive=True)
 def isclose(
     x1: Tensor | complex, x2: Tensor | complex, /, *, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False

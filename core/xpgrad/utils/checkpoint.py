@@ -204,6 +204,8 @@ def _composed(functions: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]
 
 
 # -- one call ---------------------------------------------------------------------------------------------------------
+
+
 class _Place:
     """What a node holds instead of a Tensor: its number among those that the call saved."""
 

@@ -280,6 +280,22 @@ def _clip_block(x: Any, lo: Any, hi: Any) -> Any:
     return getattr(array_api_compat.numpy, "clip")(x, lo, hi)  # noqa: B009 (type checkers do not see it)
 
 
+def reduce_mean(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
+    """Mean over axes; of float16 in float32, since dask's sums overflow."""
+    narrow = x.dtype == np.float16
+    out = xp.mean(x.astype(np.float32) if narrow else x, axis=axes, keepdims=keepdims)
+    return out.astype(x.dtype) if narrow else out
+
+
+def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
+    """Variance over axes; of float16 in float32, since dask's sums overflow."""
+    if x.dtype.kind == "c":
+        return reduce_var(xp, x.real, axes, correction, keepdims) + reduce_var(xp, x.imag, axes, correction, keepdims)
+    narrow = x.dtype == np.float16
+    out = xp.var(x.astype(np.float32) if narrow else x, axis=axes, correction=correction, keepdims=keepdims)
+    return out.astype(x.dtype) if narrow else out
+
+
 def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
     """Square root of the variance: measured from one of the values, so that it is 0 where they are equal."""
     first = tuple(slice(0, 1) if axes is None or i in axes else slice(None) for i in range(x.ndim))
@@ -475,6 +491,7 @@ PLAIN: dict[str, Callable[..., Any]] = {
 KERNELS: dict[str, Callable[..., Any]] = {
     **PLAIN, "expand_reduced": expand_reduced, "sum_to": sum_to, "reshape_to": reshape_to, "running_sum": _running("cumulative_sum"),
     "running_prod": _running("cumulative_prod"), "clip_scalar": clip_scalar, "reduce_std": reduce_std,
+    "reduce_mean": reduce_mean, "reduce_var": reduce_var,
 }  # fmt: skip
 
 # How dask, and NumPy and Python below it, fail for want of a length.
