@@ -21,6 +21,7 @@ from xpgrad._transforms.batch.array import Batched
 from xpgrad._transforms.batch.batch import BatchBackend
 from xpgrad._transforms.batch.level import BatchLevel
 from xpgrad._transforms.batch.raw_rules import RawRules
+from xpgrad.rules import solving as _solving  # noqa: F401 (declares what bands become matrices by)
 from xpgrad.rules.creation import zeros
 
 __all__ = ["raw_gradients", "raw_jacobian"]
