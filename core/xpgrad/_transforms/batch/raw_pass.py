@@ -6,7 +6,6 @@ tangents, anomaly checks - it runs on Tensors instead.
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Any
 
 from xpgrad._memory.windows import MUTATION_WINDOWS, check_windows
@@ -21,12 +20,13 @@ from xpgrad._transforms.batch.array import Batched
 from xpgrad._transforms.batch.batch import BatchBackend
 from xpgrad._transforms.batch.level import BatchLevel
 from xpgrad._transforms.batch.raw_rules import RawRules
+from xpgrad._transforms.small_pass import nodes_between, run_pass
+from xpgrad.rules import solving as _solving  # noqa: F401 (declares what bands become matrices by)
 from xpgrad.rules.creation import zeros
 
 __all__ = ["raw_gradients", "raw_jacobian"]
 
 new: Any = object.__new__
-_creation = attrgetter("seq")
 
 
 class RawBatch(Batched):
@@ -156,10 +156,12 @@ def raw_gradients(
         meta = node.meta() if isinstance(output, GradientEdge) else (output.shape, output.dtype)
         if meta is None or meta[0] != seed.shape[1:] or meta[1] is not seed.dtype:
             return None  # checked, or cast, on the general way
-    found = _needed(roots, set(targets), only)
-    if found is None:
+    leaves: set[Any] = set()
+    order, needed = nodes_between(roots, targets, leaves=leaves)
+    if only is not None and not leaves <= only:
         return None
-    order, needed = found
+    if any(node.hooks is not None for node in needed) or not all(map(_is_formula, order)):
+        return None
     cls = type((outputs if seeds is None else seeds)[0])
     if any(type(s) is not cls for s in seeds or ()) or cls.depth or cls.fresh is not None or cls.backend.capabilities.streams:
         return None
@@ -175,35 +177,6 @@ def raw_gradients(
         ones = cls.backend.ones(out.shape, out.dtype, cls.device)
         seeds = [backend.raw.banded(ones, 0, level, out.shape)]
     return _run(order, needed, roots, targets, seeds, level, retain, backend)
-
-
-def _needed(roots: list[Any], targets: set[Any], only: set[Any] | None) -> tuple[list[Any], set[Any]] | None:
-    """The nodes between roots and targets, the latest first, and they and the targets; None if one of them is more than a formula."""
-    seen: set[Any] = set()
-    stack = list(roots)
-    found = []
-    while stack:
-        node = stack.pop()
-        if node not in seen:
-            seen.add(node)
-            if node.__class__ is not AccumulateGrad:
-                found.append(node)
-                stack.extend(node.edges())
-            elif only is not None and node not in only:
-                return None
-    found.sort(key=_creation)
-    needed = set(targets)
-    order = []
-    for node in found:
-        if not needed.isdisjoint(node.edges()):
-            needed.add(node)
-            if node.hooks is not None or not _is_formula(node):
-                return None
-            order.append(node)
-    if any(t.hooks is not None for t in targets):
-        return None
-    order.reverse()
-    return order, needed
 
 
 def _is_formula(node: Any) -> bool:
@@ -224,30 +197,12 @@ def _run(
     backend: Any,
 ) -> list[Any]:
     raw, kernels = backend.raw, backend.kernels
-    buffers: dict[Any, Any] = {}
 
-    def add(e: Any, v: Any) -> None:
-        known = buffers.get(e)
-        buffers[e] = v if known is None else known + v
-
-    for node, seed in zip(roots, seeds):
-        add(node, seed if seed.__class__ is raw else raw(seed._array, level))
-    wanted = set(targets)
-    for node in order:
-        g = buffers.get(node) if node in wanted else buffers.pop(node, None)
-        if g is None:
-            continue
-        cls = node.__class__
-        if cls is SlotNode:
-            owner = node._owner
-            collected = buffers.get(owner)
-            if collected is None:
-                collected = buffers[owner] = [None] * owner.n_outputs
-            collected[node.k] = g
-            continue
+    def step(node: Any, g: Any, add: Any) -> None:
         if isinstance(node, VarNode):
             _list_vjp(node, g, kernels, needed, add)
         else:
+            cls = node.__class__
             plan = _plans.get(cls)
             if plan is None:
                 plan = _plans[cls] = _plan(node)
@@ -267,9 +222,10 @@ def _run(
                     add(e, v)
         if not retain:
             node.release()
+
+    batches = [seed if seed.__class__ is raw else raw(seed._array, level) for seed in seeds]
     results = []
-    for node in targets:
-        g = buffers.get(node)
+    for g in run_pass(order, roots, batches, targets, step):
         results.append(None if g is None else backend.inner.backend.wrap(backend.rules._full(g, level)))
     return results
 

@@ -13,8 +13,8 @@ from xpgrad._memory.cells import next_number
 from xpgrad._modes import state
 from xpgrad._rows.namespace import PRIMITIVES, operations
 from xpgrad._rows.row import Row
-from xpgrad._tape.leaf import AccumulateGrad
 from xpgrad._transforms.batch.batch import raise_to_common
+from xpgrad._transforms.small_pass import nodes_between, run_pass
 from xpgrad.rules.creation import zeros_like
 
 __all__ = ["as_tuple", "jvp_of", "of_dtype", "zeros_for"]
@@ -157,51 +157,22 @@ def _transposed(row: Row, operands: Sequence[Any], tangents: list[Any], statics:
 def _pull(roots: list[Any], seeds: list[Any], targets: list[Any], start: int) -> list[Any]:
     """The gradients of `roots` by `targets`, leaves made after the clock's reading `start`, through what was made since only.
 
-    A backward pass on Tensors in small: no hooks, and none of the fields of nodes from before, which a pass may be using, are touched.
+    None of the fields of nodes from before, which a pass may be using, are touched.
     """
-    wanted = {t._node for t in targets}
-    below: list[Any] = []
-    seen: set[Any] = set()
-    stack = [r._node for r in roots if r._node is not None]
-    while stack:
-        node = stack.pop()
-        if node in seen or node in wanted:
-            continue
-        seen.add(node)
-        below.append(node)
-        stack.extend(e for e in node.edges() if e not in seen and e.__class__ is not AccumulateGrad and e.seq > start)
-    below.sort(key=lambda node: node.seq)
-    needed = set(wanted)
-    order = []
-    for node in below:
-        if not needed.isdisjoint(node.edges()):
-            needed.add(node)
-            order.append(node)
-    gathered: dict[Any, Any] = {}
-    for root, seed in zip(roots, seeds):
-        if root._node in needed:
-            _gather(gathered, root._node, of_dtype(seed, root))
+    wanted = [t._node for t in targets]
+    order, needed = nodes_between([r._node for r in roots if r._node is not None], wanted, start=start)
+    started = [(r._node, of_dtype(seed, r)) for r, seed in zip(roots, seeds) if r._node in needed]
+
+    def step(node: Any, g: Any, add: Any) -> None:
+        for e, v in zip(node.edges(), node.graph_grads(g)):
+            if v is not None and e in needed:
+                add(e, v)
+
     mark = object()
     for node in needed:
         node.buffer = mark  # `graph_grads` computes what leads to marked nodes
     try:
-        for node in reversed(order):
-            g = gathered.pop(node, None)
-            if g is None:
-                continue
-            if node.is_slot:
-                owner = node.owner
-                gathered.setdefault(owner, [None] * owner.n_outputs)[node.output_nr] = g
-                continue
-            for e, v in zip(node.edges(), node.graph_grads(g)):
-                if v is not None and e in needed:
-                    _gather(gathered, e, v)
+        return run_pass(order, [node for node, _ in started], [seed for _, seed in started], wanted, step)
     finally:
         for node in needed:
             node.buffer = None
-    return [gathered.get(t._node) for t in targets]
-
-
-def _gather(gathered: dict[Any, Any], node: Any, v: Any) -> None:
-    known = gathered.get(node)
-    gathered[node] = v if known is None else known + v
