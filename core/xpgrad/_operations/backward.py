@@ -1,6 +1,97 @@
 """From a row to the node classes that run: one per pattern of operands, whose `step` computes and accumulates in one go.
 
 In a pattern ``g`` is an operand that requires grad, ``c`` a constant Tensor and ``s`` a Python scalar.
+`python -m xpgrad._operations NAME PATTERN` prints the text for any operation. For ``x * y`` on NumPy, where `y` is a constant, it is::
+
+    class NodeClass(Node):
+        __slots__ = ('e_x1', 'x2', 'c_x2')
+
+        def reach(_self, _empty, _push):
+            _seq = _self.seq
+            _edge = _self.e_x1
+            if _edge.buffer is not _empty:
+                _edge.buffer = _empty
+                _push(_edge)
+            if _edge.seq > _seq:  # a leaf: it runs right after its earliest consumer
+                _edge.seq = _seq - 0.5
+
+        def step(_self, g, _empty, _retain):
+            _edge = _self.e_x1
+            _buffer = _edge.buffer
+            if _buffer is not None:
+                x2 = _self.x2
+                if x2 is None:
+                    raise _freed(_self)
+                _alias = _self.c_x2._alias
+                if _alias is not None:
+                    _check_version(_self, 'x2', _alias)
+                _grad = _scale(g, x2) if _self.owned and g.size > 32768 else g * x2
+                if _buffer is _empty:
+                    _edge.buffer = _grad
+                    _edge.owned = True
+                elif _edge.owned:
+                    _buffer += _grad
+                    _edge.buffer = _buffer
+                else:
+                    _edge.buffer = _buffer + _grad
+                    _edge.owned = True
+            if not _retain:
+                _self.x2 = _self.c_x2 = None
+
+        def grads(_self, g):
+            _complex = _is_complex(g)
+            if _complex:
+                g = _kernels.conj(g)
+            if _self.e_x1.buffer is None:
+                _grad0 = None
+            else:
+                x2 = _self.x2
+                if x2 is None:
+                    raise _freed(_self)
+                _alias = _self.c_x2._alias
+                if _alias is not None:
+                    _check_version(_self, 'x2', _alias)
+                _grad0 = g * x2
+                if _complex:
+                    _grad0 = _kernels.conj(_grad0)
+            return [_grad0]
+
+        def graph_grads(_self, g):
+            _complex = g.dtype.is_complex
+            if _complex:
+                g = _operations.conj(g)
+            if _self.e_x1.buffer is None:
+                _grad0 = None
+            else:
+                x2 = _self.x2
+                if x2 is None:
+                    raise _freed(_self)
+                _alias = _self.c_x2._alias
+                if _alias is not None:
+                    _check_version(_self, 'x2', _alias)
+                x2 = _unpack_constant(_backend, x2, _self.c_x2)
+                _grad0 = g * x2
+                if _complex:
+                    _grad0 = _operations.conj(_grad0)
+            return [_grad0]
+
+        def operands(_self):
+            return (_self.e_x1, None)
+
+        def edges(_self):
+            return (_self.e_x1,)
+
+        def redirect(_self, _mapping):
+            _self.e_x1 = _mapping[_self.e_x1]
+
+        def release(_self):
+            _self.x2 = _self.c_x2 = None
+
+        def held(_self):
+            return [_self.x2]
+
+        def released(_self):
+            return _self.x2 is None
 """
 
 from __future__ import annotations

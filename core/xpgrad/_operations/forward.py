@@ -1,7 +1,102 @@
 """From a row to what runs forward: generates, per backend and at first use, the implementation of an operation on Tensors.
 
 The text does the duties of DESIGN section 4 on the way forward (one class and one dtype, recording, views); what runs backward is in
-`backward`, and the rare cases are in `coerce` and `_tape.saved`.
+`backward`, and the rare cases are in `coerce` and `_tape.saved`. `python -m xpgrad._operations NAME` prints the text for any operation.
+
+For ``x * y`` on NumPy, where `_sop` is the same for a Tensor and a Python scalar, it is::
+
+    def _op(_t_x1, _t_x2):
+        _cls = _t_x1.__class__
+        if _t_x2.__class__ is _cls:
+            x1 = _t_x1._array
+            x2 = _t_x2._array
+            if (x1.dtype is x2.dtype or x1.dtype == x2.dtype):
+                try:
+                    _raw = x1 * x2
+                except Exception as _exc:
+                    raise _explain(_row, _exc, x1, x2)
+                _out = _new(_cls)
+                _out._array = _raw
+                _out._alias = None
+                _mode = _current_mode()
+                if _mode is None or _mode.recording:
+                    _e_x1 = _t_x1._node
+                    _e_x2 = _t_x2._node
+                    if _e_x1 is not None:
+                        if _e_x2 is not None:
+                            if x1.shape == x2.shape:
+                                _node = _new(_Node_gg)
+                                _node.seq = _next_number()
+                                _node.buffer = _node.hooks = _node._alias = None
+                                _node.e_x1 = _e_x1
+                                _node.e_x2 = _e_x2
+                                _node.x1 = x1
+                                _node.x2 = x2
+                            else:
+                                _node = _new(_Node_ggb)
+                                _node.seq = _next_number()
+                                _node.buffer = _node.hooks = _node._alias = None
+                                _node.e_x1 = _e_x1
+                                _node.b_x1 = x1.shape
+                                _node.e_x2 = _e_x2
+                                _node.b_x2 = x2.shape
+                                _node.x1 = x1
+                                _node.x2 = x2
+                            _out._node = _node
+                        else:
+                            if x1.shape == x2.shape:
+                                _node = _new(_Node_gc)
+                                _node.seq = _next_number()
+                                _node.buffer = _node.hooks = _node._alias = None
+                                _node.e_x1 = _e_x1
+                                if _t_x2._alias is not None:
+                                    _check_saveable(_t_x2)
+                                _node.c_x2 = _t_x2
+                                _node.x2 = x2
+                            else:
+                                _node = _new(_Node_gcb)
+                                _node.seq = _next_number()
+                                _node.buffer = _node.hooks = _node._alias = None
+                                _node.e_x1 = _e_x1
+                                _node.b_x1 = x1.shape
+                                if _t_x2._alias is not None:
+                                    _check_saveable(_t_x2)
+                                _node.c_x2 = _t_x2
+                                _node.x2 = x2
+                            _out._node = _node
+                    else:
+                        if _e_x2 is not None:
+                            if x1.shape == x2.shape:
+                                _node = _new(_Node_cg)
+                                _node.seq = _next_number()
+                                _node.buffer = _node.hooks = _node._alias = None
+                                if _t_x1._alias is not None:
+                                    _check_saveable(_t_x1)
+                                _node.c_x1 = _t_x1
+                                _node.e_x2 = _e_x2
+                                _node.x1 = x1
+                            else:
+                                _node = _new(_Node_cgb)
+                                _node.seq = _next_number()
+                                _node.buffer = _node.hooks = _node._alias = None
+                                if _t_x1._alias is not None:
+                                    _check_saveable(_t_x1)
+                                _node.c_x1 = _t_x1
+                                _node.e_x2 = _e_x2
+                                _node.b_x2 = x2.shape
+                                _node.x1 = x1
+                            _out._node = _node
+                        else:
+                            _out._node = None
+                else:
+                    _out._node = None
+                if _mode is not None and not _mode.plain:
+                    _mode.finish_operation(_out, _row, (_t_x1, _t_x2), ())
+                return _out
+        _other = _t_x2.__class__
+        if _other is float or _other is int:
+            return _sop(_t_x1, _t_x2)
+        return _slow(_row, _t_x1, _t_x2)
 """
 
 from __future__ import annotations
