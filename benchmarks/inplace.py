@@ -22,22 +22,26 @@ ROOT = Path(__file__).resolve().parent.parent
 CORE = "core/xpgrad"
 WORKLOADS = ("chain", "mixed", "rnn", "stencil")
 
-_SAVED = """            with t.block(f"if {name} is None:"):
-                t("raise freed(self)")
-"""
+_FREED = '''            t(f"""
+                if {name} is None:
+                    raise _freed(_self)
+            """)
+'''
+
+_SAVEABLE = '''            t(f"""
+                if _t_{name}._alias is not None:
+                    _check_saveable(_t_{name})
+            """)
+'''
 
 #: What is cut out of the copy: (file, text, replacement).
 CUTS = (
-    (f"{CORE}/_operations/forward.py", "n.buffer = n.hooks = n._alias = None", "n.buffer = n.hooks = None"),
-    (
-        f"{CORE}/_operations/forward.py",
-        '            with t.block(f"if t_{name}._alias is not None:"):\n                t(f"check_saveable(t_{name})")\n',
-        "",
-    ),
-    (f"{CORE}/_operations/forward.py", '            t("o._alias = o._node = None")', '            t("o._node = None")'),
-    (f"{CORE}/_operations/forward.py", '        t("out._alias = None")\n', ""),
-    (f"{CORE}/_operations/forward.py", "            _note_view(t, row, tensors[0])", '            t("pass")'),
-    (f"{CORE}/_operations/backward.py", _SAVED, _SAVED + "            continue\n"),
+    (f"{CORE}/_operations/forward.py", "_node.buffer = _node.hooks = _node._alias = None", "_node.buffer = _node.hooks = None"),
+    (f"{CORE}/_operations/forward.py", _SAVEABLE, ""),
+    (f"{CORE}/_operations/forward.py", "_one._alias = _one._node = None", "_one._node = None"),
+    (f"{CORE}/_operations/forward.py", "            _out._alias = None\n", ""),
+    (f"{CORE}/_operations/forward.py", "        _note_view(t, f)", '        t("pass")'),
+    (f"{CORE}/_operations/backward.py", _FREED, _FREED + "            continue\n"),
 )
 
 

@@ -417,9 +417,7 @@ def test_moved_to_the_host_and_back() -> None:
 
 
 def _packed(node: Any) -> list[Any]:
-    from xpgrad._operations.backward import freeable
-
-    return [getattr(node, name) for name in freeable(node.row, node.mask)]
+    return [getattr(node, name) for name in node.row.freeable(node.mask)]
 
 
 def test_factorisations_on_another_stream() -> None:

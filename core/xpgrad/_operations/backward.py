@@ -1,6 +1,97 @@
 """From a row to the node classes that run: one per pattern of operands, whose `step` computes and accumulates in one go.
 
 In a pattern ``g`` is an operand that requires grad, ``c`` a constant Tensor and ``s`` a Python scalar.
+`python -m xpgrad._operations NAME PATTERN` prints the text for any operation. For ``x * y`` on NumPy, where `y` is a constant, it is::
+
+    class NodeClass(Node):
+        __slots__ = ('e_x1', 'x2', 'c_x2')
+
+        def reach(_self, _empty, _push):
+            _seq = _self.seq
+            _edge = _self.e_x1
+            if _edge.buffer is not _empty:
+                _edge.buffer = _empty
+                _push(_edge)
+            if _edge.seq > _seq:  # a leaf: it runs right after its earliest consumer
+                _edge.seq = _seq - 0.5
+
+        def step(_self, g, _empty, _retain):
+            _edge = _self.e_x1
+            _buffer = _edge.buffer
+            if _buffer is not None:
+                x2 = _self.x2
+                if x2 is None:
+                    raise _freed(_self)
+                _alias = _self.c_x2._alias
+                if _alias is not None:
+                    _check_version(_self, 'x2', _alias)
+                _grad = _scale(g, x2) if _self.owned and g.size > 32768 else g * x2
+                if _buffer is _empty:
+                    _edge.buffer = _grad
+                    _edge.owned = True
+                elif _edge.owned:
+                    _buffer += _grad
+                    _edge.buffer = _buffer
+                else:
+                    _edge.buffer = _buffer + _grad
+                    _edge.owned = True
+            if not _retain:
+                _self.x2 = _self.c_x2 = None
+
+        def grads(_self, g):
+            _complex = _is_complex(g)
+            if _complex:
+                g = _kernels.conj(g)
+            if _self.e_x1.buffer is None:
+                _grad0 = None
+            else:
+                x2 = _self.x2
+                if x2 is None:
+                    raise _freed(_self)
+                _alias = _self.c_x2._alias
+                if _alias is not None:
+                    _check_version(_self, 'x2', _alias)
+                _grad0 = g * x2
+                if _complex:
+                    _grad0 = _kernels.conj(_grad0)
+            return [_grad0]
+
+        def graph_grads(_self, g):
+            _complex = g.dtype.is_complex
+            if _complex:
+                g = _operations.conj(g)
+            if _self.e_x1.buffer is None:
+                _grad0 = None
+            else:
+                x2 = _self.x2
+                if x2 is None:
+                    raise _freed(_self)
+                _alias = _self.c_x2._alias
+                if _alias is not None:
+                    _check_version(_self, 'x2', _alias)
+                x2 = _unpack_constant(_backend, x2, _self.c_x2)
+                _grad0 = g * x2
+                if _complex:
+                    _grad0 = _operations.conj(_grad0)
+            return [_grad0]
+
+        def operands(_self):
+            return (_self.e_x1, None)
+
+        def edges(_self):
+            return (_self.e_x1,)
+
+        def redirect(_self, _mapping):
+            _self.e_x1 = _mapping[_self.e_x1]
+
+        def release(_self):
+            _self.x2 = _self.c_x2 = None
+
+        def held(_self):
+            return [_self.x2]
+
+        def released(_self):
+            return _self.x2 is None
 """
 
 from __future__ import annotations
@@ -9,59 +100,328 @@ import functools
 import math
 from typing import Any
 
-from xpgrad._operations.source import Text
+from xpgrad._operations.source import Text, tuple_of
 from xpgrad._rows.namespace import operations
 from xpgrad._rows.row import Row
 from xpgrad._tape.node import Node, freed
 from xpgrad._tape.saved import check_version, unpack, unpack_constant, unpack_out
 
-__all__ = ["node_class"]
+__all__ = ["check_kept_names", "node_class", "node_text"]
 
 _LARGE = 1 << 15  # elements: below, an allocation costs nothing
 
-
-def _alias_holder(row: Row, mask: str, name: str) -> str:
-    """The expression for the alias of a saved value."""
-    if name == "out":
-        return "self._alias"
-    kind = mask[row.tensors.index(name)]
-    return f"self.e_{name}._alias" if kind == "g" else f"self.c_{name}._alias"
+#: What a node has besides the values that it keeps for its formulas.
+_ATTRIBUTES = frozenset((*dir(Node), "mask", "metas", "row", "slots"))
 
 
-def _call(row: Row, i: int, xp: str) -> str:
-    """The call of the i-th formula with local names."""
-    text = row.texts[i]
-    return text if text is not None else f"f{i}({', '.join(xp if n == 'xp' else n for n in row.reads[i])})"
+def node_class(backend: Any, row: Row, mask: str, broadcast: bool) -> type[Node]:
+    """The node class for one row, pattern of operands and broadcasting, on one backend."""
+    key = (row.name, mask, broadcast)
+    found: type[Node] | None = backend.node_classes.get(key)
+    if found is None:
+        found = backend.node_classes[key] = _compiled(_Pattern(backend, row, mask, broadcast))
+    return found
 
 
-def _load(t: Text, row: Row, mask: str, i: int) -> None:
+def node_text(backend: Any, row: Row, mask: str, broadcast: bool) -> Text:
+    """The text of a node class (see `node_class`)."""
+    return _text(_Pattern(backend, row, mask, broadcast))
+
+
+def check_kept_names(row: Row) -> None:
+    """Refuse a row whose nodes could not keep a value under its name, because they have an attribute of that name."""
+    attributes = _ATTRIBUTES.union(f"{prefix}_{name}" for prefix in "ebc" for name in row.tensors)
+    taken = attributes.intersection(row.saved("g" * len(row.tensors)))
+    if taken:
+        msg = f"formulas of {row.name!r} read {sorted(taken)}, but a node has attributes of these names; choose other names"
+        raise ValueError(msg)
+
+
+class _Pattern:
+    """What the text of one node class follows from.
+
+    A node has, besides what the formulas read, by name: the edges ``e_x``, the constant Tensors ``c_x`` whose arrays it keeps, and,
+    where the operation broadcast, the operands' shapes ``b_x``.
+    """
+
+    def __init__(self, backend: Any, row: Row, mask: str, broadcast: bool) -> None:
+        self.backend, self.row, self.mask, self.broadcast = backend, row, mask, broadcast
+        self.needing = [(i, row.tensors[i]) for i, kind in enumerate(mask) if kind == "g"]  # the operands with an edge
+        self.kept = row.saved(mask)
+        self.arrays = row.freeable(mask)
+        self.constants = [n for n in self.arrays if n != "out" and self.kind(n) == "c"]
+        self.slotted = row.outputs is not None
+        self.conjugates = row.conj and not self.slotted
+        self.mutable = backend.capabilities.mutable
+
+    def kind(self, name: str) -> str:
+        """An operand's letter."""
+        return self.mask[self.row.tensors.index(name)]
+
+    def gradient(self, i: int, xp: str) -> str:
+        """The expression of the i-th formula, in the local names."""
+        text = self.row.texts[i]
+        return text if text is not None else f"_formula{i}({', '.join(xp if n == 'xp' else n for n in self.row.reads[i])})"
+
+
+# -- the text: one function per method ---------------------------------------------------------------------------------
+
+
+def _text(p: _Pattern) -> Text:
+    t = Text()
+    with t.block("class NodeClass(Node):"):
+        t(f"__slots__ = {tuple(_slots(p))!r}")
+        for write in (_reach, _step, _grads, _graph_grads, _operands, _edges, _redirect, _release, _held, _released):
+            t("")
+            write(t, p)
+    return t
+
+
+def _slots(p: _Pattern) -> list[str]:
+    found = [f"e_{name}" for _, name in p.needing] + p.kept + [f"c_{name}" for name in p.constants]
+    if p.broadcast:
+        found += [f"b_{name}" for _, name in p.needing]
+    if p.backend.capabilities.streams:
+        found.append("stream")
+    if p.slotted:
+        found += ["slots", "metas"]
+    return found
+
+
+def _reach(t: Text, p: _Pattern) -> None:
+    with t.block("def reach(_self, _empty, _push):"):
+        t("_seq = _self.seq")
+        for _, name in p.needing:
+            t(f"""
+                _edge = _self.e_{name}
+                if _edge.buffer is not _empty:
+                    _edge.buffer = _empty
+                    _push(_edge)
+                if _edge.seq > _seq:  # a leaf: it runs right after its earliest consumer
+                    _edge.seq = _seq - 0.5
+            """)
+
+
+def _step(t: Text, p: _Pattern) -> None:
+    with t.block("def step(_self, g, _empty, _retain):"):
+        for i, name in p.needing:
+            t(f"""
+                _edge = _self.e_{name}
+                _buffer = _edge.buffer
+            """)
+            with t.block("if _buffer is not None:"):
+                _load(t, p, i)
+                if p.row.into:
+                    _add_into(t, p, i)
+                else:
+                    _add(t, p, i, name)
+        if p.arrays:
+            with t.block("if not _retain:"):
+                _forget(t, p)
+        elif not p.needing:
+            t("pass")
+
+
+def _add(t: Text, p: _Pattern, i: int, name: str) -> None:
+    """Add one operand's gradient to what its edge has, in place where this pass allocated that."""
+    t(f"_grad = {_overwriting(p, i) or p.gradient(i, '_kernels')}")
+    if p.broadcast:
+        t(f"_grad = _sum_to(_grad, _self.b_{name})")
+    t(f"""
+        if _buffer is _empty:
+            _edge.buffer = _grad
+            _edge.owned = {p.row.fresh[i] and p.mutable}
+    """)
+    if p.mutable:
+        t("""
+            elif _edge.owned:
+                _buffer += _grad
+                _edge.buffer = _buffer
+        """)
+    t("""
+        else:
+            _edge.buffer = _buffer + _grad
+            _edge.owned = True
+    """)
+
+
+def _overwriting(p: _Pattern, i: int) -> str | None:
+    """The expression of the last formula, if it is ``g * x``: it may overwrite a gradient that this pass allocated.
+
+    Memory is dearer than arithmetic.
+    """
+    factor = (p.row.texts[i] or "").removeprefix("g * ")
+    if factor not in p.row.reads[i] or factor == "g" or i != p.needing[-1][0] or not p.mutable:
+        return None
+    # NB: `size` is a method of PyTorch's tensors.
+    size = "_prod(g.shape)" if callable(getattr(p.backend.array_type, "size", None)) else "g.size"
+    return f"_scale(g, {factor}) if _self.owned and {size} > {_LARGE} else {p.gradient(i, '_kernels')}"
+
+
+def _add_into(t: Text, p: _Pattern, i: int) -> None:
+    """Let a kernel add the gradient into what the edge has: it is nothing in most places (`Row.into`)."""
+    t(f"""
+        if _buffer is _empty:
+            _edge.buffer = {p.gradient(i, "_kernels")}
+            _edge.owned = {p.mutable}
+        else:
+            if not _edge.owned:
+                _buffer = _kernels.copy(_buffer)
+                _edge.owned = True
+            _edge.buffer = _into({", ".join(("_buffer", "g", *p.row.statics))})
+    """)
+
+
+def _grads(t: Text, p: _Pattern) -> None:
+    with t.block("def grads(_self, g):"):
+        if p.conjugates:
+            t("_complex = _is_complex(g)")
+        _gradients(t, p, "_kernels", "_sum_to")
+
+
+def _graph_grads(t: Text, p: _Pattern) -> None:
+    with t.block("def graph_grads(_self, g):"):
+        if p.conjugates:
+            t("_complex = g.dtype.is_complex")
+        _gradients(t, p, "_operations", "_operations.sum_to")
+
+
+def _gradients(t: Text, p: _Pattern, xp: str, sum_to: str) -> None:
+    """Return the operands' gradients, on raw arrays or, where `xp` is that of operations on Tensors, recorded."""
+    if p.conjugates:
+        t(f"""
+            if _complex:
+                g = {xp}.conj(g)
+        """)
+    for i, name in p.needing:
+        with t.block(f"if _self.e_{name}.buffer is None:"):
+            t(f"_grad{i} = None")
+        with t.block("else:"):
+            _load(t, p, i)
+            if xp == "_operations":
+                _unpack(t, p, i)
+            t(f"_grad{i} = {p.gradient(i, xp)}")
+            if p.conjugates:
+                t(f"""
+                    if _complex:
+                        _grad{i} = {xp}.conj(_grad{i})
+                """)
+            if p.broadcast:
+                t(f"_grad{i} = {sum_to}(_grad{i}, _self.b_{name})")
+    t(f"return [{', '.join(f'_grad{i}' for i, _ in p.needing)}]")
+
+
+def _load(t: Text, p: _Pattern, i: int) -> None:
     """Load what the i-th formula reads, checked: not freed, not overwritten."""
-    arrays = row.freeable(mask)
-    for name in row.reads[i]:
+    for name in p.row.reads[i]:
         if name in ("g", "xp"):
             continue
-        t(f"{name} = self.{name}")
-        if name in arrays:
-            with t.block(f"if {name} is None:"):
-                t("raise freed(self)")
-            holder = _alias_holder(row, mask, name)
-            t(f"c = {holder}")
+        t(f"{name} = _self.{name}")
+        if name in p.arrays:
+            t(f"""
+                if {name} is None:
+                    raise _freed(_self)
+            """)
+            constant = name != "out" and p.kind(name) == "c"
+            t(f"_alias = {'_self' if name == 'out' else f'_self.c_{name}' if constant else f'_self.e_{name}'}._alias")
             # NB: nodes refer to the cell itself, constant Tensors to their alias.
-            with t.block("if c is not None:" if holder.startswith("self.c_") else "if c is not None and c.last_write > self.seq:"):
-                t(f"check_version(self, {name!r}, c)")
+            with t.block("if _alias is not None:" if constant else "if _alias is not None and _alias.last_write > _self.seq:"):
+                t(f"_check_version(_self, {name!r}, _alias)")
 
 
-def _unpack(t: Text, row: Row, mask: str, i: int) -> None:
+def _unpack(t: Text, p: _Pattern, i: int) -> None:
     """Turn the loaded raw values into Tensors with their history."""
-    arrays = row.freeable(mask)
-    for name in row.reads[i]:
+    for name in p.row.reads[i]:
         if name == "out":
-            t("out = unpack_out(B, self, out)")
-        elif name in arrays:
-            kind = mask[row.tensors.index(name)]
-            t(f"{name} = unpack(B, {name}, self.e_{name})" if kind == "g" else f"{name} = unpack_constant(B, {name}, self.c_{name})")
-        elif name.endswith("_dtype"):
-            t(f"{name} = B.dtype_of({name})")
+            t("out = _unpack_out(_backend, _self, out)")
+        elif name in p.arrays and p.kind(name) == "g":
+            t(f"{name} = _unpack(_backend, {name}, _self.e_{name})")
+        elif name in p.arrays:
+            t(f"{name} = _unpack_constant(_backend, {name}, _self.c_{name})")
+        elif name.endswith("_dtype") and name not in (*p.row.tensors, *p.row.statics):
+            t(f"{name} = _backend.dtype_of({name})")
+
+
+def _operands(t: Text, p: _Pattern) -> None:
+    with t.block("def operands(_self):"):
+        t(f"return {tuple_of(f'_self.e_{n}' if kind == 'g' else 'None' for n, kind in zip(p.row.tensors, p.mask))}")
+
+
+def _edges(t: Text, p: _Pattern) -> None:
+    with t.block("def edges(_self):"):
+        t(f"return {tuple_of(f'_self.e_{name}' for _, name in p.needing)}")
+
+
+def _redirect(t: Text, p: _Pattern) -> None:
+    with t.block("def redirect(_self, _mapping):"):
+        for _, name in p.needing:
+            t(f"_self.e_{name} = _mapping[_self.e_{name}]")
+        if not p.needing:
+            t("pass")
+
+
+def _release(t: Text, p: _Pattern) -> None:
+    with t.block("def release(_self):"):
+        if p.arrays:
+            _forget(t, p)
+        else:
+            t("pass")
+
+
+def _forget(t: Text, p: _Pattern) -> None:
+    """Forget the saved arrays, and the constant Tensors that they belong to."""
+    t(" = ".join(f"_self.{name}" for name in [*p.arrays, *(f"c_{name}" for name in p.constants)]) + " = None")
+
+
+def _held(t: Text, p: _Pattern) -> None:
+    with t.block("def held(_self):"):
+        t(f"return [{', '.join('*(_self.out or ())' if n == 'out' and p.slotted else f'_self.{n}' for n in p.arrays)}]")
+
+
+def _released(t: Text, p: _Pattern) -> None:
+    with t.block("def released(_self):"):
+        t(f"return _self.{p.arrays[0]} is None" if p.arrays else "return False")
+
+
+# -- from the text to the class ----------------------------------------------------------------------------------------
+
+
+def _compiled(p: _Pattern) -> type[Node]:
+    """The class of the text, with what the engine and the user ask of it."""
+    row, backend = p.row, p.backend
+    title = f"{row.node} {p.mask}{'b' if p.broadcast else ''} {backend.table_name}"
+    cls: Any = _text(p).compile(title, _scope(p))["NodeClass"]
+    cls.__name__ = cls.__qualname__ = cls.title = row.node
+    cls.__module__ = "xpgrad.autograd.graph"
+    cls.row, cls.mask, cls.n_outputs, cls.slotted = row, p.mask, row.outputs or 1, p.slotted
+    cls.backend, cls.conjugates, cls.records, cls.saves = backend, p.conjugates, True, bool(p.arrays)
+    _add_readers(cls, row)
+    return cls
+
+
+def _scope(p: _Pattern) -> dict[str, Any]:
+    """What the text finds in its globals."""
+    kernels = p.backend.kernels
+    scope = {
+        "Node": Node, "_backend": p.backend, "_kernels": kernels, "_operations": operations,
+        "_freed": freed, "_check_version": check_version,
+        "_unpack": unpack, "_unpack_out": unpack_out, "_unpack_constant": unpack_constant,
+        "_sum_to": kernels.sum_to, "_is_complex": p.backend.is_complex, "_scale": kernels.scale, "_prod": math.prod,
+        **{f"_formula{i}": formula for i, formula in enumerate(p.row.formulas)},
+    }  # fmt: skip
+    if p.row.into:
+        scope["_into"] = getattr(kernels, p.row.into)
+    return scope
+
+
+def _add_readers(cls: Any, row: Row) -> None:
+    """Let the user read what a node saved, under the operand's name and under PyTorch's (``_saved_self``; ACC-34)."""
+    for i, name in enumerate((*row.tensors, "out")):
+        other_name = "result" if name == "out" else ("self", "other")[i] if i < 2 and name.startswith("x") else name
+        for prefix, function in (("_saved", _saved_value), ("_raw_saved", _raw_saved)):
+            reader = property(functools.partial(function, name=name))
+            setattr(cls, f"{prefix}_{name}", reader)
+            setattr(cls, f"{prefix}_{other_name}", reader)
 
 
 def _saved_value(node: Any, name: str) -> Any:
@@ -74,139 +434,3 @@ def _raw_saved(node: Any, name: str) -> Any:
     from xpgrad._tape.inspection import raw_saved  # loads late: as above
 
     return raw_saved(node, name)
-
-
-def node_class(backend: Any, row: Row, mask: str, broadcast: bool) -> type[Node]:
-    """The node class for one row, pattern of operands and broadcasting, on one backend."""
-    key = (row.name, mask, broadcast)
-    found: type[Node] | None = backend.node_classes.get(key)
-    if found is not None:
-        return found
-    needing = [i for i, m in enumerate(mask) if m == "g"]
-    kept, arrays = row.saved(mask), row.freeable(mask)
-    consts = [n for n in arrays if n != "out" and mask[row.tensors.index(n)] == "c"]
-    slots = [f"e_{row.tensors[i]}" for i in needing] + kept + [f"c_{n}" for n in consts]
-    if broadcast:
-        slots += [f"b_{row.tensors[i]}" for i in needing]
-    if backend.capabilities.streams:
-        slots.append("stream")
-    slotted = row.outputs is not None
-    if slotted:
-        slots += ["slots", "metas"]
-    conj = row.conj and not slotted
-
-    t = Text()
-    with t.block("class NodeClass(Node):"):
-        t(f"__slots__ = {tuple(slots)!r}")
-        with t.block("def reach(self, empty, push):"):
-            t("s = self.seq")
-            for i in needing:
-                t(f"e = self.e_{row.tensors[i]}")
-                with t.block("if e.buffer is not empty:"):
-                    t("e.buffer = empty")
-                    t("push(e)")
-                with t.block("if e.seq > s:"):  # a leaf: it runs right after its earliest consumer
-                    t("e.seq = s - 0.5")
-        with t.block("def step(self, g, empty, retain):"):
-            for i in needing:
-                name = row.tensors[i]
-                t(f"e = self.e_{name}")
-                t("b = e.buffer")
-                with t.block("if b is not None:"):
-                    _load(t, row, mask, i)
-                    if row.into:
-                        args = ", ".join(("g", *row.statics))
-                        with t.block("if b is empty:"):
-                            t(f"e.buffer = {_call(row, i, 'K')}")
-                            t(f"e.owned = {backend.capabilities.mutable}")
-                        with t.block("else:"):
-                            with t.block("if not e.owned:"):
-                                t("b = K.copy(b)")
-                                t("e.owned = True")
-                            t(f"e.buffer = into(b, {args})")
-                        continue
-                    factor = (row.texts[i] or "").removeprefix("g * ")
-                    if factor in row.reads[i] and factor != "g" and i == needing[-1] and backend.capabilities.mutable:
-                        # The last formula may overwrite a gradient that this pass allocated: memory is dearer than arithmetic.
-                        # NB: `size` is a method of PyTorch's tensors.
-                        size = "prod(g.shape)" if callable(getattr(backend.array_type, "size", None)) else "g.size"
-                        t(f"v = scale(g, {factor}) if self.owned and {size} > {_LARGE} else {_call(row, i, 'K')}")
-                    else:
-                        t(f"v = {_call(row, i, 'K')}")
-                    if broadcast:
-                        t(f"v = sum_to(v, self.b_{name})")
-                    with t.block("if b is empty:"):
-                        t("e.buffer = v")
-                        t(f"e.owned = {row.fresh[i] and backend.capabilities.mutable}")
-                    if backend.capabilities.mutable:
-                        with t.block("elif e.owned:"):
-                            t("b += v")
-                            t("e.buffer = b")
-                    with t.block("else:"):
-                        t("e.buffer = b + v")
-                        t("e.owned = True")
-            if arrays:
-                with t.block("if not retain:"):
-                    t(" = ".join(f"self.{n}" for n in [*arrays, *(f"c_{n}" for n in consts)]) + " = None")
-            if not needing:
-                t("pass")
-        for method, xp, fit in (("grads", "K", "sum_to"), ("graph_grads", "T", "T.sum_to")):
-            with t.block(f"def {method}(self, g):"):
-                if conj:
-                    t("z = is_complex(g)" if xp == "K" else "z = g.dtype.is_complex")
-                    with t.block("if z:"):
-                        t(f"g = {xp}.conj(g)")
-                for i in needing:
-                    name = row.tensors[i]
-                    with t.block(f"if self.e_{name}.buffer is None:"):
-                        t(f"v{i} = None")
-                    with t.block("else:"):
-                        _load(t, row, mask, i)
-                        if xp == "T":
-                            _unpack(t, row, mask, i)
-                        t(f"v{i} = {_call(row, i, xp)}")
-                        if conj:
-                            with t.block("if z:"):
-                                t(f"v{i} = {xp}.conj(v{i})")
-                        if broadcast:
-                            t(f"v{i} = {fit}(v{i}, self.b_{name})")
-                t(f"return [{', '.join(f'v{i}' for i in needing)}]")
-        with t.block("def operands(self):"):
-            entries = "".join(f"self.e_{n}, " if m == "g" else "None, " for n, m in zip(row.tensors, mask))
-            t(f"return ({entries})")
-        with t.block("def edges(self):"):
-            t(f"return ({''.join(f'self.e_{row.tensors[i]}, ' for i in needing)})")
-        with t.block("def redirect(self, mapping):"):
-            for i in needing:
-                t(f"self.e_{row.tensors[i]} = mapping[self.e_{row.tensors[i]}]")
-            if not needing:
-                t("pass")
-        with t.block("def release(self):"):
-            t(" = ".join(f"self.{n}" for n in [*arrays, *(f"c_{n}" for n in consts)]) + " = None" if arrays else "pass")
-        with t.block("def held(self):"):
-            t(f"return [{', '.join('*(self.out or ())' if n == 'out' and slotted else f'self.{n}' for n in arrays)}]")
-        with t.block("def released(self):"):
-            t(f"return self.{arrays[0]} is None" if arrays else "return False")
-
-    scope = {
-        "Node": Node, "freed": freed, "check_version": check_version, "K": backend.kernels, "T": operations, "B": backend,
-        "unpack": unpack, "unpack_out": unpack_out, "unpack_constant": unpack_constant,
-        "sum_to": backend.kernels.sum_to, "is_complex": backend.is_complex,
-        "scale": backend.kernels.scale, "prod": math.prod,
-        **{f"f{i}": f for i, f in enumerate(row.formulas)},
-    }  # fmt: skip
-    if row.into:
-        scope["into"] = getattr(backend.kernels, row.into)
-    cls: Any = t.compile(f"{row.node} {mask}{'b' if broadcast else ''} {backend.table_name}", scope)["NodeClass"]
-    cls.__name__ = cls.__qualname__ = cls.title = row.node
-    cls.__module__ = "xpgrad.autograd.graph"
-    cls.row, cls.mask, cls.n_outputs, cls.slotted = row, mask, row.outputs or 1, slotted
-    for i, name in enumerate((*row.tensors, "out")):
-        other_name = "result" if name == "out" else ("self", "other")[i] if i < 2 and name.startswith("x") else name
-        for prefix, function in (("_saved", _saved_value), ("_raw_saved", _raw_saved)):
-            reader = property(functools.partial(function, name=name))
-            setattr(cls, f"{prefix}_{name}", reader)
-            setattr(cls, f"{prefix}_{other_name}", reader)
-    cls.backend, cls.conjugates, cls.records, cls.saves = backend, conj, True, bool(arrays)
-    backend.node_classes[key] = cls
-    return cls

@@ -1,7 +1,102 @@
-"""From rows to what runs: generates, per backend and at first use, the implementation of an operation on Tensors.
+"""From a row to what runs forward: generates, per backend and at first use, the implementation of an operation on Tensors.
 
 The text does an operation's duties on the way forward (one class and one dtype, recording, views); what runs backward is in
-`_nodeclass`, and the rare cases are in `_coerce` and `_saved`.
+`backward`, and the rare cases are in `coerce` and `_tape.saved`. `python -m xpgrad._operations NAME` prints the text for any operation.
+
+For ``x * y`` on NumPy, where `_sop` is the same for a Tensor and a Python scalar, it is::
+
+    def _op(_t_x1, _t_x2):
+        _cls = _t_x1.__class__
+        if _t_x2.__class__ is _cls:
+            x1 = _t_x1._array
+            x2 = _t_x2._array
+            if (x1.dtype is x2.dtype or x1.dtype == x2.dtype):
+                try:
+                    _raw = x1 * x2
+                except Exception as _exc:
+                    raise _explain(_row, _exc, x1, x2)
+                _out = _new(_cls)
+                _out._array = _raw
+                _out._alias = None
+                _mode = _current_mode()
+                if _mode is None or _mode.recording:
+                    _e_x1 = _t_x1._node
+                    _e_x2 = _t_x2._node
+                    if _e_x1 is not None:
+                        if _e_x2 is not None:
+                            if x1.shape == x2.shape:
+                                _node = _new(_Node_gg)
+                                _node.seq = _next_number()
+                                _node.buffer = _node.hooks = _node._alias = None
+                                _node.e_x1 = _e_x1
+                                _node.e_x2 = _e_x2
+                                _node.x1 = x1
+                                _node.x2 = x2
+                            else:
+                                _node = _new(_Node_ggb)
+                                _node.seq = _next_number()
+                                _node.buffer = _node.hooks = _node._alias = None
+                                _node.e_x1 = _e_x1
+                                _node.b_x1 = x1.shape
+                                _node.e_x2 = _e_x2
+                                _node.b_x2 = x2.shape
+                                _node.x1 = x1
+                                _node.x2 = x2
+                            _out._node = _node
+                        else:
+                            if x1.shape == x2.shape:
+                                _node = _new(_Node_gc)
+                                _node.seq = _next_number()
+                                _node.buffer = _node.hooks = _node._alias = None
+                                _node.e_x1 = _e_x1
+                                if _t_x2._alias is not None:
+                                    _check_saveable(_t_x2)
+                                _node.c_x2 = _t_x2
+                                _node.x2 = x2
+                            else:
+                                _node = _new(_Node_gcb)
+                                _node.seq = _next_number()
+                                _node.buffer = _node.hooks = _node._alias = None
+                                _node.e_x1 = _e_x1
+                                _node.b_x1 = x1.shape
+                                if _t_x2._alias is not None:
+                                    _check_saveable(_t_x2)
+                                _node.c_x2 = _t_x2
+                                _node.x2 = x2
+                            _out._node = _node
+                    else:
+                        if _e_x2 is not None:
+                            if x1.shape == x2.shape:
+                                _node = _new(_Node_cg)
+                                _node.seq = _next_number()
+                                _node.buffer = _node.hooks = _node._alias = None
+                                if _t_x1._alias is not None:
+                                    _check_saveable(_t_x1)
+                                _node.c_x1 = _t_x1
+                                _node.e_x2 = _e_x2
+                                _node.x1 = x1
+                            else:
+                                _node = _new(_Node_cgb)
+                                _node.seq = _next_number()
+                                _node.buffer = _node.hooks = _node._alias = None
+                                if _t_x1._alias is not None:
+                                    _check_saveable(_t_x1)
+                                _node.c_x1 = _t_x1
+                                _node.e_x2 = _e_x2
+                                _node.b_x2 = x2.shape
+                                _node.x1 = x1
+                            _out._node = _node
+                        else:
+                            _out._node = None
+                else:
+                    _out._node = None
+                if _mode is not None and not _mode.plain:
+                    _mode.finish_operation(_out, _row, (_t_x1, _t_x2), ())
+                return _out
+        _other = _t_x2.__class__
+        if _other is float or _other is int:
+            return _sop(_t_x1, _t_x2)
+        return _slow(_row, _t_x1, _t_x2)
 """
 
 from __future__ import annotations
@@ -16,184 +111,284 @@ from xpgrad._modes import state
 from xpgrad._operations.backward import node_class
 from xpgrad._operations.coerce import coerce, explain
 from xpgrad._operations.lists import list_operation
-from xpgrad._operations.source import Text
+from xpgrad._operations.source import Text, tuple_of
 from xpgrad._rows.row import OPERATORS, Row
 from xpgrad._tape.node import record_outputs
 from xpgrad._tape.saved import check_saveable
 from xpgrad.backend import Backend
 
-__all__ = ["specialise", "trampoline"]
+__all__ = ["Form", "forms", "specialise", "trampoline"]
 
 
-def _record(t: Text, row: Row, mask: str, broadcast: bool, scope: dict[str, Any], backend: Any) -> None:
-    """Make and fill a node `n` from the locals: operands' raw arrays by name, Tensors `t_<name>`, edges `e_<name>`, `r`."""
-    key = f"N_{mask}{'b' if broadcast else ''}"
-    scope[key] = node_class(backend, row, mask, broadcast)
-    t(f"n = new({key})")
-    t("n.seq = number()")
-    t("n.buffer = n.hooks = n._alias = None")
-    if backend.capabilities.streams:
-        t("n.stream = (cls, current_stream(cls.device))")
-    kept, arrays = row.saved(mask), row.freeable(mask)
-    shape = "{}.shape" if type(backend).operand_shape is Backend.operand_shape else "operand_shape({})"
-    for name, m in zip(row.tensors, mask):
-        if m == "g":
-            t(f"n.e_{name} = e_{name}")
-            if broadcast:
-                t(f"n.b_{name} = {shape.format(name)}")
-        elif m == "c" and name in arrays:
-            with t.block(f"if t_{name}._alias is not None:"):
-                t(f"check_saveable(t_{name})")
-            t(f"n.c_{name} = t_{name}")
-    for name in kept:
-        if name == "out":
-            t("n.out = r")
-        elif name.endswith("_shape"):
-            t(f"n.{name} = {shape.format('r' if name == 'out_shape' else name.removesuffix('_shape'))}")
-        elif name.endswith("_dtype"):
-            t(f"n.{name} = {name.removesuffix('_dtype')}.dtype")
-        else:
-            t(f"n.{name} = {name}")
+class Form:
+    """One implementation of a row on a backend: the function for its Tensors, or for a Tensor and a Python scalar.
+
+    Its text names an operand's raw array as the row does, ``x``; ``_t_x`` is the Tensor and ``_e_x`` the edge to the node that made it.
+
+    Parameters
+    ----------
+    name : str
+        ``_op`` takes Tensors, ``_sop`` a scalar as its second operand, ``_srop`` one as its first.
+    kinds : str
+        One letter per operand: ``t`` or ``s``.
+    """
+
+    def __init__(self, backend: Any, row: Row, name: str, kinds: str) -> None:
+        self.backend, self.row, self.name, self.kinds = backend, row, name, kinds
+        self.tensors = [n for n, kind in zip(row.tensors, kinds) if kind == "t"]
+        self.first, *self.others = self.tensors
+        self.needy = [n for n, formula in zip(row.tensors, row.formulas) if formula is not None and n in self.tensors]
+        self.broadcasts = row.elementwise and len(self.tensors) > 1
+        self.several = row.outputs is not None
+        #: The patterns of operands that it records, each with and without broadcasting; known once the text is made.
+        self.patterns: list[tuple[str, bool]] = []
+        self.text = Text()
+        _operation(self.text, self)
+
+    def argument(self, name: str) -> str:
+        """An operand as it is handed on to others: the Tensor, or the scalar."""
+        return f"_t_{name}" if name in self.tensors else name
+
+    def slow(self) -> str:
+        """The call that takes any operands."""
+        return f"_slow({', '.join(('_row', *(f'_t_{n}' for n in self.tensors), *self.row.statics))})"
 
 
-def _compute(row: Row, backend: Any, names: tuple[str, ...]) -> str:
-    """The expression of the forward computation."""
-    if row.op and backend.operators and not row.statics:
-        return f" {row.op} ".join(names) if len(names) > 1 else f"{row.op}{', '.join(names)}"
-    return f"kernel({', '.join((*names, *row.statics))})"
+def forms(backend: Any, row: Row) -> list[Form]:
+    """The implementations of a row that is not one of a list of Tensors."""
+    count = len(row.tensors)
+    found = [Form(backend, row, "_op", "t" * count)]
+    if row.elementwise and count == 2:
+        found += [Form(backend, row, "_sop", "ts"), Form(backend, row, "_srop", "st")]
+    return found
 
 
-def _op(t: Text, row: Row, backend: Any, scope: dict[str, Any], name: str, mask_of_scalars: str) -> None:
-    """The implementation on Tensors (and on one Python scalar, where `mask_of_scalars` has an 's')."""
-    names = row.tensors
-    kinds = mask_of_scalars
-    tensors = [n for n, k in zip(names, kinds) if k == "t"]
-    first = tensors[0]
+# -- the text: one function per duty -----------------------------------------------------------------------------------
+
+
+def _operation(t: Text, f: Form) -> None:
     # The Tensor comes first in the signature, also where it is the second operand.
-    params = [f"t_{first}"] + [f"t_{n}" if k == "t" else n for n, k in zip(names, kinds) if n != first]
-    diff = [f is not None for f in row.formulas]
-    with t.block(f"def {name}({', '.join([*params, *row.statics])}):"):
-        t(f"cls = t_{first}.__class__")
-        others = [n for n in tensors if n != first]
-        if others:
-            with t.block("if " + " and ".join(f"t_{n}.__class__ is cls" for n in others) + ":"):
-                for n in tensors:
-                    t(f"{n} = t_{n}._array")
-                conditions = []
-                same = [names[i] for i in row.mixing]
-                # NB: not every library has one object per dtype: NumPy has two for int64, array-api-strict makes them anew.
-                conditions += [f"({same[0]}.dtype is {n}.dtype or {same[0]}.dtype == {n}.dtype)" for n in same[1:]]
-                if row.guard:
-                    conditions.append(row.guard)
-                with t.block(f"if {' and '.join(conditions) or 'True'}:"):
-                    _op_body(t, row, backend, scope, tensors, kinds, diff)
-            if row.elementwise and len(names) == 2 and backend.weak_scalars:
-                t(f"c = t_{others[0]}.__class__")
-                with t.block("if c is float or c is int:"):
-                    t(f"return sop(t_{first}, t_{others[0]})")
-            t(f"return slow(ROW, t_{', t_'.join(tensors)}{''.join(', ' + s for s in row.statics)})")
+    rest = [f.argument(n) for n in f.row.tensors if n != f.first]
+    with t.block(f"def {f.name}({', '.join((f'_t_{f.first}', *rest, *f.row.statics))}):"):
+        t(f"_cls = _t_{f.first}.__class__")
+        if f.others:
+            _several_operands(t, f)
         else:
-            t(f"{first} = t_{first}._array")
-            if row.guard:
-                with t.block(f"if not ({row.guard}):"):
-                    t(f"return slow(ROW, t_{first}{''.join(', ' + s for s in row.statics)})")
-            if row.is_view and backend.array_type is not None:
-                with t.block(f"if {first}.__class__ is not ARRAY:"):
-                    t(f"{first} = own(t_{first})")
-            _op_body(t, row, backend, scope, tensors, kinds, diff)
+            _one_operand(t, f)
 
 
-def _op_body(t: Text, row: Row, backend: Any, scope: dict[str, Any], tensors: list[str], kinds: str, diff: list[bool]) -> None:
-    names = row.tensors
-    if row.elementwise and len(tensors) > 1:
-        with t.block("try:"):
-            t(f"r = {_compute(row, backend, names)}")
-        with t.block("except Exception as exc:"):
-            t(f"raise explain(ROW, exc, {', '.join(tensors)})")
+def _several_operands(t: Text, f: Form) -> None:
+    """The common case: Tensors of one class and dtype. A scalar has a function of its own; the rest is for `_slow`."""
+    with t.block("if " + " and ".join(f"_t_{n}.__class__ is _cls" for n in f.others) + ":"):
+        for n in f.tensors:
+            t(f"{n} = _t_{n}._array")
+        same = [f.row.tensors[i] for i in f.row.mixing]
+        # NB: not every library has one object per dtype: NumPy has two for int64, array-api-strict makes them anew.
+        conditions = [f"({same[0]}.dtype is {n}.dtype or {same[0]}.dtype == {n}.dtype)" for n in same[1:]]
+        if f.row.guard:
+            conditions.append(f.row.guard)
+        with t.block(f"if {' and '.join(conditions) or 'True'}:"):
+            _body(t, f)
+    if f.broadcasts and len(f.tensors) == 2 and f.backend.weak_scalars:
+        t(f"""
+            _other = _t_{f.others[0]}.__class__
+            if _other is float or _other is int:
+                return _sop(_t_{f.first}, _t_{f.others[0]})
+        """)
+    t(f"return {f.slow()}")
+
+
+def _one_operand(t: Text, f: Form) -> None:
+    t(f"{f.first} = _t_{f.first}._array")
+    if f.row.guard:
+        t(f"""
+            if not ({f.row.guard}):
+                return {f.slow()}
+        """)
+    if f.row.is_view and f.backend.array_type is not None:
+        t(f"""
+            if {f.first}.__class__ is not _ARRAY:
+                {f.first} = _own(_t_{f.first})
+        """)
+    _body(t, f)
+
+
+def _body(t: Text, f: Form) -> None:
+    """What is done with operands that fit."""
+    _compute(t, f)
+    _wrap(t, f)
+    t("_mode = _current_mode()")
+    _attach_history(t, f)
+    if f.row.is_view:
+        _note_sharing(t, f)
+    with t.block("if _mode is not None and not _mode.plain:"):
+        operands = tuple_of(f.argument(n) for n in f.row.tensors)
+        t(f"_mode.finish_operation(_out, _row, {operands}, {tuple_of(f.row.statics)})")
+    t("return _out")
+
+
+def _compute(t: Text, f: Form) -> None:
+    """The forward computation, on raw arrays."""
+    row = f.row
+    if not row.op or not f.backend.operators or row.statics:
+        expression = f"_kernel({', '.join((*row.tensors, *row.statics))})"
+    elif len(row.tensors) > 1:
+        expression = f" {row.op} ".join(row.tensors)
     else:
-        t(f"r = {_compute(row, backend, names)}")
-    multi = row.outputs is not None
-    if multi:
-        t("out = [None] * len(r)")
-        with t.block("for k, q in enumerate(r):"):
-            t("o = out[k] = new(cls)")
-            t("o._array = q")
-            t("o._alias = o._node = None")
-        t("out = tuple(out)")
+        expression = f"{row.op}{row.tensors[0]}"
+    if f.broadcasts:
+        t(f"""
+            try:
+                _raw = {expression}
+            except Exception as _exc:
+                raise _explain(_row, _exc, {", ".join(f.tensors)})
+        """)
     else:
-        t("out = new(cls)")
-        t("out._array = r")
-        t("out._alias = None")
-    t("m = mode()")
-    needy = [n for n, k, d in zip(names, kinds, diff) if k == "t" and d]
-    attach = "record_outputs(n, out)" if multi else "out._node = n"
-    if needy:
-        with t.block("if m is None or m.recording:"):
-            for n in needy:
-                t(f"e_{n} = t_{n}._node")
-
-            def branch(rest: list[str], chosen: dict[str, str]) -> None:
-                if not rest:
-                    mask = "".join(chosen.get(n, "c" if k == "t" else "s") for n, k in zip(names, kinds))
-                    if "g" not in mask:
-                        t("pass" if multi else "out._node = None")
-                        return
-                    if row.elementwise and len(tensors) > 1:
-                        with t.block("if " + " == ".join(f"{n}.shape" for n in tensors) + ":"):
-                            _record(t, row, mask, False, scope, backend)
-                        with t.block("else:"):
-                            _record(t, row, mask, True, scope, backend)
-                    else:
-                        _record(t, row, mask, False, scope, backend)
-                    t(attach)
-                    return
-                with t.block(f"if e_{rest[0]} is not None:"):
-                    branch(rest[1:], chosen | {rest[0]: "g"})
-                with t.block("else:"):
-                    branch(rest[1:], chosen)
-
-            branch(needy, {})
-        if not multi:
-            with t.block("else:"):
-                t("out._node = None")
-    elif not multi:
-        t("out._node = None")
-    if row.is_view:
-        copies = row.name == "index_basic" and backend.capabilities.mutable and not backend.capabilities.negative_step
-        condition = f"if may_alias(r, {tensors[0]}):" if row.name == "reshape_to" else "if not backwards(key):" if copies else "if True:"
-        with t.block(condition):
-            _note_view(t, row, tensors[0])
-        if copies:
-            with t.block("else:"):
-                t("note_copy(out)")
-    with t.block("if m is not None and not m.plain:"):
-        operands = "".join(f"t_{n}, " if k == "t" else f"{n}, " for n, k in zip(names, kinds))
-        t(f"m.finish_operation(out, ROW, ({operands}), ({''.join(f'{s}, ' for s in row.statics)}))")
-    t("return out")
+        t(f"_raw = {expression}")
 
 
-def _note_view(t: Text, row: Row, parent: str) -> None:
-    """Make `out` a view of the operand in the bookkeeping of versions (inference tensors, without a cell, have none)."""
-    t(f"a = t_{parent}._alias")
-    with t.block("if a is None:"):
-        t(f"a = alias_of(t_{parent})")
-    t("c = a.cell")
-    with t.block("if c is not None:"):
-        t("v = out._alias = new(View)")
-        t(f"v.parent = t_{parent}")
-        t("v.row = ROW")
-        t(f"v.args = ({''.join(f'{s}, ' for s in row.statics)})")
-        t("v.cell = c")
-        t("v.forbidden = a.forbidden")
-        with t.block("if out._node is not None:"):
-            t("out._node._alias = c")
-        with t.block("elif m is not None and not m.recording:"):
-            t("v.forbidden = 'no_grad'")  # MUT-18: its history could not follow its base's
-        t("c.views.append(ref(out))")
-        with t.block("if len(c.views) > c.limit:"):
-            t("c.forget()")
-    with t.block("else:"):
-        t("out._alias = a")  # INF-03: a part of an inference tensor may not be saved either
+def _wrap(t: Text, f: Form) -> None:
+    """Make the result, or the results, of the raw array."""
+    if f.several:
+        t("""
+            _out = [None] * len(_raw)
+            for _k, _part in enumerate(_raw):
+                _one = _out[_k] = _new(_cls)
+                _one._array = _part
+                _one._alias = _one._node = None
+            _out = tuple(_out)
+        """)
+    else:
+        t("""
+            _out = _new(_cls)
+            _out._array = _raw
+            _out._alias = None
+        """)
+
+
+def _attach_history(t: Text, f: Form) -> None:
+    """Give the result its node, if an operand has one and the mode records."""
+    if f.needy:
+        with t.block("if _mode is None or _mode.recording:"):
+            for n in f.needy:
+                t(f"_e_{n} = _t_{n}._node")
+            _branch(t, f, f.needy, ())
+        if not f.several:
+            t("""
+                else:
+                    _out._node = None
+            """)
+    elif not f.several:
+        t("_out._node = None")
+
+
+def _branch(t: Text, f: Form, undecided: list[str], needing: tuple[str, ...]) -> None:
+    """Ask of one operand after the other if it requires grad; then record the pattern."""
+    if undecided:
+        first, *rest = undecided
+        with t.block(f"if _e_{first} is not None:"):
+            _branch(t, f, rest, (*needing, first))
+        with t.block("else:"):
+            _branch(t, f, rest, needing)
+        return
+    if not needing:
+        t("pass" if f.several else "_out._node = None")
+        return
+    mask = "".join("s" if kind == "s" else "g" if n in needing else "c" for n, kind in zip(f.row.tensors, f.kinds))
+    if f.broadcasts:
+        with t.block("if " + " == ".join(f"{n}.shape" for n in f.tensors) + ":"):
+            _record(t, f, mask, False)
+        with t.block("else:"):
+            _record(t, f, mask, True)
+    else:
+        _record(t, f, mask, False)
+    t("_record_outputs(_node, _out)" if f.several else "_out._node = _node")
+
+
+def _record(t: Text, f: Form, mask: str, broadcast: bool) -> None:
+    """Make and fill a node."""
+    row, arrays = f.row, f.row.freeable(mask)
+    f.patterns.append((mask, broadcast))
+    t(f"""
+        _node = _new({_class_name(mask, broadcast)})
+        _node.seq = _next_number()
+        _node.buffer = _node.hooks = _node._alias = None
+    """)
+    if f.backend.capabilities.streams:
+        t("_node.stream = (_cls, _current_stream(_cls.device))")
+    shape = "{}.shape" if type(f.backend).operand_shape is Backend.operand_shape else "_operand_shape({})"
+    for name, kind in zip(row.tensors, mask):
+        if kind == "g":
+            t(f"_node.e_{name} = _e_{name}")
+            if broadcast:
+                t(f"_node.b_{name} = {shape.format(name)}")
+        elif kind == "c" and name in arrays:
+            t(f"""
+                if _t_{name}._alias is not None:
+                    _check_saveable(_t_{name})
+            """)
+            t(f"_node.c_{name} = _t_{name}")
+    for name in row.saved(mask):
+        operand, _, quality = name.rpartition("_")
+        if name == "out":
+            value = "_raw"
+        elif name in row.tensors or name in row.statics:
+            value = name
+        elif quality == "shape":
+            value = shape.format("_raw" if operand == "out" else operand)
+        else:
+            value = f"{operand}.dtype"
+        t(f"_node.{name} = {value}")
+
+
+def _class_name(mask: str, broadcast: bool) -> str:
+    """The global under which the text finds a node class."""
+    return f"_Node_{mask}{'b' if broadcast else ''}"
+
+
+def _note_sharing(t: Text, f: Form) -> None:
+    """Note whose memory the result of a view is."""
+    copies = f.row.name == "index_basic" and f.backend.capabilities.mutable and not f.backend.capabilities.negative_step
+    if f.row.name == "reshape_to":
+        condition = f"if _may_alias(_raw, {f.first}):"
+    else:
+        condition = "if not _backwards(key):" if copies else "if True:"
+    with t.block(condition):
+        _note_view(t, f)
+    if copies:
+        t("""
+            else:
+                _note_copy(_out)
+        """)
+
+
+def _note_view(t: Text, f: Form) -> None:
+    """Make the result a view of the operand in the bookkeeping of versions (inference tensors, without a cell, have none)."""
+    t(f"""
+        _alias = _t_{f.first}._alias
+        if _alias is None:
+            _alias = _alias_of(_t_{f.first})
+        _cell = _alias.cell
+        if _cell is not None:
+            _view = _out._alias = _new(_View)
+            _view.parent = _t_{f.first}
+            _view.row = _row
+            _view.args = {tuple_of(f.row.statics)}
+            _view.cell = _cell
+            _view.forbidden = _alias.forbidden
+            if _out._node is not None:
+                _out._node._alias = _cell
+            elif _mode is not None and not _mode.recording:
+                _view.forbidden = 'no_grad'  # MUT-18: its history could not follow its base's
+            _cell.views.append(_ref(_out))
+            if len(_cell.views) > _cell.limit:
+                _cell.forget()
+        else:
+            _out._alias = _alias  # INF-03: a part of an inference tensor may not be saved either
+    """)
+
+
+# -- from the text to the methods --------------------------------------------------------------------------------------
 
 
 def specialise(row: Row, backend: Any) -> Callable[..., Any]:
@@ -203,33 +398,43 @@ def specialise(row: Row, backend: Any) -> Callable[..., Any]:
         op: Any = list_operation(row, backend)
         setattr(cls, row.method, op)
         return op
-    scope: dict[str, Any] = {
-        "new": object.__new__, "mode": state.current, "number": next_number, "kernel": getattr(backend.kernels, row.name, None),
-        "slow": row.slow or coerce, "ROW": row, "record_outputs": record_outputs, "check_saveable": check_saveable,
-        "alias_of": alias_of, "View": View, "backwards": backwards, "note_copy": note_copy, "ref": weakref.ref,
-        "ARRAY": backend.array_type, "own": backend.own, "may_alias": backend.may_alias, "K": backend.kernels,
-        "is_complex": backend.is_complex, "explain": explain, "current_stream": backend.current_stream,
-        "operand_shape": backend.operand_shape,
-    }  # fmt: skip
-    t = Text()
-    count = len(row.tensors)
-    _op(t, row, backend, scope, "op", "t" * count)
-    if row.elementwise and count == 2:
-        _op(t, row, backend, scope, "sop", "ts")
-        _op(t, row, backend, scope, "srop", "st")
-    t.compile(f"{row.name} {backend.table_name}", scope)
-    op = scope["op"]
+    made = _compiled(row, backend)
+    op = made["_op"]
     op.__qualname__ = op.__name__ = row.name
     setattr(cls, row.method, op)
-    if "sop" in scope:
-        setattr(cls, f"_sop_{row.name}", scope["sop"])
-        setattr(cls, f"_srop_{row.name}", scope["srop"])
+    if "_sop" in made:
+        setattr(cls, f"_sop_{row.name}", made["_sop"])
+        setattr(cls, f"_srop_{row.name}", made["_srop"])
     if row.name in OPERATORS:
         method, reflected = OPERATORS[row.name]
         setattr(cls, method, op)
         if reflected is not None and backend.weak_scalars:
-            setattr(cls, reflected, _reflected(row, scope["srop"]))
+            setattr(cls, reflected, _reflected(row, made["_srop"]))
     return op
+
+
+def _compiled(row: Row, backend: Any) -> dict[str, Any]:
+    """The functions of all of a row's forms, by name: one text, because one calls another."""
+    text = Text()
+    scope = _scope(row, backend)
+    for form in forms(backend, row):
+        text.lines += form.text.lines
+        for mask, broadcast in form.patterns:
+            scope[_class_name(mask, broadcast)] = node_class(backend, row, mask, broadcast)
+    return text.compile(f"{row.name} {backend.table_name}", scope)
+
+
+def _scope(row: Row, backend: Any) -> dict[str, Any]:
+    """What the text finds in its globals."""
+    return {
+        "_row": row, "_kernel": getattr(backend.kernels, row.name, None), "_slow": row.slow or coerce, "_explain": explain,
+        "_new": object.__new__, "_current_mode": state.current,
+        "_next_number": next_number, "_record_outputs": record_outputs, "_check_saveable": check_saveable,
+        "_current_stream": backend.current_stream, "_operand_shape": backend.operand_shape,
+        "_ARRAY": backend.array_type, "_own": backend.own, "_may_alias": backend.may_alias,
+        "_alias_of": alias_of, "_View": View, "_ref": weakref.ref, "_backwards": backwards, "_note_copy": note_copy,
+        "is_complex": backend.is_complex,  # for a row's guard, which is text of the row's own
+    }  # fmt: skip
 
 
 def _reflected(row: Row, srop: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,6 +7,7 @@ the backend's raw namespace, under ``create_graph`` it is xpgrad's own: a formul
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -14,12 +15,6 @@ __all__ = ["OPERATORS", "ROWS", "Row"]
 
 Formula = Callable[..., Any] | str | None
 ROWS: dict[str, Row] = {}
-# Names that the generated text uses for itself: an argument of this name would be overwritten there.
-_RESERVED = frozenset((
-    "View", "a", "alias_of", "ref", "self", "g", "out", "xp", "empty", "retain", "push", "cls", "mode", "new", "number", "kernel",
-    "slow", "op", "sop", "srop", "own", "b", "c", "e", "m", "n", "o", "q", "r", "s", "v", "z", "K", "T", "B", "ROW", "ARRAY", "explain",
-    "current_stream", "operand_shape", "into",
-))  # fmt: skip
 
 
 class Row:
@@ -87,20 +82,41 @@ class Row:
         # Which operands meet in one dtype: those that differentiate, or all where none does.
         places = tuple(i for i, f in enumerate(formulas) if f is not None) or tuple(range(len(formulas)))
         self.mixing = places if promotes else ()
-        known = {"g", "xp", "out", *tensors, *statics, *(f"{t}_{k}" for t in tensors for k in ("shape", "dtype")), "out_shape"}
-        for reads in (*self.reads, self.jvp_reads):
-            unknown = set(reads) - known - ({f"d_{t}" for t in tensors} if reads is self.jvp_reads else set())
-            if unknown:
-                msg = f"the formula of {name!r} reads {sorted(unknown)}, but a formula can read {sorted(known)} only"
-                raise TypeError(msg)
-        taken = _RESERVED.intersection((*tensors, *statics)) | ({"k"} & set(statics) if outputs else set())
-        if taken:
-            msg = f"arguments of {name!r} are named {sorted(taken)}, which the generated text uses itself; choose other names"
-            raise ValueError(msg)
+        self._check_arguments()
+        self._check_reads()
         if name in ROWS:
             msg = f"two rows are named {name!r}"
             raise ValueError(msg)
         ROWS[name] = self
+
+    def _readable(self) -> list[str]:
+        """What a formula can read: of itself, the arguments, and what it is told of them."""
+        told = (f"{name}_{quality}" for name in self.tensors for quality in ("shape", "dtype"))
+        return ["g", "xp", "out", "out_shape", *self.tensors, *self.statics, *told]
+
+    def _check_arguments(self) -> None:
+        """Refuse names that the generated text or a formula would take for something else (see `_operations.source`)."""
+        readable = self._readable()
+        for name in (*self.tensors, *self.statics):
+            if readable.count(name) > 1:
+                why = "is also something else that a formula reads"
+            elif name.startswith("_"):
+                why = "is how the generated text names what is its own"
+            elif hasattr(builtins, name):
+                why = "would hide Python's own from the generated text"
+            else:
+                continue
+            msg = f"an argument of {self.name!r} is named {name!r}, which {why}; choose another name"
+            raise ValueError(msg)
+
+    def _check_reads(self) -> None:
+        """Refuse formulas, and a tangent, that read what they cannot."""
+        known = set(self._readable())
+        for reads in (*self.reads, self.jvp_reads):
+            unknown = set(reads) - known - ({f"d_{t}" for t in self.tensors} if reads is self.jvp_reads else set())
+            if unknown:
+                msg = f"the formula of {self.name!r} reads {sorted(unknown)}, but a formula can read {sorted(known)} only"
+                raise TypeError(msg)
 
     @property
     def method(self) -> str:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
-from xpgrad._tape.leaf import AccumulateGrad
 from xpgrad._tape.node import SlotNode
 
 __all__ = ["nodes_between", "run_pass"]
@@ -42,7 +41,7 @@ def nodes_between(roots: list[Any], targets: list[Any], *, start: float = 0, lea
         node = stack.pop()
         if node not in seen:
             seen.add(node)
-            if node.__class__ is AccumulateGrad:
+            if node.is_leaf:
                 if leaves is not None:
                     leaves.add(node)
             elif node.seq > start:
