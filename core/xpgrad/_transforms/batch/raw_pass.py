@@ -115,7 +115,7 @@ def raw_jacobian(output: Any, inputs: list[Any], *, alone: bool) -> list[Any] | 
         None also if the output depends on anything that requires grad beside the inputs: then the Jacobian is to have a history.
     """
     own = {x._node for x in inputs}
-    if alone and any(not node.is_leaf for node in own):
+    if alone and any(node is None or not node.is_leaf for node in own):
         return None
     found = raw_gradients([output], inputs, None, BatchLevel(output.shape[0]), retain=False, only=own if alone else None)
     if found is None or all(g is not None for g in found):
