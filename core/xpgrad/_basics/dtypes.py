@@ -121,7 +121,7 @@ def as_dtype(dtype: Any, default: Any = None) -> DType:
         return dtype
     if isinstance(dtype, str):
         found = DTYPES.get(dtype)
-    elif dtype in (bool, int, float, complex):
+    elif dtype is bool or dtype is int or dtype is float or dtype is complex:  # NB: NumPy's dtypes compare equal to these
         if dtype is bool:
             return bool_
         if default is not None:
@@ -131,11 +131,20 @@ def as_dtype(dtype: Any, default: Any = None) -> DType:
         # A NumPy dtype has `.name`, a NumPy scalar type `.__name__`; bool is spelt "bool_" by the latter in old versions.
         name = getattr(dtype, "name", None) or getattr(dtype, "__name__", "")
         found = DTYPES.get(str(name).rstrip("_"))
+        if found is None and isinstance(dtype, type) and dtype.__module__ == "numpy":
+            found = DTYPES.get(_name_of_numpy_type(dtype))
     if found is None:
         names = ", ".join(DTYPES)
         msg = f"{dtype!r} is not a data type; use one of xpgrad's ({names}), e.g. `dtype=xpgrad.float32`"
         raise TypeError(msg)
     return found
+
+
+def _name_of_numpy_type(scalar: type) -> str:
+    """The name of the dtype of a NumPy scalar type that is named by a type of C's, such as `longlong`; empty if it has none."""
+    numpy = sys.modules["numpy"]  # it has been imported: the type is its own
+    # NB: a type that has subclasses is abstract, such as `floating`; old versions take it for one of them.
+    return str(numpy.dtype(scalar).name) if issubclass(scalar, numpy.generic) and not scalar.__subclasses__() else ""
 
 
 def real_of(dtype: DType) -> DType:
