@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from central_differences import values
 
 import xpgrad as xp
+from support.central_differences import values
 
 COUNT = 70_000
 SIGNS = (-1.0) ** np.arange(COUNT)
