@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xpgrad._dtypes import DTYPES
 
 import xpgrad as xp
+from xpgrad._basics.dtypes import DTYPES
 
 NAMES = tuple(name for name in DTYPES if name != "bfloat16")
 PYTHON = {"bool": bool, "integral": int, "real floating": float, "complex floating": complex}
