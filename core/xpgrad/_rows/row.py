@@ -14,6 +14,8 @@ __all__ = ["OPERATORS", "ROWS", "Row"]
 
 Formula = Callable[..., Any] | str | None
 ROWS: dict[str, Row] = {}
+#: How rows may say that they act under `vmap` (see `Row`).
+BATCHES = (None, "stacked", "broadcast")
 # Names that the generated text uses for itself: an argument of this name would be overwritten there.
 _RESERVED = frozenset((
     "View", "a", "alias_of", "ref", "self", "g", "out", "xp", "empty", "retain", "push", "cls", "mode", "new", "number", "kernel",
@@ -53,6 +55,10 @@ class Row:
     jvp : callable or None
         The tangent of the output, for forward mode, where the formulas do not give it as directly (`_transforms.jvps`). It reads what
         a formula may read, except ``g``, and for an operand ``x`` its tangent ``d_x``, None where there is none; None is no tangent.
+    batch : {"stacked", "broadcast"} or None
+        How it acts under `vmap`. ``"stacked"``: arrays with more axes in front are a stack to it, and it acts on each; of the arguments,
+        ``axis`` and ``axes`` are shifted by the batch's axis, and ``shape`` gets its length. ``"broadcast"``: the axes in front of its
+        operands broadcast, too. None: as elementwise, by a rule of its own name, or else the kernel is composed of what it calls.
     """
 
     def __init__(
@@ -60,7 +66,7 @@ class Row:
         node: str | None = None, elementwise: bool = False, op: str | None = None, fresh: Any = False, conj: bool = True,
         outputs: int | None = None, nondiff: tuple[int, ...] = (), is_view: bool = False, varargs: bool = False,
         into: str | None = None, guard: str | None = None, slow: Any = None, promotes: bool = True, multi_view: bool = False,
-        jvp: Callable[..., Any] | None = None,
+        jvp: Callable[..., Any] | None = None, batch: str | None = None,
     ) -> None:  # fmt: skip
         self.name = name
         self.tensors = tensors
@@ -83,6 +89,7 @@ class Row:
         self.guard = guard
         self.slow = slow
         self.jvp = jvp
+        self.batch = batch
         self.jvp_reads = () if jvp is None else _parameters(jvp)
         # Which operands meet in one dtype: those that differentiate, or all where none does.
         places = tuple(i for i, f in enumerate(formulas) if f is not None) or tuple(range(len(formulas)))
@@ -96,6 +103,9 @@ class Row:
         taken = _RESERVED.intersection((*tensors, *statics)) | ({"k"} & set(statics) if outputs else set())
         if taken:
             msg = f"arguments of {name!r} are named {sorted(taken)}, which the generated text uses itself; choose other names"
+            raise ValueError(msg)
+        if batch not in BATCHES:
+            msg = f"`batch` of {name!r} must be one of {BATCHES}, but is {batch!r}"
             raise ValueError(msg)
         if name in ROWS:
             msg = f"two rows are named {name!r}"
