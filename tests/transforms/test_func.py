@@ -21,7 +21,7 @@ from support import search_path
 from support.central_differences import numbers, values
 from transforms.test_vmap import _Drawn
 from xpgrad import func
-from xpgrad._transforms.batch import raw_pass
+from xpgrad._transforms.batch import plain_pass
 
 Function = Callable[..., Any]
 
@@ -117,8 +117,8 @@ def test_hessians_agree(name: str) -> None:
 def test_the_pass_on_raw_arrays_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the comparison above would compare one way with itself."""
     taken = []
-    run = raw_pass._run
-    monkeypatch.setattr(raw_pass, "_run", lambda *a: taken.append(1) or run(*a))
+    run = plain_pass._run
+    monkeypatch.setattr(plain_pass, "_run", lambda *a: taken.append(1) or run(*a))
     w = xp.asarray(numbers((3, 3)))
     x = xp.asarray(numbers((3,), 4.0))
     func.jacrev(lambda x: xp.tanh(w @ x))(x)

@@ -15,6 +15,8 @@ __all__ = ["OPERATORS", "ROWS", "Row"]
 
 Formula = Callable[..., Any] | str | None
 ROWS: dict[str, Row] = {}
+#: How rows may say that they act under `vmap` (see `Row`).
+BATCHES = (None, "stacked", "broadcast")
 
 
 class Row:
@@ -48,6 +50,10 @@ class Row:
     jvp : callable or None
         The tangent of the output, for forward mode, where the formulas do not give it as directly (`_transforms.jvps`). It reads what
         a formula may read, except ``g``, and for an operand ``x`` its tangent ``d_x``, None where there is none; None is no tangent.
+    batch : {"stacked", "broadcast"} or None
+        How it acts under `vmap`. ``"stacked"``: arrays with more axes in front are a stack to it, and it acts on each; of the arguments,
+        ``axis`` and ``axes`` are shifted by the batch's axis, and ``shape`` gets its length. ``"broadcast"``: the axes in front of its
+        operands broadcast, too. None: as elementwise, by a rule of its own name, or else the kernel is composed of what it calls.
     """
 
     def __init__(
@@ -55,7 +61,7 @@ class Row:
         node: str | None = None, elementwise: bool = False, op: str | None = None, fresh: Any = False, conj: bool = True,
         outputs: int | None = None, nondiff: tuple[int, ...] = (), is_view: bool = False, varargs: bool = False,
         into: str | None = None, guard: str | None = None, slow: Any = None, promotes: bool = True, multi_view: bool = False,
-        jvp: Callable[..., Any] | None = None,
+        jvp: Callable[..., Any] | None = None, batch: str | None = None,
     ) -> None:  # fmt: skip
         self.name = name
         self.tensors = tensors
@@ -78,12 +84,16 @@ class Row:
         self.guard = guard
         self.slow = slow
         self.jvp = jvp
+        self.batch = batch
         self.jvp_reads = () if jvp is None else _parameters(jvp)
         # Which operands meet in one dtype: those that differentiate, or all where none does.
         places = tuple(i for i, f in enumerate(formulas) if f is not None) or tuple(range(len(formulas)))
         self.mixing = places if promotes else ()
         self._check_arguments()
         self._check_reads()
+        if batch not in BATCHES:
+            msg = f"`batch` of {name!r} must be one of {BATCHES}, but is {batch!r}"
+            raise ValueError(msg)
         if name in ROWS:
             msg = f"two rows are named {name!r}"
             raise ValueError(msg)

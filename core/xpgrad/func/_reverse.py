@@ -19,7 +19,7 @@ from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.batch import class_of_depth, enter, lift
 from xpgrad._transforms.batch.level import active_levels
 from xpgrad._transforms.batch.passes import gradients
-from xpgrad._transforms.batch.raw_pass import raw_jacobian
+from xpgrad._transforms.batch.plain_pass import plain_jacobian
 from xpgrad.func._tree import Structure, flatten, unflatten
 from xpgrad.rules.creation import eye, ones_like, zeros, zeros_like
 from xpgrad.rules.manipulation import broadcast_view, concat, reshape_to
@@ -344,7 +344,7 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
             outs, out_structure = _outputs("jacrev", out)
             keep, rows = False, None
             if len(outs) == 1 and outs[0].ndim == 1 and outs[0].requires_grad and chunk_size is None and not outs[0].depth:
-                rows = raw_jacobian(outs[0], inner, alone=recording)
+                rows = plain_jacobian(outs[0], inner, alone=recording)
             if rows is None:
                 keep = recording and tracked(outs, inner)
             if len(outs) == 1 and outs[0].shape == () and outs[0].requires_grad:

@@ -52,13 +52,13 @@ def alias(xp: Any, x: Any) -> Any:
     return x
 
 
-@rule(lambda g: g, conj=False)
+@rule(lambda g: g, conj=False, batch="stacked")
 def clone(xp: Any, x: Any) -> Any:
     """A copy in memory of its own."""
     return xp.copy(x)
 
 
-@rule(lambda g: g, conj=False, node="CloneBackward0")
+@rule(lambda g: g, conj=False, node="CloneBackward0", batch="stacked")
 def clone_contiguous(xp: Any, x: Any) -> Any:
     """A copy in row-major order."""
     return xp.asarray(x, copy=True)
@@ -221,13 +221,13 @@ def eye(
     return _make(cls, "eye", n_rows, n_rows if n_cols is None else n_cols, k=k, dtype=dtype, requires_grad=requires_grad)
 
 
-@rule(lambda g, k, xp: xp.lower(g, k), conj=False, fresh=True, node="TrilBackward0")
+@rule(lambda g, k, xp: xp.lower(g, k), conj=False, fresh=True, node="TrilBackward0", batch="stacked")
 def lower(xp: Any, x: Any, k: int) -> Any:
     """The part on and below the k-th diagonal."""
     return xp.tril(x, k=k)
 
 
-@rule(lambda g, k, xp: xp.upper(g, k), conj=False, fresh=True, node="TriuBackward0")
+@rule(lambda g, k, xp: xp.upper(g, k), conj=False, fresh=True, node="TriuBackward0", batch="stacked")
 def upper(xp: Any, x: Any, k: int) -> Any:
     """The part on and above the k-th diagonal."""
     return xp.triu(x, k=k)

@@ -128,7 +128,7 @@ def _phase_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
     return xp.keep(~centre, tangential / xp.where(centre, xp.ones_like(radius), radius))
 
 
-@rule(_phase_vjp, conj=False, fresh=True, node="SgnBackward0", jvp=lambda d_x, x, out, xp: _phase_vjp(d_x, x, out, xp))
+@rule(_phase_vjp, conj=False, fresh=True, node="SgnBackward0", jvp=lambda d_x, x, out, xp: _phase_vjp(d_x, x, out, xp), batch="stacked")
 def phase(xp: Any, x: Any) -> Any:
     """The sign of a complex array."""
     return xp.sign(x)
@@ -300,7 +300,7 @@ def _inside(g: Any, x: Any, lo: Any, hi: Any, xp: Any) -> Any:
     return g if hi is None else xp.keep(~(x > hi), g)
 
 
-@rule(_inside, conj=False, node="ClampBackward1", jvp=lambda d_x, x, lo, hi, xp: _inside(d_x, x, lo, hi, xp))
+@rule(_inside, conj=False, node="ClampBackward1", jvp=lambda d_x, x, lo, hi, xp: _inside(d_x, x, lo, hi, xp), batch="stacked")
 def clip_scalar(xp: Any, x: Any, lo: Any, hi: Any) -> Any:
     """Limit to ``[lo, hi]``, Python scalars or None."""
     return xp.clip(x, lo, hi)
@@ -406,13 +406,13 @@ def conj(x: Tensor, /) -> Tensor:
     """Complex conjugate."""
 
 
-@view(lambda g, x_dtype, xp: xp.cast(g, x_dtype), node="RealBackward0")
+@view(lambda g, x_dtype, xp: xp.cast(g, x_dtype), node="RealBackward0", batch="stacked")
 def real_part(xp: Any, x: Any) -> Any:
     """The real part of a complex array."""
     return xp.real(x)
 
 
-@view(lambda g, x_dtype, xp: xp.cast(g, x_dtype) * 1j, node="ImagBackward0")
+@view(lambda g, x_dtype, xp: xp.cast(g, x_dtype) * 1j, node="ImagBackward0", batch="stacked")
 def imag_part(xp: Any, x: Any) -> Any:
     """The imaginary part of a complex array."""
     return xp.imag(x)

@@ -60,7 +60,7 @@ def _cholesky_vjp(g: Any, out: Any, upper: bool, xp: Any) -> Any:
     return adjoint(xp.solve_matrix(left, adjoint(xp.solve_matrix(left, middle), xp)), xp)
 
 
-@rule(_cholesky_vjp, conj=False, fresh=False, node="LinalgCholeskyExBackward0")
+@rule(_cholesky_vjp, conj=False, fresh=False, node="LinalgCholeskyExBackward0", batch="stacked")
 def cholesky_factor(xp: Any, x: Any, upper: bool) -> Any:
     """The triangular factor of positive definite matrices."""
     return xp.linalg.cholesky(x, upper=upper)
@@ -87,7 +87,7 @@ def _eigh_vjp(g: Any, out: Any, xp: Any) -> Any:
     return outer if inner is None else outer + inner
 
 
-@rule(_eigh_vjp, outputs=2, node="LinalgEighBackward0")
+@rule(_eigh_vjp, outputs=2, node="LinalgEighBackward0", batch="stacked")
 def eigen_pairs(xp: Any, x: Any) -> Any:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices."""
     return tuple(xp.linalg.eigh(x))
@@ -136,7 +136,7 @@ def _svd_vjp(g: Any, out: Any, x_shape: Any, xp: Any) -> Any:
     return result
 
 
-@rule(_svd_vjp, outputs=3, node="LinalgSvdBackward0")
+@rule(_svd_vjp, outputs=3, node="LinalgSvdBackward0", batch="stacked")
 def singular_triples(xp: Any, x: Any, full: bool) -> Any:
     """Left singular vectors, singular values (descending) and adjoint right singular vectors."""
     return tuple(xp.linalg.svd(x, full_matrices=full))
@@ -180,7 +180,7 @@ def _qr_vjp(g: Any, out: Any, x_shape: Any, form: str, xp: Any) -> Any:
     return result
 
 
-@rule(_qr_vjp, outputs=2, node="LinalgQrBackward0")
+@rule(_qr_vjp, outputs=2, node="LinalgQrBackward0", batch="stacked")
 def orthogonal_triangular(xp: Any, x: Any, form: str) -> Any:
     """The factors Q and R; `form` is the public function's `mode`."""
     return tuple(xp.linalg.qr(x, mode=form))

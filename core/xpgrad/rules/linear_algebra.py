@@ -70,7 +70,7 @@ def matmul_nd(xp: Any, x1: Any, x2: Any) -> Any:
 @rule(
     lambda g, x1_shape, x2, xp: xp.sum_to(g @ xp.swap_last(x2), x1_shape),
     lambda g, x1, x2_shape, xp: xp.sum_to(xp.swap_last(x1) @ g, x2_shape),
-    node="BmmBackward0", op="@",
+    node="BmmBackward0", op="@", batch="broadcast",
 )  # fmt: skip
 def batched_matmul(xp: Any, x1: Any, x2: Any) -> Any:
     """Products of stacks of matrices, whose leading axes broadcast."""

@@ -105,7 +105,7 @@ def transpose_axes(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
     return xp.permute_dims(x, axes)
 
 
-@view(lambda g, xp: xp.swap_last(g), node="TransposeBackward0")
+@view(lambda g, xp: xp.swap_last(g), node="TransposeBackward0", batch="stacked")
 def swap_last(xp: Any, x: Any) -> Any:
     """`x` with its last two axes exchanged."""
     return xp.matrix_transpose(x)
@@ -218,7 +218,7 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
     return reshape_to(full.clone(), tuple(r * s for r, s in zip(reps, shape)))
 
 
-@rule(lambda g, axes, xp: xp.reverse(g, axes), conj=False, fresh=True, node="FlipBackward0")
+@rule(lambda g, axes, xp: xp.reverse(g, axes), conj=False, fresh=True, node="FlipBackward0", batch="stacked")
 def reverse(xp: Any, x: Any, axes: Any) -> Any:
     """`x` backwards along axes, in fresh memory."""
     return xp.copy(xp.flip(x, axis=axes))
@@ -268,7 +268,7 @@ def _pieces(g: Any, xs_shape: Any, axis: int, xp: Any) -> list[Any]:
     return out
 
 
-@rule(_pieces, conj=False, varargs=True, node="CatBackward0")
+@rule(_pieces, conj=False, varargs=True, node="CatBackward0", batch="stacked")
 def join(xp: Any, xs: Any, axis: int) -> Any:
     """Arrays one behind the other along an axis."""
     return xp.concat(xs, axis=axis)
@@ -276,7 +276,7 @@ def join(xp: Any, xs: Any, axis: int) -> Any:
 
 @rule(
     lambda g, xs_shape, axis, xp: [xp.index_basic(g, (slice(None),) * axis + (i,)) for i in range(len(xs_shape))],
-    conj=False, varargs=True, node="StackBackward0",
+    conj=False, varargs=True, node="StackBackward0", batch="stacked",
 )  # fmt: skip
 def pile(xp: Any, xs: Any, axis: int) -> Any:
     """Arrays side by side along a new axis."""

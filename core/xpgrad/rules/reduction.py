@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 # -- changes of shape between an array and its reduction --------------------------------------------------------------
 
 
-@rule(lambda g, x_shape, axes, keepdims, xp: xp.expand_reduced(g, x_shape, axes, keepdims), conj=False, node="SumBackward1")
+@rule(
+    lambda g, x_shape, axes, keepdims, xp: xp.expand_reduced(g, x_shape, axes, keepdims), conj=False, node="SumBackward1", batch="stacked"
+)
 def reduce_sum(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """Sum over axes (a tuple, or None for all)."""
     return xp.sum(x, axis=axes, keepdims=keepdims)
 
 
-@rule(lambda g, axes, keepdims, xp: xp.reduce_sum(g, axes, keepdims), conj=False, node="ExpandBackward0")
+@rule(lambda g, axes, keepdims, xp: xp.reduce_sum(g, axes, keepdims), conj=False, node="ExpandBackward0", batch="stacked")
 def expand_reduced(xp: Any, x: Any, shape: tuple[int, ...], axes: Any, keepdims: bool) -> Any:
     """Repeat a reduction's result over the axes that it lost."""
     if axes is not None and not keepdims:
@@ -91,13 +93,13 @@ def _extremum_jvp(d_x: Any, x: Any, out: Any, x_shape: Any, axes: Any, keepdims:
     return share if wide is d_x else xp.cast(share, d_x.dtype)
 
 
-@rule(_extremum_vjp, conj=False, fresh=True, node="AmaxBackward0", jvp=_extremum_jvp)
+@rule(_extremum_vjp, conj=False, fresh=True, node="AmaxBackward0", jvp=_extremum_jvp, batch="stacked")
 def reduce_max(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """Largest element over axes."""
     return xp.max(x, axis=axes, keepdims=keepdims)
 
 
-@rule(_extremum_vjp, conj=False, fresh=True, node="AminBackward0", jvp=_extremum_jvp)
+@rule(_extremum_vjp, conj=False, fresh=True, node="AminBackward0", jvp=_extremum_jvp, batch="stacked")
 def reduce_min(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """Smallest element over axes."""
     return xp.min(x, axis=axes, keepdims=keepdims)

@@ -27,7 +27,7 @@ def _inverse_vjp(g: Any, out: Any, xp: Any) -> Any:
     return -(turned @ g @ turned)
 
 
-@rule(_inverse_vjp, fresh=True, node="LinalgInvExBackward0", jvp=lambda d_x, out: -(out @ d_x @ out))
+@rule(_inverse_vjp, fresh=True, node="LinalgInvExBackward0", jvp=lambda d_x, out: -(out @ d_x @ out), batch="stacked")
 def inverse(xp: Any, x: Any) -> Any:
     """The inverses of square matrices."""
     return xp.linalg.inv(x)
@@ -46,7 +46,7 @@ def _solve_jvp(d_x1: Any, d_x2: Any, x1: Any, out: Any, xp: Any) -> Any:
 
 @rule(
     _solve_left, lambda g, x1, x2_shape, xp: xp.sum_to(xp.solve_matrix(xp.swap_last(x1), g), x2_shape),
-    node="LinalgSolveExBackward0", jvp=_solve_jvp,
+    node="LinalgSolveExBackward0", jvp=_solve_jvp, batch="broadcast",
 )  # fmt: skip
 def solve_matrix(xp: Any, x1: Any, x2: Any) -> Any:
     """``x`` with ``x1 @ x == x2``, where both are stacks of matrices that broadcast."""
@@ -70,7 +70,7 @@ def pseudoinverse(xp: Any, x: Any, rtol: Any) -> Any:
 # -- determinants -------------------------------------------------------------------------------------------------------------
 
 
-@rule(lambda g, x, xp: g[..., None, None] * xp.cofactors(x), fresh=True, node="LinalgDetBackward0")
+@rule(lambda g, x, xp: g[..., None, None] * xp.cofactors(x), fresh=True, node="LinalgDetBackward0", batch="stacked")
 def determinant(xp: Any, x: Any) -> Any:
     """The determinants of square matrices."""
     return xp.linalg.det(x)
@@ -99,7 +99,7 @@ def _bare(x: Any, xp: Any) -> Any:
 
 
 # The derivatives of the determinant are sums of products of singular values, nothing is divided: they hold for singular matrices too.
-@rule(lambda g, x, xp: xp.cofactors_along(x, g), fresh=True)
+@rule(lambda g, x, xp: xp.cofactors_along(x, g), fresh=True, batch="stacked")
 def cofactors(xp: Any, x: Any) -> Any:
     """The derivative of the determinant: ``det(x) * inv(x).mT`` where that exists, and its limit where `x` is singular."""
     u, s, vh, sign = _turned(x, xp)
@@ -117,7 +117,7 @@ def _along_vjp(g: Any, x: Any, along: Any, xp: Any) -> Any:
     return xp.swap_last(total) * xp.determinant(x)[..., None, None]
 
 
-@rule(_along_vjp, lambda g, x, xp: xp.cofactors_along(x, g), fresh=True)
+@rule(_along_vjp, lambda g, x, xp: xp.cofactors_along(x, g), fresh=True, batch="stacked")
 def cofactors_along(xp: Any, x: Any, along: Any) -> Any:
     """The derivative of `cofactors` in a direction: the second derivative of the determinant, which is symmetric."""
     u, s, vh, sign = _turned(x, xp)
@@ -153,7 +153,7 @@ def _slogdet_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
     return scale[..., None, None] * adjoint(xp.inverse(x), xp)
 
 
-@rule(_slogdet_vjp, outputs=2, node="LinalgSlogdetBackward0")
+@rule(_slogdet_vjp, outputs=2, node="LinalgSlogdetBackward0", batch="stacked")
 def sign_and_log(xp: Any, x: Any) -> Any:
     """The sign of determinants and the logarithm of their absolute value."""
     return tuple(xp.linalg.slogdet(x))
@@ -187,14 +187,14 @@ def _norm_vjp(g: Any, x: Any, out: Any, x_shape: Any, order: float, axes: Any, k
     return xp.keep(there, x * (spread(g) * (size / spread(safe)) ** (order - 1) / size))
 
 
-@rule(_norm_vjp, conj=False, fresh=True, node="LinalgVectorNormBackward0")
+@rule(_norm_vjp, conj=False, fresh=True, node="LinalgVectorNormBackward0", batch="stacked")
 def norm(xp: Any, x: Any, order: float, axes: Any, keepdims: bool) -> Any:
     """The norm over axes (a tuple, or None for all)."""
     return xp.linalg.vector_norm(x, axis=axes, keepdims=keepdims, ord=order)
 
 
 @rule(
-    lambda g: [None], conj=False, varargs=True, node="LinalgVectorNormBackward0", jvp=lambda out, xp: xp.zeros_like(out)
+    lambda g: [None], conj=False, varargs=True, node="LinalgVectorNormBackward0", jvp=lambda out, xp: xp.zeros_like(out), batch="stacked"
 )  # fmt: skip
 def count_nonzero_norm(xp: Any, xs: Any, axes: Any, keepdims: bool) -> Any:
     """How many elements are not 0; its gradient is undefined, so that none arrives (ACC-07)."""
@@ -204,13 +204,13 @@ def count_nonzero_norm(xp: Any, xs: Any, axes: Any, keepdims: bool) -> Any:
 # -- diagonals and the cross product ----------------------------------------------------------------------------------------------
 
 
-@view(lambda g, x_shape, offset, xp: xp.diagonal_transpose(g, x_shape, offset), node="DiagonalBackward0")
+@view(lambda g, x_shape, offset, xp: xp.diagonal_transpose(g, x_shape, offset), node="DiagonalBackward0", batch="stacked")
 def diagonal_view(xp: Any, x: Any, offset: int) -> Any:
     """A diagonal of matrices."""
     return xp.linalg.diagonal(x, offset=offset)
 
 
-@rule(lambda g, offset, xp: xp.diagonal_view(g, offset), conj=False, fresh=False, node="DiagonalBackwardBackward0")
+@rule(lambda g, offset, xp: xp.diagonal_view(g, offset), conj=False, fresh=False, node="DiagonalBackwardBackward0", batch="stacked")
 def diagonal_transpose(xp: Any, x: Any, shape: tuple[int, ...], offset: int) -> Any:
     """Zeros of `shape` with `x` on a diagonal of its matrices."""
     rows, columns = shape[-2:]
@@ -229,7 +229,7 @@ def diagonal_transpose(xp: Any, x: Any, shape: tuple[int, ...], offset: int) -> 
 
 @rule(
     lambda g, x2, axis, xp: xp.cross_product(x2, g, axis), lambda g, x1, axis, xp: xp.cross_product(g, x1, axis),
-    fresh=True, node="LinalgCrossBackward0",
+    fresh=True, node="LinalgCrossBackward0", batch="stacked",
 )  # fmt: skip
 def cross_product(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
     """The cross products of vectors along an axis of length 3; the operands have one shape."""

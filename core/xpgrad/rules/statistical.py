@@ -45,7 +45,7 @@ def _mean_vjp(g: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
     return xp.expand_reduced(g / count, x_shape, axes, keepdims)
 
 
-@rule(_mean_vjp, conj=False, node="MeanBackward0")
+@rule(_mean_vjp, conj=False, node="MeanBackward0", batch="stacked")
 def reduce_mean(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """Mean over axes (a tuple, or None for all)."""
     return xp.mean(x, axis=axes, keepdims=keepdims)
@@ -105,7 +105,7 @@ def _deviation_jvp(d_x: Any, x: Any, out: Any, x_shape: Any, axes: Any, correcti
     return xp.keep(~flat, along / (xp.where(flat, xp.ones_like(out), out) * 2))
 
 
-@rule(_variance_vjp, conj=False, fresh=True, node="VarBackward0", jvp=_variance_jvp)
+@rule(_variance_vjp, conj=False, fresh=True, node="VarBackward0", jvp=_variance_jvp, batch="stacked")
 def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
     """Variance over axes; of complex numbers the mean squared modulus of their distance to the mean."""
     if xp.isdtype(x.dtype, "complex floating"):
@@ -114,7 +114,7 @@ def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
     return xp.var(x, axis=axes, correction=correction, keepdims=keepdims)
 
 
-@rule(_deviation_vjp, conj=False, fresh=True, node="StdBackward0", jvp=_deviation_jvp)
+@rule(_deviation_vjp, conj=False, fresh=True, node="StdBackward0", jvp=_deviation_jvp, batch="stacked")
 def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
     """Square root of the variance over axes."""
     # Equal values must give 0, not the rounding error of their mean, for the gradient to be 0: so measure from one of them.
@@ -193,7 +193,7 @@ def _join(xp: Any, *parts: Any) -> Any:
     return full[0] if len(full) == 1 else xp.concat(full, axis=-1)
 
 
-@rule(_prod_vjp, node="ProdBackward0")
+@rule(_prod_vjp, node="ProdBackward0", batch="stacked")
 def reduce_prod(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """Product over axes."""
     return xp.prod(x, axis=axes, keepdims=keepdims)
@@ -224,13 +224,13 @@ def prod(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool =
 # -- running totals -----------------------------------------------------------------------------------------------------------
 
 
-@rule(lambda g, axis, xp: xp.running_sum_back(g, axis), conj=False, fresh=True, node="CumsumBackward0")
+@rule(lambda g, axis, xp: xp.running_sum_back(g, axis), conj=False, fresh=True, node="CumsumBackward0", batch="stacked")
 def running_sum(xp: Any, x: Any, axis: int) -> Any:
     """Running sums along an axis."""
     return xp.cumulative_sum(x, axis=axis)
 
 
-@rule(lambda g, axis, xp: xp.running_sum(g, axis), conj=False, fresh=True, node="CumsumBackward0Backward0")
+@rule(lambda g, axis, xp: xp.running_sum(g, axis), conj=False, fresh=True, node="CumsumBackward0Backward0", batch="stacked")
 def running_sum_back(xp: Any, x: Any, axis: int) -> Any:
     """Running sums from the end of an axis."""
     return xp.flip(xp.running_sum(xp.flip(x, axis=axis), axis), axis=axis)
@@ -266,7 +266,7 @@ def _scan_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
     return _join(xp, zipped, direct[..., half:])
 
 
-@rule(_running_prod_vjp, node="CumprodBackward0")
+@rule(_running_prod_vjp, node="CumprodBackward0", batch="stacked")
 def running_prod(xp: Any, x: Any, axis: int) -> Any:
     """Running products along an axis."""
     return xp.cumulative_prod(x, axis=axis)

@@ -31,7 +31,7 @@ class Batched:
     shape: tuple[int, ...]
     home: int
 
-    #: The backend's own rules (see `batch_rules`), which make the operators.
+    #: The rules of the backend (see `rulebook`), which make the operators, too.
     rules: ClassVar[Any]
     __array_ufunc__: ClassVar[None] = None
 
@@ -49,7 +49,7 @@ class Batched:
         return self.value.dtype
 
     def __getitem__(self, key: Any) -> Any:
-        return self.rules.index_basic(self, key)
+        return self.rules.kernels.index_basic(self, key)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -66,3 +66,40 @@ def escaped() -> RuntimeError:
 def no_rule(name: str) -> CapabilityError:
     """The error for a function that cannot be applied to a batch."""
     return CapabilityError(f"`{name}` cannot be vectorised by `vmap`: the shape of its result depends on values; call it outside")
+
+
+def _operator(method: str, name: str, swapped: bool = False) -> Any:
+    """A special method that finds its kernel when it is first used, and then is that on the class of the backend."""
+
+    def first(self: Any, *others: Any) -> Any:
+        kernel = getattr(self.rules.kernels, name)
+        if not others:
+            found: Any = lambda self: kernel(self)  # noqa: E731
+        elif swapped:
+            found = lambda self, other: kernel(other, self)  # noqa: E731
+        else:
+            found = lambda self, other: kernel(self, other)  # noqa: E731
+        setattr(self.rules.raw, method, found)
+        return found(self, *others)
+
+    return first
+
+
+def _add_operators() -> None:
+    """Python's operators on raw arrays, as kernels use them."""
+    names = {
+        "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "pow", "floordiv": "floor_divide",
+        "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+    }  # fmt: skip
+    for short, name in names.items():
+        setattr(Batched, f"__{short}__", _operator(f"__{short}__", name))
+        setattr(Batched, f"__r{short}__", _operator(f"__r{short}__", name, swapped=True))
+    for short, name in {
+        "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "matmul": "matmul",
+    }.items():  # fmt: skip
+        setattr(Batched, f"__{short}__", _operator(f"__{short}__", name))
+    for short, name in {"neg": "negative", "invert": "bitwise_invert", "abs": "abs"}.items():
+        setattr(Batched, f"__{short}__", _operator(f"__{short}__", name))
+
+
+_add_operators()

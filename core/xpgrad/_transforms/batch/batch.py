@@ -1,7 +1,7 @@
 """Batched Tensors: what stands for one element of a batch inside `vmap`, and how it is made and taken apart.
 
 A batched Tensor is a Tensor of a class of its own, whose backend's arrays are `Tensors` of the class below with one more axis in front.
-Its operations are that backend's kernels, `batch_rules`: operations on the Tensors below. So there is one tape, that of the Tensors at
+Its operations are that backend's kernels, its `Rulebook`: operations on the Tensors below. So there is one tape, that of the Tensors at
 the bottom, and forward mode, hooks and modes see ordinary operations.
 """
 
@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import DTYPES, DType
 from xpgrad._tensor.tensor import Tensor
+from xpgrad._transforms.batch import rules as _rules  # noqa: F401 (registers the rules by name)
 from xpgrad._transforms.batch.array import Batched, escaped
 from xpgrad._transforms.batch.level import BatchLevel
-from xpgrad._transforms.batch.rules import BatchRules
+from xpgrad._transforms.batch.rulebook import Rulebook
 from xpgrad.backend import Backend
 from xpgrad.rules.manipulation import broadcast_view, moveaxis
 from xpgrad.rules.transfer import to_device
@@ -30,6 +31,8 @@ class BatchBackend(Backend):
 
     operators = False
     weak_scalars = True  # they are given to operations of Tensors, which know what they mean
+    rulebook: ClassVar[Any] = Rulebook
+    array: ClassVar[Any] = Batched
 
     def __init__(self, inner: Any) -> None:
         below = inner.backend
@@ -42,10 +45,9 @@ class BatchBackend(Backend):
         )  # fmt: skip
         super().__init__()
         self.table_name = f"vmap of {below.table_name}"
-        self.rules: Any = BatchRules(self)
-        self.raw: Any = type("Batched", (Batched,), {"__slots__": (), "rules": self.rules})
-        self.rules.raw = self.raw
-        self.array_type = self.raw
+        self.rules: Any = self.rulebook(self)
+        self.raw: Any = type(self.array.__name__, (self.array,), {"__slots__": (), "rules": self.rules})
+        self.rules.raw = self.array_type = self.raw
         self._namespace = SimpleNamespace(asarray=lambda value, dtype: self.raw(inner.scalar(value, dtype), None))
         self.cls: Any = None
 

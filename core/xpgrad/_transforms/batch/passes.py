@@ -15,7 +15,7 @@ from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.array import escaped
 from xpgrad._transforms.batch.batch import batch_class, class_of_depth, enter, leave, put_in, take_out
 from xpgrad._transforms.batch.level import BatchLevel, running
-from xpgrad._transforms.batch.raw_pass import raw_gradients
+from xpgrad._transforms.batch.plain_pass import plain_gradients
 from xpgrad.rules.creation import ones_like, zeros
 from xpgrad.rules.manipulation import moveaxis
 
@@ -55,7 +55,7 @@ def batched_pass(outputs: list[Any], inputs: list[Any], seeds: list[Any], size: 
     """
     level = BatchLevel(size)
     if not options.get("create_graph") and not _depth_of(*outputs, *inputs, *seeds):
-        quick = raw_gradients(outputs, inputs, seeds, level, bool(options.get("retain_graph")))
+        quick = plain_gradients(outputs, inputs, seeds, level, bool(options.get("retain_graph")))
         if quick is not None:
             if not options.get("allow_unused"):
                 for i, g in enumerate(quick):

@@ -1,6 +1,6 @@
-"""Many gradients in one backward pass of which nothing is recorded: the formulas run on raw arrays with the batch in front.
+"""Many gradients in one backward pass of which nothing is recorded: the formulas run on plain arrays with the batch in front.
 
-The same rules as for Tensors (`batch_rules`), a fraction of the cost. Where a pass needs more than formulas - hooks, custom Functions,
+The same rules as for Tensors, a fraction of the cost. Where a pass needs more than formulas - hooks, custom Functions,
 tangents, anomaly checks - it runs on Tensors instead.
 """
 
@@ -15,75 +15,21 @@ from xpgrad._tape.edges import GradientEdge, output_edge
 from xpgrad._tape.node import SlotNode, freed
 from xpgrad._tape.saved import check_version
 from xpgrad._tape.task import complex_seen
-from xpgrad._transforms.batch.array import Batched
+from xpgrad._transforms.batch import bands as _bands  # noqa: F401 (registers the rules that keep bands)
 from xpgrad._transforms.batch.batch import BatchBackend
 from xpgrad._transforms.batch.level import BatchLevel
-from xpgrad._transforms.batch.raw_rules import RawRules
+from xpgrad._transforms.batch.plain import PlainBatch, PlainRulebook
 from xpgrad._transforms.small_pass import nodes_between, run_pass
-from xpgrad.rules import solving as _solving  # noqa: F401 (declares what bands become matrices by)
 from xpgrad.rules.creation import zeros
 
-__all__ = ["raw_gradients", "raw_jacobian"]
-
-new: Any = object.__new__
+__all__ = ["plain_gradients", "plain_jacobian"]
 
 
-class RawBatch(Batched):
-    """A raw array with the batch in front, or without (level None).
+class PlainBackend(BatchBackend):
+    """The kernels of plain arrays with a batch in front, for one ordinary class of Tensors."""
 
-    The rows of an identity matrix, and what follows from them elementwise, are kept as a band: element ``j`` of one axis is
-    ``band[j]`` in row ``j + offset`` of the batch and 0 in all others. It becomes a whole matrix when that is needed.
-    """
-
-    __slots__ = ("_value", "band", "offset")
-
-    band: Any
-    offset: int
-    _value: Any
-
-    def __new__(cls, value: Any, level: Any) -> RawBatch:
-        self: RawBatch = new(cls)
-        self._value, self.level, self.band = value, level, None
-        shape = tuple(value.shape)
-        self.shape = shape if level is None else shape[1:]
-        return self
-
-    @classmethod
-    def banded(cls, band: Any, offset: int, level: BatchLevel, shape: tuple[int, ...]) -> Any:
-        """A band, whose elements have that shape: ``(n,)`` with any number of axes of length 1 behind."""
-        self = new(cls)
-        self._value, self.level, self.band, self.offset, self.shape = None, level, band, offset, shape
-        return self
-
-    @property
-    def value(self) -> Any:
-        """The whole array."""
-        if self._value is None:
-            xp, size, n = self.rules.T, self.level.size, self.shape[0]
-            first, last = max(0, -self.offset), min(n, size - self.offset)
-            band = self.band if (first, last) == (0, n) else xp.index_basic(self.band, (slice(first, max(last, first)),))
-            whole = xp.diagonal_transpose(band, (size, n), -self.offset)
-            self._value = whole if len(self.shape) == 1 else xp.reshape_to(whole, (size, *self.shape))
-        return self._value
-
-    @value.setter
-    def value(self, value: Any) -> None:
-        self._value = value
-
-    @property
-    def dtype(self) -> Any:
-        """The library's data type."""
-        return (self._value if self.band is None else self.band).dtype
-
-
-class RawBatchBackend(BatchBackend):
-    """The kernels of raw arrays with a batch in front, for one ordinary class of Tensors."""
-
-    def __init__(self, inner: Any) -> None:
-        super().__init__(inner)
-        self.rules = RawRules(self)
-        self.raw = type("RawBatch", (RawBatch,), {"__slots__": (), "rules": self.rules})
-        self.rules.raw = self.array_type = self.raw
+    rulebook = PlainRulebook
+    array = PlainBatch
 
     def raw_dtype(self, dtype: Any) -> Any:
         return self.inner.backend.raw_dtype(dtype)
@@ -101,10 +47,10 @@ class RawBatchBackend(BatchBackend):
         return bool(self.inner.backend.is_traced(x.value))
 
 
-_backends: dict[Any, RawBatchBackend] = {}
+_backends: dict[Any, PlainBackend] = {}
 
 
-def raw_jacobian(output: Any, inputs: list[Any], *, alone: bool) -> list[Any] | None:
+def plain_jacobian(output: Any, inputs: list[Any], *, alone: bool) -> list[Any] | None:
     """The Jacobians of an output with one axis with respect to inputs, or None if that takes more than formulas.
 
     Parameters
@@ -117,13 +63,13 @@ def raw_jacobian(output: Any, inputs: list[Any], *, alone: bool) -> list[Any] | 
     own = {x._node for x in inputs}
     if alone and any(node is None or not node.is_leaf for node in own):
         return None
-    found = raw_gradients([output], inputs, None, BatchLevel(output.shape[0]), retain=False, only=own if alone else None)
+    found = plain_gradients([output], inputs, None, BatchLevel(output.shape[0]), retain=False, only=own if alone else None)
     if found is None or all(g is not None for g in found):
         return found
     return [zeros((*output.shape, *x.shape), dtype=x.dtype, device=x.device) if g is None else g for g, x in zip(found, inputs)]
 
 
-def raw_gradients(
+def plain_gradients(
     outputs: list[Any], inputs: list[Any], seeds: list[Any] | None, level: BatchLevel, retain: bool, only: set[Any] | None = None
 ) -> list[Any] | None:
     """The gradients of `outputs` for each element of a batch of seeds, or None if that takes more than formulas.
@@ -166,7 +112,7 @@ def raw_gradients(
         return None
     backend = _backends.get(cls)
     if backend is None:
-        backend = _backends[cls] = RawBatchBackend(cls)
+        backend = _backends[cls] = PlainBackend(cls)
     if any(node.backend is not cls.backend for node in order if node.__class__ is not SlotNode):
         return None
     if MUTATION_WINDOWS:
@@ -225,7 +171,7 @@ def _run(
     batches = [seed if seed.__class__ is raw else raw(seed._array, level) for seed in seeds]
     results = []
     for g in run_pass(order, roots, batches, targets, step):
-        results.append(None if g is None else backend.inner.backend.wrap(backend.rules._full(g, level)))
+        results.append(None if g is None else backend.inner.backend.wrap(backend.rules.full(g, level)))
     return results
 
 

@@ -1,0 +1,128 @@
+"""The general rules, which a row tells: elementwise operations, and those that act on stacks as on single arrays (`Row.batch`)."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from xpgrad._transforms.batch.array import escaped
+
+if TYPE_CHECKING:
+    from xpgrad._transforms.batch.rulebook import Rulebook
+
+__all__ = ["elementwise", "operator_of", "pairwise", "stacked"]
+
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "**": operator.pow, "//": operator.floordiv,
+    "%": operator.mod, "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
+    ">=": operator.ge, "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift,
+}  # fmt: skip
+_UNARY_OPERATORS: dict[str, Callable[..., Any]] = {"-": operator.neg, "~": operator.invert}
+
+
+def operator_of(row: Any) -> Any:
+    """Python's operator that computes an elementwise row, or None."""
+    return None if row.op is None else (_OPERATORS if len(row.tensors) == 2 else _UNARY_OPERATORS).get(row.op)
+
+
+def elementwise(book: Rulebook, function: Any) -> Any:
+    """The rule of an operation whose operands broadcast, and may be Python scalars."""
+    raw_class = book.raw
+
+    def rule(*operands: Any) -> Any:
+        level, rank, uneven = None, -1, False
+        for o in operands:
+            if o.__class__ is raw_class:
+                n = len(o.shape)
+                if n != rank:
+                    uneven = rank >= 0
+                    rank = max(n, rank)
+                if o.level is not None:
+                    if level is None:
+                        level = o.level
+                    elif level is not o.level:
+                        raise escaped()
+        if uneven:
+            values = [book.padded(o, rank) if o.__class__ is raw_class else o for o in operands]
+        else:
+            values = [o.value if o.__class__ is raw_class else o for o in operands]
+        return raw_class(function(*values), level)
+
+    return rule
+
+
+def pairwise(book: Rulebook, function: Any) -> Any:
+    """As `elementwise`, quicker for two operands whose elements have equally many axes, or of which one is a scalar."""
+    raw_class, general = book.raw, elementwise(book, function)
+
+    def rule(x: Any, y: Any) -> Any:
+        if x.__class__ is not raw_class:
+            return raw_class(function(x, y.value), y.level)
+        if y.__class__ is not raw_class:
+            return raw_class(function(x.value, y), x.level)
+        level = x.level
+        if len(x.shape) != len(y.shape) or (level is not y.level and level is not None and y.level is not None):
+            return general(x, y)
+        return raw_class(function(x.value, y.value), y.level if level is None else level)
+
+    return rule
+
+
+def stacked(book: Rulebook, row: Any) -> Any:
+    """The rule of an operation to which the batch's axis in front is one more of a stack.
+
+    Its name says what a static argument is: ``axis`` and ``axes`` (None: all) count the axes of an element, or of ``shape`` if there is
+    one, which is the shape of an element.
+    """
+    function = getattr(book.xp, row.name)
+    count, broadcasts = len(row.tensors), row.batch == "broadcast"
+    lengths = [i for i, name in enumerate(row.statics) if name == "shape"]
+    places = [i for i, name in enumerate(row.statics) if name in ("axis", "axes")]
+
+    def shifted(statics: tuple[Any, ...], rank: int, level: Any) -> Any:
+        if level is None:
+            return statics
+        out = list(statics)
+        for i in lengths:
+            rank = len(out[i])
+            out[i] = (level.size, *out[i])
+        for i in places:
+            out[i] = _behind(out[i], rank)
+        return out
+
+    def of_one(x: Any, *statics: Any) -> Any:
+        level = x.level
+        return book.wrapped(function(x.value, *shifted(statics, len(x.shape), level)), level)
+
+    def of_one_as_it_is(x: Any, *statics: Any) -> Any:
+        return book.wrapped(function(x.value, *statics), x.level)
+
+    def of_list(xs: Any, *statics: Any) -> Any:
+        level = book.level(*xs)
+        values = [x.value if level is None else book.full(x, level) for x in xs]
+        return book.wrapped(function(values, *shifted(statics, len(xs[0].shape), level)), level)
+
+    def of_several(*given: Any) -> Any:
+        xs = given[:count]
+        level, rank = book.level(*xs), max(len(x.shape) for x in xs)
+        if broadcasts or level is None:
+            values = [book.padded(x, rank) for x in xs]
+        else:
+            values = [book.full(x, level) for x in xs]
+        return book.wrapped(function(*values, *shifted(given[count:], rank, level)), level)
+
+    if row.varargs:
+        return of_list
+    if count > 1:
+        return of_several
+    return of_one if lengths or places else of_one_as_it_is
+
+
+def _behind(axes: Any, rank: int) -> Any:
+    """Axes of arrays with `rank` axes as those of a stack of them: what counts from the end stays as it is."""
+    if axes is None:
+        return tuple(range(1, rank + 1))
+    if isinstance(axes, int):
+        return axes + 1 if axes >= 0 else axes
+    return tuple(a + 1 if a >= 0 else a for a in axes)

@@ -1,0 +1,194 @@
+"""The rules of one batch backend, by name, and what they are written with.
+
+A rule takes and returns the backend's raw arrays (`Batched`): it shifts axes behind the batch's and calls the same operation on what
+they hold.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import MethodType
+from typing import Any, ClassVar
+
+from xpgrad._rows.namespace import operations
+from xpgrad._rows.row import ROWS
+from xpgrad._transforms.batch.array import escaped, no_rule
+from xpgrad._transforms.batch.kinds import elementwise, operator_of, pairwise, stacked
+
+__all__ = ["RULES", "Rulebook", "Table", "along_axis", "batched", "made", "refused", "stacks"]
+
+
+class Table(dict[str, Callable[[Any], Any]]):
+    """Rules by name: what makes each for one backend, given its rulebook."""
+
+    def rule(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Register the rule of its name, ``rule(book, *args)``."""
+        self[rule.__name__] = functools.partial(MethodType, rule)
+        return rule
+
+    def made(self, make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Register what makes the rule of its name, ``make(book)``."""
+        self[make.__name__] = make
+        return make
+
+
+#: The rules that no row tells.
+RULES = Table()
+batched, made = RULES.rule, RULES.made
+
+
+def stacks(*names: str) -> None:
+    """Register functions of the standard to which the batch's axis in front is one more of a stack."""
+
+    def maker(name: str) -> Callable[[Any], Any]:
+        def make(book: Rulebook) -> Any:
+            function = getattr(book.xp, name)
+            return lambda x, *args, **options: book.raw(function(x.value, *args, **options), x.level)
+
+        return make
+
+    RULES.update({name: maker(name) for name in names})
+
+
+def along_axis(*names: str, default: int | None = None) -> None:
+    """Register functions of the standard with a keyword `axis`; the default of `axis` is theirs."""
+
+    def maker(name: str) -> Callable[[Any], Any]:
+        def make(book: Rulebook) -> Any:
+            function = getattr(book.xp, name)
+
+            def rule(x: Any, *, axis: Any = default, **options: Any) -> Any:
+                return book.raw(function(x.value, axis=book.axes(x, axis), **options), x.level)
+
+            return rule
+
+        return make
+
+    RULES.update({name: maker(name) for name in names})
+
+
+def refused(*names: str) -> None:
+    """Register functions that cannot be applied to a batch."""
+
+    def maker(name: str) -> Callable[[Any], Any]:
+        def make(book: Rulebook) -> Any:
+            raise no_rule(name)
+
+        return make
+
+    RULES.update({name: maker(name) for name in names})
+
+
+class Rulebook:
+    """The rules of one batch backend, where a batch is held by a Tensor.
+
+    Attributes
+    ----------
+    backend : Backend
+    kernels : Kernels
+        Its own: the rules by name, for rules that are written in others.
+    raw : type
+        The class of its raw arrays; the backend sets it.
+    xp : namespace
+        The operations on what a batch is held by.
+    """
+
+    tables: ClassVar[tuple[Table, ...]] = (RULES,)
+    xp: Any = operations
+    raw: Any
+
+    def __init__(self, backend: Any) -> None:
+        self.backend = backend
+        self.kernels = backend.kernels
+
+    def find(self, name: str) -> Any:
+        """The rule of that name, or None if the kernel is to be composed of others."""
+        for table in self.tables:
+            make = table.get(name)
+            if make is not None:
+                return make(self)
+        row = ROWS.get(name)
+        if row is None:
+            return None
+        if row.elementwise:
+            return (pairwise if len(row.tensors) == 2 else elementwise)(self, self.operation(row))
+        return None if row.batch is None else stacked(self, row)
+
+    # -- what a batch is held by: here Tensors ------------------------------------------------------------------------------
+
+    def shape(self, value: Any) -> Any:
+        """The shape of what is held."""
+        return value._array.shape
+
+    def static(self, value: Any) -> Any:
+        """What is held as a raw array, which is what a static argument is."""
+        return value._array
+
+    def held(self, array: Any) -> Any:
+        """What holds a raw array."""
+        return self.backend.inner.backend.wrap(array)
+
+    def scalar(self, value: Any, like: Any) -> Any:
+        """A Python scalar in the dtype of `like`, for all elements."""
+        return self.raw(self.backend.inner.scalar(value, like.dtype), None)
+
+    def count_up(self, size: int, like: Any) -> Any:
+        """``0 .. size - 1`` in the dtype of `like`, as a batch would be held."""
+        return self.xp.arange(size, dtype=like.dtype, device=like.device)
+
+    def operation(self, row: Any) -> Any:
+        """The operation of a row, as an operator where there is one."""
+        return operator_of(row) or getattr(self.xp, row.name)
+
+    # -- what rules are written with -----------------------------------------------------------------------------------------
+
+    def level(self, *arrays: Any) -> Any:
+        """The one level that batched arrays among these belong to, or None."""
+        level = None
+        for a in arrays:
+            if a.__class__ is self.raw and a.level is not None:
+                if level is None:
+                    level = a.level
+                elif level is not a.level:
+                    raise escaped()
+        return level
+
+    def padded(self, x: Any, rank: int) -> Any:
+        """The value of `x` with axes of length 1 so that its elements have `rank` axes: they broadcast from the right."""
+        value, missing = x.value, rank - len(x.shape)
+        if x.level is None or missing <= 0:
+            return value
+        shape = self.shape(value)
+        return self.xp.reshape_to(value, (shape[0], *(1,) * missing, *shape[1:]))
+
+    def full(self, x: Any, level: Any) -> Any:
+        """The value of `x` with the axis of the batch, whether it had one or not."""
+        if x.level is not None:
+            return x.value
+        return self.xp.broadcast_view(x.value, (level.size, *x.shape))
+
+    def axes(self, x: Any, axes: Any) -> Any:
+        """Axes of an element as those of the batch."""
+        if x.level is None:
+            return axes
+        n = len(x.shape)
+        if axes is None:
+            return tuple(range(1, n + 1))
+        return axes % n + 1 if isinstance(axes, int) else tuple(a % n + 1 for a in axes)
+
+    def bare(self, x: Any) -> Any:
+        """A static that is the same for all elements, as a raw array of the class below."""
+        return self.static(x.value) if x.__class__ is self.raw else x
+
+    def own(self, x: Any) -> Any:
+        """A raw array of a static as one of this backend's."""
+        if x.__class__ is self.raw or isinstance(x, (int, float, complex, slice)) or x is None or x is Ellipsis:
+            return x
+        return self.raw(self.held(x), None)
+
+    def wrapped(self, out: Any, level: Any) -> Any:
+        """One result, or several, as raw arrays of this backend."""
+        if out.__class__ is tuple or isinstance(out, tuple):
+            return tuple(self.raw(o, level) for o in out)
+        return self.raw(out, level)

@@ -1,0 +1,160 @@
+"""Reading by keys and by indices along an axis, which may differ from element to element, and the transposes of that."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xpgrad._array.kernels import DefaultKernels
+from xpgrad._basics.keys import full_key, is_basic
+from xpgrad._transforms.batch.array import no_rule
+from xpgrad._transforms.batch.rulebook import Rulebook, batched
+
+
+def plain_part(part: Any) -> bool:
+    """Say whether a part of a key is no array."""
+    return part is None or part is Ellipsis or isinstance(part, (int, slice))
+
+
+def key_below(book: Rulebook, key: Any) -> Any:
+    """A key that is the same for all elements, as one of the class below."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return tuple(p if plain_part(p) else book.bare(p) for p in parts)
+
+
+@batched
+def index_basic(book: Rulebook, x: Any, key: Any) -> Any:
+    if x.level is None:
+        return book.raw(book.xp.index_basic(x.value, key), None)
+    return book.raw(book.xp.index_basic(x.value, (slice(None), *full_key(key, x.shape))), x.level)
+
+
+@batched
+def index_basic_transpose(book: Rulebook, x: Any, key: Any, shape: Any) -> Any:
+    if x.level is None:
+        return book.raw(book.xp.index_basic_transpose(x.value, key, shape), None)
+    return book.raw(book.xp.index_basic_transpose(x.value, (slice(None), *full_key(key, shape)), (x.level.size, *shape)), x.level)
+
+
+def flat_positions(book: Rulebook, key: Any, shape: Any) -> Any:
+    """The positions that an advanced key picks of an array of `shape`, as a `Batched`: with a level if the key has one."""
+    parts = key if isinstance(key, tuple) else (key,)
+    if book.level(*parts) is None:
+        below = book.backend.inner.backend
+        like = next(book.bare(p) for p in parts if not plain_part(p))
+        flat = below.kernels.flat_index(key_below(book, key), tuple(shape), like)
+        return book.raw(book.held(flat), None)
+    own = tuple(book.own(p) for p in parts)
+    for p in own:
+        if p.__class__ is book.raw and p.dtype.kind == "bool":
+            raise no_rule("x[mask]")
+    like = next(p for p in own if p.__class__ is book.raw)
+    return DefaultKernels.flat_index(book.kernels, own, tuple(shape), like)
+
+
+@batched
+def from_front(book: Rulebook, indices: Any, n: int, axis: int, like: Any) -> Any:
+    # What lies outside of an element would be inside of the batch: it is looked at below, where that is possible.
+    places = book.bare(indices)
+    found = book.backend.inner.backend.kernels.from_front(places, n, axis, places)
+    return book.raw(book.held(found), indices.level if indices.__class__ is book.raw else None)
+
+
+@batched
+def gather(book: Rulebook, x: Any, key: Any) -> Any:
+    parts = key if isinstance(key, tuple) else (key,)
+    level = book.level(x, *parts)
+    if x.level is None and book.level(*parts) is None:
+        return book.raw(book.xp.gather(x.value, key_below(book, key)), None)
+    flat = flat_positions(book, key, x.shape)
+    count, picked = math.prod(x.shape), math.prod(flat.shape)
+    if flat.level is None:
+        rows = book.xp.reshape_to(x.value, (level.size, count))
+        out = book.xp.gather(rows, (slice(None), book.static(book.xp.reshape_to(flat.value, (picked,)))))
+    elif x.level is None:
+        out = book.xp.gather(book.xp.reshape_to(x.value, (count,)), (book.static(book.xp.reshape_to(flat.value, (level.size * picked,))),))
+    else:
+        rows = book.xp.reshape_to(x.value, (level.size, count))
+        out = book.xp.gather_along(rows, book.static(book.xp.reshape_to(flat.value, (level.size, picked))), 1)
+    return book.raw(book.xp.reshape_to(out, (level.size, *flat.shape)), level)
+
+
+@batched
+def read(book: Rulebook, x: Any, key: Any) -> Any:
+    return book.kernels.index_basic(x, key) if is_basic(key) else book.kernels.gather(x, key)
+
+
+@batched
+def take(book: Rulebook, x: Any, indices: Any, *, axis: int = 0) -> Any:
+    return book.kernels.gather(x, (*(slice(None),) * (axis % len(x.shape)), indices))
+
+
+@batched
+def scatter_add(book: Rulebook, x: Any, key: Any, shape: Any) -> Any:
+    parts = key if isinstance(key, tuple) else (key,)
+    level = book.level(x, *parts)
+    if level is None:
+        return book.raw(book.xp.scatter_add(x.value, key_below(book, key), tuple(shape)), None)
+    flat = flat_positions(book, key, shape)
+    count, picked = math.prod(shape), math.prod(flat.shape)
+    values = book.xp.reshape_to(book.full(x, level), (level.size, picked))
+    if flat.level is None:
+        place = book.static(book.xp.reshape_to(flat.value, (picked,)))
+        out = book.xp.scatter_add(values, (slice(None), place), (level.size, count))
+    else:
+        places = places_in_batch(book, flat, count)
+        out = book.xp.scatter_add(book.xp.reshape_to(values, (level.size * picked,)), (places,), (level.size * count,))
+    return book.raw(book.xp.reshape_to(out, (level.size, *shape)), level)
+
+
+def places_in_batch(book: Rulebook, flat: Any, count: int) -> Any:
+    """Batched positions as positions in the flattened batch: a raw array below with one axis."""
+    size = flat.level.size
+    starts = book.count_up(size, flat.value) * count
+    total = book.xp.reshape_to(flat.value, (size, math.prod(flat.shape))) + book.xp.reshape_to(starts, (size, 1))
+    return book.static(book.xp.reshape_to(total, (size * math.prod(flat.shape),)))
+
+
+@batched
+def segment_sum(book: Rulebook, values: Any, positions: Any, size: int) -> Any:
+    return book.kernels.scatter_add(values, (positions,), (size,))
+
+
+def _indices(book: Rulebook, x: Any, indices: Any) -> tuple[Any, Any, Any]:
+    """An array and the indices along its axes, both with the axis of the batch; the level, or None without one."""
+    own = book.own(indices)
+    level = book.level(x, own)
+    if level is None:
+        return x.value, book.static(own.value), None
+    return book.full(x, level), book.static(book.full(own, level)), level
+
+
+@batched
+def gather_along(book: Rulebook, x: Any, indices: Any, axis: int) -> Any:
+    value, places, level = _indices(book, x, indices)
+    return book.raw(book.xp.gather_along(value, places, axis if level is None else axis % len(x.shape) + 1), level)
+
+
+@batched
+def take_along_axis(book: Rulebook, x: Any, indices: Any, *, axis: int = -1) -> Any:
+    return book.kernels.gather_along(x, indices, axis)
+
+
+@batched
+def scatter_along(book: Rulebook, x: Any, indices: Any, shape: Any, axis: int) -> Any:
+    value, places, level = _indices(book, x, indices)
+    if level is None:
+        return book.raw(book.xp.scatter_along(value, places, shape, axis), None)
+    return book.raw(book.xp.scatter_along(value, places, (level.size, *shape), axis % len(shape) + 1), level)
+
+
+@batched
+def ordered(book: Rulebook, x: Any, order: Any, axis: int) -> Any:
+    value, places, level = _indices(book, x, order)
+    return book.raw(book.xp.ordered(value, places, axis if level is None else axis % len(x.shape) + 1), level)
+
+
+@batched
+def ordered_back(book: Rulebook, x: Any, order: Any, axis: int) -> Any:
+    value, places, level = _indices(book, x, order)
+    return book.raw(book.xp.ordered_back(value, places, axis if level is None else axis % len(x.shape) + 1), level)

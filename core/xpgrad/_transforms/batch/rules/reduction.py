@@ -1,0 +1,21 @@
+"""Reductions and running totals as kernels call them, by keyword, and what undoes a broadcast."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._transforms.batch.rulebook import Rulebook, along_axis, batched
+
+along_axis("sum", "max", "min", "prod", "all", "any", "count_nonzero", "mean", "var", "std")
+along_axis("cumulative_sum", "cumulative_prod", default=-1)
+
+
+@batched
+def sum_to(book: Rulebook, x: Any, shape: Any) -> Any:
+    if tuple(x.shape) == tuple(shape):
+        return x
+    if x.level is None:
+        return book.raw(book.xp.sum_to(x.value, tuple(shape)), None)
+    extra = len(x.shape) - len(shape)
+    out = book.xp.sum_to(x.value, (x.level.size, *(1,) * extra, *shape))
+    return book.raw(book.xp.reshape_to(out, (x.level.size, *shape)) if extra else out, x.level)
