@@ -113,8 +113,8 @@ def _index_array(x: Tensor, part: Any) -> Any:
 
 def signed(indices: Tensor) -> Any:
     """The raw array of integer indices; unsigned ones as wide as the dtype of indices come in that, too large ones out of range still."""
-    wanted = indices.default_dtype("indexing")
-    if indices.dtype.kind != "unsigned integer" or indices.dtype.itemsize < wanted.itemsize:
+    dtype = indices.dtype
+    if dtype.kind != "unsigned integer" or dtype.itemsize < (wanted := indices.default_dtype("indexing")).itemsize:
         return indices._array
     xp = indices.backend.kernels
     out = xp.astype(indices._array, indices.backend.raw_dtype(wanted))
