@@ -1,4 +1,4 @@
-"""`python -m benchmarks`, from the repository's root: see ``--help``. One thread for everybody, so this comes before NumPy."""
+"""`python -m benchmarks`, from the repository's root: see ``--help``. One thread for all contestants, so this comes before NumPy."""
 
 from __future__ import annotations
 

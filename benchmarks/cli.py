@@ -204,7 +204,7 @@ def rows(results: dict[str, Any], spread: bool) -> list[list[str]]:
 
 
 def notes(results: dict[str, Any]) -> list[str]:
-    """What does not fit the table."""
+    """The remarks that do not fit the table."""
     out = []
     deep5, deep = (results["workloads"].get(name) for name in ("deep5", "deep"))
     if deep5 and deep:
@@ -231,7 +231,7 @@ def notes(results: dict[str, Any]) -> list[str]:
 
 
 def plain(results: dict[str, Any]) -> str:
-    """For the terminal: xpgrad's ratios with the middle half of the rounds, what was missed."""
+    """The table for the terminal: xpgrad's ratios with the middle half of the rounds, and the targets that were missed."""
     lines = []
     if results["workloads"]:
         table = rows(results, spread=True)
@@ -246,7 +246,7 @@ def plain(results: dict[str, Any]) -> str:
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """To paste."""
+    """The table in Markdown, to paste."""
     lines = []
     if results["workloads"]:
         head, *body = rows(results, spread=False)

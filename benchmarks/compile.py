@@ -57,7 +57,7 @@ PROGRAMS: dict[str, tuple[str, Callable[..., Any], int]] = {
 
 
 def contestants(name: str) -> dict[str, Callable[[], list[Any]]]:
-    """For each library a step that returns the loss and the gradients, as its own arrays."""
+    """A step for each library that returns the loss and the gradients, as its own arrays."""
     import jax
 
     jax.config.update("jax_enable_x64", True)

@@ -1,4 +1,4 @@
-"""By whom it is computed: for each library its own functions under NumPy's names, and how it takes a gradient, as its users write it."""
+"""The contestants: for each library its own functions under NumPy's names, and the way its users take a gradient."""
 
 from __future__ import annotations
 
@@ -320,5 +320,5 @@ CONTESTANTS: dict[str, type[Contestant]] = {c.key: c for c in (Hand, XPGrad, PyT
 
 
 def installed() -> dict[str, type[Contestant]]:
-    """Those whose library can be imported."""
+    """The contestants whose library can be imported."""
     return {key: c for key, c in CONTESTANTS.items() if importlib.util.find_spec(c.distribution) is not None}

@@ -15,7 +15,7 @@ from typing import Any
 __all__ = ["contestants", "main"]
 
 N = 100
-#: What each row measures, and the ratio that it is to stay below.
+#: The title of each row, and the ratio that it should stay below.
 TITLES = {
     "jacobian": ("Jacobian of tanh(W x), R^100 -> R^100", 8.0),
     "hessian": ("Hessian of the Rosenbrock function of 100 variables", 25.0),
@@ -86,7 +86,7 @@ def _torch(w: Any, x: Any, v: Any) -> dict[str, Step]:
 
 
 def contestants() -> dict[str, dict[str, Step]]:
-    """For each library and each task a step, on the same numbers; PyTorch only where it is installed."""
+    """A step for each library and each task, on the same numbers; PyTorch only where it is installed."""
     import numpy as np
 
     rng = np.random.default_rng(0)

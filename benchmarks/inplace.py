@@ -1,4 +1,4 @@
-"""`python -m benchmarks.inplace`: what in-place writing costs those who do not write, and what it allocates for those who do.
+"""`python -m benchmarks.inplace`: the cost of in-place writing for programs that do not write, and its allocations for those that do.
 
 The out-of-place hot path is compared with a copy of the sources from which version counters, aliases and views are cut out; both run in
 turns, each in a process of its own. The contexts and the optimiser's step are measured in one process.
@@ -54,7 +54,7 @@ def cut_sources(folder: Path) -> None:
     for file, old, new in CUTS:
         path = folder / file
         text = path.read_text(encoding="utf-8")
-        assert old in text, f"{file} has no {old!r} any more: update `CUTS`"
+        assert old in text, f"{file} no longer has {old!r}: update `CUTS`"
         path.write_text(text.replace(old, new), encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""How it is measured: agreement first, then times taken in turns, peaks of memory, what a pass leaves behind, imports."""
+"""The measurements: agreement first, then times taken in turns, peaks of memory, what a pass leaves behind, imports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Tick = Callable[[], None]
 
 
 def steps_of(workload: Workload, contestants: dict[str, Contestant], size: int) -> tuple[dict[str, Step], dict[str, str]]:
-    """The steps on the same data, and why a contestant has none."""
+    """The steps on the same data, and the reasons why a contestant has none."""
     leaves, constants = workload.data(np.random.default_rng(0), size)
     steps: dict[str, Step] = {}
     missing: dict[str, str] = {}
@@ -63,7 +63,7 @@ def settle_allocator() -> None:
     """Bring the C library's allocator to the state of a process that has been running for a while.
 
     NB: glibc returns freed memory to the system, which makes every next use of it fault page by page, until some large block has been
-    freed once. Without this a workload's time would depend on which ones ran before it, for everybody.
+    freed once. Without this a workload's time would depend on which ones ran before it, for all contestants.
     """
     for _ in range(2):
         block = np.ones(30 * 2**20, np.uint8)
@@ -76,9 +76,9 @@ def take_turns(steps: dict[str, Step], rounds: int, seconds: float, tick: Tick, 
     Parameters
     ----------
     rounds : int
-        At most so many; fewer (but three) where they would take more than `seconds`.
+        The maximum; fewer (at least three) where they would take more than `seconds`.
     sample : float
-        Steps are repeated within a round for about so long.
+        Steps are repeated within a round for about this long.
     """
     counts = {}
     total = 0.0
@@ -99,7 +99,7 @@ def take_turns(steps: dict[str, Step], rounds: int, seconds: float, tick: Tick, 
             shift = turn % len(keys)
             for key in keys[shift:] + keys[:shift]:
                 step, count = steps[key], counts[key]
-                gc.collect()  # nobody pays for another's cycles; the collector stays on, as for a user
+                gc.collect()  # no contestant pays for another's cycles; the collector stays on, as for a user
                 start = perf_counter()
                 for _ in repeat(None, count):
                     step()
@@ -137,7 +137,7 @@ def peak_arrays(step: Step, nbytes: int) -> float:
 
 
 def left_behind(size: int = 100_000) -> dict[str, int]:
-    """What a backward pass leaves, counted with the cyclic collector off.
+    """The objects that a backward pass leaves behind, counted with the cyclic collector off.
 
     Returns
     -------
@@ -210,7 +210,7 @@ def import_times(rounds: int, tick: Tick) -> dict[str, list[float]]:
     """Seconds that each program takes in an interpreter of its own (whose start is not counted), in turns."""
     times: dict[str, list[float]] = {title: [] for title in _PROGRAMS}
     with tempfile.TemporaryDirectory() as cache:
-        # Everybody's byte code comes from the same place, also where the environment keeps Python from writing any.
+        # All byte code comes from the same place, also where the environment keeps Python from writing any.
         env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPYCACHEPREFIX": cache}
         for turn in range(rounds + 1):
             for title, program in _PROGRAMS.items():

@@ -1,4 +1,4 @@
-"""What is computed: each workload once as a user of any library writes it, and once by hand in NumPy, forward and backward.
+"""The workloads: each once as a user of any library writes it, and once by hand in NumPy, forward and backward.
 
 ``loss(m, *leaves, *constants)`` runs on every tape: ``m`` holds the library's own functions under NumPy's names (see `contestants`).
 ``hand(leaves, constants)`` returns the step that a careful person writes without one: it computes what is needed and no more, keeps
@@ -34,9 +34,9 @@ class Workload:
         See the module.
     sizes : (full, quick, smallest)
     kind : "gradient", "descent" or "hvp"
-        What a step does: loss and gradients; the same and a step of gradient descent; a Hessian-vector product with constants[0].
+        The content of a step: loss and gradients; the same and a step of gradient descent; a Hessian-vector product with constants[0].
     without : dict
-        Libraries that sit this one out, with the reason.
+        Libraries that do not take part, with the reason.
     memory : float or None
         The peak of allocated memory is reported as well, in arrays of the leaves' size; it must not exceed this.
     """

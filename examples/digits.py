@@ -79,7 +79,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Epoch:
-    """What is known after one pass through the training digits.
+    """The results of one pass through the training digits.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ def load_digits(device: xp.Device | None, rng: np.random.Generator, test_share: 
     Parameters
     ----------
     device : Device or None
-        Where the Tensors shall live; None means xpgrad's default device.
+        The place for the Tensors; None means xpgrad's default device.
     rng : Generator
         Draws the split.
     test_share : float
@@ -137,7 +137,7 @@ def make_network(sizes: Sequence[int], device: xp.Device | None, rng: np.random.
     sizes : sequence of int
         The number of values that go into each layer, and last the number that leave the last one.
     device : Device or None
-        Where the weights shall live; None means xpgrad's default device.
+        The place for the weights; None means xpgrad's default device.
     rng : Generator
         Draws the weights: normal with variance ``2 / inputs`` (He et al. 2015), which keeps the scale through ReLUs.
 
@@ -208,7 +208,7 @@ def predict(network: Sequence[Layer], images: xp.Tensor) -> xp.Tensor:
 
 
 def accuracy(predicted: xp.Tensor, labels: xp.Tensor) -> float:
-    """Return the fraction of images that were read rightly."""
+    """Return the fraction of images that were read correctly."""
     return float(xp.mean(xp.astype(predicted == labels, xp.float32)))
 
 
@@ -240,11 +240,11 @@ def train(
     network : sequence of Layer
         Changed in place.
     train_set, test_set : Digits
-        What to learn from, and what only to measure the accuracy on.
+        The digits to learn from, and those on which only the accuracy is measured.
     history : list of Epoch
-        Extended at the end of each epoch, so that whoever interrupts the training still has what was finished.
+        Extended at the end of each epoch, so that after an interruption the finished epochs are still there.
     epochs, batch_size : int
-        How often to go through the training set, and how many images to take per step.
+        The number of passes through the training set, and of images per step.
     learning_rate, momentum : float
         See `sgd_step`.
     rng : Generator
@@ -291,12 +291,12 @@ def draw(history: Sequence[Epoch], images: NDArray[np.float32], labels: NDArray[
     labels : ndarray
         Their true digits, shape ``(n,)``.
     title : str
-        Stands above the picture.
+        The title above the picture.
 
     Returns
     -------
     Figure
-        To be saved; it belongs to no window.
+        For saving; it does not belong to a window.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -365,7 +365,7 @@ def positive_float(text: str) -> float:
 
 
 def known_device(text: str) -> xp.Device:
-    """Read the name of a device: load its backend, or pass on why that cannot be done."""
+    """Read the name of a device: load its backend, or pass on the reason why that failed."""
     try:
         return xp.zeros((), device=text).device
     except (XpgradError, ValueError) as error:
@@ -466,7 +466,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name not in {"sklearn", "matplotlib", "tqdm"}:
             raise
-        print(f"{parser.prog}: error: {error}; `pip install 'xpgrad[examples]'` brings it", file=sys.stderr)
+        print(f"{parser.prog}: error: {error}; `pip install 'xpgrad[examples]'` installs it", file=sys.stderr)
         return 2
 
 

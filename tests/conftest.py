@@ -1,4 +1,4 @@
-"""What the tests share: the devices that every rule is tested on, among them backends that are no plugins but tools of these tests."""
+"""The fixtures that tests share: the devices that every rule is tested on, some of them backends that exist only for these tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ frozen_backend.register()
 
 @pytest.fixture(scope="session", params=DEVICES)
 def xpgrad_device(request: Any) -> str:
-    """Every device that a rule must run on: the fast one, one whose memory is frozen, one that has nothing but the standard, and more."""
+    """Every device that a rule must run on: the fast one, one whose memory is frozen, one that has only what the standard has, and more."""
     return str(xpgrad.zeros(0, dtype=xpgrad.float32, device=str(request.param)).device)
 
 

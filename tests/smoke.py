@@ -23,7 +23,7 @@ EXTRAS = ("array_api_strict", "autograd", "cupy", "hypothesis", "jax", "matplotl
 
 
 def close(actual: Any, expected: Any) -> None:
-    """Raise AssertionError unless a Tensor holds the expected values, to rounding."""
+    """Raise AssertionError unless a Tensor holds the expected values, up to rounding."""
     np.testing.assert_allclose(actual.numpy(), np.asarray(expected), rtol=1e-12, atol=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""The CuPy table: arrays on CUDA devices, streams and events, and memory that streams share."""
+"""The CuPy table: arrays on CUDA devices, streams and events, and memory that is shared between streams."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ class CuPyBackend(Backend):
     def __init__(self) -> None:
         super().__init__()
         if not cupy.cuda.is_available():
-            msg = f"no CUDA device: CuPy {cupy.__version__} is installed, but finds none; check the driver, e.g. with `nvidia-smi`"
+            msg = f"CuPy {cupy.__version__} is installed, but finds no CUDA device; check the driver, e.g. with `nvidia-smi`"
             raise BackendLoadError(msg)
         self.count = int(cupy.cuda.runtime.getDeviceCount())
         self._devices = tuple(Device(f"cupy:{k}") for k in range(self.count))
-        # With one device its being current needs no care; with several every kernel runs where its operands are.
+        # A single device is always the current one; with several, every kernel runs where its operands are.
         self.operators = self.count == 1
         self._raw_to_dtype = dict(_FROM_RAW)
         self._dtype_to_raw = dict(_TO_RAW)
@@ -99,8 +99,8 @@ class CuPyBackend(Backend):
         return self._devices
 
     def get_rng_state(self, device: Device) -> Any:
-        # NB: CuPy does not tell the state of its global generator. It is given a new seed, drawn from itself, which then is its state:
-        # the numbers that follow are others, but still those that the user's seed leads to. A stream that records a graph cannot wait.
+        # NB: CuPy does not reveal the state of its global generator. It is given a new seed, drawn from itself, which then is its state:
+        # different numbers follow, but they still depend on the user's seed alone. A stream that records a graph cannot wait.
         if self.is_capturing(device):
             return None
         with cupy.cuda.Device(device.index or 0):
@@ -180,8 +180,8 @@ class CuPyBackend(Backend):
             stream.raw.wait_event(event)
 
     def keep_alive(self, x: Any, stream: CuPyStream) -> None:
-        # NB: CuPy has no `record_stream`: a block goes back to the pool of the stream that it was allocated on as soon as nobody
-        # refers to it, so somebody has to until the readers are done.
+        # NB: CuPy has no `record_stream`: a block goes back to the pool of the stream that it was allocated on as soon as nothing
+        # refers to it, so this keeps a reference until the readers are done.
         held = self._held
         held.append((self.record_event(stream), x))
         while held and held[0][0].done:
@@ -202,7 +202,7 @@ def _guard(stream: CuPyStream) -> Iterator[None]:
 
 
 def _dense(x: Any) -> bool:
-    """Whether the elements of `x` fill a block of memory, each once: the "non-overlapping and dense" of LAY-01."""
+    """Return whether the elements of `x` fill a block of memory, each once: the "non-overlapping and dense" of LAY-01."""
     expected = x.itemsize
     for stride, size in sorted((s, n) for s, n in zip(x.strides, x.shape) if n != 1):
         if stride != expected:

@@ -1,4 +1,4 @@
-"""What `xpgrad.compile` makes of a function on CuPy: a CUDA graph for each signature of its arguments, captured at the first call.
+"""Compiles functions on CuPy for `xpgrad.compile`: a CUDA graph for each signature of the arguments, captured at the first call.
 
 The next calls copy the arguments into the graph's memory, launch it, and copy the results out. A function that cannot be captured runs
 as it is, and says so once.
@@ -22,7 +22,7 @@ from xpgrad import Tensor
 
 __all__ = ["CompiledFunction", "refuse", "uncaptured"]
 
-#: How many graphs one function keeps; of more, the one that has not run for longest is dropped.
+#: The number of graphs that one function keeps; beyond it, the one that has not run for longest is dropped.
 LIMIT = 16
 #: The streams that are capturing for this module, by address.
 _CAPTURING: set[int] = set()
@@ -53,7 +53,7 @@ class CompiledFunction:
             stream = cupy.cuda.get_current_stream()
             if stream.is_capturing():  # for the caller, or for a compiled function around this one: it becomes part of that graph
                 return _as_it_is(self.function, args)
-            # NB: strides, too: the results' memory is laid out as that of the arguments is.
+            # NB: strides, too: the results' memory is laid out like that of the arguments.
             key = (device.id, *[None if a is None else (a.shape, a.strides, a.dtype) for a in args])
             with self.lock:
                 known = key in self.graphs
@@ -66,7 +66,7 @@ class CompiledFunction:
 
     def _first(self, key: Any, args: Any) -> Any:
         """Run the function, which compiles and loads its kernels, and then capture it."""
-        # NB: on copies: a function that writes to its arguments is refused when it has run, and must not have written to the caller's.
+        # NB: on copies: a function that writes to its arguments is refused after it has run, and must not have written to the caller's.
         # No lock is held: the function is the user's, and may call other compiled functions, which other threads may be capturing.
         results = _as_it_is(self.function, args, copied=True)
         graph, cause = None, None
@@ -79,7 +79,7 @@ class CompiledFunction:
             while len(self.graphs) > LIMIT:
                 # NB: its last launch may be under way: CUDA destroys a graph when it is done, and `cudaFree` waits for the device.
                 self.graphs.popitem(last=False)
-        # What `xpgrad.compile` makes of one function, for each signature and direction, is methods around that function.
+        # For one function, `xpgrad.compile` makes methods around that function, for each signature and direction.
         subject = getattr(getattr(self.function, "__self__", None), "function", self.function)
         if cause is not None and not _told(subject):
             name = getattr(subject, "__name__", type(subject).__name__)
@@ -91,9 +91,9 @@ class CompiledFunction:
 class _Graph:
     """A captured graph with all memory that it reads and writes.
 
-    That is the arguments', the results' and what lies between, from a pool that serves nobody else, and the constants': arrays that the
-    function finds elsewhere are read where they are. So a graph sees what is written into a constant in place later; it does not see
-    that a name in the function has come to mean another array.
+    That is the memory of the arguments, of the results and of everything in between, from a pool of its own, and that of the constants:
+    arrays that the function finds elsewhere are read where they are. So a graph sees later in-place writes to a constant; it does not
+    see that a name in the function has come to mean another array.
     """
 
     def __init__(self, function: Callable[..., Any], args: Any) -> None:
@@ -125,7 +125,7 @@ class _Graph:
 
 
 def _told(function: Any) -> bool:
-    """Whether this has been asked before about a function that lives still."""
+    """Return whether this has been asked before about a function that is still alive."""
     try:
         before = function in _TOLD
         _TOLD.add(function)
@@ -135,7 +135,7 @@ def _told(function: Any) -> bool:
 
 
 def _capture(stream: Any, function: Callable[[], Any]) -> tuple[Any, Any]:
-    """The graph of what a function queues on the current stream, and what it returned; the stream does not go on capturing."""
+    """The graph of what a function queues on the current stream, and what it returned; the stream is no longer capturing afterwards."""
     stream.begin_capture()
     _CAPTURING.add(stream.ptr)
     try:
@@ -150,7 +150,7 @@ def _capture(stream: Any, function: Callable[[], Any]) -> tuple[Any, Any]:
 
 
 class _Noted:
-    """An allocator that remembers which memory it has given."""
+    """An allocator that remembers which memory it has handed out."""
 
     def __init__(self, allocate: Callable[[int], Any]) -> None:
         self.allocate, self.addresses = allocate, set[int]()
@@ -189,7 +189,7 @@ def _arrays_elsewhere(own: set[int]) -> Iterator[dict[int, Any]]:
 
 
 def _as_it_is(function: Callable[..., Any], args: Any, copied: bool = False) -> Any:
-    """Call a function; results that share memory with an argument, a constant or one another are copied, as a graph's are."""
+    """Call a function; results that share memory with an argument, a constant or one another are copied, like those of a graph."""
     made = _Noted(cupy.cuda.get_allocator())
 
     def own(x: Any) -> Any:

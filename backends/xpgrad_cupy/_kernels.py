@@ -1,4 +1,4 @@
-"""Kernels for which CuPy has something faster, or more certain, than the Array API calls that the rows declare."""
+"""Kernels for which CuPy has something faster, or more reliable, than the Array API calls that the rows declare."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _add(out: Any, key: Any, values: Any) -> None:
 
 @kernel
 def last_writer(positions: Any, size: int) -> Any:
-    """For the places 0 .. size - 1: 1 + the number of the last of the `positions` that names it, or 0."""
+    """The last writer of each of the places 0 .. size - 1: 1 + the number of the last of the `positions` that names it, or 0."""
     out = cupy.zeros(size, np.uint64)
     cupyx.scatter_max(out, positions, cupy.arange(1, len(positions) + 1, dtype=np.uint64))
     return out.view(np.int64)

@@ -22,8 +22,8 @@ __all__ = ["JaxBackend"]
 _DTYPES = {np.dtype(name): dtype for name, dtype in DTYPES.items() if name != "bfloat16"} | {np.dtype(jnp.bfloat16): DTYPES["bfloat16"]}
 _RAW = {dtype: raw for raw, dtype in _DTYPES.items()}
 _WIDE = frozenset(("float64", "complex128", "int64", "uint64"))
-_config: Any = jax.config  # what it has is made at run time
-# What a tracer cannot tell, by the transform that it belongs to: the device of the Tensors which that transform was given.
+_config: Any = jax.config  # its attributes are made at run time
+# The device of the Tensors that a transform was given, by that transform: its tracers do not know it.
 _traces: WeakKeyDictionary[Any, Device] = WeakKeyDictionary()
 
 
@@ -61,7 +61,7 @@ class JaxBackend(Backend):
 
     @property
     def capabilities(self) -> Capabilities:  # type: ignore[override]
-        """Whether 64-bit dtypes exist is JAX's setting of the moment."""
+        """The capabilities: whether 64-bit dtypes exist depends on JAX's current setting."""
         return self._wide if _x64() else self._narrow
 
     def namespace(self) -> Any:
@@ -74,9 +74,9 @@ class JaxBackend(Backend):
         array = np.asarray(array)
         if array.dtype.name in _WIDE:
             self.raw_dtype(DTYPES[array.dtype.name])  # a silent conversion would lose half of each number
-        # NB: JAX may keep NumPy's memory, or read it later: it gets a copy that nobody else has.
+        # NB: JAX may keep NumPy's memory, or read it later: it gets a copy of its own.
         copy = np.array(array, copy=True)
-        with jax.ensure_compile_time_eval():  # inside of a transform of JAX, too, an array whose values are known
+        with jax.ensure_compile_time_eval():  # inside a transform of JAX, too, an array whose values are known
             if device == self.default and _config.jax_default_device is None:
                 return jnp.asarray(copy)
             return jax.device_put(copy, self.places[device])
@@ -84,8 +84,8 @@ class JaxBackend(Backend):
     def to_host(self, x: Any) -> Any:
         if self.is_traced(x):
             msg = (
-                "the values of a Tensor are not known inside a transform of JAX (jit, vmap, grad, shard_map): return it, or leave the "
-                "transform before you ask for values"
+                "the values of a Tensor are not known inside a transform of JAX (jit, vmap, grad, shard_map): return it from the "
+                "transform before you read its values"
             )
             raise CapabilityError(msg)
         return np.asarray(x)
@@ -104,7 +104,7 @@ class JaxBackend(Backend):
                     return found
                 trace = getattr(trace, "parent_trace", None)
             return self.default
-        # NB: an array may lie on devices of other processes, too, of which this one has no names.
+        # NB: an array may also be on devices of other processes, for which this one has no names.
         return self.names[min(x.sharding.addressable_devices, key=lambda d: d.id)]
 
     def note_device(self, x: Any, device: Device) -> None:
@@ -115,7 +115,7 @@ class JaxBackend(Backend):
     def to_device(self, x: Any, device: Device) -> Any:
         place = self.places[device]
         if device == self.default and not self.is_traced(x) and x.sharding.device_set == {place}:
-            return x  # NB: `device_put` would commit it, so that it could not meet arrays that are sharded
+            return x  # NB: `device_put` would commit it, so that it could not be combined with sharded arrays
         return jax.device_put(x, place)
 
     def wrap(self, raw: Any) -> Any:
@@ -135,7 +135,7 @@ class JaxBackend(Backend):
         return tuple(self.places)
 
     def creation_options(self, device: Device) -> dict[str, Any]:
-        # NB: what is made on the default device is not committed to it, so that it may meet arrays that are sharded.
+        # NB: what is made on the default device is not committed to it, so that it can be combined with arrays that are sharded.
         if device == self.default and _config.jax_default_device is None:
             return {}
         return {"device": self.places[device]}
@@ -168,7 +168,7 @@ class JaxBackend(Backend):
         return self.with_layout(x, like) is x
 
     def with_layout(self, x: Any, like: Any) -> Any:
-        # What is committed to devices, in parts or as a whole, has its gradient there too, in the same parts.
+        # An array that is committed to devices, in parts or as a whole, has its gradient there too, in the same parts.
         if self.is_traced(x) or self.is_traced(like) or not like.committed or x.sharding == like.sharding:
             return x
         return jax.device_put(x, like.sharding)
@@ -184,11 +184,11 @@ class JaxBackend(Backend):
             if self.is_traced(x):
                 msg = (
                     f"the shape of the result of `{name}` depends on values, which are not known inside a transform of JAX (jit, vmap, "
-                    "grad, shard_map) or a compiled function; a mask has to be turned into positions, too. Use `xpgrad.where`, or do it "
+                    "grad, shard_map) or a compiled function; that includes turning a mask into positions. Use `xpgrad.where`, or do it "
                     "outside"
                 )
                 raise CapabilityError(msg)
-            with jax.ensure_compile_time_eval():  # a constant's values are known inside of a transform, too
+            with jax.ensure_compile_time_eval():  # a constant's values are known inside a transform, too
                 return function(x, *args, **options)
 
         return checked
@@ -201,12 +201,12 @@ class JaxBackend(Backend):
     def seed(self, x: Any, dtype: DType, device: Device) -> Any:
         if x.shape != ():
             return self.kernels.ones_like(x)
-        # NB: where the root lies, committed to its devices if it is: several of them, maybe, or those of other processes, too.
+        # NB: where the root is, and committed to its devices if the root is: there may be several, even of other processes.
         place = device if self.is_traced(x) or not x.committed else x.sharding
         key = (dtype, place)
         unit = self._units.get(key)
         if unit is None:
-            with jax.ensure_compile_time_eval():  # under a transform of JAX, too, an array and no tracer
+            with jax.ensure_compile_time_eval():  # under a transform of JAX, too, an array and not a tracer
                 where = self.creation_options(device).get("device") if place is device else place
                 unit = jax.device_put(np.ones((), self.raw_dtype(dtype)), where)
             self._units[key] = unit

@@ -30,7 +30,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @kernel
 def copy(x: Any) -> Any:
-    return x  # nobody can write to it
+    return x  # nothing can write to it
 
 
 def _checked(key: Any, shape: tuple[int, ...]) -> Any:
@@ -69,7 +69,7 @@ def add_at(buffer: Any, g: Any, key: Any) -> Any:
 
 
 def _is_mask(key: Any, shape: tuple[int, ...]) -> bool:
-    """Whether a key is one mask for all axes."""
+    """Return whether a key is one mask for all axes."""
     if isinstance(key, tuple):
         if len(key) != 1:
             return False
@@ -78,13 +78,13 @@ def _is_mask(key: Any, shape: tuple[int, ...]) -> bool:
 
 
 def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
-    """As the default, which the other keys are left to: of duplicates the last one counts, which JAX does not promise."""
+    """Like the default, which handles the other keys: of duplicates the last one counts, which JAX does not promise."""
     shape = buffer.shape
     parts = key if isinstance(key, tuple) else (key,)
     if all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts):
         place = buffer.at[_checked(key, shape)]
         if isinstance(value, jax.Array):
-            # As NumPy and PyTorch, more axes of length 1 than the part has are dropped.
+            # As in NumPy and PyTorch, surplus leading axes of length 1 are dropped.
             axes = len(shape) + sum([(part is None) - isinstance(part, int) for part in parts])
             extra = max(value.ndim - axes, 0)
             if all(n == 1 for n in value.shape[:extra]):
@@ -151,7 +151,7 @@ def _advanced(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
 
 
 def _width(part: Any) -> int:
-    """How many axes of the array a part of a key takes."""
+    """The number of axes of the array that a part of a key consumes."""
     if part is None or part is Ellipsis:
         return 0
     return part.ndim if isinstance(part, jax.Array) and part.dtype == bool else 1

@@ -1,7 +1,7 @@
-"""Tensors as pytrees: how transforms of JAX take them apart and put them together again.
+"""Tensors as pytrees: how transforms of JAX flatten and rebuild them.
 
 Device and requires_grad belong to the structure, the array to the leaves. A Tensor with history is refused: a `grad_fn` does not
-survive the boundary of a transform, so its gradient would be lost without a word.
+survive the boundary of a transform, so its gradient would be lost silently.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def _flatten(x: Any) -> tuple[tuple[Any], tuple[str, bool]]:
     if not x.is_leaf:
         msg = (
             f"a Tensor with history (grad_fn={x.grad_fn.name()}) cannot enter or leave a transform of JAX: the graph behind it would "
-            "be lost. Give it `x.detach()`, differentiate inside of the transform, or use `xpgrad.compile`"
+            "be lost. Give it `x.detach()`, differentiate inside the transform, or use `xpgrad.compile`"
         )
         raise RuntimeError(msg)
     return (x.array,), (str(x.device), x.requires_grad)
@@ -31,7 +31,7 @@ def _unflatten(cls: Any) -> Any:
         out._array = raw
         out._node = out._alias = None
         cls.backend.note_device(raw, cls.device)
-        # NB: JAX also puts objects that are no arrays into a structure, and arrays of other dtypes.
+        # NB: JAX also puts objects that are not arrays into a structure, and arrays of other dtypes.
         if static[1] and hasattr(raw, "dtype") and jnp.issubdtype(raw.dtype, jnp.inexact):
             out.requires_grad_()
         return out

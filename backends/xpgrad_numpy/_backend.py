@@ -1,4 +1,4 @@
-"""The NumPy table: what NumPy's own namespace does not give in the form that xpgrad's rules need, and two layouts' worth of strides."""
+"""The NumPy table: whatever NumPy's own namespace does not offer in the form that xpgrad's rules need, and strides."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class NumPyBackend(Backend):
 
 
 def _dense(x: Any) -> bool:
-    """Whether the elements of `x` fill a block of memory, each once: the "non-overlapping and dense" of LAY-01."""
+    """Return whether the elements of `x` fill a block of memory, each once: the "non-overlapping and dense" of LAY-01."""
     if x.flags.c_contiguous or x.flags.f_contiguous:
         return True
     expected = x.itemsize

@@ -1,4 +1,4 @@
-"""Kernels for which NumPy has something faster, or other, than the Array API calls that the rows declare."""
+"""Kernels for which NumPy has something faster, or different, than the Array API calls that the rows declare."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 __all__ = ["KERNELS", "NATIVE"]
 
-#: Functions that NumPy >= 2.1 itself has as the standard wants them.
+#: Functions that NumPy >= 2.1 itself has in the standard's form.
 NATIVE = frozenset((
     "abs", "acos", "acosh", "add", "all", "any", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
     "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "broadcast_to", "concat", "copysign", "cos",
@@ -31,7 +31,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-# NB: NumPy's own hints know no positional `keepdims`, which is what makes these calls cheap.
+# NB: NumPy's own type hints do not know the positional `keepdims` that makes these calls cheap.
 _add_reduce: Any = np.add.reduce
 _max_reduce: Any = np.maximum.reduce
 _min_reduce: Any = np.minimum.reduce
@@ -221,7 +221,7 @@ def _count(x: Any, axes: Any) -> int:
 
 @kernel
 def reduce_mean(x: Any, axes: Any, keepdims: bool) -> Any:
-    # NB: np.mean costs three times as much as this on small arrays; but it adds float16 up in float32.
+    # NB: np.mean costs three times as much as this on small arrays, but it adds up float16 in float32.
     if x.dtype.char == "e":
         return np.mean(x, axis=axes, keepdims=keepdims)
     return _add_reduce(x, axes, None, None, keepdims) / _count(x, axes)

@@ -1,7 +1,7 @@
 """The conformance suite: every rule of the catalogue as a contract, run on any backend of xpgrad, on PyTorch itself, and on planted faults.
 
-Two front doors, one engine: the command ``xpgrad conformance --backend X`` and ``pytest --pyargs xpgrad_conformance --xpgrad-backend X``.
-From Python: `check_backend`. In a test file of one's own: `xpgrad_conformance.suite.ConformanceTests`.
+Run it with the command ``xpgrad conformance --backend X`` or ``pytest --pyargs xpgrad_conformance --xpgrad-backend X``.
+From Python: `check_backend`. In your own test file: `xpgrad_conformance.suite.ConformanceTests`.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ def check_backend(
     Parameters
     ----------
     backend : str
-        A backend or device, as `xpgrad.Device` takes it, or ``"pytorch"``.
+        A backend or device, in the form that `xpgrad.Device` takes, or ``"pytorch"``.
     profile : str, optional
         ``"quick"``, ``"default"``, ``"ci"``, ``"thorough"`` or ``"certify"``.
     only : iterable of str, optional
-        Contracts: ids, their prefixes, groups' letters. All of them unless given.
+        Contracts: ids, their prefixes, groups' letters. Default: all.
     known : iterable of str, optional
         TOML files of expected failures.
     seed : int, optional
-        Draws other cases than the same ones each time, and runs the contracts in another order.
+        Draws other cases, and runs the contracts in another order; without it, both are the same each time.
 
     Returns
     -------

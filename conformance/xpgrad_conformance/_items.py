@@ -1,4 +1,4 @@
-"""The contracts as pytest's items: what `plugin` collects where the suite is asked for."""
+"""The contracts as pytest's items, which `plugin` collects where the suite is asked for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ContractFile", "ContractItem", "NoModule", "state_of"]
 
 
 class _State:
-    """What the items of one pytest run share."""
+    """The state that the items of one pytest run share."""
 
     def __init__(self, config: pytest.Config) -> None:
         profile = config.getoption("--xpgrad-profile")
@@ -38,7 +38,7 @@ class _State:
             raise pytest.UsageError(str(exc)) from exc
         self.targets: list[str] = config.getoption("--xpgrad-backend") or []
         if not self.targets:
-            raise pytest.UsageError("say which backend to check: --xpgrad-backend X (`xpgrad backends` lists those that are there)")
+            raise pytest.UsageError("say which backend to check: --xpgrad-backend X (`xpgrad backends` lists those available)")
         self.libraries: dict[str, Library] = {}
         self.results: list[tuple[str, Result]] = []
         for target in self.targets:
@@ -50,7 +50,7 @@ class _State:
             self.emit({"target": target, "library": library.library, "capabilities": dict(library.capabilities)})
 
     def emit(self, event: dict[str, Any]) -> None:
-        """Tell the process that watches this one."""
+        """Report to the process that watches this one."""
         if self.events is not None:
             with open(self.events, "a", encoding="utf-8") as file:
                 file.write(json.dumps(event) + "\n")
@@ -64,7 +64,7 @@ class _State:
                 items[place] = item
 
     def summarise(self, terminal: Any) -> None:
-        """What ran, what failed and, as loudly, what did not run."""
+        """Print what ran, what failed and, as loudly, what did not run."""
         for target in self.targets:
             counts = Counter(result.status for t, result in self.results if t == target)
             terminal.section(f"xpgrad conformance: {target}", sep="-")
@@ -75,12 +75,12 @@ class _State:
 
 
 def state_of(config: pytest.Config) -> _State:
-    """What the items of this run share, made when it is first asked for.
+    """The state that the items of this run share, made when it is first asked for.
 
     Raises
     ------
     pytest.UsageError
-        For a backend, profile, contract or file that is not there.
+        For a backend, profile, contract or file that does not exist.
     """
     if not hasattr(config, "_xpgrad_conformance"):
         config._xpgrad_conformance = _State(config)  # type: ignore[attr-defined]
@@ -89,7 +89,7 @@ def state_of(config: pytest.Config) -> _State:
 
 
 class NoModule(pytest.File):
-    """Stands where pytest would have made a module of one of the suite's files."""
+    """Takes the place of the module that pytest would have made from one of the suite's files."""
 
     def collect(self) -> Iterator[Any]:
         return iter(())

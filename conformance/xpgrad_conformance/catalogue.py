@@ -1,4 +1,4 @@
-"""The rules that the suite checks, read from ``catalogue.toml``; each says what is promised, by which page, and how strongly."""
+"""The rules that the suite checks, read from ``catalogue.toml``; each says what is promised, by which page, and how firmly."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Rule(NamedTuple):
     since : str
         The version of the suite that first had it.
     detail : str
-        The error's type and gist, or an example.
+        The error's type and essence, or an example.
     policy : str
         What the suite expects where documentation and PyTorch 2.13 disagree.
     checked_on_pytorch : bool
-        Whether the claim was seen to hold on PyTorch 2.13; else it stands on documentation only.
+        Whether the claim was seen to hold on PyTorch 2.13; otherwise it rests on documentation only.
     differs : bool
         Whether documentation and PyTorch 2.13 disagree.
     """

@@ -1,7 +1,7 @@
 """The command ``xpgrad conformance``: runs the suite, explains its contracts, replays failures, compares and renders reports.
 
-Exit codes: 0 all went as expected; 1 a contract failed, or passed where a failure was expected, or a report is worse than another; 2 the
-command was used wrongly; 3 a target could not be run.
+Exit codes: 0 everything went as expected; 1 a contract failed, or passed where a failure was expected, or a report is worse than another;
+2 the command was used wrongly; 3 a target could not be run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
 
     running = argparse.ArgumentParser(add_help=False)
     running.add_argument("--profile", default="default", choices=list(PROFILES), help="how thoroughly to look (default: %(default)s)")
-    running.add_argument("--seed", type=int, help="draw other cases, in another order (the same each time without)")
+    running.add_argument("--seed", type=int, help="draw other cases, in another order (without it, the same each time)")
     running.add_argument(
         "--only", action="append", default=[], metavar="ID", help="only these contracts: an id, its prefix, a group's letter, file:PATH"
     )
@@ -56,22 +56,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--all", action="store_true", help="every backend that is ready here")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    commands.add_parser("oracle", parents=[running, writing], help="run the suite on PyTorch itself: is it true?")
-    mutants = commands.add_parser("mutants", help="replay the planted faults: is it strong?")
+    commands.add_parser("oracle", parents=[running, writing], help="run the suite on PyTorch itself: are its rules true?")
+    mutants = commands.add_parser("mutants", help="replay the planted faults: does the suite notice them?")
     how = mutants.add_mutually_exclusive_group()
-    how.add_argument("--full", action="store_true", help="try every fault on every contract, and write the pairs anew")
-    how.add_argument("--missing", action="store_true", help="try what is in no pair yet, and add the pairs that hold")
+    how.add_argument("--full", action="store_true", help="try every fault on every contract, and rewrite the pairs")
+    how.add_argument("--missing", action="store_true", help="try what is not in a pair yet, and add the pairs that hold")
     mutants.add_argument("--jobs", type=int, default=2)
-    commands.add_parser("list", help="the contracts, a line each").add_argument("only", nargs="*", metavar="ID")
-    explain = commands.add_parser("explain", help="a contract: its rule, source, program, and who fails it")
+    commands.add_parser("list", help="list the contracts, a line each").add_argument("only", nargs="*", metavar="ID")
+    explain = commands.add_parser("explain", help="explain a contract: its rule, source and program, and who fails it")
     explain.add_argument("contract")
-    explain.add_argument("--in", dest="reports", action="append", default=[], metavar="REPORT", help="a report that tells who fails it")
+    explain.add_argument("--in", dest="reports", action="append", default=[], metavar="REPORT", help="a report that shows who fails it")
     repro = commands.add_parser("repro", help="run the smallest failing case of a report again, here")
     repro.add_argument("report")
     repro.add_argument("contract")
     repro.add_argument("--target", help="which target of the report (default: the first that failed)")
     reports = commands.add_parser("report", help="compare or render reports").add_subparsers(dest="action", required=True)
-    diff = reports.add_parser("diff", help="what changed; worse is a failure, and what stopped running")
+    diff = reports.add_parser("diff", help="show what changed; new failures, and what stopped running, count as worse")
     diff.add_argument("old")
     diff.add_argument("new")
     show = reports.add_parser("show", parents=[writing], help="print a report, or write it in other forms")
@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the result is the exit code of the module's docstring."""
+    """Run the command line; returns one of the exit codes in the module's docstring."""
     if absent := [name for name in ("pytest", "hypothesis", "tqdm") if importlib.util.find_spec(name) is None]:
         print(f"the conformance suite needs {', '.join(absent)}: `pip install 'xpgrad[conformance]'`", file=sys.stderr)
         return USAGE
@@ -111,7 +111,7 @@ def _run(options: argparse.Namespace) -> int:
 
     configurations = [Configuration(name, name) for name in options.backend] + (installed() if options.all else [])
     if not configurations:
-        raise _UsageError("say which backend: --backend X, or --all (`xpgrad backends` lists those that are there)")
+        raise _UsageError("say which backend: --backend X, or --all (`xpgrad backends` lists those available)")
     return _finish(_results(configurations, options), options)
 
 
@@ -134,7 +134,7 @@ def _results(configurations: Sequence[Any], options: argparse.Namespace) -> Any:
 
     chosen = select(contracts(), options.only)
     for path in options.known:
-        load(path)  # what is wrong with it is told before anything runs
+        load(path)  # what is wrong with it is reported before anything runs
     targets = []
     with tqdm(total=len(chosen) * len(configurations), unit="contract", disable=None) as bar:
         for configuration in configurations:
@@ -203,7 +203,7 @@ def _explain(options: argparse.Namespace) -> int:
 
     (contract, *more) = select(contracts(), [options.contract])
     if more:
-        raise _UsageError(f"{options.contract!r} names {len(more) + 1} contracts; name one")
+        raise _UsageError(f"{options.contract!r} names {len(more) + 1} contracts; give the id of one")
     rule = contract.rule
     print(f"{rule.id}  {rule.level}  {groups()[rule.group]}\n\n{rule.rule}")
     for name in ("detail", "policy"):
@@ -241,7 +241,7 @@ def _repro(options: argparse.Namespace) -> int:
     failing = [(t, r) for t, r in rows if r.status in ("failed", "expected failure")]
     if not failing:
         raise _UsageError(
-            f"{options.report} tells of no failure of {options.contract!r}" + (f" on {options.target!r}" if options.target else "")
+            f"{options.report} has no failure of {options.contract!r}" + (f" on {options.target!r}" if options.target else "")
         )
     target, row = failing[0]
     contract = contracts()[row.id]
@@ -290,7 +290,7 @@ def _publish(options: argparse.Namespace) -> int:
 
     docs = Path(options.docs)
     if not docs.is_dir():
-        raise _UsageError(f"there is no folder {docs}")
+        raise _UsageError(f"the folder {docs} does not exist")
     report = _results(PUBLISHED, options)
     if options.merge:
         old = {t.label: t for t in Report.load(options.merge).targets}
@@ -301,7 +301,7 @@ def _publish(options: argparse.Namespace) -> int:
 
 
 def _write_pages(docs: Path, report: Any) -> None:
-    """What the documentation has of a report: two pages to read, and a folder with the report itself in the other forms."""
+    """Write the documentation's part of a report: two pages to read, and a folder with the report itself in the other forms."""
     from xpgrad_conformance import html, render
     from xpgrad_conformance.pages import catalogue_page
 

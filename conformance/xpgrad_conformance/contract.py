@@ -1,4 +1,4 @@
-"""What a contract is: a rule's id and a function of a library (`facade.Library`) that raises if the library breaks the rule.
+"""A contract: a rule's id and a function of a library (`facade.Library`) that raises if the library breaks the rule.
 
 Every rule of the catalogue has exactly one contract, or one `unchecked` with the reason why it cannot have one.
 """
@@ -18,26 +18,26 @@ __all__ = ["Contract", "CatalogueError", "contract", "contracts", "unchecked"]
 
 
 class CatalogueError(Exception):
-    """Contracts and catalogue do not fit together."""
+    """Contracts and catalogue do not match."""
 
 
 class Contract(NamedTuple):
-    """How a rule is checked.
+    """The check of a rule.
 
     Attributes
     ----------
     id : str
         The rule's.
     function : callable, optional
-        Takes a `Library` and what is drawn; raises if the rule is broken. None where the rule cannot be checked.
+        It takes a `Library` and what is drawn, and raises if the rule is broken. None where the rule cannot be checked.
     requires : tuple of str
         Capabilities that a target must have; where it declares that it lacks one, the contract does not run, and the report says so.
     draw : mapping of str to a Hypothesis strategy
         What Hypothesis draws for the other arguments: plain data that `repr` writes in full, so that a failing case can be pinned.
     reason : str
-        Why it cannot be checked.
+        The reason why it cannot be checked.
     module : str
-        Where it is written.
+        The module that it is written in.
     """
 
     id: str
@@ -58,9 +58,9 @@ _found: dict[str, Contract] = {}
 
 def _add(new: Contract) -> None:
     if new.id not in rules():
-        raise CatalogueError(f"a contract for {new.id!r}, which is no rule of the catalogue; its ids are like 'BWD-01'")
+        raise CatalogueError(f"a contract is for {new.id!r}, which is not a rule of the catalogue; its ids are like 'BWD-01'")
     if new.id in _found:
-        raise CatalogueError(f"two contracts for {new.id}: each rule has one")
+        raise CatalogueError(f"there are two contracts for {new.id}, but each rule has one")
     _found[new.id] = new
 
 
@@ -72,7 +72,7 @@ def contract(rule: str, *, requires: str = "", draw: Mapping[str, Any] | None = 
     rule : str
         Its id.
     requires : str
-        Names of capabilities, separated by blanks.
+        Names of capabilities, separated by spaces.
     draw : mapping, optional
         Hypothesis strategies by the names of the arguments that they draw.
     """
@@ -103,5 +103,5 @@ def contracts() -> dict[str, Contract]:
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")
     if missing := [name for name in rules() if name not in _found]:
-        raise CatalogueError(f"no contract for {', '.join(missing)}: write one, or say with `unchecked` why not")
+        raise CatalogueError(f"there is no contract for {', '.join(missing)}; write one, or say with `unchecked` why not")
     return {name: _found[name] for name in rules()}

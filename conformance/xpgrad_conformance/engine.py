@@ -1,4 +1,4 @@
-"""Runs one contract on one library and says what came of it; both front doors, the command line and pytest, end here."""
+"""Runs one contract on one library and reports the result; both the command line and pytest use it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ STATUSES = ("passed", "failed", "expected failure", "unexpected pass", "not run"
 
 
 class Profile(NamedTuple):
-    """How thoroughly the suite looks.
+    """The thoroughness of a run.
 
     Attributes
     ----------
     examples : int
-        How many cases Hypothesis draws for a contract that draws.
+        The number of cases that Hypothesis draws for a contract that draws.
     limit : float
         Seconds that one contract may take (the command line stops it).
     certifies : bool
@@ -45,24 +45,24 @@ PROFILES = {
 
 
 class Result(NamedTuple):
-    """What came of a contract.
+    """The result of a contract.
 
     Attributes
     ----------
     id, status : str
         The rule's id; one of `STATUSES`.
     reason : str
-        Why it did not run, or why its failure was expected.
+        The reason why it did not run, or why its failure was expected.
     message : str
         The error.
     trace : str
-        Where it was raised.
+        The place where it was raised.
     example : str
-        What was drawn in the smallest failing case, as the `repr` of a dict.
+        The arguments drawn in the smallest failing case, as the `repr` of a dict.
     kind : str
         The kind of an expected failure, or of a contract that did not run (``"unchecked"``, ``"capability"``, ``"not here"``).
     seconds : float
-        How long it took.
+        The time that it took.
     """
 
     id: str
@@ -85,7 +85,7 @@ def execute(contract: Contract, library: Library, profile: Profile, *, seed: int
     library : Library
     profile : Profile
     seed : int, optional
-        Of what is drawn; without, the same cases every time.
+        The seed of what is drawn; without it, the same cases every time.
     known : Known, optional
         The failure that is expected.
     replay : dict, optional
@@ -95,7 +95,7 @@ def execute(contract: Contract, library: Library, profile: Profile, *, seed: int
     -------
     result : Result
     error : BaseException or None
-        What was raised, for those who print it.
+        The error that was raised, for printing.
     """
     if contract.function is None:
         return Result(contract.id, "not run", contract.reason, kind="unchecked"), None

@@ -1,7 +1,7 @@
-"""The facade: the one object through which a contract speaks to a library, so that its text runs on xpgrad's backends and on PyTorch.
+"""The facade: the one object through which a contract uses a library, so that its text runs on xpgrad's backends and on PyTorch.
 
 Whatever has the same name in both is used directly: ``x.grad``, ``lib.ag.grad``, ``lib.ns.no_grad``. What differs (constructors, the
-standard's functions, the way values come out) is a method here.
+standard's functions, the way to read values) is a method here.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Library:
     # -- making Tensors ----------------------------------------------------------------------------------------------
 
     def tensor(self, data: Any, rg: bool = True, dtype: str | None = None) -> Any:
-        """A leaf on the target's device, of `real` unless told; `data` is plain Python or NumPy data."""
+        """A leaf on the target's device, of dtype `real` by default; `data` is plain Python or NumPy data."""
         raise NotImplementedError
 
     def const(self, data: Any, dtype: str | None = None) -> Any:
@@ -88,7 +88,7 @@ class Library:
         Raises
         ------
         NotRun
-            Where there is none.
+            If there is none.
         """
         raise NotImplementedError
 
@@ -121,12 +121,12 @@ class Library:
         np.testing.assert_allclose(found, wanted, rtol=rtol, atol=atol, equal_nan=True)
 
     def same_memory(self, x: Any, y: Any) -> bool:
-        """Whether the values of two Tensors lie in the same memory. NB: only where `view_aliases` is declared has it a meaning."""
+        """Return whether the values of two Tensors are in the same memory. NB: meaningful only where `view_aliases` is declared."""
         return bool(np.shares_memory(self.value(x), self.value(y)))
 
     @property
     def sees_memory(self) -> bool:
-        """Whether `same_memory` has a meaning: views alias, and values lie on the host, so that looking at them makes no copy."""
+        """Return whether `same_memory` is meaningful: views alias, and values are on the host, so that reading them makes no copy."""
         probe = self.ones(2)
         return self.capabilities["view_aliases"] and self.same_memory(probe, probe)
 
@@ -158,7 +158,7 @@ class Library:
         return importlib.import_module(f"{self.ns.__name__}.{name}")
 
     def task_id(self) -> int:
-        """The number of the pass that is running, -1 outside of one."""
+        """The number of the pass that is running, -1 outside one."""
         raise NotImplementedError
 
     def queue_callback(self, function: Callable[[], None]) -> None:
@@ -171,9 +171,9 @@ class Library:
         Raises
         ------
         NotRun
-            Where the suite does not know how to make any.
+            If the suite does not know how to make any.
         """
-        raise NotRun("the suite does not know how streams are made here")
+        raise NotRun("the suite does not know how to make streams here")
 
     # -- expectations ------------------------------------------------------------------------------------------------
 
@@ -193,7 +193,7 @@ class Library:
 
     @contextmanager
     def warns(self, category: type[Warning], phrase: str, times: int | None = None) -> Iterator[None]:
-        """Expect a warning (exactly `times` of them, where given); others pass on."""
+        """Expect a warning (exactly `times` of them, where given); others pass through."""
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             yield
@@ -224,7 +224,7 @@ class Library:
             raise NotRun(f"declared: no `{capability}`")
 
     def running(self) -> AbstractContextManager[Any]:
-        """What surrounds each contract: modes and default device as a user finds them."""
+        """The context of each contract: modes and default device as a user finds them."""
         raise NotImplementedError
 
 
@@ -356,11 +356,11 @@ class PyTorch(Library):
 
 
 def open_library(target: str) -> Library:
-    """The library that a name means: ``"pytorch"``, or a device of xpgrad.
+    """The library that a name stands for: ``"pytorch"``, or a device of xpgrad.
 
     Raises
     ------
     ImportError, LookupError, ValueError
-        If it is not there; the message says how to get it.
+        If it is not installed; the message says how to get it.
     """
     return PyTorch() if target == "pytorch" else Xpgrad(target)

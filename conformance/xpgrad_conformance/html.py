@@ -1,6 +1,6 @@
-"""The report as one self-contained page: a matrix of groups and targets, and below it every contract with what became of it where.
+"""The report as one self-contained page: a matrix of groups and targets, and below it every contract with its results.
 
-It works without scripts (links and <details> only); the script adds a filter. Each mark has a word beside its colour, for those who hear
+It works without scripts (links and <details> only); the script adds a filter. Each mark has a word as well as a colour, for those who hear
 the page, and for those who cannot tell the colours apart.
 """
 
@@ -23,12 +23,12 @@ _CLASSES = {"passed": "ok", "failed": "bad", "unexpected pass": "bad", "expected
 
 
 def _asset(name: str) -> str:
-    """The text of a file beside this one."""
+    """The text of a file next to this one."""
     return files("xpgrad_conformance").joinpath(name).read_text(encoding="utf-8")
 
 
 def _prose(text: str) -> str:
-    """A rule's text, what stands between backticks as code."""
+    """A rule's text as HTML, with the parts between backticks as code."""
     return "".join(f"<code>{escape(part)}</code>" if n % 2 else escape(part) for n, part in enumerate(text.split("`")))
 
 

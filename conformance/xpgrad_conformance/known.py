@@ -25,7 +25,7 @@ from xpgrad_conformance.catalogue import rules
 
 __all__ = ["KINDS", "Known", "KnownError", "bundled", "find", "load"]
 
-#: bug: to be mended. unsupported: never promised there. todo: not written yet. deviation: the suite follows its policy, not the target.
+#: bug: to be fixed. unsupported: never promised there. todo: not written yet. deviation: the suite follows its policy, not the target.
 KINDS = ("bug", "unsupported", "todo", "deviation")
 
 
@@ -45,7 +45,7 @@ class Known(NamedTuple):
     strict: bool = True
 
     def applies(self, target: str, capabilities: Mapping[str, bool]) -> bool:
-        """Whether it speaks of this target."""
+        """Return whether it is about this target."""
         return fnmatch(target, self.backend) and all(capabilities.get(name) is value for name, value in self.capabilities.items())
 
     @property
@@ -60,7 +60,7 @@ def load(path: str | Path) -> list[Known]:
     Raises
     ------
     KnownError
-        For an unknown contract, key or kind, a missing reason, or text that is no TOML; the message names the file and the entry.
+        For an unknown contract, key or kind, a missing reason, or text that is not TOML; the message names the file and the entry.
     """
     try:
         document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -72,10 +72,10 @@ def load(path: str | Path) -> list[Known]:
     for n, row in enumerate(document.get("known", []), 1):
         where = f"{path}, entry {n}"
         if surplus := set(row) - set(Known._fields):
-            raise KnownError(f"{where}: unknown keys {sorted(surplus)}; there are {', '.join(Known._fields)}")
+            raise KnownError(f"{where}: unknown keys {sorted(surplus)}; the known ones are {', '.join(Known._fields)}")
         if row.get("contract") not in rules():
             raise KnownError(
-                f"{where}: {row.get('contract')!r} is no contract's id; ids are like 'BWD-01', `xpgrad conformance list` names them"
+                f"{where}: {row.get('contract')!r} is not a contract's id; ids are like 'BWD-01', `xpgrad conformance list` names them"
             )
         if row.get("kind") not in KINDS:
             raise KnownError(f"{where} ({row['contract']}): kind={row.get('kind')!r}, expected one of {', '.join(KINDS)}")
@@ -85,7 +85,7 @@ def load(path: str | Path) -> list[Known]:
         try:
             drawn = known.drawn
         except (ValueError, SyntaxError) as exc:
-            raise KnownError(f"{where} ({known.contract}): example={known.example!r} is no literal: {exc}") from exc
+            raise KnownError(f"{where} ({known.contract}): example={known.example!r} is not a literal: {exc}") from exc
         if drawn is not None and not isinstance(drawn, dict):
             raise KnownError(f"{where} ({known.contract}): example={known.example!r}, expected the arguments as a dict")
         found.append(known)
@@ -93,12 +93,12 @@ def load(path: str | Path) -> list[Known]:
 
 
 def bundled() -> list[Known]:
-    """What the suite itself knows: PyTorch's deviations, and what xpgrad does not do."""
+    """The suite's own expectations: PyTorch's deviations, and what xpgrad does not do."""
     here = Path(__file__).parent / "known"
     return [known for path in sorted(here.glob("*.toml")) for known in load(path)]
 
 
 def find(every: Iterable[Known], contract: str, target: str, capabilities: Mapping[str, bool]) -> Known | None:
-    """The expectation that speaks of a contract on a target; the last one, so that a user's file can overrule the suite's."""
+    """The expectation about a contract on a target; the last one, so that a user's file can override the suite's."""
     found = [known for known in every if known.contract == contract and known.applies(target, capabilities)]
     return found[-1] if found else None

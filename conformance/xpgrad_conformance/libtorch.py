@@ -1,6 +1,6 @@
 """PyTorch's C++ autograd as group V's contracts see it: the program ``libtorch.cpp``, compiled once per process and run once.
 
-What it prints, a line of JSON per rule, is what PyTorch does; the contracts expect the same of it as of xpgrad's dialect.
+Its output, a line of JSON per rule, is PyTorch's behaviour; the contracts expect the same of it as of xpgrad's dialect.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _found: dict[str, dict[str, Any]] = {}
 
 
 def facts(rule: str) -> dict[str, Any]:
-    """What the program found for a rule, by the names that it gave; the first call takes the seconds of the compilation.
+    """The program's findings for a rule, by the names that it gave them; the first call takes the seconds of the compilation.
 
     Raises
     ------
     NotRun
-        Where there is no C++ compiler.
+        If there is no C++ compiler.
     RuntimeError
-        If the program cannot be compiled or does not run to its end.
+        If the program cannot be compiled or does not finish.
     """
     with _lock:
         if not _found:

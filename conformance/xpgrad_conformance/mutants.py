@@ -1,8 +1,8 @@
-"""Proof that the suite is strong: faults planted in a copy of xpgrad, each of which a contract must notice, and each contract one of them.
+"""Proof of the suite's strength: each fault planted in a copy of xpgrad must be noticed by a contract, and each contract notices one.
 
 The faults are rows of ``mutants/*.toml``: a piece of text of one source file and what it becomes. ``full`` tries all of them on all
 contracts and writes ``mutants/kills.toml``: for each fault a contract that kills it, for each MUST contract a fault that it kills.
-``replay`` tries those pairs only, and fails for a missing or a stale one. Only a contract that fails kills: a time-out, a crash of the
+``replay`` tries only those pairs, and fails for a missing or a stale one. Only a contract that fails kills: a time-out, a crash of the
 process or a fault that keeps the library from being imported does not.
 """
 
@@ -27,12 +27,12 @@ __all__ = ["Mutant", "MutantError", "complete", "full", "load", "main", "missing
 
 FOLDER = Path(__file__).resolve().parent / "mutants"
 KILLS = FOLDER / "kills.toml"
-#: Seconds for one contract; longer is no kill.
+#: Seconds for one contract; taking longer does not count as a kill.
 LIMIT = 30.0
 
 
 class MutantError(ValueError):
-    """A row of the table is malformed, or does not fit the sources any more."""
+    """A row of the table is malformed, or no longer matches the sources."""
 
 
 class Mutant(NamedTuple):
@@ -41,13 +41,13 @@ class Mutant(NamedTuple):
     Attributes
     ----------
     name, title : str
-        A unique name; what is broken.
+        A unique name; a description of the fault.
     file : str
-        The source, below the folder of its package: ``xpgrad/_engine.py``.
+        The source, relative to the folder of its package: ``xpgrad/_engine.py``.
     old, new : str
         Text that occurs once in it, and what it becomes.
     kills : tuple of str
-        Contracts that are known to notice.
+        Contracts that are known to notice it.
     backend : str
         The device that they run on.
     """
@@ -67,7 +67,7 @@ def load(folder: Path = FOLDER) -> dict[str, Mutant]:
     Raises
     ------
     MutantError
-        For a name that is there twice, an unknown key, or a contract that does not exist.
+        For a name that occurs twice, an unknown key, or a contract that does not exist.
     """
     found: dict[str, Mutant] = {}
     for path in sorted(folder.glob("*.toml")):
@@ -86,7 +86,7 @@ def load(folder: Path = FOLDER) -> dict[str, Mutant]:
 
 
 def plant(mutant: Mutant | None, folder: Path) -> None:
-    """Put a copy of xpgrad with the fault in it, or without for None, into a folder.
+    """Put a copy of xpgrad, with the fault in it unless `mutant` is None, into a folder.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def plant(mutant: Mutant | None, folder: Path) -> None:
         path = folder / mutant.file
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         if (n := text.count(mutant.old)) != 1:
-            raise MutantError(f"the fault {mutant.name!r} is stale: its text occurs {n} times in {mutant.file}; write it anew")
+            raise MutantError(f"the fault {mutant.name!r} is stale: its text occurs {n} times in {mutant.file}; rewrite it")
         path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
 
 
@@ -113,7 +113,7 @@ def survey(mutant: Mutant | None, chosen: Sequence[Contract], target: str = "num
     Raises
     ------
     MutantError
-        If the faulty library cannot be imported: that is no fault that a contract could notice.
+        If the faulty library cannot be imported: that is not a fault that a contract could notice.
     """
     with tempfile.TemporaryDirectory(prefix="xpgrad-mutant-") as folder:
         plant(mutant, Path(folder))
@@ -160,7 +160,7 @@ def full(workers: int = 2) -> int:
         print(f"without a fault, on {target}")
         baseline[target] = survey(None, [c for c in every.values() if c.function is not None], target)
         if broken := [name for name, status in baseline[target].items() if status in ("failed", "timeout", "crash", "unexpected pass")]:
-            print(f"not on sound code: these fail without a fault on {target}: {', '.join(broken)}")
+            print(f"the code must be sound, but these fail without a fault on {target}: {', '.join(broken)}")
             return 1
     jobs = [(m, [every[name] for name, s in baseline[m.backend].items() if s == "passed"]) for m in mutants.values()]
     matrix: dict[str, list[str]] = {}
@@ -179,7 +179,7 @@ def full(workers: int = 2) -> int:
 
 
 def write_kills(matrix: Mapping[str, Sequence[str]]) -> None:
-    """Write, for each fault, the contract that is most its own, and for each contract the fault that fewest others kill."""
+    """Write, for each fault, the contract that is most specific to it, and for each contract the fault that fewest others kill."""
     mutants, every = load(), contracts()
     order = {name: n for n, name in enumerate(every)}
     width = {name: len(found) for name, found in matrix.items()}
@@ -217,12 +217,12 @@ def _write(killer: Mapping[str, str], proof: Mapping[str, str]) -> None:
 
 
 def complete(workers: int = 2) -> int:
-    """Try the faults and contracts that are in no pair yet on those that the faults' rows name, and add the pairs that hold.
+    """Try the faults and contracts that are not in a pair yet on those that the faults' rows name, and add the pairs that hold.
 
     Returns
     -------
     int
-        0 if nothing is missing any more.
+        0 if nothing is missing afterwards.
     """
     kills, mutants, every = _kills(), load(), contracts()
     killer = {m: c for m, c in kills["killer"].items() if m in mutants and c in every}
@@ -250,7 +250,7 @@ def _kills() -> dict[str, Any]:
 
 
 def missing_proofs() -> list[str]:
-    """What the table of pairs lacks, in words: faults without a killer, MUST contracts without a fault, names that no longer exist."""
+    """The gaps in the table of pairs, in words: faults without a killer, MUST contracts without a fault, names that no longer exist."""
     from xpgrad_conformance.facade import open_library
 
     kills, mutants, every = _kills(), load(), contracts()
@@ -265,12 +265,12 @@ def missing_proofs() -> list[str]:
     found += [f"the contract {c.id} kills no fault" for c in needed if c.id not in kills["proof"]]
     for fault, contract in [*kills["killer"].items(), *((m, c) for c, m in kills["proof"].items())]:
         if fault not in mutants or contract not in every:
-            found.append(f"the pair {fault!r}, {contract!r} names what no longer exists")
+            found.append(f"the pair {fault!r}, {contract!r} names something that no longer exists")
     return found
 
 
 def replay(workers: int = 2, only: Iterable[str] | None = None) -> int:
-    """Try the written pairs only; 0 if each contract still notices its fault and nothing is missing."""
+    """Try the written pairs only; return 0 if each contract still notices its fault and nothing is missing."""
     kills, mutants, every = _kills(), load(), contracts()
     missing = missing_proofs() if only is None else []
     pairs: dict[str, set[str]] = {}
@@ -298,7 +298,7 @@ def _try(pairs: Mapping[str, Sequence[str]], workers: int, missing: list[str]) -
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """``try`` what the table's rows name themselves, ``replay`` the written pairs, or do the ``full`` matrix."""
+    """Run the command line: ``try`` what the table's rows name, ``replay`` the written pairs, or do the ``full`` matrix."""
     parser = argparse.ArgumentParser(prog="python -m xpgrad_conformance.mutants", description=__doc__)
     parser.add_argument("action", choices=["try", "replay", "full"])
     parser.add_argument("names", nargs="*", help="only these faults")

@@ -1,4 +1,4 @@
-"""The catalogue as a page of the documentation, docs/contracts.md; a test keeps it current."""
+"""The catalogue as a page of the documentation, docs/contracts.md; a test keeps it up to date."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["catalogue_page"]
 
 
 def catalogue_page() -> str:
-    """Every rule with its level, source and how it is checked, and why not where it is not."""
+    """Every rule with its level, its source and its check, or the reason why there is none."""
     every, known = contracts(), bundled()
     counts = Counter(rule.level for rule in rules().values())
     unchecked = [c for c in every.values() if c.function is None]

@@ -1,6 +1,6 @@
-"""The pytest door: ``pytest --pyargs xpgrad_conformance --xpgrad-backend X``, with ``-p xpgrad_conformance.plugin`` where autoload is off.
+"""The pytest plugin: ``pytest --pyargs xpgrad_conformance --xpgrad-backend X``; ``-p xpgrad_conformance.plugin`` if autoload is off.
 
-It collects the contracts' modules itself, so that a user's `python_files` and its like do not matter; in any other run it does nothing.
+It collects the contracts' modules itself, so that a user's `python_files` and the like do not matter; in any other run it does nothing.
 Only the standard library is imported here: pytest loads this in every project that has the suite installed.
 """
 
@@ -23,7 +23,7 @@ def pytest_addoption(parser: Any) -> None:
     options: list[tuple[str, dict[str, Any]]] = [
         ("--xpgrad-backend", {"action": "append", "default": [], "metavar": "X", "help": "a backend or device to check, or 'pytorch'"}),
         ("--xpgrad-profile", {"default": "default", "help": "quick, default, ci, thorough or certify"}),
-        ("--xpgrad-seed", {"type": int, "default": None, "help": "draw other cases, in another order (the same each time without)"}),
+        ("--xpgrad-seed", {"type": int, "default": None, "help": "draw other cases, in another order (without it, the same each time)"}),
         ("--xpgrad-known", {"action": "append", "default": [], "metavar": "FILE", "help": "a TOML file of expected failures"}),
         (
             "--xpgrad-contract",
@@ -36,11 +36,11 @@ def pytest_addoption(parser: Any) -> None:
         try:
             group.addoption(name, **keywords)
         except ValueError:
-            _conflict.append(name)  # another plugin has this option; it is told where the suite is asked for
+            _conflict.append(name)  # another plugin has this option; reported where the suite is asked for
 
 
 def pytest_collection(session: Any) -> None:
-    """Say at once, and once, what is wrong with how the suite was asked for."""
+    """Report at once, and once, what is wrong with the options."""
     if any("xpgrad_conformance" in str(word) for word in session.config.args):
         import pytest
 
@@ -64,7 +64,7 @@ def pytest_collect_file(file_path: Path, parent: Any) -> Any:
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: Any) -> Any:
-    """Pytest's own modules are not made of the suite's files, whatever a user's `python_files` says."""
+    """Keep pytest from making its own modules from the suite's files, whatever a user's `python_files` says."""
     if not module_path.is_relative_to(HERE):
         return None
     from xpgrad_conformance._items import NoModule
@@ -73,7 +73,7 @@ def pytest_pycollect_makemodule(module_path: Path, parent: Any) -> Any:
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    """Another order with another seed: what one contract leaves behind must not decide what the next one finds."""
+    """Reorder the contracts by the seed: what one contract leaves behind must not decide what the next one finds."""
     state = getattr(config, "_xpgrad_conformance", None)
     if state is not None:
         state.shuffle(items)

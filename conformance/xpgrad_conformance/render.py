@@ -15,7 +15,7 @@ __all__ = ["badge", "junit", "markdown", "reasons", "terminal"]
 
 
 def _cell(counts: Counter[str]) -> str:
-    """``passed/ran``, and what is not as it should be."""
+    """``passed/ran``, and the number of failures."""
     ran = sum(n for status, n in counts.items() if status != "not run")
     if not ran:
         return "not run" if counts else ""
@@ -30,7 +30,7 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def reasons(target: Target) -> list[tuple[str, list[str]]]:
-    """Why contracts did not run, each reason with its contracts, the most frequent first."""
+    """The reasons why contracts did not run, each with its contracts, the most frequent first."""
     found: dict[str, list[str]] = {}
     for row in target.rows:
         if row.status == "not run":
@@ -49,7 +49,7 @@ def spans(ids: Iterable[str]) -> str:
 
 
 def terminal(report: Report) -> str:
-    """What the command line prints: the matrix, what failed, and as loudly what did not run."""
+    """The text that the command line prints: the matrix, what failed, and as loudly what did not run."""
     targets = report.targets
     out = [f"xpgrad {report.suite} conformance, profile {report.profile}, Python {report.python}: contracts passed / run", ""]
     head = ["group", *(t.label for t in targets)]
@@ -140,12 +140,12 @@ def junit(report: Report) -> str:
 
 
 def _xml(text: str) -> str:
-    """Without the characters that XML cannot hold."""
+    """The text without the characters that XML cannot hold."""
     return "".join(c for c in text if c in "\t\n" or ord(c) >= 32)
 
 
 def badge(report: Report) -> str:
-    """An SVG that tells how many MUST contracts the first target passes."""
+    """An SVG that shows how many MUST contracts the first target passes."""
     target = report.targets[0]
     counts = target.counts(level="MUST")
     ran = sum(n for status, n in counts.items() if status != "not run")

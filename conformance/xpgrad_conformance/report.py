@@ -25,24 +25,24 @@ SCHEMA = 1
 
 
 class ReportError(ValueError):
-    """A file is no report of this schema."""
+    """A file is not a report of this schema."""
 
 
 class Target(NamedTuple):
-    """What came of one target.
+    """The results of one target.
 
     Attributes
     ----------
     label, device : str
-        What reports call it; the device of xpgrad, or ``"pytorch"``.
+        Its name in reports; the device of xpgrad, or ``"pytorch"``.
     library : str
         Name and version of the array library.
     capabilities : dict of str to bool
-        What it declares.
+        The capabilities that it declares.
     rows : list of Result
         One for each contract.
     cause : str
-        Why nothing ran, if so.
+        The reason if nothing ran.
     """
 
     label: str
@@ -58,7 +58,7 @@ class Target(NamedTuple):
         return cls(label, device, outcome.library, outcome.capabilities, outcome.rows, outcome.cause)
 
     def counts(self, level: str | None = None, group: str | None = None) -> Counter[str]:
-        """How many contracts of a level and of a group have each status."""
+        """The number of contracts of a level and of a group with each status."""
         every = rules()
         return Counter(
             row.status
@@ -68,12 +68,12 @@ class Target(NamedTuple):
 
     @property
     def failures(self) -> list[Result]:
-        """What failed, or passed where a failure was expected. NB: INFO contracts tell, but do not count."""
+        """The contracts that failed, or passed where a failure was expected. NB: INFO contracts are shown, but do not count."""
         return [r for r in self.rows if r.status in ("failed", "unexpected pass") and rules()[r.id].level != "INFO"]
 
     @property
     def conforms(self) -> bool:
-        """Whether it ran and nothing failed that was not expected to."""
+        """True if it ran and nothing failed that was not expected to."""
         return not self.cause and not self.failures
 
 
@@ -107,16 +107,16 @@ class Report(NamedTuple):
         Raises
         ------
         ReportError
-            If it is none of this schema.
+            If it is not one of this schema.
         """
         try:
             data: dict[str, Any] = json.loads(text)
             if data.pop("schema") != SCHEMA:
-                raise ReportError(f"{origin} is a report of another schema than {SCHEMA}; use the version of the suite that wrote it")
+                raise ReportError(f"{origin} is a report of a schema other than {SCHEMA}; use the version of the suite that wrote it")
             targets = [Target(**{**t, "rows": [Result(**r) for r in t["rows"]]}) for t in data.pop("targets")]
             return cls(targets=targets, **data)
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as exc:
-            raise ReportError(f"{origin} is no report of the conformance suite: {type(exc).__name__}: {exc}") from exc
+            raise ReportError(f"{origin} is not a report of the conformance suite: {type(exc).__name__}: {exc}") from exc
 
     @classmethod
     def load(cls, path: str | Path) -> Report:
@@ -125,7 +125,7 @@ class Report(NamedTuple):
         Raises
         ------
         ReportError
-            If it is not there, or no report.
+            If it does not exist, or is not a report.
         """
         try:
             return cls.from_json(Path(path).read_text(encoding="utf-8"), str(path))
@@ -134,13 +134,13 @@ class Report(NamedTuple):
 
 
 def _short(row: Result) -> dict[str, Any]:
-    """A row without what is empty."""
+    """A row without its empty fields."""
     full = row._replace(seconds=round(row.seconds, 3))._asdict()
     return {k: v for k, v in full.items() if v not in ("", 0.0)}
 
 
 class Change(NamedTuple):
-    """How a contract's result on a target changed; `worse` if that is a regression."""
+    """A change of a contract's result on a target; `worse` if it is a regression."""
 
     label: str
     id: str
@@ -150,9 +150,9 @@ class Change(NamedTuple):
 
 
 def differences(old: Report, new: Report) -> Iterator[Change]:
-    """What changed between two reports.
+    """The changes between two reports.
 
-    Worse is: a failure or an unexpected pass that was none; whatever ran and no longer runs; a target or a contract that is gone.
+    These are worse: a new failure or unexpected pass; whatever ran and no longer runs; a target or a contract that is gone.
     """
     after = {t.label: t for t in new.targets}
     for target in old.targets:

@@ -1,4 +1,4 @@
-"""Which contracts are meant by what a user writes: an id, a prefix or a group's letter, or a file of them."""
+"""Selects the contracts that a user names by an id, a prefix or a group's letter, or in a file of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class SelectionError(ValueError):
 
 
 def select(every: Mapping[str, Contract], wanted: Iterable[str]) -> list[Contract]:
-    """The contracts that are meant, in the catalogue's order; all of them where nothing is wanted.
+    """The contracts that are wanted, in the catalogue's order; all of them if none is named.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def select(every: Mapping[str, Contract], wanted: Iterable[str]) -> list[Contrac
     Raises
     ------
     SelectionError
-        For what names no contract.
+        For a word that names no contract.
     """
     words: list[str] = []
     for word in wanted:

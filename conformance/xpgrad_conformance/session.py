@@ -23,19 +23,19 @@ from xpgrad_conformance.engine import PROFILES, Result
 __all__ = ["Outcome", "Request", "run"]
 
 HERE = Path(__file__).resolve().parent
-#: After so many crashes of one target the rest is not tried.
+#: After this many crashes of one target the rest is not tried.
 CRASHES = 5
 
 
 class Request(NamedTuple):
-    """What to run.
+    """A run that is asked for.
 
     Attributes
     ----------
     target : str
         A device of xpgrad, or ``"pytorch"``.
     label : str
-        What reports call it.
+        Its name in reports.
     contracts : sequence of Contract
     profile : str
         A key of `PROFILES`.
@@ -43,7 +43,7 @@ class Request(NamedTuple):
     known : sequence of str
         Files of expected failures.
     limit : float, optional
-        Seconds for one contract; the profile's unless given.
+        Seconds for one contract. Default: the profile's.
     environment : mapping of str to str
         Added to the process's environment.
     """
@@ -59,18 +59,18 @@ class Request(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of it.
+    """The outcome of a request.
 
     Attributes
     ----------
     library : str
         Name and version of the array library.
     capabilities : dict of str to bool
-        What the target declares.
+        The capabilities that the target declares.
     rows : list of Result
-        One for each contract that was asked for, in that order.
+        One for each requested contract, in that order.
     cause : str
-        Why nothing could be run, if so.
+        The reason if nothing could be run.
     """
 
     library: str
@@ -111,7 +111,7 @@ def run(request: Request, progress: Callable[[Result], None] = lambda result: No
             cause = _cause(said) or ended
             break
         if not running and not ended:
-            cause = _cause(said) or "the process ended without a word"
+            cause = _cause(said) or "the process ended without a message"
             break
         crashes += 1
         message = ended if ended else "the process ended"
@@ -163,19 +163,19 @@ def _process(request: Request, contracts: Sequence[Contract], folder: Path) -> I
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 if hasattr(os, "killpg"):
-                    os.killpg(process.pid, signal.SIGKILL)  # and whatever it has started
+                    os.killpg(process.pid, signal.SIGKILL)  # along with whatever it has started
                 else:
                     process.kill()
             process.wait()
 
 
 def _events(process: subprocess.Popen[bytes], path: Path, limit: float) -> Iterator[dict[str, Any]]:
-    """What the process tells, and at last, if it did not end well, ``{"ended": why}``."""
+    """The events that the process reports, and at the end, if it did not end well, ``{"ended": why}``."""
     last = time.monotonic()
     with open(path, encoding="utf-8") as file:
         text, pause = "", 0.005
         while True:
-            over = process.poll() is not None  # before reading: what it wrote at last must be read, too
+            over = process.poll() is not None  # before reading: the last things it wrote must be read, too
             text += file.read()
             *lines, text = text.split("\n")
             if lines:
@@ -197,7 +197,7 @@ def _events(process: subprocess.Popen[bytes], path: Path, limit: float) -> Itera
 
 
 def _cause(said: str) -> str:
-    """The line of pytest's output that says why it did not begin."""
+    """The line of pytest's output that says why it did not start."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR:").removeprefix("E  ").strip() for line in lines if line.startswith(("ERROR:", "E  "))]
     return (errors[-1:] or lines or [""])[0]

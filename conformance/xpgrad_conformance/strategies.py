@@ -1,4 +1,4 @@
-"""What contracts draw: shapes, keys and programs as plain data, so that the `repr` of a failing case is the case."""
+"""Strategies of what contracts draw: shapes, keys and programs as plain data, so that the `repr` of a failing case is the case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of the facade that speaks of streams: how they are made, used and waited for, and what is known of races between them.
+"""The part of the facade for streams: how they are made, used and waited for, and what is known about races between them.
 
 Only the making of a stream, and the report of races, differ from backend to backend; the rest is the backend's own table.
 """
@@ -23,9 +23,9 @@ class Streams:
     new : callable
         Makes a stream of the device.
     race : type of Exception, optional
-        What is raised where two streams use the same memory and no event says in which order; None where nobody looks.
+        The error for two streams that use the same memory without an event that orders them; None where there is no detector.
     found : callable
-        The races that nobody could raise, in words.
+        Gives the races that could not be raised, in words.
     reset : callable
         Forgets streams and races.
     """
@@ -36,7 +36,7 @@ class Streams:
 
     @contextmanager
     def fresh(self) -> Iterator[Streams]:
-        """Begin, and leave, without work that others have queued; what is there at the end has to have been without a race."""
+        """Begin and end without work that others have queued; what ran must have been free of races."""
         _collect()  # memory is given back to its streams
         self.reset()
         try:
@@ -56,16 +56,16 @@ class Streams:
         return context
 
     def wait(self, stream: Any, other: Any) -> None:
-        """Let a stream wait for all that another has been given by now: PyTorch's `wait_stream`."""
+        """Make a stream wait for all work queued on another so far: PyTorch's `wait_stream`."""
         if stream != other:
             self.backend.wait_event(stream, self.backend.record_event(other))
 
     def keep(self, x: Any, stream: Any) -> None:
-        """Say that a Tensor made on one stream is used on another: PyTorch's `record_stream`."""
+        """Declare that a Tensor made on one stream is used on another: PyTorch's `record_stream`."""
         self.backend.keep_alive(x.array, stream)
 
     def synchronize(self) -> None:
-        """Let the host wait for all streams."""
+        """Make the host wait for all streams."""
         self.backend.synchronize(self.device)
 
 
@@ -75,13 +75,13 @@ _settled: list[bool] = []
 def _collect() -> None:
     """Have unreachable objects deleted now."""
     gc.collect()
-    if not _settled:  # NB: what was there before all contracts on streams need not be looked at each time: it takes 0.1 s
+    if not _settled:  # NB: objects from before all contracts on streams need not be examined each time: it takes 0.1 s
         gc.freeze()
         _settled.append(True)
 
 
 def streams_of(backend: Any, device: Any) -> Streams | None:
-    """The streams of a device of xpgrad; None where the suite does not know how they are made."""
+    """The streams of a device of xpgrad; None where the suite does not know how to make them."""
     if backend.name == "simstream":
         from xpgrad_simstream import streams as simulated
 

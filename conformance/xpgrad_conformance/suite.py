@@ -34,7 +34,7 @@ class ConformanceTests:
     backend : str
         The backend or device.
     profile : str
-        How thoroughly to look.
+        The thoroughness of the run.
     known : sequence of str
         Files of expected failures.
     """

@@ -1,4 +1,4 @@
-"""Which targets there are: what a user names, and the configurations whose results are published."""
+"""The targets: those that a user can name, and the configurations whose results are published."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["PUBLISHED", "Configuration", "installed"]
 
 
 class Configuration(NamedTuple):
-    """A target as it is published: its label, its device, and what its process finds in the environment."""
+    """A target as it is published: its label, its device, and its process's environment."""
 
     label: str
     device: str
@@ -34,5 +34,5 @@ PUBLISHED = (
 
 
 def installed() -> list[Configuration]:
-    """Every registered backend that is ready here, as `--all` means it."""
+    """Every registered backend that is ready here: the meaning of `--all`."""
     return [Configuration(row["name"], row["name"]) for row in registry.survey() if row["status"] == "ready"]

@@ -1,6 +1,6 @@
 """xpgrad: PyTorch's documented autograd for every array library that speaks the Python Array API standard.
 
-Two ideas make the house: a set of operations with one row each (`xpgrad.rules`: kernel and gradient in Array API calls), and an engine
+It rests on two ideas: a set of operations with one row each (`xpgrad.rules`: kernel and gradient in Array API calls), and an engine
 that records and replays them (`Tensor` -> row -> node -> engine -> the backend's table). The package is itself a 2024.12 namespace.
 """
 

@@ -1,4 +1,4 @@
-"""The command line: ``xpgrad backends`` tells what is registered and helps those who write a backend; ``xpgrad conformance`` checks it."""
+"""The command line: ``xpgrad backends`` lists what is registered and helps authors of backends; ``xpgrad conformance`` checks one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _parser() -> argparse.ArgumentParser:
     backends = commands.add_parser("backends", help="list the registered backends, show one, check one, begin one")
     backends.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
     actions = backends.add_subparsers(dest="action")
-    show = actions.add_parser("show", help="print all that is known of one backend")
+    show = actions.add_parser("show", help="print all that is known about one backend")
     show.add_argument("name", help="NAME or NAME+VARIANT")
     show.add_argument("--json", action="store_true", dest="show_json", help="print a JSON object")
     check = actions.add_parser("check", help="check a backend: what the installation says, then --import")
@@ -42,8 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0; 1 if no backend is ready, the one asked for is not, a check failed, or a project could not be written; of the conformance
-        suite, its own exit codes.
+        0; 1 if no backend is ready, the one asked for is not, a check failed, or a project could not be written; the conformance
+        suite has exit codes of its own.
     """
     given = list(sys.argv[1:] if argv is None else argv)
     if given[:1] == ["conformance"]:

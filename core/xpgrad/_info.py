@@ -1,4 +1,4 @@
-"""`__array_namespace_info__`: what the namespace can do, asked in the standard's words (Array API 2024.12, Inspection)."""
+"""`__array_namespace_info__`: what the namespace can do, in the standard's terms (Array API 2024.12, Inspection)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from xpgrad._basics.dtypes import DTYPES, DType, isdtype
 
 __all__ = ["NamespaceInfo"]
 
-#: xpgrad's further dtypes: the standard's list of names does not have them.
+#: xpgrad's additional dtypes, which are not in the standard's list of names.
 _FURTHER = ("float16", "bfloat16")
 
 
 class NamespaceInfo:
-    """The namespace's inspection functions. What depends on the backend is answered for a device, by default the default one."""
+    """The namespace's inspection functions. Answers that depend on the backend are for one device, by default the default one."""
 
     def capabilities(self) -> dict[str, Any]:
-        """What the default device's backend can do: ``"boolean indexing"``, ``"data-dependent shapes"``, ``"max dimensions"``."""
+        """The capabilities of the default device's backend: ``"boolean indexing"``, ``"data-dependent shapes"``, ``"max dimensions"``."""
         backend = backend_for(get_default_device().table)
         about = getattr(backend.namespace(), "__array_namespace_info__", None)  # older libraries have none
         return {
@@ -57,7 +57,7 @@ class NamespaceInfo:
         }
 
     def devices(self) -> list[Device]:
-        """The devices of the backends that are loaded, the default one's first: asking loads no library."""
+        """The devices of the backends that are loaded, the default one's first; asking loads no library."""
         first = backend_for(get_default_device().table)
         others = [b for b in registry.loaded_backends() if b is not first]
         return [device for backend in (first, *others) for device in backend.devices()]

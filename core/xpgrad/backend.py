@@ -1,6 +1,6 @@
-"""What a backend is: a table of plain callables on its library's raw arrays, and its capabilities. The one page a plugin's author reads.
+"""A backend: a table of plain callables on its library's raw arrays, and its capabilities. The one page that a plugin's author reads.
 
-Only the first group (`namespace` .. `devices`) must be written; everything else has a default in Array API calls.
+Only the first group (`namespace` .. `devices`) must be implemented; everything else has a default in Array API calls.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ API_VERSION = (1, 0)
 
 @dataclass(frozen=True)
 class BackendInfo:
-    """What a plugin says of itself, without importing its array library.
+    """A plugin's description of itself, available without importing its array library.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class BackendInfo:
         The `API_VERSION` that the plugin was written for.
     variants : tuple of str
     install : str
-        What to type when the library is missing, e.g. ``"pip install xpgrad[jax]"``.
+        The command to run when the library is missing, e.g. ``"pip install xpgrad[jax]"``.
     """
 
     name: str
@@ -53,18 +53,18 @@ class BackendInfo:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a backend can do; the core branches on these, never on a backend's name.
+    """The capabilities of a backend; the core branches on these, never on a backend's name.
 
     Attributes
     ----------
     mutable : arrays can be written to.
     view_aliases : a basic slice of an array shares its memory.
     strides : arrays have strides.
-    lazy : values are computed later than asked for.
+    lazy : values are computed later than they are requested.
     streams : work is queued on streams.
     boolean_indexing : ``x[mask]`` works.
     data_dependent_shapes : functions such as `nonzero` and `unique_values` work.
-    negative_step : ``x[::-1]`` is a slice like others; without it, where arrays are mutable, it is a copy that refuses writes.
+    negative_step : ``x[::-1]`` is a slice like any other; without it, where arrays are mutable, it is a copy that refuses writes.
     complex, float64 : these dtypes exist.
     linalg, fft : these extensions exist.
     dlpack : arrays exchange memory through DLPack.
@@ -152,7 +152,7 @@ class Backend(ABC):
     overrides: ClassVar[dict[str, Callable[..., Any]]] = {}
     missing: frozenset[str] = frozenset()
 
-    # Handed over by the registry, which stands above: the Tensor class of a device, and the table that reads Python data.
+    # Handed over by the registry, which is a layer above: the Tensor class of a device, and the table that reads Python data.
     _tensor_class: ClassVar[Any]
     _host: ClassVar[Any]
 
@@ -176,7 +176,7 @@ class Backend(ABC):
 
     @abstractmethod
     def from_host(self, array: Any, device: Device) -> Any:
-        """A raw array of its own from a NumPy array, in memory of its own: later writes to either are not seen in the other."""
+        """A raw array with the values of a NumPy array, in memory of its own: later writes to either are not seen in the other."""
 
     @abstractmethod
     def to_host(self, x: Any) -> Any:
@@ -195,12 +195,12 @@ class Backend(ABC):
         """All devices, the default one first."""
 
     def on_host(self, device: Device) -> bool:
-        """Whether the memory of a device is the host's, so that there is no point in moving arrays from there to NumPy's."""
+        """Return whether the memory of a device is the host's, so that there is no point in moving arrays from there to NumPy's."""
         return self.is_host or device.kind == "cpu"
 
     # -- random numbers --------------------------------------------------------------------------------------------
     #
-    # For a library with a generator that functions use without naming it. `xpgrad.utils.checkpoint` runs a function twice and wants the
+    # For a library with a generator that functions use implicitly. `xpgrad.utils.checkpoint` runs a function twice and needs the
     # same numbers both times. Where keys or generators are passed explicitly there is nothing to do.
 
     def get_rng_state(self, device: Device) -> Any:
@@ -208,7 +208,7 @@ class Backend(ABC):
         return None
 
     def set_rng_state(self, device: Device, state: Any) -> None:  # noqa: B027 (nothing to do without a global generator)
-        """Return the global generator for `device` to a state that `get_rng_state` gave."""
+        """Reset the global generator for `device` to a state that `get_rng_state` gave."""
 
     # -- entry ---------------------------------------------------------------------------------------------------
 
@@ -216,7 +216,7 @@ class Backend(ABC):
     shares_input: bool = True
 
     def share(self, x: Any) -> Any:
-        """A user's array as this backend wraps it without a copy: itself, or another object for the same memory. It may refuse one."""
+        """A user's array in the form that this backend wraps without a copy: itself or another object for the same memory. May refuse."""
         return x
 
     def creation_options(self, device: Device) -> dict[str, Any]:
@@ -224,7 +224,7 @@ class Backend(ABC):
         return {}
 
     def adopt(self, x: Any) -> Any:
-        """A freshly made raw array as this backend wants to hold it (variants use it)."""
+        """A fresh raw array in the form in which this backend holds arrays (variants use it)."""
         return x
 
     def ones(self, shape: tuple[int, ...], dtype: DType, device: Device) -> Any:
@@ -232,7 +232,7 @@ class Backend(ABC):
         return self.adopt(self.namespace().ones(shape, dtype=self.raw_dtype(dtype), **self.creation_options(device)))
 
     def seed(self, x: Any, dtype: DType, device: Device) -> Any:
-        """What a pass starts from: raw ones in the shape of the root `x`."""
+        """The start of a pass: raw ones in the shape of the root `x`."""
         return self.ones(tuple(x.shape), dtype, device)
 
     def host_array(self, data: Any, dtype: DType | None) -> Any:
@@ -244,7 +244,7 @@ class Backend(ABC):
         return self._host().host_text(array, indent)
 
     def text(self, x: Any, indent: int) -> str:
-        """What stands for the values of a raw array where a Tensor prints; `indent` is the column where it starts."""
+        """The text for the values of a raw array where a Tensor is printed; `indent` is the column where it starts."""
         return self.host_text(self.to_host(x), indent)
 
     # -- dtypes ------------------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ class Backend(ABC):
         return [d for d in DTYPES.values() if self.find_dtype(d.name) is not None]
 
     def is_complex(self, x: Any) -> bool:
-        """Whether a raw array is complex."""
+        """Return whether a raw array is complex."""
         return self.dtype_of(x.dtype).is_complex
 
     # -- layout and memory -------------------------------------------------------------------------------------
@@ -306,15 +306,15 @@ class Backend(ABC):
         return self.kernels.copy(x)
 
     def same_layout(self, x: Any, like: Any) -> bool:
-        """Whether `x` already has the layout that `with_layout` would give it."""
+        """Return whether `x` already has the layout that `with_layout` would give it."""
         return True
 
     def may_alias(self, x: Any, y: Any) -> bool:
-        """Whether two arrays may share memory; True if unknown."""
+        """Return whether two arrays may share memory; True if unknown."""
         return True
 
     def own(self, tensor: Any) -> Any:
-        """The Tensor's array as one that can be viewed and written to; the Tensor keeps it."""
+        """The Tensor's array in a form that can be viewed and written to; the Tensor keeps it."""
         return tensor._array
 
     def operand_shape(self, x: Any) -> tuple[int, ...]:
@@ -338,7 +338,7 @@ class Backend(ABC):
 
     # -- streams -----------------------------------------------------------------------------------------------
     #
-    # A backend whose work is queued on streams declares the capability `streams` and writes these; the engine then runs each backward
+    # A backend whose work is queued on streams declares the capability `streams` and implements these; the engine then runs each backward
     # operation on the stream of its forward operation, and puts waits between streams (STR-01..08). Streams compare by ``==``.
 
     def current_stream(self, device: Device) -> Any:
@@ -350,30 +350,30 @@ class Backend(ABC):
         return nullcontext()
 
     def record_event(self, stream: Any) -> Any:
-        """An event that is reached when all that is queued on `stream` by now is done."""
+        """An event that is reached when all work queued on `stream` so far is done."""
         return None
 
     def wait_event(self, stream: Any, event: Any) -> None:  # noqa: B027 (nothing to do without streams)
-        """Let what is queued on `stream` from now on wait for an event of another stream; the host does not wait."""
+        """Make work queued on `stream` from now on wait for an event of another stream; the host does not wait."""
 
     def keep_alive(self, x: Any, stream: Any) -> None:  # noqa: B027 (nothing to do without streams)
-        """Promise that the memory of `x` is not given to others before all that is queued on `stream` by now is done."""
+        """Promise that the memory of `x` is not reused before all work queued on `stream` so far is done."""
 
     def synchronize(self, device: Device) -> None:  # noqa: B027 (nothing to do without streams)
-        """Let the host wait until all work on `device` is done."""
+        """Make the host wait until all work on `device` is done."""
 
     def is_capturing(self, device: Device) -> bool:
-        """Whether the current stream of `device` is recording a graph instead of working."""
+        """Return whether the current stream of `device` is recording a graph instead of executing."""
         return False
 
     # -- evaluation --------------------------------------------------------------------------------------------
 
     def is_traced(self, x: Any) -> bool:
-        """Whether `x` stands for a value that is not known yet."""
+        """Return whether `x` stands for a value that is not known yet."""
         return False
 
     def note_device(self, x: Any, device: Device) -> None:  # noqa: B027 (nothing to do where arrays know their device)
-        """Told the device of a raw array, for a library whose traced values do not know theirs: `device_of` answers it from now on."""
+        """Remember the device of a raw array, for a library whose traced values do not know theirs: `device_of` returns it from now on."""
 
     # -- transforms --------------------------------------------------------------------------------------------
 
@@ -386,7 +386,7 @@ class Backend(ABC):
         raise CapabilityError(msg)
 
     def is_unit(self, g: Any) -> bool:
-        """Whether a raw gradient is known to be the number 1, without looking at its value."""
+        """Return whether a raw gradient is known to be the number 1, without looking at its value."""
         return False
 
     # -- kernels -----------------------------------------------------------------------------------------------
@@ -396,7 +396,7 @@ class Backend(ABC):
         return self.overrides.get(name)
 
     def wrap_kernel(self, name: str, function: Any) -> Any:
-        """A chance to wrap a kernel when it is resolved (variants use it)."""
+        """The kernel to use in place of one that was just resolved (variants use it)."""
         return function
 
     # -- Tensors -----------------------------------------------------------------------------------------------

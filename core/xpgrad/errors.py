@@ -1,6 +1,6 @@
-"""The exceptions of xpgrad, each mixed with the builtin that PyTorch raises in the same place.
+"""The exceptions of xpgrad, each combined with the builtin that PyTorch raises in the same place.
 
-Catch `XpgradError` for all of them, or the builtin for code that is written for PyTorch as well.
+Catch `XpgradError` for all of them, or the builtin in code that is also written for PyTorch.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class BackendNotFoundError(XpgradError, LookupError):
 
 
 class BackendLoadError(XpgradError, ImportError):
-    """A backend is registered, but it could not be loaded; the message holds the cause and the way out."""
+    """A backend is registered, but it could not be loaded; the message gives the cause and the remedy."""
 
 
 class CapabilityError(XpgradError, NotImplementedError):
-    """The backend declares that it cannot do what was asked for."""
+    """The backend declares that it does not support what was requested."""
 
 
 class GradcheckError(XpgradError, RuntimeError):

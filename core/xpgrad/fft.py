@@ -58,7 +58,7 @@ def _length(name: str, what: str, value: Any) -> int:
     Raises
     ------
     TypeError, ValueError
-        If it is no int, or not positive.
+        If it is not an int, or not positive.
     """
     scalar = as_scalar(value) if is_scalar(value) else None
     if not isinstance(scalar, int) or isinstance(scalar, bool):
@@ -95,7 +95,7 @@ def _several_axes(name: str, x: Tensor, s: Any, axes: Any) -> tuple[list[int | N
     if not places:
         msg = f"{name} needs at least one axis to transform, but got axes={axes!r}, s={s!r}"
         raise ValueError(msg)
-    # -1 is the standard's word for "neither pad nor trim".
+    # In the standard, -1 means "neither pad nor trim".
     return [None if n is None or n == -1 else _length(name, "s", n) for n in s or [None] * len(places)], places
 
 
@@ -146,7 +146,7 @@ def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "bac
         Length of the transform: `x` is trimmed, or padded with zeros. Default: that of the axis.
     axis : int
     norm : {"backward", "ortho", "forward"}
-        The factor ``1 / n`` stands in the inverse, half in each (``1 / sqrt(n)``), or in the forward transform.
+        The factor ``1 / n`` is in the inverse, split between both (``1 / sqrt(n)``), or in the forward transform.
 
     Raises
     ------
@@ -173,9 +173,9 @@ def fftn(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | 
     s : sequence of int, optional
         Lengths of the transform along `axes`; -1 leaves an axis as it is.
     axes : sequence of int, optional
-        Default: all, or as many of the last as `s` has lengths.
+        Default: all, or the last ones, as many as `s` has lengths.
     norm : {"backward", "ortho", "forward"}
-        As of `fft`.
+        As for `fft`.
 
     Raises
     ------
@@ -210,7 +210,7 @@ def _from_half(name: str, x: Tensor, length: int | None, place: int, norm: str) 
 
 @front
 def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The discrete Fourier transform of a real Tensor: its ``n // 2 + 1`` frequencies from zero up. Arguments as of `fft`."""
+    """The discrete Fourier transform of a real Tensor: its ``n // 2 + 1`` frequencies from zero up. Arguments as for `fft`."""
     _check("rfft", x, norm, real=True)
     return _to_half("rfft", x, *_one_axis("rfft", x, n, axis), norm)
 
@@ -222,11 +222,11 @@ def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "b
     Parameters
     ----------
     x : Tensor
-        The frequencies from zero up; the imaginary part at zero, and at the highest of an even `n`, plays no role.
+        The frequencies from zero up; the imaginary part at zero, and at the highest for an even `n`, is ignored.
     n : int, optional
         Length of the result. Default: the even one, ``2 * (m - 1)`` for m frequencies.
     axis, norm
-        As of `fft`.
+        As for `fft`.
     """
     _check("irfft", x, norm)
     return _from_half("irfft", x, *_one_axis("irfft", x, n, axis), norm)
@@ -257,14 +257,14 @@ def irfftn(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] 
 
 @composite
 def hfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The real transform of a signal with Hermitian symmetry, of which `x` is the half from zero up. Arguments as of `irfft`."""
+    """The real transform of a signal with Hermitian symmetry, of which `x` is the half from zero up. Arguments as for `irfft`."""
     _check("hfft", x, norm)
     return _from_half("hfft", _conj(x) if x.dtype.is_complex else x, *_one_axis("hfft", x, n, axis), OPPOSITE[norm])
 
 
 @composite
 def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The inverse of `hfft`: half of the transform of a real Tensor. Arguments as of `fft`."""
+    """The inverse of `hfft`: half of the transform of a real Tensor. Arguments as for `fft`."""
     _check("ihfft", x, norm, real=True)
     return _conj(_to_half("ihfft", x, *_one_axis("ihfft", x, n, axis), OPPOSITE[norm]))
 
@@ -308,7 +308,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Device | st
 
 @nondifferentiable(primitive=True)
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Device | str | None = None) -> Tensor:
-    """The frequencies of `rfft`'s results, in cycles per unit of `d`. Arguments as of `fftfreq`."""
+    """The frequencies of `rfft`'s results, in cycles per unit of `d`. Arguments as for `fftfreq`."""
     return _frequencies("rfftfreq", n, d, dtype, device, True)
 
 

@@ -30,28 +30,28 @@ __all__ = [
 
 
 class EighResult(NamedTuple):
-    """What `eigh` returns."""
+    """The pair that `eigh` returns."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
 class QRResult(NamedTuple):
-    """What `qr` returns."""
+    """The pair that `qr` returns."""
 
     Q: Tensor
     R: Tensor
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` returns."""
+    """The pair that `slogdet` returns."""
 
     sign: Tensor
     logabsdet: Tensor
 
 
 class SVDResult(NamedTuple):
-    """What `svd` returns."""
+    """The triple that `svd` returns."""
 
     U: Tensor
     S: Tensor
@@ -59,7 +59,7 @@ class SVDResult(NamedTuple):
 
 
 def _recorded(x: Tensor) -> bool:
-    """Whether an operation on `x` will be recorded, or may have a tangent."""
+    """Return whether an operation on `x` will be recorded, or may have a tangent."""
     mode = state.current()
     return (x._node is not None and state.records(mode)) or (mode is not None and bool(mode.levels))
 
@@ -169,7 +169,7 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
 
 @nondifferentiable(primitive=True)
 def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
-    """How many singular values of matrices exceed `rtol` times the largest (default: ``max(M, N)`` times the dtype's eps)."""
+    """The number of singular values of matrices above `rtol` times the largest (default: ``max(M, N)`` times the dtype's eps)."""
     need_matrices("matrix_rank", x)
     return _constant(x, "matrix_rank", rtol=raw_tolerance("matrix_rank", rtol))
 
@@ -191,8 +191,8 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 def eigh(x: Tensor, /) -> EighResult:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices.
 
-    The gradient through the eigenvectors needs distinct eigenvalues, and of a complex matrix a loss that does not depend on the
-    eigenvectors' phases: else backward raises RuntimeError, as PyTorch does.
+    The gradient through the eigenvectors needs distinct eigenvalues and, for a complex matrix, a loss that does not depend on the
+    eigenvectors' phases: otherwise backward raises RuntimeError, as PyTorch does.
     """
     need_matrices("eigh", x, square=True)
     return EighResult(*_factors.eigen_pairs(x))
@@ -207,7 +207,7 @@ def eigvalsh(x: Tensor, /) -> Tensor:
 
 @front
 def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
-    """Matrices of shape (..., M, N) as orthonormal columns times upper triangles.
+    """Decompose matrices of shape (..., M, N) into orthonormal columns times upper triangles.
 
     The gradient needs independent first ``min(M, N)`` columns; with ``mode="complete"`` and M > N it does not exist, and backward
     raises NotImplementedError.
@@ -226,10 +226,10 @@ def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRR
 
 @front
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
-    """Matrices of shape (..., M, N) as ``U @ diag(S) @ Vh``, singular values descending.
+    """Decompose matrices of shape (..., M, N) into ``U @ diag(S) @ Vh``, singular values descending.
 
-    The gradient through U and Vh needs distinct singular values, and of a complex matrix a loss that does not depend on the vectors'
-    common phases: else backward raises RuntimeError. Columns of full matrices beyond the first ``min(M, N)`` get no gradient.
+    The gradient through U and Vh needs distinct singular values and, for a complex matrix, a loss that does not depend on the vectors'
+    common phases: otherwise backward raises RuntimeError. Columns of full matrices beyond the first ``min(M, N)`` get no gradient.
     """
     need_matrices("svd", x)
     return SVDResult(*_factors.singular_triples(x, bool(full_matrices)))
@@ -252,8 +252,8 @@ def vector_norm(
 ) -> Tensor:  # fmt: skip
     """The norm ``sum(abs(x) ** ord) ** (1 / ord)`` over axes; real for complex `x`.
 
-    Where it is not differentiable: the gradient at the zero vector is 0, the largest (smallest) elements share that of order inf
-    (-inf) evenly, and order 0 sends none (SUB-05, SUB-08, ACC-07).
+    Where it is not differentiable, the gradient at the zero vector is 0, the largest (smallest) elements share that of order inf
+    (-inf) evenly, and order 0 has none (SUB-05, SUB-08, ACC-07).
 
     Parameters
     ----------
@@ -263,13 +263,13 @@ def vector_norm(
     keepdims : bool
         Keep reduced axes with length 1.
     ord : float
-        Any number; 0 counts the elements that are not 0, inf and -inf are the largest and smallest absolute value.
+        Any number; 0 counts the elements that are not 0, inf and -inf give the largest and smallest absolute value.
     """
     need_floating("vector_norm", x)
     order = check_order("vector_norm", ord, None, "a number, inf and -inf included")
     axes = normalize_axes(axis, x.ndim, "vector_norm")
     if math.isinf(order) and 0 in (x.shape if axes is None else [x.shape[a] for a in axes]):
-        msg = f"vector_norm: order {order} of no elements (shape {x.shape}, axis {axis!r}) does not exist"
+        msg = f"vector_norm: order {order} is not defined for an empty reduction (shape {x.shape}, axis {axis!r})"
         raise ValueError(msg)
     if order == 0:
         return _rows.count_nonzero_norm([x], axes, keepdims)
@@ -323,7 +323,7 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 
 @composite
 def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
-    """The sum over a diagonal of matrices, computed in `dtype` (default: as `sum`)."""
+    """The sum over a diagonal of matrices, computed in `dtype` (default: as for `sum`)."""
     need_matrices("trace", x, floating=False)
     return _sum(_rows.diagonal_view(x, diagonal_offset("trace", x, offset)), axis=-1, dtype=dtype)
 

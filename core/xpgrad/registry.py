@@ -1,4 +1,4 @@
-"""Finding backends: entry points and registrations, loaded at first use, each failure told apart and explained.
+"""Finding backends: entry points and registrations, loaded at first use; each kind of failure is explained.
 
 Nothing is scanned at ``import xpgrad``; nothing is imported for a backend that is not used.
 """

@@ -1,1 +1,1 @@
-"""How backends are found, the devices they bring, and the two that are in this distribution beside NumPy's: JAX and CuPy."""
+"""Finding backends, the devices they bring, and the two in this distribution besides NumPy's: JAX and CuPy."""

@@ -1,4 +1,4 @@
-"""What the tests of several backends' files share."""
+"""The fixtures that the tests of several backends share."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def stand_in(command: list[str]) -> Any:
     return subprocess.run([sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_without_a_gpu_the_reason_is_told() -> None:
+def test_without_a_gpu_the_reason_is_given() -> None:
     cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
     if cupy.cuda.is_available():
         pytest.skip("there is a GPU")
@@ -66,7 +66,7 @@ def test_streams_on_a_stand_in() -> None:
 
 
 def test_scatter_of_every_dtype_on_a_stand_in() -> None:
-    """Those that CuPy cannot add atomically are added as others, and wrap around as integers do."""
+    """Dtypes that CuPy cannot add atomically are added as others, and wrap around as integers do."""
     code = """
 import json, numpy as np
 import support.fake_cupy

@@ -1,7 +1,7 @@
 """Law: a function compiled for CuPy gives the function's numbers at every call; where it cannot be captured it runs as it is, and says so.
 
 The `check_` functions need CuPy: they run in a process of their own, on the stand-in made of NumPy (`support.fake_cupy`), in which a kernel
-that is captured leaves its results as the memory was, and kernels that do not wait for one another raise. Expected are NumPy's numbers.
+that is captured leaves its results as the memory was, and kernels that do not wait for one another raise. NumPy's numbers are expected.
 On a GPU: ``python -m pytest -o python_functions='check_*' tests/backends/test_cupy_compile.py``.
 """
 
@@ -105,7 +105,7 @@ def flat(out: Any) -> list[Any]:
 
 
 def numbers(function: Any, values: list[Any], device: str) -> list[Any]:
-    """What a function returns, and first and second gradients of its sum of squares, by `backward` and `grad`."""
+    """The results of a function, and first and second gradients of its sum of squares, by `backward` and `grad`."""
     leaves = [make(v, device=device) for v in values]
 
     def loss(out: Any) -> Any:
@@ -123,7 +123,7 @@ def numbers(function: Any, values: list[Any], device: str) -> list[Any]:
 @pytest.mark.parametrize("kind", ["float64", "float32", "complex128"])
 @pytest.mark.parametrize("name", list(FUNCTIONS))
 def check_numbers(name: str, kind: str) -> None:
-    """At the first call and at those that launch graphs, each with new arguments; nothing runs as it is."""
+    """The numbers agree at the first call and at those that launch graphs, each with new arguments; nothing runs as it is."""
     function = FUNCTIONS[name]
     if kind == "complex128" and name in ("parts", "extremes", "sorted"):
         function = FUNCTIONS["a tree"]  # complex numbers are not ordered
@@ -140,7 +140,7 @@ def check_numbers(name: str, kind: str) -> None:
 
 
 def check_results_stay() -> None:
-    """The results of a call are nobody else's: later calls, and other arrays, do not change them."""
+    """The results of a call have memory of their own: later calls, and other arrays, do not change them."""
     compiled = xp.compile(lambda a: (a * 2.0, xp.sum(a * a)))
     seen = []
     for k in range(4):
@@ -156,7 +156,7 @@ def check_results_stay() -> None:
 
 
 def check_memory_is_private() -> None:
-    """What a graph writes on the way is not memory that others have been given since."""
+    """A graph's intermediate memory is not memory that others have been given since."""
     compiled = graphs().CompiledFunction(lambda x: ((x * 2.0 + 1.0) * (x - 3.0),))
     (first,) = compiled(cupy().asarray(np.arange(4.0)))
     others = []
@@ -252,7 +252,7 @@ def _no_memory(x: Any) -> Any:
 
 
 def _invalidates(x: Any) -> Any:
-    """What ends a capture without an exception at hand."""
+    """End a capture without an exception at hand."""
     y = x * 2.0
     with contextlib.suppress(RuntimeError):
         cupy().cuda.get_current_stream().synchronize()
@@ -287,7 +287,7 @@ UNCAPTURED: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 @pytest.mark.parametrize("name", list(UNCAPTURED))
 def check_what_cannot_be_captured_runs_as_it_is(name: str) -> None:
-    """With the function's numbers, once a warning, and streams that work."""
+    """The function's numbers are right, there is one warning, and streams still work."""
     function, cause = UNCAPTURED[name]
 
     def run(x: Any) -> Any:
@@ -324,7 +324,7 @@ def check_what_cannot_be_captured_runs_as_it_is(name: str) -> None:
     assert after.tolist() == [2.0] * 3
 
 
-def check_each_function_is_told_of() -> None:
+def check_each_function_is_reported() -> None:
     for _ in range(2):
         with pytest.warns(UserWarning, match="cuBLAS"):
             xp.compile(lambda x: x @ x)(make([1.0, 2.0]))
@@ -419,7 +419,7 @@ def check_a_launch_that_fails_after_is_waited_for() -> None:
 
 
 def check_threads() -> None:
-    """Each thread has its own stream and arguments, one graph is everybody's."""
+    """Each thread has its own stream and arguments; all share one graph."""
     compiled = xp.compile(lambda a: xp.sum(xp.exp(a) * a))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -460,7 +460,7 @@ RAW: Any = None
 
 
 def check_constants_live_as_long_as_the_graph() -> None:
-    """A name that comes to mean another array: the graph reads the old one, whose memory is not anybody else's."""
+    """A name that comes to mean another array: the graph reads the old one, whose memory is not reused."""
     global RAW
     local, holder = make([1.0, 2.0], False), Holder()
     holder.table, GLOBAL[0], RAW = make([10.0, 20.0], False), make([3.0, 4.0], False), cupy().asarray(np.asarray([5.0, 6.0]))
@@ -478,7 +478,7 @@ def check_constants_live_as_long_as_the_graph() -> None:
 
 
 def check_writes_to_constants_are_seen() -> None:
-    """In place, a constant's memory is the graph's: so JAX differs, where arrays cannot be written to."""
+    """A constant's memory is the graph's, so in-place writes are seen; JAX differs, as arrays cannot be written to there."""
     table = make([1.0, 2.0], False)
     compiled = xp.compile(lambda x: x * table)
     for k in range(3):

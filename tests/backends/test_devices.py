@@ -68,7 +68,7 @@ def test_what_names_no_device(text: str) -> None:
 
 
 @pytest.mark.parametrize("value", [None, 3, b"numpy", ["numpy"]])
-def test_what_is_no_device(value: Any) -> None:
+def test_what_is_not_a_device(value: Any) -> None:
     with pytest.raises(TypeError, match="named by a string"):
         xp.Device(value)
 
@@ -180,7 +180,7 @@ def test_mixing_raises_and_names_both(pair: tuple[str, str], call: str) -> None:
     assert a.tolist() == [[1.0, 1.0], [1.0, 1.0]]
 
 
-def test_0d_tensors_of_a_device_that_is_no_host_do_not_mix() -> None:
+def test_0d_tensors_of_a_device_that_is_not_a_host_do_not_mix() -> None:
     with pytest.raises(xp.DeviceMismatchError):
         xp.ones(2) * xp.tensor(2.0, device="strict")
 

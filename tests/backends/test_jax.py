@@ -124,7 +124,7 @@ def test_forward_and_backward_under_jit() -> None:
         np.testing.assert_allclose(g.numpy(), expected(), rtol=1e-12)
 
 
-def test_backward_into_leaves_made_inside_of_jit() -> None:
+def test_backward_into_leaves_made_inside_jit() -> None:
     w, x = points()
 
     def step(raw: Any) -> Any:
@@ -181,7 +181,7 @@ def test_a_traced_chain_has_as_many_equations_as_jax_makes() -> None:
     assert len(jax.make_jaxpr(ours)(jnp.ones(4)).eqns) <= 1.1 * len(theirs.eqns)
 
 
-def test_what_depends_on_values_says_so_inside_of_jit() -> None:
+def test_what_depends_on_values_says_so_inside_jit() -> None:
     for function in (lambda x: x.item(), lambda x: x[x > 0.0], lambda x: x.numpy(), float):
         with pytest.raises((xp.CapabilityError, jax.errors.JAXTypeError)):
             jax.jit(lambda raw, f=function: f(xp.asarray(raw)))(jnp.ones(3))
@@ -209,7 +209,7 @@ def test_tensors_are_pytrees() -> None:
 
 
 def test_sharded_arrays_stay_sharded() -> None:
-    """On four host devices: the gradient of data and of a weight keep the shardings of theirs; `shard_map` sees the parts."""
+    """The gradients of data and of a weight on four host devices keep their shardings; `shard_map` sees the parts."""
     code = """
 import jax, numpy as np, xpgrad as xp
 from functools import partial

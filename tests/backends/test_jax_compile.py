@@ -1,4 +1,4 @@
-"""Law: a compiled function has the gradients of the function, whatever its arguments have to do with each other; else it refuses.
+"""Law: a compiled function has the gradients of the function, however its arguments are related; otherwise it refuses.
 
 The expected gradients are NumPy's float64 results of the same function uncompiled.
 """
@@ -105,7 +105,7 @@ def test_complex_gradients_are_those_of_the_function(arguments: str) -> None:
 
 
 def test_gradients_have_the_dtype_of_their_argument() -> None:
-    """A loss of double precision, of an intermediate result of single precision."""
+    """A double-precision loss is computed from a single-precision intermediate result."""
     leaf = make([1.0, 2.0], dtype=xp.float32)
     y = leaf * 2.0
     seen = []
@@ -202,7 +202,7 @@ def test_what_would_be_lost_is_refused(name: str) -> None:
 
 
 def test_static_arguments_are_told_apart() -> None:
-    """By value and type: 1, 1.0 and True; 0.0 and -0.0; nan is nan."""
+    """They differ by value and type: 1, 1.0 and True; 0.0 and -0.0; nan is nan."""
     seen: list[Any] = []
 
     @xp.compile
@@ -233,7 +233,7 @@ def test_without_recording_there_is_no_node() -> None:
     assert len(calls) == 3
 
 
-def test_compiled_functions_inside_of_others_and_of_transforms() -> None:
+def test_compiled_functions_inside_others_and_inside_transforms() -> None:
     inner = xp.compile(lambda a: a * a)
     outer = xp.compile(lambda a: xp.sum(inner(a) * a))
     x = make([1.0, 2.0])

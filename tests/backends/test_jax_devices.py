@@ -1,4 +1,4 @@
-"""Law: on several devices Tensors say where they are, also while they are traced, and a sharded leaf's gradient is sharded as it is.
+"""Law: on several devices Tensors say where they are, also while they are traced, and a leaf's gradient is sharded like the leaf.
 
 Four devices of the host, in processes of their own; the expected gradients are NumPy's in double precision.
 """
@@ -28,7 +28,7 @@ def on_four_devices(code: str) -> str:
 
 
 def test_devices_of_traced_tensors() -> None:
-    """What is made inside on the device of an argument meets it there; results and gradients are where the arguments are."""
+    """Tensors made inside on the device of an argument can be combined with it; results and gradients are where the arguments are."""
     code = """
 x = xp.tensor([1.0, 2.0, 3.0], requires_grad=True, device="jax:cpu:1")
 def loss(a):
@@ -112,7 +112,7 @@ for devices in (jax.devices(), jax.devices()[1:3]):
 
 
 def test_tree_maps_to_other_dtypes() -> None:
-    """What cannot require grad does not; what can, as its Tensor did."""
+    """Results that cannot require grad do not; those that can do so if their Tensor did."""
     code = """
 x = xp.tensor([1.0, -2.0], requires_grad=True, device="jax")
 for out in (jax.tree_util.tree_map(lambda raw: raw > 0.0, x), jax.tree_util.tree_map(lambda raw: 2.0 * raw, x)):

@@ -16,7 +16,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "jax_distributed.py
 
 
 def test_two_processes_have_one_gradient() -> None:
-    """The gradient is that of all rows, by hand; the weights that it leads to are those behind the data, on both."""
+    """The gradient is that of all rows, by hand; the resulting weights are those that generated the data, on both."""
     command = [sys.executable, str(EXAMPLE), "--seconds", "200"]
     run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240, env={**os.environ, "PYTHONWARNINGS": "error"})
     assert run.returncode == 0, run.stdout + run.stderr

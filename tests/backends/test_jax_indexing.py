@@ -49,7 +49,7 @@ def on_jax(key: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def results(x: Any, key: Any, weight: Any, new: Any) -> tuple[Any, Any, Any, Any]:
-    """What is read, its gradient, what is written, and the gradient of what was written over."""
+    """The values read, their gradient, the values written, and the gradient of what was overwritten."""
     part = x[key]
     (added,) = xp.autograd.grad(xp.sum(part * weight), x)
     y = x * 1.0
@@ -88,7 +88,7 @@ def test_random_keys(block: int) -> None:
                 rest = iter(arrays)
                 return results(x, tuple(next(rest) if isinstance(k, np.ndarray) else k for k in key), constant, new)
 
-            if seed % 8 == 0:  # to compile takes longer than all the rest
+            if seed % 8 == 0:  # compiling takes longer than everything else
                 found.append(jax.jit(traced)(*leaves, [xp.asarray(k, device="jax") for k in arrays]))
         for part, gradient, after, (kept, of_new) in found:
             for a, b in (
@@ -120,7 +120,7 @@ def test_what_is_out_of_range_is_an_error(shape: tuple[int, ...], key: Any) -> N
 
 
 def test_small_indices_of_long_axes() -> None:
-    """An index of one byte counts from the end of an axis that is longer than a byte can say."""
+    """An index of one byte counts from the end of an axis that is longer than a byte can express."""
     x = xp.tensor(np.arange(300.0), requires_grad=True, device="jax")
     part = x[xp.asarray(np.asarray([-1, 5], dtype="int8"), device="jax")]
     assert part.tolist() == [299.0, 5.0]
@@ -141,7 +141,7 @@ def _writes(key: Any, value: Any) -> Any:
 
 
 def _constant(values: Any) -> Any:
-    """A key, or a value: a constant, made inside of the transform."""
+    """A key, or a value: a constant, made inside the transform."""
     return xp.asarray(np.asarray(values), device="jax")
 
 
@@ -158,8 +158,8 @@ CONSTANTS = {
 
 
 @pytest.mark.parametrize("name", list(CONSTANTS))
-def test_constants_have_values_inside_of_transforms(name: str) -> None:
-    """A key need not be known to JAX to be known: what is made of constants is checked, and has a shape."""
+def test_constants_have_values_inside_transforms(name: str) -> None:
+    """A key computed from constants has known values even if JAX traces it: it is checked, and has a shape."""
     function = CONSTANTS[name]
     host = np.asarray([1.5, 2.5, 3.5])
     expected = function(_constant(host))
@@ -183,6 +183,6 @@ def test_constants_have_values_inside_of_transforms(name: str) -> None:
     lambda x: x[..., _constant([3])], _writes(lambda: (..., _constant([-4])), 1.0), lambda x: xp.take(x, _constant([5]), axis=-1),
     lambda x: xp.take_along_axis(x, _constant([5]) if x.ndim == 1 else _constant([[5]]), axis=-1),
 ])  # fmt: skip
-def test_constants_out_of_range_are_errors_inside_of_transforms(function: Any, transform: Any) -> None:
+def test_constants_out_of_range_are_errors_inside_transforms(function: Any, transform: Any) -> None:
     with pytest.raises(IndexError, match="out of range"):
         transform(function)(_constant([[1.0, 2.0, 3.0]]))

@@ -1,4 +1,4 @@
-"""Law: with JAX's 64-bit dtypes off, programs run in single precision, to its accuracy, and nothing asks for more behind the user's back.
+"""Law: with JAX's 64-bit dtypes off, programs run in single precision, to its accuracy, and nothing asks for more silently.
 
 JAX warns where float64 or int64 is asked for and not there; here that is an error. The expected values are NumPy's in double precision.
 """

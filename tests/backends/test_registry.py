@@ -1,4 +1,4 @@
-"""Law: backends are found, loaded at first use, and each way in which one can fail is told apart and explained; nothing leaks before.
+"""Law: backends are found, loaded at first use, and each way in which one can fail is explained; nothing is loaded before.
 
 What depends on the environment or on what is installed runs in a process of its own.
 """
@@ -26,7 +26,7 @@ ARRAY_LIBRARIES = ("numpy", "jax", "jaxlib", "cupy", "torch", "dask", "array_api
 
 
 def run(code: str, path: Path | None = None, **environment: str | None) -> Any:
-    """What `code` puts into `out`, from a fresh process; a variable that is None is unset there."""
+    """The value that `code` assigns to `out` in a fresh process; an environment variable that is None is unset there."""
     program = textwrap.dedent(code) + "\nimport json as _json\nprint('RESULT', _json.dumps(out))\n"
     variables = {k: v for k, v in {**os.environ, "XPGRAD_BACKENDS": None, "XPGRAD_DEVICE": None, **environment}.items() if v is not None}
     if path is not None:
@@ -180,7 +180,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_a_broken_plugin_is_explained_and_harms_nobody_else(case: str, tmp_path: Path) -> None:
+def test_a_broken_plugin_is_explained_and_harms_no_other(case: str, tmp_path: Path) -> None:
     body, error, phrases = BROKEN[case]
     install(tmp_path, "broken", "broken_plugin", body)
     code = (
@@ -216,7 +216,7 @@ def test_two_providers_of_one_name_are_refused_on_use(tmp_path: Path) -> None:
     assert values == [1.0]
 
 
-def test_the_identical_entry_twice_is_no_conflict(tmp_path: Path) -> None:
+def test_the_identical_entry_twice_is_not_a_conflict(tmp_path: Path) -> None:
     body = HEAD + "from xpgrad_numpy import _load\n@hookimpl\ndef xpgrad_backend(): return BackendInfo('twice', _load)"
     install(tmp_path, "twice", "one_plugin", body, "first-one")
     install(tmp_path, "twice", "one_plugin", body, "second-one")
@@ -234,7 +234,7 @@ def _load(variant: str | None) -> Backend:
 def test_a_registered_backend_is_loaded_on_use_only() -> None:
     info = BackendInfo("by_hand", _load, variants=("odd",))
     register_backend(info)
-    register_backend(info)  # the same again is no conflict
+    register_backend(info)  # registering the same again is not a conflict
     assert "by_hand" in xp.backend_names()
     for device, variant in (("by_hand", "None"), ("by_hand+odd", "'odd'")):
         with pytest.raises(xp.BackendLoadError, match=f"OSError: variant {variant} is broken") as caught:

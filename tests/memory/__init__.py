@@ -1,1 +1,1 @@
-"""How long graphs live and what they hold: saved values, the hooks on them, checkpoints."""
+"""The lifetime of graphs and what they hold: saved values, the hooks on them, checkpoints."""

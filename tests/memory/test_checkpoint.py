@@ -1,6 +1,6 @@
 """Law: a checkpointed function has the same value and gradients of any order, and keeps only its arguments (SAV-17, THR-09).
 
-How often functions run again is what PyTorch does, except where the documentation of `checkpoint` says otherwise.
+Functions run again as often as in PyTorch, except where the documentation of `checkpoint` says otherwise.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def test_what_does_not_require_grad_passes_through(xpgrad_device: str) -> None:
         assert not checkpoint(f, y, y).requires_grad
     with xp.inference_mode():
         assert checkpoint(f, y, y).is_inference()
-    # A weight that is no argument.
+    # A weight that is not an argument.
     xp.sum(checkpoint(lambda x: f(x, y), x)).backward()
     expected = values(y.grad)
     y.grad = None
@@ -189,7 +189,7 @@ def test_tangents_of_the_first_call_count_in_the_second(xpgrad_device: str) -> N
 
 
 def test_a_gradient_inside_of_the_function(xpgrad_device: str) -> None:
-    """As in a network whose derivative is part of its loss."""
+    """A gradient may be taken inside, as in a network whose derivative is part of its loss."""
     count = [0]
 
     def f(x: Any) -> Any:
@@ -209,7 +209,7 @@ def test_a_gradient_inside_of_the_function(xpgrad_device: str) -> None:
 
 
 def test_early_stop() -> None:
-    """The last step's result is not needed: nor is it computed where stopping is allowed."""
+    """The last step's result is not needed, so it is not computed where stopping is allowed."""
     for argument, context, stops in [(True, None, True), (False, None, False), (True, False, False), (False, True, True)]:
         f, x, w = Counted(), leaf(3, 3), leaf(3, 3)
 
@@ -229,7 +229,7 @@ def test_early_stop() -> None:
 
 
 def test_only_what_is_still_needed_is_computed_again() -> None:
-    """A part of the graph that has been let go of is not needed."""
+    """A part of the graph that has been released is not needed."""
     ran = []
 
     def f(x: Any) -> Any:
@@ -254,7 +254,7 @@ def nested_program(lib: Any, check: Any, log: list[Any], seed: int, depth: int =
     """A function of random steps, some of which are checkpoints of such functions."""
     rng = random.Random(seed)
     steps = [(rng.choice(("sin", "exp", "square", "add", "check")), rng.randrange(10**6)) for _ in range(rng.randint(1, 4))]
-    # NB: of a checkpoint of which nothing was saved PyTorch computes the arguments again, which nobody asks for.
+    # NB: for a checkpoint that saved nothing PyTorch recomputes the arguments, which are not needed.
     steps.insert(rng.randint(0, len(steps)), ("sin", 0))
 
     def run(y: Any) -> Any:
@@ -366,7 +366,7 @@ def test_less_is_kept() -> None:
 @pytest.mark.parametrize("retain", [False, True])
 def test_everything_dies_by_reference_counting(retain: bool) -> None:
     class Big:
-        """What the function holds."""
+        """An object that the function holds."""
 
     big = Big()
     alive = weakref.ref(big)
@@ -482,7 +482,7 @@ def test_the_older_form(xpgrad_device: str) -> None:
     out = checkpoint(lambda x: x.detach() * 2.0, x, use_reentrant=True)
     with pytest.raises(RuntimeError, match="none of output has requires_grad=True"):
         xp.sum(out).backward()
-    # Weights that are no arguments get their gradients from the inner pass; checkpoints nest.
+    # Weights that are not arguments get their gradients from the inner pass; checkpoints nest.
     w.grad = None
     inner = checkpoint(lambda x: checkpoint(lambda x: xp.sin(x * w), x, use_reentrant=True) * x, x, use_reentrant=True)
     xp.sum(inner).backward()

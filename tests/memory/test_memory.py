@@ -1,4 +1,4 @@
-"""Law: graphs are made, differentiated and destroyed iteratively, and live no longer than somebody needs them (RET-12, RET-14)."""
+"""Law: graphs are made, differentiated and destroyed iteratively, and live no longer than they are needed (RET-12, RET-14)."""
 
 from __future__ import annotations
 

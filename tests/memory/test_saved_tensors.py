@@ -1,6 +1,6 @@
 """Law: hooks on what is saved change nothing but where it is kept (group K): gradients of any order are those without hooks.
 
-And everything that a node would hold goes through them, nodes hold nothing else, and whatever a hook raises leaves all as it was.
+They are applied to everything that a node would hold, nodes hold nothing else, and whatever a hook raises leaves everything as it was.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def held(*tensors: Any) -> list[Any]:
 
 
 def gradients(function: Callable[..., Any], points: list[np.ndarray], device: str, pair: Pair | None = None) -> tuple[list[Any], int, int]:
-    """First and second derivatives, how many values the nodes hold, and how often the pack hook ran."""
+    """First and second derivatives, the number of values that the nodes hold, and the number of calls of the pack hook."""
     leaves = [xp.tensor(p, device=device, requires_grad=True) for p in points]
     count = 0
 
@@ -169,7 +169,7 @@ def test_of_random_programs(name: str, xpgrad_device: str) -> None:
         found, left, packed = gradients(program, points, xpgrad_device, HOOKS[name])
         same(found, expected)
         assert left == 0, seed
-        assert packed >= kept, seed  # an in-place operation's node is held by nobody if what it wrote is overwritten
+        assert packed >= kept, seed  # nothing holds an in-place operation's node if what it wrote is overwritten
 
 
 def test_hooks_of_single_values(xpgrad_device: str) -> None:
@@ -366,7 +366,7 @@ def test_tangents_of_what_is_packed(xpgrad_device: str) -> None:
 @pytest.mark.usefixtures("no_cyclic_gc")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_cycles_and_nothing_kept(name: str, xpgrad_device: str) -> None:
-    """Of an output that is packed as it is, a detached Tensor is kept: no node holds itself."""
+    """For an output that is packed as it is, a detached Tensor is kept: no node holds itself."""
     for pack in (lambda t: t, lambda t: t.detach()):
         watched: list[Any] = []
 
@@ -421,7 +421,7 @@ def _packed(node: Any) -> list[Any]:
 
 
 def test_factorisations_on_another_stream() -> None:
-    """What a node with several outputs holds is a list of arrays, as others' is."""
+    """A node with several outputs holds a list of arrays, like any other."""
     pytest.importorskip("xpgrad_simstream", reason="streams")
     from xpgrad.registry import backend_for
     from xpgrad_simstream import streams
@@ -482,7 +482,7 @@ def test_as_pytorch(seed: int) -> None:
 
 
 def play(lib: Any, seed: int) -> list[Any]:
-    """What a random program shows of its hooks and gradients."""
+    """The log of a random program: its hooks and gradients."""
     rng = random.Random(seed)
     log: list[Any] = []
     x = lib.tensor([0.5, 1.5, 2.5], dtype=lib.float64, requires_grad=True)

@@ -1,6 +1,6 @@
 """Law: the second run of a checkpointed function is its first one again: random numbers, devices, contexts and streams are the same.
 
-Where it is not, an error says what differs: what is refused is what PyTorch refuses, except where its documentation says otherwise.
+Where it is not, an error says what differs: it refuses what PyTorch refuses, except where PyTorch's documentation says otherwise.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def test_errors_of_the_function(xpgrad_device: str) -> None:
 
 
 def test_the_function_may_catch_what_it_likes() -> None:
-    """How computing again is stopped is no `Exception`."""
+    """The recomputation is stopped by something that is not an `Exception`."""
 
     def f(x: Any) -> Any:
         try:
@@ -157,7 +157,7 @@ def test_the_function_may_catch_what_it_likes() -> None:
 
 
 def dropout(x: Any) -> Any:
-    """With NumPy's global generator."""
+    """Drop elements at random, with NumPy's global generator."""
     keep = np.random.random_sample(x.shape) < 0.5  # noqa: NPY002 (it is what is tested)
     return xp.sin(x * xp.asarray(keep.astype(np.float64), device=x.device)) * x
 
@@ -221,7 +221,7 @@ def test_the_default_device_and_contexts(xpgrad_device: str) -> None:
 
 
 def test_on_several_streams() -> None:
-    """What is computed again is computed on the streams of the first call, and lives until those who need it have read it."""
+    """The recomputation runs on the streams of the first call, and its values live until all who need them have read them."""
     pytest.importorskip("xpgrad_simstream", reason="streams")
     from xpgrad.registry import backend_for
     from xpgrad_simstream import streams
@@ -230,7 +230,7 @@ def test_on_several_streams() -> None:
 
     @contextmanager
     def used(x: Any) -> Iterator[None]:
-        """As `record_stream` in PyTorch: the memory of `x` lives until this stream has done what it was given. Also where all stops."""
+        """Like `record_stream` in PyTorch, keep the memory of `x` until this stream has finished its work, even after an exception."""
         try:
             yield
         finally:
@@ -283,7 +283,7 @@ def test_on_several_streams() -> None:
 
 
 def test_the_stream_of_the_first_call() -> None:
-    """It is another node's stream on which the pass notices that the function has to run again."""
+    """The pass is on another node's stream when it notices that the function has to run again."""
     pytest.importorskip("xpgrad_simstream", reason="streams")
     from xpgrad.registry import backend_for
     from xpgrad_simstream import streams

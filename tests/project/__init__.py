@@ -1,1 +1,1 @@
-"""What stands around the library: command line, conformance suite, documentation, examples, benchmarks, and how strong the tests are."""
+"""The project around the library: command line, conformance suite, documentation, examples, benchmarks, and the tests' strength."""

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def _package() -> None:
-    """Make `benchmarks` importable: it is no part of the distribution."""
+    """Make `benchmarks` importable: it is not part of the distribution."""
     spec = importlib.util.spec_from_file_location(
         "benchmarks", ROOT / "benchmarks" / "__init__.py", submodule_search_locations=[str(ROOT / "benchmarks")]
     )
@@ -43,7 +43,7 @@ from benchmarks.workloads import WORKLOADS  # noqa: E402
 @pytest.fixture(scope="module")
 def contestants() -> Iterator[dict[str, Contestant]]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what the libraries' own imports warn of is not ours
+        warnings.simplefilter("ignore")  # the libraries' own imports may warn
         made = {key: c() for key, c in installed().items()}
     yield made
     if "torch" in made:
@@ -150,7 +150,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
 
 
 def test_the_sources_without_in_place_writing_still_differentiate(tmp_path: Path) -> None:
-    """What `benchmarks.inplace` compares with is cut out of the sources as they are."""
+    """The version that `benchmarks.inplace` compares with is cut out of the current sources."""
     inplace.cut_sources(tmp_path)
     code = "import xpgrad as xp; x = xp.tensor([2.0, 3.0], requires_grad=True); (x * x[:1]).sum().backward(); print(x.grad.tolist())"
     path = os.pathsep.join(str(tmp_path / folder) for folder in ("core", "backends"))

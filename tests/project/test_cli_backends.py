@@ -1,4 +1,4 @@
-"""Law: the command line tells what is registered, finds what is wrong with a plugin, and writes plugins that work."""
+"""Law: the command line lists what is registered, finds what is wrong with a plugin, and writes plugins that work."""
 
 from __future__ import annotations
 
@@ -65,19 +65,19 @@ def test_a_sound_backend_passes_every_check(capsys: Any) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) >= 12
     assert all(line.startswith("ok ") for line in lines)
-    assert lines[-1] == "ok      numpy: a gradient is that of NumPy"
+    assert lines[-1] == "ok      numpy: a gradient equals NumPy's"
 
 
 @pytest.mark.parametrize("table", ["numpy+readonly", "jax", "strict"])
 def test_sound_variants_and_plugins_pass_too(table: str) -> None:
-    """Where they are installed; in a process of their own, since tests register backends, too."""
+    """Those that are installed pass, in a process of their own, since tests register backends, too."""
     try:
         distribution({"jax": "jax", "strict": "xpgrad-strict"}.get(table, "numpy"))
     except PackageNotFoundError as exc:
         pytest.skip(f"{exc} is not installed")
     run = command("backends", "check", table, "--import")
     assert run.returncode == 0, run.stdout
-    assert run.stdout.endswith("a gradient is that of NumPy\n")
+    assert run.stdout.endswith("a gradient equals NumPy's\n")
 
 
 def test_the_gradient_that_is_expected_is_that_of_central_differences() -> None:
@@ -136,18 +136,18 @@ WRONG = {
     ),
     "wrong values": (
         HEAD + TABLE.format(change="overrides = {**NumPyBackend.overrides, 'sin': lambda x: np.cos(x)}", options=""),
-        "FAILED  odd: a gradient is that of NumPy",
+        "FAILED  odd: a gradient equals NumPy's",
     ),
     "wrong dtype": (
         HEAD + TABLE.format(change="overrides = {**NumPyBackend.overrides, 'cos': lambda x: np.cos(x).astype('f4')}", options=""),
-        "of float64 operands, `cos` returned float32",
+        "given float64 operands, `cos` returned float32",
     ),
     "gives up": ("raise SystemExit('no licence')", "SystemExit: no licence"),
     "the array modules are a string": (
         HEAD + TABLE.format(change="", options="").replace('("odd_library",)', '"odd_library"'),
         "array_modules='odd_library', expected a tuple of strings",
     ),
-    "version is text": (HEAD + TABLE.format(change="", options=", api_version='1'"), "expected two integers"),
+    "version is text": (HEAD + TABLE.format(change="", options=", api_version='1'"), "must be two integers"),
     "loads nothing": (
         HEAD + TABLE.format(change="", options="").replace("Table(),", "None,"), "returned None, expected a Backend named 'odd'",
     ),
@@ -163,15 +163,15 @@ WRONG = {
     ),
     "declares too little": (
         HEAD + TABLE.format(change=DECLARED.format("float64=False"), options=""),
-        "FAILED  `float64` is False, and so it is",
+        "FAILED  `float64` is False, and that is true",
     ),
     "declares too much": (
         HEAD + TABLE.format(change=DECLARED.format("jit=True"), options=""),
-        "FAILED  `jit` is declared, and `compile` written",
+        "FAILED  `jit` is declared, and `compile` is implemented",
     ),
     "writes elsewhere": (
         HEAD + TABLE.format(change="update = lambda self, x, key, value: NumPyBackend.update(self, x.copy(), key, value)", options=""),
-        "FAILED  `mutable` is True, and a write does so",
+        "FAILED  `mutable` is True, and writes agree",
     ),
     "kernel raises": (
         HEAD + TABLE.format(change="overrides = {**NumPyBackend.overrides, 'cos': lambda x: 1 / 0}", options=""), "ZeroDivisionError",
@@ -227,7 +227,7 @@ def test_a_new_project_works(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
     run = command("backends", "check", "shiny", "--import", path=site)
     assert run.returncode == 0, run.stdout + run.stderr
-    assert run.stdout.endswith("ok      shiny: a gradient is that of NumPy\n")
+    assert run.stdout.endswith("ok      shiny: a gradient equals NumPy's\n")
 
 
 def test_taken_names_are_refused(tmp_path: Path, capsys: Any) -> None:
@@ -246,4 +246,4 @@ def test_bad_names_are_refused(name: str, tmp_path: Path, capsys: Any) -> None:
 def test_nothing_is_overwritten(tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "xpgrad-mine").mkdir()
     assert main(["backends", "new", "mine", "--directory", str(tmp_path)]) == 1
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err

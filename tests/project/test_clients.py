@@ -1,4 +1,4 @@
-"""Law: functions of libraries that accept any array differentiate on Tensors, without a line written for xpgrad.
+"""Law: functions of libraries that accept any array can be differentiated on Tensors, without a line written for xpgrad.
 
 SciPy reads ``SCIPY_ARRAY_API`` when it is imported, so the functions run in a process of their own, which prints one line for each.
 """

@@ -1,6 +1,6 @@
-"""Law: the conformance suite can be believed. Its runner survives what a backend does to it, tells all it knows, and its two doors agree.
+"""Law: the conformance suite is reliable. Its runner survives whatever a backend does, reports everything, and its two front ends agree.
 
-Faulty backends are plugins in a folder, made for each test; what the suite says of sound ones is the matter of its own contracts.
+Faulty backends are plugins in a folder, made for each test; what the suite says about sound ones is up to its own contracts.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def test_every_rule_has_one_contract_and_every_field() -> None:
 
 def test_contracts_without_a_rule_and_two_for_one_are_refused() -> None:
     contracts()  # all are there
-    with pytest.raises(CatalogueError, match="'NON-01', which is no rule"):
+    with pytest.raises(CatalogueError, match="'NON-01', which is not a rule"):
         contract("NON-01")(print)
     with pytest.raises(CatalogueError, match="two contracts for BWD-01"):
         unchecked("BWD-01", "because")
@@ -89,7 +89,7 @@ def test_the_expected_failures_are_of_contracts_that_run() -> None:
 
 
 def test_the_planted_faults_are_about_the_sources_as_they_are() -> None:
-    """`xpgrad conformance mutants` says so too, and much more, but takes minutes."""
+    """`xpgrad conformance mutants` checks this too, and much more, but takes minutes."""
     stale = []
     for mutant in mutants.load().values():
         spec = importlib.util.find_spec(mutant.file.partition("/")[0])
@@ -190,11 +190,11 @@ def test_what_is_drawn_is_the_same_each_time_and_follows_the_seed() -> None:
 @pytest.mark.parametrize(
     ("text", "phrase"),
     [
-        ('[[known]]\ncontract = "BWD-99"\nkind = "bug"\nreason = "x"', "'BWD-99' is no contract's id"),
+        ('[[known]]\ncontract = "BWD-99"\nkind = "bug"\nreason = "x"', "'BWD-99' is not a contract's id"),
         ('[[known]]\ncontract = "BWD-01"\nkind = "shame"\nreason = "x"', "kind='shame', expected one of bug, unsupported, todo, deviation"),
         ('[[known]]\ncontract = "BWD-01"\nkind = "bug"', "it needs a reason"),
         ('[[known]]\ncontract = "BWD-01"\nkind = "bug"\nreason = "x"\nstrickt = true', "unknown keys ['strickt']"),
-        ('[[known]]\ncontract = "BWD-01"\nkind = "bug"\nreason = "x"\nexample = "f()"', "is no literal"),
+        ('[[known]]\ncontract = "BWD-01"\nkind = "bug"\nreason = "x"\nexample = "f()"', "is not a literal"),
         ('[[known]]\ncontract = "BWD-01"\nkind = "bug"\nreason = "x"\nexample = "3"', "expected the arguments as a dict"),
         ("[known]\nx = 1\n[other]", "unknown tables ['other']"),
         ("not toml", "Expected"),
@@ -259,7 +259,7 @@ def test_a_wrong_kernel_is_found_and_can_be_reproduced(tmp_path: Path) -> None:
     assert "Not equal to tolerance" in again.stderr
     sound = command("repro", str(report), "BWD-03", path=tmp_path)
     assert sound.returncode == 2
-    assert "tells of no failure of 'BWD-03'" in sound.stderr
+    assert "has no failure of 'BWD-03'" in sound.stderr
     told = command("explain", "BWD-01", "--in", str(report))
     assert "odd: failed: AssertionError" in told.stdout
     page = command("report", "show", str(report), "--html", str(tmp_path / "r.html"))
@@ -298,7 +298,7 @@ def test_a_backend_that_is_not_there_and_wrong_requests(tmp_path: Path, capsys: 
 
 
 def test_a_users_pytest_settings_do_not_matter(tmp_path: Path) -> None:
-    """The command's process has its own; the pytest door collects by itself."""
+    """The command's process has its own; the pytest plugin collects by itself."""
     (tmp_path / "pytest.ini").write_text(
         "[pytest]\npython_files = *.py\npython_functions = *\npython_classes = *\nfilterwarnings = error\n"
         "addopts = --strict-markers --import-mode=append\ntestpaths = nowhere\nxfail_strict = true\n"
@@ -307,21 +307,21 @@ def test_a_users_pytest_settings_do_not_matter(tmp_path: Path) -> None:
     run = command("--backend", "numpy", "--only", FEW, cwd=tmp_path, PYTEST_ADDOPTS="--no-such-option", PYTHONWARNINGS="error")
     assert run.returncode == 0, run.stdout + run.stderr
     (tmp_path / "conftest.py").unlink()
-    door = [sys.executable, "-m", "pytest", "--pyargs", "xpgrad_conformance", "--xpgrad-backend", "numpy", "--xpgrad-contract", FEW, "-q"]
-    run = subprocess.run(door, cwd=tmp_path, capture_output=True, text=True, check=False)
+    start = [sys.executable, "-m", "pytest", "--pyargs", "xpgrad_conformance", "--xpgrad-backend", "numpy", "--xpgrad-contract", FEW, "-q"]
+    run = subprocess.run(start, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     assert "3 passed, 1 skipped" in run.stdout
     off = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    run = subprocess.run([*door, "-p", "xpgrad_conformance.plugin"], cwd=tmp_path, env=off, capture_output=True, text=True, check=False)
+    run = subprocess.run([*start, "-p", "xpgrad_conformance.plugin"], cwd=tmp_path, env=off, capture_output=True, text=True, check=False)
     assert "3 passed, 1 skipped" in run.stdout
 
 
 def test_a_seed_gives_another_order(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text("def test_a(): pass\ndef test_b(): pass\ndef test_c(): pass")
-    door = [sys.executable, "-m", "pytest", "--collect-only", "-q", "--xpgrad-backend", "numpy", "--xpgrad-contract", "BWD", "--pyargs"]
+    start = [sys.executable, "-m", "pytest", "--collect-only", "-q", "--xpgrad-backend", "numpy", "--xpgrad-contract", "BWD", "--pyargs"]
 
     def order(*args: str) -> list[str]:
-        command = [*door, "xpgrad_conformance", "test_mine.py", *args]
+        command = [*start, "xpgrad_conformance", "test_mine.py", *args]
         run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
         return [line.rpartition("::")[2] for line in run.stdout.splitlines() if "::" in line]
 
@@ -338,23 +338,23 @@ def test_another_plugin_with_the_same_option(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text("def test_mine(): pass")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
 
-    def door(*args: str) -> Any:
+    def collected(*args: str) -> Any:
         run = [sys.executable, "-m", "pytest", "-q", "-p", "rival", *args]
         return subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
 
-    assert "1 passed" in door("test_mine.py").stdout
-    refused = door("--pyargs", "xpgrad_conformance", "--xpgrad-backend", "numpy")
+    assert "1 passed" in collected("test_mine.py").stdout
+    refused = collected("--pyargs", "xpgrad_conformance", "--xpgrad-backend", "numpy")
     assert refused.returncode == 4
     assert "another plugin has the options --xpgrad-backend" in refused.stderr
     run = command("--backend", "numpy", "--only", FEW, PYTHONPATH=str(tmp_path), PYTEST_PLUGINS="rival")
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-def test_the_door_fails_and_says_what_was_promised(tmp_path: Path) -> None:
+def test_the_plugin_fails_and_says_what_was_promised(tmp_path: Path) -> None:
     plugin(tmp_path, "overrides = {**NumPyBackend.overrides, 'cos': lambda x: np.cos(x) * 2}")
-    door = [sys.executable, "-m", "pytest", "-q", "--pyargs", "xpgrad_conformance", "--xpgrad-backend", "odd", "--xpgrad-contract", FEW]
+    start = [sys.executable, "-m", "pytest", "-q", "--pyargs", "xpgrad_conformance", "--xpgrad-backend", "odd", "--xpgrad-contract", FEW]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    run = subprocess.run(door, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    run = subprocess.run(start, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 1
     assert "BWD-01 [MUST] on odd: Differentiating a root applies the chain rule" in run.stdout
     assert "NOT RUN    1  out of scope" in run.stdout
@@ -432,7 +432,7 @@ def test_what_is_gone_is_worse() -> None:
 
 
 class Page(HTMLParser):
-    """What must hold of the page: ids that links name, closed elements, headers with a scope."""
+    """The facts about a page that are checked: ids that links name, closed elements, headers with a scope."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The digits example, run as its reader runs it: it learns, draws its picture, reports failure, stops on Ctrl-C."""
+"""The digits example, run as a reader would run it: it learns, draws its picture, reports failure, stops on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_it_computes_where_it_is_told_to(digits, tmp_path, capsys, monkeypatch):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_it_learns_the_same_everywhere(digits, tmp_path, capsys, device):
-    """To the digit: the last bits of float32 may differ, and with them one digit of 360."""
+    """The accuracy is the same up to one digit of 360: the last bits of float32 may differ."""
     reached = []
     for where in ("numpy", device):
         digits.main(["--epochs", "2", "--device", where, "--out", str(tmp_path / "device.png")])
@@ -176,7 +176,7 @@ def test_a_missing_library_is_named_with_the_way_to_get_it(digits, capsys, monke
 @pytest.fixture
 def training(tmp_path):
     """The program in a process of its own, training for hours."""
-    # A process that was started in the background may have inherited that Ctrl-C is ignored: hear it again.
+    # A process that was started in the background may have inherited that Ctrl-C is ignored: restore it.
     heard = "import runpy, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
     start = "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
     command = [sys.executable, "-c", heard + start, PROGRAM, "--epochs", "1000000", "--out", tmp_path / "stopped.png"]

@@ -54,7 +54,7 @@ def test_all_code_is_run() -> None:
 
 @pytest.mark.parametrize(("page", "needs"), [(page, needs) for page, libraries in RUN.items() for needs in ("", *libraries)])
 def test_the_code_prints_what_it_says(page: str, needs: str) -> None:
-    """Law: the blocks of a page, one after another, run without a warning, and each `print` prints what stands beside it."""
+    """Law: the blocks of a page, one after another, run without a warning, and each `print` prints the comment next to it."""
     if needs:
         pytest.importorskip(needs, reason="this part of the page is about it")
     code = "\n".join(blocks(page, needs))
@@ -70,13 +70,13 @@ def test_the_code_prints_what_it_says(page: str, needs: str) -> None:
 
 
 def prose(page: str) -> str:
-    """A page without its code, in which brackets are no links."""
+    """A page without its code, in which brackets are not links."""
     text = re.sub(r"^```.*?^```$", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     return re.sub(r"`[^`\n]*`", "`code`", text)
 
 
 def anchors(path: Path) -> set[str]:
-    """What a link may name after ``#``: the headings, in the spelling that GitHub gives them."""
+    """The names that a link may have after ``#``: the headings, in GitHub's spelling."""
     text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
@@ -94,7 +94,7 @@ def test_links_lead_somewhere(page: str) -> None:
 
 
 def test_every_page_of_the_documentation_can_be_found() -> None:
-    """Law: the README leads to each page in docs/, over other pages perhaps."""
+    """Law: the README leads to each page in docs/, perhaps through other pages."""
     found, todo = set(), [ROOT / "README.md"]
     while todo:
         path = todo.pop()

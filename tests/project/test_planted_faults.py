@@ -1,9 +1,9 @@
-"""Law: the rules' tests are strong. Each fault planted here, in a copy of the sources, is found by the tests that are named beside it.
+"""Law: the rules' tests are strong. Each fault planted here, in a copy of the sources, is found by the tests that are named next to it.
 
 The contracts have planted faults of their own, in the conformance suite.
 
 A fault is one replacement of text in one file. A test run that finds nothing, or that cannot even collect, does not count; a
-replacement whose text is no longer there fails, so that the table follows the code.
+replacement whose text no longer exists fails, so that the table follows the code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Fault(NamedTuple):
-    """What is broken: ``old`` becomes ``new`` in ``file``; ``killer`` is what pytest is given to find it."""
+    """A fault: ``old`` becomes ``new`` in ``file``; ``killer`` are the arguments with which pytest finds it."""
 
     name: str
     file: str
@@ -61,7 +61,7 @@ def test_a_planted_fault_is_found(fault: Fault, tmp_path: Path) -> None:
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     target = tmp_path / fault.file
     text = target.read_text()
-    assert text.count(fault.old) >= 1, f"the text of this fault is not in {fault.file} any more: update the table"
+    assert text.count(fault.old) >= 1, f"the text of this fault is no longer in {fault.file}: update the table"
     target.write_text(text.replace(fault.old, fault.new))
     files, _, expression = fault.killer.partition(" -k ")
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *files.split()]

@@ -137,7 +137,7 @@ class Library:
 
 
 def run(library: Library, program: list[tuple[Any, ...]]) -> list[Any]:
-    """What the program shows: one entry per step."""
+    """The results of the program: one entry per step."""
     tensors: list[Any] = []
     log: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""Law: functions that transform functions inside of functions have the values and derivatives that PyTorch gives them.
+"""Law: functions that transform functions inside functions have the values and derivatives that PyTorch gives them.
 
 A program is source in the dialect that `xpgrad.func` and `torch.func` share: arithmetic, shapes, indices, writes into temporaries, and
 closures under `vmap`, `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian` and `linearize`, nested at random. Its value, the gradient of
@@ -7,9 +7,9 @@ program. What PyTorch refuses is counted, and must stay rare: a program that onl
 run in ways that must change nothing: checkpointed, packed, in a batch of one. What the programs leave out:
 
 * results of mapped functions that are the same for the whole batch: PyTorch repeats them along axis 0 whatever `out_dims` says;
-* custom Functions under `no_grad`, which PyTorch records inside of `grad`, and the tangents of their tangents, which it takes for 0;
-* `no_grad` inside of `hessian`, which is forward over reverse in PyTorch and reverse over reverse here: forward mode goes through it;
-* `linearize` of PyTorch itself, whose results have no derivatives: `jvp` stands in.
+* custom Functions under `no_grad`, which PyTorch records inside `grad`, and the tangents of their tangents, which it takes for 0;
+* `no_grad` inside `hessian`, which is forward over reverse in PyTorch and reverse over reverse here: forward mode ignores it;
+* `linearize` of PyTorch itself, whose results have no derivatives: `jvp` replaces it.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Program:
         return known[-1]
 
     def quietly(self, kind: str, known: list[Variable], indent: int, depth: int) -> Variable | None:
-        """A statement, sometimes one of which nothing is recorded (not inside of `linearize` and `hessian`, see above)."""
+        """A statement, sometimes one that is not recorded (not inside `linearize` and `hessian`, see above)."""
         if self.rng.random() > 0.06 or self.quiet or self.linear:
             made: Variable | None = getattr(self, kind)(known, indent, depth)
             return made
@@ -110,7 +110,7 @@ class Program:
         return made
 
     def pick(self, known: list[Variable], accept: Callable[[Shape], bool] = lambda shape: True) -> Variable | None:
-        """One of the variables, rather a late one."""
+        """One of the variables, preferably a late one."""
         fit = [v for v in known if accept(v[1])]
         return fit[int(len(fit) * self.rng.random() ** 0.6)] if fit else None
 
@@ -401,12 +401,12 @@ def run(source: str, names: dict[str, Any], leaves: list[Any], grad: Any, batche
 
 
 def dense(found: list[Any]) -> list[Any]:
-    """As arrays, of copies: zeros that PyTorch has no memory for crash `tolist`."""
+    """The Tensors as arrays, copied: zeros that PyTorch has no memory for crash `tolist`."""
     return [None if g is None else np.asarray(g.detach().clone().tolist(), dtype=np.float64) for g in found]
 
 
 def compare(seed: int, device: str) -> str:
-    """What came of the program: same, refused (by PyTorch), or of no use (not finite)."""
+    """The outcome of the program: same, refused (by PyTorch), or of no use (not finite)."""
     program = Program(seed)
     data = [np.random.default_rng(seed + k).uniform(-1.5, 1.5, shape) for k, (_, shape) in enumerate(program.leaves)]
     batched = seed % 4 == 0
@@ -427,7 +427,7 @@ def compare(seed: int, device: str) -> str:
 
 
 def _filled(found: list[Any], rest: list[Any]) -> list[Any]:
-    """With zeros for gradients that are not there: libraries differ in what they notice."""
+    """The gradients, with zeros for those that are missing: libraries differ in what they notice."""
     kinds = [found[0], *rest]
     return [kinds[0], *(b if a is None else a for a, b in zip([*found[1:], *[None] * (len(kinds) - len(found))], kinds[1:]))]
 

@@ -10,7 +10,7 @@ a failure prints the program as source that runs by itself. What the programs le
 * views made under `no_grad` of a Tensor with history (MOD-13, MUT-18) and `requires_grad_()` on a base with views (MUT-25);
 * `detach_()` of a base with views, after which PyTorch 2.13 can crash;
 * `register_hook` on a view whose base was written to since: PyTorch 2.13 crashes, or takes the view for a leaf (the programs look at it
-  before: then it is made anew);
+  before: then it is renewed);
 * views that require grad of their own where their base does not, once the base gets history;
 * hooks on a view that is then written to, itself or through views of it: PyTorch drops them, xpgrad calls them as it says (HOK-13);
 * hooks and `retain_grad` on views that may not follow their base: PyTorch accepts some and never calls them, xpgrad refuses all;
@@ -82,7 +82,7 @@ BINARY_WRITES = ("{x}.add_({y})", "{x}.mul_({y})", "{x}.sub_({y})", "{x}.copy_({
 
 @dataclass
 class Known:
-    """What the generator knows of a variable: enough to write statements that make sense, nothing that a library must agree with."""
+    """The generator's knowledge of a variable: enough to write statements that make sense, nothing that a library must agree with."""
 
     name: str
     shape: tuple[int, ...]
@@ -129,7 +129,7 @@ def draw(seed: int, strides: bool = True) -> Program:
         if requires:
             p.grads.add(len(p.variables))
         p.define(f"leaf({rng.randrange(10**6)}, {shape}, {requires})", False, shape)
-    every = rng.choice((1, 2, 5, 20))  # how often the state is looked at: looking makes stale views anew
+    every = rng.choice((1, 2, 5, 20))  # how often the state is looked at: looking renews stale views
     for _ in range(rng.randint(3, 16)):
         x, y = _pick(p, rng), _pick(p, rng)
         quiet = rng.random() < 0.3
@@ -331,7 +331,7 @@ def test_programs_agree_with_pytorch(block: int) -> None:
 @pytest.mark.parametrize("block", range(BLOCKS))
 @pytest.mark.filterwarnings("ignore")
 def test_programs_on_immutable_arrays_agree_with_pytorch(block: int) -> None:
-    """On arrays that are read-only, where every slice is a copy."""
+    """They agree on arrays that are read-only, where every slice is a copy."""
     count = COUNT // 5
     with np.errstate(all="ignore"):
         for seed in range(block * count // BLOCKS, (block + 1) * count // BLOCKS):
@@ -342,7 +342,7 @@ def test_programs_on_immutable_arrays_agree_with_pytorch(block: int) -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("device", "count"), [("strict", 100), ("numpy+readonly", 400)])
 def test_programs_agree_across_backends(device: str, count: int) -> None:
-    """On one that has nothing but the standard, and on frozen views."""
+    """They agree on a backend that has only what the standard has, and on frozen views."""
     with np.errstate(all="ignore"):
         for seed in range(count):
             program = draw(seed, strides=False)

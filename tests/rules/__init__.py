@@ -1,1 +1,1 @@
-"""The functions and their gradients, in files after the standard's chapters, and the rules that users declare."""
+"""The functions and their gradients, in one file per chapter of the standard, and the rules that users declare."""

@@ -1,4 +1,4 @@
-"""Law: a custom rule differentiates by its formulas and nothing else, to any order and inside of transforms.
+"""Law: a custom rule differentiates by its formulas and nothing else, to any order and inside transforms.
 
 Expected are derivatives by hand and central differences.
 """
@@ -121,7 +121,7 @@ def _(g: Any, x_shape: Any, x_dtype: Any, out_shape: Any) -> Any:
 
 @custom_rule
 def square(z: Any) -> Any:
-    """Of complex numbers."""
+    """The square of complex numbers."""
     return z * z
 
 
@@ -166,7 +166,7 @@ def _(g: Any, out_shape: Any, out_dtype: Any) -> Any:
 
 
 class Exponential(xp.autograd.Function):
-    """A Function of the long way, with an attribute on `ctx` and an operand behind a static argument."""
+    """A Function written the long way, with an attribute on `ctx` and an operand behind a static argument."""
 
     generate_vmap_rule = True
 
@@ -216,7 +216,7 @@ class Case(NamedTuple):
     rule: Any
     plain: Callable[..., Any]
     points: tuple[np.ndarray, ...]
-    statics: dict[str, Any] = {}  # noqa: RUF012 (nobody writes to it)
+    statics: dict[str, Any] = {}  # noqa: RUF012 (it is never written to)
     forward_mode: bool = True
 
 
@@ -271,7 +271,7 @@ def outputs(out: Any) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("case", [c for c in CASES if c not in ("square", "length")])
 def test_rules_inside_of_vmap(case: str) -> None:
-    """A batch gives what a loop gives, of values and of gradients."""
+    """A batch gives the values and gradients that a loop gives."""
     rule, _, points, statics, _ = CASES[case]
     function = called(rule, statics)
     batch = [np.stack([p, 0.5 * p + 0.1, -p + 0.3]) if case != "polar" else np.stack([p, p + 0.2, p + 0.3]) for p in points]
@@ -300,7 +300,7 @@ def test_what_is_saved_is_what_formulas_read() -> None:
 
 
 def test_any_gradient_may_be_declared() -> None:
-    """By hand: what no difference quotient gives."""
+    """Rules may have gradients that no difference quotient gives."""
 
     @custom_rule
     def straight(x: Any) -> Any:
@@ -392,7 +392,7 @@ def test_wrong_declarations_are_refused() -> None:
         (lambda: custom_rule(lambda *, n: n), "has no operand to differentiate"),
         (lambda: custom_rule(lambda g, x: x), r"has parameters \['g'\]"),
         (lambda: custom_rule(lambda x, x_shape: x), r"has parameters \['x_shape'\]"),
-        (lambda: custom_rule(static="m")(lambda x: x), r"static=\['m'\] are no parameters"),
+        (lambda: custom_rule(static="m")(lambda x: x), r"static=\['m'\] are not parameters"),
     ]:
         with pytest.raises(TypeError, match=phrase):
             declare()

@@ -59,7 +59,7 @@ FUNCTIONS: dict[str, tuple[tuple[Domain, ...], bool]] = {
 BINARY = [name for name, (domains, _) in FUNCTIONS.items() if len(domains) == 2]
 COMPLEX = [name for name, (_, is_complex) in FUNCTIONS.items() if is_complex]
 
-#: Those whose first operand is not one that differentiates, or whose arguments are otherwise special.
+#: Those whose first operand is not differentiable, or whose arguments are otherwise special.
 SPECIAL: dict[str, Callable[..., Any]] = {
     "real": lambda x: xp.real(x * (0.5 - 1.1j)),
     "imag": lambda x: xp.imag(x * (0.5 - 1.1j)),
@@ -180,7 +180,7 @@ def test_mixed_dtypes_return_each_gradient_in_its_own(name: str, pair: tuple[str
 
 
 def test_fresh_formulas_hand_out_memory_of_their_own() -> None:
-    """What a formula declares fresh is added to in place: it must be neither g nor anything that is saved."""
+    """A gradient that a formula declares fresh is added to in place: it must be neither g nor anything that is saved."""
     from xpgrad._rows.row import ROWS
     from xpgrad.registry import backend_for
 
@@ -269,7 +269,7 @@ NO_COMPLEX_TORCH = {"sign"}  # there it is called sgn
 def test_pytorch_agrees_at_kinks_ties_and_poles(name: str) -> None:
     torch, theirs = _pytorch(name)
     count = len(FUNCTIONS[name][0])
-    points = [p for p in SPECIAL_POINTS if name != "acosh" or p >= 1]  # outside its domain PyTorch's gradient of nan is no nan
+    points = [p for p in SPECIAL_POINTS if name != "acosh" or p >= 1]  # outside its domain PyTorch's gradient at nan is not nan
     grid = np.asarray(list(itertools.product(points, repeat=count)))
     with np.errstate(all="ignore"):
         _gradients(torch, getattr(xp, name), theirs, [grid[:, k].copy() for k in range(count)], "numpy", 1)

@@ -188,7 +188,7 @@ def test_nothing_is_saved():
     x = xp.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
     y = x * 1
     z = xp.fft.irfft(xp.fft.rfft(y, n=6), n=5)
-    y += 1  # no transform needs its operand: this is no error
+    y += 1  # no transform needs its operand: this is not an error
     xp.sum(z).backward()
     assert x.grad is not None
 

@@ -1,4 +1,4 @@
-"""Law: what moves, picks, repeats, joins or contracts elements sends each gradient back to where it came from, to the second order.
+"""Law: functions that move, pick, repeat, join or contract elements send each gradient back to where it came from, to second order.
 
 Values are compared with NumPy, derivatives with float64 central differences and with PyTorch, on every backend; shapes, axes and
 indices of every kind are drawn.
@@ -293,8 +293,8 @@ def test_many_rows_are_added_in_blocks(xpgrad_device: str) -> None:
 
 # -- ownership ---------------------------------------------------------------------------------------------------------------------
 
-#: Operands' shapes and static arguments of the rows that declare a formula fresh; chosen so that little happens to the elements, which
-#: is where a library is tempted to return what it was given.
+#: Operands' shapes and static arguments of the rows that declare a formula fresh; chosen so that little happens to the elements: then
+#: a library is tempted to return what it was given.
 FRESH: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "index_basic": (((3, 2),), ((...,),)), "where": (((3,), (3,), (3,)), ()),
     "gather": (((3, 2),), ((np.asarray([0, 0]),),)), "scatter_add": (((2, 2),), ((np.asarray([0, 0]),), (3, 2))),
@@ -345,8 +345,8 @@ def test_fresh_formulas_hand_out_memory_of_their_own(name: str) -> None:
             assert not any(_shares(result, h) for h in held)
 
 
-def test_every_row_that_declares_itself_fresh_is_looked_at() -> None:
-    """The public elementwise ones are looked at by their own test of the same name."""
+def test_every_row_that_declares_itself_fresh_is_checked() -> None:
+    """The public elementwise ones are checked by their own test of the same name."""
     import xpgrad.fft
     import xpgrad.linalg  # noqa: F401 (declares rows)
 

@@ -1,4 +1,4 @@
-"""What tests of several folders need and what is no test: the devices, central differences, backends and a CuPy made for the tests."""
+"""Helpers for the tests of several folders: the devices, central differences, backends and a CuPy made for the tests."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ DEVICES = os.environ.get("XPGRAD_TEST_DEVICES", "numpy,numpy+readonly,strict").s
 
 
 def search_path() -> str:
-    """PYTHONPATH for a process that a test starts and that imports `support`: before what it is already."""
+    """PYTHONPATH for a process that a test starts and that imports `support`: this folder, then the present value."""
     return os.pathsep.join(filter(None, [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH")]))

@@ -19,7 +19,7 @@ STEP = 1e-5
 
 
 def numbers(shape: tuple[int, ...], start: float = 1.0, dtype: Any = np.float64) -> np.ndarray:
-    """Fixed numbers between -1 and 1 without a pattern; complex ones for a complex dtype."""
+    """Fixed numbers between -1 and 1 without a pattern; complex for a complex dtype."""
     count = np.arange(int(np.prod(shape))).reshape(shape)
     real = np.cos(start + count)
     return (real + 0.7j * np.sin(start + 1.3 * count) if np.dtype(dtype).kind == "c" else real).astype(dtype)

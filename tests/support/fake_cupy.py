@@ -1,12 +1,12 @@
 """A stand-in for CuPy made of NumPy, as a pytest plugin (`-p support.fake_cupy`): tests what the CuPy table does in Python without a GPU.
 
-It knows CuPy's ways that matter to the table: arrays at 0-d, atomic addition for some dtypes only, devices, streams, events, memory
+It imitates what matters to the table: arrays at 0-d, atomic addition for some dtypes only, devices, streams, events, memory
 pools, and the capture of CUDA graphs. What a GPU does is not tested by it.
 
 A kernel runs at once, so mistakes in the order of streams would not show: each stream has a vector clock, and an access to memory that
 is not ordered after the last one on another stream raises `RaceError`. Memory that is free is full of ones in binary (nan, -1), as new
-memory is. While a stream captures, kernels are written down with the addresses that they read and write, which is all that a graph knows
-when it is launched; their results are left as the memory was.
+memory is. While a stream captures, kernels are noted with the addresses that they read and write, which is all that a graph knows
+when it is launched; the memory of their results is left as it was.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Event:
 
 
 class Stream:
-    """A stream: it does its work at once, or writes it down while it captures."""
+    """A stream: it does its work at once, or records it while it captures."""
 
     numbers = itertools.count()
     abandoned = 0
@@ -152,7 +152,7 @@ class Stream:
 
 
 class Graph:
-    """What was captured: functions with the addresses that they read and write."""
+    """A captured graph: functions with the addresses that they read and write."""
 
     def __init__(self, tape: list[Any]) -> None:
         self.tape = tape
@@ -204,7 +204,7 @@ def _touch(stream: Stream, read: list[Any], written: list[Any]) -> None:
 
 
 class _Buffer(np.ndarray):  # type: ignore[type-arg]
-    """Bytes of a device, with who used them last: the number of the kernel, by stream."""
+    """Bytes of a device, with their last users: the number of the kernel, by stream."""
 
     reads: dict[int, int]
     writes: dict[int, int]
@@ -247,7 +247,7 @@ class MemoryPointer:
 
 
 class MemoryPool:
-    """Blocks that are given again to the stream that they were given to."""
+    """Blocks that are reused on the stream that they were first given to."""
 
     def __init__(self, allocator: Callable[[int], MemoryPointer] | None = None) -> None:
         self.allocator = allocator or (lambda size: MemoryPointer(Memory(size), 0))
@@ -287,7 +287,7 @@ def _using_allocator(allocator: Any) -> Iterator[None]:
 
 
 class _Lease(np.ndarray):  # type: ignore[type-arg]
-    """The bytes of one array: as long as it lives, and views of it do, they are nobody else's."""
+    """The bytes of one array: as long as it or a view of it lives, nothing else gets them."""
 
     pointer: MemoryPointer
 
@@ -316,7 +316,7 @@ def _empty(shape: Any, dtype: Any, order: str = "C") -> Any:
 
 
 def _new(value: Any) -> Any:
-    """A new array, laid out as that one is."""
+    """A new array with the layout of another."""
     value = np.asarray(value)
     compact = np.empty_like(value)
     out = _empty(value.shape, value.dtype)
@@ -366,7 +366,7 @@ def _each(function: Callable[[Any], Any], x: Any) -> Any:
 
 
 def _call(function: Any, *args: Any, writes: Any = (), **kwargs: Any) -> Any:
-    """One call of NumPy's function on CuPy's arrays, of which it writes to some; views cost nothing, what is new is a kernel."""
+    """One call of NumPy's function on CuPy's arrays, to some of which it writes; views cost nothing, anything new is a kernel."""
     stream = _stream()
     name = getattr(function, "__name__", "")
     capturing = stream.is_capturing()
@@ -390,7 +390,7 @@ def _call(function: Any, *args: Any, writes: Any = (), **kwargs: Any) -> Any:
     with _LOCK:
         if not capturing:
             result = function(*inputs, **options)
-        else:  # only what it is like: what it writes is written to a copy
+        else:  # only the result's shape and dtype matter: what is written is written to a copy
             scratch = {id(x): x.copy() for x in written}
             result = function(*_each(lambda x: scratch.get(id(x), x), inputs), **_each(lambda x: scratch.get(id(x), x), options))
         made: list[tuple[int, Any]] = []
@@ -603,7 +603,7 @@ def _set_profile(function: Any, set_profile: Any = sys.setprofile) -> None:
 
 
 def install() -> None:
-    """Make it importable as `cupy` and `cupyx`."""
+    """Make this module importable as `cupy` and `cupyx`."""
     np.seterr(all="ignore")  # a GPU does not warn
     sys.setprofile = _set_profile
     cupy = _mirror("cupy", np)

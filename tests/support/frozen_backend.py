@@ -1,4 +1,4 @@
-"""Arrays that can't be written to and slices that are copies, as a backend: what in-place writing must work on without help of memory.
+"""A backend with arrays that can't be written to and slices that are copies: in-place writing must work without shared memory.
 
 NumPy arrays made read-only; every kernel's result is memory of its own, and an update is a rebuild. Written as a plugin would be.
 """

@@ -1,6 +1,6 @@
-"""Law: what xpgrad promises of autograd beyond PyTorch's documentation: policies, reclaiming by reference counting, nested passes.
+"""Law: xpgrad's promises beyond PyTorch's documentation: policies, reclaiming by reference counting, nested passes.
 
-What the documentation promises is the conformance suite's matter; ids in docstrings name the contracts that these tests go beyond.
+The documentation's own promises are left to the conformance suite; ids in docstrings name the contracts that these tests go beyond.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def no_collector() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("wrong", [np.ones(()), np.ones((), dtype=np.float32)])
-def test_raw_arrays_are_no_gradients(wrong: Any) -> None:
-    """BWD-24, BWD-25: the error tells the way."""
+def test_raw_arrays_are_not_gradients(wrong: Any) -> None:
+    """BWD-24, BWD-25: the error says what to do."""
     x = leaf(2.0)
     for call in (lambda y: y.backward(wrong), lambda y: backward([y], [wrong]), lambda y: grad(y, x, wrong)):
         with pytest.raises(TypeError, match=r"xpgrad\.asarray"):

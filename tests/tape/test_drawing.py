@@ -65,7 +65,7 @@ def random_graph(seed: int) -> list[Any]:
 
 
 def graph_of(roots: list[Any]) -> tuple[Counter[str], Counter[tuple[str, int, str]]]:
-    """The graph, in the words that boxes have: titles of nodes and of what edges join, with the number of the output."""
+    """The graph in terms of the boxes' titles: those of the nodes, and those that edges join, with the number of the output."""
     nodes, edges = expected_graph(roots)
     title = {node: title_of(node) for node in nodes}
     return Counter(title.values()), Counter((title[s], number, title[t]) for s, number, t in edges)
@@ -91,7 +91,7 @@ def expected_graph(roots: list[Any]) -> tuple[list[Any], list[tuple[Any, int, An
 
 
 def shape_of(nodes: Any, edges: Any) -> list[Any]:
-    """What two equal graphs have in common, whatever their nodes are called: colours refined by neighbours (Weisfeiler and Leman)."""
+    """The invariant that two equal graphs share, whatever their nodes are called: colours refined by neighbours (Weisfeiler and Leman)."""
     colour = dict(nodes)
     for _ in range(8):
         above, below = defaultdict(list), defaultdict(list)
@@ -247,7 +247,7 @@ def test_boxes_say_shape_dtype_bytes_and_gradient() -> None:
 
 
 def test_what_is_said_of_shapes_is_true() -> None:
-    """On random graphs, what is drawn of a node agrees with the Tensor that it made."""
+    """On random graphs, the text of a node agrees with the Tensor that it made."""
     for seed in range(40):
         rng, data = random.Random(seed), np.random.default_rng(seed)
         pool = [xp.tensor(data.uniform(-0.5, 0.5, s), requires_grad=True) for s in ((3,), (2, 3), (2, 1), ())]
@@ -415,7 +415,7 @@ def test_wrong_arguments_are_refused() -> None:
     for call, error, phrase in [
         (lambda: draw(3), TypeError, "expected a Tensor, or a list or tuple"),
         (lambda: draw([x, 3]), TypeError, "element 1 must be a Tensor"),
-        (lambda: draw([]), ValueError, "got no Tensor"),
+        (lambda: draw([]), ValueError, "got nothing to draw"),
         (lambda: draw(xp.tensor([1.0])), RuntimeError, "does not require grad"),
         (lambda: draw(x, names={"w": 3}), TypeError, r"names\['w'\] must be a Tensor"),  # type: ignore[dict-item]
         (lambda: draw(x, max_nodes=0), ValueError, "positive integer"),

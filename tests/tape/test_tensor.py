@@ -465,7 +465,7 @@ def _key(key: Any, wrap: Callable[[np.ndarray], Any]) -> Any:
 @pytest.mark.parametrize("kind", ["Tensor", "0-d", "scalar"])
 @pytest.mark.parametrize("name", KEYS)
 def test_setitem_agrees_with_pytorch(name: str, kind: str, xpgrad_device: str) -> None:
-    """Of duplicates in the key the last one is written and gets the gradient; PyTorch gives it to all, and has no negative steps."""
+    """The last of several duplicates in the key is written and gets the gradient; PyTorch gives it to all, and has no negative steps."""
     torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
     if name in ("backwards", "duplicates", "arrays", "array and slice"):
         if kind == "Tensor":

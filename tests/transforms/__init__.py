@@ -1,1 +1,1 @@
-"""Functions of functions: forward mode, `vmap`, `func`, `autograd.functional`, and how all features compose."""
+"""Functions of functions: forward mode, `vmap`, `func`, `autograd.functional`, and the composition of all features."""

@@ -281,7 +281,7 @@ def page() -> str:
         lines.append(f"| **{a}** | " + " | ".join(cells) + " |")
     lines += [
         "",
-        "Where two cannot mean anything together, an error says so:",
+        "Where two features cannot be combined, an error says so:",
         "",
         "* `backward()` inside a function that a transform of `xpgrad.func` runs: `xpgrad.func.grad` and `vjp` are its counterparts.",
         "* `autograd.grad` of elements of a batch, inside `vmap`: `xpgrad.func.grad` gives each element its own gradient.",
@@ -305,7 +305,7 @@ def test_the_page_is_current() -> None:
 
 @pytest.fixture(scope="module")
 def expected() -> dict[str, np.ndarray]:
-    """What PyTorch computes."""
+    """PyTorch's results."""
     torch = pytest.importorskip("torch")
     w, x, v, many = (torch.tensor(a) for a in (W, AT, V, ROWS))
 

@@ -273,7 +273,7 @@ def agrees(function: Function, theirs: Function, points: Sequence[np.ndarray], t
     try:
         _, expected = torch.func.jvp(theirs, tuple(map(torch.tensor, points)), tuple(map(torch.tensor, directions)))
     except (NotImplementedError, RuntimeError) as exc:
-        assert "forward AD" in str(exc) or "not implemented" in str(exc)  # noqa: PT017 (which functions it lacks is its affair)
+        assert "forward AD" in str(exc) or "not implemented" in str(exc)  # noqa: PT017 (which functions it lacks does not matter)
         return
     _, found = jvp(function, tuple(map(xp.asarray, points)), tuple(map(xp.asarray, directions)))
     for a, b in zip(several(found), expected if isinstance(expected, (tuple, list)) else (expected,), strict=True):
@@ -293,7 +293,7 @@ def test_elementwise_functions_agree_with_pytorch(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(elementwise.FUNCTIONS) - elementwise.NOT_IN_TORCH - {"hypot"}))
 def test_tangents_at_kinks_and_poles_are_the_gradients(name: str) -> None:
-    """Where there is no derivative, forward mode takes the value that reverse mode takes; elementwise, so that nan and inf are seen too."""
+    """Forward mode takes the value that reverse mode takes where there is no derivative; elementwise, so that nan and inf are seen too."""
     f, count = getattr(xp, name), len(elementwise.FUNCTIONS[name][0])
     grid = np.asarray(list(itertools.product(elementwise.SPECIAL_POINTS, repeat=count))).T
     with np.errstate(all="ignore"):

@@ -1,6 +1,6 @@
 """Law: levels of forward mode nest, with themselves and with reverse mode, and no perturbation is taken for another's.
 
-And `jvp` and `linearize`: trees, how often they call the function, `no_grad`, what they refuse.
+`jvp` and `linearize`, too: trees, the number of calls of the function, `no_grad`, and what they refuse.
 """
 
 from __future__ import annotations
@@ -187,8 +187,8 @@ def test_linearize_calls_the_function_once_and_is_linear() -> None:
         assert linearize(lambda x: x * x, x)[1](x).tolist() == [2.0, 8.0]
 
 
-def test_forward_mode_goes_through_no_grad() -> None:
-    """As in PyTorch, also where tangents are transposed; their derivatives stop there."""
+def test_forward_mode_ignores_no_grad() -> None:
+    """It does so as in PyTorch, also where tangents are transposed; their derivatives stop there."""
     w = xp.tensor([3.0, 4.0], requires_grad=True)
 
     def function(x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Law: tangents go where the tape goes: through writes in place and views, passes, hooks, compiled functions and custom Functions.
+"""Law: tangents pass wherever the tape does: in-place writes and views, passes, hooks, compiled functions and custom Functions.
 
 Expected are differences, reverse mode and PyTorch's forward mode; `gradcheck` finds wrong derivatives of either mode.
 """
@@ -202,7 +202,7 @@ def test_backward_gives_gradients_with_tangents(xpgrad_device: str) -> None:
     assert values(x.grad).tolist() == [5.0, 16.0]
 
 
-def test_a_pass_inside_of_a_hook_carries_tangents() -> None:
+def test_a_pass_inside_a_hook_carries_tangents() -> None:
     """It runs on private copies of the nodes, whose saved values have their tangents all the same."""
     x, t = xp.tensor([1.0, 2.0], requires_grad=True), xp.asarray([1.0, 3.0])
     found: list[Any] = []
@@ -232,7 +232,7 @@ def test_the_tangent_of_a_seed_reaches_the_gradient() -> None:
         np.testing.assert_allclose(values(fw.unpack_dual(g).tangent), np.cos([1.0, 2.0]) * [2.0, 3.0], rtol=1e-12)
 
 
-def test_outputs_of_which_nobody_holds_the_tensor_keep_their_tangents() -> None:
+def test_outputs_whose_tensor_is_gone_keep_their_tangents() -> None:
     """Saved in their node: the eigenvectors, needed for the gradient of the eigenvalues."""
     a = linalg.positive((3, 3))
     direction = linalg.positive((3, 3)) * 0.3

@@ -115,7 +115,7 @@ def test_hessians_agree(name: str) -> None:
 
 
 def test_the_pass_on_raw_arrays_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the comparison above would compare one way with itself."""
+    """Otherwise the comparison above would compare one way with itself."""
     taken = []
     run = plain_pass._run
     monkeypatch.setattr(plain_pass, "_run", lambda *a: taken.append(1) or run(*a))
@@ -151,7 +151,7 @@ def test_the_pass_on_raw_arrays_is_taken(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("name", ["jacrev", "jacfwd", "hessian", "grad", "vmap"])
 def test_a_transform_may_be_the_first_thing_that_a_process_does(name: str) -> None:
-    """On a backend that has nothing but the standard: whatever a transform needs is there, though nothing else has asked for it."""
+    """On a backend that has only what the standard has, a transform finds everything that it needs, though nothing else has loaded it."""
     last, shape = "xp.sum(y)" if name in ("grad", "hessian") else "y", (2, 3) if name == "vmap" else (3,)
     code = f"""
 import xpgrad as xp
@@ -205,7 +205,7 @@ COMPLEX = _complex_functions()
 
 @pytest.mark.parametrize("name", COMPLEX)
 def test_batched_complex_gradients_agree_with_a_loop(name: str, xpgrad_device: str) -> None:
-    """On raw arrays, and on Tensors with a graph of their own."""
+    """They agree on raw arrays, and on Tensors with a graph of their own."""
     function, at = COMPLEX[name]
     for create in (False, True):
         x = xp.tensor(at, device=xpgrad_device, requires_grad=True)

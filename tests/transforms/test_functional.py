@@ -90,8 +90,8 @@ def test_results_are_differentiable_where_asked_for() -> None:
 
 
 @pytest.mark.parametrize("name", functional.__all__)
-def test_what_is_no_tensor_is_refused(name: str) -> None:
-    """FNL-04; PyTorch tells of another mistake first where there are two."""
+def test_what_is_not_a_tensor_is_refused(name: str) -> None:
+    """FNL-04; PyTorch reports another mistake first where there are two."""
     x, one = xp.tensor([1.0]), (xp.tensor([1.0]),)
     v = () if name in ("jacobian", "hessian") else one
     with pytest.raises(TypeError, match="must be either a Tensor or a tuple of Tensors but the given outputs has type <class 'list'>"):

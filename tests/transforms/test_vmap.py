@@ -276,7 +276,7 @@ def test_without_a_derivative(name: str, dims: tuple[Any, ...], xpgrad_device: s
     try:
         expected = _loop(function, [x, v], dims)[0]
     except xp.CapabilityError:
-        return  # and the message is tested elsewhere
+        return  # the message is tested elsewhere
     found = vmap(function, in_dims=dims)(x, v)
     assert found.dtype is expected.dtype
     np.testing.assert_array_equal(values(found), values(expected))
@@ -333,7 +333,7 @@ def _raises(error: type[Exception], text: str, function: Function, *args: Any, *
         vmap(function, **options)(*args)
 
 
-def test_what_one_element_cannot_say() -> None:
+def test_what_one_element_cannot_do() -> None:
     x = xp.tensor(numbers((SIZE, 2)), requires_grad=True)
     for call in (float, bool, lambda a: a.item(), lambda a: a.numpy(), np.asarray, lambda a: a.tolist()):
         _raises(RuntimeError, "inside `vmap`", lambda a, call=call: call(xp.sum(a)), x)
@@ -347,7 +347,7 @@ def test_what_one_element_cannot_say() -> None:
     _raises(ValueError, "no input is mapped", lambda a: a, x, in_dims=None)
     _raises(ValueError, "structure", lambda a: a, x, in_dims=(0, 0))
     _raises(ValueError, "in_dim=2", lambda a: a, x, in_dims=2)
-    _raises(ValueError, "no Tensor", lambda a: a, 3.0)
+    _raises(ValueError, "not a Tensor", lambda a: a, 3.0)
     _raises(ValueError, "same size", lambda a, b: a, x, x[1:])
     assert x.grad is None
 
@@ -363,7 +363,7 @@ def test_what_is_shared_is_not_written_to() -> None:
     x, shared = xp.tensor(numbers((SIZE, 2))), xp.tensor(numbers((2,)))
     for write in (lambda a: shared.add_(a), lambda a: shared.__setitem__(0, a[0]), lambda a: shared.copy_(a)):
         before = values(shared).copy()
-        _raises(RuntimeError, "of which the batch's elements share one", lambda a, write=write: (write(a), a)[1], x)
+        _raises(RuntimeError, "that all elements of the batch share", lambda a, write=write: (write(a), a)[1], x)
         np.testing.assert_array_equal(values(shared), before)
 
 

@@ -141,7 +141,7 @@ def none_becomes_zeros_like_the_input(lib: Any, shape: Any) -> None:
     for dtype in (lib.real, lib.narrow, *([lib.complex] if lib.capabilities["complex"] else [])):
         with lib.case(dtype):
             u = lib.tensor(np.ones(shape), dtype=dtype)
-            v = lib.tensor(np.ones(shape), dtype=dtype) * 2  # unused, though it is no leaf
+            v = lib.tensor(np.ones(shape), dtype=dtype) * 2  # unused, though it is not a leaf
             found = lib.grad(x * x, [u, x, v], materialize_grads=True)
             lib.equal(found[1], 6.0)
             for zero in found[::2]:

@@ -1,4 +1,4 @@
-"""Group C: leaves, and what accumulates in their `.grad`."""
+"""Group C: leaves, and how gradients accumulate in their `.grad`."""
 
 from __future__ import annotations
 

@@ -16,11 +16,11 @@ CONSTANT = "cannot register a hook on a tensor that doesn't require gradient"
 
 
 class HookError(Exception):
-    """What a hook raises."""
+    """The error that a hook raises."""
 
 
 class Notes(list[Any]):
-    """What hooks note, in order."""
+    """The notes that hooks take, in order."""
 
     def add(self, entry: Any, answer: Any = None) -> Any:
         """Note something and return an answer."""
@@ -77,7 +77,7 @@ def tensor_hooks(lib: Any, shape: Any, seed: int, passes: int) -> None:
         lib.equal(w.grad, n * 30 * lib.value(x))
     lib.equal(lib.grad(z, x, retain_graph=True)[0], 30 * lib.value(w))
     assert seen == [np.full(shape, 3.0).tolist()] * (passes + 1)
-    # A leaf's hook decides about what is accumulated.
+    # A leaf's hook decides what is accumulated.
     x.register_hook(lambda g: g * 0)
     before = np.array(lib.value(x.grad))
     z.backward()
@@ -435,7 +435,7 @@ def retain_grad_moves_with_the_tensor(lib: Any) -> None:
     assert y.retains_grad
     lib.xp.sum(y * 7).backward(retain_graph=True)
     lib.equal(y.grad, [7.0, 7.0])
-    before.backward()  # the old value's gradient is not the Tensor's any more
+    before.backward()  # the old value's gradient is no longer the Tensor's
     lib.equal(y.grad, [7.0, 7.0])
     y = x * 1
     y.retain_grad()

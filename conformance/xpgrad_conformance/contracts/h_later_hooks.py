@@ -53,7 +53,7 @@ def post_accumulate_hooks_return_none(lib: Any) -> None:
     for name, hook in {**returned, "a number": lambda p: 0, "text": lambda p: "text"}.items():
         x = lib.tensor([1.0, 2.0])
         x.register_post_accumulate_grad_hook(hook)
-        # PyTorch has other words for what is no Tensor.
+        # PyTorch's wording differs for what is not a Tensor.
         error, phrase = (RuntimeError, "Tensor post accumulate grad hooks should return None") if name in returned else (Exception, "")
         with lib.case(name):
             with lib.raises(error, phrase):
@@ -307,7 +307,7 @@ def multi_grad_hooks_count_per_pass(lib: Any) -> None:
     (x * 5).backward()
     (w * 5).backward()
     assert seen == [3]
-    # A pass inside of another one counts for itself.
+    # A pass inside another one counts separately.
     seen, x, w = Notes(), lib.tensor(3.0), lib.tensor(2.0)
     lib.graph.register_multi_grad_hook([x, w], lambda gs: seen.append([g is not None for g in gs]))
     y = x * w

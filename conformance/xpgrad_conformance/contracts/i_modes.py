@@ -24,12 +24,12 @@ def enter(lib: Any, name: str) -> Any:
 
 
 def state(lib: Any) -> tuple[bool, bool]:
-    """Whether grad mode and inference mode are on."""
+    """The states of grad mode and inference mode."""
     return lib.ns.is_grad_enabled(), lib.ns.is_inference_mode_enabled()
 
 
 def in_thread(work: Callable[[], Any]) -> Any:
-    """What `work` returns in a thread of its own."""
+    """The result of `work` in a thread of its own."""
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(work()))
     thread.start()
@@ -68,7 +68,7 @@ def no_grad(lib: Any, shape: Any, seed: int) -> None:
             assert not y.requires_grad
             assert y.grad_fn is None
             assert y.is_leaf
-            # Later it is a constant like others, and can become a leaf that requires grad.
+            # Later it is a constant like any other, and can become a leaf that requires grad.
             lib.xp.sum(lib.xp.sum(y) * x).backward()
             lib.equal(x.grad, 0 * lib.value(x) + lib.value(y).sum())
             y.requires_grad_()
@@ -126,7 +126,7 @@ def check_decorators(lib: Any, mode: str, seen: Callable[[], Any], during: Any, 
 
         @(switch() if parentheses else switch)
         def function(depth: int, *, fail: bool = False, calls: list[Any] = calls) -> int:
-            """What it says."""
+            """The docstring."""
             calls.append(seen())
             if depth:
                 function(depth - 1)
@@ -139,7 +139,7 @@ def check_decorators(lib: Any, mode: str, seen: Callable[[], Any], during: Any, 
             before = seen()
             assert before != during
             assert function.__name__ == "function"
-            assert function.__doc__ == "What it says."
+            assert function.__doc__ == "The docstring."
             assert function(2) == 2
             assert calls == [during] * 6
             assert seen() == before
@@ -348,7 +348,7 @@ def views_are_constants(lib: Any) -> None:
                 lib.equal(x.grad, 0 * lib.value(x) + lib.value(v).sum())
 
 
-unchecked("MOD-14", "a pointer to modules, which are not part of autograd: `eval()` is no grad mode")
+unchecked("MOD-14", "a pointer to modules, which are not part of autograd: `eval()` is not a grad mode")
 
 
 @contract("INF-01", draw={"shape": shapes(), "seed": seeds})
@@ -534,7 +534,7 @@ def normal_tensors_inside(lib: Any) -> None:
     leaf = lib.tensor([1.0, 2.0])
     lib.xp.sum(leaf * x).backward()
     lib.equal(leaf.grad, [15.0, 3.0])
-    # What was saved of a normal Tensor is watched inside, too.
+    # What was saved from a normal Tensor is watched inside, too.
     leaf = lib.tensor([1.0, 2.0])
     y = leaf * 1
     z = lib.xp.sum(y * y)

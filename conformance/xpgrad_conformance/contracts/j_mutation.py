@@ -43,7 +43,7 @@ METHODS: dict[str, tuple[tuple[Any, ...], Callable[[Any], Any], Callable[[Any], 
 
 
 def result(lib: Any, data: Any = MATRIX) -> tuple[Any, Any]:
-    """A leaf, and a Tensor of the same values that is none and may be written to."""
+    """A leaf, and a Tensor of the same values that is not a leaf and may be written to."""
     x = lib.tensor(data)
     return x, x * 1
 
@@ -129,7 +129,7 @@ def compared_at_use(lib: Any) -> None:
     with lib.raises(RuntimeError, OVERWRITTEN):
         z.backward()
     assert x.grad is None
-    # What has been detached in place is still watched: a leaf, and a saved result.
+    # Tensors that have been detached in place are still watched: a leaf, and a saved result.
     x = lib.tensor([1.0, 2.0])
     z = lib.xp.sum(x * x)
     x.detach_()
@@ -142,7 +142,7 @@ def compared_at_use(lib: Any) -> None:
     grown.mul_(0.0)
     with lib.raises(RuntimeError, OVERWRITTEN):
         z.backward()
-    # Nothing is looked at before it is used: a pass that does not get there is a sound one.
+    # Nothing is checked before it is used: a pass that does not get there is fine.
     x, y = result(lib)
     other = lib.tensor(MATRIX)
     z = lib.xp.sum(y * y) + lib.xp.sum(other)
@@ -310,7 +310,7 @@ def increment_version(lib: Any) -> None:
     lib.equal(c, [3.0, 4.0])
     with lib.raises(RuntimeError, OVERWRITTEN, "is at version 4; expected version 0"):
         y.backward()
-    lib.graph.increment_version(x)  # a leaf that requires grad is no exception
+    lib.graph.increment_version(x)  # also for a leaf that requires grad
     assert x._version == 1
     with lib.ns.inference_mode():
         quiet = d * 2

@@ -15,7 +15,7 @@ from xpgrad_conformance.strategies import seeds, shapes
 
 # -- views -------------------------------------------------------------------------------------------------------------
 
-#: Views of a (3, 2) Tensor and their like of NumPy's arrays.
+#: Views of a (3, 2) Tensor and their equivalents for NumPy's arrays.
 VIEWS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any], Any]]] = {
     "slice": (lambda lib, y: y[1:], lambda v: v[1:]),
     "steps": (lambda lib, y: y[::2], lambda v: v[::2]),
@@ -32,7 +32,7 @@ VIEWS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any], Any]]] = {
 
 
 def mask_of(like: Callable[[Any], Any]) -> Any:
-    """Where in a (3, 2) Tensor a view lies, as ones."""
+    """The part of a (3, 2) Tensor that a view covers, as ones."""
     mask = np.zeros((3, 2))
     like(mask)[...] = 1.0
     return mask
@@ -92,7 +92,7 @@ def a_write_to_the_base_reaches_its_views(lib: Any, seed: int) -> None:
                 lib.equal(part, like(new))
                 lib.xp.sum(part * part).backward()
                 lib.equal(x.grad, 2 * like_full(like, new) * mask * factor * 2 * v)
-    # A write that is not recorded makes a view anew, too; until it is used, what it retains belongs to its old node.
+    # A write that is not recorded renews a view, too; until it is used, what it retains belongs to its old node.
     x = lib.tensor(MATRIX)
     y = x * 1.0
     part = y[0]
@@ -114,7 +114,7 @@ def a_write_to_the_base_reaches_its_views(lib: Any, seed: int) -> None:
 
 
 def like_full(like: Callable[[Any], Any], new: Any) -> Any:
-    """The base's values where a view lies, zeros elsewhere."""
+    """The base's values where a view is, zeros elsewhere."""
     return new * mask_of(like)
 
 
@@ -162,7 +162,7 @@ def several_views_at_once_are_refused(lib: Any) -> None:
                 _ = one.grad_fn
             with lib.raises(RuntimeError, outdated):
                 one * 1
-            # They can be read and differentiated like others, and written to where nothing is recorded.
+            # They can be read and differentiated like any others, and written to where nothing is recorded.
             x, y = result(lib)
             parts = several(y)
             lib.xp.sum(parts[0] * parts[0]).backward()
@@ -283,13 +283,13 @@ def mutation_of_what_was_saved(lib: Any) -> None:
         late = lib.xp.sum(lib.xp.exp(x) * x)
     with lib.raises(AssertionError, "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"):
         late.backward()
-    with allow():  # another time is no nesting
+    with allow():  # entering it once more is not nesting
         c = lib.const(v)
         (x * c).sum()
         z = lib.xp.sum(x * c)
         c.zero_()
         lib.equal(lib.grad(z, x)[0], v)
-    # Outside of it all is as ever.
+    # Outside it everything is as usual.
     y = x * 1
     z = lib.xp.sum(y * y)
     y.add_(1.0)

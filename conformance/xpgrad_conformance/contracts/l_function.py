@@ -21,7 +21,7 @@ def double(lib: Any, backward: Any = None, **more: Any) -> Any:
 
 
 def power(lib: Any, n: int = 3, name: str = "Power") -> Any:
-    """The n-th power, differentiable as often as wanted."""
+    """The n-th power, differentiable any number of times."""
 
     def forward(ctx: Any, x: Any) -> Any:
         ctx.save_for_backward(x)
@@ -171,7 +171,7 @@ def what_is_no_tensor_gets_none(lib: Any) -> None:
 @contract("FUN-08")
 def gradients_of_constants_are_dropped(lib: Any) -> None:
     x, c = lib.tensor([1.0, 2.0]), lib.ones(2)
-    # NB: of any shape: nobody looks at it.
+    # NB: of any shape: it is not used.
     for surplus in (lib.ones(2), lib.ones(7)):
         x.grad = None
         double(lib, lambda ctx, g, surplus=surplus: (g * 2, surplus)).apply(x, c).backward(lib.ones(2))
@@ -581,7 +581,7 @@ def writes_into_returned_views(lib: Any) -> None:
     for number, y in ((0, one), (1, two)):
         with lib.case(number), lib.raises(RuntimeError, f"Output {number} of F", "the output of a function that returns multiple views"):
             y.mul_(2)
-    # What is no view can be written to.
+    # What is not a view can be written to.
     leaf = lib.tensor([1.0, 2.0])
     y = double(lib).apply(leaf)
     y.mul_(3)

@@ -1,4 +1,4 @@
-"""Group L, continued: how such operations are used: differentiated again, with `setup_context`, under transforms, and where they raise."""
+"""Group L, continued: the use of such operations: differentiated again, with `setup_context`, under transforms, and where they raise."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def the_same_tensor_twice(lib: Any) -> None:
 
 @contract("FUN-29")
 def writing_into_a_gradient(lib: Any) -> None:
-    # Nobody checks: the writer gets what it wrote, and its siblings either do, too, or not.
+    # Nothing is checked: the writer gets what it wrote, and its siblings may or may not.
     def backward(ctx: Any, g: Any) -> Any:
         return g.mul_(100)
 
@@ -193,7 +193,7 @@ def writing_into_a_gradient(lib: Any) -> None:
 @contract("FUN-30")
 def exceptions_keep_their_type(lib: Any) -> None:
     class Special(Exception):
-        """Somebody's own."""
+        """A user's own error."""
 
     for error in (Special, LookupError, KeyError, RuntimeError, ZeroDivisionError, NotImplementedError, KeyboardInterrupt):
         made = error("boo")

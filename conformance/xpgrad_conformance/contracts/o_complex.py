@@ -1,4 +1,4 @@
-"""Group O: complex numbers. What a gradient of a complex Tensor is, and that real ones are none the worse for it."""
+"""Group O: complex numbers. The gradient of a complex Tensor, and that real ones work as well as without them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Group P: what the gradient is where there is none."""
+"""Group P: the gradient where there is no derivative."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def the_order_of_the_rules(lib: Any, point: Any, seed: int) -> None:
 
 
 def check_order(lib: Any, v: Any, seed: int) -> None:
-    """What the rules choose at one point, one after the other."""
+    """Check what the rules choose at one point, one after the other."""
     xp = lib.xp
     # 1. Where there is a gradient, it is that one.
     x = lib.random((4,), seed)
@@ -297,7 +297,7 @@ def both_branches_count(lib: Any) -> None:
             ("apart", lambda x: xp.where(x > 0.5, x, xp.sqrt(x)), [0.0, 1.0], [INF, 1.0]),
             ("the trap", lambda x: xp.where(x > -1.0, x, xp.sqrt(x)), [0.0, 4.0], [NAN, 1.0]),
             ("the other branch", lambda x: xp.where(x > 1.0, xp.log(x), x), [0.0, 2.0], [NAN, 0.5]),
-            # The way out: nothing that is infinite is computed at all.
+            # The remedy: nothing that is infinite is computed at all.
             ("the remedy", lambda x: xp.where(x > 1.0, xp.log(xp.where(x > 1.0, x, xp.ones_like(x))), x), [0.0, 2.0], [1.0, 0.5]),
         ],
     )
@@ -322,7 +322,7 @@ def logarithms_of_nothing(lib: Any) -> None:
 
 unchecked("SUB-13", "out of scope: the Array API standard has no random functions")
 
-#: Functions of the standard, NumPy's of the same meaning, and how many operands they take.
+#: Functions of the standard, NumPy's equivalents, and the number of their operands.
 FUNCTIONS: dict[str, tuple[Callable[..., Any], int]] = {
     name: (getattr(np, theirs or name), operands)
     for operands, names in [

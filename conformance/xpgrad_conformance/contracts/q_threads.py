@@ -1,4 +1,4 @@
-"""Group Q: passes in several threads, and passes inside of passes."""
+"""Group Q: passes in several threads, and passes inside passes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TWICE = "backward through the graph a second time"
 
 @contextmanager
 def frequent_switches() -> Iterator[None]:
-    """Have the interpreter change threads as often as it can, so that what is not protected is seen to be."""
+    """Have the interpreter switch threads as often as it can, to expose what is not protected."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -27,7 +27,7 @@ def frequent_switches() -> Iterator[None]:
 
 
 def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
-    """What `work` returns or raises in several threads that start together; their numbers are its arguments."""
+    """The results or errors of `work` in several threads that start together; their numbers are its arguments."""
     barrier = threading.Barrier(count)
     found: list[Any] = [None] * count
 
@@ -202,7 +202,7 @@ def grad_has_no_races(lib: Any) -> None:
 @contract("THR-05", requires="threads")
 def functions_and_hooks(lib: Any) -> None:
     class Attributes:
-        """Stands for what a Function keeps for itself, in Python."""
+        """Represents what a Function keeps for itself, in Python."""
 
     def forward(ctx: Any, x: Any, k: Any) -> Any:
         ctx.mine = Attributes()
@@ -219,7 +219,7 @@ def functions_and_hooks(lib: Any) -> None:
     x, lock, seen = lib.tensor([1.5, 2.5]), threading.Lock(), [0]
 
     def hook(g: Any) -> None:
-        with lock:  # the user's to bring: hooks are not protected
+        with lock:  # the user's own: hooks are not protected
             seen[0] += 1
 
     x.register_hook(hook)

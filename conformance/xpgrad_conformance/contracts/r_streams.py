@@ -1,6 +1,6 @@
-"""Group R: streams. A backward pass runs where its forward ran, and waits as much as it must, and no more.
+"""Group R: streams. A backward pass runs where its forward ran, and waits as much as necessary, and no more.
 
-Where the target has a detector of races, a contract that says that something needs a wait checks that it is a race without.
+Where the target has a detector of races, a contract that says that something needs a wait checks that there is a race without it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from xpgrad_conformance.facade import NotRun
 
 
 def races(streams: Any, function: Callable[[], Any]) -> None:
-    """Expect a race in what `function` does; where nobody looks for races it is not called."""
+    """Expect a race in what `function` does; where there is no detector of races it is not called."""
     if streams.race is None:
         return
     try:
         function()
     except streams.race:
         return
-    raise AssertionError("no race was found, though nothing orders the two streams: somebody has waited who need not")
+    raise AssertionError("no race was found, though nothing orders the two streams: there was an unnecessary wait")
 
 
 def where(lib: Any, streams: Any, seen: list[Any], recorded: list[Any] | None = None) -> Any:
@@ -243,7 +243,7 @@ def the_pass_waits(lib: Any, program: Any, forget: bool, passes: int) -> None:
 def the_default_stream_is_one_like_others(lib: Any) -> None:
     streams = lib.streams()
     if streams.race is None:
-        raise NotRun("nobody looks for races here")
+        raise NotRun("there is no detector of races here")
     with streams.fresh():
         default = streams.current()
         for callers in ("the forward's stream", "another"):

@@ -17,7 +17,7 @@ NO_FORWARD = "No forward pass information available"
 
 
 def attempt(work: Callable[[], Any]) -> tuple[BaseException | None, list[Any]]:
-    """What `work` raises, and the UserWarnings that it gives."""
+    """The error that `work` raises, and the UserWarnings that it gives."""
     with warnings.catch_warnings(record=True) as seen, np.errstate(all="ignore"):
         warnings.simplefilter("always")
         error: BaseException | None = None
@@ -36,7 +36,7 @@ def told(seen: list[Any]) -> str:
 
 
 def a_line_of_the_forward(lib: Any, x: Any) -> Any:
-    """Its derivative at 0 is 0/0."""
+    """An operation whose derivative at 0 is 0/0."""
     return lib.xp.sum(lib.xp.sqrt(x) * 0)
 
 
@@ -50,7 +50,7 @@ def failing(lib: Any, x: Any) -> Any:
 
 
 def state(lib: Any) -> str:
-    """What anomaly detection does now: nothing, report failures, or look for nan as well."""
+    """The state of anomaly detection: off, reporting failures, or looking for nan as well."""
     x = lib.tensor([0.0])
     error, _ = attempt(a_line_of_the_forward(lib, x).backward)
     _, seen = attempt(lib.xp.sum(failing(lib, x)).backward)
@@ -168,7 +168,7 @@ def what_is_not_checked(lib: Any) -> None:
         error, _ = attempt(lambda: xp.sum(x * 2).backward())
         assert error is None
         lib.equal(x.grad, [nan])
-        # A nan that was there before is blamed on the first node that hands it on, and on nobody if none does.
+        # A nan that was there before is blamed on the first node that passes it on, and on none if none does.
         x = lib.tensor([1.0])
         error, _ = attempt(lambda: xp.exp(x * 2).backward(lib.const([nan])))
         assert str(error) == "Function 'ExpBackward0' returned nan values in its 0th output."

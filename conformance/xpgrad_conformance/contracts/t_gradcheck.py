@@ -1,4 +1,4 @@
-"""Group T: gradcheck, and what it has to find."""
+"""Group T: gradcheck, and the errors that it has to find."""
 
 from __future__ import annotations
 

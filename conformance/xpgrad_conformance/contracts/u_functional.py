@@ -23,7 +23,7 @@ def contract_with(lib: Any, a: Any, x: Any) -> Any:
 
 
 def constant(shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
-    """An array of numbers, as NumPy has them."""
+    """A NumPy array of random numbers."""
     return np.random.default_rng(seed).uniform(0.5, 1.5, shape)
 
 
@@ -330,7 +330,7 @@ def results_are_detached(lib: Any, seed: int) -> None:
             lib.equal(g, 6 * v * u * a if name in ("vjp", "jvp") else 6 * u * a)
             lib.equal(h, 3 * v * v * a if name in ("vjp", "jvp") else 6 * v * a)
             assert x.grad is None
-            # An input that requires no grad is differentiated by all the same.
+            # An input that does not require grad is differentiated with respect to all the same.
             out, product = function(f, x.detach(), p, create_graph=True)
             lib.equal(lib.grad(xp.sum(product), w)[0], 3 * v * v * a if name in ("vjp", "jvp") else 6 * v * a)
 

@@ -1,6 +1,6 @@
 """Group V: the C++ API. On PyTorch its own C++ library is asked, by a program of ours; on xpgrad the dialect `xpgrad.dialects.libtorch`.
 
-Both find facts of the same names, of which the same is expected.
+Both report facts under the same names, and the same is expected of both.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ TWICE = "backward through the graph a second time"
 
 
 def dialect(lib: Any) -> Any:
-    """What speaks like C++ on xpgrad."""
+    """The dialect of xpgrad that follows C++."""
     return lib.module("dialects.libtorch")
 
 
 def flat(lib: Any, x: Any) -> list[float] | None:
-    """The elements as the program prints them."""
+    """The elements in the form in which the program prints them."""
     return None if x is None else lib.value(x).ravel().tolist()
 
 

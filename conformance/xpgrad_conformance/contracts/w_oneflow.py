@@ -1,4 +1,4 @@
-"""Group W: OneFlow. Its documents and source are followed by xpgrad's dialect `xpgrad.dialects.oneflow`; OneFlow itself is not run."""
+"""Group W: OneFlow. The dialect `xpgrad.dialects.oneflow` follows its documentation and source; OneFlow itself is not run."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ EMPTY = inspect.Parameter.empty
 
 
 def dialect(lib: Any) -> Any:
-    """What speaks like OneFlow; it has no other form here than xpgrad's."""
+    """The dialect of xpgrad that follows OneFlow; here there is no other implementation."""
     if lib.oracle:
         raise NotRun("from documentation only: OneFlow is not run")
     return lib.module("dialects.oneflow")
 
 
 def defaults(function: Any) -> dict[str, Any]:
-    """The names of the arguments and what they are by default."""
+    """The names of the arguments and their defaults."""
     return {name: p.default for name, p in inspect.signature(function).parameters.items()}
 
 
@@ -109,7 +109,7 @@ def grad_in_oneflow(lib: Any, shape: Any, seed: int) -> None:
     (bare,) = flow.autograd.grad(x * w, x, g)
     lib.equal(bare, u * h)
     assert x.grad is w.grad is None
-    # Without inputs the leaves' gradients are what there is to have.
+    # Without inputs it fills the leaves' gradients.
     assert not flow.autograd.grad([x * w], [], [g])
     lib.equal(x.grad, u * h)
     lib.equal(w.grad, v * h)

@@ -1,1 +1,1 @@
-"""A Tensor as a mere array: shape, dtype, device and the class that says where it lives."""
+"""A Tensor as just an array: shape, dtype, device and the class that says where it lives."""

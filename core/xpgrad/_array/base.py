@@ -15,16 +15,16 @@ __all__ = ["TensorBase"]
 
 
 class TensorBase:
-    """A backend's array in a class that says where it lives. The trampolines of all operations are set on it.
+    """A backend's array in a class that says where it lives. The trampolines of all operations are set on this class.
 
     Attributes
     ----------
     device : Device
     backend : Backend
     fresh : type or None
-        A stale view's class when it is renewed (`_memory.stale`).
+        The class that a stale view returns to when it is renewed (`_memory.stale`).
     depth : int
-        How many batches it is an element of (`_transforms.batch`).
+        The number of batches it is an element of (`_transforms.batch`).
     inner : type or None
         The class of the Tensors that hold the innermost batch.
     """
@@ -125,7 +125,7 @@ class TensorBase:
         """The default dtype of a kind on this class's device."""
         return cls.backend.default_dtype(kind, cls.device)
 
-    # -- what `Tensor`, above, defines and the floors between ask of the object ----------------------------------
+    # -- what `Tensor`, above, defines and the layers between ask of the object ----------------------------------
 
     if TYPE_CHECKING:
 

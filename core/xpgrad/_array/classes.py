@@ -11,7 +11,7 @@ from xpgrad._basics.device import Device
 
 __all__ = ["backend_class", "device_class", "use"]
 
-_public: Any = None  # `Tensor`, which stands above: it says so when it is loaded
+_public: Any = None  # `Tensor`, which is in a layer above: it registers itself when it is loaded
 
 
 def use(tensor: Any) -> None:

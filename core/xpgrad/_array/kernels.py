@@ -1,7 +1,7 @@
-"""Private kernels that are no functions of the standard, written in it: what a backend has that defines none of its own.
+"""Private kernels that are not functions of the standard, written in terms of it: the defaults of a backend that defines none itself.
 
-In each, ``xp`` is the raw namespace of a backend (`backend.Kernels`). NB: only integers, slices, newaxis, ellipsis and masks that stand
-alone may index here, and only for all axes: the standard promises no more.
+In each, ``xp`` is the raw namespace of a backend (`backend.Kernels`). NB: only integers, slices, newaxis, ellipsis and masks that are
+the only index may be used here, and only for all axes: the standard promises no more.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BLOCK = 1 << 20  # elements of a comparison of all places with all indices
 
 
 def _is_integer(part: Any) -> bool:
-    """Whether a part of a key is a plain integer."""
+    """Return whether a part of a key is a plain integer."""
     return isinstance(part, int) and not isinstance(part, bool)
 
 
@@ -84,7 +84,7 @@ class DefaultKernels:
 
     @staticmethod
     def zeros_near(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
-        """Zeros in the dtype of `x`, where it lives. NB: not every array, nor what stands for one, has a device attribute."""
+        """Zeros in the dtype of `x`, where it lives. NB: not every array, or traced stand-in for one, has a device attribute."""
         backend = xp._backend
         return xp.zeros(shape, dtype=x.dtype, **backend.creation_options(backend.device_of(x)))
 
@@ -92,7 +92,7 @@ class DefaultKernels:
     def flat_index(xp: Any, key: Any, shape: tuple[int, ...], like: Any) -> Any:
         """Positions in the flattened array of `shape` that ``[key]`` picks, as an integer array of the result's shape.
 
-        Integer arrays broadcast together; their axes stand where the first of them stands, or in front if a slice, an ellipsis or a new
+        Integer arrays broadcast together; their axes go where the first of them is, or in front if a slice, an ellipsis or a new
         axis separates them (NumPy's rule). `like` is an array on the device that is wanted.
 
         Raises
@@ -218,7 +218,7 @@ class DefaultKernels:
 
     @staticmethod
     def last_writer(xp: Any, positions: Any, size: int) -> Any:
-        """For the places 0 .. size - 1: 1 + the number of the last of the `positions` that names it, or 0."""
+        """The last writer of each of the places 0 .. size - 1: 1 + the number of the last of the `positions` that names it, or 0."""
         number = xp.count_up(positions, 1, positions.shape[0] + 1)
         zero = xp.zeros_like(number)
         return _by_place(xp, positions, size, lambda hit: xp.max(xp.where(hit, number, zero), axis=1))
@@ -244,7 +244,7 @@ class DefaultKernels:
             new: Any = xp.reshape(xp.full_like(buffer, value), (size,))
             writer = xp.last_writer(xp.reshape(flat, (count,)), size)
         else:
-            # As NumPy and PyTorch, more axes of length 1 than the part has are dropped.
+            # As in NumPy and PyTorch, surplus leading axes of length 1 are dropped.
             extra = max(len(value.shape) - len(flat.shape), 0)
             value = xp.reshape(value, tuple(value.shape)[extra:]) if all(n == 1 for n in value.shape[:extra]) else value
             values = xp.reshape(xp.broadcast_to(value, tuple(flat.shape)), (count,))
@@ -294,7 +294,7 @@ class DefaultKernels:
 
 
 def _axes_of(xp: Any, part: Any) -> int:
-    """How many axes of the array a part of a key takes."""
+    """The number of axes of the array that a part of a key consumes."""
     if part is None or part is Ellipsis:
         return 0
     if isinstance(part, (int, slice)):

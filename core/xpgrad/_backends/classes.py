@@ -33,7 +33,7 @@ def tensor_class(device: Device) -> Any:
     Raises
     ------
     BackendNotFoundError, BackendLoadError
-        If the backend does not exist or load.
+        If the backend does not exist, or does not load.
     ValueError
         If the backend has no such device.
     """
@@ -65,7 +65,7 @@ def when_class_is_made(listener: Callable[[Any], None]) -> None:
 def class_for_array(array: Any) -> Any:
     """The Tensor class for a raw array, by its type; None if no registered backend takes it.
 
-    The backend that is named like the array's library comes first, whichever is loaded: the answer does not depend on what was used
+    The backend that shares its name with the array's library comes first, whichever are loaded: the answer does not depend on what was used
     before, and no other plugin is imported to find it.
     """
     top = type(array).__module__.partition(".")[0]
@@ -78,7 +78,7 @@ def class_for_array(array: Any) -> Any:
             try:
                 info = described(name, allowed_names())
             except BackendLoadError:
-                continue  # a broken plugin must not stand in the way of an array that may belong to another
+                continue  # a broken plugin must not prevent the use of an array that may belong to another
             if top not in info.array_modules:
                 continue
             backend = backend_for(name)

@@ -27,7 +27,7 @@ def set_default_device(device: str | Device) -> None:
     Raises
     ------
     BackendNotFoundError, BackendLoadError, ValueError
-        If there is no such device; the default stays as it was.
+        If there is no such device; the default then stays as it was.
     """
     _DEFAULT.set(_checked(device))
 

@@ -17,7 +17,7 @@ GROUP = "xpgrad.backends"
 
 
 class VersionMismatch(Exception):
-    """Why a plugin is incompatible: the version it was written for."""
+    """The reason why a plugin is incompatible: the version it was written for."""
 
 
 @dataclass
@@ -48,7 +48,7 @@ def discovered() -> dict[str, list[_Provider]]:
             for entry in entry_points(group=GROUP):
                 dist = f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "unknown distribution"
                 known = found.setdefault(entry.name, [])
-                # The identical entry is seen twice when a distribution lies on the path twice: that is no conflict.
+                # The identical entry is seen twice when a distribution is on the path twice: that is not a conflict.
                 if all(p.entry.value != entry.value for p in known):
                     known.append(_Provider(entry.name, f"entry point {entry.name!r} = {entry.value!r} of {dist}", entry))
             _found = found
@@ -80,7 +80,7 @@ def register_backend(info: BackendInfo) -> None:
     ValueError
         If another provider already has that name.
     TypeError, BackendLoadError
-        If `info` is no `BackendInfo`, or a field of it is not what `BackendInfo` says, or it was written for another version of the
+        If `info` is not a `BackendInfo`, or a field of it is not what `BackendInfo` says, or it was written for another version of the
         interface.
     """
     if not isinstance(info, BackendInfo):
@@ -96,11 +96,11 @@ def register_backend(info: BackendInfo) -> None:
 
 
 def _check_info(info: BackendInfo, name: str, origin: str) -> None:
-    """Refuse what a plugin says of itself if it is malformed, before anybody relies on it."""
+    """Refuse a plugin's description of itself if it is malformed, before anything relies on it."""
     try:
         major, minor = map(int, info.api_version)
     except (TypeError, ValueError) as exc:
-        msg = f"{origin} gave api_version={info.api_version!r}, expected two integers, e.g. {API_VERSION}"
+        msg = f"{origin} gave api_version={info.api_version!r}, but it must be two integers, e.g. {API_VERSION}"
         raise BackendLoadError(msg) from exc
     if major != API_VERSION[0] or minor > API_VERSION[1]:
         msg = (
@@ -113,7 +113,7 @@ def _check_info(info: BackendInfo, name: str, origin: str) -> None:
         raise BackendLoadError(msg)
     wrong = None
     if not callable(info.load):
-        wrong = f"load={info.load!r}, expected a function of the variant that returns the Backend"
+        wrong = f"load={info.load!r}, expected a function that takes the variant and returns the Backend"
     for field in ("array_modules", "variants"):
         value = getattr(info, field)
         # NB: a plain string would be searched letter by letter.
@@ -122,7 +122,7 @@ def _check_info(info: BackendInfo, name: str, origin: str) -> None:
     if not isinstance(info.install, str):
         wrong = f"install={info.install!r}, expected a string"
     if wrong is not None:
-        raise BackendLoadError(f"backend {name!r} ({origin}) is described wrongly: {wrong}")
+        raise BackendLoadError(f"the description of backend {name!r} ({origin}) is wrong: {wrong}")
 
 
 def described(name: str, allowed: set[str] | None) -> BackendInfo:
@@ -151,12 +151,12 @@ def described(name: str, allowed: set[str] | None) -> BackendInfo:
 
 
 def load_entry(provider: _Provider) -> BackendInfo:
-    """What a plugin's light module says of its backend.
+    """The description that a plugin's light module gives of its backend.
 
     Raises
     ------
     BackendLoadError
-        If it does not load, or says something else.
+        If it does not load, or gives something else.
     """
     import pluggy  # loads late: with the first plugin
 
@@ -169,7 +169,7 @@ def load_entry(provider: _Provider) -> BackendInfo:
         manager.register(provider.entry.load(), name=provider.name)
         manager.check_pending()
         infos = manager.hook.xpgrad_backend()
-    except (Exception, SystemExit) as exc:  # a plugin that gives up must not end the program
+    except (Exception, SystemExit) as exc:  # a plugin that exits must not end the program
         msg = f"backend {provider.name!r} ({provider.origin}) could not be loaded: {type(exc).__name__}: {exc}. Repair or uninstall it"
         raise BackendLoadError(msg) from exc
     if len(infos) != 1 or not isinstance(infos[0], BackendInfo):
@@ -227,12 +227,12 @@ def loaded_backends() -> list[Backend]:
 
 
 def providers(name: str) -> list[_Provider]:
-    """Whoever claims to provide a backend of that name; imports nothing."""
+    """Everything that claims to provide a backend of that name; imports nothing."""
     return [*discovered().get(name, ()), *([REGISTERED[name]] if name in REGISTERED else [])]
 
 
 def describe(name: str) -> BackendInfo:
-    """What a plugin says of itself; imports its light module, not its library.
+    """The description that a plugin gives of itself; imports its light module, not its library.
 
     Raises
     ------

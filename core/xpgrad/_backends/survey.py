@@ -1,4 +1,4 @@
-"""What is registered and in which state, for `xpgrad backends`."""
+"""The registered backends and their states, for `xpgrad backends`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xpgrad.errors import BackendLoadError
 
 
 def survey(only: str | None = None) -> list[dict[str, str]]:
-    """What is registered, by name: status, library version, devices, origin, and the cause of a failure. Loads what can be loaded.
+    """The registered backends by name: status, library version, devices, origin, and the cause of a failure. Loads those that load.
 
     The status is ``ready``, ``disabled`` (by ``XPGRAD_BACKENDS``), ``not installed`` (its library is missing, or finds no hardware),
     ``incompatible`` (written for another version of the interface) or ``broken`` (anything else).
@@ -49,9 +49,9 @@ def survey(only: str | None = None) -> list[dict[str, str]]:
 
 
 def _library_missing(cause: BaseException | None, name: str) -> bool:
-    """Whether loading failed for want of the library, not for a fault of the plugin.
+    """Return whether loading failed because the library is missing, not because of a fault in the plugin.
 
-    An ImportError that names a module of the plugin itself or of xpgrad, or one that is there and lacks something, is a fault.
+    An ImportError that names a module of the plugin itself or of xpgrad, or one that exists but lacks something, is a fault.
     """
     if not isinstance(cause, ImportError):
         return False
@@ -61,7 +61,7 @@ def _library_missing(cause: BaseException | None, name: str) -> bool:
 
 
 def _library_version(info: BackendInfo) -> str:
-    """The version of a backend's array library; empty if it cannot be told."""
+    """The version of a backend's array library; empty if it cannot be determined."""
     for module in info.array_modules:
         found = getattr(sys.modules.get(module), "__version__", None)
         if found is not None:

@@ -39,7 +39,7 @@ class Device:
         if isinstance(spec, Device):
             return spec
         if not isinstance(spec, str):
-            msg = f"a device is named by a string such as 'numpy' or 'jax:cpu:1', not by {type(spec).__name__} {spec!r}"
+            msg = f"a device is named by a string such as 'numpy' or 'jax:cpu:1', but got {type(spec).__name__} {spec!r}"
             raise TypeError(msg)
         match = _FORM.fullmatch(spec)
         if match is None:

@@ -231,7 +231,7 @@ _KINDS: dict[str, tuple[str, ...]] = {
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether `dtype` is of a kind: a dtype, a name of a kind, or a tuple of them (Array API 2024.12, `isdtype`)."""
+    """Return whether `dtype` is of a kind: a dtype, a name of a kind, or a tuple of them (Array API 2024.12, `isdtype`)."""
     dtype = as_dtype(dtype)
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
@@ -245,7 +245,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Whether `from_` (a dtype or Tensor) converts to `to` by the promotion table (Array API 2024.12, `can_cast`)."""
+    """Return whether `from_` (a dtype or Tensor) converts to `to` by the promotion table (Array API 2024.12, `can_cast`)."""
     if not isinstance(from_, DType) and isinstance(getattr(from_, "dtype", None), DType):
         from_ = from_.dtype
     a, b = as_dtype(from_), as_dtype(to)

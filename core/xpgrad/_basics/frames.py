@@ -1,4 +1,4 @@
-"""Which lines of a traceback are xpgrad's own: what users are shown ends at their line."""
+"""Tells which lines of a traceback are xpgrad's own: the part that users are shown ends at their line."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ BASIC_PARTS = frozenset((int, slice, type(None), type(Ellipsis)))
 
 
 def basic_key(key: Any) -> bool:
-    """Whether `key` consists of integers, slices, ellipsis and newaxis only."""
+    """Return whether `key` consists of integers, slices, ellipsis and newaxis only."""
     if key.__class__ is tuple:
         for k in key:  # noqa: SIM110 (all() with a generator costs three times as much)
             if k.__class__ not in BASIC_PARTS:
@@ -20,7 +20,7 @@ def basic_key(key: Any) -> bool:
 
 
 def full_key(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """A basic key as the standard wants it: it speaks of every axis, and its slices stay within them.
+    """A basic key in the form that the standard requires: it has an entry for every axis, and its slices stay within bounds.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def full_key(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
 
 
 def backwards(key: Any) -> bool:
-    """Whether a basic key has a slice with a negative step."""
+    """Return whether a basic key has a slice with a negative step."""
     if key.__class__ is int:
         return False
     for part in key if key.__class__ is tuple else (key,):  # noqa: SIM110 (all() with a generator costs three times as much)
@@ -62,6 +62,6 @@ def backwards(key: Any) -> bool:
 
 
 def is_basic(key: Any) -> bool:
-    """Whether a key has no arrays: it picks a view."""
+    """Return whether a key has no arrays: then it picks a view."""
     parts = key if isinstance(key, tuple) else (key,)
     return all(p is None or p is Ellipsis or (isinstance(p, (int, slice)) and not isinstance(p, bool)) for p in parts)

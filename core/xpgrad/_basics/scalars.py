@@ -1,4 +1,4 @@
-"""What counts as a Python scalar, and what as an array of some library."""
+"""Tells what counts as a Python scalar, and what as an array of some library."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def as_scalar(obj: Any) -> Any:
 
 
 def is_scalar(obj: Any) -> bool:
-    """Whether `obj` counts as a Python scalar."""
+    """Return whether `obj` counts as a Python scalar."""
     return as_scalar(obj) is not NOT_SCALAR
 
 
 def is_raw_array(obj: Any) -> bool:
-    """Whether `obj` is an array of some library, not a Tensor."""
+    """Return whether `obj` is an array of some library and not a Tensor."""
     cls = type(obj)
     return hasattr(cls, "__array_namespace__") or hasattr(cls, "__dlpack__") or hasattr(cls, "__array__")

@@ -32,7 +32,7 @@ def shape_tuple(shape: Any, name: str = "shape") -> tuple[int, ...]:
     Raises
     ------
     TypeError, ValueError
-        If it is no shape.
+        If it is not a shape.
     """
     try:
         shape = (shape.__index__(),)
@@ -57,7 +57,7 @@ def normalize_axis(axis: Any, ndim: int, name: str) -> int:
     Raises
     ------
     TypeError
-        If it is no integer.
+        If it is not an integer.
     IndexError
         If it is out of range.
     """
@@ -78,7 +78,7 @@ def normalize_axes(axis: Any, ndim: int, name: str) -> tuple[int, ...] | None:
     Raises
     ------
     TypeError, IndexError, ValueError
-        If they are no integers, out of range, or given twice.
+        If they are not integers, are out of range, or occur twice.
     """
     if axis is None:
         return None

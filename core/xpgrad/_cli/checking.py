@@ -1,4 +1,4 @@
-"""`xpgrad backends check NAME`: whether a plugin keeps the promises of `xpgrad.backend`, first without importing it, then with."""
+"""`xpgrad backends check NAME`: tells whether a plugin keeps the promises of `xpgrad.backend`, first without importing it, then with."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Check", "EXPECTED", "check_backend", "checks"]
 
 
 class Check(NamedTuple):
-    """One thing that was looked at: what it is, whether it holds, and what to do if not."""
+    """One thing that was checked: what it is, whether it holds, and what to do if not."""
 
     what: str
     holds: bool
@@ -39,7 +39,7 @@ def check_backend(name: str, imported: bool) -> int:
 
 
 def checks(table: str, imported: bool) -> Iterator[Check]:
-    """The checks of one backend, up to the first that makes the next ones pointless.
+    """The checks of one backend, up to the first whose failure makes the next ones pointless.
 
     Parameters
     ----------
@@ -61,14 +61,14 @@ def checks(table: str, imported: bool) -> Iterator[Check]:
     except ValueError:
         usable = False
     yield Check(
-        "its name can stand in a device", usable, f"{table!r} is no NAME or NAME+VARIANT of letters, digits, underscores and hyphens"
+        "its name can stand in a device", usable, f"{table!r} is not a NAME or NAME+VARIANT of letters, digits, underscores and hyphens"
     )
     entry = providers[0].entry
     if len(providers) > 1 or not allowed or not usable:
         return
     if entry is not None:
         found = _is_there(entry.module)
-        yield Check(f"its module {entry.module!r} is there", found, "install it again: its entry point names a module that is not there")
+        yield Check(f"its module {entry.module!r} is there", found, "reinstall it: its entry point names a module that does not exist")
         if not found:
             return
     if not imported:
@@ -116,7 +116,7 @@ def checks(table: str, imported: bool) -> Iterator[Check]:
 
 
 def _is_there(module: str) -> bool:
-    """Whether a module can be found. NB: `find_spec` of a submodule would import the packages around it."""
+    """Return whether a module can be found. NB: `find_spec` of a submodule would import the packages around it."""
     first, *rest = module.split(".")
     spec = importlib.util.find_spec(first)
     for part in rest:
@@ -127,16 +127,16 @@ def _is_there(module: str) -> bool:
 
 
 def _light(name: str, module: str) -> Check:
-    """Whether a fresh process that has asked the plugin what it is has imported an array library.
+    """Check that a fresh process that asks the plugin to describe itself imports no array library.
 
-    Those that backends are declared for count, and all that say that they follow the standard; not the plugin's own package.
+    This covers the libraries that backends are declared for, and all that claim to follow the standard; not the plugin's own package.
     """
     libraries: set[str] = set()
     for other in registry.backend_names():
         try:
             libraries.update(registry.describe(other).array_modules)
         except XpgradError:
-            continue  # its own check tells
+            continue  # its own check reports this
     code = (
         f"import sys\nfrom xpgrad import registry\nregistry.describe({name!r})\n"
         f"print('', *sorted({{n.partition('.')[0] for n, m in list(sys.modules.items()) if n in {sorted(libraries)!r} or "
@@ -155,13 +155,13 @@ def _holds(what: str, advice: str, test: Callable[[], Any]) -> Check:
     try:
         return Check(what, bool(test()), advice)
     except CapabilityError as exc:
-        return Check(f"{what}, or it says why not: {exc}", True)
+        return Check(f"{what}, or it says why it cannot: {exc}", True)
     except Exception as exc:  # noqa: BLE001 (as above)
         return Check(what, False, f"{advice}: {type(exc).__name__}: {exc}")
 
 
 def _answers(function: Callable[..., Any], *args: Any) -> bool:
-    """Whether a call gives something."""
+    """Return whether a call gives something."""
     try:
         return function(*args) is not None
     except Exception:  # noqa: BLE001 (as above)
@@ -218,11 +218,11 @@ def _declarations(backend: Backend, devices: list[Device]) -> Iterator[Check]:
     for name, dtype in (("float64", "float64"), ("complex", "complex128" if can.float64 else "complex64")):
         there = _answers(backend.find_dtype, dtype)
         declared = getattr(can, name)
-        yield Check(f"`{name}` is {declared}, and so it is", there == declared, f"declare {name}={there}, as its namespace says")
+        yield Check(f"`{name}` is {declared}, and that is true", there == declared, f"declare {name}={there}, as its namespace says")
     for name in ("linalg", "fft"):
         there = _answers(getattr, backend.namespace(), name)
         declared = getattr(can, name)
-        yield Check(f"`{name}` is {declared}, and so it is", there >= declared, f"its namespace has no `{name}`: declare {name}=False")
+        yield Check(f"`{name}` is {declared}, and that is true", there >= declared, f"its namespace has no `{name}`: declare {name}=False")
 
     def written() -> bool:
         x = backend.kernels.copy(backend.from_host(_host(backend, devices[0]), devices[0]))
@@ -233,16 +233,16 @@ def _declarations(backend: Backend, devices: list[Device]) -> Iterator[Check]:
             backend.to_host(new).tolist() == wanted and (new is x if can.mutable else backend.to_host(x).tolist() == before)
         )  # fmt: skip
 
-    advice = "`update(x, key, value)` must write into x and return it" if can.mutable else "`update` must return a new array, and leave x"
-    yield _holds(f"`mutable` is {can.mutable}, and a write does so", advice, written)
+    advice = "`update(x, key, value)` must write into x and return it" if can.mutable else "`update` must return a new array and leave x"
+    yield _holds(f"`mutable` is {can.mutable}, and writes agree", advice, written)
     for name, method in (("streams", "current_stream"), ("jit", "compile")):
         if getattr(can, name):
             own = getattr(type(backend), method) is not getattr(Backend, method)
-            yield Check(f"`{name}` is declared, and `{method}` written", own, f"write `{method}`, or declare {name}=False")
+            yield Check(f"`{name}` is declared, and `{method}` is implemented", own, f"implement `{method}`, or declare {name}=False")
 
 
 def _dtypes(backend: Backend, device: Device) -> Iterator[Check]:
-    """Kernels that are given one real floating dtype return it: another would be rounded to, and nobody would know."""
+    """Check that kernels return the real floating dtype that they are given: otherwise results would be rounded silently."""
     for dtype in backend.dtypes():
         if not dtype.is_floating_point or dtype.name == "bfloat16":  # which the host lacks
             continue
@@ -255,7 +255,7 @@ def _dtypes(backend: Backend, device: Device) -> Iterator[Check]:
         trials |= {"copy": (x,), "matmul": (x, x), "sum_to": (x, (1, 2)), "sum": (x,), "max": (x,)}
         wrong = []
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of values outside of a function's domain
+            warnings.simplefilter("ignore")  # about values outside a function's domain
             for name, args in trials.items():
                 try:
                     found = backend.dtype_of(getattr(backend.kernels, name)(*args).dtype)
@@ -266,7 +266,7 @@ def _dtypes(backend: Backend, device: Device) -> Iterator[Check]:
                     continue
                 if found is not dtype:
                     wrong.append(f"`{name}` returned {found}")
-        yield Check(f"kernels keep {dtype}", not wrong, f"of {dtype} operands, {'; '.join(wrong)}")
+        yield Check(f"kernels keep {dtype}", not wrong, f"given {dtype} operands, {'; '.join(wrong)}")
 
 
 def _loss(xp: Any, x: Any) -> Any:
@@ -284,7 +284,7 @@ EXPECTED = [[3.1825386022358475, -2.074095033699324, 1.8040948530225875], [4.953
 def _gradients(devices: list[Device]) -> Iterator[Check]:
     """A gradient through functions, a product, slices and a write, against its value in float64."""
     for i, device in enumerate(devices):
-        what = f"{device}: a gradient is that of NumPy"
+        what = f"{device}: a gradient equals NumPy's"
         try:
             dtype = type(xp.zeros(0, device=device)).default_dtype("real floating")
             x = xp.tensor(_POINT, dtype=dtype, requires_grad=True, device=device)
@@ -292,7 +292,7 @@ def _gradients(devices: list[Device]) -> Iterator[Check]:
             assert x.grad is not None
             found = x.grad.tolist()
         except CapabilityError as exc:
-            yield Check(f"{what}, or it says why not: {exc}" if i else what, i > 0, f"{type(exc).__name__}: {exc}")
+            yield Check(f"{what}, or it says why it cannot: {exc}" if i else what, i > 0, f"{type(exc).__name__}: {exc}")
             continue
         except Exception as exc:  # noqa: BLE001 (as above)
             yield Check(what, False, f"{type(exc).__name__}: {exc}")

@@ -1,4 +1,4 @@
-"""`xpgrad backends` and `xpgrad backends show NAME`: what is registered, and all that is known of one."""
+"""`xpgrad backends` and `xpgrad backends show NAME`: what is registered, and all that is known about one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def list_backends(as_json: bool) -> int:
 
 
 def capability_sentences() -> dict[str, str]:
-    """What each capability means, from the docstring that declares them."""
+    """The meaning of each capability, from the docstring that declares them."""
     found: dict[str, str] = {}
     for line in (Capabilities.__doc__ or "").splitlines():
         match = re.match(r" {4}([a-z_0-9, ]+) : (.+)", line)
@@ -52,7 +52,7 @@ def own_kernels(backend: Backend) -> list[str]:
 
 
 def show_backend(table: str, as_json: bool) -> int:
-    """Print what is known of one backend, ``name`` or ``name+variant``; 0 if it is ready, else 1."""
+    """Print what is known about one backend, ``name`` or ``name+variant``; 0 if it is ready, else 1."""
     name = table.partition("+")[0]
     row: dict[str, Any] | None = next((r for r in registry.survey(only=name) if r["name"] == name), None)
     if row is None:

@@ -1,4 +1,4 @@
-"""`xpgrad backends new NAME`: a complete plugin project, which works as it is and is changed part by part."""
+"""`xpgrad backends new NAME`: a complete plugin project, which works as it is and can be changed piece by piece."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xpgrad.backend import API_VERSION
 
 __all__ = ["new_project"]
 
-#: The project's files, each with ``.txt`` behind its name: they are no part of xpgrad, and no tool should take them for it.
+#: The project's files, each with ``.txt`` added to its name: they are not part of xpgrad, and no tool should mistake them for it.
 TEMPLATE = Path(__file__).parent / "template"
 
 
@@ -34,9 +34,9 @@ def new_project(name: str, directory: str) -> Path:
     Raises
     ------
     ValueError
-        For a name that is none, or that another backend or package has.
+        For a name that is not valid, or that another backend or package has.
     FileExistsError
-        If the folder is there.
+        If the folder exists.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         msg = f"{name!r} cannot name a backend: use lower-case letters, digits and underscores, beginning with a letter"
@@ -44,10 +44,10 @@ def new_project(name: str, directory: str) -> Path:
     taken = registry.providers(name)
     if taken or importlib.util.find_spec(f"xpgrad_{name}") is not None:
         where = "; ".join(p.origin for p in taken) or f"a package `xpgrad_{name}`"
-        raise ValueError(f"{name!r} is taken: there is {where}; choose another name")
+        raise ValueError(f"{name!r} is taken by {where}; choose another name")
     root = Path(directory) / f"xpgrad-{name}"
     if root.exists():
-        msg = f"{root} is there already; choose another name or --directory"
+        msg = f"{root} already exists; choose another name or --directory"
         raise FileExistsError(msg)
     values = {"@NAME@": name, "@CLASS@": "".join(p.capitalize() for p in name.split("_")) + "Backend", "@API@": str(API_VERSION)}
     values["@VERSION@"] = version("xpgrad")

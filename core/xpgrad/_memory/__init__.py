@@ -1,1 +1,1 @@
-"""Who shares memory, and when it was written."""
+"""Shared memory: which Tensors share it, and when it was written."""

@@ -1,4 +1,4 @@
-"""Which Tensors share memory, and when that memory was last written: version counters, created only when they are needed.
+"""Tells which Tensors share memory, and when it was last written: version counters, created only when they are needed.
 
 A `Cell` belongs to a piece of memory, an `Alias` to a Tensor (and to the node that made it). A Tensor without an alias was never
 viewed, detached or written to: version 0.
@@ -43,7 +43,7 @@ class Cell:
         return self
 
     def bump(self, destructive: bool = True) -> None:
-        """Note one write, now; one that was not destructive left the old values to those who saved them."""
+        """Note one write, now; one that was not destructive left the old values to the nodes that saved them."""
         self.version += 1
         if not destructive:
             return
@@ -63,7 +63,7 @@ class Cell:
 
 
 class CopyCell(Cell):
-    """The cell of a part that had to be copied, where other libraries have a view: what is written to it would not reach the whole."""
+    """The cell of a part that had to be copied where other libraries give a view: what is written to it would not reach the whole."""
 
     __slots__ = ()
 
@@ -71,7 +71,7 @@ class CopyCell(Cell):
 
 
 class DetachedCell:
-    """Stands where the cell of a Tensor was that has been detached in place: what was saved of it can no longer be used (ACC-30).
+    """Replaces the cell of a Tensor that has been detached in place: what was saved of it can no longer be used (ACC-30).
 
     ``memory`` is the cell itself: the node that made the Tensor still needs to know of writes.
     """
@@ -89,7 +89,7 @@ class DetachedCell:
 
 
 class Alias:
-    """A Tensor's place in its memory, if it is no view: the cell, and the way from the memory's root array (through detached aliases).
+    """A Tensor's place in its memory, if it is not a view: the cell, and the way from the memory's root array (through detached aliases).
 
     ``forbidden`` names the reason why a view must not be written to while recording, if there is one. ``path`` leads from the memory's
     root array to this Tensor's: pairs of a row's name and its arguments; ``memory`` is a list that holds that root array, shared by the
@@ -110,7 +110,7 @@ class Alias:
 
 
 class ForbiddenView:
-    """Why a view must not be written to while recording: it is one of several outputs, or made by a custom Function (MUT-17, FUN-23)."""
+    """The reason why a view may not be written to while recording: one of several outputs, or a custom Function's (MUT-17, FUN-23)."""
 
     __slots__ = ("custom", "output")
 
@@ -119,11 +119,11 @@ class ForbiddenView:
 
     @property
     def origin(self) -> str:
-        """Where it comes from, as a sentence."""
+        """The view's origin, as a sentence."""
         if self.custom:
             return (
-                "This view was created inside a custom Function (or an input was returned as it is), whose backward a history of views and "
-                "writes would replace"
+                "This view was created inside a custom Function (or an input was returned as it is); a history of views and writes would "
+                "replace its backward"
             )
         return "This view is the output of a function that returns multiple views"
 
@@ -139,7 +139,7 @@ class View:
     def __init__(self, parent: Any, row: Any, args: tuple[Any, ...]) -> None:
         self.parent = parent
         self.cell: Cell = parent._alias.cell
-        self.forbidden: str | ForbiddenView | None = parent._alias.forbidden  # what its parent may not, a view may not either
+        self.forbidden: str | ForbiddenView | None = parent._alias.forbidden  # what its parent is forbidden, it is, too
         self.row = row  # None: the whole of its parent
         self.args = args
 
@@ -155,7 +155,7 @@ class View:
 
 
 class _JointCell:
-    """Stands for the cells of all outputs of one node: written when any of them was."""
+    """Represents the cells of all outputs of one node: written when any of them was."""
 
     __slots__ = ("cells",)
 
@@ -179,18 +179,18 @@ class _JointCell:
 
 
 def note_copy(tensor: Any) -> None:
-    """Remember that a Tensor is a copy of what would be a view elsewhere: writes to it, and to its views, are refused."""
+    """Remember that a Tensor is a copy where other libraries would give a view: writes to it, and to its views, are refused."""
     alias_of(tensor).cell.__class__ = CopyCell
 
 
 def give_alias(tensor: Any, alias: Alias) -> None:
-    """Attach `alias` to a Tensor and to the node that made it, where the consumers of its value will look."""
+    """Attach `alias` to a Tensor and to the node that made it, where the consumers of its value will look for it."""
     tensor._alias = alias
     mark_node(tensor._node, alias)
 
 
 def mark_node(node: Any, alias: Alias) -> None:
-    """Tell the node that made a value where to read whether that value was overwritten."""
+    """Tell the node that made a value where to see whether that value was overwritten."""
     if node is None:
         return
     node._alias = alias.cell
@@ -202,7 +202,7 @@ def mark_node(node: Any, alias: Alias) -> None:
 
 
 def note_sharing(tensor: Any) -> None:
-    """Remember who shares a cell: a write must reach them, or tell them."""
+    """Remember which Tensors share a cell: a write must reach or notify them."""
     cell = tensor._alias.cell
     cell.views.append(ref(tensor))
     if len(cell.views) > cell.limit:
@@ -232,7 +232,7 @@ def alias_of(tensor: Any) -> Any:
 
 
 def chain_of(x: Any) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-    """How a view was made from its base."""
+    """The steps that made a view from its base."""
     chain = []
     while x._alias is not None and x._alias.parent is not None:
         if x._alias.row is not None:  # a custom Function's view of its argument is the whole of it

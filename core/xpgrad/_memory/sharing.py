@@ -1,4 +1,4 @@
-"""Writes as those who share the memory see them: versions, new arrays where arrays are immutable, new history."""
+"""The effects of a write on the Tensors that share the memory: versions, new arrays where arrays are immutable, new history."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def bump(x: Any) -> None:
 
 
 def copies() -> bool:
-    """Whether writes must leave the arrays that nodes saved as they are."""
+    """Return whether writes must leave the arrays that nodes saved as they are."""
     mode = state.current()
     return mode is not None and mode.copies
 
 
 def adopt(x: Any, node: Any) -> None:
-    """Give the node of what was just written to `x` and to all who share its memory: its base, and the base's other views."""
+    """Give the node of what was just written to `x` and to all that share its memory: its base, and the base's other views."""
     mode = state.current()
     if mode is not None and mode.levels:
         token = state.enter(state.replaced(levels=()))  # tangents move with the levels' `settle`, not with the rewritten history
@@ -51,7 +51,7 @@ def adopt(x: Any, node: Any) -> None:
 
 
 def rebind(x: Any, raw: Any) -> None:
-    """Give `x`, and all who share its memory, new arrays: what a write is where arrays are immutable."""
+    """Give `x`, and all that share its memory, new arrays: that is what a write is where arrays are immutable."""
     alias = x._alias
     kernels = x.backend.kernels
     if copies():

@@ -1,6 +1,6 @@
-"""Views whose memory was written to since their node was made: the next use gives them a node of the new history, or says why not.
+"""Views whose memory was written to since their node was made: the next use gives them a node of the new history, or says why it cannot.
 
-As inference tensors they are classes of their own, swapped in by the write and out by the use: other Tensors pay nothing for them
+Like inference tensors they have classes of their own, swapped in by the write and out by the use: other Tensors pay nothing for them
 (MUT-15..18).
 """
 
@@ -19,7 +19,7 @@ _classes: dict[Any, Any] = {}
 
 
 class _Primitives:
-    """Primitives by attribute, as formulas find them."""
+    """Primitives as attributes, the way formulas look them up."""
 
     def __init__(self, table: dict[str, Any]) -> None:
         self.__dict__ = table
@@ -39,13 +39,13 @@ def take_over(x: Any, node: Any) -> None:
 
 
 def outdate(x: Any, recorded: bool) -> None:
-    """Note that the memory of `x` was written: the nodes of the views of it, `x` included, belong to the values before.
+    """Note that the memory of `x` was written: the nodes of its views, `x` included, belong to the values before the write.
 
     Parameters
     ----------
     x : Tensor
     recorded : bool
-        Whether the write is part of the graph. One that is not leaves views that were made under `no_grad` the constants they are.
+        Whether the write is part of the graph. If not, views that were made under `no_grad` remain constants.
     """
     cell = x._alias.cell
     for reference in cell.views:
@@ -59,7 +59,7 @@ def outdate(x: Any, recorded: bool) -> None:
 
 
 def renew(view: Any) -> Any:
-    """Make a view current again: its node is made anew from that of its base, as if the view were taken now.
+    """Make a view current again: its node is rebuilt from that of its base, as if the view were taken now.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def renew(view: Any) -> Any:
     if forbidden is not None:
         msg = (
             f"{forbidden.output} is a view and its base or another view of its base has been modified inplace. {forbidden.origin}, which "
-            "may not be used then; take slices of the base, or `clone()` the output"
+            "may not be used after that; take slices of the base, or `clone()` the output"
         )
         raise RuntimeError(msg)
     with switches.enable_grad():
@@ -92,7 +92,7 @@ def renew(view: Any) -> Any:
 
 
 def _stand_in(self: Any) -> Any:
-    """The view, renewed; while nothing is recorded a constant of the same memory, for which no history is needed."""
+    """The view, renewed; while nothing is being recorded, a constant in the same memory, which needs no history."""
     mode = state.current()
     if state.records(mode):
         return renew(self)
@@ -119,7 +119,7 @@ def _stale_class(cls: Any) -> Any:
         return out
 
     def on_old(self: Any, action: Any) -> Any:
-        """What is retained belongs to the old node, and moves to the new one when there is one."""
+        """Act on the old node: what is retained belongs to it, and moves to the new one when there is one."""
         self.__class__ = cls
         try:
             return action(self)

@@ -1,4 +1,4 @@
-"""When `allow_mutation_on_saved_tensors` was active: what was recorded there is differentiated there, too."""
+"""The times when `allow_mutation_on_saved_tensors` was active: what was recorded in it must be differentiated in it, too."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def remember_window(start: int, end: int) -> None:
 
 
 def check_windows(order: list[Any]) -> None:
-    """MUT-23: what was recorded where saved Tensors may be overwritten is differentiated there too."""
+    """Refuse to differentiate outside the context what was recorded where saved Tensors may be overwritten (MUT-23)."""
     mode = state.current()
     if mode is not None and mode.copies:
         return

@@ -1,1 +1,1 @@
-"""What this thread is set to."""
+"""The modes that this thread is in."""

@@ -1,4 +1,4 @@
-"""Which transform is running the user's function in this context."""
+"""The transform that is running the user's function in this context."""
 
 from __future__ import annotations
 

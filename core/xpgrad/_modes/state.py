@@ -1,6 +1,6 @@
 """The modes' state: recording or not, inference, anomaly detection. One context variable holds it all.
 
-`None` is the common state (recording, nothing special), so that the hot path asks one C function one question.
+`None` is the common state (recording, nothing special), so that the hot path makes a single call to a C function.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["Mode", "NO_GRAD", "current", "enter", "is_grad_enabled", "is_inferen
 class Mode:
     """An immutable state of the modes.
 
-    ``recording`` tells whether operations are recorded; what else a mode wants of a result, it is told in `finish_operation`.
+    ``recording`` tells whether operations are recorded; whatever else a mode needs from a result happens in `finish_operation`.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class Mode:
     anomaly : Anomaly or None
         Remembers tracebacks, and watches what nodes compute (`_tape.anomaly`).
     packing : SavedHooks or None
-        The hooks through which what is saved goes (`saved_tensors_hooks`).
+        The hooks that are applied to what is saved (`saved_tensors_hooks`).
     levels : Levels, or an empty tuple
         The levels of forward mode that are active, the outermost first; they carry the tangents.
     plain : bool
@@ -119,17 +119,17 @@ def records(mode: Mode | None) -> bool:
 
 
 def is_grad_enabled() -> bool:
-    """Whether operations are being recorded in this thread."""
+    """Return whether operations are being recorded in this thread."""
     return records(_STATE.get())
 
 
 def carries_tangents() -> bool:
-    """Whether forward mode is active and something has a tangent: then gradients have tangents too, and passes run on Tensors."""
+    """Return whether forward mode is active and something has a tangent: then gradients have tangents too, and passes run on Tensors."""
     mode = _STATE.get()
     return mode is not None and not mode.inference and any(level.active for level in mode.levels)
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether `inference_mode` is active in this thread."""
+    """Return whether `inference_mode` is active in this thread."""
     mode = _STATE.get()
     return mode is not None and mode.inference

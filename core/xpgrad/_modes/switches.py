@@ -157,7 +157,7 @@ layout_policy: Callable[[], bool] = _LAYOUT.get
 
 
 class enforce_grad_layout_policy(ModeSwitch):  # noqa: N801 (PyTorch's name)
-    """Whether a new `.grad` takes its leaf's strides (the default), or may keep those that it came with (LAY-10).
+    """Choose whether a new `.grad` takes its leaf's strides (the default) or may keep those that it came with (LAY-10).
 
     At once as a function, for a block as a context, per call as a decorator; thread-local.
 

@@ -1,6 +1,6 @@
-"""What anomaly detection does: nodes remember the traceback of their forward call, and what a node computes is checked for nan.
+"""Anomaly detection: nodes remember the traceback of their forward call, and what a node computes is checked for nan.
 
-The mode's state and the engine reach it through `Mode.anomaly`, so that nobody else pays for it.
+The mode's state and the engine reach it through `Mode.anomaly`, so that nothing else pays for it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _running: ContextVar[Any] = ContextVar("xpgrad_running_node", default=None)
 
 
 class Anomaly:
-    """What `Mode.anomaly` is while detection is on."""
+    """The value of `Mode.anomaly` while detection is on."""
 
     __slots__ = ()
 
@@ -70,7 +70,7 @@ def _check_nan(node: Any, values: list[Any]) -> None:
 
 
 def _has_nan(v: Any) -> bool:
-    while isinstance(v, TensorBase):  # an element of a batch is one in which any element is
+    while isinstance(v, TensorBase):  # an element of a batch has a nan if any element of the batch has one
         v = v._array.value if v.depth else v._array
     backend = class_for_array(v).backend
     if not backend.dtype_of(v.dtype).differentiable:

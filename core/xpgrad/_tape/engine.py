@@ -69,7 +69,7 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
     """The whole pass: find the nodes, sort them, step through them."""
     empty = object()  # marks the nodes of this pass until a gradient arrives
     order: list[Any] = []
-    stack: list[Any] = []  # found, and not looked below yet
+    stack: list[Any] = []  # found, but the nodes below not yet
     try:
         _find(roots, empty, order, stack)
         order.sort(key=_creation, reverse=True)
@@ -112,7 +112,7 @@ def _only_needed(task: Pass, order: list[Any], roots: set[Any]) -> list[Any]:
         # All leaves and nothing else: every node is needed, and no target's node is on the way to another.
         task.special = dict.fromkeys(leaves, False) if task.capture else {}
         return order
-    # INP-06: `backward` runs a target's own node, which of one with several outputs is the owner of the output's.
+    # INP-06: `backward` runs a target's own node; for one of several outputs that is the node that owns them.
     needed: set[Any] = set() if task.capture else {node.owner for node in targets if node.is_slot}
     special: dict[Any, bool] = {}
     for node in reversed(order):
@@ -188,7 +188,7 @@ def _steps_watched(task: Pass, order: list[Any], empty: Any) -> None:
 
 
 def _general(task: Pass, node: Any, g: Any, empty: Any) -> None:
-    """One node with everything that can happen at it: hooks, capture, anomaly checks, recording, undefined gradients."""
+    """Run one node with everything that can happen at it: hooks, capture, anomaly checks, recording, undefined gradients."""
     hooks = node.hooks
     target = task.special is not None and node in task.special
     runs = not target or task.special[node]  # type: ignore[index]
@@ -247,7 +247,7 @@ def add_into_general(e: Any, v: Any, empty: Any) -> None:
 
 
 def _on_fresh_stack(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
-    """Run a deeply nested pass on a thread of its own, whose stack is empty: nesting never meets the recursion limit (THR-06)."""
+    """Run a deeply nested pass on a thread of its own, whose stack is empty: nesting never hits the recursion limit (THR-06)."""
     task.on_thread = True
     result: list[Any] = []
     failure: list[BaseException] = []

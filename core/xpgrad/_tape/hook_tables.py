@@ -1,4 +1,4 @@
-"""Where hooks are kept: tables on a node, and the handles that remove them."""
+"""The places where hooks are kept: tables on a node, and the handles that remove them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RemovableHandle:
 
 
 class Hooks:
-    """What is hooked to a node. ``tensor`` hooks see its output's gradient; ``retained`` is a non-leaf's `.grad`."""
+    """The hooks of a node. ``tensor`` hooks see its output's gradient; ``retained`` is a non-leaf's `.grad`."""
 
     __slots__ = ("multi", "post", "post_accumulate", "pre", "retain", "retained", "tensor")
 
@@ -54,7 +54,7 @@ def hooks_of(node: Any) -> Hooks:
 
 
 def add_hook(table: dict[int, Any], hook: Any, *more: dict[int, Any]) -> RemovableHandle:
-    """Put a callable into a table of hooks and return what removes it.
+    """Put a callable into a table of hooks and return the handle that removes it.
 
     Raises
     ------

@@ -35,7 +35,7 @@ def _name(hook: Any) -> str:
 
 
 def check_replacement(hook: Any, new: Any, old: Any) -> None:
-    """A hook's replacement must be a Tensor of the size and type of what it replaces (HOK-07)."""
+    """Refuse a hook's replacement that is not a Tensor of the size and type of what it replaces (HOK-07)."""
 
     if not isinstance(new, TensorBase):
         msg = f"expected Variable, but hook returned '{type(new).__name__}'; a hook returns a Tensor or None"
@@ -51,7 +51,7 @@ def check_replacement(hook: Any, new: Any, old: Any) -> None:
 
 
 def run_tensor_hooks(task: Any, node: Any, g: Any) -> Any:
-    """Tensor hooks in order, then the fill of `retain_grad` (HOK-17), then the watchers of multi-grad hooks."""
+    """Run tensor hooks in order, then fill `.grad` for `retain_grad` (HOK-17), then call the watchers of multi-grad hooks."""
     hooks = node.hooks
     if not (hooks.tensor or hooks.retain or hooks.multi):
         return g
@@ -74,7 +74,7 @@ def run_tensor_hooks(task: Any, node: Any, g: Any) -> Any:
 
 
 def run_pre_hooks(task: Any, node: Any, g: Any) -> Any:
-    """Node pre-hooks: each takes and may return a tuple with one gradient per output (HOK-18)."""
+    """Run node pre-hooks: each takes and may return a tuple with one gradient per output (HOK-18)."""
     several = node.slotted
     grads = tuple(_as_tensor(task, node, x) for x in (g or [None] * node.n_outputs)) if several else (_as_tensor(task, node, g),)
     for hook in list(node.hooks.pre.values()):
@@ -105,7 +105,7 @@ def _checked_tuple(hook: Any, result: Any, old: tuple[Any, ...]) -> tuple[Any, .
 
 
 def run_post_hooks(task: Any, node: Any, values: list[Any], g: Any) -> list[Any]:
-    """Node hooks after it ran: ``hook(grad_inputs, grad_outputs)``, one entry per operand and output (HOK-19)."""
+    """Run a node's hooks after it ran: ``hook(grad_inputs, grad_outputs)``, one entry per operand and output (HOK-19)."""
     operands = node.operands()
     places = [i for i, e in enumerate(operands) if e is not None]
     grads: list[Any] = [None] * len(operands)
@@ -122,7 +122,7 @@ def run_post_hooks(task: Any, node: Any, values: list[Any], g: Any) -> list[Any]
 
 
 def run_post_accumulate(node: Any) -> None:
-    """Hooks after `.grad` was set: they get the leaf, and must return None (HOK-21, HOK-23)."""
+    """Run the hooks that follow the setting of `.grad`: they get the leaf, and must return None (HOK-21, HOK-23)."""
     leaf = node.original.variable
     for hook in list(node.hooks.post_accumulate.values()):
         if hook(leaf) is not None:

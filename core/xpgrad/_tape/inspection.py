@@ -1,4 +1,4 @@
-"""Saved values as users read them: ``node._saved_self`` and ``node._raw_saved_self``."""
+"""Saved values as users see them: ``node._saved_self`` and ``node._raw_saved_self``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["SavedTensor", "raw_saved", "saved_value"]
 
 
 def saved_value(node: Any, name: str) -> Any:
-    """What a node saved under a name, as the user reads it (``node._saved_self``; ACC-34): None for what it did not need.
+    """The value that a node saved under a name, as users see it (``node._saved_self``; ACC-34): None for what it did not need.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def saved_value(node: Any, name: str) -> Any:
 
 
 def raw_saved(node: Any, name: str) -> Any:
-    """What stands for a saved value that is not read yet (``node._raw_saved_self``; SAV-12): one for each of several outputs."""
+    """The object for a saved value that has not been read yet (``node._raw_saved_self``; SAV-12): one for each of several outputs."""
     if name == "out" and node.slotted:
         return tuple(SavedTensor(node, name, k) for k in range(node.n_outputs))
     return SavedTensor(node, name)
@@ -51,7 +51,7 @@ def raw_saved(node: Any, name: str) -> Any:
 
 
 def packed_value(node: Any, name: str) -> Any:
-    """What a node saved under a name, unpacked: a new Tensor with the history of what was saved (SAV-04, SAV-15); None if not packed."""
+    """The value saved under a name, unpacked: a new Tensor with the history of what was saved (SAV-04, SAV-15); None if not packed."""
     backend, value = node.backend, getattr(node, name)
     if value.__class__ is tuple and any(v.__class__ is Packed for v in value):
         if any(v.__class__ is not Packed for v in value):
@@ -69,7 +69,7 @@ def packed_value(node: Any, name: str) -> Any:
 
 
 class SavedTensor:
-    """One saved value of a node, as yet unread (``node._raw_saved_self``; SAV-12)."""
+    """One saved value of a node, not read yet (``node._raw_saved_self``; SAV-12)."""
 
     __slots__ = ("_k", "_name", "_node")
 

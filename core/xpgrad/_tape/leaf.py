@@ -23,7 +23,7 @@ class AccumulateGrad(Node):
     """The node of a leaf: adds what arrives to the leaf's `.grad` (ACC-32).
 
     The leaf holds this node, and the node holds the leaf weakly, so that a leaf is reclaimed by reference counting. A leaf that is
-    gone while its graph lives is made again around the same array when a hook asks for it.
+    gone while its graph lives is recreated around the same array when a hook asks for it.
     """
 
     __slots__ = ("_leaf", "array", "cls", "grad", "grad_dtype", "off", "stream")
@@ -68,7 +68,7 @@ class AccumulateGrad(Node):
             self.check_place()
 
     def check_place(self) -> None:
-        """A leaf that stopped requiring grad receives nothing; one that has become a result has no `.grad` to receive it."""
+        """Refuse leaves that cannot receive: one that stopped requiring grad, and one that has become a result and so has no `.grad`."""
         leaf = self._leaf()
         if leaf is not None and leaf._node is not None:
             msg = (

@@ -1,6 +1,6 @@
-"""The nodes of the recorded graph: what a result remembers of how it was computed.
+"""The nodes of the recorded graph: what a result remembers about how it was computed.
 
-Operations' own node classes are generated from their rows, a leaf's is in `leaf`; here are their base, the hidden node of one output
+Operations' own node classes are generated from their rows, a leaf's is in `leaf`; this module has their base, the hidden node of one output
 among several, and nodes with any number of edges.
 """
 
@@ -41,7 +41,7 @@ class Node:
     backend: Any = None
     cls: Any = None  # the Tensor class of the output, where the node knows it
     saves = False  # whether it keeps arrays
-    packs = False  # whether some of them went through hooks (`_packing`)
+    packs = False  # whether hooks were applied to some of them (`_packing`)
     records = False  # whether `graph_grads` is all there is to do when recording
     is_shadow = False  # whether `real` is set
     is_slot = False  # whether it stands for one of several outputs
@@ -74,7 +74,7 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """For each Tensor operand the node that made it and its output number; ``(None, 0)`` for a constant."""
+        """The node that made each Tensor operand, with its output number; ``(None, 0)`` for a constant."""
         return tuple((None, 0) if e is None else (e.owner, e.output_nr) for e in self.operands())
 
     def register_hook(self, fn: Callable[[Any, Any], Any]) -> RemovableHandle:
@@ -128,14 +128,14 @@ class Node:
         raise NotImplementedError
 
     def graph_grads(self, g: Any) -> list[Any]:
-        """As `grads`, on Tensors and recorded."""
+        """Like `grads`, on Tensors and recorded."""
         raise NotImplementedError
 
     def release(self) -> None:
         """Forget the saved values."""
 
     def released(self) -> bool:
-        """Whether a saved value was forgotten."""
+        """Return whether a saved value was forgotten."""
         return False
 
     def held(self) -> list[Any]:
@@ -150,7 +150,7 @@ class Node:
         return getattr(self, "_meta", None)
 
     def array_replaced(self, array: Any) -> None:
-        """Told that a write gave the Tensor of this node another array."""
+        """Called when a write gave the Tensor of this node another array."""
 
     def hand_over_retained(self, new: Node) -> None:
         """Let another node of the same Tensor fill its retained `.grad` from now on."""
@@ -252,7 +252,7 @@ class ListNode(Node):
 
 
 def slot_of(owner: Any, k: int) -> Any:
-    """The hidden node of the k-th output of `owner` (made anew if nobody holds it), or `owner` itself if it has one output."""
+    """The hidden node of the k-th output of `owner` (recreated if nothing holds it), or `owner` itself if it has one output."""
     if owner.n_outputs == 1 and not owner.slotted:
         return owner
     slots = owner.slots

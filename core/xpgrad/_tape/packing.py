@@ -1,7 +1,7 @@
-"""Hooks on what is saved for the backward: what goes through them, and the nodes that hold what came out of them (group K).
+"""Hooks on what is saved for the backward: what they are applied to, and the nodes that hold what they return (group K).
 
 A node keeps a `Packed` where the array was, and gets a class that unpacks into a private copy of the node for each use. Nodes of which
-nothing was packed know nothing of this.
+nothing was packed are not affected.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ new: Any = object.__new__
 
 
 class SavedHooks(NamedTuple):
-    """The pair of functions that what is saved goes through."""
+    """The pair of functions that pack and unpack what is saved."""
 
     pack: Callable[[Any], Any]
     unpack: Callable[[Any], Any]
 
     def packed(self, tensor: Any, *, output: bool = False) -> Packed:
-        """What stands for a Tensor that is being saved: what the pack hook makes of it.
+        """The packed form of a Tensor that is being saved: what the pack hook makes of it.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ def disabled(message: str) -> Iterator[None]:
 
 
 class Packed:
-    """What stands in a node for a saved array: what the pack hook returned, and the hook that turns it into a Tensor again.
+    """The replacement for a saved array in a node: what the pack hook returned, and the hook that turns it into a Tensor again.
 
     Attributes
     ----------
@@ -135,7 +135,7 @@ class Packed:
     dtype, shape
         Its own.
     tangents : tuple
-        Pairs of a forward-mode level (weak) and the tangent there, of a constant: what has a history has them under its node.
+        Pairs of a forward-mode level (weak) and the tangent there; only for a constant: what has a history has them under its node.
     """
 
     __slots__ = ("cls", "dtype", "payload", "shape", "tangents", "unpack")
@@ -153,12 +153,12 @@ class Packed:
             self.tangents = tuple(pair for pair in found if pair[1] is not None)
 
     def tensor(self) -> Any:
-        """What the unpack hook returns, on the device where it was.
+        """The Tensor that the unpack hook returns, on the device where it was.
 
         Raises
         ------
         TypeError
-            If it is no Tensor (SAV-02).
+            If it is not a Tensor (SAV-02).
         DeviceMismatchError
             If it is on another device.
         """
@@ -229,7 +229,7 @@ def _become_packing(node: Any) -> None:
 
 
 class PackingNode(Node):
-    """What a node of which something was packed does differently: it works on a copy of itself, unpacked for the occasion (SAV-03)."""
+    """The behaviour of a node of which something was packed: it works on a copy of itself, unpacked for the occasion (SAV-03)."""
 
     __slots__ = ()
 
@@ -251,7 +251,7 @@ class PackingNode(Node):
         return found
 
     def held(self) -> list[Any]:
-        """What is not packed."""
+        """The raw arrays that are not packed."""
         return [v for v in super().held() if v.__class__ is not Packed]
 
 
@@ -270,7 +270,7 @@ def _packing_class(cls: Any) -> Any:
 
 
 def _opened(node: Any) -> Any:
-    """A private copy of a node that holds raw arrays, as far as the gradients that are needed read them."""
+    """A private copy of a node that holds raw arrays, as far as the needed gradients read them."""
     row, mask = node.row, node.mask
     edges = [getattr(node, f"e_{t}") if m == "g" else None for t, m in zip(row.tensors, mask)]
     wanted = {n for reads, e in zip(row.reads, edges) if e is not None and e.buffer is not None for n in reads}
@@ -281,7 +281,7 @@ def _opened(node: Any) -> Any:
         except AttributeError:
             continue
     copy.real = node.original
-    copy.seq = math.inf  # the copy checks no versions: of what is packed there is none (SAV-10), and the rest is checked here
+    copy.seq = math.inf  # the copy checks no versions: what is packed has none (SAV-10), and the rest is checked here
     for name in row.freeable(mask):
         if name in wanted:
             setattr(copy, name, _unpacked(node, copy, name))

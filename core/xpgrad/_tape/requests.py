@@ -47,7 +47,7 @@ def backward(
         For a root without history (BWD-30), a gradient that is missing or does not fit (BWD-05..09), lengths that differ (BWD-20,
         BWD-21), empty `inputs` (INP-04), freed or overwritten saved values (RET-01, MUT-03).
     TypeError
-        For what is no Tensor (BWD-24, BWD-27), raw arrays included: wrap those with `xpgrad.asarray`.
+        For what is not a Tensor (BWD-24, BWD-27), raw arrays included: wrap those with `xpgrad.asarray`.
     """
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
@@ -83,12 +83,12 @@ def grad(
     outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
     allow_unused: bool = False, materialize_grads: bool = False, batched: Callable[..., Any] | None = None,
 ) -> Any:  # fmt: skip
-    """`xpgrad.autograd.grad`, which see, without its deprecated arguments.
+    """Implement `xpgrad.autograd.grad` (see there), without its deprecated arguments.
 
     Parameters
     ----------
     batched : callable, optional
-        Differentiates instead where the gradient outputs are batches: ``is_grads_batched``.
+        Takes over where the gradient outputs are batches: ``is_grads_batched``.
     """
     keys = list(inputs) if type(inputs) is dict else None
     wanted = input_list(inputs, "grad")
@@ -98,7 +98,7 @@ def grad(
     retain, create = _flags(retain_graph, create_graph)
     if _in_batch(outputs, wanted):
         msg = (
-            "One of the differentiated Tensors does not require grad: inside of `vmap` an element of a batch has no history of its own. "
+            "One of the differentiated Tensors does not require grad: inside `vmap` an element of a batch has no history of its own. "
             "Use `xpgrad.func.grad`, `vjp` or `jacrev` there, which compose with `vmap`"
         )
         raise RuntimeError(msg)
@@ -123,7 +123,7 @@ def grad(
 
 
 def _in_batch(given: Any, more: Iterable[Any] = ()) -> bool:
-    """Whether one of some Tensors is an element of a batch."""
+    """Return whether one of some Tensors is an element of a batch."""
     if isinstance(given, TensorBase):
         return given.depth > 0 or any(getattr(x, "depth", 0) for x in more)
     found = given if isinstance(given, (list, tuple)) else ()
@@ -131,7 +131,7 @@ def _in_batch(given: Any, more: Iterable[Any] = ()) -> bool:
 
 
 def unused(i: int) -> RuntimeError:
-    """What `grad` raises for an input that the outputs do not depend on."""
+    """The error that `grad` raises for an input that the outputs do not depend on."""
     return RuntimeError(
         f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if this is the "
         "desired behavior, or materialize_grads=True for zeros"
@@ -185,7 +185,7 @@ def _roots(tensors: Any, gradients: Any, graph: bool, create: bool) -> tuple[lis
     """The engine's nodes and seeds of the roots, all checked."""
     single = isinstance(tensors, (TensorBase, GradientEdge))
     if not single and (is_raw_array(tensors) or not isinstance(tensors, Iterable)):
-        msg = f"'{type(tensors).__name__}' object is no Tensor: backward and grad differentiate Tensors; wrap it with `xpgrad.asarray`"
+        msg = f"'{type(tensors).__name__}' object is not a Tensor: backward and grad differentiate Tensors; wrap it with `xpgrad.asarray`"
         raise TypeError(msg)
     roots = [tensors] if single else list(tensors)
     for root in roots:
@@ -197,7 +197,7 @@ def _roots(tensors: Any, gradients: Any, graph: bool, create: bool) -> tuple[lis
     elif isinstance(gradients, TensorBase):
         given = [gradients]
     elif is_raw_array(gradients) or not isinstance(gradients, Iterable):
-        msg = f"'{type(gradients).__name__}' object is no gradient: gradients are Tensors or None; wrap it with `xpgrad.asarray`"
+        msg = f"'{type(gradients).__name__}' object is not a gradient: gradients are Tensors or None; wrap it with `xpgrad.asarray`"
         raise TypeError(msg)
     else:
         given = list(gradients)
@@ -308,7 +308,7 @@ def _backward_targets(inputs: Sequence[Any]) -> list[Any]:
 
 
 def warn_create_graph() -> None:
-    """The warning of HOG-02, once per process."""
+    """Give the warning of HOG-02, once per process."""
     global _warned
     if not _warned:
         _warned = True

@@ -64,7 +64,7 @@ def with_history(backend: Any, raw: Any, edge: Any) -> Any:
 
 
 def unpack_constant(backend: Any, raw: Any, tensor: Any) -> Any:
-    """The constant operand that was saved: the Tensor itself, unless it got another array since."""
+    """The constant operand that was saved: the Tensor itself, unless it has been given another array since."""
     return tensor if tensor._array is raw else backend.wrap(raw)
 
 

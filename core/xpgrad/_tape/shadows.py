@@ -10,7 +10,7 @@ from xpgrad._tape.task import Pass
 
 
 def run_on_shadows(task: Pass, roots: list[Any], seeds: list[Any], run: Callable[[Pass, list[Any], list[Any]], None]) -> None:
-    """`run` on private copies of the graph's nodes, because another pass is using the nodes themselves."""
+    """Call `run` on private copies of the graph's nodes, because another pass is using the nodes themselves."""
     mapping: dict[Any, Any] = {node: node.shadow() for node in walk(list(dict.fromkeys(roots)))}
     for node, copy in mapping.items():
         copy.redirect(mapping)
@@ -30,7 +30,7 @@ _shadow_classes: dict[type, type] = {}
 
 
 def _shadow_class(cls: type) -> type:
-    """A node class whose instances check, and free, the node that they stand for."""
+    """A node class whose instances check, and free, the node that they copy."""
     found = _shadow_classes.get(cls)
     if found is None:
 

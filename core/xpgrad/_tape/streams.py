@@ -1,7 +1,7 @@
 """Passes over several streams: each node runs on the stream of its forward operation, and streams wait for one another (STR-01..08).
 
-Who reads a gradient waits for who made it, the first nodes wait for the stream that the caller is on, and that one waits for the leaves
-at the end. Nothing here runs where all work is on the caller's stream, or where there are no streams.
+The reader of a gradient waits for its producer, the first nodes wait for the stream that the caller is on, and that one waits for the
+leaves at the end. Nothing here runs where all work is on the caller's stream, or where there are no streams.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def ambient_streams() -> dict[Any, Any]:
 
 
 def on_streams(ambient: dict[Any, Any] | None) -> AbstractContextManager[Any]:
-    """A context in which these are the current streams: for a thread that goes on for another."""
+    """A context in which these are the current streams: for a thread that continues the work of another."""
     stack = ExitStack()
     for cls, stream in (ambient or {}).items():
         stack.enter_context(cls.backend.stream_guard(stream))
@@ -51,10 +51,10 @@ _overrides = False
 
 
 def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
-    """Whether to warn when a gradient is accumulated on another stream than the one that computed it (STR-07).
+    """Choose whether to warn when a gradient is accumulated on another stream than the one that computed it (STR-07).
 
     A leaf accumulates on the stream on which it began to require grad. Where its gradients come from another, the two wait for one another
-    in each pass, and a captured graph draws in the leaf's stream. There is one warning in a pass. For the whole process; off at first.
+    in each pass, and a captured graph draws in the leaf's stream. There is one warning per pass. For the whole process; off by default.
 
     Parameters
     ----------
@@ -65,9 +65,9 @@ def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
 
 
 def set_override_stale_capture_stream(enabled: bool) -> None:
-    """Whether nodes may leave their stream while a graph is captured, if that stream takes no part in it (STR-07).
+    """Choose whether nodes may leave their stream while a graph is captured, if that stream takes no part in it (STR-07).
 
-    With it, such a node runs on the capturing stream of the node that made its gradient. Without it (the state at first) it stays where
+    With it, such a node runs on the capturing stream of the node that made its gradient. Without it (the default) it stays where
     its forward ran: its stream joins the capture by waiting; where the library does not allow that, as CUDA of its default stream, a
     RuntimeError says so. For the whole process.
 
@@ -80,7 +80,7 @@ def set_override_stale_capture_stream(enabled: bool) -> None:
 
 
 def several_streams(order: list[Any], ambient: dict[Any, Any]) -> bool:
-    """Whether a node of a pass has to run on another stream than the caller's."""
+    """Return whether a node of a pass has to run on another stream than the caller's."""
     return any(node.stream is not None and node.stream[1] != ambient[node.stream[0]] for node in order)
 
 
@@ -123,7 +123,7 @@ def steps_on_streams(task: Any, order: list[Any], roots: list[Any], empty: Any, 
             else:
                 _wait(arrived, cls, stream)
             if any(other != (cls, stream) for other, _ in arrived):
-                node.owned = False  # memory of another stream's: a leaf keeps a copy of its own
+                node.owned = False  # another stream's memory: a leaf keeps a copy of its own
             used = [g if g is not empty else None, *(e.buffer for e in partial), *([] if task.retain else node.held())]
             unpacked: list[Any] = []
             with backend.stream_guard(stream), _noted(unpacked):
@@ -206,7 +206,7 @@ def _noted(unpacked: list[Any]) -> Iterator[None]:
 
 
 def _wait(arrived: list[tuple[Any, Any]], cls: Any, stream: Any) -> None:
-    """Let a stream wait for what other streams have been given to do."""
+    """Let a stream wait for the work queued on other streams."""
     for (other, from_stream), event in arrived:
         if other.backend is not cls.backend:
             other.backend.synchronize(other.device)
@@ -215,7 +215,7 @@ def _wait(arrived: list[tuple[Any, Any]], cls: Any, stream: Any) -> None:
 
 
 def _keep(backend: Any, x: Any, stream: Any) -> None:
-    """Keep the memory of a gradient, or of several, from being used again too early."""
+    """Keep the memory of a gradient, or of several, from being reused too early."""
     if x is None:
         return
     for item in x if isinstance(x, list) else [x]:

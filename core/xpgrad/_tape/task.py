@@ -1,4 +1,4 @@
-"""One call of `backward` or `grad`, and which one is running in this context."""
+"""One call of `backward` or `grad`, and the one that is running in this context."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ current_pass: Callable[[], Pass | None] = CURRENT.get
 
 
 def note_complex() -> None:
-    """From now on passes look for complex gradients, around which the engine conjugates."""
+    """Let passes look for complex gradients from now on; the engine conjugates around them."""
     global _complex_seen
     _complex_seen = True
 
 
 def complex_seen() -> bool:
-    """Whether there has been a complex Tensor."""
+    """Return whether there has been a complex Tensor."""
     return _complex_seen
 
 
@@ -45,7 +45,7 @@ class Pass:
     targets : list or None
         The nodes that gradients are wanted for; None: all leaves.
     special : dict or None
-        Targets, and roots from which no target can be reached (their tensor hooks fire all the same), with whether their node runs.
+        Targets, and roots from which no target can be reached (their tensor hooks still fire), with whether their node runs.
     capture : bool
         ``grad()``: gradients are returned, not accumulated.
     """
@@ -65,12 +65,12 @@ class Pass:
         self.callbacks: list[Callable[[], None]] = []
         self.order: list[Any] = []  # the nodes whose gradient this pass computes
         self.notes: dict[Any, Any] = {}  # what multi-grad hooks remember during this pass
-        self.depth = 0  # passes that this one runs inside of
+        self.depth = 0  # the number of passes that this one runs inside
         self.on_thread = False
         self.ambient: dict[Any, Any] | None = ambient_streams() if CLASSES else None
 
     def will_run(self, node: Node) -> bool:
-        """Whether this pass computes the gradient of that node's output (for multi-grad hooks)."""
+        """Return whether this pass computes the gradient of that node's output (for multi-grad hooks)."""
         found = self.notes.get("nodes")
         if found is None:
             found = self.notes["nodes"] = {n.original for n in self.order}

@@ -1,1 +1,1 @@
-"""What users hold."""
+"""The objects that users hold."""

@@ -56,7 +56,7 @@ def deep(x: Any, memo: dict[int, Any]) -> Any:
 
 
 def _rebuild_tensor(host: Any, dtype: Any, device: str, requires_grad: bool, grad: Any) -> Any:
-    """Make a pickled Tensor again."""
+    """Recreate a pickled Tensor."""
     out = asarray(host, dtype=dtype, device=device, copy=True)
     if requires_grad:
         out.requires_grad_()
@@ -69,7 +69,7 @@ _rebuild_tensor.__module__ = "xpgrad"  # what pickles name: `xpgrad` finds it he
 
 
 def reduce_leaf(x: Any) -> Any:
-    """For pickle: a leaf's values, dtype, device, requires_grad and `.grad`."""
+    """Reduce a leaf for pickle: its values, dtype, device, requires_grad and `.grad`."""
     _refuse(x, "pickle")
     grad = x.grad
     return _rebuild_tensor, (x.backend.to_host(x._array), x.dtype, str(x.device), x.requires_grad, None if grad is None else grad.detach())

@@ -46,7 +46,7 @@ def _operation_reflected(row: Any) -> Any:
 
 
 def _share(base: Any, out: Any, row: Any, args: tuple[Any, ...]) -> None:
-    """Let a view hear of writes to its base, and the other way round, where a write makes new arrays."""
+    """Let a view learn of writes to its base, and vice versa, where a write makes new arrays."""
     alias = base._alias
     if alias.cell is None:
         alias.cell, alias.memory = Cell(), [base._array]

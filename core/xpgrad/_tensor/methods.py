@@ -1,4 +1,4 @@
-"""What a Tensor does by name: conversions to Python, NumPy and DLPack, indexing and writing, the standard's attributes."""
+"""The named methods of a Tensor: conversions to Python, NumPy and DLPack, indexing and writing, the standard's attributes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TensorMethods(TensorBase):
     def _refuse_export(self, call: str) -> None:
         if self._node is not None:
             msg = (
-                f"Can't call {call} on Tensor that requires grad. Use tensor.detach().{call} instead: what is computed outside "
+                f"Can't call {call} on Tensor that requires grad. Use tensor.detach().{call} instead: whatever is computed outside "
                 "xpgrad would be lost to the gradient"
             )
             raise RuntimeError(msg)
@@ -48,7 +48,7 @@ class TensorMethods(TensorBase):
         host = self.backend.to_host(self.backend.own(self))
         if dtype is not None and host.dtype != dtype:
             if copy is False:
-                msg = f"np.asarray(copy=False): converting {host.dtype} to {dtype} needs a copy"
+                msg = f"np.asarray(copy=False) is not possible: converting {host.dtype} to {dtype} needs a copy"
                 raise ValueError(msg)
             return host.astype(dtype)
         return host.copy() if copy else host
@@ -76,7 +76,7 @@ class TensorMethods(TensorBase):
         """
         host = self.backend.to_host(self._array)
         if host.size != 1:
-            msg = f"only a Tensor with one element has an `item()`, but this one has shape {tuple(host.shape)}; index it first"
+            msg = f"`item()` needs a Tensor with one element, but this one has shape {tuple(host.shape)}; index it first"
             raise ValueError(msg)
         return host.reshape(()).item()
 
@@ -92,14 +92,14 @@ class TensorMethods(TensorBase):
     def __float__(self) -> float:
         value = self._warned_item("float(x)")
         if isinstance(value, complex):
-            msg = "float() of a complex Tensor; take `xpgrad.real(x)` first"
+            msg = "float() does not accept a complex Tensor; take `xpgrad.real(x)` first"
             raise TypeError(msg)
         return float(value)
 
     def __int__(self) -> int:
         value = self._warned_item("int(x)")
         if isinstance(value, complex):
-            msg = "int() of a complex Tensor; take `xpgrad.real(x)` first"
+            msg = "int() does not accept a complex Tensor; take `xpgrad.real(x)` first"
             raise TypeError(msg)
         return int(value)
 
@@ -110,7 +110,7 @@ class TensorMethods(TensorBase):
         return bool(self.item())
 
     def __index__(self) -> int:
-        # NB: TypeError, so that Python asks no further: in `"a" * x` it comes here after `x` refused.
+        # NB: TypeError, so that Python tries nothing else: in `"a" * x` it ends up here after `x` has refused.
         if self.ndim or "integer" not in self.dtype.kind:
             msg = f"only a 0-d integer Tensor can be used as an index, not shape {self.shape} of dtype {self.dtype}"
             raise TypeError(msg)
@@ -296,7 +296,7 @@ class TensorMethods(TensorBase):
 
     @property
     def mT(self: Any) -> Tensor:  # noqa: N802 (the standard's name)
-        """With the last two axes exchanged: a view."""
+        """The Tensor with its last two axes exchanged: a view."""
         return manipulation.matrix_transpose(self)
 
     @property

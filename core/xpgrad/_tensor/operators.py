@@ -1,4 +1,4 @@
-"""Python's operators on Tensors, until a backend's class has its own: the generated implementations replace these at first use."""
+"""Python's operators on Tensors, until a backend's class has its own: generated implementations replace these at first use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Operators(TensorBase):
 
     __slots__ = ()
 
-    # The common ones are replaced, on each backend's class, by what is generated for it: these serve until first use.
+    # The common ones are replaced, on each backend's class, by generated implementations at first use.
     def __add__(self, other: Any, /) -> Tensor:
         return self._op_add(other)
 
@@ -134,14 +134,14 @@ class Operators(TensorBase):
 
     def __iter__(self) -> Iterator[Tensor]:
         if self.ndim == 0:
-            msg = "iteration over a 0-d Tensor; use `x.item()` for its value"
+            msg = "a 0-d Tensor cannot be iterated over; use `x.item()` for its value"
             raise TypeError(msg)
         x: Any = self
         return (x[i] for i in range(self.shape[0]))
 
     def __len__(self) -> int:
         if self.ndim == 0:
-            msg = "len() of a 0-d Tensor"
+            msg = "a 0-d Tensor has no len()"
             raise TypeError(msg)
         return self.shape[0]
 
@@ -172,7 +172,7 @@ class Operators(TensorBase):
 
 
 def _reflected(x: Any, other: Any, name: str) -> Any:
-    """``other OP x`` for an `other` that did not know how."""
+    """``other OP x`` for an `other` that does not support the operation itself."""
     if name == "matmul_nd":
         raise not_a_tensor("matmul", other, x)
     return coerce(ROWS[name], other, x)

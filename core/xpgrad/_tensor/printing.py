@@ -1,4 +1,4 @@
-"""How a Tensor prints: values, dtype where it is not the default, device where it is not the default, and its place in the graph."""
+"""The repr of a Tensor: values, dtype and device where they are not the default, and its place in the graph."""
 
 from __future__ import annotations
 

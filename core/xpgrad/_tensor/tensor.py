@@ -1,6 +1,6 @@
-"""`Tensor`: a backend's array that remembers how it was computed. Its autograd state is here; `methods` has what it can do by name.
+"""`Tensor`: a backend's array that remembers how it was computed. Its autograd state is here; `methods` has its named methods.
 
-There is one class per device, made at first use and all named `Tensor`: so one comparison of classes tells that two operands share a
+There is one class per device, made at first use; all are named `Tensor`. So one comparison of classes tells that two operands share a
 backend and a device, and the operators on the class are those that were generated for that backend.
 """
 
@@ -53,13 +53,13 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
     __array_ufunc__: ClassVar[None] = None  # NB: else `ndarray * Tensor` would make an object array, element by element
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
-        msg = "Tensors are not made by calling `Tensor`; use `xpgrad.tensor(data)` (copies) or `xpgrad.asarray(array)`"
+        msg = "`Tensor` cannot be called; make one with `xpgrad.tensor(data)`, which copies, or `xpgrad.asarray(array)`"
         raise TypeError(msg)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """The package `xpgrad`, always."""
+        """The package `xpgrad`, for every Tensor."""
         if api_version is not None and api_version not in _VERSIONS:
-            msg = f"xpgrad speaks versions {', '.join(_VERSIONS)} of the Array API standard, not {api_version!r}"
+            msg = f"xpgrad supports versions {', '.join(_VERSIONS)} of the Array API standard, not {api_version!r}"
             raise ValueError(msg)
         return namespace.package
 
@@ -67,7 +67,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether gradients flow to this Tensor. Settable on leaves (ACC-15)."""
+        """True where gradients flow to this Tensor. Settable on leaves (ACC-15)."""
         node = self._node
         return node is not None and not (node.is_leaf and node.off)
 
@@ -92,7 +92,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
                 raise RuntimeError(_LEAF_ONLY)
             if self._node is not None:
                 if not self.is_inference():
-                    alias_of(self)  # those who saved this leaf will ask its node whether it was written to
+                    alias_of(self)  # nodes that saved this leaf will ask its node whether it was written to
                 self._node.off = True
                 self._dead_node = self._node
                 self._node = None
@@ -133,19 +133,19 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
         return node.owner
 
     def _note_meta(self) -> None:
-        """Let this Tensor's node know its shape and dtype: needed only where the user gets hold of the node."""
+        """Tell this Tensor's node its shape and dtype: needed only where the user gets hold of the node."""
         self._node._meta = (self.shape, self.dtype, type(self))
 
     @property
     def output_nr(self) -> int:
-        """Which output of `grad_fn` this Tensor is."""
+        """The number of the output of `grad_fn` that this Tensor is."""
         return 0 if self._node is None else self._node.output_nr
 
     @property
     def grad(self) -> Tensor | None:
         """The accumulated gradient: None until a backward reaches this leaf (ACC-01).
 
-        Non-leaves have one after `retain_grad()`; else reading it warns (ACC-10).
+        Non-leaves have one after `retain_grad()`; otherwise reading it warns (ACC-10).
         """
         node = self._node
         if node is None:
@@ -186,7 +186,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
 
     @property
     def grad_dtype(self) -> DType | None:
-        """The dtype that `.grad` must have; None: any (ACC-25). Leaves only."""
+        """The dtype that `.grad` must have; None for any (ACC-25). Leaves only."""
         if not self.is_leaf:
             msg = "grad_dtype can only be accessed on leaf tensors."
             raise RuntimeError(msg)
@@ -208,7 +208,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
 
     @property
     def retains_grad(self) -> bool:
-        """Whether this non-leaf fills `.grad` (ACC-11)."""
+        """True where this non-leaf fills `.grad` (ACC-11)."""
         node = self._node
         return node is not None and not node.is_leaf and node.hooks is not None and node.hooks.retain
 
@@ -221,7 +221,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
             If the Tensor does not require grad (ACC-12).
         """
         if self._node is None:
-            msg = "can't retain_grad on Tensor that has requires_grad=False; call `requires_grad_()` on it or on what it comes from"
+            msg = "can't retain_grad on Tensor that has requires_grad=False; call `requires_grad_()` on it or on its inputs"
             raise RuntimeError(msg)
         if not self._node.is_leaf:
             hooks_of(self._node).retain = True
@@ -232,13 +232,13 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
         Parameters
         ----------
         gradient : Tensor or None
-            The vector of the vector-Jacobian product, of this Tensor's shape; None: ones, for a single real element only.
+            The vector of the vector-Jacobian product, of this Tensor's shape. None means ones, for a single real element only.
         retain_graph : bool or None
-            Keep the saved values for another pass; None: as `create_graph`.
+            Keep the saved values for another pass. None means the value of `create_graph`.
         create_graph : bool
             Record the backward, so that the gradients can be differentiated.
         inputs : Tensor, GradientEdge, or sequence or dict of them, or None
-            Accumulate into these only; None: into all leaves.
+            Accumulate into these only. None means all leaves.
 
         Raises
         ------
@@ -266,7 +266,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
         Raises
         ------
         RuntimeError
-            If the Tensor does not require grad or is no leaf (HOK-22).
+            If the Tensor does not require grad or is not a leaf (HOK-22).
         """
         if self._node is None:
             msg = "cannot register a hook on a tensor that doesn't require gradient; call `requires_grad_()` first"
@@ -277,16 +277,16 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
         return add_hook(hooks_of(self._node).post_accumulate, hook)
 
     def detach(self) -> Tensor:
-        """A Tensor of the same memory and version counter without history (ACC-28)."""
+        """A Tensor with the same memory and version counter but without history (ACC-28)."""
         out = self._wrap(self.backend.own(self))
         if not self.is_inference():
             alias = alias_of(self)
-            out._alias = Alias(alias.cell, alias.path, alias.memory)  # no view in the sense of the history: it has none
+            out._alias = Alias(alias.cell, alias.path, alias.memory)  # not a view in the sense of the history: it has none
             note_sharing(out)
         return out
 
     def detach_(self) -> Tensor:
-        """Cut this Tensor off its history: it becomes a leaf that does not require grad (ACC-29).
+        """Detach this Tensor from its history: it becomes a leaf that does not require grad (ACC-29).
 
         Raises
         ------
@@ -308,12 +308,12 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
 
     @property
     def data(self) -> Tensor:
-        """A Tensor of the same memory without history, whose version counter is its own: edits are not detected (MUT-08)."""
+        """A Tensor with the same memory but no history, and a version counter of its own: edits are not detected (MUT-08)."""
         out = self._wrap(self.backend.own(self))
         if not self.is_inference():
             alias = alias_of(self)
             cell = type(alias.cell)()
-            cell.views = alias.cell.views  # where a write makes new arrays, all who share the memory get them
+            cell.views = alias.cell.views  # where a write makes new arrays, all that share the memory get them
             out._alias = Alias(cell, alias.path, alias.memory)
             note_sharing(out)
         return out
@@ -342,12 +342,12 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
 
 
 def _refuse_lost_views(tensor: Tensor) -> None:
-    """MUT-25: a view taken before `requires_grad_()` could never pass a gradient on; refuse instead of losing it."""
+    """Refuse a Tensor with views: one taken before `requires_grad_()` could never pass a gradient on, and it would be lost (MUT-25)."""
     for ref in tensor._alias.cell.views:
         found = ref()
         if found is not None and found._alias.parent is tensor:
             msg = (
-                "requires_grad_() on a Tensor of which a view is alive: gradients through that view would be lost. Call "
+                "requires_grad_() was called on a Tensor with a living view: gradients through that view would be lost. Call "
                 "`requires_grad_()` before taking the view, or delete the view, or view a `detach()` of the Tensor"
             )
             raise RuntimeError(msg)

@@ -1,6 +1,6 @@
-"""The methods that users of PyTorch reach for: each is the function of the same meaning in the namespace.
+"""The methods that users of PyTorch reach for: each is the corresponding function of the namespace.
 
-`dim` and `keepdim` are accepted beside the standard's `axis` and `keepdims`.
+`dim` and `keepdim` are accepted as well as the standard's `axis` and `keepdims`.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ __all__ = ["TorchMethods"]
 def _axis(axis: Any, dim: Any) -> Any:
     if dim is not None:
         if axis is not None:
-            msg = f"`axis` and `dim` are two names of one argument, but got axis={axis!r} and dim={dim!r}"
+            msg = f"`axis` and `dim` are two names for one argument, but got axis={axis!r} and dim={dim!r}"
             raise TypeError(msg)
         return dim
     return axis
 
 
 class TorchMethods(TensorBase):
-    """Methods with PyTorch's names; see `Tensor`, which is what `self` is: only this class, on its own, cannot say so."""
+    """Methods with PyTorch's names; see `Tensor`. `self` is a `Tensor`, although this class on its own cannot declare that."""
 
     __slots__ = ()
 
@@ -47,7 +47,7 @@ class TorchMethods(TensorBase):
         return self.itemsize
 
     def stride(self: Any, dim: int | None = None) -> Any:
-        """Strides in elements: all, or one axis's.
+        """Strides in elements: all of them, or that of one axis.
 
         Raises
         ------
@@ -65,7 +65,7 @@ class TorchMethods(TensorBase):
         return clone(self)
 
     def contiguous(self: Any) -> Tensor:
-        """This Tensor in row-major order: itself if it is so already."""
+        """This Tensor in row-major order: itself if it is in that order already."""
         strides = self.backend.strides(self._array)
         expected, dense = 1, True
         for n, s in zip(reversed(self.shape), reversed(strides or ())):
@@ -76,13 +76,13 @@ class TorchMethods(TensorBase):
         return clone_contiguous(self)
 
     def reshape(self: Any, *shape: Any) -> Tensor:
-        """In another shape: a view where strides allow."""
+        """The same elements in another shape: a view where strides allow."""
         return manipulation.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
 
     view = reshape
 
     def flatten(self: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-        """With the axes `start_dim` to `end_dim` merged into one."""
+        """The Tensor with its axes `start_dim` to `end_dim` merged into one."""
         shape = self.shape or (1,)
         start, end = start_dim % len(shape), end_dim % len(shape)
         n = 1
@@ -91,22 +91,22 @@ class TorchMethods(TensorBase):
         return manipulation.reshape(self, (*shape[:start], n, *shape[end + 1 :]))
 
     def squeeze(self: Any, axis: Any = None, *, dim: Any = None) -> Tensor:
-        """Without axes of length 1 (all of them by default; as PyTorch, one that is longer stays)."""
+        """The Tensor without axes of length 1 (all of them by default; as in PyTorch, a longer one stays)."""
         axis = _axis(axis, dim)
         shape = self.shape
         axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
         return manipulation.squeeze(self, tuple(a for a in axes if shape[a] == 1))
 
     def unsqueeze(self: Any, dim: int) -> Tensor:
-        """With a new axis of length 1 at `dim`."""
+        """The Tensor with a new axis of length 1 at `dim`."""
         return manipulation.expand_dims(self, axis=dim)
 
     def permute(self: Any, *dims: Any) -> Tensor:
-        """With the axes in another order: a view."""
+        """The Tensor with its axes in another order: a view."""
         return manipulation.permute_dims(self, dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims)
 
     def transpose(self: Any, dim0: int, dim1: int) -> Tensor:
-        """With two axes exchanged: a view."""
+        """The Tensor with two axes exchanged: a view."""
         order = list(range(self.ndim))
         order[dim0], order[dim1] = order[dim1], order[dim0]
         return manipulation.permute_dims(self, tuple(order))
@@ -126,7 +126,7 @@ class TorchMethods(TensorBase):
         return manipulation.broadcast_to(self, other.shape)
 
     def view_as(self: Any, other: Tensor) -> Tensor:
-        """In the shape of another Tensor."""
+        """The same elements in the shape of another Tensor."""
         return manipulation.reshape(self, other.shape)
 
     def unbind(self: Any, dim: int = 0) -> tuple[Tensor, ...]:
@@ -136,7 +136,7 @@ class TorchMethods(TensorBase):
     # -- dtypes ------------------------------------------------------------------------------------------------------
 
     def to(self: Any, target: Any = None, *, dtype: Any = None, device: Any = None) -> Tensor:
-        """In another dtype, or on another device; the Tensor itself where nothing changes."""
+        """The Tensor in another dtype, or on another device; itself where nothing changes."""
         if isinstance(target, Device) or (isinstance(target, str) and target not in DTYPES):
             device = target
         elif isinstance(target, TorchMethods):
@@ -150,31 +150,31 @@ class TorchMethods(TensorBase):
         return out if dtype is None else out._cast(dtype)
 
     def type_as(self: Any, other: Tensor) -> Tensor:
-        """In the dtype of another Tensor."""
+        """The Tensor in the dtype of another."""
         return self.to(dtype=other.dtype)
 
     def double(self: Any) -> Tensor:
-        """In float64."""
+        """The Tensor in float64."""
         return self.to(dtype="float64")
 
     def float(self: Any) -> Tensor:
-        """In float32."""
+        """The Tensor in float32."""
         return self.to(dtype="float32")
 
     def half(self: Any) -> Tensor:
-        """In float16."""
+        """The Tensor in float16."""
         return self.to(dtype="float16")
 
     def long(self: Any) -> Tensor:
-        """In int64."""
+        """The Tensor in int64."""
         return self.to(dtype="int64")
 
     def is_floating_point(self: Any) -> bool:
-        """Whether the dtype is real floating."""
+        """Return whether the dtype is real floating."""
         return self.dtype.is_floating_point
 
     def is_complex(self: Any) -> bool:
-        """Whether the dtype is complex."""
+        """Return whether the dtype is complex."""
         return self.dtype.is_complex
 
     # -- reductions ----------------------------------------------------------------------------------------------------
@@ -220,19 +220,19 @@ class TorchMethods(TensorBase):
         return statistical.std(self, axis=_axis(axis, dim), correction=correction, keepdims=keepdims or keepdim)
 
     def argmax(self: Any, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: bool = False) -> Tensor:
-        """Where the largest element is."""
+        """The index of the largest element."""
         return searching.argmax(self, axis=_axis(axis, dim), keepdims=keepdims or keepdim)
 
     def argmin(self: Any, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: bool = False) -> Tensor:
-        """Where the smallest element is."""
+        """The index of the smallest element."""
         return searching.argmin(self, axis=_axis(axis, dim), keepdims=keepdims or keepdim)
 
     def all(self: Any, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: bool = False) -> Tensor:
-        """Whether all elements are true."""
+        """True where all elements are true."""
         return reduction.all(self, axis=_axis(axis, dim), keepdims=keepdims or keepdim)
 
     def any(self: Any, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: bool = False) -> Tensor:
-        """Whether any element is true."""
+        """True where any element is true."""
         return reduction.any(self, axis=_axis(axis, dim), keepdims=keepdims or keepdim)
 
     def cumsum(self: Any, dim: int) -> Tensor:
@@ -302,15 +302,15 @@ class TorchMethods(TensorBase):
         return elementwise.tanh(self)
 
     def floor(self: Any) -> Tensor:
-        """Rounded down."""
+        """Round down."""
         return elementwise.floor(self)
 
     def ceil(self: Any) -> Tensor:
-        """Rounded up."""
+        """Round up."""
         return elementwise.ceil(self)
 
     def round(self: Any) -> Tensor:
-        """Rounded to the nearest integer."""
+        """Round to the nearest integer."""
         return elementwise.round(self)
 
     def conj(self: Any) -> Tensor:
@@ -318,7 +318,7 @@ class TorchMethods(TensorBase):
         return elementwise.conj(self)
 
     def isnan(self: Any) -> Tensor:
-        """Whether each element is not a number."""
+        """True where an element is not a number."""
         return elementwise.isnan(self)
 
     def pow(self: Any, exponent: Any, /) -> Tensor:
@@ -352,7 +352,7 @@ class TorchMethods(TensorBase):
         return reduction.sum(elementwise.multiply(self, other))
 
     def clamp(self: Any, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002 (PyTorch's names)
-        """Limited to ``[min, max]``."""
+        """Limit to ``[min, max]``."""
         return elementwise.clip(self, min, max)
 
     clip = clamp
@@ -362,5 +362,5 @@ class TorchMethods(TensorBase):
         return elementwise.where(condition, self, other)
 
     def flip(self: Any, *dims: Any) -> Tensor:
-        """Backwards along axes."""
+        """Reverse along axes."""
         return manipulation.flip(self, axis=dims[0] if len(dims) == 1 else dims)

@@ -28,7 +28,7 @@ __all__ = ["apply", "check_writable", "fill", "setitem"]
 
 
 def _strides(x: Any) -> Any:
-    """The strides of a Tensor's memory; where the backend reports none, those that its views would have on the host, if they repeat any."""
+    """The strides of a Tensor's memory; where the backend reports none, those that its views would have on the host, if any repeats."""
     strides = x.backend.strides(x._array)
     alias = x._alias
     if strides is not None or alias is None or not any(name == "broadcast_view" for name, _ in alias.path):
@@ -78,11 +78,11 @@ def check_writable(x: Any, value: Any = None) -> None:
     if alias.cell.is_copy:
         msg = (
             f"backend {x.backend.table_name!r} has no views with a negative step, so this Tensor is a copy of a part that was taken "
-            "backwards, and what is written to it would not reach the whole. Write with `x[key] = value`, or into a `clone()`"
+            "backwards, and a write to it would not reach the whole. Write with `x[key] = value`, or into a `clone()`"
         )
         raise RuntimeError(msg)
     if not recording:
-        return  # the values change for all who share them, and the version tells
+        return  # the values change for all that share them, and the version shows it
     base = x._base if alias.parent is not None else None
     if base is not None and base._node is not None and base._node.is_leaf:
         msg = "a view of a leaf Variable that requires grad is being used in an in-place operation. Use `xpgrad.no_grad()`"
@@ -141,7 +141,7 @@ def _commit(x: Any, out: Any, old: Any) -> None:
 
 
 def _fit(x: Any, out: Any, name: str) -> Any:
-    """The out-of-place result as what can be written into `x`."""
+    """The out-of-place result in the form that can be written into `x`."""
     if out.shape != x.shape:
         msg = f"in-place `{name}`: the result has shape {out.shape}, which does not fit the Tensor's shape {x.shape}; write `x = ...`"
         raise RuntimeError(msg)
@@ -173,7 +173,7 @@ def apply(x: Any, name: str, other: Any) -> Any:
     if not dual and old is None and (not recording or getattr(other, "_node", None) is None) and _in_memory(x, name, other):
         return x
     if recording and (dual or _reads_first(ROWS[name], x, other)):
-        left = x.clone()  # as PyTorch: an in-place operation saves a copy of what it overwrites
+        left = x.clone()  # as in PyTorch, an in-place operation saves a copy of what it overwrites
         other = left if other is x else other
     if other is not left and _shares_memory(x, other):
         other = other.clone()  # what the node saves of it must not be overwritten either
@@ -189,9 +189,9 @@ def rewrite(x: Any, function: Any, *others: Any) -> Any:
     ----------
     x : Tensor
     function : callable
-        ``function(copy)`` computes the new values from a copy of `x` (as PyTorch, in-place operations save what they overwrite).
+        ``function(copy)`` computes the new values from a copy of `x` (as in PyTorch, in-place operations save what they overwrite).
     *others : Tensor
-        What else `function` reads: whether one of them requires grad decides what `x` may be.
+        The other Tensors that `function` reads: whether one of them requires grad decides what `x` may be.
     """
     for other in others or (None,):
         check_writable(x, other)
@@ -205,7 +205,7 @@ def rewrite(x: Any, function: Any, *others: Any) -> Any:
 
 
 def _reads_first(row: Any, x: Any, other: Any) -> bool:
-    """Whether the node of ``x OP other`` will save what is about to be overwritten."""
+    """Return whether the node of ``x OP other`` will save what is about to be overwritten."""
     operands = (x, other)
     return any(
         row.tensors[0] in reads or (other is x and row.tensors[-1] in reads)
@@ -215,7 +215,7 @@ def _reads_first(row: Any, x: Any, other: Any) -> bool:
 
 
 def _shares_memory(x: Any, other: Any) -> bool:
-    """Whether an operand is a view or a detached alias of what is written to."""
+    """Return whether an operand is a view or a detached alias of what is written to."""
     alias = getattr(other, "_alias", None)
     return alias is not None and x._alias is not None and alias.cell is not None and alias.cell is x._alias.cell
 
@@ -226,7 +226,7 @@ _OPERATORS: dict[str, Any] = {
 
 
 def _step(x: Any, name: str, other: Any) -> bool:
-    """The optimiser's step: equal shapes and dtypes, nothing recorded; False where anything is out of the ordinary."""
+    """Take an optimiser's step: equal shapes and dtypes, nothing recorded; return False where anything is unusual."""
     array, value, alias = x._array, other._array, x._alias
     if array.__class__ is not x.backend.array_type or array.dtype is not value.dtype or array.shape != value.shape:
         return False
@@ -241,7 +241,7 @@ def _step(x: Any, name: str, other: Any) -> bool:
         return False
     try:
         update(array, value)
-    except (TypeError, ValueError):  # memory that the user made read-only, or a quotient of integers: the general way says so
+    except (TypeError, ValueError):  # memory that the user made read-only, or a quotient of integers: the general way reports it
         return False
     bump(x)
     return True
@@ -291,7 +291,7 @@ def setitem(x: Any, key: Any, value: Any) -> None:
         else:
             if is_raw_array(value):
                 raise not_a_tensor("x[key] = value", value)
-            msg = f"x[key] = value needs a Tensor or a scalar as value, but got {type(value).__name__}; use `xpgrad.asarray(value)`"
+            msg = f"x[key] = value needs a Tensor or a scalar as the value, but got {type(value).__name__}; use `xpgrad.asarray(value)`"
             raise TypeError(msg)
     elif type(value) is not type(x):
         _, value = unify("x[key] = value", [x, value])

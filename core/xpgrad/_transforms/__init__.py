@@ -1,1 +1,1 @@
-"""Interpreters beside the tape: batches, tangents, and functions compiled as one node."""
+"""Interpreters alongside the tape: batches, tangents, and functions compiled as one node."""

@@ -1,7 +1,7 @@
-"""`xpgrad.compile`: a function of Tensors as one node of the tape, around what the backend makes of its forward and its backward.
+"""`xpgrad.compile`: a function of Tensors as one node of the tape, around the forward and the backward that the backend compiles.
 
 Where the function returns one real number, the gradients are computed together with it, in one compiled call, and the backward pass
-scales them; else a compiled backward computes the function again. On backends that do not compile, the function runs as it is.
+scales them; otherwise a compiled backward computes the function again. On backends that do not compile, the function runs as it is.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Program:
         self.places = [i for i, need in enumerate(needs) if need]
         self.forward = backend.compile(self._forward)
         self.backward = backend.compile(self._backward)
-        cast = backend.kernels.cast  # NB: a loss may be of another precision than an argument
+        cast = backend.kernels.cast  # NB: a loss may have another precision than an argument
         self.scale = backend.compile(lambda g, *grads: tuple(None if v is None else cast(v * g, v.dtype) for v in grads))
         # What the first call finds out:
         self.out_template: Any = None
@@ -97,13 +97,13 @@ class _Program:
         arrays = tuple(o._array for o in outs)
         if not self.scalar:
             return arrays, None
-        one = object.__new__(self.cls)  # NB: made of the result, so that a tracing backend does not take it for a constant from outside
+        one = object.__new__(self.cls)  # NB: made from the result, so that a tracing backend does not take it for a constant from outside
         one._array = self.cls.backend.kernels.ones_like(arrays[0])
         one._node = one._alias = None
         return arrays, self._gradients(outs, [one], leaves)
 
     def _backward(self, *arrays: Any) -> tuple[Any, ...]:
-        """The gradients from the raw arguments and, behind them, one raw gradient for each result that requires grad."""
+        """The gradients, given the raw arguments followed by one raw gradient for each result that requires grad."""
         count = len(self.needs)
         leaves, outs = self._call(arrays[:count])
         seeds = []
@@ -131,7 +131,7 @@ class CompiledNode(ListNode):
     gradients : tuple or None
         For a function that returns one real number: its gradients.
     sources : list
-        What made each argument: an edge, or the Tensor itself if it is a constant.
+        The origin of each argument: an edge, or the Tensor itself if it is a constant.
     """
 
     __slots__ = ("arrays", "cls", "gradients", "metas", "n_outputs", "packs", "program", "slots", "slotted", "sources")
@@ -147,7 +147,7 @@ class CompiledNode(ListNode):
     sources: list[Any]
 
     def _arguments(self) -> list[Any]:
-        """The raw arguments, unpacked where they went through hooks, else checked."""
+        """The raw arguments, unpacked where hooks packed them, otherwise checked."""
         if self.arrays is None:
             raise freed(self)
         found = []
@@ -186,12 +186,12 @@ class CompiledNode(ListNode):
         )
 
     def graph_grads(self, g: Any) -> list[Any]:
-        """The function again, uncompiled and recorded: so the gradients can be differentiated."""
+        """Run the function again, uncompiled and recorded, so that the gradients can be differentiated."""
         program, backend = self.program, self.cls.backend
         outs: list[Any] = []
         seeds = self._seeds(g, lambda m: zeros(m[0], dtype=m[1], device=self.cls.device))
         with switches.enable_grad():  # where Tensors have tangents, a pass runs on them without recording
-            # NB: results of their own, so that each argument has its own gradient where one is given twice, or computed from another.
+            # NB: separate results, so that each argument has its own gradient where one is given twice, or computed from another.
             inputs = []
             for raw, s in zip(self._arguments(), self.sources):
                 if isinstance(s, Tensor):
@@ -230,7 +230,7 @@ def _described(x: Any, flat: list[Any]) -> Any:
     except TypeError:
         msg = (
             f"a compiled function takes and returns Tensors, hashable values, and tuples, lists and dicts of these, not {cls.__name__}; "
-            "make a Tensor of an array with `xpgrad.asarray(x)`"
+            "wrap an array with `xpgrad.asarray(x)`"
         )
         raise TypeError(msg) from None
     return ("static", cls, x, repr(x) if isinstance(x, (float, complex)) else None)  # 0.0 == -0.0
@@ -259,10 +259,10 @@ def compile_function(function: F) -> F:
     Parameters
     ----------
     function : callable
-        It takes and returns Tensors, and tuples, lists and dicts of them; other arguments must be hashable, and it is compiled anew for
+        It takes and returns Tensors, and tuples, lists and dicts of them; other arguments must be hashable, and it is compiled again for
         each of their values, and for each combination of shapes and dtypes. It must not depend on values, write to its arguments, call
-        `backward()` on what depends on them, or use Tensors that require grad and are no arguments. Tensors that are no arguments are
-        constants: what they are at the first call counts, also whether they require grad.
+        `backward()` on what depends on them, or use Tensors that require grad and are not arguments. Tensors that are not arguments are
+        constants, as they are at the first call; that includes whether they require grad.
 
     Returns
     -------
@@ -272,7 +272,7 @@ def compile_function(function: F) -> F:
     Raises
     ------
     TypeError, RuntimeError
-        When called with, or when it does, what is excluded above.
+        When it is called with, or does, what is excluded above.
 
     >>> import xpgrad as xp
     >>> @xp.compile
@@ -295,7 +295,7 @@ def compile_function(function: F) -> F:
             flat = unify("compile", flat)
             cls = flat[0].__class__
         backend = cls.backend
-        if cls.depth:  # inside of `vmap` the operations are what is vectorised
+        if cls.depth:  # inside `vmap` it is the operations that are vectorised
             return function(*args, **kwargs)
         if not backend.capabilities.jit:
             if backend.table_name not in _warned:

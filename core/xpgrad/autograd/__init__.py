@@ -1,6 +1,6 @@
 """`xpgrad.autograd`: `backward`, `grad`, `Function`, `graph` and the modes, with the names of `torch.autograd`.
 
-A face: `_tape.requests` checks the arguments, and what is used less often loads at first use.
+A facade: `_tape.requests` checks the arguments, and what is used less often loads at first use.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def grad(
 
 
 def Variable(data: Any, requires_grad: bool = False) -> Tensor:  # noqa: N802 (PyTorch's name)
-    """Deprecated: a Tensor is all that a Variable was (ACC-40). Returns a Tensor that shares `data`'s memory.
+    """Return a Tensor that shares `data`'s memory. Deprecated: a Tensor is all that a Variable was (ACC-40).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What stands behind a custom Function: its `ctx`, its node in the graph, and the checks of what its backward returns (group L)."""
+"""The machinery behind a custom Function: its `ctx`, its node in the graph, and the checks of what its backward returns (group L)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["FunctionCtx", "FunctionNode", "Saved"]
 
 
 class Saved:
-    """One value of `save_for_backward`: raw, with what restores its history, so that no output is held by its own node."""
+    """One value of `save_for_backward`: raw, with the means to restore its history, so that no output is held by its own node."""
 
     __slots__ = ("alias", "cls", "edge", "k", "packed", "raw", "tensor")
 
@@ -65,7 +65,7 @@ class Saved:
 
 
 class RawSaved:
-    """One entry of `save_for_backward`, as yet unread."""
+    """One entry of `save_for_backward`, not read yet."""
 
     __slots__ = ("_k", "_node")
 
@@ -93,12 +93,12 @@ class RawSaved:
 
 
 class FunctionCtx:
-    """What connects the forward of a custom operation with its backward; anything may be stored on it.
+    """The link between the forward of a custom operation and its backward; anything may be stored on it.
 
     Attributes
     ----------
     needs_input_grad : tuple of bool
-        One per argument of ``apply`` (FUN-12): whether its gradient is of use.
+        One per argument of ``apply`` (FUN-12): whether its gradient is needed.
     saved_tensors : tuple of Tensor or None
         What `save_for_backward` was given.
     """
@@ -184,7 +184,7 @@ class FunctionCtx:
         self._dirty = _only_tensors("mark_dirty", args)
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether undefined gradients of outputs arrive as zeros (the default) or as None (FUN-17)."""
+        """Choose whether undefined gradients of outputs arrive as zeros (the default) or as None (FUN-17)."""
         self._materialize = value
 
 
@@ -210,7 +210,7 @@ class FunctionNode(ListNode):
     ctx: FunctionCtx
     inputs: tuple[Any, ...]  # (shape, dtype, class) of the operand of each edge
     metas: list[Any]  # the same of each output
-    places: tuple[int | None, ...]  # per argument of `apply`: -1 for what is no Tensor, None for a constant, else its edge's number
+    places: tuple[int | None, ...]  # per argument of `apply`: -1 if it is not a Tensor, None for a constant, else its edge's number
     slots: list[Any]
 
     def __getattr__(self, name: str) -> Any:
@@ -230,7 +230,7 @@ class FunctionNode(ListNode):
 
     @property
     def _raw_saved_tensors(self) -> tuple[RawSaved, ...]:
-        """What stands for each entry of `saved_tensors` that is not read yet (SAV-12)."""
+        """The objects for the entries of `saved_tensors` that have not been read yet (SAV-12)."""
         if self.ctx._saved is None:
             raise freed(self)
         return tuple(RawSaved(self, k) for k in range(len(self.ctx._saved)))
@@ -261,13 +261,13 @@ def _zeros(meta: Any) -> Any:
 
 
 def _fitted(node: Any, returned: tuple[Any, ...]) -> list[Any]:
-    """What `backward` returned as one checked gradient per edge."""
+    """The gradients that `backward` returned, checked, one per edge."""
     places, name = node.places, node.name()
     expected = len(places)
     if len(returned) < expected or any(r is not None for r in returned[expected:]):
         msg = (
             f"function {name} returned an incorrect number of gradients (expected {expected}, got {len(returned)}); return one per "
-            "argument of `forward` after `ctx`, None for those that are no Tensors"
+            "argument of `forward` after `ctx`, None for those that are not Tensors"
         )
         raise RuntimeError(msg)
     out: list[Any] = [None] * len(node.e)

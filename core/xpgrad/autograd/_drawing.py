@@ -55,7 +55,7 @@ class Drawing:
 
     @property
     def svg(self) -> str:
-        """The picture as one SVG element that refers to nothing outside of it; of `max_nodes` nodes at most."""
+        """The picture as one SVG element that refers to nothing outside it, with at most `max_nodes` nodes."""
         if self._svg is None:
             from xpgrad.autograd._drawing_svg import svg_text  # loads late: it imports `html`
 
@@ -142,7 +142,7 @@ def draw(tensors: Any, *, names: Mapping[str, Tensor] | None = None, saved: bool
     """Draw the graph that was recorded while some Tensors were computed.
 
     Leaves are at the top, results at the bottom, and arrows point from operands to results. A dashed frame says that what a node saved
-    has been freed. Shapes and dtypes are those that the graph knows: nodes do not remember all of them.
+    has been freed. Only the shapes and dtypes that the graph knows are shown: nodes do not remember all of them.
 
     Parameters
     ----------
@@ -151,9 +151,9 @@ def draw(tensors: Any, *, names: Mapping[str, Tensor] | None = None, saved: bool
     names : mapping of str to Tensor, optional
         Names for leaves and intermediate results; Tensors that are not in the graph are left out.
     saved : bool
-        Whether to say how many bytes each node keeps for the backward pass. An array that several keep counts at each of them.
+        Whether to say how many bytes each node keeps for the backward pass. An array that several nodes keep counts for each of them.
     max_nodes : int
-        How many nodes the SVG shows, those nearest the results; it says how many it leaves out. DOT and Mermaid have all.
+        The number of nodes that the SVG shows, those nearest the results; it says how many it leaves out. DOT and Mermaid have all.
 
     Returns
     -------
@@ -163,7 +163,7 @@ def draw(tensors: Any, *, names: Mapping[str, Tensor] | None = None, saved: bool
     Raises
     ------
     TypeError, RuntimeError, ValueError
-        For other things than Tensors; for Tensors that do not require grad; for a `max_nodes` below 1.
+        For anything other than Tensors; for Tensors that do not require grad; for a `max_nodes` below 1.
 
     >>> import xpgrad as xp
     >>> w = xp.tensor([1.0, 2.0], requires_grad=True)
@@ -195,7 +195,7 @@ def draw(tensors: Any, *, names: Mapping[str, Tensor] | None = None, saved: bool
         place.setdefault(node.owner.original, len(place))
     order = list(place)
     arrows = []
-    for node in order:  # NB: grows while it is walked: breadth first
+    for node in order:  # NB: grows during the iteration: breadth first
         target = place[node]
         for operand, (source, number) in enumerate(node.next_functions):
             if source is not None:
@@ -226,7 +226,7 @@ def _results(tensors: Any) -> list[Any]:
         raise TypeError(msg)
     given = [tensors] if single else list(tensors)
     if not given:
-        msg = "draw: got no Tensor; give the results whose graph is to be drawn"
+        msg = "draw: got nothing to draw; give the results whose graph is to be drawn"
         raise ValueError(msg)
     nodes = []
     for k, root in enumerate(given):
@@ -245,7 +245,7 @@ def _results(tensors: Any) -> list[Any]:
 
 
 class _Known:
-    """What is known of outputs, by node and number: shape, dtype and Tensor class, each None where it is not known."""
+    """The known facts about outputs, by node and number: shape, dtype and Tensor class, each None where it is not known."""
 
     def __init__(self) -> None:
         self.metas: dict[tuple[Any, int], tuple[Any, Any, Any]] = {}
@@ -254,7 +254,7 @@ class _Known:
         self.note(t._node, t.shape, t.dtype, type(t._stand_in()))
 
     def note(self, node: Any, shape: Any = None, dtype: Any = None, cls: Any = None) -> None:
-        """Add to what is known of the output that an edge leads to."""
+        """Add to what is known about the output that an edge leads to."""
         if node is not None:
             self._merge(_key(node), shape, dtype, cls)
 
@@ -267,7 +267,7 @@ class _Known:
         )
 
     def nodes(self, order: list[Any]) -> None:
-        """Read all that nodes remember of their own outputs and of those of others, then what follows from it."""
+        """Read all that nodes remember about their own outputs and about those of others, then derive what follows."""
         rows = []
         for node in order:
             for k, meta in enumerate(getattr(node, "metas", None) or [node.meta()]):
@@ -293,11 +293,11 @@ class _Known:
         for node in reversed(rows):
             shape, dtype, _ = self.metas.get((node, 0), (None, None, None))
             for e in node.edges():
-                # Where shapes differ, theirs are known already. Of a complex operand, `abs` alone gives a real result.
+                # Where shapes differ, theirs are known already. Only `abs` gives a real result for a complex operand.
                 self.note(e, shape, None if node.row.name == "abs" else dtype)
 
     def _saved_by(self, node: Any) -> None:
-        """What a generated node saved tells of its operands and of its output."""
+        """Learn about the operands and the output of a generated node from what it saved."""
         for name, kind in (*zip(node.row.tensors, node.mask), ("out", "g")):
             if kind == "g" and not (name == "out" and node.slotted):
                 raw = getattr(node, name, None)
@@ -306,11 +306,11 @@ class _Known:
                 self.note(
                     node if name == "out" else getattr(node, f"e_{name}"),
                     next((s for s in shapes if s is not None), None),
-                    dtype if dtype is None or isinstance(dtype, DType) else node.backend.dtype_of(dtype),  # NB: of packed values, a DType
+                    dtype if dtype is None or isinstance(dtype, DType) else node.backend.dtype_of(dtype),  # NB: a DType for packed values
                 )
 
     def _result_of(self, node: Any) -> None:
-        """The output of an elementwise operation, from its operands, if all of them are known."""
+        """Derive the output of an elementwise operation from its operands, if all of them are known."""
         found = [self.metas.get(_key(e), (None, None, None)) for e in node.edges()]
         shapes = [shape for shape, _, _ in found if shape is not None]
         shape = None
@@ -323,7 +323,7 @@ class _Known:
 
 
 def _broadcast(node: Any) -> bool:
-    """Whether a generated node's operands were of several shapes: then it remembers these."""
+    """Return whether a generated node's operands had several shapes: then it remembers these."""
     return hasattr(node, f"b_{node.row.tensors[node.mask.index('g')]}")
 
 

@@ -1,4 +1,4 @@
-"""What a picture of the graph is made of, in words, and its colours: for those who write it as text and those who draw it."""
+"""The parts of a picture of the graph, in words, and its colours: for both the text writers and the SVG."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Vertex(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """From output `number` of the node at `source` to operand `operand` of the node at `target` (positions among the vertices)."""
+    """An edge from output `number` of the node at `source` to operand `operand` of the one at `target` (positions among the vertices)."""
 
     source: int
     number: int

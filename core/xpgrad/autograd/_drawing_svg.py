@@ -1,6 +1,6 @@
 """The layout of a drawn graph and its SVG, after K. Sugiyama, S. Tagawa, M. Toda (1981): layers, an order in each, coordinates, curves.
 
-A layer is as deep as the longest path from a result. An edge that spans several layers goes through a point in each layer between, which
+A layer is as deep as the longest path from a result. An edge that spans several layers passes a point in each layer between, which
 all edges from the same output share; points are ordered and placed together with the boxes.
 """
 
@@ -23,7 +23,7 @@ _SWEEPS = 10
 
 
 class _Box:
-    """A node, or a point on the way of an edge, in the layout."""
+    """A node, or a point along an edge, in the layout."""
 
     __slots__ = ("above", "below", "height", "layer", "place", "vertex", "width", "x")
 
@@ -72,7 +72,7 @@ def _edges_of(shown: int, arrows: list[Arrow]) -> tuple[list[Arrow], dict[int, l
     hidden : dict
         By node: its operands whose node is left out.
     operands : list of int
-        How many each node has.
+        The number that each node has.
     """
     inner = []
     hidden: dict[int, list[int]] = {}
@@ -93,7 +93,7 @@ def _size(v: Vertex) -> tuple[float, float]:
 
 
 def _notes(shown: int, count: int) -> list[str]:
-    """What is said above a picture that leaves nodes out."""
+    """The notice above a picture that leaves nodes out."""
     if shown == count:
         return []
     return [
@@ -114,7 +114,7 @@ def _layered(shown: int, arrows: list[Arrow], sizes: list[tuple[float, float]]) 
     layers: list[list[_Box]] = []
     boxes: list[Any] = [None] * shown
     ready = [k for k in range(shown) if not waiting[k]]
-    for k in ready:  # NB: grows while it is walked
+    for k in ready:  # NB: grows during the iteration
         width, height = sizes[k]
         layer = least[k]
         while layer < len(layers) and widths[layer] + width > _ROW:
@@ -135,7 +135,7 @@ def _layered(shown: int, arrows: list[Arrow], sizes: list[tuple[float, float]]) 
 
 
 def _port(width: float, k: int, count: int) -> float:
-    """Where the k-th of several ends meets a side of a box, from its middle."""
+    """The position of the k-th of several ends on the side of a box, from its middle."""
     return width * ((k + 1) / (count + 1) - 0.5)
 
 
@@ -193,7 +193,7 @@ def _order(layers: list[list[_Box]]) -> None:
 
 
 def _crossings(layers: list[list[_Box]]) -> int:
-    """How many pairs of lines between neighbouring layers cross."""
+    """The number of pairs of lines between neighbouring layers that cross."""
     count = 0
     for layer in layers:
         ends = sorted((box.place, at, o.place, there) for box in layer for o, at, there in box.below)
@@ -223,7 +223,7 @@ def _place(layers: list[list[_Box]]) -> None:
 
 
 def _spread(layer: list[_Box], wishes: list[float], weights: list[float]) -> None:
-    """Put the boxes of a layer as near to where they wish to be as their order and widths allow, in least squares.
+    """Put the boxes of a layer as near to the wished positions as their order and widths allow, in least squares.
 
     That is isotonic regression, by pooling adjacent violators (M. Ayer et al., 1955).
     """
@@ -250,7 +250,7 @@ def _spread(layer: list[_Box], wishes: list[float], weights: list[float]) -> Non
 
 
 class _Sheet:
-    """Where things are in the picture: its size, the heights of the layers, and the notes above them."""
+    """The positions in the picture: its size, the heights of the layers, and the notes above them."""
 
     def __init__(self, layers: list[list[_Box]], notes: list[str], *, room_above: bool) -> None:
         self.layers, self.notes = layers, notes
@@ -270,7 +270,7 @@ class _Sheet:
         self.left = left - (self.width - (right - left)) / 2
 
     def top(self, box: _Box) -> float:
-        """Boxes stand in the middle of their layer."""
+        """The top of a box, which is in the middle of its layer."""
         return self.tops[box.layer] + (self.heights[box.layer] - box.height) / 2
 
     def head(self, count: int) -> str:
@@ -295,7 +295,7 @@ class _Sheet:
 
 
 def _n(value: float) -> str:
-    """A number as short as it is exact enough."""
+    """A number, as short as is exact enough."""
     return f"{value:.1f}".removesuffix(".0")
 
 

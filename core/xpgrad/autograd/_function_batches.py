@@ -1,4 +1,4 @@
-"""Custom Functions inside of transforms: their own `vmap`, or one made of their forward and backward (FUN-33)."""
+"""Custom Functions inside transforms: their own `vmap`, or one derived from their forward and backward (FUN-33)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["VmapInfo", "apply_to_batch", "check_transformable"]
 
 
 class VmapInfo(NamedTuple):
-    """What a Function's `vmap` is told of the batch.
+    """The information about the batch that a Function's `vmap` gets.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ def apply_to_batch(base: Any, cls: Any, args: tuple[Any, ...]) -> Any:
     Parameters
     ----------
     base : type
-        `Function` itself, which stands on this module.
+        `Function` itself, which imports this module.
     cls : type
         The user's subclass of it.
     args : tuple
@@ -118,7 +118,7 @@ def _by_its_own_rule(cls: Any, args: Any, below: list[Any], mapped: list[bool], 
 
 
 class _ElementCtx:
-    """What a Function's methods see as `ctx` inside of a batch: saved Tensors are elements of it."""
+    """The `ctx` that a Function's methods see inside a batch: saved Tensors are elements of it."""
 
     def __init__(self, needs: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs
@@ -145,18 +145,18 @@ class _ElementCtx:
 
 
 class _Application:
-    """One application of a Function by its generated rule: what its methods must know of the batch and of one another.
+    """One application of a Function by its generated rule: what its methods must know about the batch and about one another.
 
     Attributes
     ----------
     mapped : list of bool
-        For each argument, whether it is a whole batch; what is not is shared by all elements.
+        For each argument, whether it is a whole batch; otherwise all elements share it.
     depth : int
-        Of how many batches the arguments are elements, this one included.
+        The number of batches that the arguments are elements of, this one included.
     several : bool
         Whether `forward` returned a tuple.
     shapes : list
-        Of the elements that `forward` was given; None for what is no Tensor.
+        Those of the elements that `forward` was given; None for what is not a Tensor.
     elements, outs : tuple
         What `forward` was given and what it returned, until `setup_context` has seen them.
     """
@@ -169,7 +169,7 @@ class _Application:
         self.outs: tuple[Any, ...] = ()
 
     def element(self, x: Any, is_mapped: bool, at: int) -> Any:
-        """A whole batch, or what all elements share, as an element: of a batch of things that are `at` deep themselves."""
+        """A whole batch, or what all elements share, as one element of a batch of things that are `at` deep themselves."""
         if not isinstance(x, Tensor) or not is_mapped:
             return x
         return enter(x, self.level, class_of_depth(type(x._stand_in()), at + 1))
@@ -179,7 +179,7 @@ class _Application:
         return leave(x, self.level, class_of_depth(type(x._stand_in()), at + 1))
 
     def kept(self, saved: Any, inputs: Any, output: Any, at: int) -> tuple[Any, bool]:
-        """What is kept for a saved element, and whether it is a whole batch."""
+        """The object kept for a saved element, and whether it is a whole batch."""
         if saved is None:
             return None, False
         for whole, out in zip(output, self.outs):
@@ -195,7 +195,7 @@ class _Application:
         if g is None:
             return None
         if g.shape != shape:
-            g = PRIMITIVES["sum_to"](g, shape)  # FUN-09: what an operand was broadcast to is summed
+            g = PRIMITIVES["sum_to"](g, shape)  # FUN-09: summed over the axes along which the operand was broadcast
         full = self.whole(g, at)
         return full if is_mapped else total(full, axis=0)
 
@@ -216,7 +216,7 @@ def _generated(base: Any, cls: Any, batch: _Application) -> Any:
 
         @staticmethod
         def forward(*inputs: Any) -> Any:
-            at = _deepest(inputs)  # which may be less than outside: what all elements share loses a level on the way
+            at = _deepest(inputs)  # may be less than outside: what all elements share loses a level on the way
             elements = [batch.element(x, m, at) for x, m in zip(inputs, batch.mapped)]
             out = cls.forward(*elements)
             batch.several = isinstance(out, tuple)
@@ -268,5 +268,5 @@ def _generated(base: Any, cls: Any, batch: _Application) -> Any:
 
 
 def _deepest(items: Any) -> int:
-    """Of how many batches the deepest Tensor among some values is an element."""
+    """The number of batches that the deepest Tensor among some values is an element of."""
     return max((x.depth for x in items if isinstance(x, Tensor)), default=0)

@@ -29,7 +29,7 @@ Jacobian = list[list[float]]  # rows: components of the input; columns: componen
 
 
 class Options(NamedTuple):
-    """What `gradcheck` was asked for; see there."""
+    """The options of `gradcheck`; see there."""
 
     eps: float
     atol: float
@@ -45,7 +45,7 @@ class Options(NamedTuple):
 
 
 def check(func: Callable[..., Any], inputs: Any, options: Options) -> None:
-    """All checks of `gradcheck`; returns if they pass."""
+    """Run all checks of `gradcheck`; returns if they pass."""
     args = _tuple(inputs)
     _check_inputs(args)
     places = [i for i, a in enumerate(args) if _needs_grad(a)]
@@ -99,12 +99,12 @@ def _needs_grad(a: Any) -> bool:
 
 
 def _outputs(result: Any) -> list[Any]:
-    """The outputs that differentiate.
+    """The outputs that can be differentiated.
 
     Raises
     ------
     TypeError
-        If one is no Tensor.
+        If one is not a Tensor.
     """
     results = list(result) if isinstance(result, (tuple, list)) else [result]
     for r in results:
@@ -182,7 +182,7 @@ def _basis(x: Any) -> Any:
 
 
 def _numerical(func: Any, args: tuple[Any, ...], i: int, eps: float, count: int) -> list[Jacobian]:
-    """For each output, the Jacobian with respect to the i-th input."""
+    """The Jacobian of each output with respect to the i-th input."""
     found: list[Jacobian] = [[] for _ in range(count)]
     for direction in _basis(args[i]):
         for jacobian, row in zip(found, _difference(func, args, i, direction, eps)):
@@ -191,7 +191,7 @@ def _numerical(func: Any, args: tuple[Any, ...], i: int, eps: float, count: int)
 
 
 def _analytical(args: tuple[Any, ...], places: list[int], out: Any) -> list[Jacobian]:
-    """For each input, the Jacobian of one output, by a backward pass per component of the output."""
+    """The Jacobian of one output with respect to each input, by a backward pass per component of the output."""
     inputs = [args[i] for i in places]
     columns: list[Jacobian] = [[] for _ in places]
     for seed in _basis(out):
@@ -258,7 +258,7 @@ def _compare_projections(
         for i, g, repeated in zip(places, *passes):
             n = math.fsum(p * q for p, q in zip(numerical[i][o], seed))
             a, b = (0.0 if x is None else math.fsum(p * q for p, q in zip(_components(x), weights[i])) for x in (g, repeated))
-            scaled = atol * math.fsum(weights[i]) * math.fsum(seed)  # as many entries add up, so may their errors
+            scaled = atol * math.fsum(weights[i]) * math.fsum(seed)  # the errors add up like the entries
             if not _close(n, a, scaled, rtol):
                 text = _mismatch(o, i, _numerical(func, args, i, eps, len(outs))[o], _analytical(args, [i], out)[0])
                 raise GradcheckError(f"{text}\nin fast mode, which compared the projections {n} (numerical) and {a} (analytical)")
@@ -270,7 +270,7 @@ def _compare_projections(
 
 
 def _tangents(func: Any, args: tuple[Any, ...], directions: dict[int, Any]) -> list[Any]:
-    """The tangents of the outputs that differentiate, along directions of some inputs; None where there is none."""
+    """The tangents of the differentiable outputs, along directions of some inputs; None where there is none."""
     with new_level() as level:
         duals = [level.dual(a, directions[i]) if i in directions else a for i, a in enumerate(args)]
         return [level.tangent(o) for o in _outputs(func(*duals))]
@@ -313,7 +313,7 @@ def _compare_tangents_along(func: Any, args: tuple[Any, ...], places: list[int],
 def _check_batched_tangents(
     func: Any, args: tuple[Any, ...], i: int, expected: list[Jacobian], options: Options, directions: list[Any] | None = None
 ) -> None:
-    """The same tangents, for all directions at once by `vmap`."""
+    """Check that `vmap` over all directions gives the same tangents."""
 
     def along(direction: Any) -> tuple[Any, ...]:
         with new_level() as level:
@@ -331,7 +331,7 @@ def _check_batched_tangents(
 
 
 def _check_missing_tangents(func: Any, args: tuple[Any, ...], places: list[int], options: Options) -> None:
-    """An input without a tangent must count as one whose tangent is zero (GCK-07's counterpart)."""
+    """Check that an input without a tangent counts as one whose tangent is zero (GCK-07's counterpart)."""
     if len(places) < 2:
         return
     zeros = {i: zeros_like(args[i].detach()) for i in places}
@@ -341,7 +341,7 @@ def _check_missing_tangents(func: Any, args: tuple[Any, ...], places: list[int],
         alone, full = (_tangents(func, args, d) for d in ({i: direction}, zeros | {i: direction}))
         for o, (out, a, b) in enumerate(zip(outs, alone, full)):
             if not _all_close([_dense(a, out)], [_dense(b, out)], options.atol, options.rtol):
-                msg = f"Expected forward mode to take a missing tangent for zeros: with one for input {i} only, that of output {o} differs"
+                msg = f"Expected forward mode to treat a missing tangent as zeros: with one for input {i} only, that of output {o} differs"
                 raise GradcheckError(msg)
 
 
@@ -352,7 +352,7 @@ def _unit(rng: random.Random, n: int) -> list[float]:
 
 
 def _check_constant(func: Any, args: tuple[Any, ...], places: list[int], eps: float) -> None:
-    """Outputs that require no grad must not depend on the inputs (GCK-11)."""
+    """Check that outputs that do not require grad do not depend on the inputs (GCK-11)."""
     result = func(*args)
     results = result if isinstance(result, (tuple, list)) else [result]
     floating = [k for k, r in enumerate(results) if r.dtype.differentiable]
@@ -368,7 +368,7 @@ def _check_constant(func: Any, args: tuple[Any, ...], places: list[int], eps: fl
 
 
 def _check_scaling(func: Any, args: tuple[Any, ...], places: list[int]) -> None:
-    """A zero gradient of the outputs must give zero (GCK-08)."""
+    """Check that a zero gradient of the outputs gives zero (GCK-08)."""
     outs = _outputs(func(*args))
     found = grad(outs, [args[i] for i in places], [zeros_like(o.detach()) for o in outs], allow_unused=True)
     for i, g in zip(places, found):
@@ -383,7 +383,7 @@ def _check_scaling(func: Any, args: tuple[Any, ...], places: list[int]) -> None:
 
 
 def _check_batched(args: tuple[Any, ...], places: list[int], outs: list[Any], options: Options) -> None:
-    """Gradients for a batch of gradient outputs must be those of its elements."""
+    """Check that gradients for a batch of gradient outputs are those of its elements."""
     inputs = [args[i] for i in places]
     for o, out in enumerate(outs):
         seeds = [_random_like(out, False).detach() * (k + 1) for k in range(2)]
@@ -420,7 +420,7 @@ class _Undefined(Function):
 
 
 def _check_undefined(func: Any, args: tuple[Any, ...], places: list[int]) -> None:
-    """Where all gradients of the outputs, or single ones, are undefined, the backward must give nothing or zeros (GCK-07)."""
+    """Check that the backward gives nothing or zeros where all gradients of the outputs, or single ones, are undefined (GCK-07)."""
     inputs = [args[i] for i in places]
     count = len(_outputs(func(*args)))
     for chosen in [set(range(count)), *({k} for k in range(count) if count > 1)]:

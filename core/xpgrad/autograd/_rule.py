@@ -1,6 +1,6 @@
-"""Custom rules the short way: a forward, and a vjp that says by the names of its parameters what it reads.
+"""Custom rules the short way: a forward, and a vjp whose parameters' names say what it reads.
 
-`custom_rule` makes a `Function` of them, so that all that is promised of those holds: one node, higher orders, `vmap`, forward mode.
+`custom_rule` turns them into a `Function`, with all that those promise: one node, higher orders, `vmap`, forward mode.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEY
 
 
 def custom_rule(forward: Callable[..., Any] | None = None, *, static: str | Iterable[str] | None = None) -> Any:
-    """Make an operation of a function of Tensors, with a gradient of its own: the short way to a `Function`.
+    """Turn a function of Tensors into an operation with a gradient of its own: the short way to a `Function`.
 
-    A *rule* is what xpgrad calls the gradient formulas of an operation, whichever they are; this has a vjp and may have a jvp, and is no
-    `jax.custom_vjp`, whose residuals are packed and unpacked by hand.
+    A *rule* is what xpgrad calls the gradient formulas of an operation, whatever they are; this one has a vjp and may have a jvp. It is
+    not a `jax.custom_vjp`, whose residuals are packed and unpacked by hand.
 
     Parameters
     ----------
     forward : callable
         From Tensors to a Tensor or a tuple of Tensors. It runs unrecorded, and must not write to its operands.
     static : str or iterable of str, optional
-        The parameters that are no operands: numbers, strings, shapes. Default: those that are keyword-only or have a default.
+        The parameters that are not operands: numbers, strings, shapes. Default: those that are keyword-only or have a default.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def custom_rule(forward: Callable[..., Any] | None = None, *, static: str | Iter
     Raises
     ------
     TypeError
-        For a `forward` whose parameters cannot be named one by one, or are named as what formulas read.
+        For a `forward` whose parameters cannot be named one by one, or have the names of what formulas read.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class CustomRule:
         else:
             chosen = {static} if isinstance(static, str) else set(static)
             if not chosen <= set(parameters):
-                msg = f"custom_rule: static={sorted(chosen - set(parameters))} are no parameters of {name}, which has {list(parameters)}"
+                msg = f"custom_rule: static={sorted(chosen - set(parameters))} are not parameters of {name}, which has {list(parameters)}"
                 raise TypeError(msg)
         self.operands = tuple(n for n in parameters if n not in chosen)
         self.static = tuple(n for n in parameters if n in chosen)
@@ -120,10 +120,10 @@ class CustomRule:
         Parameters
         ----------
         formula : callable
-            What it reads are its parameters, and is all that is saved: ``g``, the gradient of the result; operands and static arguments
+            Its parameters are what it reads, and nothing else is saved: ``g``, the gradient of the result; operands and static arguments
             by their names; ``out``, the result; ``x_shape`` and ``x_dtype`` of an operand ``x``, ``out_shape`` and ``out_dtype``. With
             several outputs, ``g`` and ``out`` are tuples. It returns the gradient of the operand, or a tuple with one for each;
-            None stands for zero. Gradients may be of a shape to which the operand broadcasts: they are summed.
+            None means zero. Gradients may have a shape to which the operand broadcasts: they are summed.
 
         Returns
         -------
@@ -145,7 +145,7 @@ class CustomRule:
         ----------
         formula : callable
             It reads what a vjp reads, except ``g``, and for an operand ``x`` its tangent ``d_x``: zeros where it has none, None where the
-            operand is no Tensor with a derivative. It returns the tangent of the result, or a tuple of those of several results.
+            operand is not a Tensor with a derivative. It returns the tangent of the result, or a tuple with one for each result.
 
         Returns
         -------
@@ -178,7 +178,7 @@ class CustomRule:
             if isinstance(a, Tensor):
                 if n in self.static:
                     msg = (
-                        f"{self._name}: {n!r} is a static argument, but got a Tensor, whose gradient would be lost; declare it an operand: "
+                        f"{self._name}: {n!r} is a static argument, but got a Tensor, whose gradient would be lost; make it an operand: "
                         f"name the static ones in `@custom_rule(static=...)`"
                     )
                     raise TypeError(msg)
@@ -227,7 +227,7 @@ class CustomRule:
         if isinstance(out, list):
             msg = f"{self._name} returned a list, whose Tensors would not be differentiated; return a tuple"
             raise TypeError(msg)
-        # NB: an operand that is returned as it is cannot be saved, too.
+        # NB: an operand that is returned as it is cannot be saved as well.
         if isinstance(out, tuple):
             return tuple(o.clone() if isinstance(o, Tensor) and any(o is a for a in args) else o for o in out)
         return out.clone() if isinstance(out, Tensor) and any(out is a for a in args) else out
@@ -245,7 +245,7 @@ class CustomRule:
             ctx.save_for_forward(*found)
 
     def _saved(self, reads: tuple[str, ...], args: dict[str, Any], output: Any) -> tuple[list[Any], dict[str, Any]]:
-        """The Tensors to save, and by name how many of these a value is made of, or the value itself."""
+        """The Tensors to save, and by name how many of them a value consists of, or the value itself."""
         tensors: list[Any] = []
         recipe: dict[str, Any] = {}
         for n in reads:
@@ -279,7 +279,7 @@ class CustomRule:
             msg = (
                 f"the vjp of {self._name} returned {len(given)} gradient{'s' if len(given) != 1 else ''}, but there are "
                 f"{len(self.operands)} operands ({', '.join(self.operands)}); return one for each, None for zero, or declare "
-                "those that are no Tensors with `@custom_rule(static=...)`"
+                "those that are not Tensors with `@custom_rule(static=...)`"
             )
             raise RuntimeError(msg)
         by_name = dict(zip(self.operands, given))
@@ -305,7 +305,7 @@ def summed_to(g: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _values(recipe: dict[str, Any], saved: tuple[Any, ...]) -> dict[str, Any]:
-    """What a formula reads, from what was saved for it."""
+    """The values that a formula reads, from what was saved for it."""
     values: dict[str, Any] = {}
     for n, (kind, what) in recipe.items():
         if kind == "value":

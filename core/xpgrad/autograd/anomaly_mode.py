@@ -1,6 +1,6 @@
 """`xpgrad.autograd.anomaly_mode`: finding the operation whose gradient fails or is not a number (group S).
 
-Nodes made in the mode remember where; a pass in the mode checks what each node computes. Thread-local, like the other modes.
+Nodes made in the mode remember where they were made; a pass in the mode checks what each node computes. Thread-local, like the other modes.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly detection is on in this thread."""
+    """Return whether anomaly detection is on in this thread."""
     mode = current()
     return mode is not None and mode.anomaly is not None
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly detection looks for nan."""
+    """Return whether anomaly detection looks for nan."""
     mode = current()
     return mode is None or mode.check_nan
 
@@ -33,7 +33,7 @@ class set_detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
     ----------
     mode : bool
     check_nan : bool, default True
-        Raise where a node computes nan (ANO-01); else only tell where the failing operation was called (ANO-03).
+        Raise where a node computes nan (ANO-01); otherwise only report where the failing operation was called (ANO-03).
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:

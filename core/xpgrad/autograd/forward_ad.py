@@ -17,7 +17,7 @@ __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_le
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What `unpack_dual` returns.
+    """The pair that `unpack_dual` returns.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ def _current() -> Level | None:
 
 
 def enter_dual_level() -> int:
-    """Begin to carry tangents; leave it with `exit_dual_level`. `dual_level` does both.
+    """Enter a level, at which Tensors carry tangents; leave it with `exit_dual_level`. `dual_level` does both.
 
     Returns
     -------
@@ -127,17 +127,17 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     Raises
     ------
     RuntimeError
-        Outside of a level (FWD-02), for another shape (FWD-04), or a `tensor` that has a tangent (FWD-06).
+        Outside a level (FWD-02), for another shape (FWD-04), or a `tensor` that has a tangent (FWD-06).
     ValueError
         For a dtype that has no derivative (FWD-03).
     TypeError
-        For what is no Tensor.
+        For what is not a Tensor.
     """
     current = _current()
     if current is None or (level is not None and level < 0):
         msg = (
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first. "
-            "`with dual_level():` does so for a block"
+            "`with dual_level():` does this for a block"
         )
         raise RuntimeError(msg)
     _check_number(level, "make_dual")
@@ -157,7 +157,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """The values and the tangent of a Tensor; outside of a level, and for constants, the tangent is None.
+    """The values and the tangent of a Tensor; outside a level, and for constants, the tangent is None.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     Returns
     -------
     UnpackedDualTensor
-        The primal is a view of `tensor` with its history; outside of a level it is `tensor` itself.
+        The primal is a view of `tensor` with its history; outside a level it is `tensor` itself.
     """
     current = _current()
     if current is None or (level is not None and level < 0):

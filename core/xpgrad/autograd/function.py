@@ -32,11 +32,11 @@ class Function:
     Attributes
     ----------
     clear_saved_tensors_on_access : bool
-        Set on a subclass: its `backward` reads ``ctx.saved_tensors`` once, which lets go of them there and then (FUN-34).
+        Set on a subclass: its `backward` reads ``ctx.saved_tensors`` once, which releases them immediately (FUN-34).
     boxed_grads_call : bool
-        Set on a subclass: its `backward` gets the gradients in one list, which it may empty to let go of them.
+        Set on a subclass: its `backward` gets the gradients in one list, which it may empty to release them.
     generate_vmap_rule : bool
-        Set on a subclass: inside of `vmap` its methods run on elements of the batch, in vectorised operations (FUN-33).
+        Set on a subclass: inside `vmap` its methods run on elements of the batch, in vectorised operations (FUN-33).
 
     Examples
     --------
@@ -96,7 +96,7 @@ class Function:
 
     @staticmethod
     def vjp(ctx: Any, *grad_outputs: Any) -> Any:
-        """Another name of `backward`: implement one of them (FUN-04)."""
+        """Another name for `backward`: implement one of them (FUN-04)."""
         return Function.backward(ctx, *grad_outputs)
 
     @staticmethod
@@ -119,7 +119,7 @@ class Function:
 
     @classmethod
     def user_backward(cls) -> Callable[..., Any]:
-        """The subclass's `backward`, or its other name `vjp` (FUN-04).
+        """The subclass's `backward`, or `vjp`, its other name (FUN-04).
 
         Raises
         ------
@@ -212,7 +212,7 @@ def _has(items: tuple[Any, ...], x: Any) -> bool:
 
 
 def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recording: bool, separate: bool) -> tuple[Any, ...]:
-    """Make the node, and of what `forward` returned the outputs of it."""
+    """Make the node, and its outputs from what `forward` returned."""
     dirty = ctx._dirty
     _check_marks(ctx, args, results, recording, separate)
     edges = [a._node if isinstance(a, Tensor) and need else None for a, need in zip(args, ctx.needs_input_grad)]
@@ -258,7 +258,7 @@ def _check_marks(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], reco
 
 
 def _outputs(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recording: bool) -> tuple[list[Any], list[int], dict[int, int]]:
-    """What the caller gets for what `forward` returned: a Tensor that has a history of its own already is returned as a view of itself.
+    """The Tensors that the caller gets for what `forward` returned: one that has a history of its own already becomes a view of itself.
 
     Returns
     -------
@@ -288,7 +288,7 @@ def _outputs(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recordin
 
 
 def _new_node(cls: Any, args: tuple[Any, ...], edges: list[Any], outs: list[Any], constant: list[int]) -> Any:
-    """The node of one call, which knows its operands' nodes and no output yet."""
+    """The node of one call, which knows its operands' nodes but no output yet."""
     node = _node_class(cls).made_now()  # after the forward's own writes: what it saved is as new as the node
     node.n_outputs, node.constant = len(outs), frozenset(constant)
     node.slots = [None] * len(outs)
@@ -303,7 +303,7 @@ def _new_node(cls: Any, args: tuple[Any, ...], edges: list[Any], outs: list[Any]
 
 
 def _save(ctx: Any, args: tuple[Any, ...], places: dict[int, int]) -> list[Any]:
-    """Keep what was given to `save_for_backward`, outputs by their numbers, and let go of what else `ctx` was told."""
+    """Keep what was given to `save_for_backward`, outputs by their numbers, and release whatever else `ctx` was told."""
     dirty, saved = ctx._dirty, []
     for t in ctx._to_save:
         number = None if t is None or (_has(args, t) and not _has(dirty, t)) else places.get(id(t))
@@ -339,7 +339,7 @@ def _node_class(cls: Any) -> Any:
 
 
 class _Twice(Function):
-    """Passes values on; its backward is the error of a function that differentiates once."""
+    """Passes values on; its backward raises the error for a function that can be differentiated once only."""
 
     @staticmethod
     def forward(ctx: Any, count: int, *tensors: Any) -> Any:
@@ -370,7 +370,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
         several = isinstance(returned, tuple)
         outs = list(returned) if several else [returned]
         if state.is_grad_enabled():
-            # What the result depends on: the gradients, and the node's own operands, through which the saved values came.
+            # The result depends on the gradients, and on the node's own operands, from which the saved values came.
             node = ctx._node()
             origins = [a for a in args if isinstance(a, Tensor) and a.requires_grad]
             for e, (_, _, cls) in zip(node.e, node.inputs):

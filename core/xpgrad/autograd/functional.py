@@ -1,7 +1,7 @@
 """`xpgrad.autograd.functional`: Jacobians, Hessians and their products with vectors, of functions of Tensors (group U).
 
 Each works on copies of its inputs that are leaves of their own, or on views of them where the result is to be differentiated further:
-`.grad` is never touched, and what a function captures is a constant.
+`.grad` is never touched, and whatever a function captures is a constant.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 
 def _tuple(given: Any, name: str, what: str) -> tuple[bool, tuple[Tensor, ...]]:
-    """Whether `given` is a tuple, and it as one.
+    """Return whether `given` is a tuple, and its value as a tuple.
 
     Raises
     ------
@@ -44,8 +44,8 @@ def _tuple(given: Any, name: str, what: str) -> tuple[bool, tuple[Tensor, ...]]:
 
 
 def _leaves(inputs: Sequence[Tensor], create_graph: bool) -> tuple[Tensor, ...]:
-    """What the function is called with: leaves of their own, or views through which derivatives reach the caller's Tensors."""
-    if state.carries_tangents():  # forward mode over this: `detach` would lose the tangents
+    """The arguments for the function: separate leaves, or views through which derivatives reach the caller's Tensors."""
+    if state.carries_tangents():  # inside forward mode `detach` would lose the tangents
         return tuple(fresh(x) for x in inputs)
     return tuple(x[...] if create_graph and x.requires_grad else x.detach().requires_grad_() for x in inputs)
 
@@ -61,7 +61,7 @@ def _call(
 
 
 def _release(value: Any, create_graph: bool) -> Any:
-    """The result, without history unless that is wanted (FNL-03, FNL-10)."""
+    """The result, without history unless it is wanted (FNL-03, FNL-10)."""
     if isinstance(value, tuple):
         return tuple(_release(v, create_graph) for v in value)
     if create_graph:
@@ -74,7 +74,7 @@ def _like(several: bool, values: Sequence[Any]) -> Any:
 
 
 def _vector(v: Any, several: bool, wanted: Sequence[Tensor], name: str, whose: str) -> tuple[Tensor | None, ...]:
-    """The checked vector; an implicit one where it may be left out (FNL-08, FNL-09), which complex numbers have not (FNL-13)."""
+    """The checked vector; an implicit one where it may be left out (FNL-08, FNL-09), which is not so for complex numbers (FNL-13)."""
     if v is None:
         if several or wanted[0].numel() != 1:
             msg = f"The vector v can only be None if the {whose} a single Tensor with a single element."
@@ -129,7 +129,7 @@ def _strictly(outputs: Sequence[Tensor], strict: bool, what: str = "Output {} of
 
 
 def _filled(found: Sequence[Tensor | None], inputs: Sequence[Tensor], strict: bool, what: str) -> tuple[Tensor, ...]:
-    """Zeros for what is independent of an input, which strict mode refuses."""
+    """The products with zeros for those that are independent of an input, which strict mode refuses."""
     done = []
     for j, (g, x) in enumerate(zip(found, inputs)):
         if g is None and strict:
@@ -140,7 +140,7 @@ def _filled(found: Sequence[Tensor | None], inputs: Sequence[Tensor], strict: bo
 
 
 def _dependent(values: Sequence[Tensor], strict: bool, create_graph: bool, what: str) -> None:
-    """In strict mode what is to be differentiated further must have a history."""
+    """Refuse, in strict mode, values without history that are to be differentiated further."""
     for j, g in enumerate(values):
         if strict and create_graph and not g.requires_grad:
             msg = f"{what} is independent of input {j}. This is not allowed in strict mode when create_graph=True."
@@ -187,13 +187,13 @@ def jacobian(
     Parameters
     ----------
     func : callable
-        Takes Tensors, returns a Tensor or a tuple of Tensors.
+        It takes Tensors and returns a Tensor or a tuple of Tensors.
     inputs : Tensor or tuple of Tensors
-        Where it is differentiated.
+        The point at which it is differentiated.
     create_graph : bool
         Record the computation, so that the result can be differentiated.
     strict : bool
-        Refuse outputs that do not depend on an input; else their derivative is zeros.
+        Refuse outputs that do not depend on an input; otherwise their derivative is zeros.
     vectorize : bool
         Compute all rows in one batched pass.
     strategy : str
@@ -208,7 +208,7 @@ def jacobian(
     Raises
     ------
     TypeError
-        For inputs or outputs that are no Tensors or tuples of them.
+        For inputs or outputs that are not Tensors or tuples of them.
     RuntimeError
         In strict mode for an output that does not depend on an input; for `strict` with `vectorize`.
     NotImplementedError
@@ -268,7 +268,7 @@ def hessian(
     Parameters
     ----------
     func : callable
-        Takes Tensors, returns a Tensor with one element.
+        It takes Tensors and returns a Tensor with one element.
     inputs : Tensor or tuple of Tensors
     create_graph, strict, vectorize : bool
         As for `jacobian`.
@@ -389,7 +389,7 @@ def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     Parameters
     ----------
     func : callable
-        Takes Tensors, returns a Tensor with one element.
+        It takes Tensors and returns a Tensor with one element.
     inputs : Tensor or tuple of Tensors
     v : Tensor or tuple of Tensors, optional
         Of the inputs' shapes; may be left out for one input with one element.
@@ -420,7 +420,7 @@ def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     Parameters
     ----------
     func : callable
-        Takes Tensors, returns a Tensor with one element.
+        It takes Tensors and returns a Tensor with one element.
     inputs : Tensor or tuple of Tensors
     v : Tensor or tuple of Tensors, optional
         Of the inputs' shapes; may be left out for one input with one element.
@@ -446,7 +446,7 @@ def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
 
 
 def _gradient(func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool, name: str) -> tuple[Any, ...]:
-    """What `vhp` and `hvp` begin with: (whether the input is a tuple, leaves, result, recorded gradient, vector)."""
+    """The part that `vhp` and `hvp` share: (whether the input is a tuple, leaves, result, recorded gradient, vector)."""
     several, leaves, many, outputs = _call(func, inputs, name, create_graph)
     tangents = _vector(v, several, leaves, name, "input to the user-provided function is")
     out = _single(outputs if many else outputs[0], name)

@@ -15,7 +15,7 @@ __all__ = ["enable_grad", "enforce_grad_layout_policy", "inference_mode", "no_gr
 
 
 class set_multithreading_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
-    """Accepted for compatibility (THR-07): every pass runs on the thread that called it, whatever is set here.
+    """Accepted for compatibility (THR-07): every pass runs on the thread that called it, whatever the setting.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`xpgrad.autograd.gradcheck`: are the gradients of a function those that finite differences show (group T)?
+"""`xpgrad.autograd.gradcheck`: compares the gradients of a function with finite differences (group T).
 
 The two public functions and their options; the numerics are in `_gradcheck`, loaded at first use.
 """
@@ -24,7 +24,7 @@ def gradcheck(
     Parameters
     ----------
     func : callable
-        Takes the inputs, returns a Tensor or a tuple of Tensors. Real and complex.
+        It takes the inputs and returns a Tensor or a tuple of Tensors. Real and complex.
     inputs : Tensor or sequence
         Those that require grad should be double precision.
     eps : float
@@ -32,11 +32,11 @@ def gradcheck(
     atol, rtol : float
         ``|numerical - analytical| <= atol + rtol * |analytical|`` must hold everywhere.
     raise_exception : bool
-        False: return False where a `GradcheckError` would be raised; other exceptions are raised all the same.
+        If false, return False where a `GradcheckError` would be raised; other exceptions are still raised.
     nondet_tol : float
-        How much two backward passes may differ.
+        The amount by which two backward passes may differ.
     check_undefined_grad : bool
-        Also check that the backward copes with outputs of undefined gradient.
+        Also check that the backward copes with outputs whose gradient is undefined.
     check_grad_dtypes : bool
         Also check that gradients have their inputs' dtypes.
     check_batched_grad : bool
@@ -48,7 +48,7 @@ def gradcheck(
     fast_mode : bool
         Compare one random projection of each Jacobian instead of all its entries.
     masked : bool, optional
-        For sparse Tensors, which xpgrad has not: ignored.
+        For sparse Tensors, which xpgrad does not have: ignored.
 
     Returns
     -------
@@ -57,9 +57,9 @@ def gradcheck(
     Raises
     ------
     GradcheckError
-        Where a check fails.
+        If a check fails.
     ValueError
-        If no input requires grad, or a batched check is asked for without the check that it belongs to.
+        If no input requires grad, or a batched check is requested without the check that it extends.
     RuntimeError
         For an input with a stride of 0.
     AssertionError
@@ -103,7 +103,7 @@ def gradgradcheck(
     func, inputs, eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, fast_mode, masked
         As for `gradcheck`.
     grad_outputs : Tensor or sequence, optional
-        Where, beside `inputs`, the gradient is differentiated. Default: random, the same ones at every call.
+        The point at which the gradient is differentiated, together with `inputs`. Default: random, the same ones at every call.
     gen_non_contig_grad_outputs : bool
         Make the random ones non-contiguous.
     check_batched_grad : bool

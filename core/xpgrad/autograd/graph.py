@@ -1,6 +1,6 @@
 """`xpgrad.autograd.graph`: the recorded graph as the user sees it, with the names of `torch.autograd.graph`.
 
-Nodes and edges, hooks on several gradients at once, version counters, and what belongs to the pass that is running.
+Nodes and edges, hooks on several gradients at once, version counters, and functions for the pass that is running.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ __all__ = [
 
 
 class allow_mutation_on_saved_tensors(ModeSwitch):  # noqa: N801 (PyTorch's name)
-    """Context and decorator: writes leave what was saved for backward as it was, so that they are no errors (MUT-23).
+    """Context and decorator: writes leave what was saved for backward as it was, so that they are not errors (MUT-23).
 
     A write gives the Tensor, and all Tensors that share its memory, new arrays; nothing is copied where nothing is written. Arrays
-    that were taken out before (`x.numpy()`, `x.array`) keep the old values. The backward must run inside the context.
+    that were extracted before (`x.numpy()`, `x.array`) keep the old values. The backward must run inside the context.
 
     Raises
     ------
@@ -86,27 +86,27 @@ class allow_mutation_on_saved_tensors(ModeSwitch):  # noqa: N801 (PyTorch's name
 
 
 class saved_tensors_hooks(ModeSwitch):  # noqa: N801 (PyTorch's name)
-    """Context and decorator: what operations save for the backward goes through a pair of functions (SAV-01..16). Thread-local.
+    """Context and decorator: a pair of functions packs and unpacks what operations save for the backward (SAV-01..16). Thread-local.
 
     Parameters
     ----------
     pack_hook : callable
         Called once for each Tensor that is saved, with gradients off. It may return anything, which is kept in place of the Tensor, and
-        must not write to its argument. Keep ``x.detach()`` rather than the Tensor itself, with which the whole graph would be held.
+        must not write to its argument. Keep ``x.detach()`` rather than the Tensor itself, which would keep the whole graph alive.
     unpack_hook : callable
         Called with what `pack_hook` returned, whenever the value is needed; returns a Tensor of the same values, shape and device.
-        What was saved is not protected against being overwritten: whether it still has its values is the hooks' affair (SAV-10).
+        What was saved is not protected against being overwritten: it is up to the hooks to preserve its values (SAV-10).
 
     Raises
     ------
     TypeError
         If one of them cannot be called.
     RuntimeError
-        On entering it inside of `disable_saved_tensors_hooks`.
+        On entering it inside `disable_saved_tensors_hooks`.
 
     Notes
     -----
-    Of nested contexts the innermost pair applies. A value is unpacked at every use: by each backward pass whose gradients need it, and
+    In nested contexts the innermost pair applies. A value is unpacked at every use: by each backward pass whose gradients need it, and
     when it is read from its node. One pair for one value: ``node._raw_saved_self.register_hooks(pack_hook, unpack_hook)``.
 
     >>> import xpgrad as xp
@@ -131,12 +131,12 @@ class saved_tensors_hooks(ModeSwitch):  # noqa: N801 (PyTorch's name)
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801 (PyTorch's name)
     """Context and decorator: what operations save is kept in the host's memory, and moved back when it is needed (SAV-14).
 
-    Of a device whose memory is the host's nothing is copied.
+    Nothing is copied on a device whose memory is the host's.
 
     Parameters
     ----------
     pin_memory : bool, default False
-        For PyTorch's signature: no backend pins memory, so that it changes nothing.
+        Part of PyTorch's signature; it has no effect, as no backend pins memory.
     """
 
     def __init__(self, pin_memory: bool = False) -> None:
@@ -160,15 +160,15 @@ def _from_the_host(packed: tuple[Any, Any]) -> Any:
 
 
 def disable_saved_tensors_hooks(error_message: str) -> AbstractContextManager[None]:
-    """A context in which `saved_tensors_hooks` raises a RuntimeError with this message; it does so itself where hooks are active (SAV-13).
+    """A context in which `saved_tensors_hooks` raises a RuntimeError with this message; it raises, too, where hooks are active (SAV-13).
 
-    Hooks of single values, with ``register_hooks``, are not meant.
+    Hooks on single values, with ``register_hooks``, are not affected.
     """
     return disabled(error_message)
 
 
 def current_graph_task_id() -> int:
-    """The number of the pass that is running in this thread, -1 outside of one (THR-08)."""
+    """The number of the pass that is running in this thread, -1 outside one (THR-08)."""
     task = current_pass()
     return -1 if task is None else task.id
 
@@ -203,15 +203,15 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
 
 def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all") -> RemovableHandle:
-    """Call `fn` once per pass about the gradients of several Tensors (HOK-31..36).
+    """Call `fn` once per pass for the gradients of several Tensors (HOK-31..36).
 
     Parameters
     ----------
     tensors : sequence of Tensor
-        Which must require grad, for mode "all".
+        In mode "all" they must require grad.
     fn : callable
         For "all": called with the list of all gradients when the last that the pass computes has been computed; None stands for
-        those that it does not compute. For "any": called with the first gradient. What it returns is ignored.
+        each that it does not compute. For "any": called with the first gradient. What it returns is ignored.
     mode : {"all", "any"}
 
     Returns
@@ -248,7 +248,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None
 
 
 def _watcher_of_all(key: int, mine: list[int], count: int, watched: list[Any], fn: Any) -> Callable[[Any], None]:
-    """What one node calls with its gradient, entry `mine` of the list: `fn`, if no other gradient is still to come."""
+    """The function that one node calls with its gradient, entry `mine` of the list; it calls `fn` if no other gradient is to come."""
 
     def watch(grad: Any) -> None:
         task = current_pass()

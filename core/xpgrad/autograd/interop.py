@@ -21,13 +21,13 @@ __all__ = ["to_jax_custom_vjp", "to_torch_function"]
 def to_jax_custom_vjp(rule: Any) -> Callable[..., Any]:
     """A function of JAX arrays with the gradient of a rule: it works under `jax.jit`, `jax.grad`, `jax.vmap` and their compositions.
 
-    JAX differentiates the vjp as it differentiates any function of its own, so that second derivatives work, too. In forward mode
+    JAX differentiates the vjp like any function of its own, so that second derivatives work, too. In forward mode
     (`jax.jvp`) JAX refuses functions with a vjp of their own.
 
     Parameters
     ----------
     rule : CustomRule or subclass of Function
-        What `custom_rule` made, or a `Function` with `setup_context`; written in functions of xpgrad, without branches on values.
+        The result of `custom_rule`, or a `Function` with `setup_context`; written in functions of xpgrad, without branches on values.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def to_jax_custom_vjp(rule: Any) -> Callable[..., Any]:
     ImportError
         If JAX is not installed.
     TypeError
-        For other rules. When called: for an array as a static argument, and for results that are no Tensors.
+        For other rules. When called: for an array as a static argument, and for results that are not Tensors.
     """
     run = _Exported(rule, "to_jax_custom_vjp")
     jax = _library("jax", "pip install 'xpgrad[jax]'")
@@ -67,7 +67,7 @@ class _JaxCall:
     flat : tuple
         One argument per parameter.
     places : list of int
-        Which of them are arrays.
+        The positions of those that are arrays.
     """
 
     def __init__(self, jax: Any, run: _Exported, flat: tuple[Any, ...], is_array: Callable[[Any], bool]) -> None:
@@ -80,7 +80,7 @@ class _JaxCall:
         return _raw(outs, several)
 
     def forward(self, *arrays: Any) -> tuple[Any, Any]:
-        """The results, and what the backward needs: arrays, and beside them a `_Kept`."""
+        """The results, and what the backward needs: arrays, and a `_Kept` alongside them."""
         given = self._tensors(arrays)
         outs, several, ctx = self.run.forward(given)
         leaves, structure = self.jax.tree_util.tree_flatten((list(ctx.saved_tensors), ctx.attributes()))
@@ -123,14 +123,14 @@ def _raw(outs: tuple[Any, ...], several: bool) -> Any:
 def to_torch_function(rule: Any) -> Callable[..., Any]:
     """A function of PyTorch tensors with the gradient of a rule, for PyTorch's autograd, to any order.
 
-    Higher derivatives are those of the rule's backward, which runs recorded for that; a backward that is marked with
-    `once_differentiable` stays so. Tensors go to xpgrad's plugin for PyTorch where that is installed; without it they must be on
+    Higher derivatives are those of the rule's backward, which is recorded for that purpose; a backward that is marked with
+    `once_differentiable` remains so. Tensors go to xpgrad's plugin for PyTorch where that is installed; without it they must be on
     the CPU, and share their memory with NumPy arrays.
 
     Parameters
     ----------
     rule : CustomRule or subclass of Function
-        What `custom_rule` made, or a `Function` with `setup_context`.
+        The result of `custom_rule`, or a `Function` with `setup_context`.
 
     Returns
     -------
@@ -142,7 +142,7 @@ def to_torch_function(rule: Any) -> Callable[..., Any]:
     ImportError
         If PyTorch is not installed.
     TypeError
-        For other rules. When called: for a tensor as a static argument, for results that are no Tensors, and for tensors that are
+        For other rules. When called: for a tensor as a static argument, for results that are not Tensors, and for tensors that are
         not on the CPU, without the plugin.
     """
     run = _Exported(rule, "to_torch_function")
@@ -208,7 +208,7 @@ def _rule_in_torch(torch: Any, run: _Exported) -> Any:
 def _gradients(
     run: _Exported, attributes: Any, places: Any, metas: Any, needs: tuple[bool, ...], count: int, kept: list[int], *values: Any
 ) -> list[Any]:
-    """The backward of a rule as a function of Tensors: of the saved ones, of which `kept` are not None, and of the gradients."""
+    """The backward of a rule as a function of Tensors: the saved ones, of which `kept` are not None, and the gradients."""
     saved: list[Any] = [None] * count
     for k, v in zip(kept, values):
         saved[k] = v
@@ -217,7 +217,7 @@ def _gradients(
 
 
 def _differentiable_in_torch(torch: Any) -> Any:
-    """The Function of PyTorch that applies a function of Tensors, with xpgrad's derivatives of it."""
+    """The Function of PyTorch that applies a function of Tensors and has xpgrad's derivatives of it."""
 
     class Differentiable(torch.autograd.Function):  # type: ignore[misc]
         """A function of xpgrad's Tensors whose derivatives are xpgrad's, to any order; None among its results stays."""
@@ -276,7 +276,7 @@ def _barred_in_torch(torch: Any, name: str) -> Any:
 
 
 class _Ctx(FunctionCtx):
-    """A `ctx` outside of the graph: remembers what `setup_context` declares."""
+    """A `ctx` outside the graph: remembers what `setup_context` declares."""
 
     def __init__(self) -> None:
         self.marked: tuple[Any, ...] = ()
@@ -290,7 +290,7 @@ class _Ctx(FunctionCtx):
         raise RuntimeError(msg)
 
     def attributes(self) -> dict[str, Any]:
-        """What the Function stored on it."""
+        """The attributes that the Function stored on it."""
         own = {*vars(FunctionCtx), *vars(_Ctx()), "needs_input_grad"}
         return {n: v for n, v in vars(self).items() if n not in own}
 
@@ -307,13 +307,13 @@ class _Exported:
             self.rule, self.function, self.signature = None, rule, inspect.signature(rule.forward)
         else:
             shown = rule.__name__ if isinstance(rule, type) else type(rule).__name__
-            msg = f"{name} expects what `xpgrad.autograd.custom_rule` made, or a Function with `setup_context`, but got {shown}"
+            msg = f"{name} expects a rule from `xpgrad.autograd.custom_rule`, or a Function with `setup_context`, but got {shown}"
             raise TypeError(msg)
         self.given = rule
         self.name = getattr(rule, "__name__", self.function.__name__)
 
     def dressed(self, function: Any) -> Callable[..., Any]:
-        """With the rule's name and documentation."""
+        """The function, given the rule's name and documentation."""
         function.__name__ = function.__qualname__ = self.name
         function.__doc__ = self.given.__doc__
         function.__signature__ = self.signature
@@ -342,7 +342,7 @@ class _Exported:
         outs = result if several else (result,)
         for o in outs:
             if not isinstance(o, xp.Tensor):
-                msg = f"{self.name} returned {type(o).__name__}; a function that is exported returns a Tensor, or a tuple of Tensors"
+                msg = f"{self.name} returned {type(o).__name__}; an exported function must return a Tensor, or a tuple of Tensors"
                 raise TypeError(msg)
         ctx.without_gradient = [k for k, o in enumerate(outs) if not _differentiable(o) or any(o is m for m in ctx.marked)]
         return outs, several, ctx
@@ -363,7 +363,7 @@ class _Exported:
 
 
 class _Kept:
-    """What of a residual is no array; JAX hands it on with the arrays, as the function of a `Partial`."""
+    """The part of a residual that is not an array; JAX passes it on with the arrays, as the function of a `Partial`."""
 
     def __init__(self, what: tuple[Any, ...]) -> None:
         self.what = what

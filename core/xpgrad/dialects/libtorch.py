@@ -1,7 +1,7 @@
 """`xpgrad.dialects.libtorch`: autograd as PyTorch's C++ library does it (group V), for programs that are ported from there.
 
 It is stricter than Python about lists and laxer about a gradient's shape. None is the undefined tensor, as in PyTorch's own bindings
-and as in `.grad` before the first backward: a class of its own would have to be told from None wherever the two libraries meet.
+and as in `.grad` before the first backward: a separate class would have to be told apart from None wherever the two libraries meet.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def backward(
     tensors : sequence of Tensor
         The roots; their contributions are summed.
     grad_tensors : sequence of Tensor or None
-        One for each root, or none at all. A root is expanded to its gradient's shape: what lies on the same element is summed (CPP-05).
+        One for each root, or none at all. A root is expanded to its gradient's shape: entries for the same element are summed (CPP-05).
     retain_graph : bool, optional
         Keep the saved values for another pass. Default: `create_graph`.
     create_graph : bool
@@ -45,7 +45,7 @@ def backward(
         For lengths that differ (CPP-03), a root without history (CPP-04), a gradient that is missing (CPP-02) or does not fit (CPP-05),
         an input that does not require grad (CPP-07).
     TypeError
-        For what is no list of Tensors.
+        For what is not a list of Tensors.
     """
     seeds = _seeds(tensors, grad_tensors, create_graph)
     wanted = _listed("inputs", inputs)
@@ -97,7 +97,7 @@ def grad(
 
 
 class _Hook:
-    """A hook that can be struck out: the others keep their indices, and nothing here keeps a Tensor alive."""
+    """A hook that can be removed while the others keep their indices; nothing here keeps a Tensor alive."""
 
     __slots__ = ("__weakref__", "function")
 
@@ -108,7 +108,7 @@ class _Hook:
         return None if self.function is None else self.function(g)
 
 
-# The hooks of each Tensor that has some, by its id for as long as it lives; a Tensor is no key, since it compares elementwise.
+# The hooks of each Tensor that has some, by its id for as long as it lives; a Tensor cannot be a key, since it compares elementwise.
 _hooks: dict[int, list[weakref.ref[_Hook]]] = {}
 
 
@@ -169,13 +169,13 @@ def remove_hook(tensor: Tensor, index: int) -> None:
 
 
 def _listed(name: str, given: Any) -> list[Tensor]:
-    """A list of Tensors: C++ takes nothing else, and to iterate over a Tensor would take it apart."""
+    """A list of Tensors: C++ takes nothing else, and iterating over a Tensor would take it apart."""
     if isinstance(given, Tensor) or not isinstance(given, Sequence):
         msg = f"`{name}` is a list of Tensors in C++, but got a {type(given).__name__}; write [{name[:-1]}]"
         raise TypeError(msg)
     for x in given:
         if not isinstance(x, Tensor):
-            msg = f"`{name}` holds a {type(x).__name__}, expected Tensors; wrap it with `xpgrad.asarray`"
+            msg = f"`{name}` contains a {type(x).__name__}, but must contain Tensors only; wrap it with `xpgrad.asarray`"
             raise TypeError(msg)
     return list(given)
 
@@ -188,7 +188,7 @@ def _seeds(tensors: Sequence[Tensor], gradients: Sequence[Tensor | None], create
         raise TypeError(msg)
     given = list(gradients) or [None] * len(roots)
     if len(given) != len(roots):
-        msg = f"got {len(roots)} tensors and {len(given)} gradients; give one gradient, or None, per tensor, or none at all"
+        msg = f"got {len(roots)} tensors and {len(given)} gradients; give one gradient, or None, per tensor, or no gradients at all"
         raise RuntimeError(msg)
     for root, g in zip(roots, given):
         if g is None and root.requires_grad:

@@ -34,9 +34,9 @@ def backward(tensor: Tensor, gradient: Tensor | None = None, retain_graph: bool 
     Raises
     ------
     RuntimeError
-        For a root that does not require grad, of another dtype than OneFlow differentiates, or whose gradient is missing or does not fit.
+        For a root that does not require grad, has a dtype that OneFlow does not differentiate, or lacks a gradient that fits.
     TypeError
-        For what is no Tensor.
+        For what is not a Tensor.
     """
     autograd.backward(tensor, gradient, retain_graph, create_graph)
 
@@ -73,7 +73,7 @@ class autograd:  # noqa: N801 (OneFlow's name)
         outputs: Tensor | Sequence[Tensor], inputs: Tensor | Sequence[Tensor],
         grad_outputs: Tensor | Sequence[Tensor | None] | None = None, retain_graph: bool = False, create_graph: bool = False,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """The gradients of `outputs` with respect to `inputs`; no `.grad` is touched, unless there are no inputs.
+        """The gradients of `outputs` with respect to `inputs`; no `.grad` is touched unless `inputs` is empty.
 
         Parameters
         ----------
@@ -116,14 +116,14 @@ def _listed(name: str, given: Any) -> list[Tensor]:
 def _check_required(name: str, tensors: list[Tensor]) -> None:
     for i, x in enumerate(tensors):
         if not x.requires_grad:
-            msg = f"All {name} tensors `.requires_grad` should be true, but that of number {i} is not; call `requires_grad_()` first"
+            msg = f"All {name} tensors `.requires_grad` should be true, but number {i} does not require grad; call `requires_grad_()` first"
             raise RuntimeError(msg)
 
 
 def _check_dtypes(name: str, tensors: Sequence[Tensor]) -> None:
     for x in tensors:
         if x.dtype not in _DTYPES:
-            msg = f"an {name} of dtype {x.dtype}: OneFlow differentiates half, float, double and bfloat16 only; use `xpgrad.autograd`"
+            msg = f"an {name} has dtype {x.dtype}, but OneFlow differentiates half, float, double and bfloat16 only; use `xpgrad.autograd`"
             raise RuntimeError(msg)
 
 

@@ -31,17 +31,17 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     strict : bool
         Raise where an output does not depend on the arguments, instead of the tangent zero.
     has_aux : bool
-        `func` returns ``(output, aux)``, of which `aux` is passed on as it is.
+        `func` returns ``(output, aux)``, of which `aux` is passed through unchanged.
 
     Returns
     -------
     tuple
-        ``(output, tangent of the output)``, and `aux` behind them with `has_aux`.
+        ``(output, tangent of the output)``, followed by `aux` with `has_aux`.
 
     Raises
     ------
     RuntimeError
-        For arguments of other structures and shapes, outputs that are no Tensors, and where `strict` says so.
+        For arguments of other structures and shapes, for outputs that are not Tensors, and where `strict` demands it.
     ValueError
         For dtypes that have no derivative.
 
@@ -116,7 +116,7 @@ def _check_outputs(name: str, outs: list[Any]) -> None:
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """The value of a function and the linear function that approximates it there (`torch.func.linearize`).
 
-    As `jvp` with the same primals and many tangents, but `func` runs once: what the linear function does is recorded, and transposed
+    Like `jvp` with the same primals and many tangents, but `func` runs once: what the linear function does is recorded, and transposed
     twice.
 
     Parameters
@@ -149,7 +149,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     points, structure = flatten(primals)
     _need_tensors(name, "primals", points)
     with switches.inference_mode(mode=False), switches.enable_grad():
-        points = [x.clone() if x.is_inference() else x for x in points]  # which cannot be saved in a graph
+        points = [x.clone() if x.is_inference() else x for x in points]  # inference tensors cannot be saved in a graph
         probes = [_start(x) for x in points]  # where the linear function begins
         with new_level(records=True) as level:
             duals = [level.dual(x, t) for x, t in zip(points, probes)]

@@ -1,4 +1,4 @@
-"""`jacfwd`: Jacobians by forward mode, all columns in one run of the function; and `hessian`.
+"""`jacfwd`, Jacobians by forward mode with all columns in one run of the function, and `hessian`.
 
 The tangents are a batch, the values are not: the function itself is computed once.
 """
@@ -36,9 +36,9 @@ def jacfwd(
         The arguments to differentiate with respect to.
     has_aux : bool
     chunk_size : int, optional
-        At most so many columns at once: less memory, but `func` runs once per chunk.
+        The most columns to compute at once: less memory, but `func` runs once per chunk.
     randomness : str
-        Accepted for PyTorch's sake; see `vmap`.
+        Accepted for compatibility with PyTorch; see `vmap`.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def jacfwd(
     Raises
     ------
     RuntimeError, ValueError
-        For arguments or results of the wrong kind, or a `chunk_size` that is no positive int.
+        For arguments or results of the wrong kind, or a `chunk_size` that is not a positive int.
 
     >>> import xpgrad as xp
     >>> xp.func.jacfwd(lambda x: x**2)(xp.tensor([1.0, 3.0]))
@@ -99,7 +99,7 @@ def jacfwd(
 def _dual(tangents: Any, x: Any, directions: Any, level: BatchLevel) -> Any:
     """`x` with a tangent that is an element of the batch of `directions`, of shape ``(batch, *x.shape)``."""
     if x.depth:
-        # What has tangents is the Tensor that holds the batch of which `x` is an element: the axis of that is one of theirs, too.
+        # The tangents belong to the Tensor that holds the batch of which `x` is an element: they have that batch's axis, too.
         raw = x._array
         value, size = raw.value, None if raw.level is None else raw.level.size
         if size is not None:
@@ -140,7 +140,7 @@ def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any
     callable
         Returns ``jacrev(jacrev(func, argnums), argnums)``: for a scalar function of one Tensor x, a Tensor of shape
         ``(*x.shape, *x.shape)``. The second pass works on plain arrays, which makes it three times as fast here as PyTorch's forward
-        over reverse. ``jacfwd(jacrev(func))`` gives the same, but for what `func` does under `no_grad`, which is a constant to reverse
+        over reverse. ``jacfwd(jacrev(func))`` gives the same, except for what `func` does under `no_grad`, which is a constant for reverse
         mode only.
 
     >>> import xpgrad as xp

@@ -1,6 +1,6 @@
 """`grad`, `grad_and_value`, `vjp` and `jacrev`: reverse mode as transforms of functions, with the names of `torch.func`.
 
-The function runs on fresh Tensors whose history begins here; derivatives with respect to what lies further out, captured by the
+The function runs on fresh Tensors whose history begins here; derivatives with respect to Tensors from outside, captured by the
 function or given to it, flow through them.
 """
 
@@ -37,9 +37,9 @@ def _base(x: Any) -> Any:
 
 
 def fresh(x: Any) -> Any:
-    """`x` as a Tensor whose own derivatives can be asked for; what `x` depends on still gets its own through it.
+    """A Tensor in place of `x` with respect to which one can differentiate; what `x` depends on still gets its derivatives through it.
 
-    Inside `vmap` each element gets a Tensor of its own, also where all share `x`.
+    Inside `vmap` each element gets a Tensor of its own, even where all share `x`.
     """
     levels = active_levels()
     if not levels:
@@ -75,7 +75,7 @@ def _recording() -> Any:
 
 
 def tracked(outs: list[Any], inner: list[Any]) -> bool:
-    """Whether results have a history beyond the fresh Tensors that they were computed from."""
+    """Return whether results have a history beyond the fresh Tensors that they were computed from."""
     own = {_base(x)._node for x in inner}
     if any(node is None or not node.is_leaf for node in own):
         return True
@@ -84,7 +84,7 @@ def tracked(outs: list[Any], inner: list[Any]) -> bool:
 
 
 def released(x: Any, keep: bool) -> Any:
-    """A result as it leaves a transform: without the history that only the transform made."""
+    """A result in the form in which it leaves a transform: without the history that only the transform made."""
     if keep or not isinstance(x, Tensor) or not x.requires_grad:
         return x
     if state.carries_tangents():
@@ -99,7 +99,7 @@ def chosen(name: str, args: tuple[Any, ...], argnums: Argnums) -> tuple[tuple[in
     Raises
     ------
     TypeError, RuntimeError
-        For `argnums` that are no ints, or out of range, and for arguments that are no floating or complex Tensors.
+        For `argnums` that are not ints, or out of range, and for arguments that are not floating or complex Tensors.
     """
     if isinstance(argnums, bool) or not (
         isinstance(argnums, int) or (isinstance(argnums, tuple) and all(isinstance(a, int) for a in argnums))
@@ -124,7 +124,7 @@ def chosen(name: str, args: tuple[Any, ...], argnums: Argnums) -> tuple[tuple[in
 
 
 def check_leaves(name: str, leaves: list[Any]) -> None:
-    """Raise if something that is differentiated is no floating or complex Tensor."""
+    """Raise if something that is differentiated is not a floating or complex Tensor."""
     for x in leaves:
         if not isinstance(x, Tensor):
             msg = f"{name}: Expected all inputs to be Tensors, but got {type(x).__name__}; wrap it with `xpgrad.asarray`"
@@ -133,7 +133,7 @@ def check_leaves(name: str, leaves: list[Any]) -> None:
             msg = f"{name}: only Tensors of floating and complex dtype can be differentiated, but an input is {x.dtype}"
             raise RuntimeError(msg)
     if not leaves:
-        msg = f"{name}: there is no Tensor among the arguments to differentiate with respect to"
+        msg = f"{name}: none of the arguments to differentiate with respect to contains a Tensor"
         raise RuntimeError(msg)
 
 
@@ -153,7 +153,7 @@ def _scalar(name: str, out: Any) -> None:
         msg = f"{name}: Expected the function to return a scalar tensor, got tensor with {out.ndim} dims; reduce it, e.g. with `xpgrad.sum`"
         raise RuntimeError(msg)
     if not out.dtype.is_floating_point:
-        msg = f"{name}: Expected the function to return a real floating scalar, but got {out.dtype}; take e.g. `xpgrad.real`"
+        msg = f"{name}: Expected the function to return a real floating scalar, but got {out.dtype}; use e.g. `xpgrad.real`"
         raise RuntimeError(msg)
 
 
@@ -258,7 +258,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     Parameters
     ----------
     func : callable
-        Takes and returns Tensors, or nested tuples, lists and dicts of them; with ``has_aux=True`` returns a pair of that and anything.
+        Takes and returns Tensors, or nested tuples, lists and dicts of them; with ``has_aux=True`` a pair of that and anything else.
     *primals : Tensor or nested Tensors
     has_aux : bool
 
@@ -266,7 +266,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     -------
     tuple
         ``(output, vjp_fn)``, or ``(output, vjp_fn, aux)``. ``vjp_fn(cotangents)``, of the structure of the output, returns a tuple
-        with one entry per primal. It may be called repeatedly, and inside of other transforms.
+        with one entry per primal. It may be called repeatedly, and inside other transforms.
 
     Raises
     ------
@@ -315,7 +315,7 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
         The arguments to differentiate with respect to.
     has_aux : bool
     chunk_size : int, optional
-        At most so many rows at once: less memory.
+        The most rows to compute at once: less memory.
 
     Returns
     -------
@@ -326,7 +326,7 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
     Raises
     ------
     RuntimeError, ValueError
-        For arguments or results of the wrong kind, or a `chunk_size` that is no positive int.
+        For arguments or results of the wrong kind, or a `chunk_size` that is not a positive int.
     """
     if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
         msg = f"jacrev: `chunk_size` must be a positive int or None, but got {chunk_size!r}"
@@ -385,7 +385,7 @@ def basis(tensors: list[Any], start: int, stop: int) -> list[Any]:
 
 
 def _rows(outs: list[Any], inner: list[Any], chunk_size: int | None, create: bool) -> list[Any]:
-    """For each input, the gradients of all elements of the outputs, one behind the other along axis 0."""
+    """The gradients of all elements of the outputs, stacked along axis 0, for each input."""
 
     total = sum(math.prod(o.shape) for o in outs)
     step = max(min(chunk_size or total, total), 1)

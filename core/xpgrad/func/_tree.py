@@ -1,4 +1,4 @@
-"""Nested tuples, named tuples, lists and dicts of values, taken apart and put together again: what transforms take and return.
+"""Flattening and rebuilding the nested tuples, named tuples, lists and dicts of values that transforms take and return.
 
 Everything else is a leaf, None too; dicts keep their order, and a structure equals another if their containers and keys do.
 """
@@ -13,7 +13,7 @@ __all__ = ["Structure", "flatten", "tree_map", "unflatten"]
 
 
 class Structure(NamedTuple):
-    """How leaves are arranged: the container, its keys (of dicts), the structures inside. A leaf has no container."""
+    """The arrangement of leaves: the container, its keys (of dicts), the structures inside. A leaf has no container."""
 
     container: Any = None
     keys: tuple[Any, ...] = ()
@@ -21,7 +21,7 @@ class Structure(NamedTuple):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether this is one value."""
+        """True for a single value."""
         return self.container is None
 
 

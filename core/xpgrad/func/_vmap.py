@@ -1,6 +1,6 @@
 """`vmap`: a function of one element, applied to a whole batch at once.
 
-Arguments become batched Tensors (`_transforms.batch`), whose operations act on all elements; results leave the batch again.
+Arguments become batched Tensors (`_transforms.batch`), whose operations act on all elements; results leave the batch at the end.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ def vmap(
     func : callable
         Takes and returns Tensors, or nested tuples, lists and dicts of them. Non-Tensors may be arguments where `in_dims` is None.
     in_dims : int, None, or nested tuples, lists and dicts of them
-        The axis of each argument that is the batch; None: the same value for all elements. One entry may stand for a whole subtree.
+        The axis of each argument that is the batch; None for the same value for all elements. One entry may cover a whole subtree.
     out_dims : int, None, or nested tuples, lists and dicts of them
-        Where the batch's axis goes in each result; None for a result that does not depend on the element.
+        The position of the batch's axis in each result; None for a result that does not depend on the element.
     randomness : {"error", "different", "same"}
-        Accepted for PyTorch's sake: xpgrad has no random functions.
+        Accepted for compatibility with PyTorch: xpgrad has no random functions.
     chunk_size : int, optional
-        At most so many elements at once: less memory.
+        The most elements to process at once: less memory.
 
     Raises
     ------
     ValueError
-        For `in_dims` and `out_dims` that do not fit, batches of different lengths, or results that are no Tensors.
+        For `in_dims` and `out_dims` that do not fit, batches of different lengths, or results that are not Tensors.
     RuntimeError
-        If `func` asks for the value of one element (`.item()`, ``if x:``), or for what cannot be said of one (`.backward()`).
+        If `func` asks for the value of one element (`.item()`, ``if x:``), or does what is not possible for one (`.backward()`).
     CapabilityError
-        For functions whose result's shape depends on values (`nonzero`, ``x[mask]``).
+        For functions the shape of whose result depends on values (`nonzero`, ``x[mask]``).
 
     >>> import xpgrad as xp
     >>> rows = xp.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -69,7 +69,7 @@ def vmap(
         leaves, structure = flatten(args)
         dims = _spread(in_dims, structure, name, args)
         keywords, keyword_structure = flatten(kwargs)
-        dims += [0 if isinstance(k, Tensor) else None for k in keywords]  # as PyTorch: Tensors by keyword are batched along axis 0
+        dims += [0 if isinstance(k, Tensor) else None for k in keywords]  # as in PyTorch, Tensors by keyword are batched along axis 0
         leaves += keywords
         size = _size(leaves, dims, name, in_dims)
         moved = [_moved(x, d) for x, d in zip(leaves, dims)]
@@ -95,7 +95,7 @@ def vmap(
 
 
 def _spread(dims: Dims, structure: Structure, name: str, args: Any) -> list[Any]:
-    """One entry per leaf: an entry may stand for a whole subtree."""
+    """The entries, one per leaf: an entry may cover a whole subtree."""
     out: list[Any] = []
 
     def walk(d: Any, s: Structure) -> None:
@@ -104,7 +104,7 @@ def _spread(dims: Dims, structure: Structure, name: str, args: Any) -> list[Any]
         elif s.is_leaf or not isinstance(d, (tuple, list, dict)) or len(d) != len(s.children):
             msg = (
                 f"vmap({name}, in_dims={dims}, ...)(<inputs>): in_dims is not compatible with the structure of inputs: it must be an int, "
-                f"None, or nest as the {len(args)} argument(s) do"
+                f"None, or nested like the {len(args)} argument(s)"
             )
             raise ValueError(msg)
         else:
@@ -141,7 +141,7 @@ def _size(leaves: list[Any], dims: list[Any], name: str, in_dims: Dims) -> int:
         if not isinstance(x, Tensor):
             what = "a Python scalar" if is_scalar(x) else f"a {type(x).__name__}"
             msg = (
-                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): got in_dim={d} for an input that is no Tensor but {what}; give it "
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): got in_dim={d} for an input that is not a Tensor but {what}; give it "
                 "in_dim None, or wrap it with `xpgrad.asarray`"
             )
             raise ValueError(msg)  # noqa: TRY004 (PyTorch's type)
@@ -169,14 +169,14 @@ def _moved(x: Any, dim: Any) -> Any:
 
 
 def _entered(x: Any, dim: int, level: BatchLevel, depth: int) -> Any:
-    """An argument, whose batch's axis is in front by now, as one element."""
+    """An argument, whose batch's axis is already in front, as one element."""
     element = enter(x, level, class_of_depth(type(x._stand_in()), depth))
     element._array.home = dim % x.ndim
     return element
 
 
 def _left(out: Any, level: BatchLevel, depth: int, out_dims: Dims, name: str) -> Any:
-    """What the function returned, out of the batch."""
+    """A result of the function, taken out of the batch."""
     leaves, structure = flatten(out)
     dims = _out_dims(out_dims, structure, name)
     results = []
@@ -191,7 +191,7 @@ def _left(out: Any, level: BatchLevel, depth: int, out_dims: Dims, name: str) ->
             if x.depth == depth and x._array.level is level:
                 msg = (
                     f"vmap({name}, ...): `{name}` returned a Tensor that depends on the element, but its `out_dims` is None; give the axis "
-                    "where the batch goes"
+                    "that the batch becomes"
                 )
                 raise ValueError(msg)
             results.append(x._array.value if x.depth == depth else x)

@@ -1,4 +1,4 @@
-"""How data becomes a Tensor: `tensor`, `asarray`, `from_dlpack`."""
+"""The functions that turn data into a Tensor: `tensor`, `asarray`, `from_dlpack`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["asarray", "from_dlpack", "new_tensor", "tensor"]
 
 
 def new_tensor(cls: Any, raw: Any) -> Any:
-    """A Tensor that the user made: a constant leaf around a raw array, marked by the mode if it asks for that."""
+    """A Tensor that the user made: a constant leaf around a raw array, marked by the mode if the mode requires it."""
     out = cls._wrap(raw)
     if out.dtype.is_complex:
         note_complex()
@@ -42,7 +42,7 @@ def _host_array(data: Any, dtype: DType | None, cls: Any) -> Any:
     if array.dtype == object or array.dtype.kind not in "biufc":
         msg = f"cannot make a Tensor from {type(data).__name__} {data!r:.80}: its elements must be numbers or bools in a regular shape"
         raise TypeError(msg)
-    # NumPy has no bfloat16: the numbers travel in the default dtype, since the device may lack the array's own.
+    # NumPy has no bfloat16: the numbers are passed in the default dtype, since the device may lack the array's own.
     if dtype is not None or (not is_raw_array(data) and not is_scalar_array(data)):
         kind = {"f": "real floating", "c": "complex floating", "i": "integral"}.get(array.dtype.kind)
         if kind is not None:
@@ -51,7 +51,7 @@ def _host_array(data: Any, dtype: DType | None, cls: Any) -> Any:
 
 
 def is_scalar_array(data: Any) -> bool:
-    """Whether `data` is a NumPy scalar, which has a dtype to keep."""
+    """Return whether `data` is a NumPy scalar, which has a dtype to keep."""
     return hasattr(data, "dtype") and hasattr(data, "item")
 
 
@@ -66,12 +66,12 @@ def _without_tensors(data: Any) -> Any:
 
 
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A new leaf with a copy of `data`, as `torch.tensor`.
+    """A new leaf with a copy of `data`, like `torch.tensor`.
 
     Parameters
     ----------
     data : scalar, nested sequence, array of any registered library, or Tensor
-        Copied always: later changes of `data` are not seen.
+        Always copied: later changes to `data` are not seen.
     dtype : DType, optional
         Default: that of an array; for Python data the device's default dtype of their kind.
     device : Device or str, optional
@@ -83,7 +83,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     RuntimeError
         If `requires_grad` and the dtype is neither floating nor complex (BWD-35).
     TypeError
-        If `data` is no numbers.
+        If `data` does not consist of numbers.
     """
     if isinstance(data, TensorBase):
         data = data.detach()
@@ -101,14 +101,14 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     dtype : DType, optional
     device : Device or str, optional
     copy : bool, optional
-        True: always; False: raise ValueError where a copy would be needed; None: where needed.
+        True copies always, False raises ValueError where a copy would be needed, None copies where needed.
 
     Raises
     ------
     TypeError
-        If `obj` is no numbers.
+        If `obj` does not consist of numbers.
     ValueError
-        If ``copy=False`` cannot be kept.
+        If ``copy=False`` is not possible.
     """
     target = None if device is None else tensor_class(as_device(device))
     if isinstance(obj, TensorBase):
@@ -136,7 +136,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 
 
 def is_scalar_array_only(obj: Any) -> bool:
-    """Whether `obj` is a NumPy scalar (not an array): Python data with a dtype."""
+    """Return whether `obj` is a NumPy scalar (not an array): Python data with a dtype."""
     return is_scalar(obj) and not isinstance(obj, (list, tuple))
 
 

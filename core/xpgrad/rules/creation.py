@@ -36,7 +36,7 @@ def cast(x: Tensor, dtype: Any) -> Tensor:
     """`x` in a raw dtype of its backend, recorded; warns where an imaginary part is lost (CPX-06)."""
     wanted = x.backend.dtype_of(dtype)
     if x.dtype.is_complex and not wanted.is_complex and wanted.name != "bool":
-        msg = "Casting complex values to real discards the imaginary part; say so with `xpgrad.real(x)`"
+        msg = "Casting complex values to real discards the imaginary part; use `xpgrad.real(x)` if that is intended"
         warnings.warn(msg, UserWarning, stacklevel=4)
     if wanted.is_complex:
         note_complex()
@@ -48,7 +48,7 @@ def cast(x: Tensor, dtype: Any) -> Tensor:
 
 @view(lambda g: g, node="AliasBackward0")
 def alias(xp: Any, x: Any) -> Any:
-    """The whole of `x`: another Tensor of the same memory."""
+    """The whole of `x`: another Tensor with the same memory."""
     return x
 
 
@@ -71,7 +71,7 @@ def clone_laid_out(xp: Any, x: Any, like: Any) -> Any:
 
 
 def _cast_quietly(x: Tensor, dtype: Any) -> Tensor:
-    """What a formula means by a cast from complex to real: the real part, which is all that a real operand's gradient has."""
+    """The cast from complex to real that a formula means: the real part, which is all that a real operand's gradient has."""
     if x.dtype.is_complex and not dtype.is_complex:
         x = real(x)
     return x._cast(dtype)
@@ -91,7 +91,7 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -
     x : Tensor
     dtype : DType
     copy : bool
-        False: `x` itself if it has that dtype already.
+        If false, `x` itself is returned if it has that dtype already.
     device : Device or str, optional
     """
     if not isinstance(x, TensorBase):
@@ -104,7 +104,7 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -
 
 
 def _target(dtype: Any, device: Any, kind: str = "real floating") -> tuple[Any, DType]:
-    """The Tensor class and dtype that a creation function is asked for."""
+    """The Tensor class and dtype that a creation function was asked for."""
     cls = tensor_class(as_device(device))
     return cls, cls.default_dtype(kind) if dtype is None else as_dtype(dtype, cls.default_dtype)
 

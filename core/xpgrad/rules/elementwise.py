@@ -29,7 +29,7 @@ def _zeros(g: Any, xp: Any) -> Any:
 
 
 def is_complex(x: Any, xp: Any) -> bool:
-    """Whether an array, raw or a Tensor, is complex."""
+    """Return whether an array, raw or a Tensor, is complex."""
     return xp.isdtype(x.dtype, "complex floating")
 
 
@@ -226,7 +226,7 @@ def atan(x: Tensor, /) -> Tensor:
 
 
 def _atan2_vjp(g: Any, x: Any, y: Any, xp: Any) -> Any:
-    # At the origin the derivative is 0, as PyTorch's.
+    # At the origin the derivative is 0, as in PyTorch.
     radius = x * x + y * y
     centre = radius == 0
     return xp.keep(~centre, g * (x / xp.where(centre, xp.ones_like(radius), radius)))
@@ -269,7 +269,7 @@ def atanh(x: Tensor, /) -> Tensor:
 
 @elementwise(lambda g, x1, out: g * (x1 / out), lambda g, x2, out: g * (x2 / out))
 def hypot(x1: Operand, x2: Operand, /) -> Tensor:
-    """``sqrt(x1 ** 2 + x2 ** 2)`` without overflow; its derivative at the origin is nan, as PyTorch's (SUB-08)."""
+    """``sqrt(x1 ** 2 + x2 ** 2)`` without overflow; its derivative at the origin is nan, as in PyTorch (SUB-08)."""
 
 
 # -- selection ----------------------------------------------------------------------------------------------------------
@@ -333,7 +333,7 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
     x : Tensor
         Real.
     min, max : Tensor, int, float or None
-        Bounds that broadcast to the shape of ``x``; None: no bound. The result has the dtype of ``x``.
+        Bounds that broadcast to the shape of ``x``; None means no bound. The result has the dtype of ``x``.
     """
     if not isinstance(x, TensorBase):
         raise not_a_tensor("clip", x)
@@ -474,22 +474,22 @@ def greater_equal(x1: Operand, x2: Operand, /) -> Tensor:
 
 @nondifferentiable()
 def isfinite(x: Tensor, /) -> Tensor:
-    """Whether each element is finite."""
+    """True where an element is finite."""
 
 
 @nondifferentiable()
 def isinf(x: Tensor, /) -> Tensor:
-    """Whether each element is infinite."""
+    """True where an element is infinite."""
 
 
 @nondifferentiable()
 def isnan(x: Tensor, /) -> Tensor:
-    """Whether each element is not a number."""
+    """True where an element is not a number."""
 
 
 @nondifferentiable()
 def signbit(x: Tensor, /) -> Tensor:
-    """Whether the sign bit is set."""
+    """True where the sign bit is set."""
 
 
 @nondifferentiable()

@@ -1,4 +1,4 @@
-"""Rows of the matrix factorisations: Cholesky, QR, symmetric eigenvalues, singular values; and what their gradients share.
+"""Rows of the matrix factorisations: Cholesky, QR, symmetric eigenvalues, singular values; and the parts that their gradients share.
 
 Matrices are stacked: the last two axes are a matrix, all before them are a batch. For complex matrices the gradients follow PyTorch's
 convention, and a loss must not depend on the phases that a factorisation leaves open.
@@ -25,7 +25,7 @@ def identity_like(x: Any, xp: Any) -> Any:
 
 
 def halved_lower(x: Any, xp: Any) -> Any:
-    """The lower triangle with half of the diagonal: the adjoint of a symmetric part is made of it."""
+    """The lower triangle with half of the diagonal: the adjoint of a symmetric part is made from it."""
     return (xp.lower(x, 0) + xp.lower(x, -1)) / 2
 
 
@@ -158,7 +158,7 @@ def _qr_vjp(g: Any, out: Any, x_shape: Any, form: str, xp: Any) -> Any:
         return None
     rest = None
     if columns > rows:
-        # The columns behind the square part only enter as R2 = Q^H A2.
+        # The columns after the square part only enter as R2 = Q^H A2.
         if gr is not None:
             rest = q @ gr[..., :, rows:]
             more = q @ r[..., :, rows:] @ adjoint(gr[..., :, rows:], xp)

@@ -1,7 +1,7 @@
 """Rows of the Fourier transforms: complex to complex, real to half-complex, and back; each one's gradient is another of them.
 
 They are linear, so nothing is saved but shapes. The transpose of a transform that is normalised "backward" is the inverse transform
-normalised "forward", and the other way round.
+normalised "forward", and vice versa.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from xpgrad._operations.declare import rule
 
-#: How the transpose, and the inverse's name of the same factor, are normalised.
+#: The normalisation of the transpose, and the inverse's name for the same factor.
 OPPOSITE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
@@ -47,7 +47,7 @@ def half_to_real(xp: Any, x: Any, length: int, axis: int, norm: str) -> Any:
 
 @rule(lambda g, length, axis, factor, xp: xp.scale_inner(g, length, axis, factor), conj=False, fresh=True, batch="stacked")
 def scale_inner(xp: Any, x: Any, length: int, axis: int, factor: float) -> Any:
-    """Half a spectrum with the frequencies scaled that occur twice in the whole one of `length`: all but zero and the highest even."""
+    """Scale those frequencies of half a spectrum that occur twice in the whole one of `length`: all but zero and the highest even."""
     before = (slice(None),) * axis
     inner = (length + 1) // 2
     parts = [x[(*before, part, ...)] for part in (slice(0, 1), slice(1, inner), slice(inner, None))]

@@ -1,6 +1,6 @@
 """Indexing: basic keys give views, advanced ones (boolean masks, integer arrays, mixtures) fresh memory; no duplicate is lost backward.
 
-`take`, `take_along_axis` and ``x[key]``; what in-place writing needs of them is in `_inplace`.
+`take`, `take_along_axis` and ``x[key]``; the parts of them that in-place writing needs are in `_inplace`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def scatter_add(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
 
 
 def unstack_views(x: Tensor, axis: int) -> tuple[Tensor, ...]:
-    """Slices along an axis, marked as outputs of one multi-view function."""
+    """The slices along an axis, marked as outputs of one function that returns several views."""
     key = (slice(None),) * axis
     views = tuple(index_basic(x, (*key, i)) for i in range(x.shape[axis]))
     for k, v in enumerate(views):
@@ -60,12 +60,12 @@ def unstack_views(x: Tensor, axis: int) -> tuple[Tensor, ...]:
 
 
 def prepare_key(x: Tensor, key: Any) -> tuple[Any, bool]:
-    """A key as the kernels take it: raw arrays instead of Tensors, and whether it is a basic one.
+    """A key in the form that kernels take, raw arrays instead of Tensors, and whether it is a basic one.
 
     Raises
     ------
     IndexError, TypeError
-        For what cannot index.
+        For what cannot be an index.
     """
     if basic_key(key):
         return key, True
@@ -105,7 +105,7 @@ def _index_array(x: Tensor, part: Any) -> Any:
         part = type(x).lift(part)
     kind = part.dtype.kind
     if kind not in ("bool", "signed integer", "unsigned integer"):
-        msg = f"an array that indexes must be of integers or bools, but got dtype {part.dtype}; convert it with `xpgrad.astype`"
+        msg = f"an index array must hold integers or bools, but got dtype {part.dtype}; convert it with `xpgrad.astype`"
         raise IndexError(msg)
     out = signed(part)
     return x.backend.kernels.copy(out) if out is part._array else out
@@ -122,7 +122,7 @@ def signed(indices: Tensor) -> Any:
 
 
 def among(x: Tensor, *parts: Any) -> Tensor:
-    """`x` as an element of the batch that one of the indices is an element of."""
+    """`x` as an element of the batch to which one of the indices belongs."""
     deepest = max((p for p in parts if isinstance(p, TensorBase)), key=lambda p: p.depth, default=x)
     return type(deepest).align([x, deepest])[0] if deepest.depth > x.depth else x
 
@@ -237,7 +237,7 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
     places = _index_array(x, index)
     expected = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
     if source.shape != expected:
-        msg = f"index_add: `source` has shape {source.shape}, but `x` of shape {x.shape} at {places.shape[0]} indices takes {expected}"
+        msg = f"index_add: `source` has shape {source.shape}, but `x` of shape {x.shape} at {places.shape[0]} indices needs {expected}"
         raise ValueError(msg)
     if x.backend.on_host(x.device):  # the kernel adds at what has been read, in a gradient: it need not look at the indices
         places = x.backend.kernels.from_front(places, x.shape[axis], axis, places)
@@ -245,8 +245,8 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
 
 
 def shared_by_batch(x: Any) -> RuntimeError:
-    """The error for what `vmap` would write into a Tensor that is no element of its batch."""
+    """The error for a write by `vmap` into a Tensor that is not an element of its batch."""
     return RuntimeError(
-        f"vmap: in-place writing of different values into a Tensor of shape {x.shape} of which the batch's elements share one is not "
-        "possible; write into a copy of an element, e.g. into `x + xpgrad.zeros_like(batched)`, or use the out-of-place form"
+        f"vmap: different values cannot be written in place into a Tensor of shape {x.shape} that all elements of the batch share; "
+        "write into a copy of an element, e.g. into `x + xpgrad.zeros_like(batched)`, or use the out-of-place form"
     )

@@ -1,4 +1,4 @@
-"""The linear algebra of the main namespace: `matmul`, `tensordot`, `vecdot` (and `einsum`, which is no function of the standard)."""
+"""The linear algebra of the main namespace: `matmul`, `tensordot`, `vecdot` (and `einsum`, which is not a function of the standard)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _matmul_general(row: Any, x1: Any, x2: Any) -> Any:
-    """`matmul` where the operands are no two matrices of one class and dtype."""
+    """`matmul` where the operands are not two matrices of one class and dtype."""
     for x in (x1, x2):
         if not isinstance(x, TensorBase):
             if is_raw_array(x) or not isinstance(x1, TensorBase):
@@ -40,7 +40,7 @@ def _matmul_general(row: Any, x1: Any, x2: Any) -> Any:
         return matmul_nd(x1, x2)
     if x2.ndim == 1 and x1.ndim <= 2:
         return inner_product(x1, x2) if x1.ndim == 1 else mat_vec(x1, x2)
-    # NB: no length is calculated with here, so that a backend where one is not known can take part.
+    # NB: no length is used in arithmetic here, so that this works on a backend where one is not known.
     a = reshape_to(x1, (1, *x1.shape)) if x1.ndim == 1 else x1
     b = reshape_to(x2, (*x2.shape, 1)) if x2.ndim == 1 else x2
     broadcast_shapes(a.shape[:-2], b.shape[:-2])

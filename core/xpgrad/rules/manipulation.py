@@ -39,7 +39,7 @@ def reshape(x: Tensor, /, shape: int | Sequence[int], *, copy: bool | None = Non
     shape : int or sequence of int
         One length may be -1: it is inferred.
     copy : bool, optional
-        True: fresh memory always; False: ValueError where a copy would be needed.
+        True gives fresh memory always, False raises ValueError where a copy would be needed.
     """
     need_tensor("reshape", x)
     sizes = [shape] if isinstance(shape, int) else [n.__index__() for n in shape]
@@ -184,7 +184,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
     ----------
     x : Tensor
     repeats : int or integer Tensor
-        How often: one number, or one per element along the axis.
+        The number of repetitions: one for all, or one per element along the axis.
     axis : int, optional
     """
     need_tensor("repeat", x)
@@ -220,13 +220,13 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
 
 @rule(lambda g, axes, xp: xp.reverse(g, axes), conj=False, fresh=True, node="FlipBackward0", batch="stacked")
 def reverse(xp: Any, x: Any, axes: Any) -> Any:
-    """`x` backwards along axes, in fresh memory."""
+    """`x` reversed along axes, in fresh memory."""
     return xp.copy(xp.flip(x, axis=axes))
 
 
 @front
 def flip(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
-    """`x` backwards along axes (all by default); fresh memory."""
+    """`x` reversed along axes (all by default); fresh memory."""
     need_tensor("flip", x)
     return reverse(x, normalize_axes(axis, x.ndim, "flip"))
 
@@ -270,7 +270,7 @@ def _pieces(g: Any, xs_shape: Any, axis: int, xp: Any) -> list[Any]:
 
 @rule(_pieces, conj=False, varargs=True, node="CatBackward0", batch="stacked")
 def join(xp: Any, xs: Any, axis: int) -> Any:
-    """Arrays one behind the other along an axis."""
+    """Arrays one after the other along an axis."""
     return xp.concat(xs, axis=axis)
 
 
@@ -315,7 +315,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     first = xs[0].shape
     for x in xs:
         if x.ndim != len(first) or x.shape[:axis] + x.shape[axis + 1 :] != first[:axis] + first[axis + 1 :]:
-            msg = f"concat: shapes {first} and {x.shape} differ in another axis than {axis}"
+            msg = f"concat: shapes {first} and {x.shape} differ in an axis other than {axis}"
             raise ValueError(msg)
     return join(xs, axis)
 
@@ -347,7 +347,7 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 
 @front
 def pad(x: Tensor, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Tensor:
-    """`x` with borders of a constant value (as `array_api_extra.pad`).
+    """`x` with borders of a constant value (like `array_api_extra.pad`).
 
     Parameters
     ----------
@@ -359,7 +359,7 @@ def pad(x: Tensor, pad_width: Any, mode: str = "constant", *, constant_values: A
     """
     need_tensor("pad", x)
     if mode != "constant":
-        msg = f"pad: mode {mode!r} is not one of the modes 'constant'; build other borders with `concat` and slices"
+        msg = f"pad: `mode` must be 'constant', but got {mode!r}; build other borders with `concat` and slices"
         raise NotImplementedError(msg)
     pairs: list[Any] = [pad_width] * 2 if isinstance(pad_width, int) else list(pad_width)
     if all(isinstance(p, int) for p in pairs):
@@ -368,7 +368,7 @@ def pad(x: Tensor, pad_width: Any, mode: str = "constant", *, constant_values: A
             raise ValueError(msg)
         pairs = [(pairs[0], pairs[-1])] * x.ndim
     if len(pairs) != x.ndim or any(len(p) != 2 or min(p) < 0 for p in pairs):
-        msg = f"pad: `pad_width` must hold one pair of non-negative ints per axis of shape {x.shape}, but got {pad_width!r}"
+        msg = f"pad: `pad_width` must give one pair of non-negative ints per axis of shape {x.shape}, but got {pad_width!r}"
         raise ValueError(msg)
     for axis, (before, after) in enumerate(pairs):
         parts = [x]

@@ -1,4 +1,4 @@
-"""Sums, extrema and their kin: primitives with normalised axes, and the changes of shape by which gradients return."""
+"""Sums, extrema and the like: primitives with normalised axes, and the changes of shape by which gradients return."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def expand_reduced(xp: Any, x: Any, shape: tuple[int, ...], axes: Any, keepdims:
 
 @rule(lambda g, x_shape, xp: xp.broadcast_to(g, x_shape), conj=False, node="SumBackward1")
 def sum_to(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
-    """Undo a broadcast: sum over the axes that `shape` lacks or has of length 1."""
+    """Undo a broadcast: sum over the axes that are missing from `shape` or have length 1 there."""
     if tuple(x.shape) == tuple(shape):
         return x
     extra = len(x.shape) - len(shape)
@@ -130,7 +130,7 @@ def plain(name: str, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def finished(x: Tensor, raw: Any) -> Tensor:
-    """A constant result beside `x`, marked by the mode if it asks for that."""
+    """A constant result of the class of `x`, marked by the mode if the mode requires it."""
     out = (x._stand_in() if x.is_inference() else x)._wrap(raw)
     mode = state.current()
     if mode is not None and not mode.plain:
@@ -140,13 +140,13 @@ def finished(x: Tensor, raw: Any) -> Tensor:
 
 @nondifferentiable(primitive=True)
 def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
-    """Whether all elements along axes are true."""
+    """True where all elements along axes are true."""
     need_tensor("all", x)
     return plain("all", x, axis=normalize_axes(axis, x.ndim, "all"), keepdims=keepdims)
 
 
 @nondifferentiable(primitive=True)
 def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
-    """Whether any element along axes is true."""
+    """True where any element along axes is true."""
     need_tensor("any", x)
     return plain("any", x, axis=normalize_axes(axis, x.ndim, "any"), keepdims=keepdims)

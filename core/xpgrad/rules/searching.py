@@ -1,4 +1,4 @@
-"""Where elements are: `argmax`, `argmin`, `count_nonzero`, `nonzero`, `searchsorted` and `isin`; none has a derivative.
+"""The positions of elements: `argmax`, `argmin`, `count_nonzero`, `nonzero`, `searchsorted` and `isin`; none has a derivative.
 
 `where`, which has one, is in `elementwise`.
 """
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def need_data_dependent_shapes(name: str, x: Tensor) -> None:
-    """Raise CapabilityError if the backend has no functions whose result's shape depends on values."""
+    """Raise CapabilityError if the backend has no functions where the shape of the result depends on values."""
     if not x.backend.capabilities.data_dependent_shapes:
-        msg = f"`{name}` gives a Tensor whose shape depends on values, which backend {x.backend.table_name!r} cannot; use another device"
+        msg = f"`{name}` gives a shape that depends on values, which backend {x.backend.table_name!r} does not support; use another device"
         raise CapabilityError(msg)
 
 
@@ -36,7 +36,7 @@ def _one_axis(name: str, x: Tensor, axis: int | None) -> int | None:
         raise TypeError(msg)
     position = None if axis is None else normalize_axis(axis, x.ndim, name)
     if not (x.size if position is None else x.shape[position]):
-        msg = f"`{name}` of no elements: x has shape {x.shape}; leave out the empty axis or give at least one element"
+        msg = f"`{name}` needs at least one element, but x has shape {x.shape}; leave out the empty axis"
         raise ValueError(msg)
     return position
 
@@ -65,7 +65,7 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
 
 @nondifferentiable(primitive=True)
 def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """How many elements over axes are not zero (Array API 2024.12, `count_nonzero`)."""
+    """The number of elements over axes that are not zero (Array API 2024.12, `count_nonzero`)."""
     need_tensor("count_nonzero", x)
     return plain("count_nonzero", x, axis=normalize_axes(axis, x.ndim, "count_nonzero"), keepdims=keepdims)
 
@@ -110,16 +110,16 @@ def _together(name: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
 def searchsorted(
     x1: Tensor, x2: Tensor | float, /, *, side: Literal["left", "right"] = "left", sorter: Tensor | None = None
 ) -> Tensor:  # fmt: skip
-    """Where elements would have to be inserted to keep a Tensor sorted (Array API 2024.12, `searchsorted`).
+    """The positions where elements would have to be inserted to keep a Tensor sorted (Array API 2024.12, `searchsorted`).
 
     Parameters
     ----------
     x1 : Tensor
         One-dimensional, real, in ascending order (or so ordered by `sorter`).
     x2 : Tensor or scalar
-        What is inserted.
+        The elements to insert.
     side : {"left", "right"}
-        Before or behind equal elements.
+        Before or after equal elements.
     sorter : Tensor of integers, optional
         Indices that sort `x1`.
     """
@@ -131,7 +131,7 @@ def searchsorted(
         msg = f"searchsorted: `x1` must have one axis, but got shape {a.shape}; search its rows one by one"
         raise ValueError(msg)
     if a.dtype.is_complex:
-        msg = "searchsorted needs an order, which complex numbers do not have"
+        msg = "searchsorted needs an order, which complex numbers do not have; take `xpgrad.abs(x)` or `xpgrad.real(x)` first"
         raise TypeError(msg)
     order = None
     if sorter is not None:
@@ -142,14 +142,14 @@ def searchsorted(
 
 @nondifferentiable(primitive=True)
 def isin(x1: Tensor | complex, x2: Tensor | complex, /, *, invert: bool = False) -> Tensor:
-    """Whether each element of `x1` is among the elements of `x2` (Array API 2025.12, `isin`).
+    """True where an element of `x1` is among the elements of `x2` (Array API 2025.12, `isin`).
 
     Parameters
     ----------
     x1, x2 : Tensor or scalar
         At least one is a Tensor; real.
     invert : bool
-        Whether each element is *not* among them.
+        True where an element is *not* among them.
     """
     a, b = _together("isin", x1, x2)
     if a.dtype.is_complex:

@@ -1,4 +1,4 @@
-"""The distinct elements of a Tensor. As PyTorch's `unique`, none of these has a derivative, the values included."""
+"""The distinct elements of a Tensor. As with PyTorch's `unique`, none of these has a derivative, not even the values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class UniqueAll(NamedTuple):
-    """What `unique_all` returns."""
+    """The fields that `unique_all` returns."""
 
     values: Tensor
     indices: Tensor
@@ -23,14 +23,14 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """What `unique_counts` returns."""
+    """The pair that `unique_counts` returns."""
 
     values: Tensor
     counts: Tensor
 
 
 class UniqueInverse(NamedTuple):
-    """What `unique_inverse` returns."""
+    """The pair that `unique_inverse` returns."""
 
     values: Tensor
     inverse_indices: Tensor
@@ -44,7 +44,7 @@ def _unique(name: str, x: Any) -> Any:
 
 @nondifferentiable(primitive=True)
 def unique_all(x: Tensor, /) -> UniqueAll:
-    """Distinct elements, with where each is first, which of them each element is, and how often each occurs.
+    """Distinct elements, with the first index of each, the position among them of each element, and how often each occurs.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
 
 @nondifferentiable(primitive=True)
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """Distinct elements, and which of them each element is: ``values``, ``inverse_indices`` (of the shape of `x`)."""
+    """Distinct elements, and the position among them of each element: ``values``, ``inverse_indices`` (of the shape of `x`)."""
     return UniqueInverse(*(finished(x, raw) for raw in _unique("unique_inverse", x)))
 
 

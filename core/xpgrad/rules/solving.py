@@ -1,4 +1,4 @@
-"""Rows of the linear algebra extension that are no factorisations: inverses, determinants, norms, diagonals and the cross product.
+"""Rows of the linear algebra extension that are not factorisations: inverses, determinants, norms, diagonals and the cross product.
 
 Matrices are stacked: the last two axes are a matrix, all before them are a batch.
 """
@@ -49,7 +49,7 @@ def _solve_jvp(d_x1: Any, d_x2: Any, x1: Any, out: Any, xp: Any) -> Any:
     node="LinalgSolveExBackward0", jvp=_solve_jvp, batch="broadcast",
 )  # fmt: skip
 def solve_matrix(xp: Any, x1: Any, x2: Any) -> Any:
-    """``x`` with ``x1 @ x == x2``, where both are stacks of matrices that broadcast."""
+    """The ``x`` with ``x1 @ x == x2``, where both are stacks of matrices that broadcast."""
     return xp.linalg.solve(x1, x2)
 
 
@@ -77,7 +77,7 @@ def determinant(xp: Any, x: Any) -> Any:
 
 
 def _products_without(s: Any, axis: int, xp: Any) -> Any:
-    """For each element along the last axis (``axis=1``), or each pair of them (``axis=2``), the product of all others."""
+    """The product of all elements along the last axis except each one (``axis=1``), or except each pair of them (``axis=2``)."""
     count = s.shape[-1]
     places = xp.reshape(xp.count_up(s, 0, count, 1), (count,))
     left = places[:, None] == places[None, :]
@@ -98,10 +98,10 @@ def _bare(x: Any, xp: Any) -> Any:
     return xp.conj(x) if xp.isdtype(x.dtype, "complex floating") else x
 
 
-# The derivatives of the determinant are sums of products of singular values, nothing is divided: they hold for singular matrices too.
+# The derivatives of the determinant are sums of products of singular values, without divisions: they hold for singular matrices too.
 @rule(lambda g, x, xp: xp.cofactors_along(x, g), fresh=True, batch="stacked")
 def cofactors(xp: Any, x: Any) -> Any:
-    """The derivative of the determinant: ``det(x) * inv(x).mT`` where that exists, and its limit where `x` is singular."""
+    """The derivative of the determinant: ``det(x) * inv(x).mT`` where that exists, and the limit of that where `x` is singular."""
     u, s, vh, sign = _turned(x, xp)
     return (_bare(u, xp) * _products_without(s, 1, xp)[..., None, :]) @ _bare(vh, xp) * sign
 
@@ -197,7 +197,7 @@ def norm(xp: Any, x: Any, order: float, axes: Any, keepdims: bool) -> Any:
     lambda g: [None], conj=False, varargs=True, node="LinalgVectorNormBackward0", jvp=lambda out, xp: xp.zeros_like(out), batch="stacked"
 )  # fmt: skip
 def count_nonzero_norm(xp: Any, xs: Any, axes: Any, keepdims: bool) -> Any:
-    """How many elements are not 0; its gradient is undefined, so that none arrives (ACC-07)."""
+    """The number of elements that are not 0; its gradient is undefined, so that none arrives (ACC-07)."""
     return xp.linalg.vector_norm(xs[0], axis=axes, keepdims=keepdims, ord=0)
 
 
@@ -215,7 +215,7 @@ def diagonal_transpose(xp: Any, x: Any, shape: tuple[int, ...], offset: int) -> 
     """Zeros of `shape` with `x` on a diagonal of its matrices."""
     rows, columns = shape[-2:]
     length = x.shape[-1]
-    # Behind every element of the diagonal lie `columns` zeros in row-major order, up to the next one.
+    # In row-major order, each element of the diagonal is followed by `columns` zeros, up to the next one.
     first = offset if offset >= 0 else -offset * columns
     if length == 0:
         return xp.zeros_near(x, shape)
@@ -240,7 +240,7 @@ def cross_product(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
 
 
 def need_floating(name: str, x: Any) -> None:
-    """Raise TypeError if `x` is no Tensor of a floating or complex dtype."""
+    """Raise TypeError if `x` is not a Tensor of a floating or complex dtype."""
     if not isinstance(x, TensorBase):
         raise not_a_tensor(name, x)
     if not x.dtype.differentiable:
@@ -249,14 +249,14 @@ def need_floating(name: str, x: Any) -> None:
 
 
 def need_matrices(name: str, x: Any, *, square: bool = False, floating: bool = True) -> None:
-    """Raise if `x` is no Tensor of (square) matrices.
+    """Raise if `x` is not a Tensor of (square) matrices.
 
     Raises
     ------
     TypeError
-        If it is no Tensor, or of integers or bools.
+        If it is not a Tensor, or is one of integers or bools.
     ValueError
-        If its last two axes are no (square) matrix.
+        If its last two axes are not a (square) matrix.
     """
     if floating:
         need_floating(name, x)
@@ -276,7 +276,7 @@ def integer(name: str, what: str, value: Any) -> int:
     Raises
     ------
     TypeError
-        If it is none.
+        If it is not one.
     """
     scalar = as_scalar(value) if is_scalar(value) else None
     if not isinstance(scalar, int) or isinstance(scalar, bool):
@@ -300,7 +300,7 @@ def check_order(name: str, order: Any, known: tuple[Any, ...] | None, allowed: s
     Raises
     ------
     TypeError, ValueError
-        If it is no number (or name), or none of those known.
+        If it is not a number (or name), or not one of those known.
     """
     if isinstance(order, str) or order is None:
         if known is None or order not in known:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _count(shape: tuple[int, ...], axes: tuple[int, ...] | None) -> int:
-    """How many elements a reduction over `axes` takes together."""
+    """The number of elements that a reduction over `axes` combines."""
     return math.prod(shape if axes is None else (shape[a] for a in axes))
 
 
@@ -58,7 +58,7 @@ def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Floating or complex; of integers and bools the mean is of the default floating dtype.
+        Floating or complex; the mean of integers and bools has the default floating dtype.
     axis : int or tuple of int, optional
         Default: all.
     keepdims : bool
@@ -84,7 +84,7 @@ def _variance_vjp(g: Any, x: Any, x_shape: Any, axes: Any, correction: float, ke
 
 
 def _deviation_vjp(g: Any, x: Any, out: Any, x_shape: Any, axes: Any, correction: float, keepdims: bool, xp: Any) -> Any:
-    # Equal values: 0, the least of the subgradients (SUB-08).
+    # For equal values the gradient is 0, the least of the subgradients (SUB-08).
     flat = out == 0
     inner = xp.keep(~flat, g / (xp.where(flat, xp.ones_like(out), out) * 2))
     return _variance_vjp(inner, x, x_shape, axes, correction, keepdims, xp)
@@ -107,7 +107,7 @@ def _deviation_jvp(d_x: Any, x: Any, out: Any, x_shape: Any, axes: Any, correcti
 
 @rule(_variance_vjp, conj=False, fresh=True, node="VarBackward0", jvp=_variance_jvp, batch="stacked")
 def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
-    """Variance over axes; of complex numbers the mean squared modulus of their distance to the mean."""
+    """Variance over axes; for complex numbers the mean squared modulus of their distance to the mean."""
     if xp.isdtype(x.dtype, "complex floating"):
         parts = [xp.var(part, axis=axes, correction=correction, keepdims=keepdims) for part in (xp.real(x), xp.imag(x))]
         return parts[0] + parts[1]
@@ -124,7 +124,7 @@ def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
 
 @front
 def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """Variance over axes (Array API 2024.12, `var`); real, also of complex numbers.
+    """Variance over axes (Array API 2024.12, `var`); real, also for complex numbers.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def _prod_vjp(g: Any, x: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) 
 
 
 def _join(xp: Any, *parts: Any) -> Any:
-    """Arrays one behind the other along the last axis, without the empty ones."""
+    """Arrays one after the other along the last axis, without the empty ones."""
     full = [p for p in parts if p.shape[-1]]
     return full[0] if len(full) == 1 else xp.concat(full, axis=-1)
 
@@ -246,7 +246,7 @@ def _running_prod_vjp(g: Any, x: Any, out: Any, x_shape: Any, axis: int, xp: Any
 
 
 def _scan_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
-    """The vjp of a running product along the last axis, by halves: O(n), and no element is divided by.
+    """The vjp of a running product along the last axis, by halves: O(n), and without dividing by an element.
 
     With ``c`` the running product of the pairs ``x[0] x[1], x[2] x[3], ...``: ``out[2i + 1] = c[i]``, ``out[2i] = c[i - 1] x[2i]``.
     """
@@ -273,10 +273,10 @@ def running_prod(xp: Any, x: Any, axis: int) -> Any:
 
 
 def _running(name: str, primitive: Any, first: int, x: Tensor, axis: int | None, dtype: Any, include_initial: bool) -> Tensor:
-    """What the two running totals have in common: `first` is the value of an empty one."""
+    """The common part of the two running totals: `first` is the value of an empty one."""
     need_tensor(name, x)
     if x.ndim == 0 or (axis is None and x.ndim != 1):
-        msg = f"{name}: give `axis` for a Tensor of shape {x.shape}; only for a one-dimensional one it may be left out"
+        msg = f"{name}: give `axis` for a Tensor of shape {x.shape}; it may be left out for a one-dimensional one only"
         raise ValueError(msg)
     position = normalize_axis(-1 if axis is None else axis, x.ndim, name)
     wanted = None if dtype is None else as_dtype(dtype, x.default_dtype)
@@ -302,7 +302,7 @@ def cumulative_sum(x: Tensor, /, *, axis: int | None = None, dtype: Any = None, 
     dtype : DType, optional
         Default: that of `x`; for small integers the default integer.
     include_initial : bool
-        Begin with the sum of no elements, 0: the axis is longer by one.
+        Begin with 0, the empty sum: the axis is longer by one.
     """
     return _running("cumulative_sum", running_sum, 0, x, axis, dtype, include_initial)
 
@@ -320,6 +320,6 @@ def cumulative_prod(x: Tensor, /, *, axis: int | None = None, dtype: Any = None,
     dtype : DType, optional
         Default: that of `x`; for small integers the default integer.
     include_initial : bool
-        Begin with the product of no elements, 1: the axis is longer by one.
+        Begin with 1, the empty product: the axis is longer by one.
     """
     return _running("cumulative_prod", running_prod, 1, x, axis, dtype, include_initial)

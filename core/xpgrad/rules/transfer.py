@@ -54,14 +54,14 @@ class ToCopyBackward0(Node):
 
 
 def move_raw(raw: Any, source: Any, target: Any) -> Any:
-    """A raw array of one class's device on another's."""
+    """A raw array, moved from one class's device to another's."""
     if source.backend is target.backend:
         return target.backend.to_device(raw, target.device)
     return target.backend.from_host(source.backend.to_host(raw), target.device)
 
 
 def to_device(x: Tensor, device: Device | str, /, *, stream: Any = None) -> Tensor:
-    """`x` on another device; differentiable: the gradient comes back. The same device gives `x` itself.
+    """`x` on another device; differentiable: the gradient comes back. For its own device, `x` itself.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Differences, comparisons up to a tolerance, Einstein sums and `result_type`: written in other public functions, or without a gradient."""
+"""Differences, comparisons up to a tolerance, Einstein sums and `result_type`: composed of public functions, or without a gradient."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     ValueError
         If there is neither a Tensor nor a dtype.
     TypeError
-        If there is no common dtype, or one of them is none of these.
+        If there is no common dtype, or for an argument of another kind.
     """
     dtypes: list[DType] = []
     scalars: list[complex] = []
@@ -83,7 +83,7 @@ def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = N
         Numeric, with at least one axis.
     axis : int
     n : int
-        0 gives a copy.
+        The number of times; 0 gives a copy.
     prepend, append : Tensor, optional
         Joined to `x` along `axis` before the differences are taken.
     """
@@ -109,7 +109,7 @@ def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = N
 def isclose(
     x1: Tensor | complex, x2: Tensor | complex, /, *, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:  # fmt: skip
-    """Whether ``|x1 - x2| <= atol + rtol * |x2|``, elementwise with broadcasting.
+    """True where ``|x1 - x2| <= atol + rtol * |x2|``, elementwise with broadcasting.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def isclose(
 
 
 def _as_tensor(x: Any, *both: Any) -> Any:
-    """`x`, or a scalar as a 0-d Tensor beside the other operand."""
+    """`x`, or for a scalar a 0-d Tensor of the other operand's kind."""
     if isinstance(x, TensorBase):
         return x
     tensor = next((t for t in both if isinstance(t, TensorBase)), None)
@@ -147,7 +147,7 @@ def _as_tensor(x: Any, *both: Any) -> Any:
 def allclose(
     x1: Tensor | complex, x2: Tensor | complex, /, *, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:  # fmt: skip
-    """Whether all elements are close; see `isclose`."""
+    """Return whether all elements are close; see `isclose`."""
     return bool(every(isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan)))
 
 
@@ -159,14 +159,14 @@ _Labels = list[Any]
 
 @composite
 def einsum(equation: str, /, *operands: Tensor) -> Tensor:
-    """Sum of products over labelled axes, in Einstein's notation (as `numpy.einsum` and `torch.einsum`); fresh memory.
+    """Sum of products over labelled axes, in Einstein's notation (like `numpy.einsum` and `torch.einsum`); fresh memory.
 
     Parameters
     ----------
     equation : str
         Labels of each operand's axes, e.g. ``"ij,jk->ik"``; a label that occurs twice in one operand takes its diagonal, labels
         that the output lacks are summed over, ``...`` stands for broadcast axes. Without ``->`` the output has the labels that occur
-        once, in alphabetical order, behind the broadcast axes.
+        once, in alphabetical order, after the broadcast axes.
     *operands : Tensor
 
     Raises
@@ -192,7 +192,7 @@ def einsum(equation: str, /, *operands: Tensor) -> Tensor:
     for k, (y, others) in enumerate(terms[1:], start=2):
         wanted = {*output, *(label for _, rest in terms[k:] for label in rest)}
         x, labels = _contract(x, labels, y, others, wanted)
-    shared = len(terms) == 1 and set(labels) <= set(output)  # nothing was computed: a view so far
+    shared = len(terms) == 1 and set(labels) <= set(output)  # nothing was computed: still a view
     x, labels = _sum_out(x, labels, set(output))
     x = transpose_axes(x, tuple(labels.index(label) for label in output if label in labels))
     if x.ndim < len(output):  # an axis of length 1 in every operand
@@ -231,13 +231,13 @@ def _labels(equation: str, text: str, ndim: int) -> _Labels:
         raise ValueError(msg)
     more = ndim - len(named)
     if more < 0 or (more and not dots):
-        msg = f"einsum: {text!r} in {equation!r} names {len(named)} axes, but that Tensor has {ndim}; use '...' for further ones"
+        msg = f"einsum: {text!r} in {equation!r} names {len(named)} axes, but that Tensor has {ndim}; use '...' for the others"
         raise ValueError(msg)
     return [*before, *range(-more, 0), *after]
 
 
 def _diagonals(x: Tensor, labels: _Labels) -> tuple[Tensor, _Labels]:
-    """Take the diagonal of axes with one label: as steps of n + 1 through the two axes merged into one."""
+    """Take the diagonal of axes with the same label: steps of n + 1 through the two axes merged into one."""
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
             first = labels.index(label)
@@ -276,7 +276,7 @@ def _without_ones(x: Tensor, labels: _Labels, sizes: dict[Any, int]) -> tuple[Te
 
 
 def _sum_out(x: Tensor, labels: _Labels, wanted: set[Any]) -> tuple[Tensor, _Labels]:
-    """Sum over the axes whose labels nobody wants."""
+    """Sum over the axes whose labels are not wanted."""
     axes = tuple(i for i, label in enumerate(labels) if label not in wanted)
     if not axes:
         return x, labels

@@ -1,7 +1,7 @@
-"""What writes are as operations without side effects, and how their gradients split between what was overwritten and what was written.
+"""Writes as operations without side effects, whose gradients split between what was overwritten and what was written.
 
-`put` is ``x[key] = value``; `put_through` is a write into a view, as its base sees it. A chain is how a view was made from its base:
-pairs of a row's name and its arguments.
+`put` is ``x[key] = value``; `put_through` is a write into a view, from its base's point of view. A chain says how a view was made from
+its base: pairs of a row's name and its arguments.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ def unread(xp: Any, g: Any, key: Any, shape: tuple[int, ...]) -> Any:
 
 @rule(lambda g, x_shape, key, xp: unread(xp, xp.keep(xp.wins(g, key, x_shape), g), key, x_shape), conj=False, fresh=True)
 def take_written(xp: Any, x: Any, key: Any) -> Any:
-    """``x[key]``, but 0 where a later duplicate of the index overwrote: the gradient goes to the write that won."""
+    """``x[key]``, but 0 where a later duplicate of the index overwrote the element: the gradient goes to the write that won."""
     out = xp.read(x, key)
     return xp.where(xp.wins(out, key, tuple(x.shape)), out, xp.zeros_like(out))
 
 
 @rule(None, conj=False)
 def wins(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
-    """For each element of `x`, written at ``[key]`` into an array of `shape`: whether it is the last one written to its place."""
+    """True for each element of `x`, written at ``[key]`` into an array of `shape`, that is the last one written to its place."""
     count = math.prod(x.shape)
     order = xp.reshape(xp.count_up(x, count), tuple(x.shape))
-    buffer = xp.copy(xp.zeros_near(order, shape) - 1)  # its own: some backends freeze what is created
+    buffer = xp.copy(xp.zeros_near(order, shape) - 1)  # a copy: some backends freeze what is created
     return xp.read(xp.written(buffer, key, order), key) == order
 
 
@@ -55,7 +55,7 @@ def wins(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
     jvp=lambda: None,
 )  # fmt: skip
 def put_through(xp: Any, x: Any, value: Any, chain: Any) -> Any:
-    """`x`, the part of whose memory that a chain leads to already holds `value`: only the history is new."""
+    """`x`, of whose memory the part that a chain leads to already holds `value`: only the history is new."""
     return x
 
 
@@ -67,7 +67,7 @@ def written_through(xp: Any, x: Any, value: Any, chain: Any) -> Any:
 
 @rule(lambda g, chain, xp: xp.zero_through(g, chain), conj=False, fresh=True)
 def zero_through(xp: Any, x: Any, chain: Any) -> Any:
-    """A copy of `x` with zeros where a chain leads to."""
+    """A copy of `x` with zeros in the part that a chain leads to."""
     names = {name for name, _ in chain}
     if names & {"real_part", "imag_part"}:
         if "reshape_to" in names:
@@ -76,7 +76,7 @@ def zero_through(xp: Any, x: Any, chain: Any) -> Any:
         out = xp.copy(x)
         follow(out, chain, xp)[...] = 0
         return out
-    # By positions: a chain may be no view of a gradient, whose layout is not that of the base.
+    # By positions: a chain need not give a view of a gradient, whose layout is not that of the base.
     count = math.prod(x.shape)
     places = follow(xp.reshape(xp.count_up(x, count), tuple(x.shape)), chain, xp)
     flat = xp.written(xp.copy(xp.reshape(x, (-1,))), (xp.reshape(places, (-1,)),), 0)

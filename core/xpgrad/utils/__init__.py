@@ -1,4 +1,4 @@
-"""`xpgrad.utils`: what surrounds differentiation, with the names of `torch.utils`. So far that is `checkpoint`."""
+"""`xpgrad.utils`: tools for differentiation, with the names of `torch.utils`. So far that is `checkpoint`."""
 
 from xpgrad.utils import checkpoint
 

@@ -1,4 +1,4 @@
-"""What a function finds around it when it runs: modes, devices, streams and random numbers, noted so that it can run the same way again."""
+"""The surroundings in which a function runs: modes, devices, streams and random numbers, noted so that it can run the same way again."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["Surroundings"]
 
 
 class Surroundings:
-    """Where this was made: the levels of forward mode and of `vmap`, the default device, streams, and the states of random generators.
+    """The state at creation: the levels of forward mode and of `vmap`, the default device, streams, and the states of random generators.
 
     Parameters
     ----------
     args : iterable
-        Of the Tensors among them, of the default device, and of NumPy the global random generators are noted, where there are any.
+        The global random generators are noted for the Tensors among them, for the default device and for NumPy, where there are any.
     preserve_rng_state : bool
         Whether to note them at all.
     """

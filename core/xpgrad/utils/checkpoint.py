@@ -1,7 +1,7 @@
-"""`xpgrad.utils.checkpoint`: less memory for more computing, with the names of `torch.utils.checkpoint` (SAV-17, THR-09).
+"""`xpgrad.utils.checkpoint`: less memory for more computation, with the names of `torch.utils.checkpoint` (SAV-17, THR-09).
 
-A checkpointed function saves nothing for the backward but its arguments: hooks on saved Tensors leave a number in the place of each, and
-the first of them that a backward pass asks for makes the function run again.
+A checkpointed function saves nothing for the backward but its arguments: hooks on saved Tensors leave a number in place of each, and
+the first one that a backward pass needs makes the function run again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CheckpointError(RuntimeError):
 
 
 class _Enough(BaseException):
-    """All that a pass needs of a call has been computed again: the rest of the function need not run."""
+    """Everything that a pass needs from a call has been recomputed: the rest of the function need not run."""
 
     def __init__(self, frame: _Frame) -> None:
         self.frame = frame
@@ -49,12 +49,12 @@ def noop_context_fn() -> tuple[AbstractContextManager[None], AbstractContextMana
 
 @contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """A context in which `checkpoint` stops computing again as soon as it can, or does not, whatever its argument `early_stop` says.
+    """A context that decides whether `checkpoint` stops recomputing as soon as it can, whatever its argument `early_stop` says.
 
     Parameters
     ----------
     enable : bool
-        It is where `checkpoint` is called that this counts, not where the backward runs.
+        It takes effect where `checkpoint` is called, not where the backward runs.
     """
     token = _EARLY_STOP.set(bool(enable))
     try:
@@ -74,44 +74,44 @@ def checkpoint(
     preserve_rng_state: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """Call a function of which nothing is kept for the backward but its arguments: the backward calls it again.
+    """Call a function, keeping only its arguments for the backward, which calls it again.
 
     Parameters
     ----------
     function : callable
-        It must compute the same both times; what it does beside that happens twice. It may return anything.
+        It must compute the same both times; its side effects happen twice. It may return anything.
     *args, **kwargs
-        Its arguments. Tensors among them (not inside of lists) go through the hooks on saved Tensors that are active: checkpoints nest.
+        Its arguments. Active hooks on saved Tensors apply to the Tensors among them (not to those inside lists): checkpoints nest.
     use_reentrant : bool, default False
         The older form, as one custom `Function` whose backward starts a pass of its own: it works with ``backward()`` without `inputs`
         only, differentiates once, takes no keyword arguments, and sees only Tensors that are arguments or results themselves.
     context_fn : callable
-        Returns two contexts, for the first run and for those that compute again.
+        Returns two contexts, one for the first run and one for those that recompute.
     determinism_check : {"default", "none"}
         Whether to compare the shapes, dtypes and devices of what both runs save.
     debug : bool
-        An error of that comparison also says where in the program the Tensors were saved, in both runs.
+        Let an error of that comparison also say where in the program the Tensors were saved, in both runs.
     early_stop : bool, default True
-        Stop computing again as soon as all that is needed is there. `set_checkpoint_early_stop` overrides it.
+        Stop recomputing as soon as everything that is needed is there. `set_checkpoint_early_stop` overrides it.
     preserve_rng_state : bool, default True
         Draw the same random numbers again, from the global generators of NumPy and of the backends of the Tensors among the arguments
-        (`Backend.get_rng_state`). Generators and keys that the function uses by name are its own affair.
+        (`Backend.get_rng_state`). Generators and keys that the function uses by name are its own responsibility.
 
     Returns
     -------
-    What `function` returns.
+    The result of `function`.
 
     Raises
     ------
     CheckpointError
         In the backward: if the function saves other Tensors than the first time.
     ValueError
-        For arguments that do not go together.
+        For arguments that cannot be combined.
 
     Notes
     -----
-    Each pass computes once more, also one through a retained graph. What it computed again is held as long as it is needed in that pass.
-    The modes of the first call hold again: recording, the levels of forward mode and `vmap`, the default device and streams.
+    Each pass recomputes, even one through a retained graph. What it recomputed is held as long as it is needed in that pass.
+    The modes of the first call are restored: recording, the levels of forward mode and `vmap`, the default device and streams.
 
     >>> import xpgrad as xp
     >>> from xpgrad.utils.checkpoint import checkpoint
@@ -161,15 +161,15 @@ def checkpoint_sequential(
     use_reentrant: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Call functions one after the other on what the one before returned, in segments that are checkpointed, except for the last.
+    """Call a chain of functions, each on the result of the one before, in segments that are checkpointed, except for the last.
 
     Parameters
     ----------
     functions : iterable of callable
     segments : int
-        How many; the last one takes what is left over.
+        The number of segments; the last one takes what is left over.
     input : Tensor
-        What the first function gets.
+        The argument of the first function.
     use_reentrant, preserve_rng_state : bool
         As for `checkpoint`.
 
@@ -184,7 +184,7 @@ def checkpoint_sequential(
         raise ValueError(msg)
     chain = list(functions)
     if not 1 <= segments <= len(chain):
-        msg = f"checkpoint_sequential: `segments` must be between 1 and the number of functions, {len(chain)}, but is {segments}"
+        msg = f"checkpoint_sequential: `segments` must be between 1 and the number of functions, {len(chain)}, but got {segments}"
         raise ValueError(msg)
     size = len(chain) // segments
     last = size * (segments - 1)
@@ -207,7 +207,7 @@ def _composed(functions: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]
 
 
 class _Place:
-    """What a node holds instead of a Tensor: its number among those that the call saved."""
+    """The object that a node holds instead of a Tensor: its number among those that the call saved."""
 
     __slots__ = ("__weakref__", "number")
 
@@ -216,7 +216,7 @@ class _Place:
 
 
 class _Moment:
-    """A reading of the clock, as `check_version` asks a node for it."""
+    """A reading of the clock, in the form in which `check_version` gets it from a node."""
 
     __slots__ = ("seq",)
 
@@ -224,7 +224,7 @@ class _Moment:
         self.seq = next_number()
 
     def name(self) -> str:
-        """What saved the value."""
+        """The name of what saved the value."""
         return "a checkpointed function"
 
 
@@ -245,7 +245,7 @@ class _Argument:
 
 
 class _Again:
-    """A value that was computed again: without history, but with what tells whether it was overwritten since."""
+    """A value that was recomputed: without history, but with a record of whether it was overwritten since."""
 
     __slots__ = ("_alias", "_moment", "_tensor")
 
@@ -266,9 +266,9 @@ class _Frame:
     Attributes
     ----------
     places : list
-        Weak references to what the nodes hold: of those that are gone nothing is needed again.
+        Weak references to what the nodes hold: those that are gone are not needed again.
     completed : bool
-        The first call has returned; before, a pass inside of the function needs only a part of it.
+        The first call has returned; before that, a pass inside the function needs only a part of it.
     """
 
     def __init__(
@@ -300,7 +300,7 @@ class _Frame:
     def unpack(self, place: _Place) -> Any:
         """The unpack hook: the value of this pass, for which the function runs again if it has not yet."""
         task = current_pass()
-        # NB: what belongs to a pass is kept with it, and goes with it.
+        # NB: what belongs to a pass is kept with it, and dropped with it.
         found = {} if task is None else task.notes.setdefault(self, {})
         if place.number not in found:
             self._compute(found)
@@ -308,7 +308,7 @@ class _Frame:
             value = found.pop(place.number)
         except KeyError:
             msg = (
-                f"xpgrad.utils.checkpoint: the saved Tensor number {place.number} was not computed again; the function must do the same "
+                f"xpgrad.utils.checkpoint: the saved Tensor number {place.number} was not recomputed; the function must do the same "
                 "each time it is called"
             )
             raise CheckpointError(msg) from None
@@ -336,7 +336,7 @@ class _Frame:
         args = [a.read() if a.__class__ is _Argument else a for a in self.args]
         kwargs = {name: a.read() if a.__class__ is _Argument else a for name, a in self.kwargs.items()}
         try:
-            # A pass inside of the function gets what it saves from these hooks.
+            # A pass inside the function gets what it saves from these hooks.
             with self.surroundings.restored(SavedHooks(pack, _Again.read)), self.context:
                 self.function(*args, **kwargs)
         except _Enough as enough:
@@ -367,7 +367,7 @@ class _Frame:
             raise CheckpointError(msg)
 
     def _where(self, stacks: list[str], k: int | None = None) -> str:
-        """Where the two runs parted, for `debug`."""
+        """The places where the two runs diverged, for `debug`."""
         if not self.debug:
             return "\nPass `debug=True` to `checkpoint` to see where they were saved."
         if k is None:
@@ -378,7 +378,7 @@ class _Frame:
 
 
 def _kept(a: Any, hooks: SavedHooks | None) -> Any:
-    """An argument as it waits for the second call. NB: elements of a batch have no history of their own."""
+    """An argument in the form in which it waits for the second call. NB: elements of a batch have no history of their own."""
     return _Argument(a, hooks) if isinstance(a, Tensor) and not a.depth and not a.is_inference() else a
 
 

@@ -25,7 +25,7 @@ import xpgrad_dask
 
 
 def data(rows: int, columns: int, chunk: int) -> tuple[Any, Any, Any]:
-    """Random rows in chunks, and what a linear law with noise makes of them: a recipe, no memory."""
+    """Random rows in chunks, and the results of a linear law with noise: a recipe that takes no memory."""
     rng = da.random.default_rng(0)
     x = rng.normal(size=(rows, columns), chunks=(chunk, columns))
     truth = da.arange(columns, chunks=columns) / columns
@@ -39,7 +39,7 @@ def peak(_: Any = None) -> int:
 
 @contextlib.contextmanager
 def workers(scheduler: str, limit: str) -> Iterator[Any]:
-    """Where chunks are computed: a cluster of one process with a memory limit, or threads of this process."""
+    """The place where chunks are computed: a cluster of one process with a memory limit, or threads of this process."""
     if scheduler == "cluster":
         from distributed import Client, LocalCluster
 
@@ -54,7 +54,7 @@ def workers(scheduler: str, limit: str) -> Iterator[Any]:
 
 
 def main() -> None:
-    """Differentiate, step, and say what it took."""
+    """Differentiate, step, and report the time and memory that it took."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--columns", type=int, default=64)

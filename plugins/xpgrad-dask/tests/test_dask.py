@@ -1,4 +1,4 @@
-"""What is special to dask arrays: nothing is computed early, gradients keep chunks, unknown lengths, schedulers, and what may mix."""
+"""The specifics of dask arrays: nothing is computed early, gradients keep chunks, unknown lengths, schedulers, and what may mix."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def data(*shape: int, with_phase: bool = False) -> Any:
 
 
 def on_dask(x: Any, chunks: Any = 2) -> Any:
-    """A constant whose values are not known to anybody before they are computed."""
+    """A constant whose values are not known before they are computed."""
     return xp.asarray(da.from_array(x, chunks=chunks) + 0)
 
 
@@ -159,7 +159,7 @@ def test_nothing_is_computed_early_and_gradients_are_those_of_numpy(name: str, s
 
 @pytest.mark.parametrize("name", ["sum", "mean", "var", "max", "broadcast_to"])
 def test_no_chunk_of_a_gradient_grows(name: str) -> None:
-    """The gradient of a sum of a large array must not be a chunk as large as the array, nowhere on its way."""
+    """The gradient of a sum of a large array must not be a chunk as large as the array, at any step."""
     x = xp.asarray(da.ones((1_000_000, 8), chunks=(1000, 8))).requires_grad_()
     functions: dict[str, Function] = {
         "sum": xp.sum, "mean": xp.mean, "var": xp.var, "max": xp.max,
@@ -234,7 +234,7 @@ def test_lengths_can_be_made_known(scheduler: Scheduler) -> None:
 
 
 def test_a_mask_that_is_known_beside_others() -> None:
-    """Where values are in memory, the length is known; where not, the key is refused."""
+    """If values are in memory, the length is known; if not, the key is refused."""
     raw = data(6, 4)
     x = on_dask(raw, (2, 3)).requires_grad_()
     keep = raw[:, 0] > 0.5
@@ -385,7 +385,7 @@ def test_what_mixes(scheduler: Scheduler) -> None:
     with pytest.raises(DeviceMismatchError, match=r"dask.*numpy|numpy.*dask"):
         x * xp.asarray(data(6, 4), device="numpy")
     before = scheduler.calls
-    with pytest.raises(DeviceMismatchError):  # a 0-d lazy value is not computed behind one's back
+    with pytest.raises(DeviceMismatchError):  # a 0-d lazy value is not computed implicitly
         xp.sum(x) * xp.asarray(data(3), device="numpy")
     assert scheduler.calls == before
 
@@ -416,7 +416,7 @@ def test_dask_is_not_imported_before_it_is_used() -> None:
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
-def test_what_prints() -> None:
+def test_repr() -> None:
     known = xp.asarray([1.0, 2.0], device="dask")
     assert repr(known) == "tensor([1., 2.], device='dask')"
     assert "dask.array<" in repr(known * 2)

@@ -1,4 +1,4 @@
-"""Law: reading, adding and writing at a random key of arrays in random chunks is what NumPy does, whether the key is known or not."""
+"""Law: reading, adding and writing at a random key of arrays in random chunks gives NumPy's results, whether the key is known or not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def chunks_of(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
 
 
 def in_chunks(k: Any, chunks: Any, known: bool) -> Any:
-    """A dask array; if not `known`, one that nobody can look into before it is computed."""
+    """A dask array; if not `known`, one that cannot be inspected before it is computed."""
     x = da.from_array(k, chunks=chunks)
     return x if known else da.map_blocks(np.copy, x, dtype=k.dtype)
 

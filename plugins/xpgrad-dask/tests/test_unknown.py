@@ -1,4 +1,4 @@
-"""Law: where a length is unknown, a function computes as NumPy's, forward and backward, or is refused with the way to make it known."""
+"""Law: where a length is unknown, a function gives NumPy's results, forward and backward, or is refused with a way to make it known."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WORKS = (
     "x.to_device('numpy')",
 )  # fmt: skip
 
-#: Computed; what has a gradient refuses it.
+#: Computed; those that have a gradient refuse to compute it.
 FORWARD = (
     "xp.mean(v)", "xp.mean(x, axis=0)", "xp.var(x)", "xp.std(x, axis=0)", "xp.std(v)", "xp.prod(x, axis=0)", "xp.concat([v, w])",
     "xp.cumulative_sum(v)", "xp.cumulative_prod(x, axis=1)", "xp.take_along_axis(x, xp.argsort(x, axis=1), axis=1)",
@@ -166,7 +166,7 @@ def test_a_root_of_unknown_length_takes_a_gradient_in_its_chunks(root: str, seed
 
 
 def test_a_gradient_of_another_length_does_not_fit() -> None:
-    """What cannot be seen before is seen when it is computed: never is a gradient of the wrong length used."""
+    """A length that cannot be checked before is checked when it is computed: a gradient of the wrong length is never used."""
     names = scope("dask")
     with pytest.raises(RuntimeError, match="Mismatch in shape"):
         names["x"].backward(xp.ones((5, 4), device="dask"))

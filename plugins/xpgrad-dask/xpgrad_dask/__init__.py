@@ -15,14 +15,14 @@ __all__ = ["compute", "persist", "xpgrad_backend"]
 
 
 def compute(*tensors: Tensor, **options: Any) -> tuple[Any, ...]:
-    """The values of several Tensors as NumPy arrays, in one computation: what they share, such as reading the data, is done once.
+    """The values of several Tensors as NumPy arrays, in one computation: shared work, such as reading the data, is done once.
 
     Parameters
     ----------
     *tensors : Tensor
         On the device ``dask``.
     **options
-        Of `dask.compute`, e.g. ``scheduler="threads"``.
+        Those of `dask.compute`, e.g. ``scheduler="threads"``.
     """
     from dask.base import compute as compute_all
 
@@ -31,14 +31,14 @@ def compute(*tensors: Tensor, **options: Any) -> tuple[Any, ...]:
 
 
 def persist(*tensors: Tensor, **options: Any) -> tuple[Tensor, ...]:
-    """Leaves with the values of `tensors`, computed and kept in the workers' memory, in the same chunks: their graphs begin anew.
+    """Leaves with the values of `tensors`, computed and kept in the workers' memory, in the same chunks: their graphs start afresh.
 
     Parameters
     ----------
     *tensors : Tensor
-        On the device ``dask``; what required grad does so again, without its history.
+        On the device ``dask``; those that required grad do so again, without their history.
     **options
-        Of `dask.persist`.
+        Those of `dask.persist`.
     """
     from dask.base import persist as persist_all
 
@@ -52,7 +52,7 @@ def _raw(t: Any) -> Any:
     """The dask array of a Tensor."""
     if not isinstance(t, Tensor) or t.device.backend != "dask":
         what = f"a Tensor on {t.device}" if isinstance(t, Tensor) else type(t).__name__
-        msg = f"this takes Tensors on the device 'dask', but got {what}; move it with `x.to_device('dask')`"
+        msg = f"expected Tensors on the device 'dask', but got {what}; move it with `x.to_device('dask')`"
         raise TypeError(msg)
     return t.detach().array
 

@@ -22,7 +22,7 @@ _DEVICE = Device("dask")
 
 
 class _Namespace:
-    """array-api-compat's namespace, with what dask itself gets wrong done right."""
+    """array-api-compat's namespace, with corrections of dask's own mistakes."""
 
     def __getattr__(self, name: str) -> Any:
         import array_api_compat.dask.array as namespace
@@ -54,7 +54,7 @@ class DaskBackend(Backend):
     weak_scalars = True
     # A 0-d Tensor of a host device moves to where it is needed; that must not compute a lazy one.
     is_host = False
-    # Somebody who assigns to a part of his array changes the object: we hold one of our own, with the same graph.
+    # A user's assignment to a part of an array changes the object: we hold one of our own, with the same graph.
     shares_input = False
     overrides: ClassVar[dict[str, Callable[..., Any]]] = {**kernels.KERNELS, **indexing.KERNELS, **indexing.PLAIN}
 
@@ -74,7 +74,7 @@ class DaskBackend(Backend):
 
     @property
     def tensor_base(self) -> Any:
-        """The class of Tensors on dask, set by the registry. Their lengths that are unknown refuse what would calculate with nan."""
+        """The class of Tensors on dask, set by the registry. Their unknown lengths refuse arithmetic, which would compute with nan."""
         return self._tensor_base
 
     @tensor_base.setter
@@ -94,7 +94,7 @@ class DaskBackend(Backend):
         return da.from_array(np.array(array, copy=True), chunks="auto")
 
     def to_host(self, x: Any) -> Any:
-        # NB: what comes back can be memory that is part of a graph, so nobody may write to it.
+        # NB: the result can be memory that is part of a graph, so it must not be written to.
         out = np.asarray(x.compute()).view()
         out.flags.writeable = False
         return out
@@ -112,7 +112,7 @@ class DaskBackend(Backend):
         return None if name == "bfloat16" else np.dtype(name)
 
     def text(self, x: Any, indent: int) -> str:
-        # Printing must not start a computation: of what is not computed yet, shape and chunks are all there is to see.
+        # Printing must not start a computation: for arrays that are not computed yet, it shows shape and chunks only.
         values = known_values(x) if kernels.size_is_known(x) and x.size <= 1000 else None
         return repr(x) if values is None else self.host_text(values, indent)
 

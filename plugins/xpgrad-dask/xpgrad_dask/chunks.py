@@ -13,7 +13,7 @@ __all__ = ["ChunkedShape", "Unknown", "is_unknown", "known_values", "unknown_len
 
 
 def unknown_length(what: str) -> CapabilityError:
-    """The error for what cannot be done along an axis whose length nobody knows yet."""
+    """The error for what cannot be done along an axis whose length is not known yet."""
     return CapabilityError(
         f"{what} needs the length of an axis that is not known before its array is computed (its chunks came out of a boolean mask, or "
         "of `nonzero` or `unique_values`); call `x.array.compute_chunk_sizes()` first, which computes the lengths of a Tensor x, or use "
@@ -22,7 +22,7 @@ def unknown_length(what: str) -> CapabilityError:
 
 
 class Unknown(float):
-    """The length of an axis that is not known yet: nan, with which nobody can calculate without noticing."""
+    """The length of an axis that is not known yet: a nan that refuses arithmetic."""
 
     def __new__(cls) -> Unknown:
         return super().__new__(cls, math.nan)
@@ -40,7 +40,7 @@ class Unknown(float):
 class Length(Unknown):
     """An unknown length in the shape of a Tensor: one object, so that the shapes of a Tensor and its gradient are equal.
 
-    Tuples compare their entries by identity first. Whether the lengths of two axes are equal is another question, and not answered.
+    Tuples compare their entries by identity first. Whether the lengths of two axes are equal is a different question, and is not answered.
     """
 
     what = "what was asked for"
@@ -70,12 +70,12 @@ _SIZE: Any = Size()
 
 
 def is_unknown(n: Any) -> bool:
-    """Whether a length is not known."""
+    """Return whether a length is not known."""
     return isinstance(n, float) and math.isnan(n)
 
 
 def visible_shape(x: Any) -> tuple[int, ...]:
-    """The shape of a dask array as its Tensor shows it: nan for unknown lengths, with which nobody calculates unawares."""
+    """The shape of a dask array as its Tensor shows it: nan for unknown lengths, which refuses arithmetic."""
     return tuple(_LENGTH if is_unknown(n) else n for n in x.shape)
 
 
@@ -103,7 +103,7 @@ class ChunkedShape(tuple[int, ...]):
 
 
 def known_values(x: Any) -> Any:
-    """The values of a dask array whose chunks are in memory (it was made from data, or persisted); None if any is yet to be computed."""
+    """The values of a dask array whose chunks are in memory (it was made from data, or persisted); None if one has yet to be computed."""
     if any(is_unknown(n) for n in x.shape):
         return None
     layers = list(x.dask.layers.values())

@@ -1,4 +1,4 @@
-"""Reading, adding and writing at keys of every kind, chunk by chunk: nothing is flattened that need not be, no index is computed.
+"""Reading, adding and writing at keys of every kind, chunk by chunk: nothing is flattened unnecessarily, no index is computed.
 
 A key with integer arrays is a basic key, a change of the order of axes, and one list of positions along the first axis; the transposes of
 these three, in the opposite order, carry gradients back.
@@ -121,7 +121,7 @@ def put(x: Any, key: Any, value: Any) -> Any:
         return x
     if isinstance(value, da.Array):
         extra = value.ndim - len(picked)
-        if extra > 0:  # as NumPy, more axes of length 1 than the part has are dropped
+        if extra > 0:  # as in NumPy, surplus leading axes of length 1 are dropped
             value = reshape(value, value.shape[extra:])
         value = value.astype(x.dtype)
         if all(p == _FULL for p in parts):
@@ -190,7 +190,7 @@ class Plan:
 
 
 def plan(key: Any, shape: Any) -> Plan:
-    """How to read ``[key]`` of an array of `shape` (NumPy's rules).
+    """The way to read ``[key]`` of an array of `shape` (NumPy's rules).
 
     Raises
     ------
@@ -229,7 +229,7 @@ def plan(key: Any, shape: Any) -> Plan:
                     raise IndexError(msg + f"{tuple(shape)}")
                 if values is None:
                     msg = (
-                        "a mask whose values are not known yet cannot stand beside integers or other arrays in a key, because the length "
+                        "a mask whose values are not known yet cannot be mixed with integers or other arrays in a key, because the length "
                         "of what it picks is not known; index in two steps, or take a mask that is known: "
                         "`xpgrad.asarray(mask.numpy(), device='dask')`"
                     )
@@ -306,7 +306,7 @@ def take_rows(x: Any, positions: Any) -> Any:
 
 
 def _at_rows(values: Any, positions: Any, length: int, sizes: Any, operation: Any) -> Any:
-    """For each of `length` rows, in chunks of `sizes`, what `operation` makes of 0 and the `values` (rows) at its position.
+    """The result of `operation` on 0 and the `values` (rows) at its position, for each of `length` rows, in chunks of `sizes`.
 
     Each chunk of the result meets each chunk of the values; what they make is reduced as a tree.
     """
@@ -520,7 +520,7 @@ def _result_shape(p: Plan) -> tuple[int, ...]:
 def _written_at_mask(buffer: Any, axis: int, mask: Any, value: Any) -> Any:
     rows, flat = _with_flat_mask(buffer, axis, mask)
     hit = flat[(slice(None), *(None,) * (rows.ndim - 1))]
-    if isinstance(value, da.Array) and value.ndim > rows.ndim:  # as NumPy, more axes of length 1 than the part has are dropped
+    if isinstance(value, da.Array) and value.ndim > rows.ndim:  # as in NumPy, surplus leading axes of length 1 are dropped
         value = reshape(value, value.shape[value.ndim - rows.ndim :])
     # NB: the axis that the mask picks has an unknown length; a value of length 1 there, or without that axis, is the same for all.
     if _is_scalar(value) or value.ndim < rows.ndim - axis or value.shape[value.ndim - (rows.ndim - axis)] == 1:
@@ -542,8 +542,8 @@ def put_at_path(xp: Any, root: Any, path: Any, value: Any) -> Any:
     """A new array, `root` in which the part that a path of views leads to holds `value`: each step's whole is rebuilt."""
     name, args = path[0]
     if name not in ("index_basic", "transpose_axes", "swap_last", "reshape_to", "real_part", "imag_part", "diagonal_view"):
-        # Which elements it shows is asked of NumPy, of the whole rest of the path: a broadcast one shows each several times, and a part of
-        # it would be overwritten by its own old values elsewhere.
+        # NumPy tells which elements it shows, for the whole rest of the path: a broadcast view shows each several times, and a part of it
+        # would be overwritten by its own old values elsewhere.
         host = backend_for("numpy").kernels
         places = np.arange(math.prod(root.shape)).reshape(root.shape)
         for step, options in path:
@@ -592,7 +592,7 @@ def diagonal_transpose(xp: Any, x: Any, shape: Any, offset: int) -> Any:
 
 
 def zero_through(xp: Any, x: Any, chain: Any) -> Any:
-    """A new array, `x` with zeros where a chain of views leads to."""
+    """A new array, `x` with zeros in the part that a chain of views leads to."""
     part = x
     for name, args in chain:
         part = getattr(xp, name)(part, *args)
@@ -600,7 +600,7 @@ def zero_through(xp: Any, x: Any, chain: Any) -> Any:
 
 
 def wins(xp: Any, x: Any, key: Any, shape: Any) -> Any:
-    """For each element of `x`, written at ``[key]``, whether it is the last one written to its place."""
+    """True for each element of `x`, written at ``[key]``, that is the last one written to its place."""
     arrays = [p for p in (key if isinstance(key, tuple) else (key,)) if isinstance(p, da.Array)]
     if not any(p.dtype != bool for p in arrays):
         return da.ones_like(x, dtype=bool)  # masks and slices name no place twice

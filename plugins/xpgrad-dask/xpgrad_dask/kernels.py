@@ -1,4 +1,4 @@
-"""What dask's namespace does not have, or not so that a gradient keeps the chunks of its operand. Every kernel is lazy."""
+"""Kernels that dask's namespace lacks, or has in a form that loses the chunks of an operand in its gradient. All are lazy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ da: Any = dask.array  # it has no type hints on most of its functions, and wrong
 
 
 def size_is_known(x: Any) -> bool:
-    """Whether all lengths of an array, or in a shape, are known."""
+    """Return whether all lengths of an array, or in a shape, are known."""
     return not any(is_unknown(n) for n in getattr(x, "shape", x))
 
 
@@ -96,7 +96,7 @@ def sum_to(xp: Any, x: Any, shape: Any) -> Any:
 
 
 def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
-    """`x` in another shape; axes of length 1 come and go also where the other lengths are unknown."""
+    """`x` in another shape; axes of length 1 may be added and removed even where the other lengths are unknown."""
     if size_is_known(x) and size_is_known(shape):
         if x.ndim and 0 not in x.shape:
             x = _reshaped(x, tuple(shape))
@@ -186,7 +186,7 @@ def _take_along(x: Any, indices: Any, axis: int) -> Any:
 
 
 def _sorted(name: str) -> Callable[..., Any]:
-    """`sort` or `argsort`, of which dask has neither, in one chunk along the axis."""
+    """`sort` or `argsort`, neither of which dask has, in one chunk along the axis."""
 
     def function(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
         axis %= x.ndim
@@ -203,7 +203,7 @@ def _sort_block(x: Any, function: str, options: Any) -> Any:
 
 
 def searchsorted(x1: Any, x2: Any, *, side: str = "left", sorter: Any = None) -> Any:
-    """Where elements would have to be inserted."""
+    """The positions where elements would have to be inserted."""
     if sorter is not None:
         x1 = take_along_axis(x1, sorter, axis=0)
     x1 = whole(x1, (0,))
@@ -307,7 +307,7 @@ def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
 
 
 def _matrices(function: Any, signature: str, outputs: int, **core: Any) -> Callable[..., Any]:
-    """A function of NumPy on stacks of matrices; dtypes are asked of NumPy on one matrix of the same dtype."""
+    """A function of NumPy on stacks of matrices; the result's dtype is found by calling NumPy on one matrix of the same dtype."""
 
     def apply(*arrays: Any, **options: Any) -> Any:
         for x in arrays:
@@ -384,7 +384,7 @@ def pinv(x: Any, *, rtol: Any = None) -> Any:
 
 
 def matrix_rank(x: Any, *, rtol: Any = None) -> Any:
-    """The numbers of singular values above a part `rtol` (a number, or one per matrix) of the largest."""
+    """The number of singular values above `rtol` (a number, or one per matrix) times the largest."""
     if rtol is None or isinstance(rtol, (int, float)):
         return _matrices(np.linalg.matrix_rank, "(m,n)->()", 1)(x, rtol=rtol)
     f = lambda a, r: np.linalg.matrix_rank(a, rtol=r)  # noqa: E731 (dask pickles it by value)
@@ -494,9 +494,9 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "reduce_mean": reduce_mean, "reduce_var": reduce_var,
 }  # fmt: skip
 
-# How dask, and NumPy and Python below it, fail for want of a length.
+# The errors of dask, and of NumPy and Python below it, where a length is missing.
 _WANTS_LENGTH = re.compile(r"unknown|\bnan\b|NaN|'float' object|cannot compute length")
-#: What users call kernels that are no functions of the standard.
+#: The users' names for kernels that are not functions of the standard.
 _PUBLIC = {
     "reduce_sum": "sum", "reduce_prod": "prod", "reduce_max": "max", "reduce_min": "min", "reduce_mean": "mean", "reduce_var": "var",
     "reduce_std": "std", "running_sum": "cumulative_sum", "running_prod": "cumulative_prod", "lower": "tril", "upper": "triu",
@@ -506,7 +506,7 @@ _PUBLIC = {
 
 
 def guarded(name: str, function: Any) -> Any:
-    """A kernel whose errors for want of a length say so."""
+    """A kernel whose errors say so where the cause is an unknown length."""
     if not callable(function):
         return function
 
@@ -523,7 +523,7 @@ def guarded(name: str, function: Any) -> Any:
 
 
 def _has_unknown(args: Any) -> bool:
-    """Whether there is an unknown length among arguments."""
+    """Return whether there is an unknown length among arguments."""
     return any(
         _has_unknown(a) if isinstance(a, (tuple, list)) else is_unknown(a) or not size_is_known(getattr(a, "shape", ())) for a in args
     )

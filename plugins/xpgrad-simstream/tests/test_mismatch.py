@@ -35,12 +35,12 @@ def forward(side: Any, count: int = 1) -> tuple[list[Any], Any]:
     return leaves, loss
 
 
-def test_a_mismatch_is_told_of_where_it_is_asked_for() -> None:
+def test_a_mismatch_is_reported_where_that_is_switched_on() -> None:
     side = streams.Stream("side")
     _, loss = forward(side)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        loss.backward()  # off at first
+        loss.backward()  # off by default
     set_warn_on_accumulate_grad_stream_mismatch(True)
     leaves, loss = forward(side, 2)
     with pytest.warns(
@@ -80,7 +80,7 @@ def test_a_warning_that_is_an_error_comes_when_all_gradients_are_there() -> None
 
 
 class Capture:
-    """A capture that streams join by waiting for one of it, as in CUDA; the default stream may not."""
+    """A capture that streams join by waiting for one of its own, as in CUDA; the default stream may not."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, first: Any, default: Any = None) -> None:
         self.streams, self.default = [first], default

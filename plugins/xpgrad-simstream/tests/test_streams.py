@@ -134,7 +134,7 @@ def test_random_graphs_have_no_race(block: int) -> None:
 
 
 def caught(count: int = 60) -> int:
-    """In how many graphs something goes wrong: a race is found, or a number is."""
+    """The number of graphs in which something goes wrong: a race is found, or a wrong number."""
     wrong = 0
     for number in range(count):
         streams.reset()

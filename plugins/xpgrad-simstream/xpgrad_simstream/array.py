@@ -169,7 +169,7 @@ def launch(name: str, function: Callable[..., Any], *args: Any, **options: Any) 
     memories = [out.memory for out in outs]
 
     def work() -> None:
-        # NB: what the host thinks of warnings when the work is done is not what it thought when it was queued.
+        # NB: the host's handling of warnings may have changed between queueing the work and doing it.
         with np.errstate(all="ignore"):
             results = _outputs(function(*arguments[0], **arguments[1]))
         for memory, found in zip(memories, results):

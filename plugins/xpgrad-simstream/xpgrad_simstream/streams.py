@@ -31,7 +31,7 @@ class Stream:
     name : str
     device : int
     clock : dict
-        By stream, how much of its work is known to be done before what is queued here next.
+        By stream, the amount of its work that is known to be done before what is queued here next.
     """
 
     def __init__(self, name: str, device: int = 0) -> None:
@@ -69,12 +69,12 @@ class Stream:
         self.entries += 1
 
     def record(self) -> Event:
-        """An event that is reached when all that is queued now is done."""
+        """An event that is reached when all work queued so far is done."""
         with _lock:
             return Event(self, self.entries, dict(self.clock))
 
     def wait(self, event: Event) -> None:
-        """Let what is queued from now on wait for an event."""
+        """Make work queued from now on wait for an event."""
         with _lock:
             for stream, time in event.clock.items():
                 self.clock[stream] = max(self.clock.get(stream, 0), time)
@@ -105,7 +105,7 @@ class Event:
 class Storage:
     """The memory of an array and of its views: who wrote it last, who read it since, and on which stream it was allocated.
 
-    When it is given back, work on other streams that may still use it is a race with whoever gets the memory next on its own stream,
+    When it is given back, work on other streams that may still use it races with whatever gets the memory next on its own stream,
     unless `keep` was called after that work.
     """
 
@@ -130,7 +130,7 @@ _streams: list[Stream] = []
 #: Threads queue and run work one at a time. NB: memory may be given back, and noted, while the thread holds it.
 _lock = threading.RLock()
 _random = random.Random(0)
-#: What was found in memory that was given back: nothing can be raised there.
+#: The races found in memory that was given back: nothing can be raised there.
 races: list[str] = []
 _defaults: dict[int, Stream] = {}
 _current: ContextVar[dict[int, Stream] | None] = ContextVar("xpgrad_simstream_current", default=None)
@@ -164,7 +164,7 @@ def use(stream: Stream) -> Iterator[Stream]:
 
 
 def synchronize(*streams: Stream) -> None:
-    """Let the host wait for streams (for all, without an argument), while the others get on at random.
+    """Make the host wait for streams (for all, without an argument), while the others proceed at random.
 
     Raises
     ------
@@ -190,7 +190,7 @@ def _synchronize(wanted: tuple[Stream, ...]) -> None:
 
 
 def seed(number: int) -> None:
-    """Draw the order of streams anew."""
+    """Draw a new order of streams."""
     _random.seed(number)
 
 
@@ -202,7 +202,7 @@ def reset() -> None:
 
 
 def garbage(like: np.ndarray) -> np.ndarray:
-    """Memory that nobody has written to yet."""
+    """Memory that has not been written to yet."""
     out = np.empty_like(like)
     out.fill(np.nan if out.dtype.kind in "fc" else 0)
     return out

@@ -24,7 +24,7 @@ class MissingFunctionError(CapabilityError, AttributeError):
 
 
 class _Namespace:
-    """The reference namespace, or one of its extensions; what it does not have says which version of the standard that is."""
+    """The reference namespace, or one of its extensions; the error for what it lacks names the version of the standard."""
 
     def __init__(self, inner: Any, version: str, name: str = "") -> None:
         self._inner, self._version, self._name = inner, version, name
@@ -44,7 +44,7 @@ class _Namespace:
         return found
 
     def _checked(self, function: Any, name: str) -> Any:
-        """NB: array-api-strict has every function, and refuses those of later versions when they are called."""
+        """A function that says which version lacks it. NB: array-api-strict has all, and refuses those of later versions when called."""
 
         @functools.wraps(function)
         def call(*args: Any, **options: Any) -> Any:
@@ -68,7 +68,7 @@ class StrictBackend(Backend):
     Parameters
     ----------
     variant : str or None
-        The version of the standard, with a hyphen; None: the latest.
+        The version of the standard, with a hyphen; None for the latest.
 
     Raises
     ------

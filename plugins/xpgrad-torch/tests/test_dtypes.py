@@ -1,4 +1,4 @@
-"""Law: every function in every dtype gives what the NumPy backend gives, or says by its `CapabilityError` which of the two is missing."""
+"""Law: every function in every dtype gives what the NumPy backend gives, or its `CapabilityError` says which of the two is missing."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ _ORDER = ("less", "less_equal", "greater", "greater_equal", "maximum", "minimum"
 _BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift")
 _LINALG = tuple(f"linalg.{name}" for name in ("cholesky", "det", "eigh", "eigvalsh", "inv", "matrix_power", "matrix_rank", "pinv", "qr",
                                               "slogdet", "solve", "svd", "svdvals"))  # fmt: skip
-#: What may be missing, by dtype. Outside of the standard's domain: the order and the rounding of complex numbers, arithmetic of bools, the
+#: Functions that may be missing, by dtype. Outside the standard: the order and the rounding of complex numbers, arithmetic of bools, the
 #: bits of floats. Within: linear algebra in half precision, which NumPy does not have either.
 REFUSED: dict[str, set[str]] = {
     "bool": {"abs", "ceil", "floor", "round", "trunc", "negative", "subtract", "floor_divide", "remainder", "pow", "bitwise_left_shift",
@@ -158,7 +158,7 @@ def check(name: str, dtype: str, text: str, expected: Any, found: Any) -> None:
 
 
 def check_refusal(name: str, dtype: str, text: str, found: Exception) -> None:
-    """That an error is the documented one, names the function, the dtype, the device and a way out, and is expected."""
+    """Check that an error is the documented one, names the function, the dtype, the device and a remedy, and is expected."""
     assert isinstance(found, xp.CapabilityError), (text, dtype, found)
     assert isinstance(found.__cause__, (RuntimeError, TypeError)), (text, dtype)
     message = str(found)

@@ -1,4 +1,4 @@
-"""Law: where PyTorch's own habits are other than NumPy's (promotion, wrapping, operands handed out, overlap), xpgrad's arrays are not."""
+"""Law: where PyTorch's habits differ from NumPy's (promotion, wrapping, operands handed out, overlap), xpgrad's arrays follow NumPy."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def outcome(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
 
 
 def compare(expected: Any, found: Any, what: Any) -> bool:
-    """Whether both have a result; then it is the same."""
+    """Return whether both have a result; then it must be the same."""
     if isinstance(expected, Exception):
         return False
     if isinstance(found, Exception):
@@ -141,7 +141,7 @@ FRESH: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", FRESH)
-def test_what_is_no_view_has_memory_of_its_own(name: str) -> None:
+def test_what_is_not_a_view_has_memory_of_its_own(name: str) -> None:
     """Many functions of PyTorch hand out their operand where they have nothing to do: a later write would change their results."""
     for dtype in ("float64", "complex128", "int64", "bool"):
         x = xp.ones((3, 3), dtype=dtype, device="torch")
@@ -194,11 +194,11 @@ def test_the_last_of_equal_indices_is_written_and_all_are_added() -> None:
     assert x[xp.asarray([2, 0, 1], dtype="uint8")].tolist() == [30.0, 10.0, 20.0]  # PyTorch takes uint8 for a mask
 
 
-# -- the door --------------------------------------------------------------------------------------------------------------
+# -- the border --------------------------------------------------------------------------------------------------------------
 
 
 class Exporter:
-    """Something that is no array of a registered library and speaks DLPack."""
+    """Something that is not an array of a registered library and supports DLPack."""
 
     def __init__(self, array: Any) -> None:
         self.array = array

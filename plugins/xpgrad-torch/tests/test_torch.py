@@ -1,4 +1,4 @@
-"""Law: PyTorch's tensors are arrays like others; their own autograd takes no part, and what it would lose is refused."""
+"""Law: PyTorch's tensors are arrays like any others; their own autograd takes no part, and what it would lose is refused."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_moves_between_libraries_differentiate_and_mixtures_are_refused() -> Non
 
 
 def test_promotion_is_the_standards() -> None:
-    """PyTorch makes float32 of an integer and a float, and lets 0-d tensors promote less than others."""
+    """PyTorch promotes an integer and a float to float32, and lets 0-d tensors promote less than others."""
     i, f, z = (xp.ones(2, dtype=d, device="torch") for d in ("int64", "float32", "complex64"))
     assert (i * 0.5).dtype == xp.float64
     assert (i / i).dtype == xp.float64

@@ -37,7 +37,7 @@ class _Namespace:
         return found
 
     def linspace(self, start: Any, stop: Any, /, num: int, *, dtype: Any, **options: Any) -> Any:
-        """Evenly spaced values; integers are rounded down, as NumPy's."""
+        """Evenly spaced values; integers are rounded down, as in NumPy."""
         if dtype.is_floating_point or dtype.is_complex:
             return self._library.linspace(start, stop, num, dtype=dtype, **options)
         exact = self._library.linspace(start, stop, num, dtype=torch.float64, **options)
@@ -54,7 +54,7 @@ class TorchBackend(Backend):
 
     name = "torch"
     array_type = torch.Tensor
-    operators = False  # PyTorch promotes integers beside Python floats, and quotients of integers, to float32: the kernels do not
+    operators = False  # PyTorch promotes integers with Python floats, and quotients of integers, to float32: the kernels do not
     is_host = False  # not all of its devices are the host
     weak_scalars = True
     overrides: ClassVar[dict[str, Callable[..., Any]]] = kernels.KERNELS
@@ -89,7 +89,7 @@ class TorchBackend(Backend):
     def to_host(self, x: Any) -> Any:
         self.refuse(x)
         if x.is_meta:
-            msg = f"a Tensor on 'torch:meta' has a shape {tuple(x.shape)} and a dtype, but no values; compute on another device for them"
+            msg = f"a Tensor on 'torch:meta' has a shape {tuple(x.shape)} and a dtype, but no values; compute on another device to get them"
             raise CapabilityError(msg)
         if x.dtype is torch.bfloat16:
             x = x.to(torch.float32)  # NumPy has no bfloat16; float32 holds all its values
@@ -120,7 +120,7 @@ class TorchBackend(Backend):
 
     @staticmethod
     def refuse(x: Any) -> None:
-        """Refuse what cannot be an array here: above all a tensor whose gradient PyTorch's own autograd is waiting for.
+        """Refuse what cannot be an array here: above all a tensor for which PyTorch's own autograd expects a gradient.
 
         Raises
         ------
@@ -145,7 +145,7 @@ class TorchBackend(Backend):
         return x.detach()  # an object of our own: the user's may be made to require grad later
 
     def _place(self, device: Device) -> Any:
-        """PyTorch's name of a device."""
+        """PyTorch's name for a device."""
         return self._raw_devices.get(device) or next(iter(self._raw_devices.values()))
 
     def creation_options(self, device: Device) -> dict[str, Any]:
@@ -219,7 +219,7 @@ class TorchBackend(Backend):
 
     def wait_event(self, stream: Any, event: Any) -> None:
         if event is None:
-            return  # the host had finished when it went on
+            return  # the host waits for its own work anyway
         if stream is None:
             event.synchronize()
         else:
@@ -241,7 +241,7 @@ class TorchBackend(Backend):
 
 
 def _dense(x: Any) -> bool:
-    """Whether the elements of `x` fill a block of memory, each once: the "non-overlapping and dense" of LAY-01."""
+    """Return whether the elements of `x` fill a block of memory, each once: the "non-overlapping and dense" of LAY-01."""
     expected = 1
     for stride, size in sorted((s, n) for s, n in zip(x.stride(), x.shape) if n != 1):
         if stride != expected:

@@ -1,8 +1,8 @@
-"""Kernels for which PyTorch has something faster, or other, than the Array API calls that the rows declare.
+"""Kernels for which PyTorch has something faster, or different, than the Array API calls that the rows declare.
 
-Three things are other: PyTorch promotes integers to its default dtype (float32) where they meet Python floats or become floating, wraps
+Three things differ: PyTorch promotes integers to its default dtype (float32) where they meet Python floats or become floating, wraps
 Python integers that do not fit, and hands out its operand itself where a function has nothing to do. Here integers become float64, as
-xpgrad's table says, integers that do not fit are refused, and a result that is no view has memory of its own.
+xpgrad's table says, integers that do not fit are refused, and a result that is not a view has memory of its own.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ def general(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def handles_lacking(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a kernel with a `try` of its own for dtypes that PyTorch lacks: no guard around it costs a call."""
+    """Mark a kernel that has its own `try` for dtypes that PyTorch lacks: it saves the call of a guard around it."""
     function.handles_lacking = True  # type: ignore[attr-defined]
     return function
 
 
 def shares_memory(x: Any, y: Any) -> bool:
-    """Whether two tensors lie in one piece of memory."""
+    """Return whether two tensors are in one piece of memory."""
     return x.untyped_storage() is y.untyped_storage() or (
         not x.is_meta and not y.is_meta and x.numel() > 0 and x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr()
     )
 
 
 def _need_values(x: Any, name: str) -> None:
-    """Refuse a function whose result's shape depends on values that `meta` does not have."""
+    """Refuse a function the shape of whose result depends on values that `meta` does not have."""
     if x.is_meta:
         msg = f"`{name}` gives a shape that depends on values, which Tensors on 'torch:meta' do not have; use another device"
         raise CapabilityError(msg)
@@ -88,7 +88,7 @@ def _weak(x: Any, scalar: Any, compares: bool, orders: bool = False) -> Any:
     Raises
     ------
     OverflowError
-        For arithmetic with an integer that the dtype cannot hold, as NumPy: PyTorch wraps it.
+        For arithmetic with an integer that the dtype cannot hold, as in NumPy: PyTorch wraps it.
     """
     dtype = x.dtype
     if isinstance(scalar, complex):
@@ -238,7 +238,7 @@ def sign(x: Any) -> Any:
 
 @kernel
 def scale(g: Any, factor: Any) -> Any:
-    """``g * factor`` in the memory of `g`, which nobody else holds."""
+    """``g * factor`` in the memory of `g`, which nothing else holds."""
     return g * factor if 0 in g.stride() else g.mul_(factor)
 
 
@@ -449,7 +449,7 @@ def nonzero(x: Any) -> Any:
 
 
 def _distinct(x: Any, name: str) -> tuple[Any, Any, Any]:
-    """Distinct values in ascending order, where each element is among them, and how often each occurs."""
+    """Distinct values in ascending order, the position of each element among them, and how often each occurs."""
     _need_values(x, name)
     flat = x.reshape(-1)
     if not x.dtype.is_complex:
@@ -498,7 +498,7 @@ def _is_basic(key: Any) -> bool:
 
 
 def _backwards(key: Any) -> bool:
-    """Whether a basic key has a slice with a negative step, which PyTorch does not know."""
+    """Return whether a basic key has a slice with a negative step, which PyTorch does not support."""
     return any(isinstance(p, slice) and p.step is not None and p.step < 0 for p in _parts(key))
 
 
@@ -659,7 +659,7 @@ def segment_sum(values: Any, positions: Any, size: int) -> Any:
 
 @kernel
 def last_writer(positions: Any, size: int) -> Any:
-    """For the places 0 .. size - 1: 1 + the number of the last of the `positions` that names it, or 0."""
+    """The last writer of each of the places 0 .. size - 1: 1 + the number of the last of the `positions` that names it, or 0."""
     numbers = torch.arange(1, positions.shape[0] + 1, device=positions.device)
     return torch.zeros(size, dtype=torch.int64, device=positions.device).scatter_reduce_(0, positions, numbers, "amax")
 
@@ -671,7 +671,7 @@ def scatter_along(x: Any, indices: Any, shape: Any, axis: int) -> Any:
 
 
 def _all_differ(flat: Any) -> bool:
-    """Whether no position occurs twice."""
+    """Return whether no position occurs twice."""
     found = torch.sort(flat).values
     return not bool((found[1:] == found[:-1]).any())
 
@@ -698,7 +698,7 @@ def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
     flat = xp.flat_index(key, shape, buffer)
     count = flat.numel()
     if isinstance(value, _Tensor):
-        # As NumPy and PyTorch, more axes of length 1 than the part has are dropped.
+        # As in NumPy and PyTorch, surplus leading axes of length 1 are dropped.
         extra = max(value.ndim - flat.ndim, 0)
         if all(n == 1 for n in value.shape[:extra]):
             value = value.reshape(value.shape[extra:])
@@ -707,7 +707,7 @@ def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
         return buffer
     flat = flat.reshape(-1)
     if isinstance(value, _Tensor) and flat.is_cpu and buffer.is_contiguous() and count < buffer.numel() and _all_differ(flat):
-        buffer.view(-1).index_copy_(0, flat, value)  # takes time for what is written, not for the whole
+        buffer.view(-1).index_copy_(0, flat, value)  # takes time proportional to what is written, not to the whole
         return buffer
     writer = last_writer(flat, buffer.numel())
     if isinstance(value, _Tensor):

@@ -1,6 +1,6 @@
-"""What PyTorch lacks in some dtypes: where its kernel refuses them, unsigned integers go through signed ones, the rest is refused by name.
+"""Functions that PyTorch lacks in some dtypes: where its kernel refuses, unsigned integers use signed ones, the rest is refused by name.
 
-Nothing is asked before the kernel runs, so what PyTorch has pays nothing for what it has not. A signed integer has the bits of the unsigned
+Nothing is checked before the kernel runs, so what PyTorch has costs nothing extra. A signed integer has the bits of the unsigned
 one of its width: sums, differences, products and powers modulo 2 ** width are the same bits, and with the highest bit turned over the order
 is the same too.
 """
@@ -25,14 +25,14 @@ _Tensor = torch.Tensor
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 _HALF = (torch.float16, torch.bfloat16)
 
-# How PyTorch says that a kernel does not know a dtype; all its other errors are about something else.
+# PyTorch's messages that a kernel does not know a dtype; all its other errors are about something else.
 _LACKS = re.compile(
     r"not implemented for|not supported|not support|[Uu]nsupported dtype|Unsupported data type|handle types other than|"
     r"expected a tensor with .* types|torch\.[if]info\(\)|int64_t without overflow|int too big|negative int to|"
     r"[Ee]xpected .*(floating|complex|scalar type|dtype)"
 )
 
-#: What users call the kernels that are not functions of the standard.
+#: The users' names for kernels that are not functions of the standard.
 _PUBLIC = {
     "reduce_sum": "sum", "reduce_prod": "prod", "reduce_max": "max", "reduce_min": "min", "reduce_mean": "mean", "reduce_var": "var",
     "reduce_std": "std", "running_sum": "cumulative_sum", "running_prod": "cumulative_prod", "matmul_nd": "matmul",
@@ -74,7 +74,7 @@ def _is_integer(arg: Any) -> bool:
 
 
 def _moved(function: Any, dtype: Any, args: Any, options: Any) -> Any:
-    """Elements go to other places: as signed integers, in the same memory."""
+    """Move elements to other places, as signed integers in the same memory."""
     signed = _SIGNED[dtype]
     bits = lambda t: t.view(signed) if t.dtype is dtype else t  # noqa: E731 (what `_mapped` takes)
     out = function(*_mapped(args, bits), **_mapped(options, bits))
@@ -82,7 +82,7 @@ def _moved(function: Any, dtype: Any, args: Any, options: Any) -> Any:
 
 
 def _asked(function: Any, dtype: Any, args: Any, options: Any) -> Any:
-    """The result is no value of `dtype`, but depends on which bits there are."""
+    """Compute a result that is not a value of `dtype`, but depends on the bits."""
     bits = lambda t: t.view(_SIGNED[dtype]) if t.dtype is dtype else t  # noqa: E731
     return function(*_mapped([_wrapped_scalar(a, dtype) if _is_integer(a) else a for a in args], bits), **_mapped(options, bits))
 
@@ -153,7 +153,7 @@ def _quotient(a: Any, b: Any) -> Any:
 
 
 def _shifted(a: Any, b: Any) -> Any:
-    """The bits of a uint64 moved to the right by the number in another; zeros follow."""
+    """The bits of a uint64 shifted to the right by the number in another, filled with zeros."""
     return torch.where(b == 0, a, ((a >> 1) & _HIGH) >> (b - 1))
 
 
@@ -163,7 +163,7 @@ def _raised(a: Any, b: Any) -> Any:
 
 
 def _integral(wide: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """Arithmetic that is not that of signed integers: in int64, which holds all others; for uint64 by `wide`."""
+    """Arithmetic that differs from that of signed integers: in int64, which holds all others; for uint64 by `wide`."""
 
     def way(function: Any, dtype: Any, args: Any, options: Any) -> Any:
         a, b = _operands(dtype, args)
@@ -173,7 +173,7 @@ def _integral(wide: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
 
 def _as_is(function: Any, dtype: Any, args: Any, options: Any) -> Any:
-    """None is negative."""
+    """A copy of the operand: nothing in it is negative."""
     return args[0].clone()
 
 
@@ -215,7 +215,7 @@ def _as_float(value: int, exact: bool) -> float:
 
 
 def rescued(name: str, function: Any, exc: Exception, args: Any, options: Any) -> Any:
-    """What a kernel that raised `exc` should have given, if there is another way to compute it.
+    """The result that a kernel which raised `exc` should have given, if there is another way to compute it.
 
     Raises
     ------
@@ -246,7 +246,7 @@ def rescued(name: str, function: Any, exc: Exception, args: Any, options: Any) -
 
 
 def _lacking(name: str, tensors: list[Any], cause: BaseException) -> CapabilityError:
-    """The error for a function and dtypes that PyTorch does not have together."""
+    """The error for a function that PyTorch does not have for these dtypes."""
     dtypes = list(dict.fromkeys(str(t.dtype).removeprefix("torch.") for t in tensors))
     if any(t.dtype.is_complex for t in tensors):
         advice = "take a part or the size of each number first (`xpgrad.real`, `xpgrad.imag`, `xpgrad.abs`)"
@@ -276,7 +276,7 @@ _ONE = frozenset(("abs", "floor", "ceil", "trunc", "round", "signbit", "logical_
 
 
 def guarded(name: str, function: Any) -> Any:
-    """A kernel whose errors for want of a dtype are handled. The call more takes 30 to 80 ns; nothing else is done unless it fails."""
+    """A kernel whose errors about a missing dtype are handled. The extra call takes 30 to 80 ns; nothing else is done unless it fails."""
     if name in _FREE or getattr(function, "handles_lacking", False) or not callable(function):
         return function
     if isinstance(function, functools.partial) and name not in _WAYS and name not in _PUBLIC:

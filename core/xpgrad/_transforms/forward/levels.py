@@ -1,8 +1,8 @@
 """Forward mode: tangents, carried along with the values operation by operation (group M).
 
 A `Level` is one forward differentiation: it knows the tangents of Tensors. While levels are active, each operation's result gets its
-tangent at every level, from the outermost to the innermost, by Tensor operations at the levels outside of it only: so levels nest, and
-closures never confuse their perturbations. How a tangent passes an operation is read off the row's reverse formulas, see `jvps`.
+tangent at every level, from the outermost to the innermost, by Tensor operations at the levels outside it only: so levels nest, and
+closures never confuse their perturbations. The tangent of an operation's result follows from the row's reverse formulas; see `jvps`.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ class Level:
     """The tangents of one forward differentiation.
 
     A Tensor with a node has its tangent under that node, so that a saved value that a backward pass unpacks (another Tensor object) has
-    it too; others, and duals, under themselves. A view of a Tensor with a tangent has the same view of that tangent, found when asked
-    for: so writes through views and bases agree (FWD-12). All references are weak, as `==` on Tensors is elementwise by id.
+    it too; others, and duals, under themselves. A view of a Tensor with a tangent has the same view of that tangent, found on
+    request: so writes through views and bases agree (FWD-12). All references are weak, and by id since `==` on Tensors is elementwise.
 
     Attributes
     ----------
     outer : tuple of Level
-        The levels outside of it, at which its tangents may have tangents themselves.
+        The levels outside it, at which its tangents may have tangents themselves.
     user : bool
-        It belongs to `autograd.forward_ad`, which has one at a time.
+        It belongs to `autograd.forward_ad`, which allows one at a time.
     records : bool
-        Its tangents have a history, also where the mode records none: forward mode goes through `no_grad`, and `linearize` transposes it.
+        Its tangents have a history even where the mode records none: forward mode ignores `no_grad`, and `linearize` transposes it.
     """
 
     __slots__ = ("__weakref__", "_nodes", "_tensors", "outer", "records", "user")
@@ -50,7 +50,7 @@ class Level:
 
     @property
     def active(self) -> bool:
-        """Whether anything has a tangent."""
+        """Return whether anything has a tangent."""
         return bool(self._nodes or self._tensors)
 
     def close(self) -> None:
@@ -83,13 +83,13 @@ class Level:
             return self._dual_of_elements(x, tangent)
         if _steps(tangent) != _steps(x):
             with _at(self.outer):
-                tangent = PRIMITIVES["clone_laid_out"](tangent, x._array)  # as PyTorch: the tangent has the layout of the primal
+                tangent = PRIMITIVES["clone_laid_out"](tangent, x._array)  # as in PyTorch, the tangent has the layout of the primal
         out = PRIMITIVES["alias"](x._stand_in())
         self.hold(out, tangent)
         return out
 
     def _dual_of_elements(self, x: Any, tangent: Any) -> Any:
-        """`dual` inside of `vmap`: that of the Tensors that hold the batch, where the operations are."""
+        """`dual` inside `vmap`: applied to the Tensors that hold the batch, on which the operations run."""
         both = raise_to_common([x, tangent])
         cls = type(both[0])
         levels = [t._array.level for t in both]
@@ -119,7 +119,7 @@ class Level:
     # -- the tables (called where the levels outside of this one are active) ------------------------------------------
 
     def find(self, x: Any) -> Any:
-        """The tangent of `x`; a view's is derived from that of the Tensor that it is a view of."""
+        """The tangent of `x`; a view's is derived from that of its base."""
         steps = []
         while True:
             known, found = self._stored(x)
@@ -133,7 +133,7 @@ class Level:
         for view in reversed(steps):
             row = view._alias.row
             if row is not None:
-                constant = view._alias.forbidden == "no_grad" and not self.records  # as it is at once in PyTorch
+                constant = view._alias.forbidden == "no_grad" and not self.records  # in PyTorch it is from the start
                 with switches.no_grad() if constant else nullcontext():
                     found = getattr(found, row.method)(*view._alias.args)
             mode = state.current()
@@ -142,9 +142,9 @@ class Level:
         return found
 
     def _stored(self, x: Any) -> tuple[bool, Any]:
-        """Whether this very Tensor has an entry, and the tangent."""
+        """Return whether this very Tensor has an entry, and its tangent."""
         entry = self._tensors.get(_key(x))
-        node = None if x.fresh is not None else x._node  # a stale view has no node of its present value yet
+        node = None if x.fresh is not None else x._node  # a stale view has no node for its present value yet
         if entry is not None:
             if node is not None and entry[1] is not None and (id(node.owner), node.output_nr) not in self._nodes:
                 self._put_node(node, entry[1])
@@ -186,7 +186,7 @@ class Level:
         table[key] = (weakref.ref(owner, lambda _: table.pop(key, None)), tangent)
 
     def forget(self, x: Any) -> None:
-        """Drop what is remembered of a Tensor that has no node any more."""
+        """Drop what is remembered about a Tensor that no longer has a node."""
         self._tensors.pop(_key(x), None)
         node = getattr(x, "_dead_node", None)
         if node is not None:
@@ -203,7 +203,7 @@ class Level:
 
 
 def _key(x: Any) -> int:
-    """What a Tensor is known by: a view by its alias, which its stand-in shares (`_stale`)."""
+    """The key that identifies a Tensor: for a view its alias, which its stand-in shares (`_stale`)."""
     alias = x._alias
     return id(x) if alias is None or alias.parent is None else id(alias)
 
@@ -223,7 +223,7 @@ def _size_mismatch(x: Any, tangent: Any) -> str:
 
 @contextmanager
 def _at(levels: tuple[Level, ...], records: bool = False) -> Iterator[None]:
-    """Only these levels are active; with `records` operations are recorded in any case."""
+    """Make only these levels active; with `records`, operations are recorded in any case."""
     token = state.enter(state.replaced(levels=levels, recording=True) if records else state.replaced(levels=levels))
     try:
         yield
@@ -233,9 +233,9 @@ def _at(levels: tuple[Level, ...], records: bool = False) -> Iterator[None]:
 
 @contextmanager
 def new_level(records: bool = False) -> Iterator[Level]:
-    """A level inside of those that are active; its tangents are gone when it is left.
+    """Open a level inside those that are active; its tangents are gone when it is left.
 
-    Inside it operations run as outside of inference mode, which would stop it; an `inference_mode` within does stop it.
+    Inside it operations run as outside inference mode, which would stop it; an `inference_mode` within does stop it.
     """
     mode = state.current()
     outer = () if mode is None else mode.levels
@@ -251,7 +251,7 @@ def new_level(records: bool = False) -> Iterator[Level]:
 
 
 def _placed(level: Level, x: Any, tangent: Any) -> tuple[Any, Any]:
-    """Who holds the tangent of `x`, and what that is when the tangent of `x` is `tangent`."""
+    """The holder of the tangent of `x`, and what it holds when the tangent of `x` is `tangent`."""
     holder, chain = level.holder(x)
     if holder is x:
         return x, tangent
@@ -301,22 +301,22 @@ def _settle_output(
 
 
 def _views(x: Any, y: Any) -> bool:
-    """Whether `x` is `y` or a view of the same memory."""
+    """Return whether `x` is `y` or a view of the same memory."""
     return x is y or (x._base is not None and x._base is (y if y._base is None else y._base))
 
 
 class Levels(tuple[Level, ...]):
-    """The levels that are active, the outermost first: `Mode.levels`, through which the floors below reach forward mode."""
+    """The levels that are active, the outermost first: `Mode.levels`, through which the layers below reach forward mode."""
 
     __slots__ = ()
 
     def outside(self, i: int) -> Levels:
-        """The levels outside of the i-th."""
+        """The levels outside the i-th."""
         return Levels(self[:i])
 
     @property
     def running(self) -> bool:
-        """Whether tangents are carried along in this context: inference mode stops them."""
+        """Return whether tangents are carried along in this context: inference mode stops them."""
         mode = state.current()
         return mode is not None and not mode.inference and bool(mode.levels)
 
@@ -328,14 +328,14 @@ class Levels(tuple[Level, ...]):
         if not row.differentiable or outs[0].depth:  # elements of a batch have the tangents of the Tensors that hold it
             return
         if row.is_view and out._node is None and out._alias is not None and out._alias.parent is not None:
-            return  # found when asked for
+            return  # found on request
         flat = operands[0] if row.varargs else operands
         for i, level in enumerate(self):
             if not level.active:
                 continue
             primals = flat
             if level.records and not mode.recording:
-                with _at(self.outside(i)):  # views without a history: what is not recorded is a constant to the tangent, too
+                with _at(self.outside(i)):  # views without a history: what is not recorded is a constant for the tangent, too
                     primals = tuple(x[...] if isinstance(x, Tensor) and x.requires_grad else x for x in flat)
             with _at(self.outside(i), level.records):
                 tangents = [of_dtype(level.find(x), x) if isinstance(x, Tensor) else None for x in flat]
@@ -361,14 +361,14 @@ class Levels(tuple[Level, ...]):
     # -- writes --------------------------------------------------------------------------------------------------------
 
     def tangents_of(self, *tensors: Any) -> bool:
-        """Whether one of these (Tensors, and other things) has a tangent at an active level."""
+        """Return whether one of these (Tensors, and other things) has a tangent at an active level."""
         if not self.running:
             return False
         found = [x for x in tensors if isinstance(x, Tensor) and not x.depth]
         return any(level.tangent(x) is not None for level in self for x in found)
 
     def overwritten(self, x: Any, out: Any) -> list[Any]:
-        """The new tangents of the memory of `x`, which is about to be overwritten by the values of `out`; give them to `settle` after."""
+        """The new tangents of the memory of `x`, which is about to be overwritten with the values of `out`; for `settle` afterwards."""
         pending: list[Any] = []
         if not self.running:
             return pending
@@ -396,7 +396,7 @@ class Levels(tuple[Level, ...]):
     # -- custom Functions ----------------------------------------------------------------------------------------------
 
     def function_tangents(self, args: tuple[Any, ...]) -> list[Any]:
-        """For each level the tangents of a Function's arguments, taken before its forward may overwrite them."""
+        """The tangents of a Function's arguments at each level, taken before its forward may overwrite them."""
         found = []
         for i, level in enumerate(self):
             with _at(self.outside(i), level.records):
