@@ -15,12 +15,12 @@ from xpgrad._modes import state
 from xpgrad._operations.declare import composite, front, nondifferentiable
 from xpgrad._rows.namespace import operations
 from xpgrad._tensor.tensor import Tensor
-from xpgrad.rules import factorisations as _factors, solving as _rows
+from xpgrad.rules import factorisations as _factors, matrices as _rows
 from xpgrad.rules.elementwise import abs as _abs
 from xpgrad.rules.linear_algebra import matmul as matmul, tensordot as tensordot, vecdot as vecdot
 from xpgrad.rules.manipulation import _same_kind, broadcast_to, matrix_transpose as matrix_transpose, reshape
+from xpgrad.rules.matrices import check_order, diagonal_offset, integer, need_floating, need_matrices, raw_tolerance
 from xpgrad.rules.reduction import finished, max as _max, min as _min, sum as _sum
-from xpgrad.rules.solving import check_order, diagonal_offset, integer, need_floating, need_matrices, raw_tolerance
 
 __all__ = [
     "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul",

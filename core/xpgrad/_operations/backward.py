@@ -138,7 +138,7 @@ def check_kept_names(row: Row) -> None:
 
 
 class _Pattern:
-    """What the text of one node class follows from.
+    """The facts that the text of one node class follows from.
 
     A node has, besides what the formulas read, by name: the edges ``e_x``, the constant Tensors ``c_x`` whose arrays it keeps, and,
     where the operation broadcast, the operands' shapes ``b_x``.
@@ -400,7 +400,7 @@ def _compiled(p: _Pattern) -> type[Node]:
 
 
 def _scope(p: _Pattern) -> dict[str, Any]:
-    """What the text finds in its globals."""
+    """The globals of the text."""
     kernels = p.backend.kernels
     scope = {
         "Node": Node, "_backend": p.backend, "_kernels": kernels, "_operations": operations,

@@ -214,7 +214,7 @@ def _one_operand(t: Text, f: Form) -> None:
 
 
 def _body(t: Text, f: Form) -> None:
-    """What is done with operands that fit."""
+    """The text for operands that fit."""
     _compute(t, f)
     _wrap(t, f)
     t("_mode = _current_mode()")
@@ -425,7 +425,7 @@ def _compiled(row: Row, backend: Any) -> dict[str, Any]:
 
 
 def _scope(row: Row, backend: Any) -> dict[str, Any]:
-    """What the text finds in its globals."""
+    """The globals of the text."""
     return {
         "_row": row, "_kernel": getattr(backend.kernels, row.name, None), "_slow": row.slow or coerce, "_explain": explain,
         "_new": object.__new__, "_current_mode": state.current,
@@ -448,7 +448,7 @@ def _reflected(row: Row, srop: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def trampoline(row: Row, prefix: str = "_op_") -> Callable[..., Any]:
-    """What stands on `Tensor` until a backend's class has its own implementation."""
+    """The method that `TensorBase` has until a backend's class has its own implementation."""
 
     def first_use(self: Any, *args: Any) -> Any:
         specialise(row, type(self).backend)

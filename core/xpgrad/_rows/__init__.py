@@ -1,1 +1,1 @@
-"""What an operation is: one row; and where operations are found by name."""
+"""Operations: each is one row, and is found by its name."""

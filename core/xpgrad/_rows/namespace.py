@@ -22,7 +22,7 @@ package: Any = None
 
 
 class _TensorNamespace:
-    """What ``xp`` is in a formula that runs on Tensors: the public functions and the primitives, by name."""
+    """The ``xp`` of a formula that runs on Tensors: the public functions and the primitives, by name."""
 
     def __getattr__(self, name: str) -> Any:
         found: Any = None

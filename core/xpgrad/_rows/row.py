@@ -20,7 +20,7 @@ BATCHES = (None, "stacked", "broadcast")
 
 
 class Row:
-    """What xpgrad knows about one operation.
+    """Everything that xpgrad knows about one operation.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class Row:
         ROWS[name] = self
 
     def _readable(self) -> list[str]:
-        """What a formula can read: of itself, the arguments, and what it is told of them."""
+        """The names that a formula can read: its own, the arguments, and what it is told of them."""
         told = (f"{name}_{quality}" for name in self.tensors for quality in ("shape", "dtype"))
         return ["g", "xp", "out", "out_shape", *self.tensors, *self.statics, *told]
 
@@ -146,7 +146,7 @@ class Row:
 
     @property
     def differentiable(self) -> bool:
-        """Whether any formula exists."""
+        """True if any formula exists."""
         return any(f is not None for f in self.formulas)
 
 

@@ -125,7 +125,7 @@ class BatchedTensor(Tensor):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether gradients flow to the batch."""
+        """True if gradients flow to the batch."""
         return self._array.value.requires_grad
 
     @requires_grad.setter
@@ -291,7 +291,7 @@ def take_out(x: Any, level: BatchLevel | None, cls: Any) -> Any:
 
 
 def put_in(x: Any, level: BatchLevel | None, cls: Any) -> Any:
-    """What `take_out` undoes."""
+    """Undo `take_out`."""
     if x.depth < cls.depth:
         return lift(x, cls) if level is None else enter(x, level, cls)
     raw = x._array

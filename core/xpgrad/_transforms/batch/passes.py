@@ -144,7 +144,7 @@ def _listed(given: Any) -> list[Any]:
     if given is None or isinstance(given, (Tensor, GradientEdge)):
         return [given]
     if not isinstance(given, Iterable):
-        msg = f"'{type(given).__name__}' object is no Tensor; with is_grads_batched=True give Tensors, wrapped with `xpgrad.asarray`"
+        msg = f"'{type(given).__name__}' object is not a Tensor; with is_grads_batched=True give Tensors, wrapped with `xpgrad.asarray`"
         raise TypeError(msg)
     return list(given)
 
@@ -183,7 +183,7 @@ def _batch_size(outs: list[Any], seeds: list[Any]) -> int:
 
 
 def _zeros(item: Any, count: int, create: bool) -> Any:
-    """What stands for an unused input's gradients."""
+    """The zeros that stand for an unused input's gradients."""
     if isinstance(item, GradientEdge):
         msg = "materialize_grads cannot be used when the given input is a GradientEdge; give the Tensor instead"
         raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)

@@ -8,7 +8,7 @@ from xpgrad._transforms.batch.array import Batched
 from xpgrad._transforms.batch.kinds import operator_of
 from xpgrad._transforms.batch.level import BatchLevel
 from xpgrad._transforms.batch.rulebook import RULES, Rulebook, Table
-from xpgrad.rules import solving as _solving  # noqa: F401 (declares what bands become matrices by)
+from xpgrad.rules import matrices as _matrices  # noqa: F401 (declares what bands become matrices by)
 
 __all__ = ["PLAIN", "PlainBatch", "PlainRulebook", "made_on_plain", "on_plain"]
 

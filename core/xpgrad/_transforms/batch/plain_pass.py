@@ -125,7 +125,7 @@ def plain_gradients(
 
 
 def _is_formula(node: Any) -> bool:
-    """Whether a node's gradient is that of its row, or it hands on what its operation's node gets."""
+    """Return whether a node's gradient is that of its row, or is handed on from its operation's node."""
     if node.__class__ in _plans or node.__class__ is SlotNode:
         return True
     return bool(node.records and not node.packs and (hasattr(node, "mask") or isinstance(node, VarNode)))

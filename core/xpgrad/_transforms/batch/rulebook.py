@@ -122,11 +122,11 @@ class Rulebook:
         return value._array.shape
 
     def static(self, value: Any) -> Any:
-        """What is held as a raw array, which is what a static argument is."""
+        """The held value as a raw array, which is what a static argument is."""
         return value._array
 
     def held(self, array: Any) -> Any:
-        """What holds a raw array."""
+        """The holder of a raw array."""
         return self.backend.inner.backend.wrap(array)
 
     def scalar(self, value: Any, like: Any) -> Any:

@@ -90,7 +90,7 @@ def zeros_for(x: Any) -> Any:
 
 
 def _read(name: str, row: Row, operands: Sequence[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
-    """What a formula finds under a name, on Tensors."""
+    """The value that a formula finds under a name, on Tensors."""
     if name == "xp":
         return operations
     if name in row.statics:

@@ -12,7 +12,7 @@ from xpgrad._transforms.batch.rulebook import Rulebook, batched
 
 
 def plain_part(part: Any) -> bool:
-    """Say whether a part of a key is no array."""
+    """Return whether a part of a key is not an array."""
     return part is None or part is Ellipsis or isinstance(part, (int, slice))
 
 

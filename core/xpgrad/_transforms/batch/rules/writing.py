@@ -42,7 +42,7 @@ def put(book: Rulebook, x: Any, value: Any, key: Any) -> Any:
 
 
 def _fitted(book: Rulebook, value: Any, rank: int) -> Any:
-    """What is written, with as many axes as the place has: as NumPy, more axes of length 1 are dropped."""
+    """The written value with as many axes as the place has: as in NumPy, further axes of length 1 are dropped."""
     extra = len(value.shape) - rank
     if extra > 0 and all(n == 1 for n in value.shape[:extra]):
         value = book.kernels.reshape_to(value, value.shape[extra:])
