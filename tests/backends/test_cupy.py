@@ -45,8 +45,8 @@ def test_the_rules_on_a_stand_in(file: str) -> None:
 
 
 STREAMS = """
-import cupy, xpgrad as xp
 from support import fake_cupy
+import cupy, xpgrad as xp
 side = cupy.cuda.Stream()
 x = xp.tensor([1.0, 2.0], requires_grad=True, device="cupy")
 with side:
