@@ -228,7 +228,7 @@ def test_writes(name: str, batched: tuple[Any, ...], xpgrad_device: str) -> None
         v = xp.tensor(numbers((SIZE, 3), 4.0)[(slice(None) if batched[1] == 0 else 0)], device=xpgrad_device, requires_grad=True)
         i = xp.asarray(index if batched[2] == 0 else index[0], device=xpgrad_device)
         if batched[0] is None and _writes_into_what_is_shared(name, batched):
-            with pytest.raises(RuntimeError, match="share one"):
+            with pytest.raises(RuntimeError, match="of the batch share"):
                 vmap(function, in_dims=batched)(x, v, i)
             return
         y = vmap(function, in_dims=batched)(x, v, i) if way else _loop(function, [x, v, i], batched)[0]
