@@ -235,7 +235,7 @@ def _compute(t: Text, f: Form) -> None:
     elif len(row.tensors) > 1:
         expression = f" {row.op} ".join(row.tensors)
     else:
-        expression = f"{row.op}{row.tensors[0]}"
+        expression = row.op + "".join(row.tensors)  # one operand
     if f.broadcasts:
         t(f"""
             try:

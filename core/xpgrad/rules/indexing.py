@@ -111,7 +111,7 @@ def _index_array(x: Tensor, part: Any) -> Any:
     return x.backend.kernels.copy(out) if out is part._array else out
 
 
-def signed(indices: Tensor) -> Any:
+def signed(indices: Any) -> Any:
     """The raw array of integer indices; unsigned ones as wide as the dtype of indices come in that, too large ones out of range still."""
     dtype = indices.dtype
     if dtype.kind != "unsigned integer" or dtype.itemsize < (wanted := indices.default_dtype("indexing")).itemsize:
