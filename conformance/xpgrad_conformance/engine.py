@@ -28,11 +28,14 @@ class Profile(NamedTuple):
         Seconds that one contract may take (the command line stops it).
     certifies : bool
         Whether a contract that cannot run here fails, unless it needs a capability that is declared missing or cannot be checked at all.
+    shrinks : bool
+        Whether Hypothesis looks for the smallest case that fails; planted faults need only know that one does.
     """
 
     examples: int
     limit: float
     certifies: bool = False
+    shrinks: bool = True
 
 
 PROFILES = {
@@ -41,6 +44,7 @@ PROFILES = {
     "ci": Profile(40, 120.0),
     "thorough": Profile(500, 900.0),
     "certify": Profile(200, 900.0, certifies=True),
+    "mutants": Profile(2, 60.0, shrinks=False),
 }
 
 
@@ -149,8 +153,10 @@ def _draw(contract: Contract, library: Library, profile: Profile, seed: int | No
         function(library, **case)
 
     check = hypothesis.HealthCheck
+    phase = hypothesis.Phase
     settings = hypothesis.settings(
         max_examples=profile.examples,
+        phases=list(phase) if profile.shrinks else [phase.explicit, phase.generate],
         deadline=None,
         database=None,
         derandomize=seed is None,

@@ -28,7 +28,7 @@ __all__ = ["Mutant", "MutantError", "complete", "full", "load", "main", "missing
 FOLDER = Path(__file__).resolve().parent / "mutants"
 KILLS = FOLDER / "kills.toml"
 #: Seconds for one contract; taking longer does not count as a kill.
-LIMIT = 30.0
+LIMIT = 60.0
 
 
 class MutantError(ValueError):
@@ -118,7 +118,7 @@ def survey(mutant: Mutant | None, chosen: Sequence[Contract], target: str = "num
     with tempfile.TemporaryDirectory(prefix="xpgrad-mutant-") as folder:
         plant(mutant, Path(folder))
         target = mutant.backend if mutant is not None else target
-        request = Request(target, target, chosen, "quick", limit=LIMIT, environment={"PYTHONPATH": folder, "OMP_NUM_THREADS": "1"})
+        request = Request(target, target, chosen, "mutants", limit=LIMIT, environment={"PYTHONPATH": folder, "OMP_NUM_THREADS": "1"})
         outcome = run(request)
     if outcome.cause:
         raise MutantError(f"{mutant.name if mutant else 'the copy'}: nothing ran: {outcome.cause}")
