@@ -510,7 +510,7 @@ ERRORS: list[tuple[type[Exception], str, Callable[[Any], Any]]] = [
     (ValueError, "give `axis`", lambda x: xp.cumulative_sum(x)),
     (ValueError, "give `axis`", lambda x: xp.cumulative_prod(xp.sum(x))),
     (ValueError, "0-d", lambda x: xp.nonzero(xp.sum(x))),
-    (ValueError, "no elements", lambda x: xp.argmax(x[:0])),
+    (ValueError, "at least one element", lambda x: xp.argmax(x[:0])),
     (ValueError, "negative", lambda x: xp.diff(x, n=-1)),
     (ValueError, "differ", lambda x: xp.diff(x, axis=0, prepend=x[:, :1])),
     (TypeError, "order", lambda x: xp.argmax(x + 1j)),
