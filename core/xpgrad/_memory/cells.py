@@ -131,7 +131,7 @@ class ForbiddenView:
 class View:
     """A view's place in its memory: the Tensor that it is a view of, and how it was made; otherwise as `Alias`.
 
-    The generated text fills these fields itself (`_specialise`): one is made for every slice.
+    The generated text fills these fields itself (`_operations.forward`): one is made for every slice.
     """
 
     __slots__ = ("args", "cell", "forbidden", "parent", "row")

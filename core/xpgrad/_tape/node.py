@@ -41,7 +41,7 @@ class Node:
     backend: Any = None
     cls: Any = None  # the Tensor class of the output, where the node knows it
     saves = False  # whether it keeps arrays
-    packs = False  # whether hooks were applied to some of them (`_packing`)
+    packs = False  # whether hooks were applied to some of them (see `packing`)
     records = False  # whether `graph_grads` is all there is to do when recording
     is_shadow = False  # whether `real` is set
     is_slot = False  # whether it stands for one of several outputs

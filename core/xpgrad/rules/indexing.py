@@ -1,6 +1,6 @@
 """Indexing: basic keys give views, advanced ones (boolean masks, integer arrays, mixtures) fresh memory; no duplicate is lost backward.
 
-`take`, `take_along_axis` and ``x[key]``; the parts of them that in-place writing needs are in `_inplace`.
+`take`, `take_along_axis` and ``x[key]``; the parts of them that in-place writing needs are in `rules.writing` and `_tensor.writing`.
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ class Level:
 
 
 def _key(x: Any) -> int:
-    """The key that identifies a Tensor: for a view its alias, which its stand-in shares (`_stale`)."""
+    """The key that identifies a Tensor: for a view its alias, which its stand-in shares (`_memory.stale`)."""
     alias = x._alias
     return id(x) if alias is None or alias.parent is None else id(alias)
 
