@@ -43,7 +43,7 @@ class Mutant(NamedTuple):
     name, title : str
         A unique name; a description of the fault.
     file : str
-        The source, relative to the folder of its package: ``xpgrad/_engine.py``.
+        The source, relative to the folder of its package: ``xpgrad/_tape/engine.py``.
     old, new : str
         Text that occurs once in it, and what it becomes.
     kills : tuple of str
