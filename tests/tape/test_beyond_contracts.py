@@ -194,3 +194,35 @@ def test_a_nested_pass_frees_and_is_refused_what_is_freed() -> None:
     w.register_hook(hook)
     w.backward()
     assert x.grad.tolist() == [12.0]
+
+
+_KEEPERS: dict[str, Any] = {
+    "tensor hook": lambda x, node, keep: x.register_hook(lambda g: keep(g)),
+    "retained": lambda x, node, keep: None,
+    "multi-grad hook on all": lambda x, node, keep: register_multi_grad_hook([x], lambda gs: keep(gs[0]), mode="all"),
+    "multi-grad hook on any": lambda x, node, keep: register_multi_grad_hook([x], lambda g: keep(g), mode="any"),
+    "node pre-hook": lambda x, node, keep: node.register_prehook(lambda gs: keep(gs[0])),
+}
+
+
+@pytest.mark.parametrize("interior", [False, True], ids=["leaf", "interior"])
+@pytest.mark.parametrize("kind", _KEEPERS)
+def test_what_a_hook_kept_is_never_overwritten(kind: str, interior: bool) -> None:
+    """Later accumulation, in this pass or in the next one, leaves a gradient that a hook has seen alone."""
+    kept: list[Any] = []
+    x = leaf([1.0, 2.0])
+    for _ in range(2):
+        y = x.exp() if interior else x
+        node = xp.autograd.graph.get_gradient_edge(y).node
+        if interior or not kept:
+            _KEEPERS[kind](y, node, lambda g: kept.append(g))
+        if kind == "retained" and interior:
+            y.retain_grad()
+            kept.append(None)
+        xp.sum(y * 2 + y * 3 + y).backward()
+        if kind == "retained" and interior:
+            kept[-1] = y.grad
+    assert kind == "retained" or len(kept) == 2
+    for g in kept:
+        np.testing.assert_array_equal(np.asarray(g), [6.0, 6.0])
+    np.testing.assert_allclose(np.asarray(x.grad), 12 * np.exp([1.0, 2.0]) if interior else [12.0, 12.0])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xpgrad._memory.cells import alias_of, chain_of, follow, mark_node
+from xpgrad._memory.cells import ForbiddenView, alias_of, chain_of, follow, mark_node
 from xpgrad._modes import state, switches
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._rows.row import OPERATORS, ROWS
@@ -78,7 +78,7 @@ def renew(view: Any) -> Any:
             "so its history is not known. Create the view and write to its base in the same mode, or view a `detach()` of the base"
         )
         raise RuntimeError(msg)
-    if forbidden is not None:
+    if isinstance(forbidden, ForbiddenView):
         msg = (
             f"{forbidden.output} is a view and its base or another view of its base has been modified inplace. {forbidden.origin}, which "
             "may not be used after that; take slices of the base, or `clone()` the output"

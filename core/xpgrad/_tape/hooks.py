@@ -68,8 +68,7 @@ def run_tensor_hooks(task: Any, node: Any, g: Any) -> Any:
         hooks.retained = (grad.clone() if task.graph else grad.detach().clone()) if old is None else old + grad
     for watch in list(hooks.multi.values()):
         watch(grad)
-    if hooks.tensor or hooks.retain:
-        node.owned = False
+    node.owned = False  # whoever was called may keep it: nothing is added into it from here on
     return g
 
 

@@ -19,6 +19,7 @@ from xpgrad._memory.cells import ForbiddenView, alias_of, follow, next_number
 from xpgrad._memory.sharing import adopt, bump, copies, rebind
 from xpgrad._memory.stale import take_over
 from xpgrad._modes import state
+from xpgrad._modes.running import transforming
 from xpgrad._operations.coerce import unify
 from xpgrad._rows.row import ROWS
 from xpgrad.rules.indexing import prepare_key, shared_by_batch
@@ -83,6 +84,18 @@ def check_writable(x: Any, value: Any = None) -> None:
         raise RuntimeError(msg)
     if not recording:
         return  # the values change for all that share them, and the version shows it
+    if alias.forbidden == "argument":
+        msg = (
+            "a leaf Variable that requires grad is being used in an in-place operation: it is, or is a view of, the argument of a function "
+            "that is being differentiated, and the caller's Tensor would be overwritten. Write into a `clone()` of it"
+        )
+        raise RuntimeError(msg)
+    if transforming() is not None and _holds_argument(alias.cell):
+        msg = (
+            "in-place operation on a Tensor from outside of a function that is being differentiated: it shares its memory with the "
+            "function's argument, whose derivative would be lost. Write into a `clone()` of it"
+        )
+        raise RuntimeError(msg)
     base = x._base if alias.parent is not None else None
     if base is not None and base._node is not None and base._node.is_leaf:
         msg = "a view of a leaf Variable that requires grad is being used in an in-place operation. Use `xpgrad.no_grad()`"
@@ -100,6 +113,12 @@ def check_writable(x: Any, value: Any = None) -> None:
             "output views to be modified inplace; use slices, or `clone()` the view"
         )
         raise RuntimeError(msg)
+
+
+def _holds_argument(cell: Any) -> bool:
+    """Return whether the argument of a function that is being differentiated shares this memory."""
+    found = [reference() for reference in cell.views]
+    return any(t is not None and t._alias.forbidden == "argument" and t._alias.cell is cell for t in found)
 
 
 def _write_all(x: Any, raw: Any) -> None:

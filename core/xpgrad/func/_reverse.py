@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
+from xpgrad._memory.cells import alias_of
 from xpgrad._modes import state, switches
 from xpgrad._modes.running import transformed
 from xpgrad._tape.node import walk
@@ -56,17 +57,24 @@ def fresh(x: Any) -> Any:
             value = broadcast_view(value, (level.size, *value.shape))
         return enter(element(value, depth - 1), level, cls)
 
-    return element(x, len(levels))
+    return _argument(element(x, len(levels)))
 
 
 def _begin(x: Any) -> Any:
     """A view of `x` that requires grad: a leaf where nothing further out is recorded."""
     if x._node is None and not state.carries_tangents() and not x.is_inference():
-        return x.detach().requires_grad_()
+        return _argument(x.detach().requires_grad_())
     y = x.clone() if x.is_inference() else x[...]
     if y._node is None:
         y.requires_grad_()
-    return y
+    return _argument(y)
+
+
+def _argument(x: Any) -> Any:
+    """`x`, marked as what a function is differentiated with respect to: it is written to no more than a leaf, nor is what shares its memory."""
+    if not x.is_inference():
+        alias_of(x).forbidden = "argument"
+    return x
 
 
 def _recording() -> Any:
