@@ -1,4 +1,4 @@
-"""Law: a function that is differentiated never writes to what it was given, nor to what shares its memory: it is refused, as PyTorch refuses it.
+"""Law: a function that is differentiated never writes to what it was given, nor to what shares its memory: that is refused.
 
 A write to the argument would change the caller's Tensor and lose the derivative of what was there before.
 """

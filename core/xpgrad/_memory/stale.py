@@ -83,7 +83,7 @@ def renew(view: Any) -> Any:
             f"{forbidden.output} is a view and its base or another view of its base has been modified inplace. {forbidden.origin}, which "
             "may not be used after that; take slices of the base, or `clone()` the output"
         )
-        raise RuntimeError(msg)
+        raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
     with switches.enable_grad():
         node = follow(view._base, chain_of(view), _PRIMITIVES)._node
     view.__class__ = type(view).fresh

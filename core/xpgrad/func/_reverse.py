@@ -71,7 +71,7 @@ def _begin(x: Any) -> Any:
 
 
 def _argument(x: Any) -> Any:
-    """`x`, marked as what a function is differentiated with respect to: it is written to no more than a leaf, nor is what shares its memory."""
+    """`x`, marked as what a function is differentiated in: neither it nor what shares its memory may be written to."""
     if not x.is_inference():
         alias_of(x).forbidden = "argument"
     return x
