@@ -35,11 +35,12 @@ def set_default_device(device: str | Device) -> None:
 @contextmanager
 def default_device(device: str | Device) -> Iterator[None]:
     """Use `device` as the default one inside a `with` block."""
-    token = _DEFAULT.set(_checked(device))
+    before = _DEFAULT.get()
     try:
+        _DEFAULT.set(_checked(device))
         yield
     finally:
-        _DEFAULT.reset(token)
+        _DEFAULT.set(before)
 
 
 def _checked(device: str | Device) -> Device:

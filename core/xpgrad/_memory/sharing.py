@@ -31,11 +31,12 @@ def adopt(x: Any, node: Any) -> None:
     """Give the node of what was just written to `x` and to all that share its memory: its base, and the base's other views."""
     mode = state.current()
     if mode is not None and mode.levels:
-        token = state.enter(state.replaced(levels=()))  # tangents move with the levels' `settle`, not with the rewritten history
+        before = state.current()
         try:
+            state.put(state.replaced(levels=()))  # tangents move with the levels' `settle`, not with the rewritten history
             adopt(x, node)
         finally:
-            state.leave(token)
+            state.put(before)
         return
     base = x._base
     if base is None:

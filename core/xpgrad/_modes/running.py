@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
+from typing import Any
 
-__all__ = ["transformed", "transforming"]
+__all__ = ["run_transformed", "transforming"]
 
 _RUNNING: ContextVar[str | None] = ContextVar("xpgrad_transform", default=None)
 
@@ -14,17 +16,11 @@ def transforming() -> str | None:
     return _RUNNING.get()
 
 
-class transformed:  # noqa: N801 (a context)
-    """Context: a transform is running the user's function."""
-
-    __slots__ = ("_before", "name")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __enter__(self) -> None:
-        self._before = _RUNNING.get()
-        _RUNNING.set(self.name)
-
-    def __exit__(self, *exc: object) -> None:
-        _RUNNING.set(self._before)
+def run_transformed(name: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Call the user's function for a transform of this name."""
+    before = _RUNNING.get()
+    try:
+        _RUNNING.set(name)
+        return function(*args, **kwargs)
+    finally:
+        _RUNNING.set(before)

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["Mode", "NO_GRAD", "current", "enter", "is_grad_enabled", "is_inference_mode_enabled", "leave"]
+__all__ = ["Mode", "NO_GRAD", "current", "is_grad_enabled", "is_inference_mode_enabled", "put", "replaced"]
 
 
 class Mode:
@@ -81,17 +81,10 @@ class Mode:
 NO_GRAD = Mode(recording=False)
 _STATE: ContextVar[Mode | None] = ContextVar("xpgrad_mode", default=None)
 current: Callable[[], Mode | None] = _STATE.get
+#: Set this context's mode. To set it for a while, remember `current()`, then put the new one inside of a `try` whose `finally` puts the old
+#: one back: a C function that is called first there cannot be kept from it by an interrupt.
+put: Callable[[Mode | None], Any] = _STATE.set
 _COMMON = Mode()
-
-
-def enter(mode: Mode | None) -> Token[Mode | None]:
-    """Set this context's mode; give the token to `leave`."""
-    return _STATE.set(mode)
-
-
-def leave(token: Token[Mode | None]) -> None:
-    """Return to the mode before `enter`."""
-    _STATE.reset(token)
 
 
 def replaced(**changes: Any) -> Mode | None:

@@ -26,15 +26,17 @@ class ModeSwitch:
         return type(self)()
 
     def __enter__(self) -> None:
-        mode = self._mode()  # may refuse: then nothing has changed
-        self._tokens = (*getattr(self, "_tokens", ()), _STATE.get())
-        _STATE.set(mode)
+        mode, before = self._mode(), _STATE.get()  # may refuse: then nothing has changed
+        self._before = (*getattr(self, "_before", ()), before)
+        put_mode(mode, before)
 
     def __exit__(self, *exc: object) -> None:
         # NB: restores a value, not a Token: generators may be finalised in another context, where a Token is refused.
-        *rest, before = self._tokens
-        self._tokens = tuple(rest)
-        _STATE.set(before)
+        *rest, before = self._before
+        try:
+            _STATE.set(before)
+        finally:
+            self._before = tuple(rest)
 
     def __call__(self, func: F) -> F:
         if inspect.isclass(func):
@@ -49,6 +51,15 @@ class ModeSwitch:
                 return func(*args, **kwargs)
 
         return wrapper  # type: ignore[return-value]
+
+
+def put_mode(mode: Mode | None, before: Mode | None) -> None:
+    """Set the mode for as long as a context lasts; put the former one back if an interrupt keeps the context from beginning."""
+    try:
+        _STATE.set(mode)
+    except BaseException:
+        _STATE.set(before)
+        raise
 
 
 def _around_generator(switch: ModeSwitch, func: F) -> F:
@@ -124,8 +135,8 @@ class set_grad_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
 
     def __init__(self, mode: bool) -> None:
         self.mode = bool(mode)
-        self._tokens = (_STATE.get(),)
-        _STATE.set(self._mode())
+        self._before = (_STATE.get(),)
+        put_mode(self._mode(), self._before[0])
 
     def _mode(self) -> Mode | None:
         return replaced(recording=self.mode)
@@ -134,10 +145,10 @@ class set_grad_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
         return _Applied(self.mode)
 
     def __enter__(self) -> None:
-        _STATE.set(self._mode())  # the state before is the one that the constructor saw
+        put_mode(self._mode(), self._before[0])  # the state before is the one that the constructor saw
 
     def __call__(self, func: F) -> F:
-        _STATE.set(self._tokens[0])  # as a decorator it must not leak
+        _STATE.set(self._before[0])  # as a decorator it must not leak
         return super().__call__(func)
 
 
@@ -146,7 +157,7 @@ class _Applied(set_grad_enabled):
 
     def __init__(self, mode: bool) -> None:
         self.mode = mode
-        self._tokens = ()
+        self._before = ()
 
     def __enter__(self) -> None:
         ModeSwitch.__enter__(self)

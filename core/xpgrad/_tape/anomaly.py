@@ -45,8 +45,9 @@ class Anomaly:
         RuntimeError
             For nan (ANO-01); else whatever the rule raises, of its own type (ANO-09).
         """
-        token = _running.set(node.original)
+        before = _running.get()
         try:
+            _running.set(node.original)
             values: list[Any] = node.graph_grads(g) if task.graph else node.grads(g)
             if check_nan:
                 _check_nan(node, values)
@@ -54,7 +55,7 @@ class Anomaly:
             _report(node)
             raise
         finally:
-            _running.reset(token)
+            _running.set(before)
         return values
 
 

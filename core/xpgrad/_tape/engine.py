@@ -6,7 +6,7 @@ gradient from its buffer and adds its operands' gradients into theirs. Iterative
 
 from __future__ import annotations
 
-import itertools
+import os
 import threading
 from contextvars import copy_context
 from operator import attrgetter
@@ -24,10 +24,21 @@ from xpgrad._tape.task import CURRENT, Pass, complex_seen
 __all__ = ["run_pass"]
 
 _creation = attrgetter("seq")
-# Held by the pass that uses the nodes' own fields. A pass that finds it taken, in another thread or above it on the same stack, works
-# on private copies of the nodes instead: nothing waits, so nothing can deadlock.
-_FIELDS = threading.Lock()
+# The pass that uses the nodes' own fields, if any. One that finds another there, in another thread or above it on the same stack, works
+# on private copies of the nodes instead: nothing waits, so nothing can deadlock. NB: not a lock, because the interrupt that comes between
+# acquiring one and noting that it was acquired would leave it taken for ever.
+_OWN: dict[str, Pass] = {}
 _PASSES_PER_THREAD = 24
+
+
+def _after_fork() -> None:
+    """In a child process: the pass of a thread that the child does not have holds nothing."""
+    if "pass" in _OWN and _OWN["pass"].thread != threading.get_ident():
+        _OWN.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
@@ -43,25 +54,27 @@ def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
         task.depth = outer.depth + 1
         if task.depth % _PASSES_PER_THREAD == 0 and not task.on_thread:
             return _on_fresh_stack(task, roots, seeds)
-    mode = state.current()
-    if mode is None or mode is state.NO_GRAD:
-        mode = None if task.create else state.NO_GRAD
-    else:
-        mode = state.replaced(recording=task.create)
-    token, pass_token = state.enter(mode), CURRENT.set(task)
-    exclusive = _FIELDS.acquire(blocking=False)
+    before = state.current()
+    # NB: an interrupt arrives after a call, never before one: each `finally` undoes one thing, first of all, whatever interrupts it.
     try:
-        if exclusive:
-            _run(task, roots, seeds)
-        else:
-            run_on_shadows(task, roots, seeds, _run)
-        for callback in task.callbacks:
-            callback()
+        try:
+            if before is None or before is state.NO_GRAD:
+                state.put(None if task.create else state.NO_GRAD)
+            else:
+                state.put(state.replaced(recording=task.create))
+            CURRENT.set(task)
+            if _OWN.setdefault("pass", task) is task:
+                _run(task, roots, seeds)
+            else:
+                run_on_shadows(task, roots, seeds, _run)
+            for callback in task.callbacks:
+                callback()
+        finally:
+            if "pass" in _OWN and _OWN["pass"] is task:
+                del _OWN["pass"]
+            CURRENT.set(outer)
     finally:
-        if exclusive:
-            _FIELDS.release()
-        CURRENT.reset(pass_token)
-        state.leave(token)
+        state.put(before)
     return [task.captured.get(node) for node in task.targets or ()]
 
 
@@ -69,9 +82,8 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
     """The whole pass: find the nodes, sort them, step through them."""
     empty = object()  # marks the nodes of this pass until a gradient arrives
     order: list[Any] = []
-    stack: list[Any] = []  # found, but the nodes below not yet
     try:
-        _find(roots, empty, order, stack)
+        _find(roots, empty, order)
         order.sort(key=_creation, reverse=True)
         if task.targets is not None:
             order = _only_needed(task, order, set(roots))
@@ -85,23 +97,21 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
         else:
             (_steps_recorded if task.graph else _steps)(task, order, empty)
     except BaseException:
-        for node in itertools.chain(order, stack):
+        for node in order:
             node.buffer = None
             node.undefined()
         raise
 
 
-def _find(roots: list[Any], empty: Any, order: list[Any], stack: list[Any]) -> None:
+def _find(roots: list[Any], empty: Any, order: list[Any]) -> None:
     """Put the nodes below the roots into `order`, each once, marked with `empty`."""
+    found = order.append
     for root in roots:
         if root.buffer is not empty:
             root.buffer = empty
-            stack.append(root)
-    pop, push, found = stack.pop, stack.append, order.append
-    while stack:
-        node = pop()
-        found(node)
-        node.reach(empty, push)
+            found(root)
+    for node in order:  # it grows on the way
+        node.reach(empty, found)
 
 
 def _only_needed(task: Pass, order: list[Any], roots: set[Any]) -> list[Any]:
@@ -261,7 +271,11 @@ def _on_fresh_stack(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]
 
     thread = threading.Thread(target=copy_context().run, args=(work,), name="xpgrad nested pass")
     thread.start()
-    thread.join()
+    try:
+        thread.join()
+    except BaseException:
+        thread.join()  # interrupted: the pass is not left running behind the caller's back
+        raise
     if failure:
         raise failure[0]
     return result[0]

@@ -48,11 +48,12 @@ class SavedHooks(NamedTuple):
             If the hook writes to it (SAV-09).
         """
         version = tensor._version
-        token = state.enter(state.replaced(recording=False, packing=None))
+        before = state.current()
         try:
+            state.put(state.replaced(recording=False, packing=None))
             payload = self.pack(tensor)
         finally:
-            state.leave(token)
+            state.put(before)
         if tensor._version != version:
             msg = (
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be modified by "
@@ -113,11 +114,12 @@ def disabled(message: str) -> Iterator[None]:
     mode = state.current()
     if mode is not None and mode.packing is not None:
         raise RuntimeError(message)
-    token = _DISABLED.set(message)
+    before = _DISABLED.get()
     try:
+        _DISABLED.set(message)
         yield
     finally:
-        _DISABLED.reset(token)
+        _DISABLED.set(before)
 
 
 # -- one saved value --------------------------------------------------------------------------------------------------

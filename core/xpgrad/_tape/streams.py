@@ -198,11 +198,12 @@ def _stream_in_capture(node: Any, arrived: list[tuple[Any, Any]], ambient: Any) 
 @contextmanager
 def _noted(unpacked: list[Any]) -> Iterator[None]:
     """A context in which what hooks unpack is noted."""
-    token = UNPACKED.set(unpacked)
+    before = UNPACKED.get()
     try:
+        UNPACKED.set(unpacked)
         yield
     finally:
-        UNPACKED.reset(token)
+        UNPACKED.set(before)
 
 
 def _wait(arrived: list[tuple[Any, Any]], cls: Any, stream: Any) -> None:

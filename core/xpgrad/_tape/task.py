@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from contextvars import ContextVar
+from threading import get_ident
 from typing import Any
 
 from xpgrad._tape.node import Node
@@ -51,7 +52,7 @@ class Pass:
     """
 
     __slots__ = ("ambient", "callbacks", "capture", "captured", "create", "depth", "graph", "id", "notes", "on_thread", "order", "retain",
-                 "special", "targets")  # fmt: skip
+                 "special", "targets", "thread")  # fmt: skip
 
     def __init__(self, *, graph: bool, retain: bool, targets: list[Any] | None, capture: bool, create: bool | None = None) -> None:
         self.id = next(_task_ids)
@@ -67,6 +68,7 @@ class Pass:
         self.notes: dict[Any, Any] = {}  # what multi-grad hooks remember during this pass
         self.depth = 0  # the number of passes that this one runs inside
         self.on_thread = False
+        self.thread = get_ident()
         self.ambient: dict[Any, Any] | None = ambient_streams() if CLASSES else None
 
     def will_run(self, node: Node) -> bool:

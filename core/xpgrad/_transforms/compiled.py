@@ -56,11 +56,12 @@ class _Program:
             leaves.append(leaf)
         nodes = [leaf._node for leaf in leaves]
         args, kwargs = _arguments(self.template, list(leaves))
-        token = state.enter(None if self.recording else state.NO_GRAD)
+        before = state.current()
         try:
+            state.put(None if self.recording else state.NO_GRAD)
             out = self.function(*args, **kwargs)
         finally:
-            state.leave(token)
+            state.put(before)
         for leaf, raw, node in zip(leaves, raws, nodes):
             if leaf._array is not raw or (leaf._alias is not None and leaf._version):
                 msg = "a compiled function writes to one of its arguments, which would be lost; return the new value instead"

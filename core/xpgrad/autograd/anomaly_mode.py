@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import warnings
 
-from xpgrad._modes.state import Mode, current, enter, replaced
-from xpgrad._modes.switches import F, ModeSwitch
+from xpgrad._modes.state import Mode, current, put, replaced
+from xpgrad._modes.switches import F, ModeSwitch, put_mode
 from xpgrad._tape.anomaly import ANOMALY
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
@@ -39,8 +39,8 @@ class set_detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self.mode = bool(mode)
         self.check_nan = bool(check_nan)
-        self._tokens = (current(),)
-        enter(self._mode())
+        self._before = (current(),)
+        put_mode(self._mode(), self._before[0])
 
     def _mode(self) -> Mode | None:
         return replaced(anomaly=ANOMALY if self.mode else None, check_nan=self.check_nan)
@@ -50,10 +50,10 @@ class set_detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
         return set_detect_anomaly(self.mode, self.check_nan)
 
     def __enter__(self) -> None:
-        enter(self._mode())  # the state before is the one that the constructor saw
+        put_mode(self._mode(), self._before[0])  # the state before is the one that the constructor saw
 
     def __call__(self, func: F) -> F:
-        enter(self._tokens[0])  # as a decorator it must not leak
+        put(self._before[0])  # as a decorator it must not leak
         return super().__call__(func)
 
 

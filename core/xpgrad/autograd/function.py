@@ -167,8 +167,9 @@ class Function:
         tangents: list[Any] = []
         if levels:
             tangents = levels.function_tangents(args)
-        token = state.enter(state.replaced(recording=False, levels=()) if state.records(mode) or levels else mode)
+        before = state.current()
         try:
+            state.put(state.replaced(recording=False, levels=()) if state.records(mode) or levels else mode)
             if separate:
                 result = cls.forward(*args)
                 cls.setup_context(ctx, args, result)
@@ -178,7 +179,7 @@ class Function:
             else:
                 result = cls.forward(ctx, *args)
         finally:
-            state.leave(token)
+            state.put(before)
         several = isinstance(result, tuple)
         results = result if several else (result,)
         dirty, nondiff = ctx._dirty, ctx._nondiff

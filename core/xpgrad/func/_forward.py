@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._modes import state, switches
-from xpgrad._modes.running import transformed
+from xpgrad._modes.running import run_transformed
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.passes import gradients
 from xpgrad._transforms.forward.levels import new_level
@@ -67,8 +67,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     _need_tensors(name, "tangents", directions)
     with new_level() as level:
         duals = [level.dual(x, t) for x, t in zip(points, directions)]
-        with transformed("jvp"):
-            result = func(*unflatten(structure, duals))
+        result = run_transformed("jvp", func, *unflatten(structure, duals))
         aux: Any = None
         if has_aux:
             if not (isinstance(result, tuple) and len(result) == 2):
@@ -153,8 +152,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         probes = [_start(x) for x in points]  # where the linear function begins
         with new_level(records=True) as level:
             duals = [level.dual(x, t) for x, t in zip(points, probes)]
-            with transformed("linearize"):
-                result = func(*unflatten(structure, duals))
+            result = run_transformed("linearize", func, *unflatten(structure, duals))
             outs, shape = flatten(result)
             _check_outputs(name, outs)
             found = [level.tangent(y) for y in outs]

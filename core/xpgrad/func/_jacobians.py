@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._modes.running import transformed
+from xpgrad._modes.running import run_transformed
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._transforms.batch.batch import batch_class, enter, leave, lift
 from xpgrad._transforms.batch.level import BatchLevel
@@ -74,8 +74,7 @@ def jacfwd(
             level = BatchLevel(stop - start, randomness)
             with new_level() as tangents:
                 duals = [_dual(tangents, x, d, level) for x, d in zip(leaves, basis(leaves, start, stop))]
-                with transformed("jacfwd"):
-                    out = func(*put_back(args, argnums, places, unflatten(structure, duals)), **kwargs)
+                out = run_transformed("jacfwd", func, *put_back(args, argnums, places, unflatten(structure, duals)), **kwargs)
                 out, aux = _split_aux("jacfwd", out, has_aux)
                 outs, out_structure = _outputs("jacfwd", out)
                 found = [_column(tangents, o, level) for o in outs]

@@ -14,7 +14,7 @@ from typing import Any
 
 from xpgrad._memory.cells import alias_of
 from xpgrad._modes import state, switches
-from xpgrad._modes.running import transformed
+from xpgrad._modes.running import run_transformed
 from xpgrad._tape.node import walk
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.batch import class_of_depth, enter, lift
@@ -207,8 +207,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
         places, leaves, structure = chosen("grad", args, argnums)
         inner = [fresh(x) for x in leaves]
         with _recording():
-            with transformed("grad"):
-                out = func(*put_back(args, argnums, places, unflatten(structure, inner)), **kwargs)
+            out = run_transformed("grad", func, *put_back(args, argnums, places, unflatten(structure, inner)), **kwargs)
             out, aux = _split_aux("grad", out, has_aux)
             _scalar("grad", out)
             keep = recording and out.requires_grad and tracked([out], inner)
@@ -285,8 +284,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     leaves, structure = flatten(primals)
     check_leaves("vjp", leaves)
     inner = [fresh(x) for x in leaves]
-    with _recording(), transformed("vjp"):
-        out, aux = _split_aux("vjp", func(*unflatten(structure, inner)), has_aux)
+    with _recording():
+        out, aux = _split_aux("vjp", run_transformed("vjp", func, *unflatten(structure, inner)), has_aux)
     outs, out_structure = _outputs("vjp", out)
     keep = recording and tracked(outs, inner)
 
@@ -346,8 +345,7 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
         places, leaves, structure = chosen("jacrev", args, argnums)
         inner = [fresh(x) for x in leaves]
         with _recording():
-            with transformed("jacrev"):
-                out = func(*put_back(args, argnums, places, unflatten(structure, inner)), **kwargs)
+            out = run_transformed("jacrev", func, *put_back(args, argnums, places, unflatten(structure, inner)), **kwargs)
             out, aux = _split_aux("jacrev", out, has_aux)
             outs, out_structure = _outputs("jacrev", out)
             keep, rows = False, None

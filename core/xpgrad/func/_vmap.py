@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._basics.scalars import is_scalar
-from xpgrad._modes.running import transformed
+from xpgrad._modes.running import run_transformed
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.array import escaped
 from xpgrad._transforms.batch.batch import class_of_depth, enter, leave
-from xpgrad._transforms.batch.level import BatchLevel, active_levels, running
+from xpgrad._transforms.batch.level import BatchLevel, active_levels, run_within
 from xpgrad.func._tree import Structure, flatten, unflatten
 from xpgrad.rules.manipulation import concat, moveaxis
 
@@ -77,11 +77,14 @@ def vmap(
         def apply(chunk: list[Any], length: int) -> Any:
             level = BatchLevel(length, randomness)
             above = active_levels()
-            with running(level), transformed("vmap"):
+
+            def mapped() -> Any:
                 inside = [x if d is None else _entered(x, d, level, len(above) + 1) for x, d in zip(chunk, dims)]
-                out = func(*unflatten(structure, inside[: len(inside) - len(keywords)]),
-                           **unflatten(keyword_structure, inside[len(inside) - len(keywords) :]))  # fmt: skip
+                positional, named = inside[: len(inside) - len(keywords)], inside[len(inside) - len(keywords) :]
+                out = run_transformed("vmap", func, *unflatten(structure, positional), **unflatten(keyword_structure, named))
                 return _left(out, level, len(above) + 1, out_dims, name)
+
+            return run_within(level, mapped)
 
         if chunk_size is None or chunk_size >= size:
             return apply(moved, size)

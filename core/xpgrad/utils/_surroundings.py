@@ -52,11 +52,12 @@ class Surroundings:
             stack.enter_context(default_device(self._device))
             stack.enter_context(on_streams(self._streams))
             stack.enter_context(self._random_numbers())
-            token = state.enter(state.replaced(recording=True, inference=False, levels=self._levels, packing=packing))
+            before = state.current()
             try:
+                state.put(state.replaced(recording=True, inference=False, levels=self._levels, packing=packing))
                 yield
             finally:
-                state.leave(token)
+                state.put(before)
 
     @contextmanager
     def _random_numbers(self) -> Iterator[None]:

@@ -56,11 +56,12 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
     enable : bool
         It takes effect where `checkpoint` is called, not where the backward runs.
     """
-    token = _EARLY_STOP.set(bool(enable))
+    before = _EARLY_STOP.get()
     try:
+        _EARLY_STOP.set(bool(enable))
         yield
     finally:
-        _EARLY_STOP.reset(token)
+        _EARLY_STOP.set(before)
 
 
 def checkpoint(
@@ -144,12 +145,13 @@ def checkpoint(
         early_stop=early_stop if override is None else override, check=determinism_check == "default", debug=debug,
         surroundings=Surroundings((*args, *kwargs.values()), preserve_rng_state),
     )  # fmt: skip
-    token = state.enter(active_hooks(SavedHooks(frame.pack, frame.unpack)))
+    before = state.current()
     try:
+        state.put(active_hooks(SavedHooks(frame.pack, frame.unpack)))
         with forward_context:
             out = function(*args, **kwargs)
     finally:
-        state.leave(token)
+        state.put(before)
     frame.completed = True
     return out
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
+from typing import Any
 
-__all__ = ["BatchLevel", "active_levels", "at_levels"]
+__all__ = ["BatchLevel", "active_levels", "at_levels", "run_within"]
 
 
 class BatchLevel:
@@ -34,20 +36,15 @@ def active_levels() -> tuple[BatchLevel, ...]:
     return _LEVELS.get()
 
 
-class running:  # noqa: N801 (a context, not a type that anybody makes instances of to keep)
-    """Context: a level is the innermost one."""
-
-    def __init__(self, level: BatchLevel) -> None:
-        self.level = level
-
-    def __enter__(self) -> BatchLevel:
-        self._before = _LEVELS.get()
-        _LEVELS.set((*self._before, self.level))
-        return self.level
-
-    def __exit__(self, *exc: object) -> None:
-        _LEVELS.set(self._before)
-        self.level.alive = False
+def run_within(level: BatchLevel, function: Callable[[], Any]) -> Any:
+    """Call `function` with a level as the innermost one; afterwards the level is dead."""
+    before = _LEVELS.get()
+    try:
+        _LEVELS.set((*before, level))
+        return function()
+    finally:
+        level.alive = False
+        _LEVELS.set(before)
 
 
 class at_levels:  # noqa: N801 (a context)
@@ -58,7 +55,11 @@ class at_levels:  # noqa: N801 (a context)
 
     def __enter__(self) -> None:
         self._before = _LEVELS.get()
-        _LEVELS.set(self.levels)
+        try:
+            _LEVELS.set(self.levels)
+        except BaseException:  # an interrupt, which comes after the call
+            _LEVELS.set(self._before)
+            raise
 
     def __exit__(self, *exc: object) -> None:
         _LEVELS.set(self._before)

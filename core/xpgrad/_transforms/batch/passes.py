@@ -14,7 +14,7 @@ from xpgrad._tape.requests import grad, input_list, unused
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.array import escaped
 from xpgrad._transforms.batch.batch import batch_class, class_of_depth, enter, leave, put_in, take_out
-from xpgrad._transforms.batch.level import BatchLevel, running
+from xpgrad._transforms.batch.level import BatchLevel, run_within
 from xpgrad._transforms.batch.plain_pass import plain_gradients
 from xpgrad.rules.creation import ones_like, zeros
 from xpgrad.rules.manipulation import moveaxis
@@ -62,10 +62,14 @@ def batched_pass(outputs: list[Any], inputs: list[Any], seeds: list[Any], size: 
                     if g is None:
                         raise unused(i)
             return quick
-    with running(level):
+
+    def mapped() -> list[Any]:
         elements = [enter(s, level, batch_class(type(s._stand_in()))) for s in seeds]
         found = grad(outputs, inputs, elements, **options)
         return [None if g is None else leave(g, level, class_of_depth(type(g._stand_in()), max(g.depth, 1))) for g in found]
+
+    result: list[Any] = run_within(level, mapped)
+    return result
 
 
 def _grads_of_elements(outs: list[Any], inputs: list[Any], given: list[Any], options: dict[str, Any]) -> list[Any]:

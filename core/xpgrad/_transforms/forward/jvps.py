@@ -132,8 +132,9 @@ def _transposed(row: Row, operands: Sequence[Any], tangents: list[Any], statics:
     start = next_number()
     places = [k for k, o in enumerate(outs) if o.dtype.differentiable and k not in row.nondiff]
     # NB: recorded also under `no_grad`; and the user's hooks on saved Tensors have nothing to do with what is saved here.
-    token = state.enter(state.replaced(recording=True, packing=None, anomaly=None))
+    before = state.current()
     try:
+        state.put(state.replaced(recording=True, packing=None, anomaly=None))
         dummies = {k: zeros_for(outs[k]).requires_grad_() for k in places}
         conj = row.conj and row.outputs is None and outs[0].dtype.is_complex
         xp = operations
@@ -149,7 +150,7 @@ def _transposed(row: Row, operands: Sequence[Any], tangents: list[Any], statics:
                 roots.append(xp.conj(v) if conj else v)
                 seeds.append(t)
     finally:
-        state.leave(token)
+        state.put(before)
     found = dict(zip(places, _pull(roots, seeds, list(dummies.values()), start)))
     return [found.get(k) if found.get(k) is not None or k not in places else zeros_for(o) for k, o in enumerate(outs)]
 

@@ -224,11 +224,12 @@ def _size_mismatch(x: Any, tangent: Any) -> str:
 @contextmanager
 def _at(levels: tuple[Level, ...], records: bool = False) -> Iterator[None]:
     """Make only these levels active; with `records`, operations are recorded in any case."""
-    token = state.enter(state.replaced(levels=levels, recording=True) if records else state.replaced(levels=levels))
+    before = state.current()
     try:
+        state.put(state.replaced(levels=levels, recording=True) if records else state.replaced(levels=levels))
         yield
     finally:
-        state.leave(token)
+        state.put(before)
 
 
 @contextmanager
@@ -242,11 +243,12 @@ def new_level(records: bool = False) -> Iterator[Level]:
     level = Level(outer, records=records)
     inference = mode is not None and mode.inference
     changes = {"inference": False, "recording": False} if inference else {}
-    token = state.enter(state.replaced(levels=Levels((*outer, level)), **changes))
+    before = state.current()
     try:
+        state.put(state.replaced(levels=Levels((*outer, level)), **changes))
         yield level
     finally:
-        state.leave(token)
+        state.put(before)
         level.close()
 
 
