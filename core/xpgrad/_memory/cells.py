@@ -44,11 +44,13 @@ class Cell:
 
     def bump(self, destructive: bool = True) -> None:
         """Note one write, now; one that was not destructive left the old values to the nodes that saved them."""
-        self.version += 1
         if not destructive:
+            self.version += 1
             return
-        self.last_write = next_number()
-        self.writes.append(self.last_write)
+        number = next_number()
+        self.version += 1
+        self.last_write = number
+        self.writes.append(number)
         if len(self.writes) > 2 * _REMEMBERED_WRITES:
             del self.writes[:-_REMEMBERED_WRITES]
 
@@ -217,18 +219,19 @@ def alias_of(tensor: Any) -> Any:
         cell = Cell()
         array = tensor._array
         backend = tensor.backend
-        alias = tensor._alias = new(Alias)  # 80 ns less than a call of the class: every base of a slice gets one
+        alias = new(Alias)  # 80 ns less than a call of the class: every base of a slice gets one
         alias.cell = cell
         alias.forbidden = None
         alias.memory = [array if array.__class__ is backend.array_type else backend.own(tensor)]
         alias.path = ()
+        cell.views.append(ref(tensor))
         node = tensor._node
         if node is not None:
             if node.is_slot:
                 mark_node(node, alias)
             else:
                 node._alias = cell
-        cell.views.append(ref(tensor))
+        tensor._alias = alias  # last, when it is whole
     return alias
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from xpgrad._memory.cells import alias_of, chain_of, follow, mark_node
@@ -9,7 +10,25 @@ from xpgrad._memory.stale import outdate, renew, take_over
 from xpgrad._modes import state
 from xpgrad._rows.namespace import operations
 
-__all__ = ["adopt", "bump"]
+__all__ = ["adopt", "bump", "uninterrupted"]
+
+
+def uninterrupted(steps: Callable[[], None]) -> None:
+    """Take steps that belong together; what interrupts them goes on when they have been taken.
+
+    Parameters
+    ----------
+    steps : callable
+        May be called a second time, whichever of its steps were taken: then nothing of the first call is left.
+    """
+    try:
+        steps()
+    except BaseException as interrupt:
+        try:
+            steps()
+        except BaseException:  # noqa: BLE001 (the steps themselves fail: the first error tells why)
+            raise interrupt from None
+        raise
 
 
 def bump(x: Any) -> None:

@@ -32,7 +32,7 @@ def take_over(x: Any, node: Any) -> None:
     """Give `x` the node of what its memory now holds: a retained `.grad` moves along, other hooks stay (HOK-13, HOK-14)."""
     old = x._node
     alias_of(x)
-    if node is not None and old is not None and old.hooks is not None and old.hooks.retain:
+    if node is not None and old is not None and old is not node and old.hooks is not None and old.hooks.retain:
         old.hand_over_retained(node)
     x._node = node
     mark_node(node, x._alias)
@@ -86,8 +86,13 @@ def renew(view: Any) -> Any:
         raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
     with switches.enable_grad():
         node = follow(view._base, chain_of(view), _PRIMITIVES)._node
-    view.__class__ = type(view).fresh
-    take_over(view, node)
+    stale = type(view)
+    try:
+        view.__class__ = stale.fresh
+        take_over(view, node)
+    except BaseException:  # interrupted: the next use renews it
+        view.__class__ = stale
+        raise
     return view
 
 

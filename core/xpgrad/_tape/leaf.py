@@ -135,9 +135,13 @@ def add_in_place(tensor: Any, g: Any) -> None:
     array = backend.own(tensor)
     mode = state.current()
     if backend.capabilities.mutable and not (mode is not None and mode.copies):
-        array += g
-        tensor._array = array
-        bump(tensor)
+        try:
+            array += g
+            tensor._array = array
+            bump(tensor)
+        except BaseException:
+            bump(tensor)  # interrupted: whoever saved the old values must not use the new ones for them
+            raise
     else:
         total = array + g
         if backend.capabilities.strides and not backend.same_layout(total, array):

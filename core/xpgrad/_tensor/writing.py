@@ -7,6 +7,7 @@ and the base's other views get the history of what they now hold.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 from xpgrad._array.base import TensorBase
@@ -16,7 +17,7 @@ from xpgrad._basics.dtypes import can_cast, promote_scalar
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
 from xpgrad._basics.shapes import broadcast_shapes
 from xpgrad._memory.cells import ForbiddenView, alias_of, follow, next_number
-from xpgrad._memory.sharing import adopt, bump, copies, rebind
+from xpgrad._memory.sharing import adopt, bump, copies, rebind, uninterrupted
 from xpgrad._memory.stale import take_over
 from xpgrad._modes import state
 from xpgrad._modes.running import transforming
@@ -131,6 +132,18 @@ def _write_all(x: Any, raw: Any) -> None:
     bump(x)
 
 
+def _noted(x: Any, write: Callable[[], None]) -> None:
+    """Write, and note the write; an interrupted one counts as one: what was saved of the old values must not be used."""
+    try:
+        write()
+        bump(x)
+    except (IndexError, RuntimeError, TypeError, ValueError):  # refused by the library, e.g. because the memory is read-only
+        raise
+    except BaseException:
+        bump(x)
+        raise
+
+
 def _commit(x: Any, out: Any, old: Any) -> None:
     """Write the result of an operation into the memory of `x`, with its history and its tangents.
 
@@ -148,15 +161,21 @@ def _commit(x: Any, out: Any, old: Any) -> None:
         if levels.tangents_of(x, out):
             out = out.clone()  # with a node of its own: what the tangent's node saved of the result is not overwritten
         pending = levels.overwritten(x, out)
-    node = out._node
-    _write_all(x, out._array)
-    if node is not None:
-        node.seq = next_number()
-        adopt(x, node)
-    elif old is not None:
-        take_over(x, None)
-    if levels:
-        levels.settle(pending)
+    node, raw = out._node, out._array
+    if _shares_memory(x, out):
+        raw = x.backend.kernels.copy(raw)  # else a second writing would not give the same
+
+    def steps() -> None:
+        _write_all(x, raw)
+        if node is not None:
+            node.seq = next_number()
+            adopt(x, node)
+        elif old is not None:
+            take_over(x, None)
+        if levels:
+            levels.settle(pending)
+
+    uninterrupted(steps)
 
 
 def _fit(x: Any, out: Any, name: str) -> Any:
@@ -260,9 +279,12 @@ def _step(x: Any, name: str, other: Any) -> bool:
         return False
     try:
         update(array, value)
+        bump(x)
     except (TypeError, ValueError):  # memory that the user made read-only, or a quotient of integers: the general way reports it
         return False
-    bump(x)
+    except BaseException:
+        bump(x)  # interrupted: it counts as a write
+        raise
     return True
 
 
@@ -285,8 +307,11 @@ def _in_memory(x: Any, name: str, other: Any) -> bool:
     else:
         value = as_scalar(other)
     array = x.backend.own(x)
-    x._array = update(array, value)
-    bump(x)
+
+    def write() -> None:
+        x._array = update(array, value)
+
+    _noted(x, write)
     return True
 
 
@@ -328,10 +353,14 @@ def setitem(x: Any, key: Any, value: Any) -> None:
         return
     array = backend.own(x)
     if not backend.capabilities.mutable or copies():
-        rebind(x, backend.kernels.written(backend.kernels.copy(array), prepared, value._array))
+        raw = backend.kernels.written(backend.kernels.copy(array), prepared, value._array)
+        uninterrupted(lambda: rebind(x, raw))
         return
-    x._array = backend.update(array, prepared, value._array)
-    bump(x)
+
+    def write() -> None:
+        x._array = backend.update(array, prepared, value._array)
+
+    _noted(x, write)
 
 
 def _scalar_value(x: Any, scalar: Any) -> Any:
