@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._array.classes import device_class
-from xpgrad._backends.loading import LOADED, LOCK, allowed_names, backend_for, backend_names, described
+from xpgrad._backends import loading
+from xpgrad._backends.loading import LOADED, allowed_names, backend_for, backend_names, described
 from xpgrad._basics.device import Device
 from xpgrad.backend import Backend
 from xpgrad.errors import BackendLoadError
@@ -47,7 +48,7 @@ def tensor_class(device: Device) -> Any:
         if wanted is None:
             msg = f"backend {device.table!r} has no device {str(device)!r}; its devices: {', '.join(map(repr, map(str, devices)))}"
             raise ValueError(msg)
-        with LOCK:
+        with loading.LOCK:
             cls = _classes.get(str(wanted))
             if cls is None:
                 cls = device_class(backend, wanted)

@@ -30,7 +30,18 @@ class _Provider:
     info: BackendInfo | None = None
 
 
-LOCK = threading.RLock()
+LOCK = threading.RLock()  # NB: read it from this module each time: a child process gets another one
+
+
+def _after_fork() -> None:
+    """In a child process: a lock that nobody holds, since the thread that may hold the old one is not there to release it."""
+    global LOCK
+    LOCK = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
 _found: dict[str, list[_Provider]] | None = None
 REGISTERED: dict[str, _Provider] = {}
 _infos: dict[str, BackendInfo] = {}

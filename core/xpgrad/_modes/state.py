@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["Mode", "NO_GRAD", "current", "is_grad_enabled", "is_inference_mode_enabled", "put", "replaced"]
+__all__ = ["Mode", "NO_GRAD", "current", "is_grad_enabled", "is_inference_mode_enabled", "put", "replaced", "restoring"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Mode:
@@ -104,6 +108,23 @@ def replaced(**changes: Any) -> Mode | None:
     if new._key() == _COMMON._key():
         return None
     return NO_GRAD if new._key() == NO_GRAD._key() else new
+
+
+def restoring(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function: after it the mode is what it was before, whatever interrupts it.
+
+    Contexts that are written in Python cannot promise that: an interrupt may come between entering their `__exit__` and its first line.
+    """
+
+    @functools.wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        before = _STATE.get()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _STATE.set(before)
+
+    return wrapper
 
 
 def records(mode: Mode | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -17,6 +18,16 @@ __all__ = ["AccumulateGrad", "ShadowLeaf", "accumulate_graph", "accumulate_raw"]
 
 _INF = float("inf")
 _LOCK = threading.RLock()
+
+
+def _after_fork() -> None:
+    """In a child process: a lock that nobody holds, since the thread that may hold the old one is not there to release it."""
+    global _LOCK
+    _LOCK = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class AccumulateGrad(Node):

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from xpgrad._modes import state
 from xpgrad._modes.switches import no_grad
 from xpgrad._tape.requests import grad
 from xpgrad._tensor.tensor import Tensor
@@ -44,6 +45,7 @@ class Options(NamedTuple):
     batched_forward: bool
 
 
+@state.restoring
 def check(func: Callable[..., Any], inputs: Any, options: Options) -> None:
     """Run all checks of `gradcheck`; returns if they pass."""
     args = _tuple(inputs)

@@ -17,6 +17,7 @@ from xpgrad.rules.creation import zeros_like
 __all__ = ["jvp", "linearize"]
 
 
+@state.restoring
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
     """The value of a function and its derivative along a direction, in one run of it (`torch.func.jvp`).
 
@@ -112,6 +113,7 @@ def _check_outputs(name: str, outs: list[Any]) -> None:
             raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
 
 
+@state.restoring
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """The value of a function and the linear function that approximates it there (`torch.func.linearize`).
 
@@ -164,6 +166,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     places = [i for i, v in enumerate(transposed) if v is not None and v.requires_grad]
     keep = recording and tracked([transposed[i] for i in places], [*probes, *seeds])
 
+    @state.restoring
     def jvp_fn(*tangents: Any) -> Any:
         """The tangent of the output along `tangents`."""
         directions, other = flatten(tangents)

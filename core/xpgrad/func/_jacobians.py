@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._modes import state
 from xpgrad._modes.running import run_transformed
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._transforms.batch.batch import batch_class, enter, leave, lift
@@ -61,6 +62,7 @@ def jacfwd(
         raise ValueError(msg)
 
     @functools.wraps(func, updated=())
+    @state.restoring
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         places, leaves, structure = chosen("jacfwd", args, argnums)
         total = sum(math.prod(x.shape) for x in leaves)

@@ -202,6 +202,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
     """
 
     @functools.wraps(func, updated=())
+    @state.restoring
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         recording = state.is_grad_enabled()
         places, leaves, structure = chosen("grad", args, argnums)
@@ -240,6 +241,7 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
     both = grad_and_value(func, argnums, has_aux)
 
     @functools.wraps(func, updated=())
+    @state.restoring
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         result, value = both(*args, **kwargs)
         return (result, value[1]) if has_aux else result
@@ -259,6 +261,7 @@ def _outputs(name: str, out: Any) -> tuple[list[Any], Structure]:
     return leaves, structure
 
 
+@state.restoring
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The value of `func` and a function for its vector-Jacobian products (`torch.func.vjp`).
 
@@ -289,6 +292,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     outs, out_structure = _outputs("vjp", out)
     keep = recording and tracked(outs, inner)
 
+    @state.restoring
     def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> tuple[Any, ...]:
         given, found_structure = flatten(cotangents)
         if found_structure != out_structure:
@@ -340,6 +344,7 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
         raise ValueError(msg)
 
     @functools.wraps(func, updated=())
+    @state.restoring
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         recording = state.is_grad_enabled()
         places, leaves, structure = chosen("jacrev", args, argnums)

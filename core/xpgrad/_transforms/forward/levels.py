@@ -145,7 +145,7 @@ class Level:
         """Return whether this very Tensor has an entry, and its tangent."""
         entry = self._tensors.get(_key(x))
         node = None if x.fresh is not None else x._node  # a stale view has no node for its present value yet
-        if entry is not None:
+        if entry is not None and entry[0]() is not None:
             if node is not None and entry[1] is not None and (id(node.owner), node.output_nr) not in self._nodes:
                 self._put_node(node, entry[1])
             return True, entry[1]

@@ -1,0 +1,95 @@
+"""Interrupting a function at each point where CPython looks for signals: on entering a Python function, after a call of a C function, and on
+jumping backwards (`Python/ceval.c` of 3.11 to 3.13).
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import sys
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
+
+__all__ = ["interrupted_at", "points"]
+
+_CALLS = {"CALL", "CALL_KW", "CALL_FUNCTION_EX", "CALL_INTRINSIC_1"}
+_JUMPS = {"JUMP_BACKWARD"}
+#: A context manager that is written in Python can be interrupted before it restores anything: the language has no remedy for that. What
+#: interrupts a generator that is being closed is printed, not raised.
+_EXEMPT = {"__exit__", "__del__", "<genexpr>"}
+
+
+@functools.cache
+def _instructions(code: CodeType) -> dict[int, tuple[str, Any]]:
+    """For each offset the instruction's name and the place where an exception that it raises is handled."""
+    table = dis._parse_exception_table(code) if hasattr(dis, "_parse_exception_table") else []  # type: ignore[attr-defined]
+    handlers: dict[int, Any] = {}
+    for entry in table:
+        for offset in range(entry.start, entry.end, 2):
+            handlers[offset] = entry.target
+    return {i.offset: (i.opname, handlers.get(i.offset)) for i in dis.get_instructions(code)}
+
+
+class _Counter:
+    """A trace function that counts the points, and raises at one of them."""
+
+    def __init__(self, at: int | None) -> None:
+        self.at, self.count = at, 0
+        self.last: dict[FrameType, int] = {}
+        self.off = False
+
+    def point(self) -> None:
+        if self.count == self.at:
+            self.off = True
+            raise KeyboardInterrupt
+        self.count += 1
+
+    def entered(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if self.off:
+            return None
+        if frame.f_back is not None:
+            self.last.pop(frame.f_back, None)  # what was called is a Python function: its return is no point
+        if frame.f_code.co_name not in _EXEMPT:
+            self.point()
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self.stepped
+
+    def stepped(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if self.off or event != "opcode":
+            self.last.pop(frame, None)
+            return None if self.off else self.stepped
+        found = _instructions(frame.f_code)
+        before = self.last.get(frame)
+        self.last[frame] = frame.f_lasti
+        if before is not None:
+            (name, handler), (_, now) = found[before], found[frame.f_lasti]
+            # NB: the exception is raised at the instruction after the call. Where that is handled elsewhere, it would not be the same.
+            if (name in _CALLS or name in _JUMPS) and handler == now:
+                self.point()
+        return self.stepped
+
+
+def _traced(function: Callable[[], Any], counter: _Counter) -> None:
+    before = sys.gettrace()
+    sys.settrace(counter.entered)
+    try:
+        function()
+    finally:
+        sys.settrace(before)
+
+
+def points(function: Callable[[], Any]) -> int:
+    """The number of points at which a call of `function` can be interrupted."""
+    counter = _Counter(None)
+    _traced(function, counter)
+    return counter.count
+
+
+def interrupted_at(k: int, function: Callable[[], Any]) -> bool:
+    """Call `function`, and interrupt it at its k-th point; return whether the interrupt came out of it."""
+    try:
+        _traced(function, _Counter(k))
+    except KeyboardInterrupt:
+        return True
+    return False
