@@ -21,7 +21,7 @@ def _flatten(x: Any) -> tuple[tuple[Any], tuple[str, bool]]:
             "be lost. Give it `x.detach()`, differentiate inside the transform, or use `xpgrad.compile`"
         )
         raise RuntimeError(msg)
-    return (x.array,), (str(x.device), x.requires_grad)
+    return (x.backend.own(x),), (str(x.device), x.requires_grad)
 
 
 def _unflatten(cls: Any) -> Any:

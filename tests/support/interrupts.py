@@ -1,5 +1,6 @@
-"""Interrupting a function at each point where CPython looks for signals: on entering a Python function, after a call of a C function, and on
-jumping backwards (`Python/ceval.c` of 3.11 to 3.13).
+"""Interrupting a function at each point where CPython looks for signals (`Python/ceval.c` of 3.11 to 3.13).
+
+These are: on entering a Python function, after a call of a C function, and on jumping backwards.
 """
 
 from __future__ import annotations

@@ -67,6 +67,10 @@ def _one_of(x: Any, *expected: Any) -> None:
     assert any(e is not None and np.allclose(_array(x), e, rtol=1e-12) for e in expected), (x, expected)
 
 
+def _refused_for_a_write(exc: RuntimeError) -> None:
+    assert "modified by an inplace operation" in str(exc)
+
+
 class _Cube(Function):
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -155,7 +159,7 @@ class Writing(Scenario):
         try:
             (g,) = xp.autograd.grad(self.saved, self.leaf)
         except RuntimeError as exc:
-            assert "modified by an inplace operation" in str(exc)
+            _refused_for_a_write(exc)
             assert self.y._version > 0
         else:
             assert not written
@@ -178,7 +182,7 @@ def _augmented(y: Any, view: Any, leaf: Any) -> None:
     y += leaf
 
 
-WRITES = {"item": _set, "constant": _set_constant, "view": _through_view, "augmented": _augmented, "exp_": lambda y, v, l: y.exp_()}
+WRITES = {"item": _set, "constant": _set_constant, "view": _through_view, "augmented": _augmented, "exp_": lambda y, view, leaf: y.exp_()}
 EXPECTED: dict[str, Any] = {
     "item": (lambda x: np.asarray([5 * x[1], 2 * x[1], 2 * x[2]]), lambda x: np.asarray([[0.0, 5, 0], [0, 2, 0], [0, 0, 2]])),
     "constant": (lambda x: np.asarray([7.0, 2 * x[1], 2 * x[2]]), lambda x: np.diag([0.0, 2, 2])),
@@ -218,7 +222,7 @@ class Step(Scenario):
         try:
             self.loss.backward()
         except RuntimeError as exc:
-            assert "modified by an inplace operation" in str(exc)
+            _refused_for_a_write(exc)
         else:
             assert not written
             np.testing.assert_allclose(_array(self.w.grad), 2 * START)

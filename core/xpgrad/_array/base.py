@@ -48,11 +48,6 @@ class TensorBase:
     # -- attributes of the standard ----------------------------------------------------------------------------
 
     @property
-    def array(self) -> Any:
-        """The raw backend array: an alias, unchecked. Writing to it is not seen by autograd (MUT-08)."""
-        return self.backend.own(self)
-
-    @property
     def dtype(self) -> DType:
         """The data type."""
         return self.backend.dtype_of(self._array.dtype)

@@ -6,6 +6,8 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
+from xpgrad._modes import state
+from xpgrad._modes.running import transforming
 from xpgrad._tensor import writing
 from xpgrad.rules import elementwise, manipulation
 from xpgrad.rules.indexing import add_slices, getitem
@@ -24,6 +26,11 @@ class TensorMethods(TensorBase):
 
     # -- leaving xpgrad ----------------------------------------------------------------------------------------
 
+    def _has_tangent(self) -> bool:
+        """Return whether a level of forward mode that is active has a tangent for this Tensor."""
+        mode = state.current()
+        return mode is not None and bool(mode.levels) and not mode.inference and mode.levels.tangents_of(self)
+
     def _refuse_export(self, call: str) -> None:
         if self._node is not None:
             msg = (
@@ -31,6 +38,34 @@ class TensorMethods(TensorBase):
                 "xpgrad would be lost to the gradient"
             )
             raise RuntimeError(msg)
+        if self._has_tangent():
+            msg = (
+                f"Can't call {call} on Tensor that has a tangent. Use tensor.detach().{call} instead: whatever is computed outside "
+                "xpgrad would be lost to forward mode"
+            )
+            raise RuntimeError(msg)
+
+    @property
+    def array(self) -> Any:
+        """The raw backend array: an alias. Writing to it is not seen by autograd (MUT-08).
+
+        Elsewhere unchecked, it raises inside of a function that a transform runs (`xpgrad.func`) where what is computed from it would
+        silently lose a derivative.
+
+        Raises
+        ------
+        RuntimeError
+            In a transform, for a Tensor that requires grad while operations are recorded, has a tangent or is an element of a batch.
+        """
+        name = transforming()
+        if name is not None and ((self._node is not None and state.is_grad_enabled()) or self._has_tangent()):
+            msg = (
+                f"Can't read `.array` inside of a function transformed by `{name}`: what is computed from it would be lost to the "
+                "derivative. Stay with Tensors; wrap the computation in a `xpgrad.autograd.Function` or `custom_rule`; or read "
+                "`x.detach().array`, which is a constant"
+            )
+            raise RuntimeError(msg)
+        return self.backend.own(self)
 
     def numpy(self) -> Any:
         """A NumPy array with the same values, sharing memory where the Tensor lives on the host.
@@ -57,13 +92,22 @@ class TensorMethods(TensorBase):
         self._refuse_export("__dlpack__()")
         options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
         raw = self.backend.own(self)
+        if self.depth:
+            self.backend.to_host(raw)  # which refuses
         return raw.__dlpack__(stream=stream, **{k: v for k, v in options.items() if v is not None})
 
     def __dlpack_device__(self) -> Any:
         return self.backend.own(self).__dlpack_device__()
 
     def tolist(self) -> Any:
-        """The values as Python scalars in nested lists."""
+        """The values as Python scalars in nested lists.
+
+        Warns
+        -----
+        UserWarning
+            If the Tensor has a tangent, which the numbers do not have.
+        """
+        self._warn_of_tangent("tolist()")
         return self.backend.to_host(self._array).tolist()
 
     def item(self) -> Any:
@@ -73,7 +117,16 @@ class TensorMethods(TensorBase):
         ------
         ValueError
             If there is not exactly one element.
+
+        Warns
+        -----
+        UserWarning
+            If the Tensor has a tangent, which the number does not have.
         """
+        self._warn_of_tangent("item()")
+        return self._item()
+
+    def _item(self) -> Any:
         host = self.backend.to_host(self._array)
         if host.size != 1:
             msg = f"`item()` needs a Tensor with one element, but this one has shape {tuple(host.shape)}; index it first"
@@ -87,7 +140,18 @@ class TensorMethods(TensorBase):
                 UserWarning,
                 stacklevel=3,
             )
-        return self.item()
+        else:
+            self._warn_of_tangent(what)
+        return self._item()
+
+    def _warn_of_tangent(self, what: str) -> None:
+        if self._has_tangent():
+            warnings.warn(
+                f"Converting a tensor with a tangent to a number: {what} leaves forward mode, and what is computed from the number has no "
+                "tangent. Use `x.detach()` first where that is meant",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def __float__(self) -> float:
         value = self._warned_item("float(x)")
@@ -107,17 +171,17 @@ class TensorMethods(TensorBase):
         return complex(self._warned_item("complex(x)"))
 
     def __bool__(self) -> bool:
-        return bool(self.item())
+        return bool(self._item())
 
     def __index__(self) -> int:
         # NB: TypeError, so that Python tries nothing else: in `"a" * x` it ends up here after `x` has refused.
         if self.ndim or "integer" not in self.dtype.kind:
             msg = f"only a 0-d integer Tensor can be used as an index, not shape {self.shape} of dtype {self.dtype}"
             raise TypeError(msg)
-        return int(self.item())
+        return int(self._item())
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and self.size == 1 else repr(self)
+        return format(self._item(), spec) if spec and self.size == 1 else repr(self)
 
     def __repr__(self) -> str:
         from xpgrad._tensor.printing import tensor_repr  # loads late: printing
