@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import inspect
 import sys
 from collections.abc import Callable
 from types import CodeType, FrameType
@@ -16,9 +17,8 @@ __all__ = ["interrupted_at", "points"]
 
 _CALLS = {"CALL", "CALL_KW", "CALL_FUNCTION_EX", "CALL_INTRINSIC_1"}
 _JUMPS = {"JUMP_BACKWARD"}
-#: A context manager that is written in Python can be interrupted before it restores anything: the language has no remedy for that. What
-#: interrupts a generator that is being closed is printed, not raised.
-_EXEMPT = {"__exit__", "__del__", "<genexpr>"}
+#: A context manager that is written in Python can be interrupted before it restores anything: the language has no remedy for that.
+_EXEMPT = {"__exit__", "__del__"}
 
 
 @functools.cache
@@ -51,6 +51,8 @@ class _Counter:
             return None
         if frame.f_back is not None:
             self.last.pop(frame.f_back, None)  # what was called is a Python function: its return is no point
+        if frame.f_code.co_flags & inspect.CO_GENERATOR:
+            return None  # it may be running because it is being closed: what interrupts that is printed, not raised
         if frame.f_code.co_name not in _EXEMPT:
             self.point()
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
