@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
 from xpgrad._backends.classes import tensor_class
 from xpgrad._basics.device import Device
+from xpgrad._modes.setting import Setting
 
 __all__ = ["as_device", "default_device", "get_default_device", "set_default_device"]
 
@@ -32,15 +32,15 @@ def set_default_device(device: str | Device) -> None:
     _DEFAULT.set(_checked(device))
 
 
-@contextmanager
-def default_device(device: str | Device) -> Iterator[None]:
-    """Use `device` as the default one inside a `with` block."""
-    before = _DEFAULT.get()
-    try:
-        _DEFAULT.set(_checked(device))
-        yield
-    finally:
-        _DEFAULT.set(before)
+def default_device(device: str | Device) -> AbstractContextManager[None]:
+    """Use `device` as the default one inside a `with` block, or in a function that it decorates.
+
+    Raises
+    ------
+    BackendNotFoundError, BackendLoadError, ValueError
+        If there is no such device.
+    """
+    return Setting(_DEFAULT, _checked(device))
 
 
 def _checked(device: str | Device) -> Device:

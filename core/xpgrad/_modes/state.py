@@ -83,17 +83,17 @@ class Mode:
 
 
 NO_GRAD = Mode(recording=False)
-_STATE: ContextVar[Mode | None] = ContextVar("xpgrad_mode", default=None)
-current: Callable[[], Mode | None] = _STATE.get
+VARIABLE: ContextVar[Mode | None] = ContextVar("xpgrad_mode", default=None)
+current: Callable[[], Mode | None] = VARIABLE.get
 #: Set this context's mode. To set it for a while, remember `current()`, then put the new one inside of a `try` whose `finally` puts the old
 #: one back: a C function that is called first there cannot be kept from it by an interrupt.
-put: Callable[[Mode | None], Any] = _STATE.set
+put: Callable[[Mode | None], Any] = VARIABLE.set
 _COMMON = Mode()
 
 
 def replaced(**changes: Any) -> Mode | None:
     """The current mode with some fields changed, in its canonical form."""
-    mode = _STATE.get() or _COMMON
+    mode = VARIABLE.get() or _COMMON
     fields: dict[str, Any] = {
         # Inside inference mode nothing records, whatever grad mode says (INF-09); remember grad mode as True.
         "recording": mode.recording or mode.inference,
@@ -118,11 +118,11 @@ def restoring(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        before = _STATE.get()
+        before = VARIABLE.get()
         try:
             return function(*args, **kwargs)
         finally:
-            _STATE.set(before)
+            VARIABLE.set(before)
 
     return wrapper
 
@@ -134,16 +134,16 @@ def records(mode: Mode | None) -> bool:
 
 def is_grad_enabled() -> bool:
     """Return whether operations are being recorded in this thread."""
-    return records(_STATE.get())
+    return records(VARIABLE.get())
 
 
 def carries_tangents() -> bool:
     """Return whether forward mode is active and something has a tangent: then gradients have tangents too, and passes run on Tensors."""
-    mode = _STATE.get()
+    mode = VARIABLE.get()
     return mode is not None and not mode.inference and any(level.active for level in mode.levels)
 
 
 def is_inference_mode_enabled() -> bool:
     """Return whether `inference_mode` is active in this thread."""
-    mode = _STATE.get()
+    mode = VARIABLE.get()
     return mode is not None and mode.inference

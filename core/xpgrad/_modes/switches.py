@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from xpgrad._modes.state import _STATE, NO_GRAD, Mode, replaced
+from xpgrad._modes.state import NO_GRAD, VARIABLE, Mode, replaced
 
 __all__ = ["enable_grad", "enforce_grad_layout_policy", "inference_mode", "no_grad", "set_grad_enabled"]
 
@@ -26,7 +26,7 @@ class ModeSwitch:
         return type(self)()
 
     def __enter__(self) -> None:
-        mode, before = self._mode(), _STATE.get()  # may refuse: then nothing has changed
+        mode, before = self._mode(), VARIABLE.get()  # may refuse: then nothing has changed
         self._before = (*getattr(self, "_before", ()), before)
         put_mode(mode, before)
 
@@ -34,7 +34,7 @@ class ModeSwitch:
         # NB: restores a value, not a Token: generators may be finalised in another context, where a Token is refused.
         *rest, before = self._before
         try:
-            _STATE.set(before)
+            VARIABLE.set(before)
         finally:
             self._before = tuple(rest)
 
@@ -56,9 +56,9 @@ class ModeSwitch:
 def put_mode(mode: Mode | None, before: Mode | None) -> None:
     """Set the mode for as long as a context lasts; put the former one back if an interrupt keeps the context from beginning."""
     try:
-        _STATE.set(mode)
+        VARIABLE.set(mode)
     except BaseException:
-        _STATE.set(before)
+        VARIABLE.set(before)
         raise
 
 
@@ -115,7 +115,7 @@ class no_grad(_PlainSwitch):  # noqa: N801 (PyTorch's name)
     """
 
     def _mode(self) -> Mode | None:
-        return NO_GRAD if _STATE.get() is None else replaced(recording=False)
+        return NO_GRAD if VARIABLE.get() is None else replaced(recording=False)
 
 
 class enable_grad(_PlainSwitch):  # noqa: N801 (PyTorch's name)
@@ -135,7 +135,7 @@ class set_grad_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
 
     def __init__(self, mode: bool) -> None:
         self.mode = bool(mode)
-        self._before = (_STATE.get(),)
+        self._before = (VARIABLE.get(),)
         put_mode(self._mode(), self._before[0])
 
     def _mode(self) -> Mode | None:
@@ -148,7 +148,7 @@ class set_grad_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
         put_mode(self._mode(), self._before[0])  # the state before is the one that the constructor saw
 
     def __call__(self, func: F) -> F:
-        _STATE.set(self._before[0])  # as a decorator it must not leak
+        VARIABLE.set(self._before[0])  # as a decorator it must not leak
         return super().__call__(func)
 
 

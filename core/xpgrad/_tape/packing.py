@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, ClassVar, NamedTuple
 
 from xpgrad._array.base import TensorBase
 from xpgrad._modes import state
+from xpgrad._modes.setting import Setting
 from xpgrad._tape.node import Node, freed
 from xpgrad._tape.saved import check_saved
 from xpgrad._tape.streams import UNPACKED
@@ -108,18 +109,18 @@ def active_hooks(hooks: SavedHooks) -> state.Mode | None:
     return state.replaced(packing=hooks)
 
 
-@contextmanager
-def disabled(message: str) -> Iterator[None]:
-    """Refuse hooks inside, with this message (SAV-13)."""
+def disabled(message: str) -> AbstractContextManager[None]:
+    """A context in which hooks are refused with this message (SAV-13).
+
+    Raises
+    ------
+    RuntimeError
+        If hooks are active where it is made.
+    """
     mode = state.current()
     if mode is not None and mode.packing is not None:
         raise RuntimeError(message)
-    before = _DISABLED.get()
-    try:
-        _DISABLED.set(message)
-        yield
-    finally:
-        _DISABLED.set(before)
+    return Setting(_DISABLED, message)
 
 
 # -- one saved value --------------------------------------------------------------------------------------------------

@@ -7,12 +7,13 @@ leaves at the end. Nothing here runs where all work is on the caller's stream, o
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from contextvars import ContextVar
 from typing import Any
 
 from xpgrad._backends.classes import when_class_is_made
+from xpgrad._modes.setting import Setting
 
 __all__ = [
     "CLASSES", "UNPACKED", "ambient_streams", "on_streams", "set_override_stale_capture_stream",
@@ -195,15 +196,9 @@ def _stream_in_capture(node: Any, arrived: list[tuple[Any, Any]], ambient: Any) 
     return stream
 
 
-@contextmanager
-def _noted(unpacked: list[Any]) -> Iterator[None]:
+def _noted(unpacked: list[Any]) -> AbstractContextManager[None]:
     """A context in which what hooks unpack is noted."""
-    before = UNPACKED.get()
-    try:
-        UNPACKED.set(unpacked)
-        yield
-    finally:
-        UNPACKED.set(before)
+    return Setting(UNPACKED, unpacked)
 
 
 def _wait(arrived: list[tuple[Any, Any]], cls: Any, stream: Any) -> None:

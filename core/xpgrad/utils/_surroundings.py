@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 from xpgrad._backends.classes import host_backend, tensor_class
 from xpgrad._backends.default_device import default_device, get_default_device
 from xpgrad._modes import state
+from xpgrad._modes.setting import Setting
 from xpgrad._tape.streams import CLASSES, ambient_streams, on_streams
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.level import active_levels, at_levels
@@ -44,30 +45,47 @@ class Surroundings:
                     self._generators.append((backend, device))
                     self._states.append(numbers)
 
-    @contextmanager
-    def restored(self, packing: Any = None) -> Iterator[None]:
+    def restored(self, packing: Any = None) -> AbstractContextManager[Any]:
         """A context in which everything is as it was, and operations are recorded; `packing` are the hooks on what they save."""
-        with ExitStack() as stack:
-            stack.enter_context(at_levels(self._batches))
-            stack.enter_context(default_device(self._device))
-            stack.enter_context(on_streams(self._streams))
-            stack.enter_context(self._random_numbers())
-            before = state.current()
-            try:
-                state.put(state.replaced(recording=True, inference=False, levels=self._levels, packing=packing))
-                yield
-            finally:
-                state.put(before)
+        mode = state.replaced(recording=True, inference=False, levels=self._levels, packing=packing)
+        return _Together(
+            at_levels(self._batches), default_device(self._device), on_streams(self._streams), _RandomNumbers(self),
+            Setting(state.VARIABLE, mode),
+        )  # fmt: skip
 
-    @contextmanager
-    def _random_numbers(self) -> Iterator[None]:
-        now = [backend.get_rng_state(device) for backend, device in self._generators]
-        self._set(self._states)
-        try:
-            yield
-        finally:
-            self._set(now)
-
-    def _set(self, states: list[Any]) -> None:
+    def _draw_from(self, states: list[Any]) -> None:
         for (backend, device), numbers in zip(self._generators, states):
             backend.set_rng_state(device, numbers)
+
+
+class _RandomNumbers:
+    """Context: random numbers are those of the surroundings."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+
+    def __enter__(self) -> None:
+        self._now = [backend.get_rng_state(device) for backend, device in self._surroundings._generators]
+        self._surroundings._draw_from(self._surroundings._states)
+
+    def __exit__(self, *exc: object) -> None:
+        self._surroundings._draw_from(self._now)
+
+
+class _Together:
+    """Context: several contexts, entered in their order and left in the opposite one."""
+
+    def __init__(self, *contexts: AbstractContextManager[Any]) -> None:
+        self._contexts = contexts
+        self._stack = ExitStack()
+
+    def __enter__(self) -> None:
+        try:
+            for context in self._contexts:
+                self._stack.enter_context(context)
+        except BaseException:
+            self._stack.close()
+            raise
+
+    def __exit__(self, *exc: Any) -> None:
+        self._stack.__exit__(*exc)

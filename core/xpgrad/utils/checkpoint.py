@@ -9,14 +9,15 @@ from __future__ import annotations
 import traceback
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
 from xpgrad._basics.frames import is_own
 from xpgrad._memory.cells import alias_of, next_number
 from xpgrad._modes import state
+from xpgrad._modes.setting import Setting
 from xpgrad._tape.packing import SavedHooks, active_hooks
 from xpgrad._tape.requests import backward as run_backward
 from xpgrad._tape.saved import check_version
@@ -47,8 +48,7 @@ def noop_context_fn() -> tuple[AbstractContextManager[None], AbstractContextMana
     return nullcontext(), nullcontext()
 
 
-@contextmanager
-def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
     """A context that decides whether `checkpoint` stops recomputing as soon as it can, whatever its argument `early_stop` says.
 
     Parameters
@@ -56,12 +56,7 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
     enable : bool
         It takes effect where `checkpoint` is called, not where the backward runs.
     """
-    before = _EARLY_STOP.get()
-    try:
-        _EARLY_STOP.set(bool(enable))
-        yield
-    finally:
-        _EARLY_STOP.set(before)
+    return Setting(_EARLY_STOP, bool(enable))
 
 
 def checkpoint(

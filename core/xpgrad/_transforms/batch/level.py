@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
+
+from xpgrad._modes.setting import Setting
 
 __all__ = ["BatchLevel", "active_levels", "at_levels", "run_within"]
 
@@ -47,19 +50,6 @@ def run_within(level: BatchLevel, function: Callable[[], Any]) -> Any:
         _LEVELS.set(before)
 
 
-class at_levels:  # noqa: N801 (a context)
-    """Context: these levels are active, and no others: for what goes on where it was begun."""
-
-    def __init__(self, levels: tuple[BatchLevel, ...]) -> None:
-        self.levels = levels
-
-    def __enter__(self) -> None:
-        self._before = _LEVELS.get()
-        try:
-            _LEVELS.set(self.levels)
-        except BaseException:  # an interrupt, which comes after the call
-            _LEVELS.set(self._before)
-            raise
-
-    def __exit__(self, *exc: object) -> None:
-        _LEVELS.set(self._before)
+def at_levels(levels: tuple[BatchLevel, ...]) -> AbstractContextManager[None]:
+    """A context in which these levels are active, and no others: for what goes on where it was begun."""
+    return Setting(_LEVELS, levels)

@@ -8,11 +8,11 @@ closures never confuse their perturbations. The tangent of an operation's result
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 from xpgrad._modes import state, switches
+from xpgrad._modes.setting import Setting
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._rows.row import Row
 from xpgrad._tensor.tensor import Tensor
@@ -221,35 +221,32 @@ def _size_mismatch(x: Any, tangent: Any) -> str:
     )
 
 
-@contextmanager
-def _at(levels: tuple[Level, ...], records: bool = False) -> Iterator[None]:
-    """Make only these levels active; with `records`, operations are recorded in any case."""
-    before = state.current()
-    try:
-        state.put(state.replaced(levels=levels, recording=True) if records else state.replaced(levels=levels))
-        yield
-    finally:
-        state.put(before)
+def _at(levels: tuple[Level, ...], records: bool = False) -> Setting[Any]:
+    """A context in which only these levels are active; with `records`, operations are recorded in any case."""
+    return Setting(state.VARIABLE, state.replaced(levels=levels, recording=True) if records else state.replaced(levels=levels))
 
 
-@contextmanager
-def new_level(records: bool = False) -> Iterator[Level]:
-    """Open a level inside those that are active; its tangents are gone when it is left.
+class new_level:  # noqa: N801 (a context)
+    """Context: a level inside those that are active; its tangents are gone when it is left.
 
     Inside it operations run as outside inference mode, which would stop it; an `inference_mode` within does stop it.
     """
-    mode = state.current()
-    outer = () if mode is None else mode.levels
-    level = Level(outer, records=records)
-    inference = mode is not None and mode.inference
-    changes = {"inference": False, "recording": False} if inference else {}
-    before = state.current()
-    try:
-        state.put(state.replaced(levels=Levels((*outer, level)), **changes))
-        yield level
-    finally:
-        state.put(before)
-        level.close()
+
+    def __init__(self, records: bool = False) -> None:
+        mode = state.current()
+        outer = () if mode is None else mode.levels
+        self.level = Level(outer, records=records)
+        inference = mode is not None and mode.inference
+        changes = {"inference": False, "recording": False} if inference else {}
+        self._setting: Setting[Any] = Setting(state.VARIABLE, state.replaced(levels=Levels((*outer, self.level)), **changes))
+
+    def __enter__(self) -> Level:
+        self._setting.__enter__()
+        return self.level
+
+    def __exit__(self, *exc: object) -> None:
+        self._setting.__exit__()
+        self.level.close()
 
 
 def _placed(level: Level, x: Any, tangent: Any) -> tuple[Any, Any]:
