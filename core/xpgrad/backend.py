@@ -130,7 +130,7 @@ class Backend(ABC):
     array_type : type or None
         The one type of its arrays; None if there are several, of which none needs `own`.
     operators : bool
-        Kernels of arithmetic may be replaced by Python's operators on the raw arrays.
+        Kernels of arithmetic may be replaced by Python's operators on the raw arrays, forward, backward and in place.
     is_host : bool
         Its arrays live in the host's memory.
     weak_scalars : bool
@@ -155,6 +155,11 @@ class Backend(ABC):
     # Handed over by the registry, which is a layer above: the Tensor class of a device, and the table that reads Python data.
     _tensor_class: ClassVar[Any]
     _host: ClassVar[Any]
+
+    @property
+    def raw_operators(self) -> bool:
+        """Whether gradient formulas may use Python's operators on raw arrays; if not, they run on Tensors, and so on kernels."""
+        return self.operators
 
     def __init__(self) -> None:
         self.node_classes: dict[Any, Any] = {}

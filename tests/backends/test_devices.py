@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import xpgrad as xp
+from support import kernels_only
 from support.central_differences import check, numbers, values
 
 grad = xp.autograd.grad
@@ -204,13 +205,32 @@ def test_0d_host_tensors_mix_and_their_gradient_returns(target: str, order: str)
     assert s.grad.item() == 3.0
 
 
-def test_0d_host_tensors_of_another_dtype_promote() -> None:
-    s, x = xp.tensor(2.0, dtype="float64", requires_grad=True), xp.tensor([1.0, 2.0], dtype="float32", device="strict", requires_grad=True)
-    y = xp.concat([xp.reshape(xp.sum(x), (1,)), x]) * s
-    assert y.dtype is xp.float64
-    gs, gx = grad(xp.sum(y), [s, x])
-    assert (gs.dtype, gx.dtype) == (xp.float64, xp.float32)
-    assert xp.where(x > 1, x, s).dtype is xp.float64
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize("target", ["strict", "numpy+readonly", "bare"])
+def test_0d_host_tensors_are_weak(target: str, batched: bool, dtype: str) -> None:
+    """As beside a Python number, and as in PyTorch, the other operands' precision wins: so they mix where the device lacks their dtype."""
+    kernels_only.register()
+    s = xp.tensor(2.0, dtype=dtype, requires_grad=True)
+    i = xp.tensor(3, dtype="int64")
+    x = xp.asarray(np.asarray([[1.0, 2.0]], dtype="float32"), device=target).requires_grad_()
+    for f in (lambda v: v * s, lambda v: s * v, lambda v: xp.where(v > 1, v, s), lambda v: v * s * i, lambda v: xp.maximum(i, v) * s):
+        y = xp.func.vmap(f)(x) if batched else f(x)
+        assert y.dtype is xp.float32
+        assert y.device == target
+        gs, gx = grad(xp.sum(y), [s, x])
+        assert (str(gs.dtype), gx.dtype, gs.device) == (dtype, xp.float32, "numpy")
+    with xp.no_grad():
+        assert (x * i).dtype is xp.float32
+    whole = xp.asarray(np.asarray([3], dtype="int32"), device=target)
+    assert (whole * i).dtype is xp.int32
+    assert (whole * s).dtype is (xp.float32 if target == "bare" else xp.float64)  # the default dtype of the kind
+
+
+def test_several_0d_tensors_promote() -> None:
+    s, t = xp.tensor(2.0, dtype="float64"), xp.tensor(2.0, dtype="float32", device="numpy+readonly")
+    assert (s * t).dtype is (t * s).dtype is xp.float64
+    assert (s * t.to_device("strict")).dtype is xp.float32  # which is no host: there the other one is weak
 
 
 def test_scalars_live_wherever_they_are_needed(xpgrad_device: str) -> None:

@@ -103,7 +103,7 @@ from typing import Any
 from xpgrad._operations.source import Text, tuple_of
 from xpgrad._rows.namespace import operations
 from xpgrad._rows.row import Row
-from xpgrad._tape.node import Node, freed
+from xpgrad._tape.node import Node, add_into, freed
 from xpgrad._tape.saved import check_version, unpack, unpack_constant, unpack_out
 
 __all__ = ["check_kept_names", "node_class", "node_text"]
@@ -204,6 +204,14 @@ def _reach(t: Text, p: _Pattern) -> None:
 
 def _step(t: Text, p: _Pattern) -> None:
     with t.block("def step(_self, g, _empty, _retain):"):
+        if not p.backend.raw_operators:
+            t("""
+                for _edge, _grad in zip(_self.edges(), _self.grads(g)):
+                    _add_into(_edge, _grad, _empty)
+                if not _retain:
+                    _self.release()
+            """)
+            return
         for i, name in p.needing:
             t(f"""
                 _edge = _self.e_{name}
@@ -274,6 +282,12 @@ def _add_into(t: Text, p: _Pattern, i: int) -> None:
 
 def _grads(t: Text, p: _Pattern) -> None:
     with t.block("def grads(_self, g):"):
+        if not p.backend.raw_operators:  # the formulas run on Tensors, whose operators call the kernels
+            t(f"""
+                g = {"[_x if _x is None else _backend.wrap(_x) for _x in g]" if p.slotted else "_backend.wrap(g)"}
+                return [_x if _x is None else _x._array for _x in _self.graph_grads(g)]
+            """)
+            return
         if p.conjugates:
             t("_complex = _is_complex(g)")
         _gradients(t, p, "_kernels", "_sum_to")
@@ -406,7 +420,7 @@ def _scope(p: _Pattern) -> dict[str, Any]:
         "Node": Node, "_backend": p.backend, "_kernels": kernels, "_operations": operations,
         "_freed": freed, "_check_version": check_version,
         "_unpack": unpack, "_unpack_out": unpack_out, "_unpack_constant": unpack_constant,
-        "_sum_to": kernels.sum_to, "_is_complex": p.backend.is_complex, "_scale": kernels.scale, "_prod": math.prod,
+        "_add_into": add_into, "_sum_to": kernels.sum_to, "_is_complex": p.backend.is_complex, "_scale": kernels.scale, "_prod": math.prod,
         **{f"_formula{i}": formula for i, formula in enumerate(p.row.formulas)},
     }  # fmt: skip
     if p.row.into:

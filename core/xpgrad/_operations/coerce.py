@@ -6,6 +6,7 @@ the conversions) and calls them again.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from xpgrad._array.base import TensorBase
@@ -18,9 +19,16 @@ from xpgrad.errors import DeviceMismatchError
 
 __all__ = ["coerce", "explain", "unify"]
 
+#: A Python scalar of each kind of dtypes.
+_SAMPLES: dict[str, complex] = {
+    "bool": False, "signed integer": 0, "unsigned integer": 0, "real floating": 0.0, "complex floating": 0j,
+}  # fmt: skip
+
 
 def unify(name: str, tensors: list[Any]) -> list[Any]:
     """Bring Tensors to one device: 0-d ones of a host device move, every other mixture is refused.
+
+    Those that move are weak, as Python scalars are: the precision of the others wins.
 
     Raises
     ------
@@ -33,7 +41,7 @@ def unify(name: str, tensors: list[Any]) -> list[Any]:
     tensors = [t._stand_in() for t in tensors]
     if any(t.depth for t in tensors):
         tensors = _in_batches(tensors)
-    anchors = [t for t in tensors if not (t.ndim == 0 and type(t).backend.is_host)] or tensors[:1]
+    anchors = [t for t in tensors if not _moves(t)] or tensors[:1]
     target = type(anchors[0])
     for t in anchors:
         if type(t) is not target:
@@ -42,15 +50,38 @@ def unify(name: str, tensors: list[Any]) -> list[Any]:
                 f"of them, e.g. with `x.to_device({str(anchors[0].device)!r})`. Only 0-d Tensors of a host device mix with others"
             )
             raise DeviceMismatchError(msg)
-    return [t if type(t) is target else t.to_device(target.device) for t in tensors]
+    return [t if type(t) is target else _moved(t, anchors, target) for t in tensors]
+
+
+def _moves(t: Any) -> bool:
+    return t.ndim == 0 and bool(type(t).backend.is_host)
+
+
+def _moved(t: Any, anchors: list[Any], target: Any) -> Any:
+    """A 0-d Tensor of a host device on the device of others, in the dtype in which a Python scalar of its kind would meet them."""
+    dtype, sample = t.dtype, _SAMPLES[t.dtype.kind]
+    weak = not _moves(anchors[0]) or target.backend.find_dtype(dtype.name) is None
+    if weak and not isinstance(sample, bool):
+        try:
+            dtype = promote_scalar(functools.reduce(promote, _numbers(anchors)), sample, target.default_dtype)
+        except TypeError:  # they do not meet: the operation says so
+            dtype = t.dtype
+    if t.backend.find_dtype(dtype.name) is None:
+        return t.to_device(target.device)._cast(dtype)
+    return t._cast(dtype).to_device(target.device)
+
+
+def _numbers(tensors: list[Any]) -> list[Any]:
+    """The dtypes of those that are not conditions; of all if there are none."""
+    return [t.dtype for t in tensors if t.dtype.kind != "bool"] or [t.dtype for t in tensors]
 
 
 def _in_batches(tensors: list[Any]) -> list[Any]:
     """Tensors of which some are elements of a batch, all as elements of the innermost one."""
     # 0-d Tensors of a host device move first: a batch has the device of what it holds.
-    device = next((t.device for t in tensors if t.depth and not (t.ndim == 0 and type(t).backend.is_host)), None)
-    if device is not None:
-        tensors = [t.to_device(device) if not t.depth and t.ndim == 0 and type(t).backend.is_host else t for t in tensors]
+    anchors = [t for t in tensors if t.depth and not _moves(t)]
+    if anchors:
+        tensors = [_moved(t, anchors, type(anchors[0])) if not t.depth and _moves(t) else t for t in tensors]
     return type(max(tensors, key=lambda t: t.depth)).align(tensors)
 
 

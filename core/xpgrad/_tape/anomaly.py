@@ -11,8 +11,8 @@ from contextvars import ContextVar
 from typing import Any
 
 from xpgrad._array.base import TensorBase
-from xpgrad._backends.classes import class_for_array
 from xpgrad._basics.frames import is_own
+from xpgrad._tape.node import backend_of
 
 __all__ = ["ANOMALY", "Anomaly"]
 
@@ -65,15 +65,19 @@ ANOMALY = Anomaly()
 def _check_nan(node: Any, values: list[Any]) -> None:
     places = [i for i, e in enumerate(node.operands()) if e is not None]
     for i, v in zip(places, values):
-        if v is not None and _has_nan(v):
+        if v is not None and _has_nan(v, backend_of(node.operands()[i])):
             msg = f"Function '{node.name()}' returned nan values in its {i}th output."
             raise RuntimeError(msg)
 
 
-def _has_nan(v: Any) -> bool:
-    while isinstance(v, TensorBase):  # an element of a batch has a nan if any element of the batch has one
-        v = v._array.value if v.depth else v._array
-    backend = class_for_array(v).backend
+def _has_nan(v: Any, backend: Any) -> bool:
+    # NB: the backend is the node's, or the Tensor's: an array of a variant looks like one of its base. An element of a batch has a nan if
+    # any element of the batch has one.
+    while isinstance(v, TensorBase) or isinstance(getattr(v, "value", None), TensorBase):
+        if isinstance(v, TensorBase):
+            backend, v = type(v._stand_in()).backend, v._array
+        else:
+            v = v.value
     if not backend.dtype_of(v.dtype).differentiable:
         return False
     return bool(backend.kernels.any(backend.kernels.isnan(v)))

@@ -12,11 +12,12 @@ from contextvars import copy_context
 from operator import attrgetter
 from typing import Any
 
+from xpgrad._array.base import TensorBase
 from xpgrad._memory.windows import MUTATION_WINDOWS, check_windows
 from xpgrad._modes import state
 from xpgrad._tape.hooks import run_post_accumulate, run_post_hooks, run_pre_hooks, run_tensor_hooks
 from xpgrad._tape.leaf import accumulate_graph
-from xpgrad._tape.node import SlotNode, add_into
+from xpgrad._tape.node import SlotNode, add_into, sum_for
 from xpgrad._tape.shadows import run_on_shadows
 from xpgrad._tape.streams import on_streams, several_streams, steps_on_streams
 from xpgrad._tape.task import CURRENT, Pass, complex_seen
@@ -248,12 +249,12 @@ def _general(task: Pass, node: Any, g: Any, empty: Any) -> None:
 
 
 def add_into_general(e: Any, v: Any, empty: Any) -> None:
-    """`add_into` for raw gradients and Tensors alike; Tensors are never added in place."""
+    """`add_into` for raw gradients and Tensors alike; neither is added in place."""
     b = e.buffer
     if b is None or v is None:
         return
     e.owned = False
-    e.buffer = v if b is empty else b + v
+    e.buffer = v if b is empty else b + v if isinstance(v, TensorBase) else sum_for(e, b, v)
 
 
 def _on_fresh_stack(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from xpgrad._array.base import TensorBase
+from xpgrad._tape.node import backend_of
 
 __all__ = ["run_post_accumulate", "run_post_hooks", "run_pre_hooks", "run_tensor_hooks"]
 
@@ -16,14 +17,7 @@ def _as_tensor(task: Any, node: Any, g: Any) -> Any:
     """A raw gradient as the Tensor that hooks see; shares its memory."""
     if g is None or task.graph:
         return g
-    return _backend(node).wrap(g)
-
-
-def _backend(node: Any) -> Any:
-    """The backend of a node's output."""
-    owner = node.owner
-    found = getattr(type(owner), "backend", None)
-    return owner.cls.backend if found is None else found
+    return backend_of(node).wrap(g)
 
 
 def _as_raw(task: Any, value: Any) -> Any:

@@ -147,14 +147,17 @@ def add_in_place(tensor: Any, g: Any) -> None:
     mode = state.current()
     if backend.capabilities.mutable and not (mode is not None and mode.copies):
         try:
-            array += g
+            if backend.raw_operators:
+                array += g
+            else:
+                array = backend.update(array, ..., backend.kernels.add(array, g))
             tensor._array = array
             bump(tensor)
         except BaseException:
             bump(tensor)  # interrupted: whoever saved the old values must not use the new ones for them
             raise
     else:
-        total = array + g
+        total = array + g if backend.raw_operators else backend.kernels.add(array, g)
         if backend.capabilities.strides and not backend.same_layout(total, array):
             total = backend.with_layout(total, array)
         rebind(tensor, total)

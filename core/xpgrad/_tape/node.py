@@ -13,7 +13,7 @@ from typing import Any, Self
 from xpgrad._memory.cells import next_number
 from xpgrad._tape.hook_tables import Hooks, RemovableHandle, add_hook, hooks_of
 
-__all__ = ["Node", "SlotNode", "add_into", "freed", "record_outputs"]
+__all__ = ["Node", "SlotNode", "add_into", "backend_of", "freed", "record_outputs", "sum_for"]
 
 
 class Node:
@@ -305,6 +305,18 @@ def record_outputs(node: Any, outs: tuple[Any, ...]) -> None:
             out._node = new_slot(node, k)
 
 
+def backend_of(node: Any) -> Any:
+    """The backend of a node's output."""
+    owner = node.owner
+    return owner.backend or owner.cls.backend
+
+
+def sum_for(e: Any, a: Any, b: Any) -> Any:
+    """The sum of two raw gradients of an edge, in new memory."""
+    backend = backend_of(e)
+    return a + b if backend.raw_operators else backend.kernels.add(a, b)
+
+
 def add_into(e: Any, v: Any, empty: Any) -> None:
     """Add a gradient that others may hold into an edge's buffer, if the pass needs it."""
     b = e.buffer
@@ -313,9 +325,9 @@ def add_into(e: Any, v: Any, empty: Any) -> None:
     if b is empty:
         e.buffer = v
         e.owned = False
-    elif e.owned:
+    elif e.owned and backend_of(e).raw_operators:
         b += v
         e.buffer = b
     else:
-        e.buffer = b + v
+        e.buffer = sum_for(e, b, v)
         e.owned = True

@@ -271,7 +271,7 @@ def _step(x: Any, name: str, other: Any) -> bool:
     if alias is None:
         alias = alias_of(x)
     update = _OPERATORS.get(name)
-    if update is None or alias.cell is None or alias.parent is not None or alias.cell.is_copy:
+    if update is None or alias.cell is None or alias.parent is not None or alias.cell.is_copy or not x.backend.raw_operators:
         return False
     if other is not x and _shares_memory(x, other):
         return False
@@ -291,7 +291,8 @@ def _step(x: Any, name: str, other: Any) -> bool:
 def _in_memory(x: Any, name: str, other: Any) -> bool:
     """Let the library write into its own array where nothing is recorded: no memory beyond the library's own."""
     update = _OPERATORS.get(name)
-    if update is None or not x.backend.capabilities.mutable or not x.dtype.differentiable or copies():
+    backend = x.backend
+    if update is None or not backend.capabilities.mutable or not backend.raw_operators or not x.dtype.differentiable or copies():
         return False
     if isinstance(other, complex) and not x.dtype.is_complex:
         return False

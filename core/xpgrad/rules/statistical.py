@@ -110,7 +110,7 @@ def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
     """Variance over axes; for complex numbers the mean squared modulus of their distance to the mean."""
     if xp.isdtype(x.dtype, "complex floating"):
         parts = [xp.var(part, axis=axes, correction=correction, keepdims=keepdims) for part in (xp.real(x), xp.imag(x))]
-        return parts[0] + parts[1]
+        return xp.add(*parts)
     return xp.var(x, axis=axes, correction=correction, keepdims=keepdims)
 
 
@@ -119,7 +119,7 @@ def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
     """Square root of the variance over axes."""
     # Equal values must give 0, not the rounding error of their mean, for the gradient to be 0: so measure from one of them.
     first = tuple(slice(0, 1) if axes is None or i in axes else slice(None) for i in range(len(x.shape)))
-    return xp.sqrt(xp.reduce_var(x - x[first], axes, correction, keepdims))
+    return xp.sqrt(xp.reduce_var(xp.subtract(x, x[first]), axes, correction, keepdims))
 
 
 @front

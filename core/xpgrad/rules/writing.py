@@ -46,8 +46,9 @@ def wins(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
     """True for each element of `x`, written at ``[key]`` into an array of `shape`, that is the last one written to its place."""
     count = math.prod(x.shape)
     order = xp.reshape(xp.count_up(x, count), tuple(x.shape))
-    buffer = xp.copy(xp.zeros_near(order, shape) - 1)  # a copy: some backends freeze what is created
-    return xp.read(xp.written(buffer, key, order), key) == order
+    nowhere = xp.zeros_near(order, shape)
+    buffer = xp.copy(xp.subtract(nowhere, xp.ones_like(nowhere)))  # a copy: some backends freeze what is created
+    return xp.equal(xp.read(xp.written(buffer, key, order), key), order)
 
 
 @rule(

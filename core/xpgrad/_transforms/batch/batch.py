@@ -30,6 +30,7 @@ class BatchBackend(Backend):
     """The backend of batched Tensors over one class of Tensors: its capabilities, without what depends on single values."""
 
     operators = False
+    raw_operators = True  # those of `Batched` call the rules
     weak_scalars = True  # they are given to operations of Tensors, which know what they mean
     rulebook: ClassVar[Any] = Rulebook
     array: ClassVar[Any] = Batched
