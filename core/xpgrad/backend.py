@@ -284,7 +284,7 @@ class Backend(ABC):
                 if candidate is not None and candidate == raw:
                     self._raw_to_dtype[raw] = dtype
                     return dtype
-            msg = f"backend {self.table_name!r} cannot hold dtype {raw!r}; convert the array first, e.g. to float64"
+            msg = f"backend {self.table_name!r} cannot hold dtype {str(raw)!r}; convert the array first, e.g. to float64"
             raise TypeError(msg) from None
 
     def dtypes(self) -> list[DType]:

@@ -10,7 +10,7 @@ import math
 from typing import Any, Literal, NamedTuple
 
 from xpgrad._array.checks import not_a_tensor
-from xpgrad._basics.shapes import broadcast_shapes, normalize_axes, normalize_axis
+from xpgrad._basics.shapes import common_shape, normalize_axes, normalize_axis
 from xpgrad._modes import state
 from xpgrad._operations.declare import composite, front, nondifferentiable
 from xpgrad._rows.namespace import operations
@@ -113,7 +113,7 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     if b.ndim == 1:
         out = _rows.solve_matrix(a, reshape(b, (-1, 1)))
         return reshape(out, out.shape[:-1])
-    broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    common_shape(a.shape[:-2], b.shape[:-2])
     return _rows.solve_matrix(a, b)
 
 
@@ -349,7 +349,7 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
         if x.shape[normalize_axis(position, x.ndim, "cross")] != 3:
             msg = f"cross: axis {axis} must have length 3 in both Tensors, but the shapes are {a.shape} and {b.shape}"
             raise ValueError(msg)
-    shape = broadcast_shapes(a.shape, b.shape)
+    shape = common_shape(a.shape, b.shape)
     a, b = (x if x.shape == shape else broadcast_to(x, shape) for x in (a, b))
     return _rows.cross_product(a, b, normalize_axis(position, len(shape), "cross") - len(shape))
 

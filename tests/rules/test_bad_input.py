@@ -265,6 +265,8 @@ SHOWS_INTERNALS = re.compile(
     r"|values to unpack|descriptor|missing \d+ required|positional arguments? but|ufunc|_UFunc|exponent"
     r"|(?<![\w`'\"<.])_[a-z]\w*|xpgrad\._|<locals>|TensorBase|Kernels|functools|numpy\.\w*Error|_nd\b|_op\b|dtype\('|\bNoneType\b.*object"
 )
+#: What else a message may call a parameter.
+ALSO = {"key": "ind", "indices": "index", "arrays": "shapes", "tensors": "Tensor", "hook": "hook"}
 #: What a list of results may consist of, beside what the good call gives.
 VALUES = (bool, int, float, complex, str, type(None), xp.Tensor, xp.DType, xp.Device)
 
@@ -334,7 +336,8 @@ def fault(name: str, parameter: str, value: Any, exc: BaseException) -> str | No
     shown = SHOWS_INTERNALS.search(text)
     if shown:
         return f"internals: {shown[0]!r}"
-    words = [name.rpartition(".")[2].strip("_"), parameter, repr(value)[:8], str(value)[:8], type(value).__name__]
+    words = [name.rpartition(".")[2].strip("_"), parameter, ALSO.get(parameter, parameter), repr(value)[:8], str(value)[:8],
+             type(value).__name__, str(getattr(value, "dtype", "")), str(getattr(value, "shape", ""))]  # fmt: skip
     if not any(w and w.lower() in text.lower() for w in words):
         return "it names neither the function, nor the parameter, nor what was given"
     return None

@@ -236,12 +236,12 @@ def _compute(t: Text, f: Form) -> None:
         expression = f" {row.op} ".join(row.tensors)
     else:
         expression = row.op + "".join(row.tensors)  # one operand
-    if f.broadcasts:
+    if row.elementwise:
         t(f"""
             try:
                 _raw = {expression}
             except Exception as _exc:
-                raise _explain(_row, _exc, {", ".join(f.tensors)})
+                raise _explain(_row, _exc, {", ".join(row.tensors)})
         """)
     else:
         t(f"_raw = {expression}")

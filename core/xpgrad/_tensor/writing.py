@@ -14,7 +14,7 @@ from xpgrad._array.checks import not_a_tensor
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import can_cast, promote_scalar
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
-from xpgrad._basics.shapes import broadcast_shapes
+from xpgrad._basics.shapes import common_shape
 from xpgrad._memory.cells import ForbiddenView, alias_of, follow, next_number
 from xpgrad._memory.sharing import adopt, bump, copies, rebind
 from xpgrad._memory.stale import take_over
@@ -260,7 +260,7 @@ def _in_memory(x: Any, name: str, other: Any) -> bool:
             return False
         if other is not x and _shares_memory(x, other):
             return False  # not every library computes first where operands overlap
-        if value.shape != x.shape and broadcast_shapes(value.shape, x.shape) != x.shape:
+        if value.shape != x.shape and common_shape(value.shape, x.shape) != x.shape:
             return False
         value = value._array
     else:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from xpgrad._basics.dtypes import DType
-from xpgrad._basics.shapes import broadcast_shapes
+from xpgrad._basics.shapes import common_shape
 from xpgrad._operations.lists import VarNode
 from xpgrad._tape.edges import GradientEdge, output_edge
 from xpgrad._tape.node import Node
@@ -317,7 +317,7 @@ class _Known:
         if not _broadcast(node):
             shape = next(iter(shapes), None)
         elif "c" not in node.mask and len(shapes) == len(found):  # a constant operand may be of a larger shape
-            shape = broadcast_shapes(*shapes)
+            shape = common_shape(*shapes)
         dtype, cls = found[0][1:]
         self.note(node, shape, dtype if dtype is not None and dtype.is_floating_point else None, cls)
 

@@ -13,7 +13,7 @@ from xpgrad._array.checks import need_tensor, not_a_tensor
 from xpgrad._basics.dtypes import iinfo
 from xpgrad._basics.keys import BASIC_PARTS, basic_key, full_key
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
-from xpgrad._basics.shapes import broadcast_shapes, normalize_axis
+from xpgrad._basics.shapes import common_shape, normalize_axis
 from xpgrad._memory.cells import ForbiddenView
 from xpgrad._operations.declare import front, rule, view
 from xpgrad._rows.namespace import RULES, operations
@@ -208,7 +208,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     rest = [list(s) for s in (x.shape, index.shape)]
     for shape in rest:
         shape[axis] = 1
-    common = list(broadcast_shapes(*rest))
+    common = list(common_shape(*rest))
     for t, place in ((x, 0), (index, 1)):
         wanted = tuple(t.shape[axis] if i == axis else n for i, n in enumerate(common))
         if wanted != t.shape:

@@ -9,7 +9,7 @@ from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import need_tensor, not_a_tensor
 from xpgrad._basics.dtypes import promote
 from xpgrad._basics.scalars import is_raw_array
-from xpgrad._basics.shapes import broadcast_shapes, normalize_axis
+from xpgrad._basics.shapes import common_shape, normalize_axis
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.declare import composite, front, rule
 from xpgrad.rules.elementwise import conj
@@ -43,7 +43,7 @@ def _matmul_general(row: Any, x1: Any, x2: Any) -> Any:
     # NB: no length is used in arithmetic here, so that this works on a backend where one is not known.
     a = reshape_to(x1, (1, *x1.shape)) if x1.ndim == 1 else x1
     b = reshape_to(x2, (*x2.shape, 1)) if x2.ndim == 1 else x2
-    broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    common_shape(a.shape[:-2], b.shape[:-2])
     out = matmul_nd(a, b) if a.ndim == b.ndim == 2 else batched_matmul(a, b)
     if x1.ndim > 1 and x2.ndim > 1:
         return out

@@ -12,7 +12,7 @@ from xpgrad._backends.classes import tensor_class
 from xpgrad._backends.default_device import as_device
 from xpgrad._basics.dtypes import DType, as_dtype, can_cast, finfo, iinfo, isdtype, promote, promote_scalar
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
-from xpgrad._basics.shapes import broadcast_shapes, normalize_axis
+from xpgrad._basics.shapes import common_shape, normalize_axis
 from xpgrad._modes import switches
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.declare import composite, nondifferentiable
@@ -259,7 +259,7 @@ def _sizes(equation: str, terms: Sequence[tuple[Tensor, _Labels]]) -> dict[Any, 
     for x, labels in terms:
         for label, n in zip(labels, x.shape):
             try:
-                sizes[label] = broadcast_shapes((sizes.get(label, 1),), (n,))[0]
+                sizes[label] = common_shape((sizes.get(label, 1),), (n,))[0]
             except ValueError:
                 what = "'...'" if isinstance(label, int) else repr(label)
                 msg = f"einsum: {what} in {equation!r} stands for axes of lengths {sizes[label]} and {n}"
