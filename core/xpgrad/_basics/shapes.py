@@ -10,8 +10,8 @@ from typing import Any
 from xpgrad._basics.arguments import as_int, shown
 
 
-def common_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape to which the shapes of arrays broadcast together; lengths may be a library's symbols.
+def common_shape(*shapes: Sequence[int], name: str = "") -> tuple[int, ...]:
+    """The shape to which the shapes of arrays broadcast together; lengths may be a library's symbols. `name` is the function's.
 
     Raises
     ------
@@ -24,7 +24,8 @@ def common_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
         out[:0] = [1] * (len(shape) - len(out))
         for i, n in enumerate(shape, start=len(out) - len(shape)):
             if n not in (1, out[i]) and out[i] != 1:
-                msg = f"shapes {', '.join(str(tuple(s)) for s in shapes)} do not broadcast: axis {i - len(out)} has {out[i]} and {n}"
+                start = f"{name}: " if name else ""
+                msg = f"{start}shapes {', '.join(str(tuple(s)) for s in shapes)} do not broadcast: axis {i - len(out)} has {out[i]} and {n}"
                 raise ValueError(msg)
             out[i] = n if out[i] == 1 else out[i]
     return tuple(out)
@@ -148,8 +149,11 @@ def normalize_axes(axis: Any, ndim: int, name: str, what: str = "axis") -> tuple
 
 def reduced_axes(axis: Any, ndim: int, name: str) -> tuple[int, ...] | None:
     """The axes of a reduction. As in NumPy and PyTorch, a 0-d array may be reduced along axis 0 or -1: it is its only element."""
+    if axis.__class__ is int and -ndim <= axis < ndim:
+        return (axis % ndim,)
     if ndim or axis is None:
-        return None if axis is None else normalize_axes(axis, ndim, name)
+        return normalize_axes(axis, ndim, name)
+    # NB: no axes, rather than all, for an empty tuple; of the one element, both are the same.
     normalize_axes(axis, 1, name)
     return None
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.scalars import as_scalar, is_scalar
-from xpgrad._basics.shapes import common_shape
 from xpgrad._operations.declare import elementwise, front, nondifferentiable, rule, view
 
 if TYPE_CHECKING:

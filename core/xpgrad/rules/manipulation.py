@@ -181,7 +181,7 @@ def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
     """All Tensors broadcast to their common shape: views."""
     for a in arrays:
         need_tensor("broadcast_arrays", a)
-    shape = common_shape(*(a.shape for a in arrays))
+    shape = common_shape(*(a.shape for a in arrays), name="broadcast_arrays")
     return [broadcast_to(a, shape) for a in arrays]
 
 
