@@ -266,9 +266,9 @@ SHOWS_INTERNALS = re.compile(
     r"|(?<![\w`'\"<.])_[a-z]\w*|xpgrad\._|<locals>|TensorBase|Kernels|functools|numpy\.\w*Error|_nd\b|_op\b|dtype\('|\bNoneType\b.*object"
 )
 #: What else a message may call a parameter.
-ALSO = {"key": "ind", "indices": "index", "arrays": "shapes", "tensors": "Tensor", "hook": "hook"}
+ALSO = {"key": ("index", "indices"), "indices": ("index",), "arrays": ("shapes",)}
 #: What a list of results may consist of, beside what the good call gives.
-VALUES = (bool, int, float, complex, str, type(None), xp.Tensor, xp.DType, xp.Device)
+VALUES = (bool, int, float, complex, str, type(None), xp.Tensor, xp.DType, xp.Device, xp.finfo, xp.iinfo)
 
 
 def arguments(name: str) -> list[tuple[Any, str]]:
@@ -336,9 +336,9 @@ def fault(name: str, parameter: str, value: Any, exc: BaseException) -> str | No
     shown = SHOWS_INTERNALS.search(text)
     if shown:
         return f"internals: {shown[0]!r}"
-    words = [name.rpartition(".")[2].strip("_"), parameter, ALSO.get(parameter, parameter), repr(value)[:8], str(value)[:8],
+    words = [name.rpartition(".")[2].strip("_"), parameter, *ALSO.get(parameter, ()), repr(value)[:8], str(value)[:8],
              type(value).__name__, str(getattr(value, "dtype", "")), str(getattr(value, "shape", ""))]  # fmt: skip
-    if not any(w and w.lower() in text.lower() for w in words):
+    if not any(w and re.search(rf"(?<![A-Za-z]){re.escape(w)}" + r"(?![A-Za-z])" * (len(w) < 4), text, re.IGNORECASE) for w in words):
         return "it names neither the function, nor the parameter, nor what was given"
     return None
 
@@ -352,7 +352,7 @@ def normal(value: Any, good: Any) -> bool:
         return all(normal(v, None) for v in value)
     if isinstance(value, dict):
         return all(normal(v, None) for v in value.values())
-    return isinstance(value, (*VALUES, type(good))) or callable(value)
+    return isinstance(value, VALUES) or callable(value) or type(value) is type(good)
 
 
 #: What changes its first argument, or a gradient, where it succeeds.

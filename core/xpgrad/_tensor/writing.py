@@ -21,7 +21,7 @@ from xpgrad._memory.stale import take_over
 from xpgrad._modes import state
 from xpgrad._operations.coerce import unify
 from xpgrad._rows.row import ROWS
-from xpgrad.rules.indexing import prepare_key, shared_by_batch
+from xpgrad.rules.indexing import basic_error, prepare_key, shared_by_batch
 from xpgrad.rules.writing import put
 
 __all__ = ["apply", "check_writable", "fill", "setitem"]
@@ -304,15 +304,28 @@ def setitem(x: Any, key: Any, value: Any) -> None:
     if (state.records(mode) and (x._node is not None or value._node is not None)) or (
         mode is not None and mode.levels and mode.levels.tangents_of(x, value)
     ):
-        out = put(x, value, prepared if isinstance(prepared, tuple) else (prepared,))
+        try:
+            out = put(x, value, prepared if isinstance(prepared, tuple) else (prepared,))
+        except (ValueError, OverflowError, IndexError) as exc:
+            raise _does_not_fit(x, key, value, exc) from exc
         _commit(x, out, None)
         return
     array = backend.own(x)
     if not backend.capabilities.mutable or copies():
         rebind(x, backend.kernels.written(backend.kernels.copy(array), prepared, value._array))
         return
-    x._array = backend.update(array, prepared, value._array)
+    try:
+        x._array = backend.update(array, prepared, value._array)
+    except (ValueError, OverflowError, IndexError) as exc:
+        raise _does_not_fit(x, key, value, exc) from exc
     bump(x)
+
+
+def _does_not_fit(x: Any, key: Any, value: Any, exc: Exception) -> Exception:
+    """The error for a write that the library refused."""
+    if not isinstance(exc, ValueError):
+        return basic_error(x, key, exc)
+    return ValueError(f"x[key] = value: a value of shape {value.shape} does not fit the part of x, of shape {x.shape}, that is written to: {exc}")
 
 
 def _scalar_value(x: Any, scalar: Any) -> Any:

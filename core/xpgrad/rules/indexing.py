@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
@@ -131,10 +132,29 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     """``x[key]``."""
     kind = key.__class__
     if kind is slice or kind is int or basic_key(key):
-        return x._op_index_basic(key)  # type: ignore[attr-defined]
+        try:
+            return x._op_index_basic(key)  # type: ignore[attr-defined]
+        except (OverflowError, TypeError, IndexError) as exc:
+            error = basic_error(x, key, exc)
+            if error is exc:
+                raise
+            raise error from exc
     x = among(x, *(key if isinstance(key, tuple) else (key,)))
     prepared, basic = prepare_key(x, key)
     return (index_basic if basic else gather)(x, prepared)
+
+
+def basic_error(x: Tensor, key: Any, exc: Exception) -> Exception:
+    """The error for a basic key that the library refused, by what is wrong with it."""
+    parts = key if isinstance(key, tuple) else (key,)
+    # NB: a library may say of an int that is too large for it that it is no int.
+    if isinstance(exc, OverflowError) or any(isinstance(p, int) and abs(p) > sys.maxsize for p in parts):
+        return IndexError(f"an index is out of range for a Tensor of shape {x.shape}: {key!r:.80}")
+    for part in parts:
+        for bound in (part.start, part.stop, part.step) if isinstance(part, slice) else ():
+            if bound is not None and not hasattr(bound, "__index__"):
+                return TypeError(f"the bounds of a slice must be integers or None, but the index has {part!r:.80}")
+    return exc
 
 
 RULES["__getitem__"] = getitem
@@ -208,7 +228,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     rest = [list(s) for s in (x.shape, index.shape)]
     for shape in rest:
         shape[axis] = 1
-    common = list(common_shape(*rest))
+    common = list(common_shape(*rest, name="take_along_axis"))
     for t, place in ((x, 0), (index, 1)):
         wanted = tuple(t.shape[axis] if i == axis else n for i, n in enumerate(common))
         if wanted != t.shape:

@@ -285,11 +285,17 @@ def integer(name: str, what: str, value: Any) -> int:
     return scalar
 
 
-def raw_tolerance(name: str, rtol: Any) -> Any:
+def raw_tolerance(name: str, rtol: Any, x: Tensor) -> Any:
     if isinstance(rtol, TensorBase):
+        batch = x.shape[:-2]
+        if rtol.dtype.kind != "real floating" or len(rtol.shape) > len(batch) or any(
+            n not in (1, m) for n, m in zip(rtol.shape[::-1], batch[::-1])
+        ):
+            msg = f"{name}: `rtol` must be a number, or a real floating Tensor that broadcasts to {batch}, but got {rtol.dtype} of shape {rtol.shape}"
+            raise (ValueError if rtol.dtype.kind == "real floating" else TypeError)(msg)
         return rtol._array
     if rtol is not None and not isinstance(as_scalar(rtol), (int, float)):
-        msg = f"{name}: `rtol` must be a real number, a Tensor or None, but got {rtol!r}"
+        msg = f"{name}: `rtol` must be a real number, a Tensor or None, but got {rtol!r:.80}"
         raise TypeError(msg)
     return rtol
 
@@ -311,6 +317,10 @@ def check_order(name: str, order: Any, known: tuple[Any, ...] | None, allowed: s
     if isinstance(scalar, bool) or not isinstance(scalar, (int, float)):
         msg = f"{name}: `ord` must be {allowed}, but got {order!r}"
         raise TypeError(msg)
+    try:
+        scalar = scalar if -(2**53) <= scalar <= 2**53 or not isinstance(scalar, int) else float(scalar)
+    except OverflowError:
+        scalar = math.inf if scalar > 0 else -math.inf
     if math.isnan(scalar) or (known is not None and scalar not in known):
         msg = f"{name}: `ord` must be {allowed}, but got {order!r}"
         raise ValueError(msg)
