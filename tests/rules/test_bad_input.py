@@ -196,7 +196,7 @@ GOOD: dict[str, Callable[[], Call]] = {
     **dict.fromkeys((f"Tensor.{n}" for n in ("cumprod", "cumsum", "unbind", "unsqueeze", "stride", "flip")), lambda: call(X(), 0)),
     "Tensor.backward": lambda: call(total(X())), "Tensor.clamp": lambda: call(X(), 0.25, 0.5), "Tensor.clip": lambda: call(X(), 0.25, 0.5),
     "Tensor.clamp_": lambda: call(X().detach(), 0.25, 0.5), "Tensor.copy_": lambda: call(X().detach(), X()),
-    "Tensor.default_dtype": lambda: call("integral"), "Tensor.expand": lambda: call(V(), 2, 3), "Tensor.expand_as": lambda: call(V(), X()),
+    "Tensor.expand": lambda: call(V(), 2, 3), "Tensor.expand_as": lambda: call(V(), X()),
     "Tensor.fill_": lambda: call(X().detach(), 1.0), "Tensor.flatten": lambda: call(X(), 0, 1),
     "Tensor.index_add_": lambda: call(X().detach(), 1, idx(), X()), "Tensor.item": lambda: call(V()[0]),
     "Tensor.masked_fill_": lambda: call(X().detach(), B(), 1.0), "Tensor.matmul": lambda: call(S(), X()), "Tensor.mm": lambda: call(S(), X()),
@@ -212,7 +212,7 @@ OTHER = {
     "DType", "Tensor", "BackendLoadError", "BackendNotFoundError", "CapabilityError", "DeviceMismatchError", "GradcheckError",
     "XpgradError", "linalg.EighResult", "linalg.QRResult", "linalg.SVDResult", "linalg.SlogdetResult", "autograd.Function",
     "graph.GradientEdge", "graph.Node", "forward_ad.UnpackedDualTensor", "checkpoint.CheckpointError", "Tensor.align", "Tensor.lift",
-    "Tensor.scalar",
+    "Tensor.default_dtype", "Tensor.scalar",
 }  # fmt: skip
 
 
@@ -260,13 +260,13 @@ BAD: dict[str, Callable[[], Any]] = {
 TYPES = (TypeError, ValueError, IndexError, RuntimeError, NotImplementedError, OverflowError, xp.XpgradError)
 SHOWS_INTERNALS = re.compile(
     r"has no attribute|object is not (callable|iterable|subscriptable|an iterator|reversible|a mapping)|unexpected keyword|cannot unpack"
-    r"|too large to convert|not supported between|unsupported operand|can't multiply|must be real number|cannot be interpreted as an int"
+    r"|too large to convert|not supported between|unsupported operand|can't multiply|must be real number|cannot be interpreted as an int(?!eger: `)"
     r"|(list|tuple|string) index out|could not convert|invalid literal|unhashable|bytes-like|argument of type|expected \d+ arguments?"
     r"|values to unpack|descriptor|missing \d+ required|positional arguments? but|ufunc|_UFunc|exponent"
     r"|(?<![\w`'\"<.])_[a-z]\w*|xpgrad\._|<locals>|TensorBase|Kernels|functools|numpy\.\w*Error|_nd\b|_op\b|dtype\('|\bNoneType\b.*object"
 )
 #: What else a message may call a parameter.
-ALSO = {"key": ("index", "indices"), "indices": ("index",), "arrays": ("shapes",)}
+ALSO = {"key": ("index", "indices"), "indices": ("index",), "arrays": ("shapes",), "dim": ("axis",), "keepdim": ("keepdims",)}
 #: What a list of results may consist of, beside what the good call gives.
 VALUES = (bool, int, float, complex, str, type(None), xp.Tensor, xp.DType, xp.Device, xp.finfo, xp.iinfo)
 
@@ -274,7 +274,7 @@ VALUES = (bool, int, float, complex, str, type(None), xp.Tensor, xp.DType, xp.De
 def arguments(name: str) -> list[tuple[Any, str]]:
     """The arguments to replace: places in the good call, and names of those it does not give."""
     function, good = resolve(name), GOOD[name]()
-    first = 1 if name.startswith("Tensor.") and name not in ("Tensor.default_dtype",) else 0
+    first = 1 if name.startswith("Tensor.") else 0
     parameters = list(inspect.signature(function).parameters.values())
     places: list[tuple[Any, str]] = []
     for i in range(first, len(good.args)):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from xpgrad._array.base import TensorBase
+from xpgrad._basics.arguments import as_flag
 from xpgrad._basics.scalars import is_raw_array
 from xpgrad._modes import state, switches
 from xpgrad._modes.running import transforming
@@ -173,12 +174,17 @@ def _unrecorded(g: Any) -> Any:
 
 
 def _flags(retain_graph: Any, create_graph: Any) -> tuple[bool, bool]:
-    for value in (retain_graph, create_graph):
-        if isinstance(value, str):
-            msg = "'str' object cannot be interpreted as an integer: `retain_graph` and `create_graph` are bools"
-            raise TypeError(msg)
-    create = bool(create_graph)
-    return (create if retain_graph is None else bool(retain_graph)), create
+    create = create_graph if create_graph.__class__ is bool else _flag(create_graph, "create_graph")
+    if retain_graph is None:
+        return create, create
+    return retain_graph if retain_graph.__class__ is bool else _flag(retain_graph, "retain_graph"), create
+
+
+def _flag(value: Any, what: str) -> bool:
+    if isinstance(value, str):
+        msg = f"'str' object cannot be interpreted as an integer: `{what}` must be a bool, but got {value!r:.60}"
+        raise TypeError(msg)
+    return value is not None and as_flag(value, "backward and grad", what)
 
 
 def _roots(tensors: Any, gradients: Any, graph: bool, create: bool) -> tuple[list[Any], list[Any]]:

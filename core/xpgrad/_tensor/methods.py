@@ -6,6 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
+from xpgrad._array.checks import need_tensor, scaled
 from xpgrad._tensor import writing
 from xpgrad.rules import elementwise, manipulation
 from xpgrad.rules.indexing import add_slices, getitem
@@ -187,11 +188,11 @@ class TensorMethods(TensorBase):
 
     def add_(self, other: Any, /, *, alpha: Any = 1) -> Tensor:
         """``self += alpha * other``; returns the Tensor itself."""
-        return writing.apply(self, "add", other if alpha == 1 else other * alpha)
+        return writing.apply(self, "add", scaled(other, alpha, "add_"))
 
     def sub_(self, other: Any, /, *, alpha: Any = 1) -> Tensor:
         """``self -= alpha * other``; returns the Tensor itself."""
-        return writing.apply(self, "subtract", other if alpha == 1 else other * alpha)
+        return writing.apply(self, "subtract", scaled(other, alpha, "sub_"))
 
     def mul_(self, other: Any, /) -> Tensor:
         """``self *= other``; returns the Tensor itself."""
@@ -263,13 +264,28 @@ class TensorMethods(TensorBase):
         return writing.rewrite(self, lambda x: elementwise.clip(x, min, max), *tensors)
 
     def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
-        """Replace by a scalar or a 0-d Tensor where `mask`, which broadcasts, holds; returns the Tensor itself."""
+        """Replace by a scalar or a 0-d Tensor where `mask`, which broadcasts, holds; returns the Tensor itself.
+
+        Raises
+        ------
+        RuntimeError
+            If `mask` is not one of bools.
+        """
+        need_tensor("masked_fill_", mask)
+        if mask.dtype.kind != "bool":
+            msg = f"masked_fill_ only supports boolean masks, but got a mask of dtype {mask.dtype}; compare first, e.g. `mask != 0`"
+            raise RuntimeError(msg)
+        if isinstance(value, TensorBase) and value.ndim:
+            msg = f"masked_fill_ only supports a 0-dimensional value Tensor, but got one of shape {value.shape}; use `xpgrad.where`"
+            raise RuntimeError(msg)
         tensors = [t for t in (mask, value) if isinstance(t, TensorBase)]
         return writing.rewrite(self, lambda x: elementwise.where(mask, value, x), *tensors)
 
     def index_add_(self, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         """Add slices of `source` at `index` along an axis, duplicates included; returns the Tensor itself."""
-        return writing.rewrite(self, lambda x: add_slices(x, dim, index, source if alpha == 1 else source * alpha), source)
+        need_tensor("index_add_", source)
+        source = scaled(source, alpha, "index_add_")
+        return writing.rewrite(self, lambda x: add_slices(x, dim, index, source), source)
 
     def zero_(self) -> Tensor:
         """Fill with zeros; returns the Tensor itself."""

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from xpgrad._array import classes
 from xpgrad._array.base import TensorBase
+from xpgrad._basics.arguments import as_flag
 from xpgrad._basics.dtypes import DType, as_dtype
 from xpgrad._memory.cells import Alias, DetachedCell, alias_of, note_sharing
 from xpgrad._modes import state
@@ -87,7 +88,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
             For a non-leaf that is to stop requiring grad (ACC-15), a dtype that is neither floating nor complex (BWD-35), or an
             inference tensor outside inference mode (INF-06).
         """
-        if not requires_grad:
+        if requires_grad is not True and not as_flag(requires_grad, "requires_grad_", "requires_grad"):
             if not self.is_leaf:
                 raise RuntimeError(_LEAF_ONLY)
             if self._node is not None:

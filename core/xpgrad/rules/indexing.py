@@ -255,6 +255,9 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
     x = among(x, index, source)
     source = among(source, x)
     places = _index_array(x, index)
+    if places.ndim != 1 or x.backend.dtype_of(places.dtype).kind == "bool":
+        msg = f"index_add: `index` must be one-dimensional and hold integers, but has shape {tuple(places.shape)} and dtype {places.dtype}"
+        raise IndexError(msg)
     expected = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
     if source.shape != expected:
         msg = f"index_add: `source` has shape {source.shape}, but `x` of shape {x.shape} at {places.shape[0]} indices needs {expected}"
