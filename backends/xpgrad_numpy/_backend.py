@@ -145,7 +145,9 @@ def _unmasked(x: Any) -> Any:
     """`x`, which must not be a masked array: its mask would be lost."""
     # NB: by the attribute, since looking for the class would import `numpy.ma`.
     if hasattr(x, "mask") and hasattr(x, "filled"):
-        msg = f"asarray: a masked array ({type(x).__name__}) has a mask, which Tensors do not; give `x.filled(value)`, and the mask by itself"
+        msg = (
+            f"asarray: a masked array ({type(x).__name__}) has a mask, which Tensors do not; give `x.filled(value)`, and the mask by itself"
+        )
         raise TypeError(msg)
     return x
 

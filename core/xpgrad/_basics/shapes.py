@@ -101,10 +101,15 @@ def shape_tuple(shape: Any, name: str = "shape", least: int = 0) -> tuple[int, .
     if any(n < least for n in lengths):
         msg = f"`{name}` must not be {'negative' if least == 0 else f'less than {least}'}, but got {lengths}"
         raise ValueError(msg)
-    if math.prod(n or 1 for n in lengths) > _MOST:
-        msg = f"`{name}` has more elements than any array can have: {lengths}"
-        raise ValueError(msg)
+    check_fits(lengths, f"`{name}`")
     return lengths
+
+
+def check_fits(shape: tuple[int, ...], what: str) -> None:
+    """Raise ValueError for a shape, described by `what`, that no array can have."""
+    if math.prod(n or 1 for n in shape) > _MOST:
+        msg = f"{what} has more elements than any array can have: {shape}"
+        raise ValueError(msg)
 
 
 Axis = int | tuple[int, ...] | None

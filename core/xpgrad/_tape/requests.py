@@ -190,7 +190,7 @@ def _flag(value: Any, what: str) -> bool:
 def _roots(tensors: Any, gradients: Any, graph: bool, create: bool) -> tuple[list[Any], list[Any]]:
     """The engine's nodes and seeds of the roots, all checked."""
     single = isinstance(tensors, (TensorBase, GradientEdge))
-    if not single and (is_raw_array(tensors) or not isinstance(tensors, Iterable)):
+    if not single and (is_raw_array(tensors) or isinstance(tensors, (str, bytes)) or not isinstance(tensors, Iterable)):
         msg = f"'{type(tensors).__name__}' object is not a Tensor: backward and grad differentiate Tensors; wrap it with `xpgrad.asarray`"
         raise TypeError(msg)
     roots = [tensors] if single else list(tensors)
@@ -202,7 +202,7 @@ def _roots(tensors: Any, gradients: Any, graph: bool, create: bool) -> tuple[lis
         given: list[Any] = [None] * len(roots)
     elif isinstance(gradients, TensorBase):
         given = [gradients]
-    elif is_raw_array(gradients) or not isinstance(gradients, Iterable):
+    elif is_raw_array(gradients) or isinstance(gradients, (str, bytes)) or not isinstance(gradients, Iterable):
         msg = f"'{type(gradients).__name__}' object is not a gradient: gradients are Tensors or None; wrap it with `xpgrad.asarray`"
         raise TypeError(msg)
     else:

@@ -101,7 +101,10 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
         if self._node is not None:
             return self
         if not self.dtype.differentiable:
-            msg = f"Only Tensors of floating point and complex dtype can require gradients, but this one is {self.dtype}; leave `requires_grad` False"
+            msg = (
+                f"Only Tensors of floating point and complex dtype can require gradients, but this one is {self.dtype}; leave "
+                "`requires_grad` False, or convert it with `xpgrad.astype`"
+            )
             raise RuntimeError(msg)
         if self.is_inference() and not state.is_inference_mode_enabled():
             msg = "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed; use a `clone()` of it"

@@ -325,7 +325,9 @@ def _does_not_fit(x: Any, key: Any, value: Any, exc: Exception) -> Exception:
     """The error for a write that the library refused."""
     if not isinstance(exc, ValueError):
         return basic_error(x, key, exc)
-    return ValueError(f"x[key] = value: a value of shape {value.shape} does not fit the part of x, of shape {x.shape}, that is written to: {exc}")
+    return ValueError(
+        f"x[key] = value: a value of shape {value.shape} does not fit the part of x, of shape {x.shape}, that is written to: {exc}"
+    )
 
 
 def _scalar_value(x: Any, scalar: Any) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from xpgrad._basics.arguments import as_flag, shown
 from xpgrad._basics.dtypes import DType
 from xpgrad._basics.shapes import common_shape
 from xpgrad._operations.lists import VarNode
@@ -173,9 +174,13 @@ def draw(tensors: Any, *, names: Mapping[str, Tensor] | None = None, saved: bool
     >>> print(picture.mermaid.splitlines()[-1])
       n2 --> n1
     """
-    if not isinstance(max_nodes, int) or max_nodes < 1:
-        msg = f"draw: max_nodes must be a positive integer, but got {max_nodes!r}"
+    if not isinstance(max_nodes, int) or isinstance(max_nodes, bool) or max_nodes < 1:
+        msg = f"draw: max_nodes must be a positive integer, but got {max_nodes!r:.60}"
         raise ValueError(msg)
+    saved = as_flag(saved, "draw", "saved")
+    if names is not None and not isinstance(names, Mapping):
+        msg = f"draw: `names` must be a dict of names and Tensors, such as {{'w': w}}, but got {shown(names)}"
+        raise TypeError(msg)
     roots = _results(tensors)
     labels: dict[tuple[Any, int], list[str]] = {}
     known = _Known()

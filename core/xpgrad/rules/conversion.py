@@ -46,7 +46,9 @@ def _host_array(data: Any, dtype: DType | None, cls: Any) -> Any:
         if dtype is not None and _complex_data(backend, data) and not dtype.is_complex:
             raise _drops_imaginary(f"{type(data).__name__} data", dtype) from exc
         what = "" if dtype is None else f" of dtype {dtype}"
-        msg = f"cannot make a Tensor{what} from {type(data).__name__} {data!r:.60}: its elements must be numbers or bools in a regular shape"
+        msg = (
+            f"cannot make a Tensor{what} from {type(data).__name__} {data!r:.60}: its elements must be numbers or bools in a regular shape"
+        )
         raise type(exc)(msg) from exc
     if dtype is not None and dtype.name != "bfloat16":
         return array

@@ -15,7 +15,7 @@ from xpgrad._backends.default_device import as_device
 from xpgrad._basics.arguments import as_flag, as_int, as_real, as_size, check_choice, shown
 from xpgrad._basics.dtypes import DType, as_dtype, float32, iinfo
 from xpgrad._basics.scalars import as_scalar, is_scalar
-from xpgrad._basics.shapes import shape_tuple
+from xpgrad._basics.shapes import check_fits, shape_tuple
 from xpgrad._operations.declare import composite, front, nondifferentiable, rule, view
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._tape.task import note_complex
@@ -289,7 +289,7 @@ def linspace(
 ) -> Tensor:  # fmt: skip
     """`num` evenly spaced values from `start` to `stop`, which is included unless ``endpoint=False``."""
     start, stop, num = _number(start, "linspace", "start"), _number(stop, "linspace", "stop"), as_size(num, "linspace", "num")
-    shape_tuple(num, "num")
+    check_fits((num,), "linspace: `num`")
     endpoint = as_flag(endpoint, "linspace", "endpoint")
     kind = "complex floating" if isinstance(start, complex) or isinstance(stop, complex) else "real floating"
     cls, dtype = _target(dtype, device, kind)
@@ -304,7 +304,7 @@ def eye(
     cls, dtype = _target(dtype, device)
     rows = as_size(n_rows, "eye", "n_rows")
     columns = rows if n_cols is None else as_size(n_cols, "eye", "n_cols")
-    shape_tuple((rows, columns), "n_rows, n_cols")
+    check_fits((rows, columns), "eye: the result")
     return _make(cls, "eye", rows, columns, k=_offset("eye", k, rows, columns), dtype=dtype, requires_grad=requires_grad)
 
 

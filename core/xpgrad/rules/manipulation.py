@@ -10,7 +10,7 @@ from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import need_tensor, not_a_tensor
 from xpgrad._basics.arguments import as_flag, as_int, as_size, shown
 from xpgrad._basics.dtypes import promote
-from xpgrad._basics.shapes import common_shape, normalize_axes, normalize_axis, shape_tuple
+from xpgrad._basics.shapes import check_fits, common_shape, normalize_axes, normalize_axis, shape_tuple
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.declare import composite, front, rule, view
 from xpgrad._rows.namespace import operations
@@ -213,7 +213,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
     if counts and min(counts) < 0:
         msg = f"repeat: `repeats` must not be negative, but got {min(counts)}"
         raise ValueError(msg)
-    shape_tuple((*x.shape[:axis], sum(counts), *x.shape[axis + 1 :]), "the repeated shape")  # refuses what no array can hold
+    check_fits((*x.shape[:axis], sum(counts), *x.shape[axis + 1 :]), "repeat: the result")
     places = [i for i, n in enumerate(counts) for _ in range(n)]
     return take(x, asarray(places, dtype=x.default_dtype("indexing"), device=x.device), axis=axis)
 
@@ -226,7 +226,7 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
     rank = max(len(reps), x.ndim)
     reps = (1,) * (rank - len(reps)) + reps
     shape = (1,) * (rank - x.ndim) + x.shape
-    shape_tuple(tuple(r * s for r, s in zip(reps, shape)), "the tiled shape")
+    check_fits(tuple(r * s for r, s in zip(reps, shape)), "tile: the result")
     spread = reshape_to(x, tuple(n for s in shape for n in (1, s)))
     full = broadcast_view(spread, tuple(n for r, s in zip(reps, shape) for n in (r, s)))
     return reshape_to(full.clone(), tuple(r * s for r, s in zip(reps, shape)))
@@ -319,10 +319,9 @@ def pile(xp: Any, xs: Any, axis: int) -> Any:
 
 def _same_kind(name: str, arrays: Any) -> list[Tensor]:
     """Tensors on one device and of one dtype."""
-    if not isinstance(arrays, (list, tuple)):
-        if isinstance(arrays, TensorBase) or not isinstance(arrays, Iterable):
-            msg = f"{name} needs a list or tuple of Tensors, but got {shown(arrays)}"
-            raise TypeError(msg)
+    if not isinstance(arrays, (list, tuple)) and (isinstance(arrays, TensorBase) or not isinstance(arrays, Iterable)):
+        msg = f"{name} needs a list or tuple of Tensors, but got {shown(arrays)}"
+        raise TypeError(msg)
     xs = list(arrays)
     if not xs:
         msg = f"{name} needs at least one Tensor, but got an empty sequence"
@@ -400,9 +399,8 @@ def _pad_pairs(x: Tensor, pad_width: Any) -> list[tuple[int, int]]:
     if pairs == [given] * max(x.ndim, 1) and len(given) in (1, 2):
         ints = [(p[0], p[-1]) for p in ints][: x.ndim]
     if len(ints) != x.ndim or any(len(p) != 2 or min(p) < 0 for p in ints):
-        msg = (
-            f"pad: `pad_width` must be an int, a pair or one pair of non-negative ints per axis of shape {x.shape}, but got {pad_width!r:.60}"
-        )
+        wanted = f"an int, a pair or one pair of non-negative ints per axis of shape {x.shape}"
+        msg = f"pad: `pad_width` must be {wanted}, but got {pad_width!r:.60}"
         raise ValueError(msg)
     return ints  # type: ignore[return-value]
 
@@ -424,7 +422,7 @@ def pad(x: Tensor, pad_width: Any, mode: str = "constant", *, constant_values: A
         msg = f"pad: `mode` must be 'constant', but got {mode!r}; build other borders with `concat` and slices"
         raise NotImplementedError(msg)
     pairs = _pad_pairs(x, pad_width)
-    shape_tuple(tuple(n + sum(p) for n, p in zip(x.shape, pairs)), "the padded shape")  # refuses what no array can hold
+    check_fits(tuple(n + sum(p) for n, p in zip(x.shape, pairs)), "pad: the padded shape")
     for axis, (before, after) in enumerate(pairs):
         parts = [x]
         for place, count in ((0, before), (len(parts) + 1, after)):

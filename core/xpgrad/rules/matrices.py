@@ -288,10 +288,13 @@ def integer(name: str, what: str, value: Any) -> int:
 def raw_tolerance(name: str, rtol: Any, x: Tensor) -> Any:
     if isinstance(rtol, TensorBase):
         batch = x.shape[:-2]
-        if rtol.dtype.kind != "real floating" or len(rtol.shape) > len(batch) or any(
-            n not in (1, m) for n, m in zip(rtol.shape[::-1], batch[::-1])
+        if (
+            rtol.dtype.kind != "real floating"
+            or len(rtol.shape) > len(batch)
+            or any(n not in (1, m) for n, m in zip(rtol.shape[::-1], batch[::-1]))
         ):
-            msg = f"{name}: `rtol` must be a number, or a real floating Tensor that broadcasts to {batch}, but got {rtol.dtype} of shape {rtol.shape}"
+            wanted = f"a number, or a real floating Tensor that broadcasts to {batch}"
+            msg = f"{name}: `rtol` must be {wanted}, but got {rtol.dtype} of shape {rtol.shape}"
             raise (ValueError if rtol.dtype.kind == "real floating" else TypeError)(msg)
         return rtol._array
     if rtol is not None and not isinstance(as_scalar(rtol), (int, float)):
