@@ -118,7 +118,15 @@ class TensorMethods(TensorBase):
         return int(self.item())
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and self.size == 1 else repr(self)
+        if not spec:
+            return repr(self)
+        if self.size != 1:
+            msg = (
+                f"unsupported format string {spec!r} passed to a Tensor of shape {self.shape}: numbers are formatted, one at a time, and "
+                "Tensors of one element; without a format, it is printed as a whole"
+            )
+            raise TypeError(msg)
+        return format(self.item(), spec)
 
     def __repr__(self) -> str:
         from xpgrad._tensor.printing import tensor_repr  # loads late: printing
