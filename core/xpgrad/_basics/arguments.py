@@ -18,7 +18,7 @@ def shown(value: Any) -> str:
 
 
 def as_int(value: Any, name: str, what: str) -> int:
-    """`value` as an int; as for NumPy and PyTorch, a bool is none.
+    """`value` as an int; as for NumPy and PyTorch, a bool is not one.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def as_int(value: Any, name: str, what: str) -> int:
     Raises
     ------
     TypeError
-        If it is no integer.
+        If it is not an integer.
     """
     if value.__class__ is int:
         return value
@@ -49,7 +49,7 @@ def as_size(value: Any, name: str, what: str) -> int:
     Raises
     ------
     TypeError, ValueError
-        If it is no integer, or negative, or larger than any array.
+        If it is not an integer, or negative, or larger than any array.
     """
     number = as_int(value, name, what)
     if not 0 <= number <= sys.maxsize:

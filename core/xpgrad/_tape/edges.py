@@ -34,7 +34,7 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
     RuntimeError
         If the Tensor does not require grad.
     TypeError
-        If it is no Tensor.
+        If it is not a Tensor.
     """
     need_tensor("get_gradient_edge", tensor)
     node = tensor._node

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import need_tensor, scaled
 from xpgrad._tensor import writing
+from xpgrad.errors import missing
 from xpgrad.rules import elementwise, manipulation
 from xpgrad.rules.indexing import add_slices, getitem
 from xpgrad.rules.transfer import to_device
@@ -315,12 +316,15 @@ class TensorMethods(TensorBase):
         """The transpose of a matrix: a view."""
         if self.ndim != 2:
             msg = f"`.T` is for matrices, but this Tensor has shape {self.shape}; use `.mT` or `xpgrad.permute_dims`"
-            raise ValueError(msg)
+            raise missing(ValueError)(msg)
         return manipulation.matrix_transpose(self)
 
     @property
     def mT(self: Any) -> Tensor:  # noqa: N802 (the standard's name)
         """The Tensor with its last two axes exchanged: a view."""
+        if self.ndim < 2:
+            msg = f"`.mT` (matrix_transpose) needs at least 2 axes, but this Tensor has shape {self.shape}"
+            raise missing(ValueError)(msg)
         return manipulation.matrix_transpose(self)
 
     @property
@@ -331,6 +335,9 @@ class TensorMethods(TensorBase):
     @property
     def imag(self: Any) -> Tensor:
         """The imaginary part."""
+        if not self.dtype.is_complex:
+            msg = f"`.imag` needs a complex Tensor, but this one has dtype {self.dtype}; use `xpgrad.zeros_like(x)` for a real one"
+            raise missing(TypeError)(msg)
         return elementwise.imag(self)
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:

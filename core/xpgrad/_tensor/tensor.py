@@ -24,6 +24,7 @@ from xpgrad._tape.node import Node
 from xpgrad._tensor.methods import TensorMethods
 from xpgrad._tensor.operators import Operators
 from xpgrad._tensor.torch_methods import TorchMethods
+from xpgrad.errors import missing
 from xpgrad.rules.creation import cast
 
 __all__ = ["Tensor", "check_assigned"]
@@ -193,14 +194,14 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
         """The dtype that `.grad` must have; None for any (ACC-25). Leaves only."""
         if not self.is_leaf:
             msg = "grad_dtype can only be accessed on leaf tensors."
-            raise RuntimeError(msg)
+            raise missing(RuntimeError)(msg)
         return self.dtype if self._node is None else self._node.grad_dtype
 
     @grad_dtype.setter
     def grad_dtype(self, value: Any) -> None:
         if not self.is_leaf:
             msg = "grad_dtype can only be accessed on leaf tensors."
-            raise RuntimeError(msg)
+            raise missing(RuntimeError)(msg)
         if self._node is None:
             msg = "grad_dtype can only be set on Tensors that require grad; call `requires_grad_()` first"
             raise RuntimeError(msg)
@@ -326,7 +327,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
     def _version(self) -> int:
         if self.is_inference():
             msg = "Inference tensors do not track version counter."
-            raise RuntimeError(msg)
+            raise missing(RuntimeError)(msg)
         return 0 if self._alias is None else self._alias.cell.version
 
     def _cast(self, dtype: DType) -> Tensor:
