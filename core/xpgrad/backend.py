@@ -41,6 +41,8 @@ class BackendInfo:
     variants : tuple of str
     install : str
         The command to run when the library is missing, e.g. ``"pip install xpgrad[jax]"``.
+    cuda : bool
+        Whether the library can have CUDA devices: then ``device="cuda"`` looks for them here, and for no others does it load a backend.
     """
 
     name: str
@@ -49,6 +51,7 @@ class BackendInfo:
     api_version: tuple[int, int] = API_VERSION
     variants: tuple[str, ...] = ()
     install: str = ""
+    cuda: bool = False
 
 
 @dataclass(frozen=True)
@@ -193,6 +196,10 @@ class Backend(ABC):
     @abstractmethod
     def devices(self) -> Sequence[Device]:
         """All devices, the default one first."""
+
+    def cuda_devices(self) -> Sequence[Device]:
+        """Those of the devices that are CUDA's, which ``device="cuda"`` means, in the order of their numbers."""
+        return [device for device in self.devices() if device.kind in ("cuda", "gpu")]
 
     def on_host(self, device: Device) -> bool:
         """Return whether the memory of a device is the host's, so that there is no point in moving arrays from there to NumPy's."""
