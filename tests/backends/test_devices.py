@@ -148,7 +148,9 @@ def test_a_shorter_name_becomes_the_devices_own() -> None:
         assert str(xp.get_default_device()) == "strict"
 
 
-@pytest.mark.parametrize(("value", "expected"), [("numpy+readonly", "numpy+readonly"), ("", "numpy"), (" ", "numpy"), ("cpu", "numpy"), (None, "numpy")])
+@pytest.mark.parametrize(
+    ("value", "expected"), [("numpy+readonly", "numpy+readonly"), ("", "numpy"), (" ", "numpy"), ("cpu", "numpy"), (None, "numpy")]
+)
 def test_the_environment_sets_the_first_default(value: str | None, expected: str) -> None:
     environment = {k: v for k, v in os.environ.items() if k != "XPGRAD_DEVICE"} | ({} if value is None else {"XPGRAD_DEVICE": value})
     code = "import xpgrad as xp; print(xp.ones(1).device, xp.get_default_device())"

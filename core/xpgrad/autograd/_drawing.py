@@ -139,6 +139,13 @@ _parts = itertools.count()
 _MERMAID = {c: f"#{ord(c)};" for c in '"#&;<>`\\'}
 
 
+def _printable(name: str) -> str:
+    """A name in one line, without what XML and Unicode's encodings do not allow: control characters, surrogates and non-characters."""
+    return "".join(
+        c if c.isprintable() and not 0xFFFE <= ord(c) & 0xFFFF <= 0xFFFF else "\N{REPLACEMENT CHARACTER}" for c in " ".join(name.split())
+    )
+
+
 def draw(tensors: Any, *, names: Mapping[str, Tensor] | None = None, saved: bool = True, max_nodes: int = 300) -> Drawing:
     """Draw the graph that was recorded while some Tensors were computed.
 
@@ -189,7 +196,7 @@ def draw(tensors: Any, *, names: Mapping[str, Tensor] | None = None, saved: bool
             msg = f"draw: names[{name!r}] must be a Tensor, but got {type(t).__name__}; names are given as {{'w': w}}"
             raise TypeError(msg)
         if t._node is not None:
-            labels.setdefault(_key(t._node), []).append(" ".join(str(name).split()))
+            labels.setdefault(_key(t._node), []).append(_printable(str(name)))
             known.tensor(t)
     for root in [tensors] if isinstance(tensors, Tensor) else tensors if isinstance(tensors, (list, tuple)) else []:
         if isinstance(root, Tensor):
@@ -341,7 +348,7 @@ def _vertex(node: Any, known: _Known, labels: Any, results: list[str], saved: bo
             lines.append(f"{name} (output {k})" if several else name)
     leaf = node.is_leaf
     if not leaf:
-        lines.append(node.name())
+        lines.append(_printable(node.name()))
     elif not lines:
         lines.append("leaf")
     if several and len(metas) > _MOST_OUTPUTS:

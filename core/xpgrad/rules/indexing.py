@@ -255,12 +255,12 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
     x = among(x, index, source)
     source = among(source, x)
     places = _index_array(x, index)
-    if places.ndim != 1 or x.backend.dtype_of(places.dtype).kind == "bool":
-        msg = f"index_add: `index` must be one-dimensional and hold integers, but has shape {tuple(places.shape)} and dtype {places.dtype}"
+    if x.backend.dtype_of(places.dtype).kind == "bool":
+        msg = "index_add: `index` must hold integers, but got bools; use `xpgrad.nonzero(mask)[0]`"
         raise IndexError(msg)
     expected = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
     if source.shape != expected:
-        msg = f"index_add: `source` has shape {source.shape}, but `x` of shape {x.shape} at {places.shape[0]} indices needs {expected}"
+        msg = f"index_add: `source` has shape {source.shape}, but `x` of shape {x.shape} at indices of shape {tuple(places.shape)} needs {expected}"
         raise ValueError(msg)
     if x.backend.on_host(x.device):  # the kernel adds at what has been read, in a gradient: it need not look at the indices
         places = x.backend.kernels.from_front(places, x.shape[axis], axis, places)
