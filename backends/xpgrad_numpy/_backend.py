@@ -73,7 +73,6 @@ class NumPyBackend(Backend):
         np.random.set_state(state)  # noqa: NPY002
 
     def host_array(self, data: Any, dtype: DType | None) -> Any:
-        data = _unmasked(data)
         return np.asarray(data) if dtype is None or dtype not in _TO_RAW else np.asarray(data, dtype=_TO_RAW[dtype])
 
     def host_text(self, array: Any, indent: int) -> str:

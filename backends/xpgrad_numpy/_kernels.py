@@ -200,7 +200,7 @@ def swap_last(x: Any) -> Any:
 
 @kernel
 def to_dtype(x: Any, dtype: Any) -> Any:
-    if dtype.kind != "c" and x.dtype.kind == "c":
+    if dtype.kind not in "cb" and x.dtype.kind == "c":  # the bool of a complex number asks for both parts
         x = x.real
     return x.astype(dtype)
 

@@ -110,7 +110,8 @@ def test_an_unknown_variant_and_an_unknown_device_name_those_that_exist() -> Non
 
 
 @pytest.mark.parametrize(("value", "names", "works"), [
-    (None, None, True), ("", None, True), (" , ", None, True), ("numpy", ["numpy"], True), (" numpy , other", ["numpy"], True), ("other", [], False),
+    (None, None, True), ("", None, True), (" , ", None, True),
+    ("numpy", ["numpy"], True), (" numpy , other", ["numpy"], True), ("other", [], False),
 ])  # fmt: skip
 def test_the_environment_disables_backends(value: str | None, names: list[str] | None, works: bool) -> None:
     code = MESSAGE + "import xpgrad as xp\nout = [xp.backend_names(), message(lambda: xp.tensor([1.0]))]"

@@ -89,8 +89,8 @@ BINARY = (
     "nextafter not_equal pow remainder subtract"
 )
 METHODS = (
-    "abs ceil clone conj contiguous cos detach dim double element_size exp expm1 float floor half is_complex is_floating_point is_inference "
-    "isnan log log1p long neg numel reciprocal round sign sin sqrt square t tan tanh tolist retain_grad requires_grad_"
+    "abs ceil clone conj contiguous cos detach dim double element_size exp expm1 float floor half is_complex is_floating_point "
+    "is_inference isnan log log1p long neg numel reciprocal round sign sin sqrt square t tan tanh tolist retain_grad requires_grad_"
 )
 IN_PLACE = "abs ceil cos exp floor log neg reciprocal round sin sqrt square tanh zero detach"
 
@@ -219,7 +219,8 @@ GOOD: dict[str, Callable[[], Call]] = {
 #: What is no function that takes arguments of a user's: classes of results and errors, and the engine's own class methods.
 OTHER = {
     "DType", "Tensor", "BackendLoadError", "BackendNotFoundError", "CapabilityError", "DeviceMismatchError", "GradcheckError",
-    "MissingAttributeError", "XpgradError", "linalg.EighResult", "linalg.QRResult", "linalg.SVDResult", "linalg.SlogdetResult", "autograd.Function",
+    "MissingAttributeError", "XpgradError", "linalg.EighResult", "linalg.QRResult", "linalg.SVDResult", "linalg.SlogdetResult",
+    "autograd.Function",
     "graph.GradientEdge", "graph.Node", "forward_ad.UnpackedDualTensor", "checkpoint.CheckpointError", "Tensor.align", "Tensor.lift",
     "Tensor.default_dtype", "Tensor.scalar",
 }  # fmt: skip
@@ -257,7 +258,8 @@ BAD: dict[str, Callable[[], Any]] = {
     "a bool": lambda: True, "a list of anything": lambda: [1.5, "a", None], "an empty list": list, "a ragged list": lambda: [[1], [2, 3]],
     "an empty tuple": tuple, "a tuple with None": lambda: (None,), "too many": lambda: (0, 1, 2, 3, 4),
     "a pair of floats": lambda: (0.5, 1.5), "a dict": lambda: {"a": 1}, "an object": Thing, "a class": lambda: Thing,
-    "a function": lambda: len, "2**63": lambda: 2**63, "2**70": lambda: 2**70, "a large negative int": lambda: -(2**70), "-1": lambda: -1, "-7": lambda: -7, "7": lambda: 7,
+    "a function": lambda: len, "2**63": lambda: 2**63, "2**70": lambda: 2**70, "a large negative int": lambda: -(2**70),
+    "-1": lambda: -1, "-7": lambda: -7, "7": lambda: 7,
     "a NumPy array": lambda: np.ones((2, 3)), "a NumPy array of strings": lambda: np.asarray(["a"]), "a set": lambda: {1.5},
     "a generator": few, "a Tensor of rank 0": lambda: leaf(0.5), "a Tensor of 5": lambda: leaf([0.5] * 5),
     "an integer Tensor": lambda: xp.asarray([[3, 1, 9]]), "a bool Tensor": lambda: xp.asarray([True, False]),

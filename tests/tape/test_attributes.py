@@ -1,4 +1,4 @@
-"""Law: what a Tensor of some dtype, rank or kind lacks is an AttributeError, so that `hasattr`, `getattr` and inspection work on every Tensor."""
+"""Law: what a Tensor of some dtype, rank or kind lacks is an AttributeError, so that `hasattr`, `getattr` and inspection work."""
 
 from __future__ import annotations
 

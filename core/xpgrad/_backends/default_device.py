@@ -63,8 +63,8 @@ def _checked(device: str | Device) -> Device:
 def as_device(device: Any) -> Device:
     """The Device that `device` names; `None` is the default one.
 
-    ``"cpu"`` is the default device if its memory is the host's, else ``"numpy"``. ``"cuda"``, or ``"cuda:1"``, is the first such device of the
-    first backend, by name, that is ready and has CUDA devices. Where a registered backend has that name itself, it is meant.
+    ``"cpu"`` is the default device if its memory is the host's, else ``"numpy"``. ``"cuda"``, or ``"cuda:1"``, is a device of the first
+    backend, by name, that is ready and has CUDA devices. Where a registered backend has that name itself, it is meant.
 
     Raises
     ------

@@ -141,8 +141,8 @@ def described(name: str, allowed: set[str] | None) -> BackendInfo:
     if not providers:
         names = ", ".join(backend_names()) or "none"
         msg = (
-            f"no such backend: {name!r}; registered backends: {names}. A backend comes with a plugin, a package that has an entry point in the "
-            f"group {GROUP!r}; install the one that you want, and `xpgrad backends` lists it"
+            f"no such backend: {name!r}; registered backends: {names}. A backend comes with a plugin, a package that has an entry point in "
+            f"the group {GROUP!r}; install the one that you want, and `xpgrad backends` lists it"
         )
         raise BackendNotFoundError(msg)
     if len(providers) > 1:

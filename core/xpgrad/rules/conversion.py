@@ -43,8 +43,6 @@ def _host_array(data: Any, dtype: DType | None, cls: Any) -> Any:
         if isinstance(exc, OverflowError):
             msg = f"asarray: a number of {type(data).__name__} {data!r:.60} is too large for dtype {dtype or 'int64'}; give a wider `dtype`"
             raise OverflowError(msg) from exc
-        if dtype is not None and _complex_data(backend, data) and not dtype.is_complex:
-            raise _drops_imaginary(f"{type(data).__name__} data", dtype) from exc
         what = "" if dtype is None else f" of dtype {dtype}"
         msg = (
             f"cannot make a Tensor{what} from {type(data).__name__} {data!r:.60}: its elements must be numbers or bools in a regular shape"
@@ -63,11 +61,11 @@ def _host_array(data: Any, dtype: DType | None, cls: Any) -> Any:
     return array
 
 
-def _complex_data(backend: Any, data: Any) -> bool:
-    try:
-        return bool(backend.host_array(data, None).dtype.kind == "c")
-    except (TypeError, ValueError, OverflowError):
-        return False
+def _holds_complex(data: Any) -> bool:
+    """Return whether Python data has a complex number, of Python's or a library's own type."""
+    if isinstance(data, (list, tuple)):
+        return any(_holds_complex(d) for d in data)
+    return isinstance(data, complex) or getattr(getattr(data, "dtype", None), "kind", None) in ("c", "complex floating")
 
 
 def _drops_imaginary(what: str, dtype: DType) -> TypeError:
@@ -84,7 +82,19 @@ def is_scalar_array(data: Any) -> bool:
 
 
 def _contains_tensor(data: Any) -> bool:
-    return isinstance(data, TensorBase) or (isinstance(data, (list, tuple)) and any(_contains_tensor(d) for d in data))
+    """Return whether Python data has a Tensor in it; refuse masked arrays, whose masks would be lost."""
+    if data.__class__ in (float, int, bool, complex):
+        return False
+    if isinstance(data, TensorBase):
+        return True
+    if isinstance(data, (list, tuple)):
+        found = [_contains_tensor(d) for d in data]  # all of them are looked at
+        return any(found)
+    if hasattr(data, "mask") and hasattr(data, "filled"):
+        what = f"a masked array ({type(data).__name__})"
+        msg = f"asarray: {what} has a mask, which Tensors do not; give `x.filled(value)`, and the mask by itself"
+        raise TypeError(msg)
+    return False
 
 
 def _without_tensors(data: Any) -> Any:
@@ -164,9 +174,9 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     if copy is False:
         msg = f"asarray(copy=False): {type(obj).__name__} data cannot be shared; use copy=None"
         raise ValueError(msg)
+    if wanted is not None and not wanted.is_complex and wanted.name != "bool" and _holds_complex(obj):
+        raise _drops_imaginary("the data", wanted)
     host = _host_array(obj, wanted, cls)
-    if wanted is not None and host.dtype.kind == "c" and not wanted.is_complex and wanted.name != "bool":
-        raise _drops_imaginary(f"{type(obj).__name__} data", wanted)
     out = new_tensor(cls, cls.backend.from_host(host, cls.device))
     return out if wanted is None else out._cast(wanted)
 
@@ -187,7 +197,7 @@ def _from_own(cls: Any, raw: Any, dtype: Any, copy: bool | None) -> Tensor:
     if have.is_complex and not wanted.is_complex and wanted.name != "bool":
         raise _drops_imaginary("the array", wanted)
     if wanted is not have:
-        raw = backend.kernels.to_dtype(raw, backend.raw_dtype(wanted))
+        raw = backend.kernels.to_dtype(backend.share(raw), backend.raw_dtype(wanted))
     elif copy or not backend.shares_input:
         raw = backend.from_host(raw, cls.device) if backend.is_host else backend.kernels.copy(raw)
     else:

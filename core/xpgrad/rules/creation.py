@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 @rule(lambda g, x_dtype, xp: xp.cast(g, x_dtype), conj=False, fresh=True, node="ToCopyBackward0")
 def to_dtype(xp: Any, x: Any, dtype: Any) -> Any:
-    """`x` converted to a raw dtype; complex to real takes the real part (CPX-06)."""
+    """`x` converted to a raw dtype; complex to real takes the real part (CPX-06), and a bool says whether a number is not 0."""
     if xp.isdtype(x.dtype, "complex floating") and not xp.isdtype(dtype, "complex floating"):
+        if xp.isdtype(dtype, "bool"):
+            return x != 0
         x = xp.real(x)
     return xp.astype(x, dtype, copy=True)
 

@@ -260,7 +260,8 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
         raise IndexError(msg)
     expected = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
     if source.shape != expected:
-        msg = f"index_add: `source` has shape {source.shape}, but `x` of shape {x.shape} at indices of shape {tuple(places.shape)} needs {expected}"
+        where = f"`x` of shape {x.shape} at indices of shape {tuple(places.shape)}"
+        msg = f"index_add: `source` has shape {source.shape}, but {where} needs {expected}"
         raise ValueError(msg)
     if x.backend.on_host(x.device):  # the kernel adds at what has been read, in a gradient: it need not look at the indices
         places = x.backend.kernels.from_front(places, x.shape[axis], axis, places)
