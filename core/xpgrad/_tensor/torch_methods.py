@@ -117,14 +117,15 @@ class TorchMethods(TensorBase):
 
     def permute(self: Any, *dims: Any) -> Tensor:
         """The Tensor with its axes in another order: a view."""
-        return manipulation.permute_dims(self, dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims)
+        order: Any = dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
+        return manipulation.permute_dims(self, order)
 
     def transpose(self: Any, dim0: int, dim1: int) -> Tensor:
         """The Tensor with two axes exchanged: a view."""
         order = list(range(self.ndim))
         dim0, dim1 = (normalize_axis(d, self.ndim, "transpose", w) for w, d in (("dim0", dim0), ("dim1", dim1)))
         order[dim0], order[dim1] = order[dim1], order[dim0]
-        return manipulation.permute_dims(self, tuple(order))
+        return manipulation.transpose_axes(self, tuple(order))
 
     def t(self: Any) -> Tensor:
         """The transpose of a matrix (a vector is returned as it is)."""

@@ -390,19 +390,19 @@ def _pad_pairs(x: Tensor, pad_width: Any) -> list[tuple[int, int]]:
     TypeError, ValueError
         If they are not given as ints, or not for each axis.
     """
+    if callable(getattr(pad_width, "tolist", None)):
+        pad_width = pad_width.tolist()
     given = list(pad_width) if isinstance(pad_width, (tuple, list)) else [pad_width]
-    if any(isinstance(p, (tuple, list)) for p in given):
-        pairs = [p if isinstance(p, (tuple, list)) else (p,) for p in given]
-    else:
-        pairs = [given] * max(x.ndim, 1)
-    ints = [tuple(as_int(n, "pad", "pad_width") for n in p) for p in pairs]
-    if pairs == [given] * max(x.ndim, 1) and len(given) in (1, 2):
-        ints = [(p[0], p[-1]) for p in ints][: x.ndim]
+    nested = any(isinstance(p, (tuple, list)) for p in given)
+    rows = [p if isinstance(p, (tuple, list)) else (p,) for p in given] if nested else [given]
+    ints = [tuple(as_int(n, "pad", "pad_width") for n in row) for row in rows]
+    if not nested and len(given) in (1, 2):
+        ints = [(ints[0][0], ints[0][-1])] * x.ndim
     if len(ints) != x.ndim or any(len(p) != 2 or min(p) < 0 for p in ints):
         wanted = f"an int, a pair or one pair of non-negative ints per axis of shape {x.shape}"
         msg = f"pad: `pad_width` must be {wanted}, but got {pad_width!r:.60}"
         raise ValueError(msg)
-    return ints  # type: ignore[return-value]
+    return [(p[0], p[1]) for p in ints]
 
 
 @front
