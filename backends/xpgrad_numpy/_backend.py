@@ -26,7 +26,7 @@ class NumPyBackend(Backend):
     array_type = np.ndarray
     weak_scalars = True
     device = _DEVICE
-    overrides: ClassVar[dict[str, Callable[..., Any]]] = _kernels.KERNELS
+    overrides: ClassVar[dict[str, Any]] = _kernels.KERNELS
 
     def __init__(self) -> None:
         super().__init__()

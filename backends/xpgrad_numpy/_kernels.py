@@ -22,7 +22,7 @@ NATIVE = frozenset((
     "take_along_axis", "tan", "tanh", "tril", "triu", "vecdot", "where", "zeros", "zeros_like",
 ))  # fmt: skip
 
-KERNELS: dict[str, Callable[..., Any]] = {}
+KERNELS: dict[str, Any] = {}
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -94,7 +94,8 @@ def shape_tuple(shape: Any, name: str = "shape", least: int = 0) -> tuple[int, .
         try:
             if isinstance(shape, (dict, set, frozenset)):
                 raise TypeError
-            lengths = tuple(n if n.__class__ is int else as_int(n, name, name) for n in shape)
+            given: Any = shape
+            lengths = tuple(n if n.__class__ is int else as_int(n, name, name) for n in given)
         except TypeError as exc:
             msg = f"`{name}` must be an int or a sequence of ints, but got {shape!r:.80}"
             raise TypeError(msg) from exc

@@ -174,13 +174,13 @@ def _unrecorded(g: Any) -> Any:
 
 
 def _flags(retain_graph: Any, create_graph: Any) -> tuple[bool, bool]:
-    create = create_graph if create_graph.__class__ is bool else _flag(create_graph, "create_graph")
-    if retain_graph is None:
-        return create, create
-    return retain_graph if retain_graph.__class__ is bool else _flag(retain_graph, "retain_graph"), create
+    create = _flag(create_graph, "create_graph")
+    return (create if retain_graph is None else _flag(retain_graph, "retain_graph")), create
 
 
 def _flag(value: Any, what: str) -> bool:
+    if value.__class__ is bool:
+        return bool(value)
     if isinstance(value, str):
         msg = f"'str' object cannot be interpreted as an integer: `{what}` must be a bool, but got {value!r:.60}"
         raise TypeError(msg)

@@ -284,7 +284,7 @@ class TensorMethods(TensorBase):
         if mask.dtype.kind != "bool":
             msg = f"masked_fill_ only supports boolean masks, but got a mask of dtype {mask.dtype}; compare first, e.g. `mask != 0`"
             raise RuntimeError(msg)
-        if isinstance(value, TensorBase) and value.ndim:
+        if getattr(value, "ndim", 0):
             msg = f"masked_fill_ only supports a 0-dimensional value Tensor, but got one of shape {value.shape}; use `xpgrad.where`"
             raise RuntimeError(msg)
         tensors = [t for t in (mask, value) if isinstance(t, TensorBase)]
