@@ -1,5 +1,6 @@
-"""What arguments must be: the checks that functions share, with the errors that users see. None of them is on the way of a good call of
-an operation; those that normalise what an operation is given anyhow are in `shapes`.
+"""The checks of arguments that functions share, with the errors that users see.
+
+None of them is on the way of a good call of an operation; those that normalise what an operation is given anyhow are in `shapes`.
 """
 
 from __future__ import annotations
