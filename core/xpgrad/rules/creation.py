@@ -186,6 +186,8 @@ def full(shape: int | Sequence[int], fill_value: Any, *, dtype: Any = None, devi
     kinds: dict[type, str] = {int: "integral", float: "real floating", complex: "complex floating"}
     cls, wanted = _target("bool" if dtype is None and isinstance(value, bool) else dtype, device, kinds.get(type(value), "integral"))
     _check_fill(value, wanted)
+    if wanted.kind == "bool":
+        value = bool(value)
     return _make(cls, "full", shape, value, dtype=wanted, requires_grad=requires_grad)
 
 
