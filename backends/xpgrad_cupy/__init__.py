@@ -18,5 +18,9 @@ def _load(variant: str | None) -> Backend:
 def xpgrad_backend() -> BackendInfo:
     """CuPy arrays on CUDA devices, with their streams."""
     return BackendInfo(
-        name="cupy", load=_load, array_modules=("cupy",), install="pip install 'xpgrad[cuda12]' (or 'xpgrad[cuda13]', for CUDA 13)"
+        name="cupy",
+        load=_load,
+        array_modules=("cupy",),
+        install="pip install 'xpgrad[cuda12]' (or 'xpgrad[cuda13]', for CUDA 13)",
+        cuda=True,
     )

@@ -98,6 +98,9 @@ class CuPyBackend(Backend):
     def devices(self) -> Sequence[Device]:
         return self._devices
 
+    def cuda_devices(self) -> Sequence[Device]:
+        return self._devices
+
     def get_rng_state(self, device: Device) -> Any:
         # NB: CuPy does not reveal the state of its global generator. It is given a new seed, drawn from itself, which then is its state:
         # different numbers follow, but they still depend on the user's seed alone. A stream that records a graph cannot wait.

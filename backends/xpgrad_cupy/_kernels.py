@@ -65,7 +65,9 @@ def transpose_axes(x: Any, axes: tuple[int, ...]) -> Any:
 
 @kernel
 def to_dtype(x: Any, dtype: Any) -> Any:
-    return (x.real if x.dtype.kind == "c" and dtype.kind != "c" else x).astype(dtype)
+    if x.dtype.kind == "c" and dtype.kind != "c":
+        return x != 0 if dtype.kind == "b" else x.real.astype(dtype)  # the bool of a complex number asks for both parts
+    return x.astype(dtype)
 
 
 @kernel

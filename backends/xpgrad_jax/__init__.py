@@ -17,4 +17,4 @@ def _load(variant: str | None) -> Backend:
 @hookimpl
 def xpgrad_backend() -> BackendInfo:
     """JAX arrays, on every device that JAX has."""
-    return BackendInfo(name="jax", load=_load, array_modules=("jax", "jaxlib"), install="pip install 'xpgrad[jax]'")
+    return BackendInfo(name="jax", load=_load, array_modules=("jax", "jaxlib"), install="pip install 'xpgrad[jax]'", cuda=True)

@@ -26,7 +26,7 @@ class NumPyBackend(Backend):
     array_type = np.ndarray
     weak_scalars = True
     device = _DEVICE
-    overrides: ClassVar[dict[str, Callable[..., Any]]] = _kernels.KERNELS
+    overrides: ClassVar[dict[str, Any]] = _kernels.KERNELS
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,10 +49,13 @@ class NumPyBackend(Backend):
         return (np.ndarray, np.generic)
 
     def from_host(self, array: Any, device: Device) -> Any:
-        return np.array(array, copy=True)
+        return np.array(_unmasked(array), copy=True)
 
     def to_host(self, x: Any) -> Any:
-        return np.asarray(x)
+        return np.asarray(_unmasked(x))
+
+    def share(self, x: Any) -> Any:
+        return _unmasked(x)
 
     def device_of(self, x: Any) -> Device:
         return self.device
@@ -95,7 +98,7 @@ class NumPyBackend(Backend):
     def dtype_of(self, raw: Any) -> DType:
         found = self._raw_to_dtype.get(raw)
         if found is None:
-            msg = f"xpgrad cannot hold NumPy arrays of dtype {raw!r}; convert first, e.g. with `array.astype('float64')`"
+            msg = f"xpgrad cannot hold NumPy arrays of dtype {str(raw)!r}; convert first, e.g. with `array.astype('float64')`"
             raise TypeError(msg)
         return found
 
@@ -137,6 +140,17 @@ class NumPyBackend(Backend):
         return array
 
 
+def _unmasked(x: Any) -> Any:
+    """`x`, which must not be a masked array: its mask would be lost."""
+    # NB: by the attribute, since looking for the class would import `numpy.ma`.
+    if hasattr(x, "mask") and hasattr(x, "filled"):
+        msg = (
+            f"asarray: a masked array ({type(x).__name__}) has a mask, which Tensors do not; give `x.filled(value)`, and the mask by itself"
+        )
+        raise TypeError(msg)
+    return x
+
+
 def _dense(x: Any) -> bool:
     """Return whether the elements of `x` fill a block of memory, each once: the "non-overlapping and dense" of LAY-01."""
     if x.flags.c_contiguous or x.flags.f_contiguous:
@@ -159,7 +173,7 @@ class ReadOnlyNumPyBackend(NumPyBackend):
     operators = False
 
     def from_host(self, array: Any, device: Device) -> Any:
-        return _freeze(np.array(array, copy=True))
+        return _freeze(np.array(_unmasked(array), copy=True))
 
     def adopt(self, x: Any) -> Any:
         return _freeze(x)

@@ -22,7 +22,7 @@ NATIVE = frozenset((
     "take_along_axis", "tan", "tanh", "tril", "triu", "vecdot", "where", "zeros", "zeros_like",
 ))  # fmt: skip
 
-KERNELS: dict[str, Callable[..., Any]] = {}
+KERNELS: dict[str, Any] = {}
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -200,7 +200,7 @@ def swap_last(x: Any) -> Any:
 
 @kernel
 def to_dtype(x: Any, dtype: Any) -> Any:
-    if dtype.kind != "c" and x.dtype.kind == "c":
+    if dtype.kind not in "cb" and x.dtype.kind == "c":  # the bool of a complex number asks for both parts
         x = x.real
     return x.astype(dtype)
 
@@ -319,3 +319,44 @@ def diagonal_transpose(x: Any, shape: tuple[int, ...], offset: int) -> Any:
 @kernel
 def sign(x: Any) -> Any:
     return np.sign(x)  # NB: array-api-compat's divides 0 by 0 for complex zeros, with a warning
+
+
+class _LinearAlgebra:
+    """The extension `linalg` of NumPy's namespace, for matrices with infinities, too.
+
+    NB: LAPACK's decomposition into singular vectors need not return where an element is infinite; that into singular values alone does.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        import array_api_compat.numpy.linalg as namespace  # loads late, as the namespace itself does
+
+        found = getattr(namespace, name)
+        setattr(self, name, found)
+        return found
+
+    def svd(self, x: Any, *, full_matrices: bool = True) -> Any:
+        if np.isfinite(x).all():
+            return np.linalg.svd(x, full_matrices=full_matrices)
+        values = np.linalg.svdvals(x)  # raises for nan
+        finite = np.isfinite(x).all(axis=(-2, -1))
+        u, _, vh = np.linalg.svd(np.where(finite[..., None, None], x, 0), full_matrices=full_matrices)
+        u[~finite] = vh[~finite] = np.nan
+        return u, values, vh
+
+    def pinv(self, x: Any, *, rtol: Any = None) -> Any:
+        if np.isfinite(x).all():
+            return self._pinv(x, rtol=rtol)
+        np.linalg.svdvals(x)  # raises for nan
+        finite = np.isfinite(x).all(axis=(-2, -1))
+        out = self._pinv(np.where(finite[..., None, None], x, 0), rtol=rtol)
+        out[~finite] = np.nan
+        return out
+
+    @property
+    def _pinv(self) -> Any:
+        import array_api_compat.numpy.linalg as namespace  # loads late: as above
+
+        return namespace.pinv
+
+
+KERNELS["linalg"] = _LinearAlgebra()

@@ -70,6 +70,7 @@ from xpgrad.errors import (
     CapabilityError as CapabilityError,
     DeviceMismatchError as DeviceMismatchError,
     GradcheckError as GradcheckError,
+    MissingAttributeError as MissingAttributeError,
     XpgradError as XpgradError,
 )
 from xpgrad.rules import writing as _writing_rules  # noqa: F401 (declares rows)
@@ -248,7 +249,8 @@ __all__ = [
     "Device", "default_device", "get_default_device", "set_default_device", "backend_names", "register_backend",
     "autograd", "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
     "compile",
-    "errors", "BackendLoadError", "BackendNotFoundError", "CapabilityError", "DeviceMismatchError", "GradcheckError", "XpgradError",
+    "errors", "BackendLoadError", "BackendNotFoundError", "CapabilityError", "DeviceMismatchError", "GradcheckError",
+    "MissingAttributeError", "XpgradError",
 ]  # fmt: skip
 
 

@@ -41,6 +41,8 @@ class BackendInfo:
     variants : tuple of str
     install : str
         The command to run when the library is missing, e.g. ``"pip install xpgrad[jax]"``.
+    cuda : bool
+        Whether the library can have CUDA devices: then ``device="cuda"`` looks for them here, and for no others does it load a backend.
     """
 
     name: str
@@ -49,6 +51,7 @@ class BackendInfo:
     api_version: tuple[int, int] = API_VERSION
     variants: tuple[str, ...] = ()
     install: str = ""
+    cuda: bool = False
 
 
 @dataclass(frozen=True)
@@ -158,7 +161,7 @@ class Backend(ABC):
 
     @property
     def raw_operators(self) -> bool:
-        """Whether gradient formulas may use Python's operators on raw arrays; if not, they run on Tensors, and so on kernels."""
+        """The permission to use Python's operators on raw arrays in gradient formulas, which without it run on Tensors, and so on kernels."""
         return self.operators
 
     def __init__(self) -> None:
@@ -198,6 +201,10 @@ class Backend(ABC):
     @abstractmethod
     def devices(self) -> Sequence[Device]:
         """All devices, the default one first."""
+
+    def cuda_devices(self) -> Sequence[Device]:
+        """Those of the devices that are CUDA's, which ``device="cuda"`` means, in the order of their numbers."""
+        return [device for device in self.devices() if device.kind in ("cuda", "gpu")]
 
     def on_host(self, device: Device) -> bool:
         """Return whether the memory of a device is the host's, so that there is no point in moving arrays from there to NumPy's."""
@@ -289,7 +296,7 @@ class Backend(ABC):
                 if candidate is not None and candidate == raw:
                     self._raw_to_dtype[raw] = dtype
                     return dtype
-            msg = f"backend {self.table_name!r} cannot hold dtype {raw!r}; convert the array first, e.g. to float64"
+            msg = f"backend {self.table_name!r} cannot hold dtype {str(raw)!r}; convert the array first, e.g. to float64"
             raise TypeError(msg) from None
 
     def dtypes(self) -> list[DType]:

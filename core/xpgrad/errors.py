@@ -28,3 +28,31 @@ class CapabilityError(XpgradError, NotImplementedError):
 
 class GradcheckError(XpgradError, RuntimeError):
     """An analytic gradient disagrees with the numerical one (contract GCK-02)."""
+
+
+class MissingAttributeError(XpgradError, AttributeError):
+    """A Tensor of this dtype, rank or kind has no such attribute: `hasattr` says so, and `getattr` takes its default.
+
+    What is raised is also a ValueError for a rank, a TypeError for a dtype, and a RuntimeError elsewhere.
+    """
+
+
+class _MissingForRank(MissingAttributeError, ValueError):
+    pass
+
+
+class _MissingForDtype(MissingAttributeError, TypeError):
+    pass
+
+
+class _MissingNow(MissingAttributeError, RuntimeError):
+    pass
+
+
+def missing(kind: type[Exception]) -> type[MissingAttributeError]:
+    """The `MissingAttributeError` that is also of this kind: ValueError, TypeError or RuntimeError."""
+    return next(cls for cls in (_MissingForRank, _MissingForDtype, _MissingNow) if issubclass(cls, kind))
+
+
+for _cls in (_MissingForRank, _MissingForDtype, _MissingNow):
+    _cls.__name__ = _cls.__qualname__ = "MissingAttributeError"  # how a traceback shows it

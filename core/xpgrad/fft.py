@@ -6,10 +6,12 @@ ones: their gradients are real.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, Literal
 
 from xpgrad._array.checks import not_a_tensor
+from xpgrad._basics.arguments import check_choice
 from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import as_dtype, complex_of, float32
 from xpgrad._basics.scalars import as_scalar, is_scalar
@@ -47,9 +49,7 @@ def _check(name: str, x: Any, norm: Any, *, real: bool = False) -> None:
     if x.ndim == 0:
         msg = f"{name} needs a Tensor with at least one axis, but got a 0-d one"
         raise ValueError(msg)
-    if norm not in OPPOSITE:
-        msg = f"{name}: `norm` must be 'backward', 'ortho' or 'forward', but got {norm!r}"
-        raise ValueError(msg)
+    check_choice(norm, tuple(OPPOSITE), name, "norm")
 
 
 def _length(name: str, what: str, value: Any) -> int:
@@ -64,6 +64,9 @@ def _length(name: str, what: str, value: Any) -> int:
     if not isinstance(scalar, int) or isinstance(scalar, bool):
         msg = f"{name}: `{what}` must be an int, but got {value!r}"
         raise TypeError(msg)
+    if scalar > sys.maxsize // 16:
+        msg = f"{name}: `{what}` is more than any array can have: {scalar}"
+        raise ValueError(msg)
     if scalar < 1:
         msg = f"{name}: `{what}` is the length of a transform and must be positive, but got {scalar}"
         raise ValueError(msg)
@@ -88,7 +91,7 @@ def _several_axes(name: str, x: Tensor, s: Any, axes: Any) -> tuple[list[int | N
             raise ValueError(msg)
         places = list(range(x.ndim - count, x.ndim))
     else:
-        places = list(normalize_axes(tuple(axes) if isinstance(axes, (tuple, list)) else axes, x.ndim, name) or ())
+        places = list(normalize_axes(tuple(axes) if isinstance(axes, (tuple, list)) else axes, x.ndim, name, "axes") or ())
     if s is not None and len(s) != len(places):
         msg = f"{name}: `s` and `axes` must have equal lengths, but got s={s!r} and axes={axes!r}"
         raise ValueError(msg)

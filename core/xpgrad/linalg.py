@@ -10,12 +10,14 @@ import math
 from typing import Any, Literal, NamedTuple
 
 from xpgrad._array.checks import not_a_tensor
-from xpgrad._basics.shapes import broadcast_shapes, normalize_axes, normalize_axis
+from xpgrad._basics.arguments import as_flag, check_choice
+from xpgrad._basics.shapes import common_shape, normalize_axis, reduced_axes
 from xpgrad._modes import state
 from xpgrad._operations.declare import composite, front, nondifferentiable
 from xpgrad._rows.namespace import operations
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules import factorisations as _factors, matrices as _rows
+from xpgrad.rules.creation import zeros
 from xpgrad.rules.elementwise import abs as _abs
 from xpgrad.rules.linear_algebra import matmul as matmul, tensordot as tensordot, vecdot as vecdot
 from xpgrad.rules.manipulation import _same_kind, broadcast_to, matrix_transpose as matrix_transpose, reshape
@@ -113,7 +115,7 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     if b.ndim == 1:
         out = _rows.solve_matrix(a, reshape(b, (-1, 1)))
         return reshape(out, out.shape[:-1])
-    broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    common_shape(a.shape[:-2], b.shape[:-2], name="solve")
     return _rows.solve_matrix(a, b)
 
 
@@ -129,7 +131,7 @@ def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
         Singular values below `rtol` times the largest count as 0. Default: ``max(M, N)`` times the dtype's eps.
     """
     need_matrices("pinv", x)
-    return _rows.pseudoinverse(x, raw_tolerance("pinv", rtol))
+    return _rows.pseudoinverse(x, raw_tolerance("pinv", rtol, x))
 
 
 @front
@@ -171,7 +173,9 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
 def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     """The number of singular values of matrices above `rtol` times the largest (default: ``max(M, N)`` times the dtype's eps)."""
     need_matrices("matrix_rank", x)
-    return _constant(x, "matrix_rank", rtol=raw_tolerance("matrix_rank", rtol))
+    if 0 in x.shape[-2:]:
+        return zeros(x.shape[:-2], dtype=x.default_dtype("indexing"), device=x.device)
+    return _constant(x, "matrix_rank", rtol=raw_tolerance("matrix_rank", rtol, x))
 
 
 # -- factorisations -------------------------------------------------------------------------------------------------------------
@@ -184,7 +188,7 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     The gradient is Hermitian, as if both triangles of `x` were read.
     """
     need_matrices("cholesky", x, square=True)
-    return _factors.cholesky_factor(x, bool(upper))
+    return _factors.cholesky_factor(x, as_flag(upper, "cholesky", "upper"))
 
 
 @front
@@ -218,9 +222,7 @@ def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRR
         For another mode.
     """
     need_matrices("qr", x)
-    if mode not in ("reduced", "complete"):
-        msg = f"qr: `mode` must be 'reduced' or 'complete', but got {mode!r}"
-        raise ValueError(msg)
+    check_choice(mode, ("reduced", "complete"), "qr", "mode")
     return QRResult(*_factors.orthogonal_triangular(x, mode))
 
 
@@ -232,7 +234,7 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
     common phases: otherwise backward raises RuntimeError. Columns of full matrices beyond the first ``min(M, N)`` get no gradient.
     """
     need_matrices("svd", x)
-    return SVDResult(*_factors.singular_triples(x, bool(full_matrices)))
+    return SVDResult(*_factors.singular_triples(x, as_flag(full_matrices, "svd", "full_matrices")))
 
 
 @front
@@ -267,7 +269,8 @@ def vector_norm(
     """
     need_floating("vector_norm", x)
     order = check_order("vector_norm", ord, None, "a number, inf and -inf included")
-    axes = normalize_axes(axis, x.ndim, "vector_norm")
+    keepdims = as_flag(keepdims, "vector_norm", "keepdims")
+    axes = reduced_axes(axis, x.ndim, "vector_norm")
     if math.isinf(order) and 0 in (x.shape if axes is None else [x.shape[a] for a in axes]):
         msg = f"vector_norm: order {order} is not defined for an empty reduction (shape {x.shape}, axis {axis!r})"
         raise ValueError(msg)
@@ -296,6 +299,7 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: float | str | None
         For another order.
     """
     need_matrices("matrix_norm", x)
+    keepdims = as_flag(keepdims, "matrix_norm", "keepdims")
     known = ("fro", "nuc", None, 1, -1, 2, -2, math.inf, -math.inf)
     order = check_order("matrix_norm", ord, known, "'fro', 'nuc', None, 1, -1, 2, -2, inf or -inf")
     if order in ("fro", None):
@@ -349,7 +353,7 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
         if x.shape[normalize_axis(position, x.ndim, "cross")] != 3:
             msg = f"cross: axis {axis} must have length 3 in both Tensors, but the shapes are {a.shape} and {b.shape}"
             raise ValueError(msg)
-    shape = broadcast_shapes(a.shape, b.shape)
+    shape = common_shape(a.shape, b.shape, name="cross")
     a, b = (x if x.shape == shape else broadcast_to(x, shape) for x in (a, b))
     return _rows.cross_product(a, b, normalize_axis(position, len(shape), "cross") - len(shape))
 

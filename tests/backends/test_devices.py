@@ -149,12 +149,79 @@ def test_a_shorter_name_becomes_the_devices_own() -> None:
         assert str(xp.get_default_device()) == "strict"
 
 
-@pytest.mark.parametrize(("value", "expected"), [("numpy+readonly", "numpy+readonly"), ("", "numpy"), (None, "numpy")])
+@pytest.mark.parametrize(
+    ("value", "expected"), [("numpy+readonly", "numpy+readonly"), ("", "numpy"), (" ", "numpy"), ("cpu", "numpy"), (None, "numpy")]
+)
 def test_the_environment_sets_the_first_default(value: str | None, expected: str) -> None:
     environment = {k: v for k, v in os.environ.items() if k != "XPGRAD_DEVICE"} | ({} if value is None else {"XPGRAD_DEVICE": value})
     code = "import xpgrad as xp; print(xp.ones(1).device, xp.get_default_device())"
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [expected, expected]
+
+
+# -- general names ---------------------------------------------------------------------------------------------------------------
+
+
+def test_cpu_is_the_default_device_on_the_host() -> None:
+    assert xp.ones(2, device="cpu").device == "numpy"
+    assert xp.ones(2, device="cpu:0").device == "numpy"
+    for default in ("numpy+readonly", "strict"):
+        with xp.default_device(default):
+            assert xp.ones(2, device="cpu").device == default
+            assert xp.ones(2, device="numpy").to_device("cpu").device == default
+            assert xp.ones(2, device="numpy").to("cpu").device == default
+    with xp.default_device("cpu"):
+        assert xp.get_default_device() == "numpy"
+    with pytest.raises(ValueError, match="the host is one device"):
+        xp.ones(2, device="cpu:1")
+
+
+#: A backend whose arrays are NumPy's, with two devices that call themselves CUDA's.
+GENERAL = """
+import xpgrad as xp
+from xpgrad.backend import BackendInfo
+from xpgrad_numpy._backend import NumPyBackend
+
+class Table(NumPyBackend):
+    name = "pretended"
+    is_host = False
+    def devices(self):
+        return [xp.Device("pretended:cuda:0"), xp.Device("pretended:cuda:1")]
+
+def load(variant):
+    if {fails}:
+        raise ImportError("no driver")
+    return Table()
+
+xp.register_backend(BackendInfo("pretended", load, install="pip install xpgrad", cuda={cuda}))
+for name in ("cuda", "cuda:1", "cuda:2"):
+    try:
+        print(xp.ones(1, device=name).device)
+    except xp.BackendNotFoundError as error:
+        print(error)
+"""
+
+
+def _general(**options: Any) -> list[str]:
+    environment = os.environ | {"XPGRAD_BACKENDS": "numpy,pretended"}
+    done = subprocess.run([sys.executable, "-c", GENERAL.format(**options)], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def test_cuda_is_the_first_device_that_is_ready() -> None:
+    first, second, third = _general(cuda=True, fails=False)
+    assert (first, second) == ("pretended:cuda:0", "pretended:cuda:1")
+    assert third == (
+        "no backend has the device 'cuda:2'; of those that are registered, these could: backend 'pretended' has 2 CUDA devices"
+    )
+
+
+def test_without_a_device_the_backends_that_could_have_one_are_named() -> None:
+    for line in _general(cuda=True, fails=True):
+        assert "these could: backend 'pretended' is registered but not available" in line
+        assert "pip install xpgrad`" in line
+    for line in _general(cuda=False, fails=False):
+        assert line.endswith("these could: none")
 
 
 # -- mixing ------------------------------------------------------------------------------------------------------------------------

@@ -97,6 +97,7 @@ def test_numpy_is_found_through_its_entry_point() -> None:
 def test_an_unknown_backend_names_those_that_exist() -> None:
     with pytest.raises(xp.BackendNotFoundError, match=r"no such backend: 'nowhere'.*numpy") as caught:
         xp.ones(2, device="nowhere")
+    assert "pip install" not in str(caught.value)  # a package of that name may be anyone's
     assert isinstance(caught.value, LookupError)
     assert isinstance(caught.value, xp.XpgradError)
 
@@ -109,7 +110,8 @@ def test_an_unknown_variant_and_an_unknown_device_name_those_that_exist() -> Non
 
 
 @pytest.mark.parametrize(("value", "names", "works"), [
-    (None, None, True), ("", [], False), ("numpy", ["numpy"], True), (" numpy , other", ["numpy"], True), ("other", [], False),
+    (None, None, True), ("", None, True), (" , ", None, True),
+    ("numpy", ["numpy"], True), (" numpy , other", ["numpy"], True), ("other", [], False),
 ])  # fmt: skip
 def test_the_environment_disables_backends(value: str | None, names: list[str] | None, works: bool) -> None:
     code = MESSAGE + "import xpgrad as xp\nout = [xp.backend_names(), message(lambda: xp.tensor([1.0]))]"

@@ -9,6 +9,9 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import subprocess
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -491,3 +494,80 @@ def test_det_differentiates_twice_at_singular_matrices(size: int, deficit: int) 
     if deficit and size > 2:
         with pytest.raises(RuntimeError, match="needs invertible matrices"):
             xp.autograd.grad(xp.sum(second * second), x)
+
+
+# -- where there is no gradient --------------------------------------------------------------------------------------------------
+
+NAN = float("nan")
+SINGULAR = ([[1.0, 2.0], [2.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]], [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [3.0, 6.0, 9.0]])
+#: Losses whose gradient is not finite, as in PyTorch, where LAPACK on its own would refuse to go on.
+LOSSES: list[tuple[str, Callable[[Any], Any], Any]] = [
+    *(("slogdet of a singular matrix", lambda x: xp.linalg.slogdet(x).logabsdet, a) for a in SINGULAR),
+    ("qr of zeros", lambda x: xp.sum(xp.linalg.qr(x).R) + xp.sum(xp.linalg.qr(x).Q), [[0.0, 0.0]] * 2),
+    ("qr of tall zeros", lambda x: xp.sum(xp.linalg.qr(x).R), [[0.0, 0.0]] * 3),
+    ("det of nan", xp.linalg.det, [[NAN, 1.0], [2.0, 3.0]]),
+    ("det of nan", xp.linalg.det, [[NAN] * 3] * 3),
+    ("det of inf", xp.linalg.det, [[float("inf"), 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
+]
+
+
+@pytest.mark.parametrize(("name", "loss", "matrix"), LOSSES)
+def test_a_gradient_that_does_not_exist_is_nan(name: str, loss: Callable[[Any], Any], matrix: Any, xpgrad_device: str) -> None:
+    x = xp.tensor(matrix, requires_grad=True, device=xpgrad_device)
+    with np.errstate(all="ignore"):
+        loss(x).backward()
+        assert np.isnan(x.grad.numpy()).all()
+        (first,) = xp.autograd.grad(loss(x), x, create_graph=True)
+        assert np.isnan(first.detach().numpy()).all()
+
+
+def test_matrices_beside_one_without_a_gradient_keep_theirs(xpgrad_device: str) -> None:
+    good = [[1.0, 2.0], [3.0, 5.0]]
+    for loss, bad in (
+        (lambda x: xp.sum(xp.linalg.slogdet(x).logabsdet), [[1.0, 2.0], [2.0, 4.0]]),
+        (lambda x: xp.sum(xp.linalg.qr(x).R), [[0.0, 0.0], [0.0, 0.0]]),
+        (lambda x: xp.sum(xp.linalg.det(x)), [[NAN, 1.0], [2.0, 3.0]]),
+    ):
+        both, one = (xp.tensor(v, requires_grad=True, device=xpgrad_device) for v in ([bad, good], [good]))
+        with np.errstate(all="ignore"):
+            loss(both).backward()
+            loss(one).backward()
+        np.testing.assert_allclose(both.grad.numpy()[1], one.grad.numpy()[0], rtol=1e-12)
+        assert np.isnan(both.grad.numpy()[0]).all()
+
+
+@pytest.mark.parametrize("call", ["svdvals(x)", "svd(x)[1]", "pinv(x)", "matrix_norm(x, ord=2)", "det(x)"])
+def test_what_is_not_finite_is_decomposed_in_time(call: str) -> None:
+    # NB: LAPACK's search for singular vectors need not end where an element is infinite.
+    code = f"""
+import warnings
+import numpy as np
+import xpgrad as xp
+warnings.simplefilter("ignore")
+one = np.eye(3)
+for matrix in (np.diag([np.inf, 1, 1]), np.diag([1, 1, 1, -np.inf]), np.stack([np.diag([np.inf, 1, 1]), one])):
+    x = xp.tensor(matrix, requires_grad=True)
+    y = xp.linalg.{call}
+    xp.sum(y).backward()
+    print(np.isnan(x.grad.numpy()).any(axis=(-2, -1)).tolist())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split("\n") == ["True", "True", "[True, False]", ""]
+
+
+def test_singular_values_are_the_same_whether_they_are_recorded() -> None:
+    for matrix in (np.diag([np.inf, 1.0, 1.0]), np.eye(3)):
+        with np.errstate(all="ignore"):
+            recorded = xp.linalg.svdvals(xp.tensor(matrix, requires_grad=True))
+            np.testing.assert_array_equal(recorded.detach().numpy(), xp.linalg.svdvals(xp.asarray(matrix)).numpy())
+    for matrix in (np.full((3, 3), np.nan), np.diag([np.inf, np.nan, 1.0])):
+        for needs in (False, True):
+            with pytest.raises(np.linalg.LinAlgError):
+                xp.linalg.svdvals(xp.tensor(matrix, requires_grad=needs))
+
+
+def test_the_rank_of_an_empty_matrix_is_0(xpgrad_device: str) -> None:
+    for shape in ((0, 3), (2, 0), (0, 0), (2, 0, 3)):
+        out = xp.linalg.matrix_rank(xp.zeros(shape, device=xpgrad_device))
+        assert out.shape == shape[:-2]
+        assert not out.numpy().any()

@@ -417,3 +417,56 @@ def test_pytorch_agrees(xpgrad_device: str) -> None:
             (g,) = grad(g, x, xp.asarray(seed, device=xpgrad_device))
             (h,) = torch.autograd.grad(h, t, torch.tensor(seed))
             np.testing.assert_allclose(values(g), h.numpy(force=True), rtol=1e-12, atol=1e-14, err_msg=f"{name}, second order")
+
+
+# -- views and copies ----------------------------------------------------------------------------------------------------------------
+
+INDEX = [0, 1, 1]
+#: Results whose strides may be the library's own.
+RESULTS: dict[str, Any] = {
+    "x": lambda x: x,
+    "x.T": lambda x: x.T,
+    "slice": lambda x: x[:, ::2],
+    "index": lambda x: x[..., INDEX],
+    "first index": lambda x: x[INDEX],
+    "take": lambda x: xp.take(x, xp.asarray(INDEX, device=x.device), axis=1),
+    "repeat": lambda x: xp.repeat(x, 2, axis=1),
+    "roll": lambda x: xp.roll(x.T, 1, axis=0),
+    "concat": lambda x: xp.concat([x.T, x.T]),
+    "cast": lambda x: xp.astype(x.T, xp.float32),
+    "cast, expanded": lambda x: xp.astype(xp.broadcast_to(x[:1], (3, 4)), xp.float32),
+    "contiguous": lambda x: x[..., INDEX].contiguous(),
+    "empty": lambda x: x[:0],
+    "transpose of empty": lambda x: x[:, :0].T,
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_reshape_without_a_copy_is_written_through(name: str, xpgrad_device: str) -> None:
+    x = xp.asarray(np.arange(8.0).reshape(2, 4), device=xpgrad_device)
+    y = RESULTS[name](x)
+    flat = xp.reshape(y, (-1,))
+    if flat._is_view():
+        again = xp.reshape(y, (-1,), copy=False)
+        again += 1.0
+        np.testing.assert_array_equal(flat.numpy(), again.numpy())
+        np.testing.assert_array_equal(y.numpy().reshape(-1), again.numpy())
+    else:
+        before = y.numpy().copy()
+        flat += 1.0
+        np.testing.assert_array_equal(y.numpy(), before)
+        with pytest.raises(ValueError, match="cannot be viewed"):
+            xp.reshape(y, (-1,), copy=False)
+    if not x.backend.capabilities.strides:
+        return
+    row_major = y.contiguous()
+    xp.reshape(row_major, (-1,), copy=False).fill_(7.0)
+    assert row_major.numpy().tolist() == np.full(y.shape, 7.0).tolist()
+
+
+def test_a_reshape_of_nothing_is_a_view_of_a_leaf(xpgrad_device: str) -> None:
+    x = xp.tensor(np.zeros((0, 3)), requires_grad=True, device=xpgrad_device)
+    for y in (xp.reshape(x, (3, 0)), x.reshape(0), x.T):
+        assert y._is_view()
+        with pytest.raises(RuntimeError, match="view of a leaf"):
+            y.mul_(2.0)

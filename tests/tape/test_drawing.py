@@ -339,6 +339,23 @@ def test_names_need_no_care() -> None:
     assert re.sub(r"#(\d+);", lambda m: chr(int(m[1])), coded[1].split("<br/>")[0]) == shown
 
 
+@pytest.mark.parametrize("where", ["name of a Tensor", "name of a Function"])
+def test_what_xml_cannot_hold_is_replaced(where: str, tmp_path: Path) -> None:
+    odd = "".join(map(chr, (*range(32), *range(0x7F, 0xA0), 0x2028, 0xD800, 0xDC00, 0xDFFF, 0xFFFE, 0xFFFF, 0x1FFFE, 0x10FFFF)))
+    x = xp.tensor([1.0], requires_grad=True)
+    if where == "name of a Tensor":
+        picture = draw(x * 2.0, names={f"a{odd}b": x})
+    else:
+        methods = {"forward": staticmethod(lambda ctx, x: x * 2.0), "backward": staticmethod(lambda ctx, g: g * 2.0)}
+        picture = draw(type("a\x01\x1f\x85\ufffeb", (xp.autograd.Function,), methods).apply(x))
+    (title,) = [t.text for t in ET.fromstring(picture.svg.encode()).iter(f"{SVG}title") if t.text is not None and t.text.startswith("a")]
+    assert re.match("a[\N{REPLACEMENT CHARACTER} ]+b", title)
+    for text in (picture.svg, picture.dot, picture.mermaid):
+        assert all(c == "\n" or c.isprintable() for c in text)
+    for format_ in ("svg", "dot", "mmd"):
+        picture.save(tmp_path / f"graph.{format_}")
+
+
 def test_a_deep_graph_is_drawn() -> None:
     """Nothing recurses; the SVG has the nodes nearest the result and says so."""
     depth = 30 * sys.getrecursionlimit()

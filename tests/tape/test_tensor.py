@@ -204,6 +204,14 @@ def test_leaving_the_graph_warns(xpgrad_device: str) -> None:
 
 def test_format() -> None:
     assert f"{xp.tensor(3.14159):.2f}" == "3.14"
+    assert f"{xp.tensor([[3.14159]]):>8.2f}" == "    3.14"
+    assert f"{xp.tensor(3):04d}" == "0003"
+    assert f"{xp.tensor([1.0, 2.0])}" == str(xp.tensor([1.0, 2.0]))
+    for x in (xp.tensor([1.0, 2.0]), xp.zeros(0)):
+        with pytest.raises(TypeError, match=r"unsupported format string '\.3f' passed to"):
+            f"{x:.3f}"
+    with pytest.raises(ValueError, match="Unknown format code 'q'"):
+        f"{xp.tensor(3.0):q}"
     assert f"{xp.tensor([7]):03d}" == "007"
     assert f"{xp.tensor([1.0, 2.0])}" == "tensor([1., 2.])"
 

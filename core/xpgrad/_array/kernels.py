@@ -11,7 +11,7 @@ from typing import Any
 
 from xpgrad._basics.dtypes import float32
 from xpgrad._basics.keys import full_key, is_basic
-from xpgrad._basics.shapes import broadcast_shapes, row_major_strides
+from xpgrad._basics.shapes import common_shape, row_major_strides
 
 __all__ = ["DefaultKernels", "out_of_range"]
 
@@ -156,7 +156,7 @@ class DefaultKernels:
             place = 0
         place = max(place, 0)
         try:
-            common = broadcast_shapes(*(p.shape for p in picks))
+            common = common_shape(*(p.shape for p in picks))
         except ValueError as exc:
             msg = f"the arrays of an index must broadcast together: {exc}"
             raise IndexError(msg) from exc

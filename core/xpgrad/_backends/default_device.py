@@ -8,21 +8,34 @@ from contextvars import ContextVar
 from typing import Any
 
 from xpgrad._backends.classes import tensor_class
+from xpgrad._backends.loading import allowed_names, backend_for, backend_names, described
 from xpgrad._basics.device import Device
 from xpgrad._modes.setting import Setting
+from xpgrad.errors import BackendLoadError, BackendNotFoundError
 
 __all__ = ["as_device", "default_device", "get_default_device", "set_default_device"]
 
 _DEFAULT: ContextVar[Device | None] = ContextVar("xpgrad_default_device", default=None)
+#: Names that mean a device of whichever backend has one, as in PyTorch.
+_GENERAL = ("cpu", "cuda")
 
 
 def get_default_device() -> Device:
     """The device of Tensors made from Python data: set in this context, else ``XPGRAD_DEVICE``, else ``numpy``."""
-    return _DEFAULT.get() or Device(os.environ.get("XPGRAD_DEVICE") or "numpy")
+    found = _DEFAULT.get()
+    if found is not None:
+        return found
+    named = os.environ.get("XPGRAD_DEVICE", "").strip()
+    return _resolved(Device(named)) if named else Device("numpy")
 
 
 def set_default_device(device: str | Device) -> None:
     """Set the default device of this context.
+
+    Parameters
+    ----------
+    device : Device or str
+        As everywhere, ``"cpu"`` and ``"cuda"`` may stand for a device of some backend; see `as_device`.
 
     Raises
     ------
@@ -44,10 +57,62 @@ def default_device(device: str | Device) -> AbstractContextManager[None]:
 
 
 def _checked(device: str | Device) -> Device:
-    resolved: Device = tensor_class(Device(device)).device
+    resolved: Device = tensor_class(_resolved(Device(device))).device
     return resolved
 
 
 def as_device(device: Any) -> Device:
-    """The Device that `device` names; `None` is the default one."""
-    return get_default_device() if device is None else Device(device)
+    """The Device that `device` names; `None` is the default one.
+
+    ``"cpu"`` is the default device if its memory is the host's, else ``"numpy"``. ``"cuda"``, or ``"cuda:1"``, is a device of the first
+    backend, by name, that is ready and has CUDA devices. Where a registered backend has that name itself, it is meant.
+
+    Raises
+    ------
+    BackendNotFoundError
+        For ``"cuda"``, if no backend has such a device; the message says which could have.
+    ValueError
+        For a number that no device has.
+    """
+    return get_default_device() if device is None else _resolved(Device(device))
+
+
+def _resolved(device: Device) -> Device:
+    """The device of a backend that one of the general names stands for; any other is returned as it is."""
+    name = device.backend
+    if name not in _GENERAL or device.variant is not None or device.kind is not None or name in backend_names():
+        return device
+    return _of_the_host(device) if name == "cpu" else _with_cuda(device)
+
+
+def _of_the_host(device: Device) -> Device:
+    if device.index not in (None, 0):
+        msg = f"device {str(device)!r}: the host is one device; write 'cpu', or name a backend's device, e.g. 'numpy'"
+        raise ValueError(msg)
+    default = _DEFAULT.get()
+    named = os.environ.get("XPGRAD_DEVICE", "").strip()
+    if default is None and named and Device(named).backend not in _GENERAL:
+        default = Device(named)
+    if default is not None:
+        cls = tensor_class(default)
+        if cls.backend.on_host(cls.device):
+            return cls.device
+    return Device("numpy")
+
+
+def _with_cuda(device: Device) -> Device:
+    reasons = []
+    allowed = allowed_names()
+    for name in backend_names():
+        try:
+            if not described(name, allowed).cuda:
+                continue
+            found = backend_for(name).cuda_devices()
+        except BackendLoadError as exc:
+            reasons.append(str(exc))
+            continue
+        if len(found) > (device.index or 0):
+            return found[device.index or 0]
+        reasons.append(f"backend {name!r} has {len(found) or 'no'} CUDA device{'s' * (len(found) != 1)}")
+    msg = f"no backend has the device {str(device)!r}; of those that are registered, these could: {'; '.join(reasons) or 'none'}"
+    raise BackendNotFoundError(msg)

@@ -67,9 +67,9 @@ def discovered() -> dict[str, list[_Provider]]:
 
 
 def allowed_names() -> set[str] | None:
-    """The names that ``XPGRAD_BACKENDS`` allows: None for all."""
-    value = os.environ.get("XPGRAD_BACKENDS")
-    return None if value is None else {name.strip() for name in value.split(",") if name.strip()}
+    """The names that ``XPGRAD_BACKENDS`` allows: None for all, as where it is not set or names none."""
+    value = os.environ.get("XPGRAD_BACKENDS", "")
+    return {name.strip() for name in value.split(",") if name.strip()} or None
 
 
 def backend_names() -> list[str]:
@@ -130,6 +130,8 @@ def _check_info(info: BackendInfo, name: str, origin: str) -> None:
         # NB: a plain string would be searched letter by letter.
         if not isinstance(value, tuple) or not all(isinstance(v, str) for v in value):
             wrong = f"{field}={value!r}, expected a tuple of strings"
+    if not isinstance(info.cuda, bool):
+        wrong = f"cuda={info.cuda!r}, expected a bool"
     if not isinstance(info.install, str):
         wrong = f"install={info.install!r}, expected a string"
     if wrong is not None:
@@ -149,7 +151,10 @@ def described(name: str, allowed: set[str] | None) -> BackendInfo:
         providers.append(REGISTERED[name])
     if not providers:
         names = ", ".join(backend_names()) or "none"
-        msg = f"no such backend: {name!r}; registered backends: {names}. A backend comes with a plugin, e.g. `pip install xpgrad-{name}`"
+        msg = (
+            f"no such backend: {name!r}; registered backends: {names}. A backend comes with a plugin, a package that has an entry point in "
+            f"the group {GROUP!r}; install the one that you want, and `xpgrad backends` lists it"
+        )
         raise BackendNotFoundError(msg)
     if len(providers) > 1:
         msg = f"backend {name!r} has {len(providers)} providers: {'; '.join(p.origin for p in providers)}; uninstall all but one"

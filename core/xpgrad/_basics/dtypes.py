@@ -234,7 +234,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     """Return whether `dtype` is of a kind: a dtype, a name of a kind, or a tuple of them (Array API 2024.12, `isdtype`)."""
     dtype = as_dtype(dtype)
     if isinstance(kind, tuple):
-        return any(isdtype(dtype, k) for k in kind)
+        return any(isdtype(dtype, _kind(k)) for k in kind)
     if isinstance(kind, str):
         if kind not in _KINDS:
             names = ", ".join(repr(k) for k in _KINDS)
@@ -242,6 +242,17 @@ def isdtype(dtype: Any, kind: Any) -> bool:
             raise ValueError(msg)
         return dtype.kind in _KINDS[kind]
     return dtype is as_dtype(kind)
+
+
+def _kind(kind: Any) -> Any:
+    """One of several kinds, which is a name or a dtype."""
+    if not isinstance(kind, str):
+        try:
+            return as_dtype(kind)
+        except TypeError as exc:
+            msg = f"isdtype: `kind` must be a name of a kind, a dtype, or a tuple of them; {exc}"
+            raise TypeError(msg) from None
+    return kind
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:

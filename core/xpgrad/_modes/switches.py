@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from xpgrad._basics.arguments import as_flag, check_callable
 from xpgrad._modes.state import NO_GRAD, VARIABLE, Mode, replaced
 
 __all__ = ["enable_grad", "enforce_grad_layout_policy", "inference_mode", "no_grad", "set_grad_enabled"]
@@ -39,6 +40,7 @@ class ModeSwitch:
             self._before = tuple(rest)
 
     def __call__(self, func: F) -> F:
+        check_callable(func, type(self).__name__)
         if inspect.isclass(func):
             msg = f"`{type(self).__name__}` decorates functions, not the class {func.__name__}; decorate its methods"
             raise TypeError(msg)
@@ -134,7 +136,7 @@ class set_grad_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
     """
 
     def __init__(self, mode: bool) -> None:
-        self.mode = bool(mode)
+        self.mode = as_flag(mode, "set_grad_enabled", "mode")
         self._before = (VARIABLE.get(),)
         put_mode(self._mode(), self._before[0])
 
@@ -178,7 +180,7 @@ class enforce_grad_layout_policy(ModeSwitch):  # noqa: N801 (PyTorch's name)
     """
 
     def __init__(self, enable: bool) -> None:
-        self.enable = bool(enable)
+        self.enable = as_flag(enable, "enforce_grad_layout_policy", "enable")
         self._before: tuple[bool, ...] = (_LAYOUT.get(),)
         _LAYOUT.set(self.enable)
 

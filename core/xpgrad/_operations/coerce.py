@@ -13,7 +13,7 @@ from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.dtypes import promote, promote_scalar
 from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_raw_array
-from xpgrad._basics.shapes import broadcast_shapes
+from xpgrad._basics.shapes import common_shape
 from xpgrad._rows.row import Row
 from xpgrad.errors import DeviceMismatchError
 
@@ -133,12 +133,30 @@ def coerce(row: Any, *args: Any) -> Any:
 
 
 def explain(row: Row, exc: Exception, *arrays: Any) -> Exception:
-    """The error for operands that a kernel refused: ours if their shapes do not broadcast, else the library's own."""
-    try:
-        broadcast_shapes(*(a.shape for a in arrays))
-    except ValueError as ours:
-        msg = f"`{row.name}`: {ours}; reshape an operand, e.g. with `xpgrad.expand_dims(x, axis=-1)`"
-        error = ValueError(msg)
-        error.__cause__ = exc
-        return error
-    return exc
+    """The error for operands, scalars among them, that a kernel refused: ours where their shapes, dtypes or sizes say why."""
+    error: Exception | None = None
+    if isinstance(exc, OverflowError):
+        large = max((a for a in arrays if isinstance(a, int)), key=abs, default=None)
+        if large is not None:
+            msg = f"`{row.name}`: the scalar {large} does not fit in dtype {_dtype_name(arrays)}; use `xpgrad.astype`, or a float"
+            error = OverflowError(msg)
+    else:
+        try:
+            common_shape(*(a.shape for a in arrays if hasattr(a, "shape")))
+        except ValueError as ours:
+            msg = f"`{row.name}`: {ours}; reshape an operand, e.g. with `xpgrad.expand_dims(x, axis=-1)`"
+            error = ValueError(msg)
+        else:
+            # NB: a library's own classes of errors tell more, of traced values for instance.
+            if type(exc) is TypeError or type(exc).__module__.partition(".")[0] == "numpy":
+                what = " and ".join(_dtype_name((a,)) if hasattr(a, "dtype") else f"the scalar {a!r:.40}" for a in arrays)
+                error = TypeError(f"`{row.name}` is not defined for {what}; convert with `xpgrad.astype`")
+    if error is None:
+        return exc
+    error.__cause__ = exc
+    return error
+
+
+def _dtype_name(arrays: Any) -> str:
+    """The dtype of the first raw array, by its name."""
+    return next((str(a.dtype).rpartition(".")[2] for a in arrays if hasattr(a, "dtype")), "?")

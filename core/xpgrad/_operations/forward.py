@@ -236,12 +236,12 @@ def _compute(t: Text, f: Form) -> None:
         expression = f" {row.op} ".join(row.tensors)
     else:
         expression = row.op + "".join(row.tensors)  # one operand
-    if f.broadcasts:
+    if row.elementwise:
         t(f"""
             try:
                 _raw = {expression}
             except Exception as _exc:
-                raise _explain(_row, _exc, {", ".join(f.tensors)})
+                raise _explain(_row, _exc, {", ".join(row.tensors)})
         """)
     else:
         t(f"_raw = {expression}")
@@ -350,7 +350,8 @@ def _note_sharing(t: Text, f: Form) -> None:
     """Note whose memory the result of a view is."""
     copies = f.row.name == "index_basic" and f.backend.capabilities.mutable and not f.backend.capabilities.negative_step
     if f.row.name == "reshape_to":
-        condition = f"if _may_alias(_raw, {f.first}):"
+        # NB: where there are no elements there is no memory to share, and every reshape is a view.
+        condition = f"if _may_alias(_raw, {f.first}) or 0 in _raw.shape:"
     else:
         condition = "if not _backwards(key):" if copies else "if True:"
     with t.block(condition):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from xpgrad._array.checks import need_tensor
 from xpgrad._tape.node import Node, slot_of
 
 __all__ = ["GradientEdge", "get_gradient_edge", "output_edge"]
@@ -32,7 +33,10 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
     ------
     RuntimeError
         If the Tensor does not require grad.
+    TypeError
+        If it is not a Tensor.
     """
+    need_tensor("get_gradient_edge", tensor)
     node = tensor._node
     if node is None:
         msg = "It is not possible to get the gradient edge for a Tensor that does not require gradients"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from xpgrad._array.base import TensorBase
+from xpgrad._basics.arguments import as_flag
 from xpgrad._basics.scalars import is_raw_array
 from xpgrad._modes import state, switches
 from xpgrad._modes.running import transforming
@@ -173,18 +174,23 @@ def _unrecorded(g: Any) -> Any:
 
 
 def _flags(retain_graph: Any, create_graph: Any) -> tuple[bool, bool]:
-    for value in (retain_graph, create_graph):
-        if isinstance(value, str):
-            msg = "'str' object cannot be interpreted as an integer: `retain_graph` and `create_graph` are bools"
-            raise TypeError(msg)
-    create = bool(create_graph)
-    return (create if retain_graph is None else bool(retain_graph)), create
+    create = _flag(create_graph, "create_graph")
+    return (create if retain_graph is None else _flag(retain_graph, "retain_graph")), create
+
+
+def _flag(value: Any, what: str) -> bool:
+    if value.__class__ is bool:
+        return bool(value)
+    if isinstance(value, str):
+        msg = f"'str' object cannot be interpreted as an integer: `{what}` must be a bool, but got {value!r:.60}"
+        raise TypeError(msg)
+    return value is not None and as_flag(value, "backward and grad", what)
 
 
 def _roots(tensors: Any, gradients: Any, graph: bool, create: bool) -> tuple[list[Any], list[Any]]:
     """The engine's nodes and seeds of the roots, all checked."""
     single = isinstance(tensors, (TensorBase, GradientEdge))
-    if not single and (is_raw_array(tensors) or not isinstance(tensors, Iterable)):
+    if not single and (is_raw_array(tensors) or isinstance(tensors, (str, bytes)) or not isinstance(tensors, Iterable)):
         msg = f"'{type(tensors).__name__}' object is not a Tensor: backward and grad differentiate Tensors; wrap it with `xpgrad.asarray`"
         raise TypeError(msg)
     roots = [tensors] if single else list(tensors)
@@ -196,7 +202,7 @@ def _roots(tensors: Any, gradients: Any, graph: bool, create: bool) -> tuple[lis
         given: list[Any] = [None] * len(roots)
     elif isinstance(gradients, TensorBase):
         given = [gradients]
-    elif is_raw_array(gradients) or not isinstance(gradients, Iterable):
+    elif is_raw_array(gradients) or isinstance(gradients, (str, bytes)) or not isinstance(gradients, Iterable):
         msg = f"'{type(gradients).__name__}' object is not a gradient: gradients are Tensors or None; wrap it with `xpgrad.asarray`"
         raise TypeError(msg)
     else:

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from xpgrad._backends.classes import when_class_is_made
+from xpgrad._basics.arguments import as_flag
 from xpgrad._modes.setting import Setting
 
 __all__ = [
@@ -62,7 +63,7 @@ def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
     enabled : bool
     """
     global _warns
-    _warns = bool(enabled)
+    _warns = as_flag(enabled, "set_warn_on_accumulate_grad_stream_mismatch", "enabled")
 
 
 def set_override_stale_capture_stream(enabled: bool) -> None:
@@ -77,7 +78,7 @@ def set_override_stale_capture_stream(enabled: bool) -> None:
     enabled : bool
     """
     global _overrides
-    _overrides = bool(enabled)
+    _overrides = as_flag(enabled, "set_override_stale_capture_stream", "enabled")
 
 
 def several_streams(order: list[Any], ambient: dict[Any, Any]) -> bool:

@@ -6,9 +6,11 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
+from xpgrad._array.checks import need_tensor, scaled
 from xpgrad._modes import state
 from xpgrad._modes.running import transforming
 from xpgrad._tensor import writing
+from xpgrad.errors import missing
 from xpgrad.rules import elementwise, manipulation
 from xpgrad.rules.indexing import add_slices, getitem
 from xpgrad.rules.transfer import to_device
@@ -181,7 +183,15 @@ class TensorMethods(TensorBase):
         return int(self._item())
 
     def __format__(self, spec: str) -> str:
-        return format(self._item(), spec) if spec and self.size == 1 else repr(self)
+        if not spec:
+            return repr(self)
+        if self.size != 1:
+            msg = (
+                f"unsupported format string {spec!r} passed to a Tensor of shape {self.shape}: numbers are formatted, one at a time, and "
+                "Tensors of one element; without a format, it is printed as a whole"
+            )
+            raise TypeError(msg)
+        return format(self._item(), spec)
 
     def __repr__(self) -> str:
         from xpgrad._tensor.printing import tensor_repr  # loads late: printing
@@ -251,11 +261,11 @@ class TensorMethods(TensorBase):
 
     def add_(self, other: Any, /, *, alpha: Any = 1) -> Tensor:
         """``self += alpha * other``; returns the Tensor itself."""
-        return writing.apply(self, "add", other if alpha == 1 else other * alpha)
+        return writing.apply(self, "add", scaled(other, alpha, "add_"))
 
     def sub_(self, other: Any, /, *, alpha: Any = 1) -> Tensor:
         """``self -= alpha * other``; returns the Tensor itself."""
-        return writing.apply(self, "subtract", other if alpha == 1 else other * alpha)
+        return writing.apply(self, "subtract", scaled(other, alpha, "sub_"))
 
     def mul_(self, other: Any, /) -> Tensor:
         """``self *= other``; returns the Tensor itself."""
@@ -327,13 +337,28 @@ class TensorMethods(TensorBase):
         return writing.rewrite(self, lambda x: elementwise.clip(x, min, max), *tensors)
 
     def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
-        """Replace by a scalar or a 0-d Tensor where `mask`, which broadcasts, holds; returns the Tensor itself."""
+        """Replace by a scalar or a 0-d Tensor where `mask`, which broadcasts, holds; returns the Tensor itself.
+
+        Raises
+        ------
+        RuntimeError
+            If `mask` is not one of bools.
+        """
+        need_tensor("masked_fill_", mask)
+        if mask.dtype.kind != "bool":
+            msg = f"masked_fill_ only supports boolean masks, but got a mask of dtype {mask.dtype}; compare first, e.g. `mask != 0`"
+            raise RuntimeError(msg)
+        if getattr(value, "ndim", 0):
+            msg = f"masked_fill_ only supports a 0-dimensional value Tensor, but got one of shape {value.shape}; use `xpgrad.where`"
+            raise RuntimeError(msg)
         tensors = [t for t in (mask, value) if isinstance(t, TensorBase)]
         return writing.rewrite(self, lambda x: elementwise.where(mask, value, x), *tensors)
 
     def index_add_(self, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         """Add slices of `source` at `index` along an axis, duplicates included; returns the Tensor itself."""
-        return writing.rewrite(self, lambda x: add_slices(x, dim, index, source if alpha == 1 else source * alpha), source)
+        need_tensor("index_add_", source)
+        source = scaled(source, alpha, "index_add_")
+        return writing.rewrite(self, lambda x: add_slices(x, dim, index, source), source)
 
     def zero_(self) -> Tensor:
         """Fill with zeros; returns the Tensor itself."""
@@ -355,12 +380,15 @@ class TensorMethods(TensorBase):
         """The transpose of a matrix: a view."""
         if self.ndim != 2:
             msg = f"`.T` is for matrices, but this Tensor has shape {self.shape}; use `.mT` or `xpgrad.permute_dims`"
-            raise ValueError(msg)
+            raise missing(ValueError)(msg)
         return manipulation.matrix_transpose(self)
 
     @property
     def mT(self: Any) -> Tensor:  # noqa: N802 (the standard's name)
         """The Tensor with its last two axes exchanged: a view."""
+        if self.ndim < 2:
+            msg = f"`.mT` (matrix_transpose) needs at least 2 axes, but this Tensor has shape {self.shape}"
+            raise missing(ValueError)(msg)
         return manipulation.matrix_transpose(self)
 
     @property
@@ -371,6 +399,9 @@ class TensorMethods(TensorBase):
     @property
     def imag(self: Any) -> Tensor:
         """The imaginary part."""
+        if not self.dtype.is_complex:
+            msg = f"`.imag` needs a complex Tensor, but this one has dtype {self.dtype}; use `xpgrad.zeros_like(x)` for a real one"
+            raise missing(TypeError)(msg)
         return elementwise.imag(self)
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from xpgrad._array import classes
 from xpgrad._array.base import TensorBase
+from xpgrad._basics.arguments import as_flag
 from xpgrad._basics.dtypes import DType, as_dtype
 from xpgrad._memory.cells import Alias, DetachedCell, alias_of, note_sharing
 from xpgrad._modes import state
@@ -23,6 +24,7 @@ from xpgrad._tape.node import Node
 from xpgrad._tensor.methods import TensorMethods
 from xpgrad._tensor.operators import Operators
 from xpgrad._tensor.torch_methods import TorchMethods
+from xpgrad.errors import missing
 from xpgrad.rules.creation import cast
 
 __all__ = ["Tensor", "check_assigned"]
@@ -87,7 +89,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
             For a non-leaf that is to stop requiring grad (ACC-15), a dtype that is neither floating nor complex (BWD-35), or an
             inference tensor outside inference mode (INF-06).
         """
-        if not requires_grad:
+        if requires_grad is not True and not as_flag(requires_grad, "requires_grad_", "requires_grad"):
             if not self.is_leaf:
                 raise RuntimeError(_LEAF_ONLY)
             if self._node is not None:
@@ -100,7 +102,10 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
         if self._node is not None:
             return self
         if not self.dtype.differentiable:
-            msg = f"Only Tensors of floating point and complex dtype can require gradients, but this one is {self.dtype}"
+            msg = (
+                f"Only Tensors of floating point and complex dtype can require gradients, but this one is {self.dtype}; leave "
+                "`requires_grad` False, or convert it with `xpgrad.astype`"
+            )
             raise RuntimeError(msg)
         if self.is_inference() and not state.is_inference_mode_enabled():
             msg = "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed; use a `clone()` of it"
@@ -189,14 +194,14 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
         """The dtype that `.grad` must have; None for any (ACC-25). Leaves only."""
         if not self.is_leaf:
             msg = "grad_dtype can only be accessed on leaf tensors."
-            raise RuntimeError(msg)
+            raise missing(RuntimeError)(msg)
         return self.dtype if self._node is None else self._node.grad_dtype
 
     @grad_dtype.setter
     def grad_dtype(self, value: Any) -> None:
         if not self.is_leaf:
             msg = "grad_dtype can only be accessed on leaf tensors."
-            raise RuntimeError(msg)
+            raise missing(RuntimeError)(msg)
         if self._node is None:
             msg = "grad_dtype can only be set on Tensors that require grad; call `requires_grad_()` first"
             raise RuntimeError(msg)
@@ -322,7 +327,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
     def _version(self) -> int:
         if self.is_inference():
             msg = "Inference tensors do not track version counter."
-            raise RuntimeError(msg)
+            raise missing(RuntimeError)(msg)
         return 0 if self._alias is None else self._alias.cell.version
 
     def _cast(self, dtype: DType) -> Tensor:

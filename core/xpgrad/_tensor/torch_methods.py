@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
+from xpgrad._array.checks import need_tensor, scaled
 from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import DTYPES, DType, as_dtype
+from xpgrad._basics.shapes import normalize_axes, normalize_axis, shape_tuple
 from xpgrad.errors import CapabilityError
 from xpgrad.rules import elementwise, linear_algebra, manipulation, reduction, searching, statistical
 from xpgrad.rules.creation import clone, clone_contiguous
@@ -27,6 +29,11 @@ def _axis(axis: Any, dim: Any) -> Any:
             raise TypeError(msg)
         return dim
     return axis
+
+
+def _keep(keepdims: Any, keepdim: Any) -> Any:
+    # NB: only one of the two names is given; what is no bool is the function's to refuse.
+    return keepdims if keepdim is False else keepdim
 
 
 class TorchMethods(TensorBase):
@@ -58,7 +65,7 @@ class TorchMethods(TensorBase):
         if strides is None:
             msg = f"arrays of backend {self.backend.table_name!r} have no strides"
             raise CapabilityError(msg)
-        return strides if dim is None else strides[dim]
+        return strides if dim is None else strides[normalize_axis(dim, self.ndim, "stride", "dim")]
 
     def clone(self: Any) -> Tensor:
         """A copy in memory of its own, recorded (fresh version counter)."""
@@ -77,14 +84,18 @@ class TorchMethods(TensorBase):
 
     def reshape(self: Any, *shape: Any) -> Tensor:
         """The same elements in another shape: a view where strides allow."""
-        return manipulation.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
+        return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape)
 
     view = reshape
 
     def flatten(self: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         """The Tensor with its axes `start_dim` to `end_dim` merged into one."""
         shape = self.shape or (1,)
-        start, end = start_dim % len(shape), end_dim % len(shape)
+        start = normalize_axis(start_dim, len(shape), "flatten", "start_dim")
+        end = normalize_axis(end_dim, len(shape), "flatten", "end_dim")
+        if start > end:
+            msg = f"flatten: `start_dim` {start_dim} comes after `end_dim` {end_dim} in shape {shape}; exchange them"
+            raise RuntimeError(msg)
         n = 1
         for length in shape[start : end + 1]:
             n *= length
@@ -94,7 +105,10 @@ class TorchMethods(TensorBase):
         """The Tensor without axes of length 1 (all of them by default; as in PyTorch, a longer one stays)."""
         axis = _axis(axis, dim)
         shape = self.shape
-        axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+        if axis is None:
+            axes: Any = range(len(shape))
+        else:
+            axes = normalize_axes(axis, len(shape), "squeeze") if shape or axis not in (0, -1) else ()
         return manipulation.squeeze(self, tuple(a for a in axes if shape[a] == 1))
 
     def unsqueeze(self: Any, dim: int) -> Tensor:
@@ -103,13 +117,15 @@ class TorchMethods(TensorBase):
 
     def permute(self: Any, *dims: Any) -> Tensor:
         """The Tensor with its axes in another order: a view."""
-        return manipulation.permute_dims(self, dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims)
+        order: Any = dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
+        return manipulation.permute_dims(self, order)
 
     def transpose(self: Any, dim0: int, dim1: int) -> Tensor:
         """The Tensor with two axes exchanged: a view."""
         order = list(range(self.ndim))
+        dim0, dim1 = (normalize_axis(d, self.ndim, "transpose", w) for w, d in (("dim0", dim0), ("dim1", dim1)))
         order[dim0], order[dim1] = order[dim1], order[dim0]
-        return manipulation.permute_dims(self, tuple(order))
+        return manipulation.transpose_axes(self, tuple(order))
 
     def t(self: Any) -> Tensor:
         """The transpose of a matrix (a vector is returned as it is)."""
@@ -117,16 +133,18 @@ class TorchMethods(TensorBase):
 
     def expand(self: Any, *sizes: Any) -> Tensor:
         """Broadcast to a larger shape without a copy; -1 keeps a length."""
-        wanted = list(sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes)
+        wanted = shape_tuple(sizes[0] if len(sizes) == 1 else sizes, "sizes", -1)
         own = (1,) * (len(wanted) - self.ndim) + self.shape
         return manipulation.broadcast_to(self, tuple(o if w == -1 else w for w, o in zip(wanted, own)))
 
     def expand_as(self: Any, other: Tensor) -> Tensor:
         """Broadcast to the shape of another Tensor."""
+        need_tensor("expand_as", other)
         return manipulation.broadcast_to(self, other.shape)
 
     def view_as(self: Any, other: Tensor) -> Tensor:
         """The same elements in the shape of another Tensor."""
+        need_tensor("view_as", other)
         return manipulation.reshape(self, other.shape)
 
     def unbind(self: Any, dim: int = 0) -> tuple[Tensor, ...]:
@@ -151,6 +169,7 @@ class TorchMethods(TensorBase):
 
     def type_as(self: Any, other: Tensor) -> Tensor:
         """The Tensor in the dtype of another."""
+        need_tensor("type_as", other)
         return self.to(dtype=other.dtype)
 
     def double(self: Any) -> Tensor:
@@ -181,15 +200,15 @@ class TorchMethods(TensorBase):
 
     def sum(self: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, dim: Any = None, keepdim: bool = False) -> Tensor:
         """The sum over axes."""
-        return reduction.sum(self, axis=_axis(axis, dim), dtype=dtype, keepdims=keepdims or keepdim)
+        return reduction.sum(self, axis=_axis(axis, dim), dtype=dtype, keepdims=_keep(keepdims, keepdim))
 
     def mean(self: Any, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: bool = False) -> Tensor:
         """The mean over axes."""
-        return statistical.mean(self, axis=_axis(axis, dim), keepdims=keepdims or keepdim)
+        return statistical.mean(self, axis=_axis(axis, dim), keepdims=_keep(keepdims, keepdim))
 
     def prod(self: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, dim: Any = None, keepdim: bool = False) -> Tensor:
         """The product over axes."""
-        return statistical.prod(self, axis=_axis(axis, dim), dtype=dtype, keepdims=keepdims or keepdim)
+        return statistical.prod(self, axis=_axis(axis, dim), dtype=dtype, keepdims=_keep(keepdims, keepdim))
 
     def max(self: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
         """The largest element over axes (values only)."""
@@ -211,29 +230,29 @@ class TorchMethods(TensorBase):
         self: Any, axis: Any = None, *, correction: Any = 0.0, keepdims: bool = False, dim: Any = None, keepdim: bool = False
     ) -> Tensor:
         """The variance over axes; `correction` is 0 by default, as in the standard (PyTorch's is 1)."""
-        return statistical.var(self, axis=_axis(axis, dim), correction=correction, keepdims=keepdims or keepdim)
+        return statistical.var(self, axis=_axis(axis, dim), correction=correction, keepdims=_keep(keepdims, keepdim))
 
     def std(
         self: Any, axis: Any = None, *, correction: Any = 0.0, keepdims: bool = False, dim: Any = None, keepdim: bool = False
     ) -> Tensor:
         """The standard deviation over axes; `correction` is 0 by default, as in the standard (PyTorch's is 1)."""
-        return statistical.std(self, axis=_axis(axis, dim), correction=correction, keepdims=keepdims or keepdim)
+        return statistical.std(self, axis=_axis(axis, dim), correction=correction, keepdims=_keep(keepdims, keepdim))
 
     def argmax(self: Any, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: bool = False) -> Tensor:
         """The index of the largest element."""
-        return searching.argmax(self, axis=_axis(axis, dim), keepdims=keepdims or keepdim)
+        return searching.argmax(self, axis=_axis(axis, dim), keepdims=_keep(keepdims, keepdim))
 
     def argmin(self: Any, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: bool = False) -> Tensor:
         """The index of the smallest element."""
-        return searching.argmin(self, axis=_axis(axis, dim), keepdims=keepdims or keepdim)
+        return searching.argmin(self, axis=_axis(axis, dim), keepdims=_keep(keepdims, keepdim))
 
     def all(self: Any, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: bool = False) -> Tensor:
         """True where all elements are true."""
-        return reduction.all(self, axis=_axis(axis, dim), keepdims=keepdims or keepdim)
+        return reduction.all(self, axis=_axis(axis, dim), keepdims=_keep(keepdims, keepdim))
 
     def any(self: Any, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: bool = False) -> Tensor:
         """True where any element is true."""
-        return reduction.any(self, axis=_axis(axis, dim), keepdims=keepdims or keepdim)
+        return reduction.any(self, axis=_axis(axis, dim), keepdims=_keep(keepdims, keepdim))
 
     def cumsum(self: Any, dim: int) -> Tensor:
         """Running sums along an axis."""
@@ -327,11 +346,11 @@ class TorchMethods(TensorBase):
 
     def add(self: Any, other: Any, /, *, alpha: Any = 1) -> Tensor:
         """``self + alpha * other``."""
-        return elementwise.add(self, other if alpha == 1 else other * alpha)
+        return elementwise.add(self, scaled(other, alpha, "add"))
 
     def sub(self: Any, other: Any, /, *, alpha: Any = 1) -> Tensor:
         """``self - alpha * other``."""
-        return elementwise.subtract(self, other if alpha == 1 else other * alpha)
+        return elementwise.subtract(self, scaled(other, alpha, "sub"))
 
     def mul(self: Any, other: Any, /) -> Tensor:
         """The product."""
@@ -362,5 +381,5 @@ class TorchMethods(TensorBase):
         return elementwise.where(condition, self, other)
 
     def flip(self: Any, *dims: Any) -> Tensor:
-        """Reverse along axes."""
+        """Reverse along axes: ints, or one tuple or list of them."""
         return manipulation.flip(self, axis=dims[0] if len(dims) == 1 else dims)

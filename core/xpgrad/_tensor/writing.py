@@ -15,7 +15,7 @@ from xpgrad._array.checks import not_a_tensor
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import can_cast, promote_scalar
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
-from xpgrad._basics.shapes import broadcast_shapes
+from xpgrad._basics.shapes import common_shape
 from xpgrad._memory.cells import ForbiddenView, alias_of, follow, next_number
 from xpgrad._memory.sharing import adopt, bump, copies, rebind, uninterrupted
 from xpgrad._memory.stale import take_over
@@ -23,7 +23,7 @@ from xpgrad._modes import state
 from xpgrad._modes.running import transforming
 from xpgrad._operations.coerce import unify
 from xpgrad._rows.row import ROWS
-from xpgrad.rules.indexing import prepare_key, shared_by_batch
+from xpgrad.rules.indexing import basic_error, prepare_key, shared_by_batch
 from xpgrad.rules.writing import put
 
 __all__ = ["apply", "check_writable", "fill", "setitem"]
@@ -137,7 +137,7 @@ def _noted(x: Any, write: Callable[[], None]) -> None:
     try:
         write()
         bump(x)
-    except (IndexError, RuntimeError, TypeError, ValueError):  # refused by the library, e.g. because the memory is read-only
+    except (IndexError, OverflowError, RuntimeError, TypeError, ValueError):  # refused by the library, e.g. because the memory is read-only
         raise
     except BaseException:
         bump(x)
@@ -302,7 +302,7 @@ def _in_memory(x: Any, name: str, other: Any) -> bool:
             return False
         if other is not x and _shares_memory(x, other):
             return False  # not every library computes first where operands overlap
-        if value.shape != x.shape and broadcast_shapes(value.shape, x.shape) != x.shape:
+        if value.shape != x.shape and common_shape(value.shape, x.shape) != x.shape:
             return False
         value = value._array
     else:
@@ -349,7 +349,10 @@ def setitem(x: Any, key: Any, value: Any) -> None:
     if (state.records(mode) and (x._node is not None or value._node is not None)) or (
         mode is not None and mode.levels and mode.levels.tangents_of(x, value)
     ):
-        out = put(x, value, prepared if isinstance(prepared, tuple) else (prepared,))
+        try:
+            out = put(x, value, prepared if isinstance(prepared, tuple) else (prepared,))
+        except (ValueError, OverflowError, IndexError) as exc:
+            raise _does_not_fit(x, key, value, exc) from exc
         _commit(x, out, None)
         return
     array = backend.own(x)
@@ -361,7 +364,19 @@ def setitem(x: Any, key: Any, value: Any) -> None:
     def write() -> None:
         x._array = backend.update(array, prepared, value._array)
 
-    _noted(x, write)
+    try:
+        _noted(x, write)
+    except (ValueError, OverflowError, IndexError) as exc:
+        raise _does_not_fit(x, key, value, exc) from exc
+
+
+def _does_not_fit(x: Any, key: Any, value: Any, exc: Exception) -> Exception:
+    """The error for a write that the library refused."""
+    if not isinstance(exc, ValueError):
+        return basic_error(x, key, exc)
+    return ValueError(
+        f"x[key] = value: a value of shape {value.shape} does not fit the part of x, of shape {x.shape}, that is written to: {exc}"
+    )
 
 
 def _scalar_value(x: Any, scalar: Any) -> Any:

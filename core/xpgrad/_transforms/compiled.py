@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from xpgrad._basics.arguments import check_callable
 from xpgrad._modes import state, switches
 from xpgrad._operations.coerce import unify
 from xpgrad._tape.node import ListNode, freed, new_slot, walk
@@ -280,6 +281,7 @@ def compile_function(function: F) -> F:
     ... def loss(w, x):
     ...     return xp.mean((x @ w) ** 2)
     """
+    check_callable(function, "compile", "function")
     programs: dict[Any, _Program] = {}
 
     @functools.wraps(function)

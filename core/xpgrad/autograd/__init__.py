@@ -9,6 +9,7 @@ import importlib
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from xpgrad._basics.arguments import as_flag
 from xpgrad._tape import requests
 from xpgrad._tape.requests import backward as backward
 from xpgrad._tensor.tensor import Tensor
@@ -74,16 +75,20 @@ def grad(
     RuntimeError, TypeError, ValueError
         As `backward`; also for unused inputs (GRD-07) and ``materialize_grads=True`` with ``allow_unused=False`` (GRD-12).
     """
+    if materialize_grads is not False:
+        materialize_grads = as_flag(materialize_grads, "grad", "materialize_grads")
+    if allow_unused is not None:
+        allow_unused = as_flag(allow_unused, "grad", "allow_unused")
     if materialize_grads and allow_unused is False:
         msg = "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
         raise ValueError(msg)
     if allow_unused is None:
         allow_unused = materialize_grads
-    if not only_inputs:
+    if only_inputs is not True and not as_flag(only_inputs, "grad", "only_inputs"):
         msg = "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate, use `xpgrad.autograd.backward`"
         warnings.warn(msg, FutureWarning, stacklevel=2)
     batched: Any = None
-    if is_grads_batched:
+    if is_grads_batched is not False and as_flag(is_grads_batched, "grad", "is_grads_batched"):
         from xpgrad._transforms.batch.passes import batched_grads  # loads late: what batches need
 
         batched = batched_grads

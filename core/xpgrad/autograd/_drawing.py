@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from xpgrad._basics.arguments import as_flag, shown
 from xpgrad._basics.dtypes import DType
-from xpgrad._basics.shapes import broadcast_shapes
+from xpgrad._basics.shapes import common_shape
 from xpgrad._operations.lists import VarNode
 from xpgrad._tape.edges import GradientEdge, output_edge
 from xpgrad._tape.node import Node
@@ -138,6 +139,13 @@ _parts = itertools.count()
 _MERMAID = {c: f"#{ord(c)};" for c in '"#&;<>`\\'}
 
 
+def _printable(name: str) -> str:
+    """A name in one line, without what XML and Unicode's encodings do not allow: control characters, surrogates and non-characters."""
+    return "".join(
+        c if c.isprintable() and not 0xFFFE <= ord(c) & 0xFFFF <= 0xFFFF else "\N{REPLACEMENT CHARACTER}" for c in " ".join(name.split())
+    )
+
+
 def draw(tensors: Any, *, names: Mapping[str, Tensor] | None = None, saved: bool = True, max_nodes: int = 300) -> Drawing:
     """Draw the graph that was recorded while some Tensors were computed.
 
@@ -173,9 +181,13 @@ def draw(tensors: Any, *, names: Mapping[str, Tensor] | None = None, saved: bool
     >>> print(picture.mermaid.splitlines()[-1])
       n2 --> n1
     """
-    if not isinstance(max_nodes, int) or max_nodes < 1:
-        msg = f"draw: max_nodes must be a positive integer, but got {max_nodes!r}"
+    if not isinstance(max_nodes, int) or isinstance(max_nodes, bool) or max_nodes < 1:
+        msg = f"draw: max_nodes must be a positive integer, but got {max_nodes!r:.60}"
         raise ValueError(msg)
+    saved = as_flag(saved, "draw", "saved")
+    if names is not None and not isinstance(names, Mapping):
+        msg = f"draw: `names` must be a dict of names and Tensors, such as {{'w': w}}, but got {shown(names)}"
+        raise TypeError(msg)
     roots = _results(tensors)
     labels: dict[tuple[Any, int], list[str]] = {}
     known = _Known()
@@ -184,7 +196,7 @@ def draw(tensors: Any, *, names: Mapping[str, Tensor] | None = None, saved: bool
             msg = f"draw: names[{name!r}] must be a Tensor, but got {type(t).__name__}; names are given as {{'w': w}}"
             raise TypeError(msg)
         if t._node is not None:
-            labels.setdefault(_key(t._node), []).append(" ".join(str(name).split()))
+            labels.setdefault(_key(t._node), []).append(_printable(str(name)))
             known.tensor(t)
     for root in [tensors] if isinstance(tensors, Tensor) else tensors if isinstance(tensors, (list, tuple)) else []:
         if isinstance(root, Tensor):
@@ -317,7 +329,7 @@ class _Known:
         if not _broadcast(node):
             shape = next(iter(shapes), None)
         elif "c" not in node.mask and len(shapes) == len(found):  # a constant operand may be of a larger shape
-            shape = broadcast_shapes(*shapes)
+            shape = common_shape(*shapes)
         dtype, cls = found[0][1:]
         self.note(node, shape, dtype if dtype is not None and dtype.is_floating_point else None, cls)
 
@@ -336,7 +348,7 @@ def _vertex(node: Any, known: _Known, labels: Any, results: list[str], saved: bo
             lines.append(f"{name} (output {k})" if several else name)
     leaf = node.is_leaf
     if not leaf:
-        lines.append(node.name())
+        lines.append(_printable(node.name()))
     elif not lines:
         lines.append("leaf")
     if several and len(metas) > _MOST_OUTPUTS:

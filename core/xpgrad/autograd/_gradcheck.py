@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from xpgrad._basics.arguments import shown
 from xpgrad._modes import state
 from xpgrad._modes.switches import no_grad
 from xpgrad._tape.requests import grad
@@ -77,7 +78,7 @@ def second_order(func: Callable[..., Any], inputs: Any, grad_outputs: Any, strid
     if grad_outputs is None:
         seeds = tuple(_random_like(o, strided) for o in _outputs(func(*args)))
     else:
-        seeds = _tuple(grad_outputs)
+        seeds = _tuple(grad_outputs, "grad_outputs")
     count = len(seeds)
 
     def gradients(*both: Any) -> tuple[Any, ...]:
@@ -92,8 +93,13 @@ def second_order(func: Callable[..., Any], inputs: Any, grad_outputs: Any, strid
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
 
-def _tuple(given: Any) -> tuple[Any, ...]:
-    return (given,) if isinstance(given, Tensor) else tuple(given)
+def _tuple(given: Any, what: str = "inputs") -> tuple[Any, ...]:
+    if isinstance(given, Tensor):
+        return (given,)
+    if not isinstance(given, (tuple, list)):
+        msg = f"gradcheck: `{what}` must be a Tensor, or a tuple or list of arguments, but got {shown(given)}"
+        raise TypeError(msg)
+    return tuple(given)
 
 
 def _needs_grad(a: Any) -> bool:

@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from xpgrad._basics.arguments import check_callable, shown
 from xpgrad._basics.scalars import is_raw_array
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.autograd.function import Function
@@ -60,6 +61,7 @@ def custom_rule(forward: Callable[..., Any] | None = None, *, static: str | Iter
     """
     if forward is None:
         return functools.partial(custom_rule, static=static)
+    check_callable(forward, "custom_rule", "forward")
     return CustomRule(forward, static)
 
 
@@ -85,7 +87,11 @@ class CustomRule:
         if static is None:
             chosen = {n for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY or p.default is not p.empty}
         else:
-            chosen = {static} if isinstance(static, str) else set(static)
+            given = [static] if isinstance(static, str) else list(static) if isinstance(static, Iterable) else [static]
+            if not all(isinstance(n, str) for n in given):
+                msg = f"custom_rule: `static` must be a name of a parameter, or several, but got {shown(static)}"
+                raise TypeError(msg)
+            chosen = set(given)
             if not chosen <= set(parameters):
                 msg = f"custom_rule: static={sorted(chosen - set(parameters))} are not parameters of {name}, which has {list(parameters)}"
                 raise TypeError(msg)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 
+from xpgrad._basics.arguments import as_flags
 from xpgrad._modes.state import Mode, current, put, replaced
 from xpgrad._modes.switches import F, ModeSwitch, put_mode
 from xpgrad._tape.anomaly import ANOMALY
@@ -37,8 +38,7 @@ class set_detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        self.mode = bool(mode)
-        self.check_nan = bool(check_nan)
+        self.mode, self.check_nan = as_flags("set_detect_anomaly", mode=mode, check_nan=check_nan)
         self._before = (current(),)
         put_mode(self._mode(), self._before[0])
 
@@ -72,7 +72,7 @@ class detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
     """
 
     def __init__(self, check_nan: bool = True) -> None:
-        self.check_nan = bool(check_nan)
+        (self.check_nan,) = as_flags("detect_anomaly", check_nan=check_nan)
         warnings.warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.",
             UserWarning,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, NamedTuple
 
+from xpgrad._basics.arguments import as_int
 from xpgrad._modes import state
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._tensor.tensor import Tensor
@@ -72,6 +73,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     RuntimeError
         If there is no level, or another one.
     """
+    level = None if level is None else as_int(level, "exit_dual_level", "level")
     current = _current()
     if current is None:
         msg = "Dual level must be a positive number. There is none to leave; enter one with `enter_dual_level()`"
@@ -133,18 +135,19 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     TypeError
         For what is not a Tensor.
     """
-    current = _current()
-    if current is None or (level is not None and level < 0):
-        msg = (
-            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first. "
-            "`with dual_level():` does this for a block"
-        )
-        raise RuntimeError(msg)
-    _check_number(level, "make_dual")
     for name, t in (("primal", tensor), ("tangent", tangent)):
         if not isinstance(t, Tensor):
             msg = f"make_dual needs a Tensor as {name}, but got {type(t).__name__}; wrap an array with `xpgrad.asarray`"
             raise TypeError(msg)
+    current = _current()
+    level = None if level is None else as_int(level, "make_dual", "level")
+    if current is None or (level is not None and level < 0):
+        msg = (
+            "make_dual: Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first. "
+            "`with dual_level():` does this for a block"
+        )
+        raise RuntimeError(msg)
+    _check_number(level, "make_dual")
     if state.is_inference_mode_enabled():
         return PRIMITIVES["alias"](tensor)  # inference mode stops forward mode (FWD-09)
     if current.tangent(tensor) is not None:
@@ -170,11 +173,12 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     UnpackedDualTensor
         The primal is a view of `tensor` with its history; outside a level it is `tensor` itself.
     """
-    current = _current()
-    if current is None or (level is not None and level < 0):
-        return UnpackedDualTensor(tensor, None)
-    _check_number(level, "unpack_dual")
     if not isinstance(tensor, Tensor):
         msg = f"unpack_dual needs a Tensor, but got {type(tensor).__name__}"
         raise TypeError(msg)
+    current = _current()
+    level = None if level is None else as_int(level, "unpack_dual", "level")
+    if current is None or (level is not None and level < 0):
+        return UnpackedDualTensor(tensor, None)
+    _check_number(level, "unpack_dual")
     return UnpackedDualTensor(current.primal(tensor), None if state.is_inference_mode_enabled() else current.tangent(tensor))

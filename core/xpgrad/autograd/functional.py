@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xpgrad._basics.arguments import as_flags, check_callable
 from xpgrad._modes import state, switches
 from xpgrad._tape.requests import grad
 from xpgrad._tensor.tensor import Tensor
@@ -19,6 +20,12 @@ from xpgrad.rules.creation import eye, zeros, zeros_like
 from xpgrad.rules.manipulation import reshape, stack
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
+
+def _checked(name: str, func: Any, **flags: Any) -> tuple[bool, ...]:
+    """Check the function, and the options that are bools."""
+    check_callable(func, name)
+    return as_flags(name, **flags)
 
 
 # -- what goes in and comes out -------------------------------------------------------------------------------------------------------
@@ -77,7 +84,7 @@ def _vector(v: Any, several: bool, wanted: Sequence[Tensor], name: str, whose: s
     """The checked vector; an implicit one where it may be left out (FNL-08, FNL-09), which is not so for complex numbers (FNL-13)."""
     if v is None:
         if several or wanted[0].numel() != 1:
-            msg = f"The vector v can only be None if the {whose} a single Tensor with a single element."
+            msg = f"{name}: The vector v can only be None if the {whose} a single Tensor with a single element."
             raise RuntimeError(msg)
         return (None,)
     tuple_given, found = _tuple(v, name, "v")
@@ -216,6 +223,7 @@ def jacobian(
     AssertionError
         For another strategy.
     """
+    create_graph, strict, vectorize = _checked("jacobian", func, create_graph=create_graph, strict=strict, vectorize=vectorize)
     _check_strategy(strategy, vectorize, create_graph, strict)
     if strategy == "forward-mode":
         return _forward_jacobian(func, inputs)
@@ -241,7 +249,7 @@ def _forward_jacobian(func: Callable[..., Any], inputs: Any) -> Any:
 
 
 def _check_strategy(strategy: str, vectorize: bool, create_graph: bool, strict: bool) -> None:
-    if strategy not in ("forward-mode", "reverse-mode"):
+    if not isinstance(strategy, str) or strategy not in ("forward-mode", "reverse-mode"):
         msg = f'Expected strategy to be either "forward-mode" or "reverse-mode" but got {strategy!r}'
         raise AssertionError(msg)
     if strategy == "forward-mode":
@@ -285,7 +293,10 @@ def hessian(
     RuntimeError
         For a function that returns more than one Tensor, or more than one element; in strict mode, for second derivatives that do not
         depend on an input.
+    AssertionError
+        For another strategy.
     """
+    create_graph, strict, vectorize = _checked("hessian", func, create_graph=create_graph, strict=strict, vectorize=vectorize)
     several, _ = _tuple(inputs, "hessian", "inputs")
 
     def gradient(*xs: Tensor) -> tuple[Tensor, ...]:
@@ -339,6 +350,7 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     RuntimeError
         For a vector that is missing or does not fit; in strict mode as `jacobian`.
     """
+    create_graph, strict = _checked("vjp", func, create_graph=create_graph, strict=strict)
     with switches.enable_grad():
         several, leaves, many, outputs = _call(func, inputs, "vjp", create_graph)
         _strictly(outputs, strict)
@@ -372,6 +384,7 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     RuntimeError
         For a vector that is missing or does not fit; in strict mode as `jacobian`.
     """
+    create_graph, strict = _checked("jvp", func, create_graph=create_graph, strict=strict)
     with switches.enable_grad():
         several, leaves, many, outputs = _call(func, inputs, "jvp", create_graph)
         tangents = _vector(v, several, leaves, "jvp", "input to the user-provided function is")
@@ -405,6 +418,7 @@ def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     RuntimeError
         For a vector that is missing or does not fit, for more than one result; in strict mode as `jacobian`.
     """
+    create_graph, strict = _checked("vhp", func, create_graph=create_graph, strict=strict)
     with switches.enable_grad():
         several, leaves, out, gradient, tangents = _gradient(func, inputs, v, create_graph, strict, "vhp")
         found = _filled(_products(gradient, leaves, tangents, create_graph), leaves, strict, "The jacobian of the user-provided function")
@@ -436,6 +450,7 @@ def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     RuntimeError
         For a vector that is missing or does not fit, for more than one result; in strict mode as `jacobian`.
     """
+    create_graph, strict = _checked("hvp", func, create_graph=create_graph, strict=strict)
     with switches.enable_grad():
         several, leaves, out, gradient, tangents = _gradient(func, inputs, v, create_graph, strict, "hvp")
         dummies = tuple(_zeros(g).requires_grad_() for g in gradient)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from xpgrad._basics.arguments import as_flag
 from xpgrad._modes.switches import (
     ModeSwitch,
     enable_grad as enable_grad,
@@ -23,7 +24,7 @@ class set_multithreading_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
     """
 
     def __init__(self, mode: bool) -> None:
-        self.mode = bool(mode)
+        self.mode = as_flag(mode, "set_multithreading_enabled", "mode")
 
     def clone(self) -> set_multithreading_enabled:
         """A fresh instance with the same argument."""

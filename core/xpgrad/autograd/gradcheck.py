@@ -5,9 +5,11 @@ The two public functions and their options; the numerics are in `_gradcheck`, lo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._basics.arguments import as_flags, as_real, check_callable
 from xpgrad.errors import GradcheckError as GradcheckError
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
@@ -59,12 +61,28 @@ def gradcheck(
     GradcheckError
         If a check fails.
     ValueError
-        If no input requires grad, or a batched check is requested without the check that it extends.
+        If no input requires grad, a batched check is requested without the check that it extends, or `eps` is not positive.
+    TypeError
+        If `func` cannot be called, or another argument is of the wrong kind.
     RuntimeError
         For an input with a stride of 0.
     AssertionError
         If neither mode is to be checked.
     """
+    check_callable(func, "gradcheck")
+    eps, atol, rtol, nondet_tol = (
+        as_real(v, "gradcheck", w) for w, v in (("eps", eps), ("atol", atol), ("rtol", rtol), ("nondet_tol", nondet_tol))
+    )
+    if not (math.isfinite(eps) and eps > 0):
+        msg = f"gradcheck: `eps` must be positive and finite, but got {eps!r}"
+        raise ValueError(msg)
+    raise_exception, check_undefined_grad, check_grad_dtypes, check_batched_grad, check_batched_forward_grad = as_flags(
+        "gradcheck", raise_exception=raise_exception, check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad, check_batched_forward_grad=check_batched_forward_grad,
+    )  # fmt: skip
+    check_forward_ad, check_backward_ad, fast_mode = as_flags(
+        "gradcheck", check_forward_ad=check_forward_ad, check_backward_ad=check_backward_ad, fast_mode=fast_mode
+    )
     if not (check_forward_ad or check_backward_ad):
         msg = "Expected at least one of check_forward_ad or check_backward_ad to be True"
         raise AssertionError(msg)
@@ -120,6 +138,11 @@ def gradgradcheck(
     GradcheckError, ValueError, RuntimeError, AssertionError
         As `gradcheck`.
     """
+    check_callable(func, "gradgradcheck")
+    gen_non_contig_grad_outputs, check_fwd_over_rev, check_rev_over_rev = as_flags(
+        "gradgradcheck", gen_non_contig_grad_outputs=gen_non_contig_grad_outputs, check_fwd_over_rev=check_fwd_over_rev,
+        check_rev_over_rev=check_rev_over_rev,
+    )  # fmt: skip
     if not (check_fwd_over_rev or check_rev_over_rev):
         msg = "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True"
         raise AssertionError(msg)

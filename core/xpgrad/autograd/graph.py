@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from xpgrad._backends.classes import host_backend
+from xpgrad._basics.arguments import as_flag, check_callable, shown
 from xpgrad._memory.cells import alias_of, next_number
 from xpgrad._memory.sharing import bump
 from xpgrad._memory.windows import remember_window
@@ -141,7 +142,7 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801 (PyTorch's name)
 
     def __init__(self, pin_memory: bool = False) -> None:
         super().__init__(_to_the_host, _from_the_host)
-        self._pin_memory = pin_memory
+        self._pin_memory = as_flag(pin_memory, "save_on_cpu", "pin_memory")
 
     def clone(self) -> save_on_cpu:
         """A fresh instance with the same argument."""
@@ -164,6 +165,9 @@ def disable_saved_tensors_hooks(error_message: str) -> AbstractContextManager[No
 
     Hooks on single values, with ``register_hooks``, are not affected.
     """
+    if not isinstance(error_message, str):
+        msg = f"disable_saved_tensors_hooks: `error_message` must be a str, but got {shown(error_message)}"
+        raise TypeError(msg)
     return disabled(error_message)
 
 
@@ -181,6 +185,7 @@ def queue_callback(callback: Callable[[], None]) -> None:
     RuntimeError
         Outside a pass.
     """
+    check_callable(callback, "queue_callback", "callback")
     task = current_pass()
     if task is None:
         msg = "Final callbacks can only be installed during backward pass. Call `queue_callback` from a hook or a custom backward"
@@ -196,10 +201,28 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     tensor : Tensor or iterable of Tensor
         A Tensor that occurs n times counts n writes. Inference tensors are ignored.
     """
-    for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
+    for t in _tensors("increment_version", tensor):
         if not t.is_inference():
             alias_of(t)
             bump(t)
+
+
+def _tensors(name: str, given: Any) -> list[Any]:
+    """Tensors, from one or from an iterable of them; all are looked at before one is touched.
+
+    Raises
+    ------
+    TypeError
+        If one is something else.
+    """
+    if isinstance(given, Tensor):
+        return [given]
+    found = list(given) if isinstance(given, Iterable) else [given]
+    for t in found:
+        if not isinstance(t, Tensor):
+            msg = f"{name} needs Tensors, but got {shown(t)}; wrap an array with `xpgrad.asarray`"
+            raise TypeError(msg)
+    return found
 
 
 def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all") -> RemovableHandle:
@@ -226,13 +249,13 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None
     AssertionError
         In mode "all", for a Tensor that does not require grad.
     """
-    if mode not in ("all", "any"):
-        msg = f"Expects mode to be one of ('all', 'any') but got {mode}"
+    if not isinstance(mode, str) or mode not in ("all", "any"):
+        msg = f"Expects mode to be one of ('all', 'any') but got {mode!r:.60}"
         raise ValueError(msg)
     if not callable(fn):
         msg = f"a hook must be callable, but got {type(fn).__name__}"
         raise TypeError(msg)
-    nodes = [t._node for t in tensors]
+    nodes = [t._node for t in _tensors("register_multi_grad_hook", tensors)]
     if mode == "all" and any(n is None for n in nodes):
         msg = "Expected gradient function to be set: each Tensor of `register_multi_grad_hook` must require grad"
         raise AssertionError(msg)

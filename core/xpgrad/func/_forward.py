@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._basics.arguments import as_flags, check_callable
 from xpgrad._modes import state, switches
 from xpgrad._modes.running import run_transformed
 from xpgrad._tensor.tensor import Tensor
@@ -53,6 +54,8 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     [3.0, 12.0]
     """
     name = "jvp(f, primals, tangents)"
+    check_callable(func, "jvp")
+    strict, has_aux = as_flags("jvp", strict=strict, has_aux=has_aux)
     if not isinstance(primals, tuple):
         msg = f"{name}: Expected primals to be a tuple, but got {type(primals).__name__}. E.g. it should be valid to call f(*primals)."
         raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
@@ -146,6 +149,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     2.0
     """
     name = "linearize(f, *primals)"
+    check_callable(func, "linearize")
     recording = state.is_grad_enabled()
     points, structure = flatten(primals)
     _need_tensors(name, "primals", points)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._basics.arguments import as_flag, check_callable, check_choice, check_chunk_size
 from xpgrad._modes import state
 from xpgrad._modes.running import run_transformed
 from xpgrad._rows.namespace import PRIMITIVES
@@ -57,9 +58,10 @@ def jacfwd(
     tensor([[2., 0.],
             [0., 6.]])
     """
-    if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
-        msg = f"jacfwd: `chunk_size` must be a positive int or None, but got {chunk_size!r}"
-        raise ValueError(msg)
+    check_callable(func, "jacfwd")
+    has_aux = as_flag(has_aux, "jacfwd", "has_aux")
+    check_chunk_size(chunk_size, "jacfwd")
+    check_choice(randomness, ("error", "different", "same"), "jacfwd", "randomness")
 
     @functools.wraps(func, updated=())
     @state.restoring
@@ -149,4 +151,5 @@ def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any
     tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
+    check_callable(func, "hessian")
     return jacrev(jacrev(func, argnums), argnums)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
+from xpgrad._basics.arguments import as_flag, check_callable, check_chunk_size
 from xpgrad._memory.cells import alias_of
 from xpgrad._modes import state, switches
 from xpgrad._modes.running import run_transformed
@@ -112,7 +113,7 @@ def chosen(name: str, args: tuple[Any, ...], argnums: Argnums) -> tuple[tuple[in
     if isinstance(argnums, bool) or not (
         isinstance(argnums, int) or (isinstance(argnums, tuple) and all(isinstance(a, int) for a in argnums))
     ):
-        msg = f"{name}: argnums should be int or Tuple[int, ...], but got {argnums!r}"
+        msg = f"{name}: argnums should be int or Tuple[int, ...], but got {argnums!r:.60}"
         raise RuntimeError(msg)
     places = (argnums,) if isinstance(argnums, int) else argnums
     if not places:
@@ -120,7 +121,7 @@ def chosen(name: str, args: tuple[Any, ...], argnums: Argnums) -> tuple[tuple[in
         raise RuntimeError(msg)
     for a in places:
         if not -len(args) <= a < len(args):
-            msg = f"{name}: got argnum={a}, but only {len(args)} positional inputs"
+            msg = f"{name}: got argnum={a} in argnums={argnums!r:.60}, but only {len(args)} positional inputs"
             raise RuntimeError(msg)
     places = tuple(a % len(args) for a in places)
     if len(set(places)) != len(places):
@@ -199,7 +200,11 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
     ------
     RuntimeError
         For arguments, or a value, of the wrong kind.
+    TypeError
+        For a `func` that cannot be called.
     """
+    check_callable(func, "grad_and_value")
+    has_aux = as_flag(has_aux, "grad_and_value", "has_aux")
 
     @functools.wraps(func, updated=())
     @state.restoring
@@ -238,6 +243,8 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
     >>> xp.func.grad(xp.func.grad(lambda x: x**3))(xp.tensor(2.0))
     tensor(12.)
     """
+    check_callable(func, "grad")
+    has_aux = as_flag(has_aux, "grad", "has_aux")
     both = grad_and_value(func, argnums, has_aux)
 
     @functools.wraps(func, updated=())
@@ -283,6 +290,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     RuntimeError
         For arguments, results or cotangents of the wrong kind or structure.
     """
+    check_callable(func, "vjp")
+    has_aux = as_flag(has_aux, "vjp", "has_aux")
     recording = state.is_grad_enabled()
     leaves, structure = flatten(primals)
     check_leaves("vjp", leaves)
@@ -339,9 +348,9 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
     RuntimeError, ValueError
         For arguments or results of the wrong kind, or a `chunk_size` that is not a positive int.
     """
-    if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
-        msg = f"jacrev: `chunk_size` must be a positive int or None, but got {chunk_size!r}"
-        raise ValueError(msg)
+    check_callable(func, "jacrev")
+    has_aux = as_flag(has_aux, "jacrev", "has_aux")
+    check_chunk_size(chunk_size, "jacrev")
 
     @functools.wraps(func, updated=())
     @state.restoring

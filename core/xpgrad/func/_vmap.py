@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._basics.arguments import check_callable, check_choice, check_chunk_size
 from xpgrad._basics.scalars import is_scalar
 from xpgrad._modes.running import run_transformed
 from xpgrad._tensor.tensor import Tensor
@@ -56,12 +57,9 @@ def vmap(
     tensor([[0.3333, 0.6667],
             [0.4286, 0.5714]])
     """
-    if randomness not in ("error", "different", "same"):
-        msg = f"vmap: `randomness` must be 'error', 'different' or 'same', but got {randomness!r}"
-        raise ValueError(msg)
-    if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
-        msg = f"vmap: `chunk_size` must be a positive int or None, but got {chunk_size!r}"
-        raise ValueError(msg)
+    check_callable(func, "vmap")
+    check_choice(randomness, ("error", "different", "same"), "vmap", "randomness")
+    check_chunk_size(chunk_size, "vmap")
     name = getattr(func, "__name__", repr(func))
 
     @functools.wraps(func, updated=())
@@ -213,7 +211,7 @@ def _out_dims(out_dims: Dims, structure: Structure, name: str) -> list[Any]:
     out: list[Any] = []
 
     def walk(d: Any, s: Structure) -> None:
-        if d is None or isinstance(d, int):
+        if d is None or (isinstance(d, int) and not isinstance(d, bool)):
             out.extend([d] * _leaves(s))
         elif isinstance(d, tuple) and len(d) == 1 and s.is_leaf:
             walk(d[0], s)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from xpgrad._array.base import TensorBase
 from xpgrad._backends.classes import class_for_array, tensor_class
 from xpgrad._backends.default_device import as_device
+from xpgrad._basics.arguments import as_flag
 from xpgrad._basics.dtypes import DType, as_dtype
 from xpgrad._basics.scalars import is_raw_array, is_scalar
 from xpgrad._modes import state
@@ -36,7 +37,17 @@ def _host_array(data: Any, dtype: DType | None, cls: Any) -> Any:
     backend = cls.backend
     if _contains_tensor(data):
         data = _without_tensors(data)
-    array = backend.host_array(data, dtype)
+    try:
+        array = backend.host_array(data, dtype)
+    except (TypeError, ValueError, OverflowError) as exc:
+        if isinstance(exc, OverflowError):
+            msg = f"asarray: a number of {type(data).__name__} {data!r:.60} is too large for dtype {dtype or 'int64'}; give a wider `dtype`"
+            raise OverflowError(msg) from exc
+        what = "" if dtype is None else f" of dtype {dtype}"
+        msg = (
+            f"cannot make a Tensor{what} from {type(data).__name__} {data!r:.60}: its elements must be numbers or bools in a regular shape"
+        )
+        raise type(exc)(msg) from exc
     if dtype is not None and dtype.name != "bfloat16":
         return array
     if array.dtype == object or array.dtype.kind not in "biufc":
@@ -50,17 +61,47 @@ def _host_array(data: Any, dtype: DType | None, cls: Any) -> Any:
     return array
 
 
+def _holds_complex(data: Any) -> bool:
+    """Return whether Python data has a complex number, of Python's or a library's own type."""
+    if isinstance(data, (list, tuple)):
+        return any(_holds_complex(d) for d in data)
+    return isinstance(data, complex) or getattr(getattr(data, "dtype", None), "kind", None) in ("c", "complex floating")
+
+
+def _drops_imaginary(what: str, dtype: DType) -> TypeError:
+    """The error for complex data where a real dtype was asked for."""
+    return TypeError(
+        f"asarray: {what} is complex, and `dtype`={dtype} would drop its imaginary parts; write `xpgrad.real(xpgrad.asarray(obj))` for the "
+        "real parts, or give a complex dtype"
+    )
+
+
 def is_scalar_array(data: Any) -> bool:
     """Return whether `data` is a NumPy scalar, which has a dtype to keep."""
     return hasattr(data, "dtype") and hasattr(data, "item")
 
 
 def _contains_tensor(data: Any) -> bool:
-    return isinstance(data, TensorBase) or (isinstance(data, (list, tuple)) and any(_contains_tensor(d) for d in data))
+    """Return whether Python data has a Tensor in it; refuse masked arrays, whose masks would be lost."""
+    if data.__class__ in (float, int, bool, complex):
+        return False
+    if isinstance(data, TensorBase):
+        return True
+    if isinstance(data, (list, tuple)):
+        found = [_contains_tensor(d) for d in data]  # all of them are looked at
+        return any(found)
+    if hasattr(data, "mask") and hasattr(data, "filled"):
+        what = f"a masked array ({type(data).__name__})"
+        msg = f"asarray: {what} has a mask, which Tensors do not; give `x.filled(value)`, and the mask by itself"
+        raise TypeError(msg)
+    return False
 
 
 def _without_tensors(data: Any) -> Any:
     if isinstance(data, TensorBase):
+        if data._node is not None:
+            msg = "asarray: a list holds a Tensor that requires grad, whose history would be lost; use `xpgrad.stack`, or `x.detach()`"
+            raise RuntimeError(msg)
         return data.numpy()
     return [_without_tensors(d) for d in data] if isinstance(data, (list, tuple)) else data
 
@@ -87,6 +128,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     """
     if isinstance(data, TensorBase):
         data = data.detach()
+    requires_grad = as_flag(requires_grad, "tensor", "requires_grad")
     out = asarray(data, dtype=dtype, device=device, copy=True)
     return out.requires_grad_() if requires_grad else out
 
@@ -106,10 +148,12 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     Raises
     ------
     TypeError
-        If `obj` does not consist of numbers.
+        If `obj` does not consist of numbers, is complex where `dtype` is real, or is a masked array.
     ValueError
-        If ``copy=False`` is not possible.
+        If ``copy=False`` is not possible, or nested sequences are not regular.
     """
+    if copy is not None and copy is not True:
+        copy = as_flag(copy, "asarray", "copy")
     target = None if device is None else tensor_class(as_device(device))
     if isinstance(obj, TensorBase):
         return _from_tensor(obj, dtype, target, copy)
@@ -130,6 +174,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     if copy is False:
         msg = f"asarray(copy=False): {type(obj).__name__} data cannot be shared; use copy=None"
         raise ValueError(msg)
+    if wanted is not None and not wanted.is_complex and wanted.name != "bool" and _holds_complex(obj):
+        raise _drops_imaginary("the data", wanted)
     host = _host_array(obj, wanted, cls)
     out = new_tensor(cls, cls.backend.from_host(host, cls.device))
     return out if wanted is None else out._cast(wanted)
@@ -148,8 +194,10 @@ def _from_own(cls: Any, raw: Any, dtype: Any, copy: bool | None) -> Tensor:
     if wanted is not have and copy is False:
         msg = f"asarray(copy=False): converting {have} to {wanted} needs a copy; use copy=None"
         raise ValueError(msg)
+    if have.is_complex and not wanted.is_complex and wanted.name != "bool":
+        raise _drops_imaginary("the array", wanted)
     if wanted is not have:
-        raw = backend.kernels.to_dtype(raw, backend.raw_dtype(wanted))
+        raw = backend.kernels.to_dtype(backend.share(raw), backend.raw_dtype(wanted))
     elif copy or not backend.shares_input:
         raw = backend.from_host(raw, cls.device) if backend.is_host else backend.kernels.copy(raw)
     else:
@@ -163,6 +211,8 @@ def _from_tensor(x: Any, dtype: Any, target: Any, copy: bool | None) -> Tensor:
     if copy is False and (moved or wanted is not x.dtype):
         msg = f"asarray(copy=False): from {x.dtype} on {x.device} to {wanted} on {target.device if target else x.device} needs a copy"
         raise ValueError(msg)
+    if x.dtype.is_complex and not wanted.is_complex and wanted.name != "bool":
+        raise _drops_imaginary("the Tensor", wanted)
     out = to_device(x, target.device) if target is not None and moved else x
     out = out._cast(wanted)
     return out.clone() if copy and out is x else out
@@ -185,12 +235,14 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     RuntimeError
         If `x` is a Tensor that requires grad.
     """
+    if copy is not None:
+        copy = as_flag(copy, "from_dlpack", "copy")
     if isinstance(x, TensorBase):
         if x.requires_grad:
             msg = "Can't export Tensors that require gradient, use `x.detach()`"
             raise RuntimeError(msg)
         return _from_tensor(x, None, None if device is None else tensor_class(as_device(device)), copy) if copy else x.detach()
-    if not hasattr(type(x), "__dlpack__"):
+    if not hasattr(type(x), "__dlpack__") or isinstance(x, type):
         msg = f"from_dlpack needs an object with `__dlpack__`, but got {type(x).__name__}; use `xpgrad.asarray(x)`"
         raise TypeError(msg)
     if class_for_array(x) is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,9 +12,10 @@ from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
 from xpgrad._backends.classes import tensor_class
 from xpgrad._backends.default_device import as_device
-from xpgrad._basics.dtypes import DType, as_dtype, float32
+from xpgrad._basics.arguments import as_flag, as_int, as_real, as_size, check_choice, shown
+from xpgrad._basics.dtypes import DType, as_dtype, float32, iinfo
 from xpgrad._basics.scalars import as_scalar, is_scalar
-from xpgrad._basics.shapes import shape_tuple
+from xpgrad._basics.shapes import check_fits, shape_tuple
 from xpgrad._operations.declare import composite, front, nondifferentiable, rule, view
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._tape.task import note_complex
@@ -26,8 +29,10 @@ if TYPE_CHECKING:
 
 @rule(lambda g, x_dtype, xp: xp.cast(g, x_dtype), conj=False, fresh=True, node="ToCopyBackward0")
 def to_dtype(xp: Any, x: Any, dtype: Any) -> Any:
-    """`x` converted to a raw dtype; complex to real takes the real part (CPX-06)."""
+    """`x` converted to a raw dtype; complex to real takes the real part (CPX-06), and a bool says whether a number is not 0."""
     if xp.isdtype(x.dtype, "complex floating") and not xp.isdtype(dtype, "complex floating"):
+        if xp.isdtype(dtype, "bool"):
+            return x != 0
         x = xp.real(x)
     return xp.astype(x, dtype, copy=True)
 
@@ -97,6 +102,7 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -
     if not isinstance(x, TensorBase):
         raise not_a_tensor("astype", x)
     wanted = as_dtype(dtype, x.default_dtype)
+    copy = as_flag(copy, "astype", "copy")
     out = x if device is None else x.to_device(device)
     if out.dtype is wanted:
         return out.clone() if copy and out is x else out
@@ -113,7 +119,7 @@ def _make(cls: Any, name: str, *args: Any, dtype: DType, requires_grad: bool = F
     backend = cls.backend
     raw = getattr(backend.namespace(), name)(*args, dtype=backend.raw_dtype(dtype), **kwargs, **backend.creation_options(cls.device))
     out: Tensor = new_tensor(cls, backend.adopt(raw))
-    return out.requires_grad_() if requires_grad else out
+    return out.requires_grad_() if requires_grad is not False and as_flag(requires_grad, name, "requires_grad") else out
 
 
 @nondifferentiable(primitive=True)
@@ -172,13 +178,39 @@ def full(shape: int | Sequence[int], fill_value: Any, *, dtype: Any = None, devi
         value: Any = fill_value if device is None else fill_value.to_device(device)
         value = value if dtype is None else value._cast(as_dtype(dtype, value.default_dtype))
         out = broadcast_to(value, shape).clone()
-        return out.requires_grad_() if requires_grad and out.is_leaf else out
+        return out.requires_grad_() if as_flag(requires_grad, "full", "requires_grad") and out.is_leaf else out
     if not is_scalar(fill_value):
-        raise not_a_tensor("full", fill_value)
+        msg = f"full: `fill_value` must be a scalar or a 0-d Tensor, but got {shown(fill_value)}"
+        raise TypeError(msg)
     value = as_scalar(fill_value)
     kinds: dict[type, str] = {int: "integral", float: "real floating", complex: "complex floating"}
     cls, wanted = _target("bool" if dtype is None and isinstance(value, bool) else dtype, device, kinds.get(type(value), "integral"))
+    _check_fill(value, wanted)
+    if wanted.kind == "bool":
+        value = bool(value)
     return _make(cls, "full", shape, value, dtype=wanted, requires_grad=requires_grad)
+
+
+def _check_fill(value: complex, dtype: DType) -> None:
+    """Refuse a scalar that a dtype cannot hold.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        For a complex number, one that is not finite, or one that is too large.
+    """
+    if isinstance(value, complex) and not dtype.is_complex and dtype.kind != "bool":
+        msg = f"full: `fill_value`={value!r} is complex, which dtype {dtype} cannot hold; give a complex dtype, or `fill_value.real`"
+        raise TypeError(msg)
+    if "integer" not in dtype.kind or isinstance(value, complex):
+        return
+    if not math.isfinite(value):
+        msg = f"full: `fill_value`={value!r} is not finite, which dtype {dtype} cannot hold; give a floating dtype"
+        raise ValueError(msg)
+    limits = iinfo(dtype)
+    if not limits.min <= value <= limits.max:
+        msg = f"full: `fill_value`={value!r} does not fit in dtype {dtype}, which holds {limits.min} to {limits.max}"
+        raise OverflowError(msg)
 
 
 @composite
@@ -191,14 +223,67 @@ def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any =
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """Evenly spaced values in the half-open interval ``[start, stop)``."""
-    given: tuple[Any, ...] = (start, stop, step)
-    parts = [as_scalar(p) if is_scalar(p) else p.item() for p in given if p is not None]
+    """Evenly spaced values in the half-open interval ``[start, stop)``.
+
+    Parameters
+    ----------
+    start, stop, step : int, float, or a 0-d Tensor of one
+        With `start` alone, the values are those from 0 up to it.
+    dtype : DType, optional
+        Default: the device's integers, or its floating dtype if one of the numbers is a float.
+    device : Device or str, optional
+    requires_grad : bool
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is no real number, a step of 0, or more values than an array can have.
+    """
+    given: tuple[Any, ...] = (("start", start), ("stop", stop), ("step", step))
+    parts = [_real(p, "arange", what) for what, p in given if p is not None or what != "stop"]
     kind = "integral" if all(isinstance(p, int) for p in parts) else "real floating"
     cls, dtype = _target(dtype, device, kind)
     if stop is None:
         parts = [0, parts[0], parts[1]]
+    first, last, stride = parts
+    if stride == 0 or not all(map(math.isfinite, parts)) or abs((last - first) / stride) > _MOST_VALUES:
+        why = "the step is 0" if stride == 0 else "that is more values than an array can have"
+        msg = f"arange: `start`={first!r}, `stop`={last!r} and `step`={stride!r} do not fit together: {why}"
+        raise ValueError(msg)
+    if "integer" in dtype.kind:
+        limits = iinfo(dtype)
+        if (last - first) * stride > 0 and not (limits.min <= first <= limits.max and limits.min <= last <= limits.max + 1):
+            msg = f"arange: the values from `start`={first!r} to `stop`={last!r} do not fit in dtype {dtype}"
+            raise OverflowError(msg)
     return _make(cls, "arange", *parts, dtype=dtype, requires_grad=requires_grad)
+
+
+#: The length of the longest array.
+_MOST_VALUES = sys.maxsize // 16
+
+
+def _real(value: Any, name: str, what: str) -> Any:
+    """A Python number from one, or from a Tensor or an array with one element."""
+    if not is_scalar(value) and callable(getattr(value, "item", None)):
+        if value.size != 1:
+            msg = f"{name}: `{what}` must be a real number, but got a {type(value).__name__} of shape {tuple(value.shape)}"
+            raise TypeError(msg)
+        value = value.item()
+    return int(value) if isinstance(value, bool) else as_real(value, name, what)
+
+
+def _number(value: Any, name: str, what: str) -> Any:
+    """A Python number, complex ones included; an int that is too large for a library's becomes a float."""
+    if not is_scalar(value) and callable(getattr(value, "item", None)):
+        if getattr(value, "size", 1) != 1:
+            return _real(value, name, what)  # which refuses it
+        value = value.item()
+    scalar = as_scalar(value) if is_scalar(value) else as_real(value, name, what)
+    try:
+        return float(scalar) if isinstance(scalar, int) else scalar
+    except OverflowError:
+        msg = f"{name}: `{what}` is too large for a floating number: {value!r:.60}"
+        raise OverflowError(msg) from None
 
 
 @nondifferentiable(primitive=True)
@@ -207,6 +292,9 @@ def linspace(
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """`num` evenly spaced values from `start` to `stop`, which is included unless ``endpoint=False``."""
+    start, stop, num = _number(start, "linspace", "start"), _number(stop, "linspace", "stop"), as_size(num, "linspace", "num")
+    check_fits((num,), "linspace: `num`")
+    endpoint = as_flag(endpoint, "linspace", "endpoint")
     kind = "complex floating" if isinstance(start, complex) or isinstance(stop, complex) else "real floating"
     cls, dtype = _target(dtype, device, kind)
     return _make(cls, "linspace", start, stop, num, dtype=dtype, endpoint=endpoint, requires_grad=requires_grad)
@@ -218,7 +306,19 @@ def eye(
 ) -> Tensor:
     """Ones on the k-th diagonal, zeros elsewhere."""
     cls, dtype = _target(dtype, device)
-    return _make(cls, "eye", n_rows, n_rows if n_cols is None else n_cols, k=k, dtype=dtype, requires_grad=requires_grad)
+    rows = as_size(n_rows, "eye", "n_rows")
+    columns = rows if n_cols is None else as_size(n_cols, "eye", "n_cols")
+    check_fits((rows, columns), "eye: the result")
+    return _make(cls, "eye", rows, columns, k=_offset("eye", k, rows, columns), dtype=dtype, requires_grad=requires_grad)
+
+
+def _offset(name: str, k: Any, rows: int, columns: int) -> int:
+    """The number of a diagonal; those beyond the matrix are all alike."""
+    number = as_int(k, name, "k")
+    return number if -_WORD < number < _WORD else columns if number > 0 else -rows
+
+
+_WORD = 2**31
 
 
 @rule(lambda g, k, xp: xp.lower(g, k), conj=False, fresh=True, node="TrilBackward0", batch="stacked")
@@ -245,14 +345,14 @@ def _matrix(name: str, x: Any) -> None:
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
     """The part of matrices on and below the k-th diagonal; zeros above."""
     _matrix("tril", x)
-    return lower(x, k)
+    return lower(x, _offset("tril", k, *x.shape[-2:]))
 
 
 @front
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
     """The part of matrices on and above the k-th diagonal; zeros below."""
     _matrix("triu", x)
-    return upper(x, k)
+    return upper(x, _offset("triu", k, *x.shape[-2:]))
 
 
 @composite
@@ -266,9 +366,7 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     indexing : {"xy", "ij"}
         Cartesian or matrix order of the axes.
     """
-    if indexing not in ("xy", "ij"):
-        msg = f"meshgrid: `indexing` must be 'xy' or 'ij', but got {indexing!r}"
-        raise ValueError(msg)
+    check_choice(indexing, ("xy", "ij"), "meshgrid", "indexing")
     for a in arrays:
         if not isinstance(a, TensorBase):
             raise not_a_tensor("meshgrid", a)

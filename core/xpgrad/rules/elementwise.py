@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.scalars import as_scalar, is_scalar
-from xpgrad._basics.shapes import broadcast_shapes
 from xpgrad._operations.declare import elementwise, front, nondifferentiable, rule, view
 
 if TYPE_CHECKING:
@@ -346,7 +345,7 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
                 raise TypeError(msg)
             bounds.append(value)
         elif isinstance(bound, TensorBase):
-            if broadcast_shapes(x.shape, bound.shape) != x.shape:
+            if len(bound.shape) > x.ndim or any(n not in (1, m) for n, m in zip(bound.shape[::-1], x.shape[::-1])):
                 msg = f"clip: `{name}` has shape {bound.shape}, which does not broadcast to x's shape {x.shape}"
                 raise ValueError(msg)
             bounds.append(bound._cast(x.dtype))

@@ -6,6 +6,7 @@ convention, and a loss must not depend on the phases that a factorisation leaves
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from xpgrad._operations.declare import rule
@@ -173,7 +174,10 @@ def _qr_vjp(g: Any, out: Any, x_shape: Any, form: str, xp: Any) -> Any:
     total = q @ (above + adjoint(above, xp))
     if gq is not None:
         total = gq + total
-    result = adjoint(xp.solve_matrix(r, adjoint(total, xp)), xp)
+    # Where a column depends on those before it there is no gradient: nan, as in PyTorch, rather than an error.
+    regular = xp.all(xp.diagonal_view(r, 0) != 0, axis=-1, keepdims=True)[..., None]
+    result = adjoint(xp.solve_matrix(xp.where(regular, r, identity_like(r, xp)), adjoint(total, xp)), xp)
+    result = xp.where(regular, result, xp.zeros_like(result) + math.nan)
     if columns > rows:
         blank = rest if rest is not None else xp.zeros_like((q @ out[1])[..., :, rows:])
         result = xp.join([result, blank], len(x_shape) - 1)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
@@ -13,7 +14,7 @@ from xpgrad._array.checks import need_tensor, not_a_tensor
 from xpgrad._basics.dtypes import iinfo
 from xpgrad._basics.keys import BASIC_PARTS, basic_key, full_key
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
-from xpgrad._basics.shapes import broadcast_shapes, normalize_axis
+from xpgrad._basics.shapes import common_shape, normalize_axis
 from xpgrad._memory.cells import ForbiddenView
 from xpgrad._operations.declare import front, rule, view
 from xpgrad._rows.namespace import RULES, operations
@@ -131,10 +132,29 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     """``x[key]``."""
     kind = key.__class__
     if kind is slice or kind is int or basic_key(key):
-        return x._op_index_basic(key)  # type: ignore[attr-defined]
+        try:
+            return x._op_index_basic(key)  # type: ignore[attr-defined]
+        except (OverflowError, TypeError, IndexError) as exc:
+            error = basic_error(x, key, exc)
+            if error is exc:
+                raise
+            raise error from exc
     x = among(x, *(key if isinstance(key, tuple) else (key,)))
     prepared, basic = prepare_key(x, key)
     return (index_basic if basic else gather)(x, prepared)
+
+
+def basic_error(x: Tensor, key: Any, exc: Exception) -> Exception:
+    """The error for a basic key that the library refused, by what is wrong with it."""
+    parts = key if isinstance(key, tuple) else (key,)
+    # NB: a library may say of an int that is too large for it that it is no int.
+    if isinstance(exc, OverflowError) or any(isinstance(p, int) and abs(p) > sys.maxsize for p in parts):
+        return IndexError(f"an index is out of range for a Tensor of shape {x.shape}: {key!r:.80}")
+    for part in parts:
+        for bound in (part.start, part.stop, part.step) if isinstance(part, slice) else ():
+            if bound is not None and not hasattr(bound, "__index__"):
+                return TypeError(f"the bounds of a slice must be integers or None, but the index has {part!r:.80}")
+    return exc
 
 
 RULES["__getitem__"] = getitem
@@ -208,7 +228,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     rest = [list(s) for s in (x.shape, index.shape)]
     for shape in rest:
         shape[axis] = 1
-    common = list(broadcast_shapes(*rest))
+    common = list(common_shape(*rest, name="take_along_axis"))
     for t, place in ((x, 0), (index, 1)):
         wanted = tuple(t.shape[axis] if i == axis else n for i, n in enumerate(common))
         if wanted != t.shape:
@@ -235,9 +255,13 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
     x = among(x, index, source)
     source = among(source, x)
     places = _index_array(x, index)
+    if x.backend.dtype_of(places.dtype).kind == "bool":
+        msg = "index_add: `index` must hold integers, but got bools; use `xpgrad.nonzero(mask)[0]`"
+        raise IndexError(msg)
     expected = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
     if source.shape != expected:
-        msg = f"index_add: `source` has shape {source.shape}, but `x` of shape {x.shape} at {places.shape[0]} indices needs {expected}"
+        where = f"`x` of shape {x.shape} at indices of shape {tuple(places.shape)}"
+        msg = f"index_add: `source` has shape {source.shape}, but {where} needs {expected}"
         raise ValueError(msg)
     if x.backend.on_host(x.device):  # the kernel adds at what has been read, in a gradient: it need not look at the indices
         places = x.backend.kernels.from_front(places, x.shape[axis], axis, places)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import need_tensor, not_a_tensor
+from xpgrad._basics.arguments import as_int, shown
 from xpgrad._basics.dtypes import promote
 from xpgrad._basics.scalars import is_raw_array
-from xpgrad._basics.shapes import broadcast_shapes, normalize_axis
+from xpgrad._basics.shapes import common_shape, normalize_axis
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.declare import composite, front, rule
 from xpgrad.rules.elementwise import conj
@@ -43,7 +44,7 @@ def _matmul_general(row: Any, x1: Any, x2: Any) -> Any:
     # NB: no length is used in arithmetic here, so that this works on a backend where one is not known.
     a = reshape_to(x1, (1, *x1.shape)) if x1.ndim == 1 else x1
     b = reshape_to(x2, (*x2.shape, 1)) if x2.ndim == 1 else x2
-    broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    common_shape(a.shape[:-2], b.shape[:-2])
     out = matmul_nd(a, b) if a.ndim == b.ndim == 2 else batched_matmul(a, b)
     if x1.ndim > 1 and x2.ndim > 1:
         return out
@@ -124,14 +125,21 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
     """
     need_tensor("tensordot", x1)
     need_tensor("tensordot", x2)
-    if isinstance(axes, int):
+    if not isinstance(axes, (tuple, list)):
+        axes = as_int(axes, "tensordot", "axes")
         if not 0 <= axes <= min(x1.ndim, x2.ndim):
             msg = f"tensordot: `axes`={axes} is too many for shapes {x1.shape} and {x2.shape}"
             raise ValueError(msg)
         first, second = list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
     else:
-        pair = [[a] if isinstance(a, int) else list(a) for a in axes]
-        first, second = ([normalize_axis(a, x.ndim, "tensordot") for a in p] for p, x in zip(pair, (x1, x2)))
+        if len(axes) != 2:
+            msg = f"tensordot: `axes` must be an int or a pair, of the axes of each Tensor, but got {shown(axes)}"
+            raise ValueError(msg)
+        pair = [list(a) if isinstance(a, (tuple, list)) else [a] for a in axes]
+        first, second = ([normalize_axis(a, x.ndim, "tensordot", "axes") for a in p] for p, x in zip(pair, (x1, x2)))
+        if len(first) != len(second) or len(set(first)) != len(first) or len(set(second)) != len(second):
+            msg = f"tensordot: `axes` must name as many axes of each Tensor, none of them twice, but got {axes!r:.80}"
+            raise ValueError(msg)
     contracted = [x1.shape[a] for a in first]
     if contracted != [x2.shape[b] for b in second]:
         msg = f"tensordot: the contracted axes differ: {contracted} of {x1.shape} and {[x2.shape[b] for b in second]} of {x2.shape}"
@@ -151,6 +159,7 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """Dot product along an axis; the first operand is conjugated."""
     need_tensor("vecdot", x1)
     need_tensor("vecdot", x2)
+    axis = as_int(axis, "vecdot", "axis")
     for x in (x1, x2):
         if not -x.ndim <= axis < 0:
             msg = f"vecdot: `axis` must be in [{-min(x1.ndim, x2.ndim)}, -1], but got {axis} for shapes {x1.shape} and {x2.shape}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import need_tensor, not_a_tensor
+from xpgrad._basics.arguments import as_flag, as_int, as_size, shown
 from xpgrad._basics.dtypes import promote
-from xpgrad._basics.shapes import broadcast_shapes, normalize_axes, normalize_axis, shape_tuple
+from xpgrad._basics.shapes import check_fits, common_shape, normalize_axes, normalize_axis, shape_tuple
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.declare import composite, front, rule, view
 from xpgrad._rows.namespace import operations
@@ -42,22 +43,20 @@ def reshape(x: Tensor, /, shape: int | Sequence[int], *, copy: bool | None = Non
         True gives fresh memory always, False raises ValueError where a copy would be needed.
     """
     need_tensor("reshape", x)
-    sizes = [shape] if isinstance(shape, int) else [n.__index__() for n in shape]
-    unknown = [i for i, n in enumerate(sizes) if n == -1]
-    if unknown:
-        rest = math.prod(n for n in sizes if n != -1)
-        if len(unknown) > 1 or rest <= 0 or x.size % rest:
-            msg = f"reshape: cannot infer -1 in {tuple(sizes)} for a Tensor of shape {x.shape} with {x.size} elements"
+    target = shape_tuple(shape, "shape", -1)
+    if -1 in target:
+        rest = math.prod(n for n in target if n != -1)
+        if target.count(-1) > 1 or rest <= 0 or x.size % rest:
+            msg = f"reshape: cannot infer -1 in {target} for a Tensor of shape {x.shape} with {x.size} elements"
             raise ValueError(msg)
-        sizes[unknown[0]] = x.size // rest
-    target = shape_tuple(sizes)
+        target = tuple(x.size // rest if n == -1 else n for n in target)
     if math.prod(target) != x.size:
         msg = f"reshape: a Tensor of shape {x.shape} has {x.size} elements, but shape {target} has {math.prod(target)}"
         raise ValueError(msg)
-    if copy:
+    if copy is not None and as_flag(copy, "reshape", "copy"):
         return reshape_to(x.clone(), target)
     out = reshape_to(x, target)
-    if copy is False and out._alias is None:
+    if copy is not None and out._alias is None:
         msg = f"reshape(copy=False): shape {x.shape} cannot be viewed as {target} with its strides; use copy=None"
         raise ValueError(msg)
     return out
@@ -73,6 +72,9 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
         If one of the axes has another length.
     """
     need_tensor("squeeze", x)
+    if axis is None:
+        msg = "squeeze: `axis` must be an int or a tuple of ints, but got None; the method `x.squeeze()` drops all axes of length 1"
+        raise TypeError(msg)
     axes = normalize_axes(axis, x.ndim, "squeeze") or ()
     for a in axes:
         if x.shape[a] != 1:
@@ -115,7 +117,10 @@ def swap_last(xp: Any, x: Any) -> Any:
 def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
     """`x` with its axes in the order `axes`: a view."""
     need_tensor("permute_dims", x)
-    order = normalize_axes(tuple(axes), x.ndim, "permute_dims") or ()
+    if not isinstance(axes, (tuple, list)):
+        msg = f"permute_dims: `axes` must be a tuple that names each of the {x.ndim} axes once, but got {shown(axes)}"
+        raise TypeError(msg)
+    order = normalize_axes(axes, x.ndim, "permute_dims", "axes") or ()
     if len(order) != x.ndim:
         msg = f"permute_dims: `axes` must name each of the {x.ndim} axes once, but got {axes!r}"
         raise ValueError(msg)
@@ -136,8 +141,12 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Tensor:
     """`x` with some axes moved to other positions, the rest in order: a view."""
     need_tensor("moveaxis", x)
-    src = normalize_axes(source, x.ndim, "moveaxis") or ()
-    dst = normalize_axes(destination, x.ndim, "moveaxis") or ()
+    for what, given in (("source", source), ("destination", destination)):
+        if given is None:
+            msg = f"moveaxis: `{what}` must be an int or a tuple of ints, but got None"
+            raise TypeError(msg)
+    src = normalize_axes(source, x.ndim, "moveaxis", "source") or ()
+    dst = normalize_axes(destination, x.ndim, "moveaxis", "destination") or ()
     if len(src) != len(dst):
         msg = f"moveaxis: `source` and `destination` must have equal lengths, but got {source!r} and {destination!r}"
         raise ValueError(msg)
@@ -161,7 +170,7 @@ def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
     """`x` broadcast to `shape`: a view that cannot be written to."""
     need_tensor("broadcast_to", x)
     target = shape_tuple(shape)
-    if broadcast_shapes(x.shape, target) != target:
+    if len(target) < x.ndim or any(n not in (1, t) for n, t in zip(x.shape[::-1], target[::-1])):
         msg = f"broadcast_to: shape {x.shape} does not broadcast to {target}"
         raise ValueError(msg)
     return broadcast_view(x, target)
@@ -172,7 +181,7 @@ def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
     """All Tensors broadcast to their common shape: views."""
     for a in arrays:
         need_tensor("broadcast_arrays", a)
-    shape = broadcast_shapes(*(a.shape for a in arrays))
+    shape = common_shape(*(a.shape for a in arrays), name="broadcast_arrays")
     return [broadcast_to(a, shape) for a in arrays]
 
 
@@ -192,15 +201,19 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
         x, axis = reshape(x, (-1,)), 0
     axis = normalize_axis(axis, x.ndim, "repeat")
     if isinstance(repeats, TensorBase):
+        if "integer" not in repeats.dtype.kind:
+            msg = f"repeat: `repeats` must be an int or a Tensor of integers, but got dtype {repeats.dtype}"
+            raise TypeError(msg)
         if repeats.ndim == 0 or repeats.size == 1:
             repeats = int(repeats.item())
         elif repeats.shape != (x.shape[axis],):
             msg = f"repeat: `repeats` has shape {repeats.shape}, but axis {axis} of x has length {x.shape[axis]}"
             raise ValueError(msg)
-    counts = [repeats] * x.shape[axis] if isinstance(repeats, int) else repeats.tolist()
+    counts = repeats.tolist() if isinstance(repeats, TensorBase) else [as_size(repeats, "repeat", "repeats")] * x.shape[axis]
     if counts and min(counts) < 0:
         msg = f"repeat: `repeats` must not be negative, but got {min(counts)}"
         raise ValueError(msg)
+    check_fits((*x.shape[:axis], sum(counts), *x.shape[axis + 1 :]), "repeat: the result")
     places = [i for i, n in enumerate(counts) for _ in range(n)]
     return take(x, asarray(places, dtype=x.default_dtype("indexing"), device=x.device), axis=axis)
 
@@ -213,6 +226,7 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
     rank = max(len(reps), x.ndim)
     reps = (1,) * (rank - len(reps)) + reps
     shape = (1,) * (rank - x.ndim) + x.shape
+    check_fits(tuple(r * s for r, s in zip(reps, shape)), "tile: the result")
     spread = reshape_to(x, tuple(n for s in shape for n in (1, s)))
     full = broadcast_view(spread, tuple(n for r, s in zip(reps, shape) for n in (r, s)))
     return reshape_to(full.clone(), tuple(r * s for r, s in zip(reps, shape)))
@@ -245,6 +259,14 @@ def shift_by(xp: Any, x: Any, shift: Any, axes: Any) -> Any:
 def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Tensor:
     """`x` rotated by `shift` along axes; the flattened Tensor without them."""
     need_tensor("roll", x)
+    if isinstance(shift, list):
+        shift = tuple(shift)
+    if isinstance(axis, list):
+        axis = tuple(axis)
+    if isinstance(shift, tuple):
+        shift = tuple(as_int(s, "roll", "shift") for s in shift)
+    else:
+        shift = as_int(shift, "roll", "shift")
     if isinstance(shift, tuple) and not (isinstance(axis, tuple) and len(axis) == len(shift)):
         msg = f"roll: a tuple `shift` needs a tuple `axis` of equal length, but got shift={shift!r}, axis={axis!r}"
         raise ValueError(msg)
@@ -253,7 +275,19 @@ def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, .
         shift = shift if isinstance(shift, tuple) else (shift,) * len(axes)
     else:
         axes = None if axis is None else normalize_axis(axis, x.ndim, "roll")
-    return shift_by(x, shift, axes)
+    # A library takes shifts of its own width only; a whole turn, which 0 elements have too, changes nothing.
+    turned = [s if -_WORD <= s <= _WORD else s % _turn(x, axes, i) for i, s in enumerate(shift if isinstance(shift, tuple) else (shift,))]
+    return shift_by(x, tuple(turned) if isinstance(shift, tuple) else turned[0], axes)
+
+
+_WORD = 2**31 - 1
+
+
+def _turn(x: Tensor, axes: Any, i: int) -> int:
+    """The shift along the i-th of some axes (an axis, or None for all elements) that brings every element back."""
+    if axes is None:
+        return max(x.size, 1)
+    return max(x.shape[axes[i] if isinstance(axes, tuple) else axes], 1)
 
 
 # -- joining and splitting ----------------------------------------------------------------------------------------------------
@@ -285,6 +319,9 @@ def pile(xp: Any, xs: Any, axis: int) -> Any:
 
 def _same_kind(name: str, arrays: Any) -> list[Tensor]:
     """Tensors on one device and of one dtype."""
+    if not isinstance(arrays, (list, tuple)) and (isinstance(arrays, TensorBase) or not isinstance(arrays, Iterable)):
+        msg = f"{name} needs a list or tuple of Tensors, but got {shown(arrays)}"
+        raise TypeError(msg)
     xs = list(arrays)
     if not xs:
         msg = f"{name} needs at least one Tensor, but got an empty sequence"
@@ -345,6 +382,29 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     return unstack_views(x, position)
 
 
+def _pad_pairs(x: Tensor, pad_width: Any) -> list[tuple[int, int]]:
+    """The elements before and after, for each axis.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are not given as ints, or not for each axis.
+    """
+    if callable(getattr(pad_width, "tolist", None)):
+        pad_width = pad_width.tolist()
+    given = list(pad_width) if isinstance(pad_width, (tuple, list)) else [pad_width]
+    nested = any(isinstance(p, (tuple, list)) for p in given)
+    rows = [p if isinstance(p, (tuple, list)) else (p,) for p in given] if nested else [given]
+    ints = [tuple(as_int(n, "pad", "pad_width") for n in row) for row in rows]
+    if not nested and len(given) in (1, 2):
+        ints = [(ints[0][0], ints[0][-1])] * x.ndim
+    if len(ints) != x.ndim or any(len(p) != 2 or min(p) < 0 for p in ints):
+        wanted = f"an int, a pair or one pair of non-negative ints per axis of shape {x.shape}"
+        msg = f"pad: `pad_width` must be {wanted}, but got {pad_width!r:.60}"
+        raise ValueError(msg)
+    return [(p[0], p[1]) for p in ints]
+
+
 @front
 def pad(x: Tensor, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Tensor:
     """`x` with borders of a constant value (like `array_api_extra.pad`).
@@ -358,18 +418,11 @@ def pad(x: Tensor, pad_width: Any, mode: str = "constant", *, constant_values: A
     constant_values : scalar
     """
     need_tensor("pad", x)
-    if mode != "constant":
+    if not isinstance(mode, str) or mode != "constant":
         msg = f"pad: `mode` must be 'constant', but got {mode!r}; build other borders with `concat` and slices"
         raise NotImplementedError(msg)
-    pairs: list[Any] = [pad_width] * 2 if isinstance(pad_width, int) else list(pad_width)
-    if all(isinstance(p, int) for p in pairs):
-        if len(pairs) not in (1, 2):
-            msg = f"pad: `pad_width` must be an int, a pair or one pair per axis, but got {pad_width!r}"
-            raise ValueError(msg)
-        pairs = [(pairs[0], pairs[-1])] * x.ndim
-    if len(pairs) != x.ndim or any(len(p) != 2 or min(p) < 0 for p in pairs):
-        msg = f"pad: `pad_width` must give one pair of non-negative ints per axis of shape {x.shape}, but got {pad_width!r}"
-        raise ValueError(msg)
+    pairs = _pad_pairs(x, pad_width)
+    check_fits(tuple(n + sum(p) for n, p in zip(x.shape, pairs)), "pad: the padded shape")
     for axis, (before, after) in enumerate(pairs):
         parts = [x]
         for place, count in ((0, before), (len(parts) + 1, after)):

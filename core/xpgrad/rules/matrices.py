@@ -13,7 +13,7 @@ from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.scalars import as_scalar, is_scalar
 from xpgrad._operations.declare import rule, view
 from xpgrad._rows.namespace import PRIMITIVES
-from xpgrad.rules.factorisations import adjoint
+from xpgrad.rules.factorisations import adjoint, identity_like
 
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
@@ -94,6 +94,12 @@ def _turned(x: Any, xp: Any) -> tuple[Any, Any, Any, Any]:
     return u, s, vh, (xp.linalg.det(u) * xp.linalg.det(vh))[..., None, None]
 
 
+def _finite(x: Any, xp: Any) -> tuple[Any, Any]:
+    """Where matrices are finite, and the matrices with zeros for the others, which not every library decomposes, nor refuses in time."""
+    finite = xp.all(xp.isfinite(x), axis=(-2, -1), keepdims=True)
+    return finite, xp.where(finite, x, xp.zeros_like(x))
+
+
 def _bare(x: Any, xp: Any) -> Any:
     return xp.conj(x) if xp.isdtype(x.dtype, "complex floating") else x
 
@@ -102,8 +108,10 @@ def _bare(x: Any, xp: Any) -> Any:
 @rule(lambda g, x, xp: xp.cofactors_along(x, g), fresh=True, batch="stacked")
 def cofactors(xp: Any, x: Any) -> Any:
     """The derivative of the determinant: ``det(x) * inv(x).mT`` where that exists, and the limit of that where `x` is singular."""
+    finite, x = _finite(x, xp)
     u, s, vh, sign = _turned(x, xp)
-    return (_bare(u, xp) * _products_without(s, 1, xp)[..., None, :]) @ _bare(vh, xp) * sign
+    out = (_bare(u, xp) * _products_without(s, 1, xp)[..., None, :]) @ _bare(vh, xp) * sign
+    return xp.where(finite, out, xp.zeros_like(out) + math.nan)
 
 
 def _along_vjp(g: Any, x: Any, along: Any, xp: Any) -> Any:
@@ -120,6 +128,7 @@ def _along_vjp(g: Any, x: Any, along: Any, xp: Any) -> Any:
 @rule(_along_vjp, lambda g, x, xp: xp.cofactors_along(x, g), fresh=True, batch="stacked")
 def cofactors_along(xp: Any, x: Any, along: Any) -> Any:
     """The derivative of `cofactors` in a direction: the second derivative of the determinant, which is symmetric."""
+    finite, x = _finite(x, xp)
     u, s, vh, sign = _turned(x, xp)
     turned = xp.swap_last(_bare(u, xp)) @ along @ xp.swap_last(_bare(vh, xp))
     rest = _products_without(s, 2, xp)
@@ -130,7 +139,8 @@ def cofactors_along(xp: Any, x: Any, along: Any) -> Any:
     others = xp.where(same, zero, zero + rest)
     diagonal = xp.sum(xp.where(same, turned, zero), axis=-1)
     inner = xp.where(same, (others @ diagonal[..., None]), -(xp.swap_last(turned) * others))
-    return _bare(u, xp) @ inner @ _bare(vh, xp) * sign
+    out = _bare(u, xp) @ inner @ _bare(vh, xp) * sign
+    return xp.where(finite, out, xp.zeros_like(out) + math.nan)
 
 
 def _check_regular(x: Any) -> None:
@@ -150,7 +160,11 @@ def _slogdet_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
         scale = turn if glog is None else glog + turn
     if scale is None:
         return None if gsign is None else xp.zeros_like(x)
-    return scale[..., None, None] * adjoint(xp.inverse(x), xp)
+    # Of a singular matrix the logarithm is -inf, and has no gradient: nan, as PyTorch gives nan and infinities, rather than an error.
+    regular = (xp.abs(sign) > 0)[..., None, None]
+    identity = identity_like(x, xp)
+    inner = scale[..., None, None] * adjoint(xp.inverse(xp.where(regular, x, identity)), xp)
+    return xp.where(regular, inner, identity + math.nan)
 
 
 @rule(_slogdet_vjp, outputs=2, node="LinalgSlogdetBackward0", batch="stacked")
@@ -285,11 +299,20 @@ def integer(name: str, what: str, value: Any) -> int:
     return scalar
 
 
-def raw_tolerance(name: str, rtol: Any) -> Any:
+def raw_tolerance(name: str, rtol: Any, x: Tensor) -> Any:
     if isinstance(rtol, TensorBase):
+        batch = x.shape[:-2]
+        if (
+            rtol.dtype.kind != "real floating"
+            or len(rtol.shape) > len(batch)
+            or any(n not in (1, m) for n, m in zip(rtol.shape[::-1], batch[::-1]))
+        ):
+            wanted = f"a number, or a real floating Tensor that broadcasts to {batch}"
+            msg = f"{name}: `rtol` must be {wanted}, but got {rtol.dtype} of shape {rtol.shape}"
+            raise (ValueError if rtol.dtype.kind == "real floating" else TypeError)(msg)
         return rtol._array
     if rtol is not None and not isinstance(as_scalar(rtol), (int, float)):
-        msg = f"{name}: `rtol` must be a real number, a Tensor or None, but got {rtol!r}"
+        msg = f"{name}: `rtol` must be a real number, a Tensor or None, but got {rtol!r:.80}"
         raise TypeError(msg)
     return rtol
 
@@ -311,6 +334,10 @@ def check_order(name: str, order: Any, known: tuple[Any, ...] | None, allowed: s
     if isinstance(scalar, bool) or not isinstance(scalar, (int, float)):
         msg = f"{name}: `ord` must be {allowed}, but got {order!r}"
         raise TypeError(msg)
+    try:
+        scalar = scalar if -(2**53) <= scalar <= 2**53 or not isinstance(scalar, int) else float(scalar)
+    except OverflowError:
+        scalar = math.inf if scalar > 0 else -math.inf
     if math.isnan(scalar) or (known is not None and scalar not in known):
         msg = f"{name}: `ord` must be {allowed}, but got {order!r}"
         raise ValueError(msg)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import need_tensor
+from xpgrad._basics.arguments import as_flag
 from xpgrad._basics.dtypes import as_dtype
-from xpgrad._basics.shapes import Axis, normalize_axes
+from xpgrad._basics.shapes import Axis, reduced_axes
 from xpgrad._modes import state
 from xpgrad._operations.declare import front, nondifferentiable, rule
 from xpgrad._rows.namespace import PRIMITIVES
@@ -67,10 +68,12 @@ def sum(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
         Keep reduced axes with length 1.
     """
     need_tensor("sum", x)
+    if keepdims is not False and keepdims is not True:
+        keepdims = as_flag(keepdims, "sum", "keepdims")
     if dtype is not None:
         wanted = as_dtype(dtype, x.default_dtype)
-        return reduce_sum(x._cast(wanted), normalize_axes(axis, x.ndim, "sum"), keepdims)._cast(wanted)
-    return reduce_sum(x, None if axis is None else normalize_axes(axis, x.ndim, "sum"), keepdims)
+        return reduce_sum(x._cast(wanted), reduced_axes(axis, x.ndim, "sum"), keepdims)._cast(wanted)
+    return reduce_sum(x, None if axis is None else reduced_axes(axis, x.ndim, "sum"), keepdims)
 
 
 # -- extrema ------------------------------------------------------------------------------------------------------------
@@ -105,18 +108,39 @@ def reduce_min(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     return xp.min(x, axis=axes, keepdims=keepdims)
 
 
+def _empty(name: str, x: Tensor, exc: ValueError) -> ValueError:
+    """The error of a library that found nothing to compare, in the words of this one."""
+    if 0 not in x.shape:
+        return exc
+    return ValueError(
+        f"{name} needs at least one element along the axes that it reduces, but x has shape {x.shape}; leave out the empty axis"
+    )
+
+
 @front
 def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
     """Largest element over axes; ties share the gradient evenly (SUB-05)."""
     need_tensor("max", x)
-    return reduce_max(x, normalize_axes(axis, x.ndim, "max"), keepdims)
+    if keepdims is not False and keepdims is not True:
+        keepdims = as_flag(keepdims, "max", "keepdims")
+    axes = reduced_axes(axis, x.ndim, "max")
+    try:
+        return reduce_max(x, axes, keepdims)
+    except ValueError as exc:
+        raise _empty("max", x, exc) from exc
 
 
 @front
 def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
     """Smallest element over axes; ties share the gradient evenly (SUB-05)."""
     need_tensor("min", x)
-    return reduce_min(x, normalize_axes(axis, x.ndim, "min"), keepdims)
+    if keepdims is not False and keepdims is not True:
+        keepdims = as_flag(keepdims, "min", "keepdims")
+    axes = reduced_axes(axis, x.ndim, "min")
+    try:
+        return reduce_min(x, axes, keepdims)
+    except ValueError as exc:
+        raise _empty("min", x, exc) from exc
 
 
 # -- truth ----------------------------------------------------------------------------------------------------------------
@@ -142,11 +166,15 @@ def finished(x: Tensor, raw: Any) -> Tensor:
 def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
     """True where all elements along axes are true."""
     need_tensor("all", x)
-    return plain("all", x, axis=normalize_axes(axis, x.ndim, "all"), keepdims=keepdims)
+    if keepdims is not False and keepdims is not True:
+        keepdims = as_flag(keepdims, "all", "keepdims")
+    return plain("all", x, axis=reduced_axes(axis, x.ndim, "all"), keepdims=keepdims)
 
 
 @nondifferentiable(primitive=True)
 def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
     """True where any element along axes is true."""
     need_tensor("any", x)
-    return plain("any", x, axis=normalize_axes(axis, x.ndim, "any"), keepdims=keepdims)
+    if keepdims is not False and keepdims is not True:
+        keepdims = as_flag(keepdims, "any", "keepdims")
+    return plain("any", x, axis=reduced_axes(axis, x.ndim, "any"), keepdims=keepdims)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import need_tensor, not_a_tensor
+from xpgrad._basics.arguments import as_flag, check_choice
 from xpgrad._basics.dtypes import promote, promote_scalar
 from xpgrad._basics.scalars import as_scalar, is_scalar
-from xpgrad._basics.shapes import Axis, normalize_axes, normalize_axis
+from xpgrad._basics.shapes import Axis, reduced_axes, reduced_axis
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.declare import nondifferentiable
 from xpgrad.errors import CapabilityError
@@ -34,7 +35,7 @@ def _one_axis(name: str, x: Tensor, axis: int | None) -> int | None:
     if x.dtype.is_complex:
         msg = f"`{name}` needs an order, which complex numbers do not have; take `xpgrad.abs(x)` or `xpgrad.real(x)` first"
         raise TypeError(msg)
-    position = None if axis is None else normalize_axis(axis, x.ndim, name)
+    position = reduced_axis(axis, x.ndim, name)
     if not (x.size if position is None else x.shape[position]):
         msg = f"`{name}` needs at least one element, but x has shape {x.shape}; leave out the empty axis"
         raise ValueError(msg)
@@ -54,20 +55,22 @@ def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
     keepdims : bool
         Keep reduced axes with length 1.
     """
-    return plain("argmax", x, axis=_one_axis("argmax", x, axis), keepdims=keepdims)
+    return plain("argmax", x, axis=_one_axis("argmax", x, axis), keepdims=as_flag(keepdims, "argmax", "keepdims"))
 
 
 @nondifferentiable(primitive=True)
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Index of the smallest element, the first of equal ones (Array API 2024.12, `argmin`); see `argmax`."""
-    return plain("argmin", x, axis=_one_axis("argmin", x, axis), keepdims=keepdims)
+    return plain("argmin", x, axis=_one_axis("argmin", x, axis), keepdims=as_flag(keepdims, "argmin", "keepdims"))
 
 
 @nondifferentiable(primitive=True)
 def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The number of elements over axes that are not zero (Array API 2024.12, `count_nonzero`)."""
     need_tensor("count_nonzero", x)
-    return plain("count_nonzero", x, axis=normalize_axes(axis, x.ndim, "count_nonzero"), keepdims=keepdims)
+    if keepdims is not False and keepdims is not True:
+        keepdims = as_flag(keepdims, "count_nonzero", "keepdims")
+    return plain("count_nonzero", x, axis=reduced_axes(axis, x.ndim, "count_nonzero"), keepdims=keepdims)
 
 
 @nondifferentiable(primitive=True)
@@ -123,9 +126,7 @@ def searchsorted(
     sorter : Tensor of integers, optional
         Indices that sort `x1`.
     """
-    if side not in ("left", "right"):
-        msg = f"searchsorted: `side` must be 'left' or 'right', but got {side!r}"
-        raise ValueError(msg)
+    check_choice(side, ("left", "right"), "searchsorted", "side")
     a, b = _together("searchsorted", x1, x2)
     if a.ndim != 1:
         msg = f"searchsorted: `x1` must have one axis, but got shape {a.shape}; search its rows one by one"
@@ -136,6 +137,9 @@ def searchsorted(
     order = None
     if sorter is not None:
         need_tensor("searchsorted", sorter)
+        if "integer" not in sorter.dtype.kind or sorter.shape != a.shape:
+            msg = f"searchsorted: `sorter` must hold integers in the shape {a.shape}, but got {sorter.dtype} of shape {sorter.shape}"
+            raise (TypeError if "integer" not in sorter.dtype.kind else ValueError)(msg)
         order = signed(sorter.to_device(a.device))
     return finished(a, a.backend.kernels.searchsorted(a._array, b._array, side=side, sorter=order))
 
@@ -151,6 +155,7 @@ def isin(x1: Tensor | complex, x2: Tensor | complex, /, *, invert: bool = False)
     invert : bool
         True where an element is *not* among them.
     """
+    invert = as_flag(invert, "isin", "invert")
     a, b = _together("isin", x1, x2)
     if a.dtype.is_complex:
         msg = "isin works on real Tensors; compare complex ones with `xpgrad.any(x1[:, None] == x2, axis=-1)`"

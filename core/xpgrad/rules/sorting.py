@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.checks import need_tensor
+from xpgrad._basics.arguments import as_flag
 from xpgrad._basics.shapes import normalize_axis
 from xpgrad._modes import state
 from xpgrad._operations.declare import front, nondifferentiable, rule
@@ -41,7 +42,7 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
         Equal elements, and so their gradients, keep their order.
     """
     need_tensor("sort", x)
-    options = {"axis": normalize_axis(axis, x.ndim, "sort"), "descending": descending, "stable": stable}
+    options: dict[str, Any] = {"axis": normalize_axis(axis, x.ndim, "sort"), **_order("sort", descending, stable)}
     mode = state.current()
     if x._node is None and (mode is None or not mode.levels):
         return plain("sort", x, **options)
@@ -53,4 +54,8 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The indices that sort along an axis (Array API 2024.12, `argsort`); see `sort`."""
     need_tensor("argsort", x)
-    return plain("argsort", x, axis=normalize_axis(axis, x.ndim, "argsort"), descending=descending, stable=stable)
+    return plain("argsort", x, axis=normalize_axis(axis, x.ndim, "argsort"), **_order("argsort", descending, stable))
+
+
+def _order(name: str, descending: Any, stable: Any) -> dict[str, bool]:
+    return {"descending": as_flag(descending, name, "descending"), "stable": as_flag(stable, name, "stable")}

@@ -9,11 +9,12 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.checks import need_tensor, not_a_tensor
+from xpgrad._basics.arguments import as_flag, as_real
 from xpgrad._basics.dtypes import as_dtype
-from xpgrad._basics.shapes import Axis, normalize_axes, normalize_axis
+from xpgrad._basics.shapes import Axis, normalize_axis, reduced_axes
 from xpgrad._operations.declare import front, rule
 from xpgrad.rules.creation import full
-from xpgrad.rules.manipulation import concat
+from xpgrad.rules.manipulation import concat, reshape
 
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
@@ -68,10 +69,12 @@ def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
         op = x._op_reduce_mean  # type: ignore[attr-defined]
     except AttributeError:
         raise not_a_tensor("mean", x) from None
+    if keepdims is not False and keepdims is not True:
+        keepdims = as_flag(keepdims, "mean", "keepdims")
     if not x.dtype.differentiable:
         x = _floating(x)
         op = x._op_reduce_mean  # type: ignore[attr-defined]
-    return op(None if axis is None else normalize_axes(axis, x.ndim, "mean"), keepdims)
+    return op(None if axis is None else reduced_axes(axis, x.ndim, "mean"), keepdims)
 
 
 def _variance_vjp(g: Any, x: Any, x_shape: Any, axes: Any, correction: float, keepdims: bool, xp: Any) -> Any:
@@ -137,7 +140,10 @@ def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
         Keep reduced axes with length 1.
     """
     need_tensor("var", x)
-    return reduce_var(_floating(x), normalize_axes(axis, x.ndim, "var"), correction, keepdims)
+    if keepdims is not False and keepdims is not True:
+        keepdims = as_flag(keepdims, "var", "keepdims")
+    correction = as_real(correction, "var", "correction")
+    return reduce_var(_floating(x), reduced_axes(axis, x.ndim, "var"), correction, keepdims)
 
 
 @front
@@ -155,7 +161,10 @@ def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
         Keep reduced axes with length 1.
     """
     need_tensor("std", x)
-    return reduce_std(_floating(x), normalize_axes(axis, x.ndim, "std"), correction, keepdims)
+    if keepdims is not False and keepdims is not True:
+        keepdims = as_flag(keepdims, "std", "keepdims")
+    correction = as_real(correction, "std", "correction")
+    return reduce_std(_floating(x), reduced_axes(axis, x.ndim, "std"), correction, keepdims)
 
 
 # -- product ----------------------------------------------------------------------------------------------------------------
@@ -214,7 +223,9 @@ def prod(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool =
         Keep reduced axes with length 1.
     """
     need_tensor("prod", x)
-    axes = normalize_axes(axis, x.ndim, "prod")
+    if keepdims is not False and keepdims is not True:
+        keepdims = as_flag(keepdims, "prod", "keepdims")
+    axes = reduced_axes(axis, x.ndim, "prod")
     if dtype is None:
         return reduce_prod(x, axes, keepdims)
     wanted = as_dtype(dtype, x.default_dtype)
@@ -275,9 +286,16 @@ def running_prod(xp: Any, x: Any, axis: int) -> Any:
 def _running(name: str, primitive: Any, first: int, x: Tensor, axis: int | None, dtype: Any, include_initial: bool) -> Tensor:
     """The common part of the two running totals: `first` is the value of an empty one."""
     need_tensor(name, x)
-    if x.ndim == 0 or (axis is None and x.ndim != 1):
+    include_initial = as_flag(include_initial, name, "include_initial")
+    if axis is None and x.ndim != 1:
         msg = f"{name}: give `axis` for a Tensor of shape {x.shape}; it may be left out for a one-dimensional one only"
         raise ValueError(msg)
+    if x.ndim == 0:  # as in PyTorch: the one element, along axis 0 or -1
+        normalize_axis(axis, 1, name)
+        if include_initial:
+            msg = f"{name}: `include_initial=True` needs at least one axis, but x has shape (); use `xpgrad.reshape(x, (1,))`"
+            raise ValueError(msg)
+        return reshape(_running(name, primitive, first, reshape(x, (1,)), 0, dtype, False), ())
     position = normalize_axis(-1 if axis is None else axis, x.ndim, name)
     wanted = None if dtype is None else as_dtype(dtype, x.default_dtype)
     out: Tensor = primitive(x if wanted is None else x._cast(wanted), position)

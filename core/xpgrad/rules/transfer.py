@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._backends.classes import tensor_class
+from xpgrad._backends.default_device import as_device
 from xpgrad._basics.device import Device
 from xpgrad._modes import state
 from xpgrad._tape.node import Node, add_into
@@ -68,7 +69,7 @@ def to_device(x: Tensor, device: Device | str, /, *, stream: Any = None) -> Tens
     BackendNotFoundError, BackendLoadError, ValueError
         If there is no such device.
     """
-    target = tensor_class(Device(device))
+    target = tensor_class(as_device(Device(device)))
     if target.device == x.device:
         return x
     if x.depth:

@@ -10,9 +10,10 @@ from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import need_tensor, not_a_tensor
 from xpgrad._backends.classes import tensor_class
 from xpgrad._backends.default_device import as_device
+from xpgrad._basics.arguments import as_flag, as_real, as_size
 from xpgrad._basics.dtypes import DType, as_dtype, can_cast, finfo, iinfo, isdtype, promote, promote_scalar
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
-from xpgrad._basics.shapes import broadcast_shapes, normalize_axis
+from xpgrad._basics.shapes import common_shape, normalize_axis
 from xpgrad._modes import switches
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.declare import composite, nondifferentiable
@@ -89,9 +90,7 @@ def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = N
     """
     need_tensor("diff", x)
     position = normalize_axis(axis, x.ndim, "diff")
-    if n < 0:
-        msg = f"diff: `n` must not be negative, but got {n}"
-        raise ValueError(msg)
+    n = as_size(n, "diff", "n")
     parts = [p for p in (prepend, x, append) if p is not None]
     out = concat(parts, axis=position) if len(parts) > 1 else x
     if n == 0:
@@ -99,6 +98,8 @@ def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = N
     lead = (slice(None),) * position
     for _ in range(n):
         out = index_basic(out, (*lead, slice(1, None))) - index_basic(out, (*lead, slice(None, -1)))
+        if out.shape[position] == 0:
+            break  # of nothing there are no differences
     return out
 
 
@@ -120,6 +121,8 @@ def isclose(
     equal_nan : bool
         Whether nan is close to nan.
     """
+    rtol, atol = (t if isinstance(t, TensorBase) else as_real(t, "isclose", w) for w, t in (("rtol", rtol), ("atol", atol)))
+    equal_nan = as_flag(equal_nan, "isclose", "equal_nan")
     with switches.no_grad():
         dtype = result_type(x1, x2)
         a, b = (_as_tensor(x, x1, x2) for x in (x1, x2))
@@ -129,6 +132,7 @@ def isclose(
         # An infinite bound would admit everything; and inf - inf is nan, which is close to nothing.
         usual = isfinite(a) & isfinite(b)
         a_safe, b_safe = where(usual, a, 0.0), where(usual, b, 0.0)
+        common_shape(a.shape, b.shape, name="isclose")
         close = (a == b) | (usual & (magnitude(a_safe - b_safe) <= magnitude(b_safe) * rtol + atol))
         return close | (isnan(a) & isnan(b)) if equal_nan else close
 
@@ -259,7 +263,7 @@ def _sizes(equation: str, terms: Sequence[tuple[Tensor, _Labels]]) -> dict[Any, 
     for x, labels in terms:
         for label, n in zip(labels, x.shape):
             try:
-                sizes[label] = broadcast_shapes((sizes.get(label, 1),), (n,))[0]
+                sizes[label] = common_shape((sizes.get(label, 1),), (n,))[0]
             except ValueError:
                 what = "'...'" if isinstance(label, int) else repr(label)
                 msg = f"einsum: {what} in {equation!r} stands for axes of lengths {sizes[label]} and {n}"

@@ -9,11 +9,12 @@ from __future__ import annotations
 import traceback
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
+from xpgrad._basics.arguments import as_flag, as_flags, as_int, check_callable, shown
 from xpgrad._basics.frames import is_own
 from xpgrad._memory.cells import alias_of, next_number
 from xpgrad._modes import state
@@ -56,7 +57,7 @@ def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
     enable : bool
         It takes effect where `checkpoint` is called, not where the backward runs.
     """
-    return Setting(_EARLY_STOP, bool(enable))
+    return Setting(_EARLY_STOP, as_flag(enable, "set_checkpoint_early_stop", "enable"))
 
 
 def checkpoint(
@@ -103,6 +104,8 @@ def checkpoint(
         In the backward: if the function saves other Tensors than the first time.
     ValueError
         For arguments that cannot be combined.
+    TypeError
+        For a `function` or `context_fn` that cannot be called, or options of the wrong kind.
 
     Notes
     -----
@@ -117,6 +120,11 @@ def checkpoint(
     >>> x.grad
     tensor([ 5.4366, 22.1672])
     """
+    check_callable(function, "checkpoint", "function")
+    check_callable(context_fn, "checkpoint", "context_fn")
+    use_reentrant, debug, early_stop, preserve_rng_state = as_flags(
+        "checkpoint", use_reentrant=use_reentrant, debug=debug, early_stop=early_stop, preserve_rng_state=preserve_rng_state
+    )
     if use_reentrant:
         if context_fn is not noop_context_fn or debug:
             msg = "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
@@ -127,10 +135,16 @@ def checkpoint(
         if not any(isinstance(a, Tensor) and a.requires_grad for a in args):
             warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", UserWarning, stacklevel=2)
         return _Reentrant.apply(function, preserve_rng_state, *args)
-    if determinism_check not in ("default", "none"):
-        msg = f"determinism_check should be one of ['default', 'none'], but got {determinism_check!r}"
+    if not isinstance(determinism_check, str) or determinism_check not in ("default", "none"):
+        msg = f"determinism_check should be one of ['default', 'none'], but got {determinism_check!r:.60}"
         raise ValueError(msg)
-    forward_context, again_context = context_fn()
+    contexts = context_fn()
+    if not isinstance(contexts, (tuple, list)) or len(contexts) != 2 or not all(hasattr(type(c), "__enter__") for c in contexts):
+        msg = (
+            f"checkpoint: `context_fn` must return two contexts, for the first run and for those that recompute, but gave {contexts!r:.60}"
+        )
+        raise TypeError(msg)
+    forward_context, again_context = contexts
     if not state.is_grad_enabled():
         with forward_context:
             return function(*args, **kwargs)
@@ -179,7 +193,14 @@ def checkpoint_sequential(
     if kwargs:
         msg = f"Unexpected keyword arguments: {', '.join(kwargs)}; checkpoint_sequential takes `use_reentrant` and `preserve_rng_state`"
         raise ValueError(msg)
+    if not isinstance(functions, Iterable):
+        msg = f"checkpoint_sequential: `functions` must be a list of functions, but got {shown(functions)}"
+        raise TypeError(msg)
     chain = list(functions)
+    for function in chain:
+        check_callable(function, "checkpoint_sequential", "functions")
+    segments = as_int(segments, "checkpoint_sequential", "segments")
+    (use_reentrant,) = as_flags("checkpoint_sequential", use_reentrant=use_reentrant)
     if not 1 <= segments <= len(chain):
         msg = f"checkpoint_sequential: `segments` must be between 1 and the number of functions, {len(chain)}, but got {segments}"
         raise ValueError(msg)

@@ -20,6 +20,7 @@ from xpgrad._transforms.batch.array import Batched, escaped
 from xpgrad._transforms.batch.level import BatchLevel
 from xpgrad._transforms.batch.rulebook import Rulebook
 from xpgrad.backend import Backend
+from xpgrad.errors import missing
 from xpgrad.rules.manipulation import broadcast_view, moveaxis
 from xpgrad.rules.transfer import to_device
 
@@ -122,7 +123,7 @@ class BatchedTensor(Tensor):
     @property
     def array(self) -> Any:
         """Refused: there is no raw array of one element."""
-        raise _refuse("reading `.array`", "stay with Tensors, or take the array outside")
+        raise missing(RuntimeError)(str(_refuse("reading `.array`", "stay with Tensors, or take the array outside")))
 
     @property
     def requires_grad(self) -> bool:

@@ -1,0 +1,116 @@
+"""The checks of arguments that functions share, with the errors that users see.
+
+None of them is on the way of a good call of an operation; those that normalise what an operation is given anyhow are in `shapes`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from xpgrad._basics.scalars import as_scalar
+
+__all__ = ["as_flag", "as_flags", "as_int", "as_real", "as_size", "check_callable", "check_choice", "check_chunk_size", "shown"]
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it: its type and the beginning of its repr."""
+    return f"{type(value).__name__} {value!r:.60}"
+
+
+def as_int(value: Any, name: str, what: str) -> int:
+    """`value` as an int; as for NumPy and PyTorch, a bool is not one.
+
+    Parameters
+    ----------
+    value : object
+    name, what : str
+        The function's name and the argument's, for the message.
+
+    Raises
+    ------
+    TypeError
+        If it is not an integer.
+    """
+    if value.__class__ is int:
+        return value
+    try:
+        if isinstance(value, (bool, type)):
+            raise TypeError
+        number: int = value.__index__()
+    except (AttributeError, TypeError) as exc:
+        msg = f"{name}: `{what}` must be an int, but got {shown(value)}"
+        raise TypeError(msg) from (exc if str(exc) else None)
+    return number
+
+
+def as_size(value: Any, name: str, what: str) -> int:
+    """`value` as the length of an axis.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not an integer, or negative, or larger than any array.
+    """
+    number = as_int(value, name, what)
+    if not 0 <= number <= sys.maxsize:
+        msg = f"{name}: `{what}` must {'not be negative' if number < 0 else f'be at most {sys.maxsize}'}, but got {number}"
+        raise ValueError(msg)
+    return number
+
+
+def as_flag(value: Any, name: str, what: str) -> bool:
+    """`value` as a bool: True, False, 0 or 1 of Python's or NumPy's types.
+
+    Raises
+    ------
+    TypeError
+        If it is anything else.
+    """
+    scalar = value if isinstance(value, bool) else as_scalar(value)
+    if isinstance(scalar, (bool, int)) and scalar in (0, 1):
+        return bool(scalar)
+    msg = f"{name}: `{what}` must be a bool, but got {shown(value)}"
+    raise TypeError(msg)
+
+
+def as_real(value: Any, name: str, what: str) -> Any:
+    """`value` as a Python int or float.
+
+    Raises
+    ------
+    TypeError
+        If it is neither, nor a NumPy scalar that is.
+    """
+    scalar = as_scalar(value)
+    if isinstance(scalar, bool) or not isinstance(scalar, (int, float)):
+        msg = f"{name}: `{what}` must be a real number, but got {shown(value)}"
+        raise TypeError(msg)
+    return scalar
+
+
+def check_callable(value: Any, name: str, what: str = "func") -> None:
+    """Raise TypeError for what cannot be called."""
+    if not callable(value):
+        msg = f"{name}: `{what}` must be callable, but got {shown(value)}; give a function"
+        raise TypeError(msg)
+
+
+def check_chunk_size(value: Any, name: str) -> None:
+    """Raise ValueError for what is neither None nor a positive int."""
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+        msg = f"{name}: `chunk_size` must be a positive int or None, but got {value!r:.60}"
+        raise ValueError(msg)
+
+
+def check_choice(value: Any, choices: tuple[str, ...], name: str, what: str) -> None:
+    """Raise ValueError for what is not one of some names."""
+    # NB: an array, compared with a name, gives an array.
+    if not isinstance(value, str) or value not in choices:
+        msg = f"{name}: `{what}` must be {' or '.join(map(repr, choices))}, but got {value!r:.60}"
+        raise ValueError(msg)
+
+
+def as_flags(name: str, **flags: Any) -> tuple[bool, ...]:
+    """Several arguments as bools, in the order in which they are given; see `as_flag`."""
+    return tuple(as_flag(value, name, what) for what, value in flags.items())
