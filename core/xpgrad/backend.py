@@ -161,7 +161,7 @@ class Backend(ABC):
 
     @property
     def raw_operators(self) -> bool:
-        """The permission to use Python's operators on raw arrays in gradient formulas, which without it run on Tensors, and so on kernels."""
+        """The permission to use Python's operators on raw arrays in gradient formulas; without it these run on Tensors."""
         return self.operators
 
     def __init__(self) -> None:

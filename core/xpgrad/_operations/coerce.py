@@ -15,6 +15,7 @@ from xpgrad._basics.dtypes import promote, promote_scalar
 from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_raw_array
 from xpgrad._basics.shapes import common_shape
 from xpgrad._rows.row import Row
+from xpgrad._tape.saved import check_kept
 from xpgrad.errors import DeviceMismatchError
 
 __all__ = ["coerce", "explain", "unify"]
@@ -129,7 +130,9 @@ def coerce(row: Any, *args: Any) -> Any:
         dtype = operands[(mixing or places)[0]].dtype
         operands = [x if i in places else cls.scalar(x, dtype) for i, x in enumerate(operands)]
     # Every operand now has one class and dtype, so that the operation itself is applied, not this function again.
-    return getattr(operands[0], row.method)(*operands[1:], *statics)
+    out = getattr(operands[0], row.method)(*operands[1:], *statics)
+    check_kept(out, operands)
+    return out
 
 
 def explain(row: Row, exc: Exception, *arrays: Any) -> Exception:

@@ -15,7 +15,7 @@ from typing import Any
 from xpgrad._array.base import TensorBase
 from xpgrad._memory.windows import MUTATION_WINDOWS, check_windows
 from xpgrad._modes import state
-from xpgrad._tape.hooks import run_post_accumulate, run_post_hooks, run_pre_hooks, run_tensor_hooks
+from xpgrad._tape.hooks import run_absent_hooks, run_post_accumulate, run_post_hooks, run_pre_hooks, run_tensor_hooks
 from xpgrad._tape.leaf import accumulate_graph
 from xpgrad._tape.node import SlotNode, add_into, sum_for
 from xpgrad._tape.shadows import run_on_shadows
@@ -199,15 +199,27 @@ def _steps_watched(task: Pass, order: list[Any], empty: Any) -> None:
 
 
 def _general(task: Pass, node: Any, g: Any, empty: Any) -> None:
-    """Run one node with everything that can happen at it: hooks, capture, anomaly checks, recording, undefined gradients."""
+    """Run one node with everything that can happen at it; the next one finds the mode as it was, whatever a hook has entered."""
+    mode = state.current()
+    try:
+        _at_node(task, node, g, empty)
+    finally:
+        state.put(mode)
+
+
+def _at_node(task: Pass, node: Any, g: Any, empty: Any) -> None:
+    """Hooks, capture, anomaly checks, recording, undefined gradients."""
     hooks = node.hooks
     target = task.special is not None and node in task.special
     runs = not target or task.special[node]  # type: ignore[index]
     key = node.original
     if target and runs and task.capture:
         task.captured[key] = g  # HOK-10: before the hooks when the node runs as well
-    if hooks is not None and not node.slotted:
-        g = run_tensor_hooks(task, node, g)
+    if hooks is not None:
+        if node.slotted:
+            run_absent_hooks(task, node)
+        else:
+            g = run_tensor_hooks(task, node, g)
     if target and not runs:
         task.captured[key] = g
         node.undefined()

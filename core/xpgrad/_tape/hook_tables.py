@@ -49,6 +49,8 @@ def hooks_of(node: Any) -> Hooks:
     """The hooks of a node, made now if it has none."""
     if node.hooks is None:
         node.hooks = Hooks()
+        if node.is_slot:
+            hooks_of(node.owner)  # which, when it runs, calls the hooks of the outputs that no gradient has reached
     found: Hooks = node.hooks
     return found
 

@@ -10,7 +10,7 @@ from typing import Any
 from xpgrad._array.base import TensorBase
 from xpgrad._tape.node import backend_of
 
-__all__ = ["run_post_accumulate", "run_post_hooks", "run_pre_hooks", "run_tensor_hooks"]
+__all__ = ["run_absent_hooks", "run_post_accumulate", "run_post_hooks", "run_pre_hooks", "run_tensor_hooks"]
 
 
 def _as_tensor(task: Any, node: Any, g: Any) -> Any:
@@ -35,7 +35,7 @@ def check_replacement(hook: Any, new: Any, old: Any) -> None:
         msg = f"expected Variable, but hook returned '{type(new).__name__}'; a hook returns a Tensor or None"
         raise TypeError(msg)
     if old is None:
-        return
+        raise _nothing_to_replace(hook)
     if new.shape != old.shape:
         msg = f"hook '{_name(hook)}' has changed the size of value: {old.shape} became {new.shape}"
         raise RuntimeError(msg)
@@ -66,6 +66,20 @@ def run_tensor_hooks(task: Any, node: Any, g: Any) -> Any:
     return g
 
 
+def run_absent_hooks(task: Any, node: Any) -> None:
+    """Run the tensor hooks of those outputs of a node from which no gradient comes in this pass: they get None (HOK-27)."""
+    for reference in node.slots:
+        slot = None if reference is None else reference()
+        if slot is not None and slot.hooks is not None and slot.hooks.tensor and not task.will_run(slot):
+            for hook in list(slot.hooks.tensor.values()):
+                if hook(None) is not None:
+                    raise _nothing_to_replace(hook)
+
+
+def _nothing_to_replace(hook: Any) -> RuntimeError:
+    return RuntimeError(f"hook '{_name(hook)}': can't replace a None gradient with a non-None value")
+
+
 def run_pre_hooks(task: Any, node: Any, g: Any) -> Any:
     """Run node pre-hooks: each takes and may return a tuple with one gradient per output (HOK-18)."""
     several = node.slotted
@@ -91,8 +105,7 @@ def _checked_tuple(hook: Any, result: Any, old: tuple[Any, ...]) -> tuple[Any, .
         if new is None:
             continue
         if before is None:
-            msg = f"hook '{_name(hook)}': can't replace a None gradient with a non-None value"
-            raise RuntimeError(msg)
+            raise _nothing_to_replace(hook)
         check_replacement(hook, new, before)
     return result
 

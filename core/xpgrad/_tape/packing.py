@@ -17,7 +17,7 @@ from xpgrad._array.base import TensorBase
 from xpgrad._modes import state
 from xpgrad._modes.setting import Setting
 from xpgrad._tape.node import Node, freed
-from xpgrad._tape.saved import check_saved
+from xpgrad._tape.saved import check_saveable, check_saved
 from xpgrad._tape.streams import UNPACKED
 from xpgrad.errors import DeviceMismatchError
 
@@ -48,6 +48,8 @@ class SavedHooks(NamedTuple):
         RuntimeError
             If the hook writes to it (SAV-09).
         """
+        if tensor._alias is not None:
+            check_saveable(tensor)
         version = tensor._version
         before = state.current()
         try:
@@ -165,7 +167,11 @@ class Packed:
         DeviceMismatchError
             If it is on another device.
         """
-        found = self.unpack(self.payload)
+        mode = state.current()
+        try:
+            found = self.unpack(self.payload)
+        finally:
+            state.put(mode)  # a context that the hook entered ends with it
         if not isinstance(found, TensorBase):
             msg = (
                 f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(found).__name__}; return a "

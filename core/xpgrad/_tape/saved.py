@@ -5,13 +5,15 @@ The generated text of node classes calls these in the uncommon cases; the common
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from xpgrad._array.base import TensorBase
 from xpgrad._memory.cells import Alias, DetachedCell
 from xpgrad._modes import state
 from xpgrad._tape.node import Node, slot_of
 
-__all__ = ["check_saveable", "check_saved", "check_version", "unpack", "unpack_constant", "unpack_out", "with_history"]
+__all__ = ["check_kept", "check_saveable", "check_saved", "check_version", "unpack", "unpack_constant", "unpack_out", "with_history"]
 
 
 def check_version(node: Node, what: str, alias: Any) -> None:
@@ -83,6 +85,25 @@ def check_saved(node: Any, name: str) -> None:
     alias = node._alias if kind == "out" else getattr(node, f"e_{name}")._alias if kind == "g" else getattr(node, f"c_{name}")._alias
     if alias is not None:
         check_version(node, name, alias)
+
+
+def check_kept(out: Any, operands: Iterable[Any]) -> None:
+    """Refuse a result whose node saved one of the operands that are inference tensors: their writes are not counted (INF-03).
+
+    Parameters
+    ----------
+    out : Tensor, tuple of Tensor, or NotImplemented
+    operands : iterable
+        Tensors, stand-ins of inference tensors among them, and other things.
+    """
+    first = out[0] if out.__class__ in (tuple, list) and out else out
+    node = getattr(first, "_node", None)
+    if node is None or node.is_leaf:
+        return
+    held = node.owner.held()
+    for x in operands:
+        if isinstance(x, TensorBase) and x._alias is not None and x._node is not None and any(raw is x._array for raw in held):
+            check_saveable(x)
 
 
 def check_saveable(tensor: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from xpgrad._memory.cells import Alias, Cell, note_sharing
 from xpgrad._operations.coerce import coerce
 from xpgrad._rows.row import OPERATORS, ROWS
+from xpgrad._tape.saved import check_kept
 
 __all__ = ["inference_class"]
 
@@ -27,7 +28,10 @@ def _stand_in(self: Any) -> Any:
 def _operation(row: Any, method: str) -> Any:
     def op(self: Any, *args: Any) -> Any:
         args = tuple(_plain(a) for a in args)
-        out = getattr(_stand_in(self), method)(*args)
+        stand_in = _stand_in(self)
+        out = getattr(stand_in, method)(*args)
+        if self._node is not None or any(getattr(a, "_node", None) is not None for a in args):
+            check_kept(out, (stand_in, *args))
         if row.is_view:
             if not out.is_inference():
                 out._become_inference()  # INF-07: a view of an inference tensor stays one

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._memory.cells import alias_of
+from xpgrad._modes import state
 from xpgrad._rows.namespace import operations
 from xpgrad._tape.inspection import ALREADY_SET, FREED, NOTHING_SAVED
 from xpgrad._tape.node import ListNode, Node, freed, slot_of
@@ -246,7 +247,11 @@ class FunctionNode(ListNode):
         if self.ctx._materialize:
             g = [_zeros(m) if v is None and m is not None else v for v, m in zip(g, self.metas)]
         backward = self.function.user_backward()
-        returned = backward(real.ctx, list(g)) if self.function.boxed_grads_call else backward(real.ctx, *g)
+        mode = state.current()
+        try:
+            returned = backward(real.ctx, list(g)) if self.function.boxed_grads_call else backward(real.ctx, *g)
+        finally:
+            state.put(mode)  # a context that it entered ends with it
         return _fitted(self, returned if isinstance(returned, tuple) else (returned,))
 
     def release(self) -> None:

@@ -435,7 +435,11 @@ def _check_undefined(func: Any, args: tuple[Any, ...], places: list[int]) -> Non
         outs = _outputs(func(*args))
         roots = [_Undefined.apply(o) if k in chosen else o for k, o in enumerate(outs)]
         seeds = [_random_like(o, False).detach() for o in outs]
-        found = grad(roots, inputs, seeds, allow_unused=True)
+        try:
+            found = grad(roots, inputs, seeds, allow_unused=True)
+        except RuntimeError as exc:
+            msg = f"Expected backward function to handle undefined output grads: with one, it raised {type(exc).__name__}: {exc}"
+            raise GradcheckError(msg) from exc
         if len(chosen) == count and any(g is not None and any(c != 0 for c in _components(g)) for g in found):
             msg = "Expected backward function to handle undefined output grads: all were undefined, but a gradient is not zero"
             raise GradcheckError(msg)

@@ -156,6 +156,12 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "`unpack_dual(tensor).primal`"
         )
         raise RuntimeError(msg)
+    if current.tangent(tangent) is not None:
+        msg = (
+            "Setting a forward grad that itself has a forward gradient at the same level 0 is not supported. Take "
+            "`unpack_dual(tangent).primal`"
+        )
+        raise RuntimeError(msg)
     return current.dual(tensor, tangent)
 
 

@@ -245,6 +245,12 @@ def _check_marks(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], reco
                 "inplace must all be outputs of the Function."
             )
             raise RuntimeError(msg)
+        if not _has(args, x):
+            warnings.warn(
+                "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be passed to it",
+                UserWarning,
+                stacklevel=5,
+            )
         if recording and x._node is not None and x._node.is_leaf:
             msg = "a leaf Variable that requires grad has been used in an in-place operation."
             raise RuntimeError(msg)
@@ -260,6 +266,8 @@ def _check_marks(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], reco
 
 def _outputs(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recording: bool) -> tuple[list[Any], list[int], dict[int, int]]:
     """The Tensors that the caller gets for what `forward` returned: one that has a history of its own already becomes a view of itself.
+
+    One that is returned several times stays one object; it is the last of these outputs.
 
     Returns
     -------
@@ -281,7 +289,7 @@ def _outputs(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recordin
             flows = recording and r.dtype.differentiable and not _has(nondiff, r)
             if not flows:
                 constant.append(k)
-            if not _has(dirty, r) and (_has(args, r) or is_leaf or id(r) in places or (attached and not flows)):
+            if not _has(dirty, r) and (_has(args, r) or is_leaf or (attached and not flows)):
                 out = _alias_like(r)
             places.setdefault(id(r), k)
         outs.append(out)
