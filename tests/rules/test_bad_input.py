@@ -441,3 +441,18 @@ def _same_state() -> Iterator[None]:
 def test_bad_arguments(name: str) -> None:
     found = faults(name)
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", ["grad", "requires_grad", "grad_dtype"])
+def test_bad_attributes(name: str) -> None:
+    found = []
+    for title, make in BAD.items():
+        x, value = matrix(), make()
+        before = state([x])
+        try:
+            setattr(x, name, value)
+        except Exception as exc:  # noqa: BLE001 (whatever it is)
+            wrong = fault(f"Tensor.{name}", name, value, exc)
+            if wrong is not None or state([x]) != before:
+                found.append(f"x.{name} = {title}: {wrong or 'something has changed'}: {type(exc).__name__}: {exc!s:.200}")
+    assert not found, "\n".join(found)

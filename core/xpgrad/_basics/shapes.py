@@ -159,8 +159,7 @@ def reduced_axes(axis: Any, ndim: int, name: str) -> tuple[int, ...] | None:
         return (axis % ndim,)
     if ndim or axis is None:
         return normalize_axes(axis, ndim, name)
-    # NB: no axes, rather than all, for an empty tuple; of the one element, both are the same.
-    normalize_axes(axis, 1, name)
+    _check_rank_zero(axis, name)
     return None
 
 
@@ -168,8 +167,19 @@ def reduced_axis(axis: Any, ndim: int, name: str) -> int | None:
     """The one axis of a function such as `argmax`, or None for all; of a 0-d array as in `reduced_axes`."""
     if ndim or axis is None:
         return None if axis is None else normalize_axis(axis, ndim, name)
-    normalize_axis(axis, 1, name)
+    if isinstance(axis, (tuple, list)):
+        normalize_axis(axis, 1, name)  # which refuses it: there is one axis
+    _check_rank_zero(axis, name)
     return None
+
+
+def _check_rank_zero(axis: Any, name: str) -> None:
+    """Raise for what is neither axis 0 nor -1, nor several axes with one of them at most: a 0-d array's one element has no other."""
+    try:
+        normalize_axes(axis, 1, name)
+    except IndexError:
+        msg = f"{name}: axis {axis!r:.60} is out of range for a 0-d Tensor; use 0, -1 or None"
+        raise IndexError(msg) from None
 
 
 def row_major_strides(shape: tuple[int, ...]) -> list[int]:

@@ -169,7 +169,22 @@ def _like(create: Any, x: Any, dtype: Any, device: Any, *args: Any) -> Tensor:
 
 @composite
 def full(shape: int | Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A Tensor filled with one value; differentiable in a 0-d Tensor `fill_value`."""
+    """A Tensor filled with one value; differentiable in a 0-d Tensor `fill_value`.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+    fill_value : scalar or 0-d Tensor
+    dtype : DType, optional
+        Default: the device's dtype of the kind of `fill_value`, or that of a Tensor.
+    device : Device or str, optional
+    requires_grad : bool
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        For a `fill_value` that is not a number, or that `dtype` cannot hold: complex, not finite, or too large.
+    """
     shape = shape_tuple(shape)
     if isinstance(fill_value, TensorBase):
         if fill_value.ndim:

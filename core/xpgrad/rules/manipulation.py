@@ -319,7 +319,7 @@ def pile(xp: Any, xs: Any, axis: int) -> Any:
 
 def _same_kind(name: str, arrays: Any) -> list[Tensor]:
     """Tensors on one device and of one dtype."""
-    if not isinstance(arrays, (list, tuple)) and (isinstance(arrays, TensorBase) or not isinstance(arrays, Iterable)):
+    if not isinstance(arrays, Iterable):
         msg = f"{name} needs a list or tuple of Tensors, but got {shown(arrays)}"
         raise TypeError(msg)
     xs = list(arrays)

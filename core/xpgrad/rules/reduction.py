@@ -61,7 +61,7 @@ def sum(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
     ----------
     x : Tensor
     axis : int or tuple of int, optional
-        Default: all.
+        Default: all. As for all reductions, a 0-d `x` may be reduced along axis 0 or -1.
     dtype : DType, optional
         Default: that of `x`; for small integers the default integer.
     keepdims : bool

@@ -314,9 +314,8 @@ def cumulative_sum(x: Tensor, /, *, axis: int | None = None, dtype: Any = None, 
     Parameters
     ----------
     x : Tensor
-        At least one axis.
     axis : int, optional
-        May be left out for a one-dimensional `x` only.
+        May be left out for a one-dimensional `x` only. A 0-d `x` has axis 0 or -1, as in PyTorch: the result is 0-d, too.
     dtype : DType, optional
         Default: that of `x`; for small integers the default integer.
     include_initial : bool
@@ -332,9 +331,8 @@ def cumulative_prod(x: Tensor, /, *, axis: int | None = None, dtype: Any = None,
     Parameters
     ----------
     x : Tensor
-        At least one axis.
     axis : int, optional
-        May be left out for a one-dimensional `x` only.
+        May be left out for a one-dimensional `x` only. A 0-d `x` has axis 0 or -1, as in PyTorch: the result is 0-d, too.
     dtype : DType, optional
         Default: that of `x`; for small integers the default integer.
     include_initial : bool
