@@ -632,3 +632,33 @@ def hooks_of_nodes_that_do_not_run(lib: Any) -> None:
         run()
         with lib.case(name):
             assert seen == [(when, node) for node in expected for when in ("pre", "post")]
+
+
+@contract("HOK-42")
+def what_a_hook_kept_stays_as_it_was(lib: Any) -> None:
+    # NB: a large gradient is one that it pays to overwrite.
+    for n in (3, 40000):
+        with lib.case(n):
+            x, w = lib.tensor(np.full(n, 2.0)), lib.const(np.full(n, 3.0))
+            y = x * w
+            z = y * w
+            kept: list[tuple[str, float, Any]] = []
+
+            def keep(label: str, value: float, kept: Any = kept) -> Any:
+                return lambda gradient: kept.append((label, value, gradient))
+
+            z.register_hook(keep("of a result", 4.0))
+            y.register_hook(keep("of an earlier one", 12.0))
+            x.register_hook(keep("of a leaf", 36.0))
+            y.retain_grad()
+            z.grad_fn.register_prehook(lambda go, kept=kept: kept.append(("before a node", 4.0, go[0])))
+            z.grad_fn.register_hook(lambda gi, go, kept=kept: kept.extend([("after a node", 12.0, gi[0]), ("of its output", 4.0, go[0])]))
+            total = lib.xp.sum(z * w) + lib.xp.sum(z * 1)
+            for _ in range(2):
+                lib.backward(total, retain_graph=True)
+            assert len(kept) == 12
+            for label, value, g in kept:
+                with lib.case(label):
+                    lib.equal(g, np.full(n, value))
+            lib.equal(x.grad, np.full(n, 72.0))
+            lib.equal(y.grad, np.full(n, 24.0))

@@ -10,7 +10,7 @@ import numpy as np
 
 from xpgrad_conformance.contract import contract
 from xpgrad_conformance.contracts.x_functions import FACTORS, close, direction, exact, inner, made, rough, value_of
-from xpgrad_conformance.functions import BINARY, ELEMENTWISE, STEP, Reference, cases, listed, weighed
+from xpgrad_conformance.functions import BINARY, STEP, Reference, cases, listed, weighed
 
 Pair = tuple[Callable[..., Any], Callable[..., Any]]
 #: The operands: a matrix away from kinks and ties, a row of positive numbers, and a matrix of positive numbers.
@@ -386,6 +386,3 @@ def made_of_nothing(lib: Any) -> None:
             # They are constants: they neither get a gradient nor keep one from passing.
             y = lib.xp.sum(found) * lib.xp.sum(x)
             lib.equal(lib.grad(y, x)[0], np.full(X.shape, np.sum(call(Reference, X))), rtol=1e-4, atol=1e-5)
-
-
-assert set(ELEMENTWISE) | set(BINARY)  # the tables that the cases of dtypes share
