@@ -658,7 +658,8 @@ def what_a_hook_kept_stays_as_it_was(lib: Any) -> None:
             y = x * w
             z = y * w
             register(x, y, z)
-            y.retain_grad()
+            if name == "of a result":
+                y.retain_grad()
             total = lib.xp.sum(z * w) + lib.xp.sum(z * 1)
             for _ in range(2):
                 lib.backward(total, retain_graph=True)
@@ -667,4 +668,5 @@ def what_a_hook_kept_stays_as_it_was(lib: Any) -> None:
                 lib.equal(g, np.full(n, value))
             kept.clear()
             lib.equal(x.grad, np.full(n, 72.0))
-            lib.equal(y.grad, np.full(n, 24.0))
+            if name == "of a result":
+                lib.equal(y.grad, np.full(n, 24.0))
