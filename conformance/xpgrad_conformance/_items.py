@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from xpgrad_conformance.contract import CatalogueError, Contract, contracts
-from xpgrad_conformance.engine import PROFILES, Result, execute
+from xpgrad_conformance.engine import PROFILES, Result, counts_as_failure, execute
 from xpgrad_conformance.facade import Library, open_library
 from xpgrad_conformance.known import KnownError, bundled, find, load
-from xpgrad_conformance.selection import SelectionError, select
+from xpgrad_conformance.selection import SelectionError, select, words
 
 __all__ = ["ContractFile", "ContractItem", "NoModule", "state_of"]
 
@@ -29,10 +29,13 @@ class _State:
             raise pytest.UsageError(f"--xpgrad-profile={profile!r}: expected one of {', '.join(PROFILES)}")
         self.profile, self.profile_name = PROFILES[profile], profile
         self.seed: int | None = config.getoption("--xpgrad-seed")
+        self.exitfirst: bool = config.getoption("--xpgrad-exitfirst")
         self.events: str | None = config.getoption("--xpgrad-events")
         self.label: str | None = config.getoption("--xpgrad-label")
         try:
-            self.chosen = select(contracts(), config.getoption("--xpgrad-contract") or [])
+            wanted = config.getoption("--xpgrad-contract") or []
+            self.chosen = select(contracts(), wanted)
+            self.places = {word: n for n, word in enumerate(words(wanted))} if config.getoption("--xpgrad-as-listed") else {}
             self.known = [*bundled(), *(k for path in config.getoption("--xpgrad-known") or [] for k in load(path))]
         except (KnownError, SelectionError, CatalogueError) as exc:
             raise pytest.UsageError(str(exc)) from exc
@@ -56,12 +59,15 @@ class _State:
                 file.write(json.dumps(event) + "\n")
 
     def shuffle(self, items: list[pytest.Item]) -> None:
-        """Put the contracts among the items in the seed's order; a user's own tests keep their places."""
-        if self.seed is not None:
-            places = [i for i, item in enumerate(items) if isinstance(item, ContractItem)]
-            shuffled = random.Random(self.seed).sample(places, len(places))
-            for place, item in zip(places, [items[i] for i in shuffled]):
-                items[place] = item
+        """Put the contracts among the items in the seed's order, or in that of the list; a user's own tests keep their places."""
+        places = [i for i, item in enumerate(items) if isinstance(item, ContractItem)]
+        mine = [items[i] for i in places]
+        if self.places:
+            mine.sort(key=lambda item: self.places.get(item.contract.id, len(self.places)))
+        elif self.seed is not None:
+            mine = random.Random(self.seed).sample(mine, len(mine))
+        for place, item in zip(places, mine):
+            items[place] = item
 
     def summarise(self, terminal: Any) -> None:
         """Print what ran, what failed and, as loudly, what did not run."""
@@ -126,6 +132,8 @@ class ContractItem(pytest.Item):
         result, error = execute(self.contract, library, state.profile, seed=state.seed, known=known)
         state.results.append((self.target, result))
         state.emit({"target": self.target, "result": result._asdict()})
+        if state.exitfirst and counts_as_failure(result):
+            self.session.shouldfail = f"{self.contract.id} failed, and the run was to stop there"
         if result.status == "not run":
             pytest.skip(result.reason)
         if result.status == "expected failure":

@@ -35,6 +35,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     running.add_argument("--known", action="append", default=[], metavar="FILE", help="a TOML file of expected failures")
     running.add_argument("--limit", type=float, help="seconds for one contract (default: the profile's)")
+    stopping = argparse.ArgumentParser(add_help=False)
+    stopping.add_argument("--exitfirst", action="store_true", help="stop a target at its first failure; the rest is reported as not run")
     writing = argparse.ArgumentParser(add_help=False)
     for name, what in [
         ("json", "the report itself"),
@@ -49,18 +51,25 @@ def _parser() -> argparse.ArgumentParser:
         prog="xpgrad conformance",
         description="Check backends against the contracts of PyTorch's documentation.",
         epilog=__doc__.partition("\n\n")[2] if __doc__ else None,
-        parents=[running, writing],
+        parents=[running, stopping, writing],
     )
     parser.add_argument(
         "--backend", action="append", default=[], metavar="X", help="a backend or device; several are columns of one report"
     )
     parser.add_argument("--all", action="store_true", help="every backend that is ready here")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    commands.add_parser("oracle", parents=[running, writing], help="run the suite on PyTorch itself: are its rules true?")
+    commands.add_parser("oracle", parents=[running, stopping, writing], help="run the suite on PyTorch itself: are its rules true?")
     mutants = commands.add_parser("mutants", help="replay the planted faults: does the suite notice them?")
     how = mutants.add_mutually_exclusive_group()
     how.add_argument("--full", action="store_true", help="try every fault on every contract, and rewrite the pairs")
     how.add_argument("--missing", action="store_true", help="try what is not in a pair yet, and add the pairs that hold")
+    how.add_argument(
+        "--random", type=int, metavar="N", help="break N random lines of the core: which does no contract, and no test, notice?"
+    )
+    mutants.add_argument("--seed", type=int, default=0, help="with --random: draw others (default: %(default)s)")
+    mutants.add_argument("--files", action="append", metavar="PATTERN", help="with --random: only these sources (default: xpgrad/*)")
+    mutants.add_argument("--no-tests", action="store_true", help="with --random: the contracts only, not the repository's tests")
+    mutants.add_argument("--json", metavar="FILE", help="with --random: write every mutant and what noticed it")
     mutants.add_argument("--jobs", type=int, default=2)
     commands.add_parser("list", help="list the contracts, a line each").add_argument("only", nargs="*", metavar="ID")
     explain = commands.add_parser("explain", help="explain a contract: its rule, source and program, and who fails it")
@@ -148,7 +157,7 @@ def _results(configurations: Sequence[Any], options: argparse.Namespace) -> Any:
 
             request = Request(
                 configuration.device, configuration.label, chosen, options.profile, options.seed, options.known, options.limit,
-                configuration.environment,
+                configuration.environment, getattr(options, "exitfirst", False),
             )  # fmt: skip
             targets.append(Target.of(configuration.label, configuration.device, run(request, step)))
     return Report.new(targets, options.profile, options.seed)
@@ -176,6 +185,16 @@ def _write(report: Any, options: argparse.Namespace) -> None:
 def _mutants(options: argparse.Namespace) -> int:
     from xpgrad_conformance.mutants import complete, full, replay
 
+    if options.random is not None:
+        from xpgrad_conformance import random_mutants
+
+        if options.random < 1:
+            raise _UsageError(f"--random {options.random}: give the number of mutants, at least 1")
+        try:
+            patterns = options.files or ["xpgrad/*"]
+            return random_mutants.command(options.random, options.seed, patterns, options.jobs, not options.no_tests, options.json)
+        except ValueError as exc:
+            raise _UsageError(str(exc)) from exc
     if options.missing:
         return complete(options.jobs)
     return full(options.jobs) if options.full else replay(options.jobs)

@@ -8,11 +8,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from xpgrad_conformance.catalogue import rules
 from xpgrad_conformance.contract import Contract
 from xpgrad_conformance.facade import Library, NotRun
 from xpgrad_conformance.known import Known
 
-__all__ = ["PROFILES", "Profile", "Result", "STATUSES", "execute"]
+__all__ = ["PROFILES", "Profile", "Result", "STATUSES", "counts_as_failure", "execute"]
 
 STATUSES = ("passed", "failed", "expected failure", "unexpected pass", "not run")
 
@@ -77,6 +78,11 @@ class Result(NamedTuple):
     example: str = ""
     kind: str = ""
     seconds: float = 0.0
+
+
+def counts_as_failure(result: Result) -> bool:
+    """Return whether it failed, or passed where a failure was expected. NB: INFO contracts are shown, but do not count."""
+    return result.status in ("failed", "unexpected pass") and rules()[result.id].level != "INFO"
 
 
 def execute(contract: Contract, library: Library, profile: Profile, *, seed: int | None = None, known: Known | None = None,

@@ -74,6 +74,10 @@ class Library:
         """A Tensor that does not require grad."""
         return self.tensor(data, False, dtype)
 
+    def places(self, data: Any, dtype: str | None = None) -> Any:
+        """A Tensor of indices, of dtype `index` by default."""
+        return self.const(data, dtype or self.index)
+
     def ones(self, *shape: int, rg: bool = False) -> Any:
         """A Tensor of ones."""
         return self.tensor(np.ones(shape), rg)
@@ -94,6 +98,10 @@ class Library:
 
     def halves(self) -> list[str]:
         """The names of the 16-bit floating dtypes that the target has."""
+        raise NotImplementedError
+
+    def has_dtype(self, name: str) -> bool:
+        """Return whether the target has the dtype of that name."""
         raise NotImplementedError
 
     def dtype(self, name: str) -> Any:
@@ -268,6 +276,9 @@ class Xpgrad(Library):
     def halves(self) -> list[str]:
         return sorted(self._dtypes & {"float16", "bfloat16"})
 
+    def has_dtype(self, name: str) -> bool:
+        return name in self._dtypes
+
     def value(self, x: Any) -> np.ndarray[Any, Any]:
         return np.asarray(x.detach().numpy())
 
@@ -323,6 +334,9 @@ class PyTorch(Library):
 
     def halves(self) -> list[str]:
         return ["bfloat16", "float16"]
+
+    def has_dtype(self, name: str) -> bool:
+        return hasattr(self.ns, name)
 
     def value(self, x: Any) -> np.ndarray[Any, Any]:
         return np.asarray(x.detach().resolve_conj().resolve_neg().numpy())

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import shutil
 import sys
 import tempfile
@@ -23,7 +24,7 @@ from xpgrad_conformance.contract import Contract, contracts
 from xpgrad_conformance.known import bundled, find
 from xpgrad_conformance.session import Request, run
 
-__all__ = ["Mutant", "MutantError", "complete", "full", "load", "main", "missing_proofs", "plant", "replay", "survey"]
+__all__ = ["Mutant", "MutantError", "complete", "full", "load", "main", "missing_proofs", "plant", "replay", "surroundings", "survey"]
 
 FOLDER = Path(__file__).resolve().parent / "mutants"
 KILLS = FOLDER / "kills.toml"
@@ -118,11 +119,16 @@ def survey(mutant: Mutant | None, chosen: Sequence[Contract], target: str = "num
     with tempfile.TemporaryDirectory(prefix="xpgrad-mutant-") as folder:
         plant(mutant, Path(folder))
         target = mutant.backend if mutant is not None else target
-        request = Request(target, target, chosen, "mutants", limit=LIMIT, environment={"PYTHONPATH": folder, "OMP_NUM_THREADS": "1"})
-        outcome = run(request)
+        outcome = run(Request(target, target, chosen, "mutants", limit=LIMIT, environment=surroundings(Path(folder))))
     if outcome.cause:
         raise MutantError(f"{mutant.name if mutant else 'the copy'}: nothing ran: {outcome.cause}")
     return {row.id: row.kind if row.kind in ("timeout", "crash") else row.status for row in outcome.rows}
+
+
+def surroundings(folder: Path) -> dict[str, str]:
+    """The environment of a process that imports the copy in a folder, and the contracts that run here rather than others installed."""
+    here = Path(__file__).resolve().parents[1]
+    return {"PYTHONPATH": os.pathsep.join((str(folder), str(here))), "OMP_NUM_THREADS": "1"}
 
 
 def _surveys(jobs: Iterable[tuple[Mutant, Sequence[Contract]]], workers: int) -> Iterable[tuple[Mutant, dict[str, str] | MutantError]]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from xpgrad_conformance.catalogue import rules
-from xpgrad_conformance.engine import Result
+from xpgrad_conformance.engine import Result, counts_as_failure
 from xpgrad_conformance.session import Outcome
 
 __all__ = ["Change", "Report", "ReportError", "Target", "differences"]
@@ -68,8 +68,8 @@ class Target(NamedTuple):
 
     @property
     def failures(self) -> list[Result]:
-        """The contracts that failed, or passed where a failure was expected. NB: INFO contracts are shown, but do not count."""
-        return [r for r in self.rows if r.status in ("failed", "unexpected pass") and rules()[r.id].level != "INFO"]
+        """The results that count against it (`counts_as_failure`)."""
+        return [r for r in self.rows if counts_as_failure(r)]
 
     @property
     def conforms(self) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from xpgrad_conformance.contract import Contract
 
-__all__ = ["SelectionError", "select"]
+__all__ = ["SelectionError", "select", "words"]
 
 
 class SelectionError(ValueError):
@@ -28,15 +28,21 @@ def select(every: Mapping[str, Contract], wanted: Iterable[str]) -> list[Contrac
     SelectionError
         For a word that names no contract.
     """
-    words: list[str] = []
-    for word in wanted:
-        words += Path(word[5:]).read_text(encoding="utf-8").split() if word.startswith("file:") else [w for w in word.split(",") if w]
-    if not words:
+    named = words(wanted)
+    if not named:
         return list(every.values())
     chosen: set[str] = set()
-    for word in words:
+    for word in named:
         found = {c.id for c in every.values() if c.id == word or c.id.startswith(f"{word}-") or c.rule.group == word}
         if not found:
             raise SelectionError(f"{word!r} names no contract; write an id (BWD-01), its prefix (BWD) or a group's letter (A)")
         chosen |= found
     return [c for c in every.values() if c.id in chosen]
+
+
+def words(wanted: Iterable[str]) -> list[str]:
+    """The single words of a selection, those in files included, in their order."""
+    found: list[str] = []
+    for word in wanted:
+        found += Path(word[5:]).read_text(encoding="utf-8").split() if word.startswith("file:") else [w for w in word.split(",") if w]
+    return found

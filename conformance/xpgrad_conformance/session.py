@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from xpgrad_conformance.contract import Contract
-from xpgrad_conformance.engine import PROFILES, Result
+from xpgrad_conformance.engine import PROFILES, Result, counts_as_failure
 
 __all__ = ["Outcome", "Request", "run"]
 
@@ -46,6 +46,10 @@ class Request(NamedTuple):
         Seconds for one contract. Default: the profile's.
     environment : mapping of str to str
         Added to the process's environment.
+    exitfirst : bool
+        Stop at the first failure that counts; the rest is not run.
+    as_listed : bool
+        Run the contracts in the order in which they are given, not in the catalogue's.
     """
 
     target: str
@@ -56,6 +60,8 @@ class Request(NamedTuple):
     known: Sequence[str] = ()
     limit: float | None = None
     environment: Mapping[str, str] = {}
+    exitfirst: bool = False
+    as_listed: bool = False
 
 
 class Outcome(NamedTuple):
@@ -106,6 +112,9 @@ def run(request: Request, progress: Callable[[Result], None] = lambda result: No
                         ended = event["ended"]
             if not running and len(rest) == sum(c.id in found for c in rest):
                 break
+            if request.exitfirst and (culprit := next((r.id for r in found.values() if counts_as_failure(r)), "")):
+                _leave_out(request, found, f"not tried: {culprit} had failed, and the run was to stop there", note)
+                break
             said = (Path(folder) / "output").read_text(encoding="utf-8", errors="replace").strip()
         if not about:
             cause = _cause(said) or ended
@@ -120,15 +129,20 @@ def run(request: Request, progress: Callable[[Result], None] = lambda result: No
                 Result(running, "failed", message=f"{message}\n{said[-1500:]}".strip(), kind="timeout" if "no result" in ended else "crash")
             )
         if crashes >= CRASHES:
-            for contract in request.contracts:
-                if contract.id not in found:
-                    note(Result(contract.id, "not run", f"the process had crashed {crashes} times before", kind="crash"))
+            _leave_out(request, found, f"the process had crashed {crashes} times before", note, "crash")
+        elif running and request.exitfirst:
+            _leave_out(request, found, f"not tried: {running} had failed, and the run was to stop there", note)
     if cause:
-        for contract in request.contracts:
-            if contract.id not in found:
-                note(Result(contract.id, "not run", cause, kind="broken"))
+        _leave_out(request, found, cause, note, "broken")
     rows = [found[c.id] for c in request.contracts]
     return Outcome(about.get("library", ""), about.get("capabilities", {}), rows, cause)
+
+
+def _leave_out(request: Request, found: Mapping[str, Result], why: str, note: Callable[[Result], None], kind: str = "stopped") -> None:
+    """Report the contracts that have no result as not run, and why."""
+    for contract in request.contracts:
+        if contract.id not in found:
+            note(Result(contract.id, "not run", why, kind=kind))
 
 
 @contextlib.contextmanager
@@ -147,6 +161,7 @@ def _process(request: Request, contracts: Sequence[Contract], folder: Path) -> I
         str(folder / "events"),
     ]
     command += ["--xpgrad-label", request.label]
+    command += ["--xpgrad-exitfirst"] * request.exitfirst + ["--xpgrad-as-listed"] * request.as_listed
     if request.seed is not None:
         command += ["--xpgrad-seed", str(request.seed)]
     for path in request.known:

@@ -425,3 +425,41 @@ def the_history_of_grad_outputs(lib: Any, seed: int) -> None:
     t = lib.value(tangent)
     # g is linear in v: differentiating it by v gives the Jacobian times the tangent.
     lib.equal(lib.grad(g, v, tangent)[0], [t[0] * n[1] + n[0] * t[1], t[1] * n[2] + n[1] * t[2]])
+
+
+#: Functions with several results.
+SEVERAL: dict[str, Any] = {
+    "qr": lambda lib, x: tuple(lib.xp.linalg.qr(x)),
+    "slogdet": lambda lib, x: tuple(lib.xp.linalg.slogdet(x))[1:],
+    "svd": lambda lib, x: tuple(lib.xp.linalg.svd(x, full_matrices=False))[1:2],
+    "eigh": lambda lib, x: tuple(lib.xp.linalg.eigh(x + lib.xp.matrix_transpose(x)))[:1],
+    "unstack": lambda lib, x: tuple(lib.xp.unstack(x * 1)),
+    "custom": lambda lib, x: two_results(lib).apply(x),
+}
+
+
+def two_results(lib: Any) -> Any:
+    """A custom Function with two results."""
+    return lib.fn(lambda ctx, x: (x * 2, x * 3), lambda ctx, a, b: a * 2 + b * 3)
+
+
+@contract("GRD-30", requires="linalg")
+def results_that_are_gone(lib: Any) -> None:
+    points = [[2.0, 1.0], [0.5, 3.0]]
+    for name, program in SEVERAL.items():
+        whole = len(program(lib, lib.tensor(points)))
+        for k in range(whole):
+            with lib.case((name, k)):
+                x = lib.tensor(points)
+                outs = program(lib, x)
+                (expected,) = lib.grad(lib.xp.sum(outs[k] * outs[k]), x)
+                kept = program(lib, x)[k]
+                (g,) = lib.grad(lib.xp.sum(kept * kept), x, create_graph=True)
+                lib.equal(g, lib.value(expected))
+                assert g.requires_grad
+        with lib.case((name, "no_grad")):
+            with lib.ns.no_grad():
+                outs = program(lib, lib.tensor(points))
+            for out in outs:
+                assert not out.requires_grad
+                assert out.grad_fn is None

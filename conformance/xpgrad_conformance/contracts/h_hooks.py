@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -632,3 +633,40 @@ def hooks_of_nodes_that_do_not_run(lib: Any) -> None:
         run()
         with lib.case(name):
             assert seen == [(when, node) for node in expected for when in ("pre", "post")]
+
+
+@contract("HOK-42")
+def what_a_hook_kept_stays_as_it_was(lib: Any) -> None:
+    kept: list[tuple[str, float, Any]] = []
+
+    def keep(label: str, value: float) -> Any:
+        return lambda gradient: kept.append((label, value, gradient))
+
+    kinds = {
+        "of a result": lambda x, y, z: z.register_hook(keep("of a result", 4.0)),
+        "of an earlier one": lambda x, y, z: y.register_hook(keep("of an earlier one", 12.0)),
+        "of a leaf": lambda x, y, z: x.register_hook(keep("of a leaf", 36.0)),
+        "before a node": lambda x, y, z: z.grad_fn.register_prehook(lambda go: keep("before a node", 4.0)(go[0])),
+        "before an earlier one": lambda x, y, z: y.grad_fn.register_prehook(lambda go: keep("before an earlier one", 12.0)(go[0])),
+        "after a node": lambda x, y, z: z.grad_fn.register_hook(lambda gi, go: keep("after a node", 12.0)(gi[0])),
+        "of its output": lambda x, y, z: z.grad_fn.register_hook(lambda gi, go: keep("of its output", 4.0)(go[0])),
+    }
+    # NB: a large gradient is one that it pays to overwrite.
+    for n, (name, register) in itertools.product((3, 40000), kinds.items()):
+        with lib.case((n, name)):
+            x, w = lib.tensor(np.full(n, 2.0)), lib.const(np.full(n, 3.0))
+            y = x * w
+            z = y * w
+            register(x, y, z)
+            if name == "of a result":
+                y.retain_grad()
+            total = lib.xp.sum(z * w) + lib.xp.sum(z * 1)
+            for _ in range(2):
+                lib.backward(total, retain_graph=True)
+            assert [label for label, _, _ in kept] == [name] * 2
+            for _, value, g in kept:
+                lib.equal(g, np.full(n, value))
+            kept.clear()
+            lib.equal(x.grad, np.full(n, 72.0))
+            if name == "of a result":
+                lib.equal(y.grad, np.full(n, 24.0))

@@ -598,3 +598,32 @@ def inference_decorators(lib: Any) -> None:
     y = results(lib.tensor(3.0))
     assert y.is_inference()
     assert not y.requires_grad
+
+
+@contract("MOD-15")
+def closing_a_generator_runs_its_end_in_the_mode(lib: Any) -> None:
+    enabled = lib.ns.is_grad_enabled
+    for mode, inside in ((lib.ns.no_grad, False), (lib.ns.inference_mode, False)):
+        seen: list[Any] = []
+
+        @mode()
+        def numbers(seen: Any = seen) -> Any:
+            try:
+                yield 1
+                yield 2
+            finally:
+                seen.append(enabled())
+
+        with lib.case(mode.__name__):
+            for end in ("close", "throw", "forgotten"):
+                running = numbers()
+                assert next(running) == 1
+                assert enabled()
+                if end == "close":
+                    running.close()
+                elif end == "throw":
+                    with lib.raises(KeyError):
+                        running.throw(KeyError("end"))
+                del running
+                assert enabled()
+            assert seen == [inside] * 3

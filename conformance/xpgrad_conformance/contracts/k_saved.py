@@ -513,3 +513,67 @@ def checkpoints(lib: Any) -> None:
             lib.equal(gx, np.cos(v * u) * u)
             if gw is not None:
                 lib.equal(gw, np.cos(v * u) * v)
+
+
+@contract("SAV-18")
+def each_saved_value_has_hooks_of_its_own(lib: Any) -> None:
+    programs = {
+        "two": (lambda x, w: x * w, ("_raw_saved_self", "_raw_saved_other")),
+        "a quotient": (lambda x, w: x / w, ("_raw_saved_self", "_raw_saved_other")),
+    }
+    for name, (program, attributes) in programs.items():
+        for chosen in [*[(a,) for a in attributes], attributes, attributes[::-1]]:
+            with lib.case((name, chosen)):
+                x, w = lib.tensor([2.0]), lib.tensor([3.0])
+                expected = [lib.value(g) for g in lib.grad(program(x, w), [x, w])]
+                y = program(x, w)
+                log: list[tuple[str, str]] = []
+                for attribute in chosen:
+
+                    def pack(t: Any, attribute: str = attribute, log: Any = log) -> Any:
+                        log.append(("pack", attribute))
+                        return [t.detach().clone()]
+
+                    def unpack(box: Any, attribute: str = attribute, log: Any = log) -> Any:
+                        log.append(("unpack", attribute))
+                        return box[0]
+
+                    getattr(y.grad_fn, attribute).register_hooks(pack, unpack)
+                assert log == [("pack", a) for a in chosen]
+                log.clear()
+                for g, e in zip(lib.grad(y, [x, w], retain_graph=True), expected, strict=True):
+                    lib.equal(g, e)
+                assert {what for what, _ in log} == {"unpack"}
+                assert {attribute for _, attribute in log} == set(chosen)
+                lib.grad(y, [x, w])
+                with lib.raises(RuntimeError, "second time"):
+                    lib.grad(y, [x, w])
+
+
+class Box:
+    """A packed value that a weak reference can watch."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+@contract("SAV-19")
+def packed_values_are_let_go(lib: Any) -> None:
+    for retain in (True, False):
+        boxes: list[Any] = []
+
+        def pack(t: Any, boxes: Any = boxes) -> Any:
+            box = Box(t.detach().clone())
+            boxes.append(weakref.ref(box))
+            return box
+
+        x, w = lib.tensor([2.0, 3.0]), lib.tensor([3.0, 4.0])
+        with lib.graph.saved_tensors_hooks(pack, lambda box: box.value):
+            y = x * w
+            z = lib.xp.exp(y) / w
+        assert len(boxes) == 5
+        assert all(box() is not None for box in boxes)
+        lib.grad(lib.xp.sum(z), [x, w], retain_graph=retain)
+        gc.collect()
+        with lib.case(retain):
+            assert [box() is not None for box in boxes] == [retain] * 5

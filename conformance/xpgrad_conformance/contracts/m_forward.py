@@ -386,3 +386,23 @@ def jvp_mirrors_forward(lib: Any) -> None:
             lib.equal(fw.unpack_dual(custom(lib, forward, jvp).apply(dual)).tangent, expected)
             if forward is dirty:
                 lib.equal(fw.unpack_dual(dual).tangent, expected)
+
+
+@contract("FWD-17")
+def the_leaf_may_be_gone(lib: Any) -> None:
+    fw = forward_ad(lib)
+    for name, program in {
+        "the dual": lambda x, d: (d, lambda: d * d * d),
+        "the leaf": lambda x, d: (x, lambda: d * d * d),
+        "a write": lambda x, d: (x, lambda: (d * 1).mul_(2) * d * d / 2),
+    }.items():
+        with lib.case(name), fw.dual_level():
+            x = lib.tensor([1.0, 2.0])
+            d = fw.make_dual(x, lib.const([3.0, 4.0]))
+            keeper, result = program(x, d)
+            y = lib.xp.sum(result())
+            edge = lib.graph.get_gradient_edge(keeper)
+            del x, d, keeper, result
+            (g,) = lib.grad(y, edge, create_graph=True)
+            lib.equal(g, [3.0, 12.0])
+            lib.equal(fw.unpack_dual(g).tangent, [18.0, 48.0])

@@ -292,3 +292,35 @@ def gradcheck(lib: Any) -> None:
     for name, forward, backward, inputs in wrong:
         with lib.case(name), lib.raises(RuntimeError, "Jacobian mismatch"):
             lib.ag.gradcheck(lib.fn(forward, backward).apply, inputs)
+
+
+@contract("CPX-11", requires="complex")
+def tangents_through_writes_into_parts(lib: Any) -> None:
+    fw = lib.module("autograd.forward_ad")
+    a, s = np.asarray([0.5, 1.5]), np.asarray([1.0, -2.0])
+    for part, other in (("real", "imag"), ("imag", "real")):
+        for name, write, written in [
+            ("copy", lambda z, d: z.copy_(d * d * d), lambda p, x: x**3),
+            ("multiply", lambda z, d: z.mul_(d), lambda p, x: p * x),
+        ]:
+
+            def loss(x: Any, part: str = part, other: str = other, written: Any = written) -> Any:
+                z = x * x * (1 + 2j)
+                return np.sum(written(getattr(z, part), x) ** 2 + getattr(z, other) ** 2)
+
+            with lib.case((part, name)), fw.dual_level():
+                x = lib.tensor(a)
+                d = fw.make_dual(x, lib.const(s))
+                z = lib.cast(d * d, lib.complex) * (1 + 2j)
+                write(getattr(z, part), d)
+                out = lib.xp.sum(lib.xp.real(z * lib.xp.conj(z)))
+                primal, tangent = fw.unpack_dual(out)
+                h = 1e-4
+                lib.equal(primal, loss(a), rtol=1e-4)
+                lib.equal(tangent, (loss(a + h * s) - loss(a - h * s)) / (2 * h), rtol=1e-4)
+                (found,) = lib.grad(tangent, x)
+                units = np.eye(2) * h
+                bends = [
+                    (loss(a + h * s + u) - loss(a + h * s - u) - loss(a - h * s + u) + loss(a - h * s - u)) / (4 * h * h) for u in units
+                ]
+                lib.equal(found, bends, rtol=1e-3)

@@ -368,3 +368,15 @@ def no_silent_zeros(lib: Any, seed: int) -> None:
                         ends.append(np.sum(theirs(*moved, *more) ** 2))
                     slopes.append((ends[0] - ends[1]) / (2 * h))
                 lib.equal(g, slopes, rtol=1e-3 if lib.real == "float32" else 1e-5, atol=1e-3 if lib.real == "float32" else 1e-6)
+
+
+@contract("SUB-15", requires="linalg")
+def second_derivative_of_a_norm_at_0(lib: Any) -> None:
+    func = lib.module("func")
+    norm = lib.xp.linalg.vector_norm
+    lib.equal(func.hessian(lambda x: norm(x))(lib.const([0.0, 0.0])), np.zeros((2, 2)))
+    lib.equal(func.hessian(lambda x: norm(x))(lib.const([3.0, 4.0])), np.asarray([[16.0, -12.0], [-12.0, 9.0]]) / 125)
+    # One of several norms is at 0.
+    x = lib.tensor([[0.0, 0.0], [3.0, 4.0]])
+    (g,) = lib.grad(lib.xp.sum(norm(x, axis=1)), x)
+    lib.equal(g, [[0.0, 0.0], [0.6, 0.8]])

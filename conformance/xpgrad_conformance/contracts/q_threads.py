@@ -411,3 +411,29 @@ def settings_are_thread_local(lib: Any) -> None:
 
     assert in_threads(3, set_and_look) == [(False, False, False, False), (True, False, True, False), (False, True, False, True)]
     assert look() == (True, False, True, False)
+
+
+@contract("THR-11")
+def a_pass_inside_a_hook_towards_what_is_no_leaf(lib: Any) -> None:
+    x = lib.tensor([2.0])
+    found: list[Any] = []
+
+    def hook(g: Any) -> None:
+        with lib.ns.enable_grad():
+            a = lib.tensor([3.0])
+            b = a * a
+            c = b * b
+            found.extend(lib.grad(c, [b, a], retain_graph=True))
+            b.retain_grad()
+            lib.backward(c)
+            found.extend([b.grad, a.grad])
+            # Through the graph that is being differentiated, up to its leaf, and twice.
+            (first,) = lib.grad(x * x * x, x, create_graph=True)
+            found.extend(lib.grad(first, x))
+
+    y = x * x
+    y.register_hook(hook)
+    lib.backward(y * x)
+    for g, expected in zip(found, [18.0, 108.0, 18.0, 108.0, 12.0], strict=True):
+        lib.equal(g, [expected])
+    lib.equal(x.grad, [12.0])

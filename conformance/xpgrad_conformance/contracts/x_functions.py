@@ -1,0 +1,378 @@
+"""Group X: the derivatives of every function, in every mode, against differences of NumPy's results."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xpgrad_conformance.contract import contract
+from xpgrad_conformance.functions import Case, Reference, along, cases, is_complex, listed, weighed
+
+#: The step of second differences: their rounding error is that of the values, divided by its square.
+WIDE_STEP = 2e-4
+
+
+def exact(lib: Any) -> float:
+    """The tolerance where two ways to compute the same are compared."""
+    return 2e-4 if lib.real == "float32" else 1e-9
+
+
+def rough(lib: Any) -> float:
+    """The tolerance of a comparison with differences."""
+    return 5e-3 if lib.real == "float32" else 1e-6
+
+
+def close(lib: Any, found: Any, expected: Any, tolerance: float, scale: float = 1.0) -> None:
+    """Assert equality up to a share of the largest number in sight."""
+    values = found if isinstance(found, (float, np.ndarray)) else lib.value(found)
+    expected = np.asarray(expected)
+    assert np.shape(values) == expected.shape, f"shape {np.shape(values)}, expected {expected.shape}"
+    near = tolerance * max(1.0, scale, float(np.max(np.abs(expected), initial=0.0)))
+    np.testing.assert_allclose(values, expected, rtol=0.0, atol=near)
+
+
+def direction(x: np.ndarray[Any, Any], start: float) -> np.ndarray[Any, Any]:
+    """Fixed numbers between -1 and 1 that single out no element."""
+    count = np.arange(x.size).reshape(x.shape)
+    real = np.cos(start + count)
+    return real + 0.7j * np.sin(start + 1.3 * count) if x.dtype.kind == "c" else real
+
+
+def made(lib: Any, x: np.ndarray[Any, Any], rg: bool = True) -> Any:
+    """The Tensor of an operand."""
+    return lib.tensor(x, rg, lib.complex if x.dtype.kind == "c" else lib.real)
+
+
+def inner(g: Any, d: Any) -> float:
+    """The derivative along a direction, of a gradient in PyTorch's convention: dL/dx + i dL/dy."""
+    return float(np.sum(np.real(g) * np.real(d)) + np.sum(np.imag(g) * np.imag(d)))
+
+
+def value_of(lib: Any, g: Any) -> Any:
+    """A gradient's values, 0 where there is none."""
+    return 0.0 if g is None else lib.value(g)
+
+
+def loss_at(case: Case, points: Sequence[Any]) -> float:
+    return float(weighed(Reference, case.call(Reference, *points)))
+
+
+def slope(case: Case, points: Sequence[Any], i: int, d: Any, step: float = 1e-5) -> float:
+    """The derivative of NumPy's loss along a direction in one operand, by central differences."""
+    ends = [loss_at(case, [p + s * step * d if j == i else p for j, p in enumerate(points)]) for s in (1, -1)]
+    return (ends[0] - ends[1]) / (2 * step)
+
+
+def bend(case: Case, points: Sequence[Any], ds: Sequence[Any], i: int, e: Any) -> float:
+    """The second derivative along directions in all operands, and along one in the i-th."""
+    h = WIDE_STEP
+    ends = [
+        s * t * loss_at(case, [p + s * h * d + (t * h * e if j == i else 0.0) for j, (p, d) in enumerate(zip(points, ds, strict=True))])
+        for s, t in itertools.product((1, -1), repeat=2)
+    ]
+    return sum(ends) / (4 * h * h)
+
+
+def kinds(lib: Any, batched: bool = False) -> Any:
+    """Every case with real operands, and those that take them with complex ones."""
+    for name, case in cases(lib, batched=batched):
+        yield name, case, case.arrays()
+    if lib.capabilities["complex"]:
+        for name, case in cases(lib, complex_too=True, batched=batched):
+            yield f"{name}, complex", case, case.arrays(True)
+
+
+@contract("DER-01")
+def values(lib: Any) -> None:
+    for name, case, points in kinds(lib):
+        with lib.case(name), np.errstate(all="ignore"):
+            found = listed(case.call(lib, *(made(lib, p) for p in points)))
+            expected = listed(case.call(Reference, *points))
+            assert len(found) == len(expected)
+            for a, b in zip(found, expected, strict=True):
+                close(lib, a, b, exact(lib))
+                assert is_complex(a) == is_complex(b)
+
+
+@contract("DER-02")
+def first_derivatives(lib: Any) -> None:
+    for name, case, points in kinds(lib):
+        with lib.case(name), np.errstate(all="ignore"):
+            whole = [made(lib, p) for p in points]
+            loss = weighed(lib, case.call(lib, *whole))
+            together = lib.grad(loss, whole, allow_unused=True)
+            for i, p in enumerate(points):
+                # Each operand by itself, the others constant: other values are saved.
+                xs = [made(lib, q, j == i) for j, q in enumerate(points)]
+                (g,) = lib.grad(weighed(lib, case.call(lib, *xs)), [xs[i]], allow_unused=True)
+                assert (g is None) == (together[i] is None)
+                if g is not None:
+                    assert tuple(g.shape) == p.shape
+                    assert g.dtype == xs[i].dtype
+                    close(lib, together[i], lib.value(g), exact(lib))
+                d = direction(p, 3.0 + i)
+                close(lib, inner(value_of(lib, g), d), slope(case, points, i, d), rough(lib), abs(loss_at(case, points)))
+
+
+@contract("DER-03")
+def second_derivatives(lib: Any) -> None:
+    for name, case, points in kinds(lib):
+        with lib.case(name), np.errstate(all="ignore"):
+            xs = [made(lib, p) for p in points]
+            plain = lib.grad(weighed(lib, case.call(lib, *xs)), xs, allow_unused=True)
+            gs = lib.grad(weighed(lib, case.call(lib, *xs)), xs, create_graph=True, allow_unused=True)
+            ds = [direction(p, 3.0 + i) for i, p in enumerate(points)]
+            total: Any = 0.0
+            for g, h, d in zip(gs, plain, ds, strict=True):
+                assert (g is None) == (h is None)
+                if g is None:
+                    continue
+                close(lib, g, lib.value(h), exact(lib))
+                for part, weight in [(lib.xp.real(g), d.real), (lib.xp.imag(g), d.imag)] if is_complex(g) else [(g, d)]:
+                    total = total + lib.xp.sum(part * lib.const(weight))
+            again: Sequence[Any] = [None] * len(xs)
+            if getattr(total, "requires_grad", False):
+                again = lib.grad(total, xs, allow_unused=True)
+            scale = abs(loss_at(case, points))
+            for i, p in enumerate(points):
+                e = direction(p, 5.0 + i)
+                close(lib, inner(value_of(lib, again[i]), e), bend(case, points, ds, i, e), 20 * rough(lib), scale)
+
+
+@contract("DER-04")
+def tangents(lib: Any) -> None:
+    fw = lib.module("autograd.forward_ad")
+    for name, case, points in kinds(lib):
+        ds = [direction(p, 3.0 + i) for i, p in enumerate(points)]
+        with lib.case(name), np.errstate(all="ignore"):
+            expected = [along(case.call, points, i, d) for i, d in enumerate(ds)]
+            chosen = [{i} for i in range(len(points))] + ([set(range(len(points)))] if len(points) > 1 else [])
+            for places in chosen:
+                with fw.dual_level():
+                    xs = [made(lib, p, False) for p in points]
+                    duals = [
+                        fw.make_dual(x, made(lib, d, False)) if i in places else x for i, (x, d) in enumerate(zip(xs, ds, strict=True))
+                    ]
+                    for k, y in enumerate(listed(case.call(lib, *duals))):
+                        tangent = fw.unpack_dual(y).tangent
+                        wanted = sum(expected[i][k] for i in places)
+                        if tangent is None:
+                            close(lib, np.zeros(np.shape(wanted)), wanted, rough(lib))
+                        else:
+                            close(lib, tangent, wanted, rough(lib))
+
+
+@contract("DER-05")
+def tangents_of_gradients(lib: Any) -> None:
+    fw = lib.module("autograd.forward_ad")
+    for name, case, points in kinds(lib):
+        ds = [direction(p, 3.0 + i) for i, p in enumerate(points)]
+        with lib.case(name), np.errstate(all="ignore"), fw.dual_level():
+            duals = [fw.make_dual(made(lib, p), made(lib, d, False)) for p, d in zip(points, ds, strict=True)]
+            gs = lib.grad(weighed(lib, case.call(lib, *duals)), duals, create_graph=True, allow_unused=True)
+            scale = abs(loss_at(case, points))
+            for i, p in enumerate(points):
+                e = direction(p, 5.0 + i)
+                tangent = None if gs[i] is None else fw.unpack_dual(gs[i]).tangent
+                close(lib, inner(value_of(lib, tangent), e), bend(case, points, ds, i, e), 20 * rough(lib), scale)
+
+
+#: What the elements of a batch are multiplied by: near enough that none leaves its domain.
+FACTORS = (1.0, 0.93, 1.06)
+
+
+def stacks(points: Sequence[Any], mask: Sequence[bool]) -> tuple[list[Any], tuple[int | None, ...]]:
+    """The operands with a batch's axis, in several places, where the mask says so."""
+    dims = tuple((k % (p.ndim + 1)) if m else None for k, (p, m) in enumerate(zip(points, mask, strict=True), start=len(points) % 2))
+    return [p if d is None else np.stack([p * f for f in FACTORS], axis=d) for p, d in zip(points, dims, strict=True)], dims
+
+
+def element(x: Any, dim: int | None, b: int) -> Any:
+    return x if dim is None else x[(slice(None),) * dim + (b,)]
+
+
+@contract("DER-06")
+def batches(lib: Any) -> None:
+    vmap = lib.module("func").vmap
+    for name, case, points in kinds(lib, batched=True):
+        for mask in itertools.product((True, False), repeat=len(points)):
+            if not any(mask):
+                continue
+            arrays, dims = stacks(points, mask)
+            with lib.case((name, dims)), np.errstate(all="ignore"):
+                xs = [made(lib, a) for a in arrays]
+                out = listed(vmap(lambda *a, case=case: tuple(listed(case.call(lib, *a))), in_dims=dims)(*xs))
+                rows = [listed(case.call(Reference, *(element(a, d, b) for a, d in zip(arrays, dims, strict=True)))) for b in range(3)]
+                for y, column in zip(out, zip(*rows, strict=True), strict=True):
+                    close(lib, y, np.stack(column), exact(lib))
+                # The gradients of a batch, and a batch of gradients.
+                loops = [lib.grad(sum_of_losses(lib, case, xs, dims), xs, allow_unused=True)]
+                inside = vmap(lambda *a, case=case: weighed(lib, case.call(lib, *a)), in_dims=dims)(*xs)
+                assert tuple(inside.shape) == (3,)
+                loops.append(lib.grad(lib.xp.sum(inside), xs, allow_unused=True))
+                for a, b in zip(*loops, strict=True):
+                    close(lib, value_of(lib, b) + np.zeros(np.shape(value_of(lib, a))), value_of(lib, a), exact(lib))
+
+
+def sum_of_losses(lib: Any, case: Case, xs: Sequence[Any], dims: Sequence[int | None]) -> Any:
+    """The losses of the elements of a batch, one after the other."""
+    total: Any = 0.0
+    for b in range(3):
+        total = total + weighed(lib, case.call(lib, *(element(x, d, b) for x, d in zip(xs, dims, strict=True))))
+    return total
+
+
+@contract("DER-07")
+def batches_of_gradients(lib: Any) -> None:
+    for name, case, points in kinds(lib):
+        with lib.case(name), np.errstate(all="ignore"):
+            # What comes in between is a diagonal, before and after the function.
+            xs = [made(lib, p) for p in points]
+            out = [y * 1.5 for y in listed(case.call(lib, *(lib.xp.negative(-x) for x in xs)))]
+            out = [y for y in out if y.requires_grad]
+            if not out:
+                continue
+            for y in out:
+                n = int(np.prod(tuple(y.shape)))
+                if n > 40:
+                    continue
+                eye = made(lib, np.eye(n).reshape(n, *tuple(y.shape)).astype("complex128" if is_complex(y) else "float64"), False)
+                found = lib.grad(y, xs, eye, is_grads_batched=True, retain_graph=True, allow_unused=True)
+                rows = [lib.grad(y, xs, eye[k], retain_graph=True, allow_unused=True) for k in range(n)]
+                for i, g in enumerate(found):
+                    column = [row[i] for row in rows]
+                    assert (g is None) == (column[0] is None)
+                    if g is not None:
+                        close(lib, g, np.stack([lib.value(r) for r in column]), exact(lib))
+
+
+def halves(ys: Sequence[Any], xp: Any = np) -> list[Any]:
+    """Arrays, complex ones as their real and imaginary parts."""
+    return [part for y in ys for part in ([xp.real(y), xp.imag(y)] if is_complex(y) else [y])]
+
+
+@contract("DER-08")
+def jacobians(lib: Any) -> None:
+    func = lib.module("func")
+    for name, case in cases(lib, batched=True):
+        points = case.arrays()
+        ds = [direction(p, 3.0 + i) for i, p in enumerate(points)]
+        with lib.case(name), np.errstate(all="ignore"):
+            xs = [made(lib, p, False) for p in points]
+            places = tuple(range(len(points)))
+
+            def real(*a: Any, case: Case = case) -> Any:
+                """The results, complex ones as their two parts, after and before something elementwise."""
+                return tuple(part * 2 for part in halves(listed(case.call(lib, *(lib.xp.negative(-x) for x in a))), lib.xp))
+
+            outs = halves(listed(case.call(Reference, *points)))
+            slopes = [halves(along(case.call, points, i, d)) for i, d in enumerate(ds)]
+            for transform in ("jacrev", "jacfwd"):
+                found = getattr(func, transform)(real, argnums=places)(*xs)
+                for k, y in enumerate(outs):
+                    for i, (p, d) in enumerate(zip(points, ds, strict=True)):
+                        matrix = lib.value(found[k][i])
+                        assert matrix.shape == (*y.shape, *p.shape)
+                        moved = np.tensordot(matrix, d, axes=d.ndim)
+                        with lib.case((transform, k, i)):
+                            close(lib, moved, 2 * slopes[i][k], rough(lib))
+
+
+@contract("DER-09")
+def hessians(lib: Any) -> None:
+    func = lib.module("func")
+    for name, case in cases(lib, batched=True):
+        points = case.arrays()
+        if sum(p.size for p in points) > 12:
+            continue
+        ds = [direction(p, 3.0 + i) for i, p in enumerate(points)]
+        with lib.case(name), np.errstate(all="ignore"):
+            xs = [made(lib, p, False) for p in points]
+            places = tuple(range(len(points)))
+            scale = abs(loss_at(case, points))
+            for label, outer in (("hessian", None), ("jacrev of jacrev", func.jacrev)):
+
+                def loss(*a: Any, case: Case = case) -> Any:
+                    return weighed(lib, case.call(lib, *a))
+
+                found = (func.hessian(loss, argnums=places) if outer is None else outer(func.jacrev(loss, argnums=places), argnums=places))(
+                    *xs
+                )
+                for j, p in enumerate(points):
+                    e = direction(p, 5.0 + j)
+                    total = 0.0
+                    for i, d in enumerate(ds):
+                        block = lib.value(found[i][j])
+                        assert block.shape == (*points[i].shape, *p.shape)
+                        total += float(np.sum(np.tensordot(block, e, axes=e.ndim) * d))
+                    with lib.case((label, j)):
+                        close(lib, total, bend(case, points, ds, j, e), 20 * rough(lib), scale)
+
+
+#: Functions of a Tensor of two columns, of another of the indexed shape, and of an index, with what NumPy does for each.
+INDEXED: dict[str, tuple[Any, Any]] = {
+    "x[i]": (lambda lib, x, v, i: x[i], lambda x, v, i: x[i]),
+    "x[:, i]": (lambda lib, x, v, i: lib.xp.permute_dims(x, (1, 0))[:, i], lambda x, v, i: x.T[:, i]),
+    "x[i, 1]": (lambda lib, x, v, i: x[i, 1], lambda x, v, i: x[i, 1]),
+    "x[i, j]": (lambda lib, x, v, i: x[i, i * 0], lambda x, v, i: x[i, 0]),
+    "y[i] = v": (lambda lib, x, v, i: put(x, i, v), lambda x, v, i: put(x, i, v)),
+    "y[:, i] = v": (
+        lambda lib, x, v, i: put(lib.xp.permute_dims(x, (1, 0)), (slice(None), i), lib.xp.permute_dims(v, (1, 0))),
+        lambda x, v, i: put(x.T, (slice(None), i), v.T),
+    ),
+    "take": (lambda lib, x, v, i: lib.xp.take(x, i, axis=0), lambda x, v, i: x[i]),
+    "take_along_axis": (
+        lambda lib, x, v, i: lib.xp.take_along_axis(x, lib.xp.stack([i, i], axis=1), axis=0),
+        lambda x, v, i: x[i],
+    ),
+    "index_add_": (lambda lib, x, v, i: (x * 1).index_add_(0, i, v), lambda x, v, i: add_at(x, i, v)),
+    "index_add_, alpha": (lambda lib, x, v, i: (x * 1).index_add_(0, i, v, alpha=2.5), lambda x, v, i: add_at(x, i, v * 2.5)),
+}
+
+
+def put(x: Any, key: Any, v: Any) -> Any:
+    y = x * 1
+    y[key] = v
+    return y
+
+
+def add_at(x: Any, i: Any, v: Any) -> Any:
+    y = x.copy()
+    np.add.at(y, i, v)
+    return y
+
+
+def picks(dtype: str, rows: int) -> dict[str, list[int]]:
+    """Rows that an index of a dtype can name, from the front and from behind."""
+    most = int(np.iinfo(dtype).max)
+    found = {"forwards": [0, 3, min(rows - 1, most)]}
+    if dtype.startswith("i"):
+        found["backwards"] = [-1, -3, -min(rows, most + 1)]
+    return found
+
+
+@contract("DER-10")
+def dtypes_of_indices(lib: Any) -> None:
+    for dtype, rows in itertools.product(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"), (100, 300)):
+        # NB: PyTorch's bytes are masks, its other narrow integers no indices, and some of its functions take int64 only.
+        if not lib.has_dtype(dtype) or (lib.oracle and dtype not in ("int32", "int64")):
+            continue
+        x, v = direction(np.zeros((rows, 2)), 1.0), direction(np.zeros((3, 2)), 2.0)
+        for (kind, places), (name, (ours, theirs)) in itertools.product(picks(dtype, rows).items(), INDEXED.items()):
+            if lib.oracle and not name.startswith(("x[", "y[")) and (kind == "backwards" or dtype != "int64"):
+                continue
+            with lib.case((name, dtype, rows, kind)):
+                i = np.asarray(places)
+                xs, vs = made(lib, x), made(lib, v)
+                y = ours(lib, xs, vs, lib.places(places, dtype))
+                close(lib, y, theirs(x, v, i), exact(lib))
+                # It is linear: the seed's product with what a direction becomes is the gradient's with the direction.
+                seed = direction(np.zeros(tuple(y.shape)), 4.0)
+                gx, gv = lib.grad(y, [xs, vs], made(lib, seed, False), allow_unused=True)
+                for start in (5.0, 6.0):
+                    d, e = direction(x, start), direction(v, start + 0.5)
+                    close(lib, inner(lib.value(gx), d), float(np.sum(seed * theirs(d, v * 0, i))), exact(lib))
+                    close(lib, inner(value_of(lib, gv), e), float(np.sum(seed * theirs(x * 0, e, i))), exact(lib))

@@ -1,0 +1,367 @@
+"""Group X: methods with PyTorch's names, writes, dtypes, and functions that have no derivative."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xpgrad_conformance.contract import contract
+from xpgrad_conformance.contracts.x_functions import FACTORS, close, direction, exact, inner, made, rough, value_of
+from xpgrad_conformance.functions import BINARY, STEP, Reference, cases, listed, weighed
+
+Pair = tuple[Callable[..., Any], Callable[..., Any]]
+#: The operands: a matrix away from kinks and ties, a row of positive numbers, and a matrix of positive numbers.
+X = np.asarray([[0.4, -1.3, 0.9], [1.7, 0.6, -0.7]])
+ROW = np.asarray([0.8, 1.4, 0.5])
+POSITIVE = np.asarray([[0.4, 1.3, 0.9], [1.7, 0.6, 0.7]])
+
+#: Methods of a matrix, with a row of positive numbers, and NumPy's functions of the same meaning.
+METHODS: dict[str, Pair] = {
+    "sum": (lambda x, w: x.sum(), lambda x, w: x.sum()),
+    "sum, dim": (lambda x, w: x.sum(dim=1, keepdim=True) * x.sum(dim=0), lambda x, w: x.sum(1, keepdims=True) * x.sum(0)),
+    "sum, dims": (lambda x, w: x.sum(dim=(0, 1)), lambda x, w: x.sum((0, 1))),
+    "mean": (lambda x, w: x.mean(), lambda x, w: x.mean()),
+    "mean, dim": (lambda x, w: x.mean(dim=-1, keepdim=True) * x.mean(dim=0), lambda x, w: x.mean(-1, keepdims=True) * x.mean(0)),
+    "prod": (lambda x, w: x.prod(), lambda x, w: x.prod()),
+    "prod, dim": (lambda x, w: x.prod(dim=1, keepdim=True) * x, lambda x, w: x.prod(1, keepdims=True) * x),
+    "max": (lambda x, w: x.max() * x.min(), lambda x, w: x.max() * x.min()),
+    "amax": (lambda x, w: x.amax(1, True) * x.amax(dim=0), lambda x, w: x.max(1, keepdims=True) * x.max(0)),
+    "amin": (lambda x, w: x.amin(1, True) * x.amin(dim=0), lambda x, w: x.min(1, keepdims=True) * x.min(0)),
+    "var": (lambda x, w: x.var(dim=1, correction=1), lambda x, w: x.var(1, ddof=1)),
+    "var, kept": (lambda x, w: x.var(dim=0, correction=0, keepdim=True) * x, lambda x, w: x.var(0, keepdims=True) * x),
+    "std": (lambda x, w: x.std(dim=1, correction=1), lambda x, w: x.std(1, ddof=1)),
+    "std, kept": (lambda x, w: x.std(dim=0, correction=0, keepdim=True) * x, lambda x, w: x.std(0, keepdims=True) * x),
+    "cumsum": (lambda x, w: x.cumsum(1) * x.cumsum(0), lambda x, w: x.cumsum(1) * x.cumsum(0)),
+    "cumprod": (lambda x, w: x.cumprod(1) * x.cumprod(0), lambda x, w: x.cumprod(1) * x.cumprod(0)),
+    **{name: (lambda x, w, name=name: getattr(x, name)(), lambda x, w, name=name: getattr(np, name)(x))
+       for name in ("exp", "expm1", "square", "abs", "sign", "sin", "cos", "tan", "tanh", "floor", "ceil", "round", "conj", "reciprocal")},
+    **{name: (lambda x, w, name=name: getattr(w, name)() * x, lambda x, w, name=name: getattr(np, name)(w) * x)
+       for name in ("log", "log1p", "sqrt")},
+    "neg": (lambda x, w: x.neg(), lambda x, w: -x),
+    "pow": (lambda x, w: w.pow(3) * w.pow(0.5) * x, lambda x, w: w**3.5 * x),
+    "add": (lambda x, w: x.add(w), lambda x, w: x + w),
+    "add, alpha": (lambda x, w: x.add(w, alpha=2.5), lambda x, w: x + 2.5 * w),
+    "sub": (lambda x, w: x.sub(w), lambda x, w: x - w),
+    "sub, alpha": (lambda x, w: x.sub(w, alpha=2.5), lambda x, w: x - 2.5 * w),
+    "mul": (lambda x, w: x.mul(w), lambda x, w: x * w),
+    "div": (lambda x, w: x.div(w), lambda x, w: x / w),
+    "matmul": (lambda x, w: x.matmul(w), lambda x, w: x @ w),
+    "mm": (lambda x, w: x.mm(x.t()), lambda x, w: x @ x.T),
+    "dot": (lambda x, w: x[0].dot(w), lambda x, w: x[0] @ w),
+    "clamp": (lambda x, w: x.clamp(-0.5, 0.7), lambda x, w: np.clip(x, -0.5, 0.7)),
+    "clamp, one": (lambda x, w: x.clamp(min=-0.5) * x.clamp(max=0.7), lambda x, w: np.maximum(x, -0.5) * np.minimum(x, 0.7)),
+    "where": (lambda x, w: x.where(x > 0.5, w), lambda x, w: np.where(x > 0.5, x, w)),
+    "flip": (lambda x, w: x.flip(0) * x.flip(0, 1), lambda x, w: np.flip(x, 0) * np.flip(x)),
+    "reshape": (lambda x, w: x.reshape(3, 2) * x.reshape((3, 2)), lambda x, w: x.reshape(3, 2) ** 2),
+    "view": (lambda x, w: x.view(3, 2) * x.view(-1, 2), lambda x, w: x.reshape(3, 2) ** 2),
+    "view_as": (lambda x, w: x.view_as(x.reshape(6)), lambda x, w: x.reshape(6)),
+    "flatten": (lambda x, w: x.flatten() * 2, lambda x, w: x.reshape(6) * 2),
+    "flatten, a part": (
+        lambda x, w: x.reshape(1, 2, 3, 1).flatten(1, 2)[0] * x.reshape(2, 3, 1).flatten(1).reshape(6, 1),
+        lambda x, w: x.reshape(6, 1) ** 2,
+    ),
+    "squeeze": (lambda x, w: x.reshape(1, 6, 1).squeeze() * x.reshape(1, 6, 1).squeeze(0).squeeze(1), lambda x, w: x.reshape(6) ** 2),
+    "squeeze, a longer one": (lambda x, w: x.squeeze(0) * x.squeeze(dim=1), lambda x, w: x**2),
+    "unsqueeze": (lambda x, w: x.unsqueeze(1) * x.unsqueeze(-1)[:, :, :1], lambda x, w: x[:, None] * x[:, :, None]),
+    "permute": (lambda x, w: x.reshape(1, 2, 3).permute(2, 0, 1), lambda x, w: x.reshape(1, 2, 3).transpose(2, 0, 1)),
+    "transpose": (lambda x, w: x.reshape(1, 2, 3).transpose(0, 2), lambda x, w: x.reshape(1, 2, 3).swapaxes(0, 2)),
+    "transpose, from behind": (lambda x, w: x.transpose(-1, -2), lambda x, w: x.T),
+    "t": (lambda x, w: x.t() * w.t().reshape(3, 1), lambda x, w: x.T * w.reshape(3, 1)),
+    "T": (lambda x, w: x.T, lambda x, w: x.T),
+    "mT": (lambda x, w: x.reshape(1, 2, 3).mT, lambda x, w: x.reshape(1, 2, 3).swapaxes(1, 2)),
+    "expand": (lambda x, w: w.expand(2, -1) * w.expand((2, 3)) * x, lambda x, w: w * w * x),
+    "expand, more axes": (lambda x, w: x.expand(4, 2, 3), lambda x, w: np.broadcast_to(x, (4, 2, 3))),
+    "expand_as": (lambda x, w: w.expand_as(x) * x, lambda x, w: w * x),
+    "unbind": (lambda x, w: x.unbind(1)[2] * x.unbind()[0][:2], lambda x, w: x[:, 2] * x[0][:2]),
+    "clone": (lambda x, w: x.clone() * x.contiguous(), lambda x, w: x * x),
+    "contiguous": (lambda x, w: x.t().contiguous() * 2, lambda x, w: x.T * 2),
+}  # fmt: skip
+
+
+def differences(theirs: Callable[..., Any], points: Any, i: int, d: Any) -> Any:
+    """The derivative of NumPy's result along a direction in one operand."""
+    ends = [theirs(*(p + s * STEP * d if j == i else p for j, p in enumerate(points))) for s in (1, -1)]
+    return (np.asarray(ends[0]) - np.asarray(ends[1])) / (2 * STEP)
+
+
+def agree(lib: Any, ours: Callable[..., Any], theirs: Callable[..., Any], points: Any) -> None:
+    """Compare values, gradients and tangents with NumPy's function and its differences."""
+    fw = lib.module("autograd.forward_ad")
+    xs = [made(lib, p) for p in points]
+    y = ours(*xs)
+    close(lib, y, theirs(*points), exact(lib))
+    seed = direction(np.zeros(tuple(y.shape)), 4.0)
+    gs = lib.grad(y, xs, made(lib, seed, False), allow_unused=True)
+    for i, p in enumerate(points):
+        d = direction(p, 3.0 + i)
+        moved = differences(theirs, points, i, d)
+        close(lib, inner(value_of(lib, gs[i]), d), float(np.sum(seed * moved)), rough(lib))
+        with fw.dual_level():
+            duals = [
+                fw.make_dual(made(lib, q, False), made(lib, d, False)) if j == i else made(lib, q, False) for j, q in enumerate(points)
+            ]
+            tangent = fw.unpack_dual(ours(*duals)).tangent
+        close(lib, np.zeros(moved.shape) if tangent is None else tangent, moved, rough(lib))
+
+
+@contract("DER-11")
+def methods(lib: Any) -> None:
+    for name, (ours, theirs) in METHODS.items():
+        if name == "conj" and not lib.capabilities["complex"]:
+            continue
+        with lib.case(name):
+            agree(lib, ours, theirs, (X, ROW))
+
+
+#: Writes into a matrix of positive numbers, with a row of them: what the method does, and what becomes of the matrix.
+WRITES: dict[str, Pair] = {
+    **{f"{name}_": (lambda lib, y, w, name=name: getattr(y, f"{name}_")(), lambda y, w, name=name: getattr(np, name)(y))
+       for name in ("abs", "exp", "log", "sqrt", "square", "reciprocal", "sin", "cos", "tanh", "floor", "ceil", "round")},
+    "neg_": (lambda lib, y, w: y.neg_(), lambda y, w: -y),
+    "add_": (lambda lib, y, w: y.add_(w), lambda y, w: y + w),
+    "add_, alpha": (lambda lib, y, w: y.add_(w, alpha=2.5), lambda y, w: y + 2.5 * w),
+    "sub_": (lambda lib, y, w: y.sub_(w), lambda y, w: y - w),
+    "sub_, alpha": (lambda lib, y, w: y.sub_(w, alpha=2.5), lambda y, w: y - 2.5 * w),
+    "mul_": (lambda lib, y, w: y.mul_(w), lambda y, w: y * w),
+    "mul_, a scalar": (lambda lib, y, w: y.mul_(1.5), lambda y, w: y * 1.5),
+    "div_": (lambda lib, y, w: y.div_(w), lambda y, w: y / w),
+    "pow_": (lambda lib, y, w: y.pow_(1.5), lambda y, w: y**1.5),
+    "clamp_": (lambda lib, y, w: y.clamp_(0.5, 1.1), lambda y, w: np.clip(y, 0.5, 1.1)),
+    "clamp_, one": (lambda lib, y, w: y.clamp_(min=0.65).clamp_(max=1.0), lambda y, w: np.clip(y, 0.65, 1.0)),
+    "zero_": (lambda lib, y, w: y.zero_(), lambda y, w: y * 0),
+    "fill_": (lambda lib, y, w: y.fill_(1.5), lambda y, w: y * 0 + 1.5),
+    "fill_, a Tensor": (lambda lib, y, w: y.fill_(lib.xp.sum(w)), lambda y, w: y * 0 + w.sum()),
+    "copy_": (lambda lib, y, w: y.copy_(w), lambda y, w: y * 0 + w),
+    "masked_fill_": (
+        lambda lib, y, w: y.masked_fill_(lib.const([[1, 0, 1], [0, 0, 1]], "bool"), 0.5),
+        lambda y, w: np.where([[True, False, True], [False, False, True]], 0.5, y),
+    ),
+    "index_add_": (
+        lambda lib, y, w: y.index_add_(1, lib.places([2, 0, 2], "int64"), w.expand_as(y)),
+        lambda y, w: y + np.stack([w[1] + 0 * y[:, 0], 0 * y[:, 0], w[0] + w[2] + 0 * y[:, 0]], axis=1),
+    ),
+    "+=": (lambda lib, y, w: y.__iadd__(w), lambda y, w: y + w),
+    "-=": (lambda lib, y, w: y.__isub__(w), lambda y, w: y - w),
+    "*=": (lambda lib, y, w: y.__imul__(w), lambda y, w: y * w),
+    "/=": (lambda lib, y, w: y.__itruediv__(w), lambda y, w: y / w),
+    "**=": (lambda lib, y, w: y.__ipow__(2), lambda y, w: y**2),
+    "%=": (lambda lib, y, w: y.__imod__(0.37), lambda y, w: y % 0.37),
+}  # fmt: skip
+
+
+@contract("DER-12")
+def writes(lib: Any) -> None:
+    for name, (ours, theirs) in WRITES.items():
+        with lib.case(name):
+
+            def whole(x: Any, w: Any, ours: Any = ours) -> Any:
+                y = x * 1
+                assert ours(lib, y, w) is y
+                return y * (x + 0.5)
+
+            agree(lib, whole, lambda x, w, theirs=theirs: theirs(x, w) * (x + 0.5), (POSITIVE, ROW))
+
+            # Into a view, and seen through the base and through another view.
+            def part(x: Any, w: Any, ours: Any = ours) -> Any:
+                base = lib.xp.stack([x, x * 2], axis=0) * 1
+                other = base[:, 0]
+                ours(lib, base[1], w)
+                return base * lib.xp.expand_dims(other, axis=1)
+
+            def reference(x: Any, w: Any, theirs: Any = theirs) -> Any:
+                base = np.stack([x, theirs(x * 2, w)])
+                return base * base[:, :1]
+
+            agree(lib, part, reference, (POSITIVE, ROW))
+
+
+@contract("DER-13")
+def writes_in_batches(lib: Any) -> None:
+    vmap = lib.module("func").vmap
+    for name, (ours, theirs) in WRITES.items():
+        with lib.case(name):
+            points = [np.stack([p * f for f in FACTORS]) for p in (POSITIVE, ROW)]
+            xs = [made(lib, p) for p in points]
+
+            def program(x: Any, w: Any, ours: Any = ours) -> Any:
+                base = lib.xp.stack([x, x * 2], axis=0)
+                ours(lib, base[1], w)
+                return base
+
+            found = vmap(program)(*xs)
+            expected = [np.stack([x, theirs(x * 2, w)]) for x, w in zip(*points, strict=True)]
+            close(lib, found, np.stack(expected), exact(lib))
+            seed = direction(np.stack(expected), 2.0)
+            loops = []
+            for y in (found, lib.xp.stack([program(xs[0][b], xs[1][b]) for b in range(3)], axis=0)):
+                loops.append(lib.grad(y, xs, made(lib, seed, False), allow_unused=True))
+            for a, b in zip(*loops, strict=True):
+                close(lib, value_of(lib, a) + np.zeros(np.shape(value_of(lib, b))), value_of(lib, b), exact(lib))
+
+
+@contract("DER-14", requires="float64")
+def narrow_dtypes(lib: Any) -> None:
+    slim = Narrow(lib)
+    for name, case in cases(lib):
+        with lib.case(name), np.errstate(all="ignore"):
+            points = [p.astype("float32") for p in case.arrays()]
+            narrow, wide = ([lib.tensor(p, dtype=d) for p in points] for d in ("float32", "float64"))
+            outs = [listed(case.call(slim, *narrow)), listed(case.call(lib, *wide))]
+            for a, b in zip(*outs, strict=True):
+                assert str(a.dtype).rpartition(".")[2] in ("float32", "complex64")
+                close(lib, lib.value(a).astype(lib.value(b).dtype), lib.value(b), 2e-4)
+            grads = [
+                lib.grad(weighed(slim, outs[0]), narrow, allow_unused=True),
+                lib.grad(weighed(lib, outs[1]), wide, allow_unused=True),
+            ]
+            for x, a, b in zip(narrow, *grads, strict=True):
+                assert (a is None) == (b is None)
+                if a is not None:
+                    assert a.dtype == x.dtype
+                    close(lib, lib.value(a).astype("float64"), lib.value(b), 1e-3)
+
+
+class Narrow:
+    """A library whose constants are narrow, too."""
+
+    def __init__(self, lib: Any) -> None:
+        self.lib, self.xp, self.places, self.oracle = lib, lib.xp, lib.places, lib.oracle
+
+    def const(self, data: Any) -> Any:
+        return self.lib.const(data, "float32")
+
+
+#: What PyTorch refuses to mix: it has one dtype for both operands there.
+UNMIXED = ("atan2", "copysign", "hypot", "logaddexp", "maximum", "minimum", "remainder")
+
+
+@contract("DER-15")
+def mixed_dtypes(lib: Any) -> None:
+    points = np.asarray([[1, 2, 3], [4, 5, 6]]), np.asarray([2, 1, 4])
+    near = 5e-3 if lib.narrow == "float16" else 1e-5
+    with_complex = lib.capabilities["complex"] and lib.narrow != "float16"
+    dtypes = [lib.real, lib.narrow, "int32", *([lib.complex] if with_complex else [])]
+    for name, pair in itertools.product(BINARY, itertools.permutations(dtypes, 2)):
+        if (lib.complex in pair and not BINARY[name][2]) or (lib.oracle and name in UNMIXED):
+            continue
+        with lib.case((name, pair)), np.errstate(all="ignore"):
+            exactly = [p.astype("complex128" if d == lib.complex else "float64") for p, d in zip(points, pair, strict=True)]
+            mixed = [lib.tensor(p, d != "int32", d) for p, d in zip(points, pair, strict=True)]
+            alike = [made(lib, p) for p in exactly]
+            outs = [getattr(lib.xp, name)(*xs) for xs in (mixed, alike)]
+            widest = np.result_type(*(np.dtype(d) for d in pair if d != "int32"))
+            assert str(outs[0].dtype).rpartition(".")[2] == str(widest)
+            close(lib, lib.value(outs[0]).astype(lib.value(outs[1]).dtype), lib.value(outs[1]), near)
+            totals = [lib.xp.sum(lib.xp.real(out) if lib.complex in pair else out) for out in outs]
+            wanted = lib.grad(totals[1], alike)
+            leaves = [x for x in mixed if x.requires_grad]
+            found = iter(lib.grad(totals[0], leaves))
+            for x, w in zip(mixed, wanted, strict=True):
+                if x.requires_grad:
+                    g = next(found)
+                    assert g.dtype == x.dtype
+                    close(lib, lib.value(g).astype(lib.value(w).dtype), lib.value(w), near)
+
+
+#: Functions without a derivative, of a matrix that has ties, and of one of whole numbers.
+WITHOUT: dict[str, Callable[..., Any]] = {
+    **{name: (lambda lib, x, n, name=name: getattr(lib.xp, name)(x, 0.4))
+       for name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")},
+    "operators": lambda lib, x, n: ((x == 0.4) | (x < -0.5)) & (x != 0.9) ^ (x >= 1.7) | (x <= -1.3) & (x > 2.0),
+    "argmax": lambda lib, x, n: lib.xp.argmax(x, axis=1),
+    "argmax, kept": lambda lib, x, n: lib.xp.argmax(x, axis=0, keepdims=True),
+    "argmax, all": lambda lib, x, n: lib.xp.argmax(x),
+    "argmin": lambda lib, x, n: lib.xp.argmin(x, axis=0),
+    "argsort": lambda lib, x, n: lib.xp.argsort(x + lib.const([0.0, 0.01, 0.02]), axis=1),
+    "count_nonzero": lambda lib, x, n: lib.xp.count_nonzero(n, axis=1),
+    "all": lambda lib, x, n: lib.xp.all(n > 0, axis=1),
+    "any": lambda lib, x, n: lib.xp.any(n > 4, axis=0),
+    "all, everywhere": lambda lib, x, n: lib.xp.all(n >= 0),
+    "isfinite": lambda lib, x, n: lib.xp.isfinite(x / n),
+    "isinf": lambda lib, x, n: lib.xp.isinf(x / n),
+    "isnan": lambda lib, x, n: lib.xp.isnan(x / n * n),
+    "signbit": lambda lib, x, n: lib.xp.signbit(x),
+    "nextafter": lambda lib, x, n: lib.xp.nextafter(x, x + 1) > x,
+    "logical_and": lambda lib, x, n: lib.xp.logical_and(n > 1, x > 0),
+    "logical_or": lambda lib, x, n: lib.xp.logical_or(n > 1, x > 0),
+    "logical_xor": lambda lib, x, n: lib.xp.logical_xor(n > 1, x > 0),
+    "logical_not": lambda lib, x, n: lib.xp.logical_not(x > 0),
+    "bitwise_and": lambda lib, x, n: n & 3,
+    "bitwise_or": lambda lib, x, n: n | 2,
+    "bitwise_xor": lambda lib, x, n: n ^ 5,
+    "bitwise_invert": lambda lib, x, n: ~n,
+    "bitwise_left_shift": lambda lib, x, n: n << 2,
+    "bitwise_right_shift": lambda lib, x, n: n >> 1,
+    "whole division": lambda lib, x, n: (n + 7) // (n + 1) + (n + 7) % (n + 2),
+    "whole sums": lambda lib, x, n: lib.xp.sum(n, axis=0) * lib.xp.max(n, axis=0) - lib.xp.min(n),
+    "whole running sums": lambda lib, x, n: lib.xp.cumulative_sum(n, axis=1),
+    "whole keys": lambda lib, x, n: n[1, lib.places([2, 0])] + lib.xp.flip(n)[0, :2],
+    "floor_divide": lambda lib, x, n: lib.xp.floor_divide(n, 2),
+}  # fmt: skip
+TIED = np.asarray([[0.4, -1.3, 0.4], [1.7, 0.9, -0.7]])
+WHOLE = np.asarray([[0, 5, 2], [7, 1, 0]])
+
+
+@contract("DER-16")
+def without_derivative(lib: Any) -> None:
+    vmap = lib.module("func").vmap
+    fw = lib.module("autograd.forward_ad")
+    for name, call in WITHOUT.items():
+        with lib.case(name), np.errstate(all="ignore"):
+            x, n = lib.tensor(TIED), lib.const(WHOLE, lib.index)
+            expected = np.asarray(call(Reference, TIED, WHOLE))
+            found = call(lib, x, n)
+            assert not found.requires_grad
+            assert found.grad_fn is None
+            assert np.array_equal(lib.value(found), expected)
+            with fw.dual_level():
+                assert fw.unpack_dual(call(lib, fw.make_dual(x.detach(), lib.const(TIED)), n)).tangent is None
+            if lib.oracle and name in ("whole keys", "nextafter"):
+                continue
+            for dims in ((0, 0), (2, None), (None, 1)):
+                arrays = [
+                    a if d is None else np.stack([a, np.flip(a), np.flip(a, 1)], axis=d) for a, d in zip((TIED, WHOLE), dims, strict=True)
+                ]
+                rows = [
+                    call(Reference, *(a if d is None else a[(slice(None),) * d + (b,)] for a, d in zip(arrays, dims, strict=True)))
+                    for b in range(3)
+                ]
+                batch = vmap(lambda x, n, call=call: call(lib, x, n), in_dims=dims)(lib.const(arrays[0]), lib.const(arrays[1], lib.index))
+                with lib.case(dims):
+                    assert np.array_equal(lib.value(batch), np.stack([np.asarray(r) for r in rows]))
+
+
+#: Tensors that are made of nothing, or in the likeness of another.
+MADE: dict[str, Callable[..., Any]] = {
+    "zeros": lambda lib, x: lib.xp.zeros((2, 3)),
+    "ones": lambda lib, x: lib.xp.ones((3,)),
+    "full": lambda lib, x: lib.xp.full((2,), 1.5),
+    "eye": lambda lib, x: lib.xp.eye(2, 3, k=1),
+    "eye, below": lambda lib, x: lib.xp.eye(3, k=-1),
+    "arange": lambda lib, x: lib.xp.arange(1.0, 6.0, 2.0),
+    "arange, one": lambda lib, x: lib.xp.arange(4.0),
+    "arange, downwards": lambda lib, x: lib.xp.arange(3.0, -1.0, -1.5),
+    "linspace": lambda lib, x: lib.xp.linspace(1.0, 2.0, 5),
+    "zeros_like": lambda lib, x: lib.xp.zeros_like(x),
+    "ones_like": lambda lib, x: lib.xp.ones_like(x),
+    "full_like": lambda lib, x: lib.xp.full_like(x, 2.5),
+    "empty_like": lambda lib, x: lib.xp.zeros_like(lib.xp.empty_like(x)),
+    "tril of ones": lambda lib, x: lib.xp.tril(lib.xp.ones_like(x)),
+}  # fmt: skip
+
+
+@contract("DER-17")
+def made_of_nothing(lib: Any) -> None:
+    x = lib.tensor(X)
+    for name, call in MADE.items():
+        with lib.case(name):
+            found = call(lib, x)
+            assert not found.requires_grad
+            assert found.is_leaf
+            lib.equal(found, call(Reference, X))
+            # They are constants: they neither get a gradient nor keep one from passing.
+            y = lib.xp.sum(found) * lib.xp.sum(x)
+            lib.equal(lib.grad(y, x)[0], np.full(X.shape, np.sum(call(Reference, X))), rtol=1e-4, atol=1e-5)

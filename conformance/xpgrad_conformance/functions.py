@@ -1,0 +1,381 @@
+"""The table of functions: each with operands at which it has derivatives, written once for every library, and for NumPy as the reference.
+
+A case is a function of a library and of arrays; the library has ``xp``, the standard's functions, ``const`` and ``places``, which make
+arrays of numbers and of indices. What is expected, values and central differences, comes from NumPy in double precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["CASES", "Case", "Reference", "along", "cases", "listed", "weighed"]
+
+Domain = Callable[[Any], Any]
+STEP = 1e-5
+
+
+# The domains: functions of distinct numbers in (0, 1). All stay clear of kinks, poles and branch cuts.
+def signed(u: Any) -> Any:
+    """Numbers of both signs, none near 0."""
+    return np.where(np.floor(u * 64) % 2 == 0, 1.0, -1.0) * (0.13 + 1.7 * u)
+
+
+def positive(u: Any) -> Any:
+    """Numbers above 0."""
+    return 0.23 + 1.7 * u
+
+
+def unit(u: Any) -> Any:
+    """Numbers between -1 and 1."""
+    return 1.7 * u - 0.86
+
+
+def above_one(u: Any) -> Any:
+    """Numbers above 1."""
+    return 1.2 + u
+
+
+def definite(u: Any) -> Any:
+    """Matrices that are well away from singular ones, with distinct singular values."""
+    n = u.shape[-1]
+    return u + np.diag(2.0 + 1.5 * np.arange(n)) if u.shape[-2] == n else u + np.eye(*u.shape[-2:]) * 3.0
+
+
+class Case(NamedTuple):
+    """A function and its operands.
+
+    Attributes
+    ----------
+    call : callable
+        ``call(lib, *xs)``; it returns an array or several.
+    points : tuple of pairs
+        The shape and the domain of each operand.
+    complex : bool
+        Whether it takes complex operands.
+    oracle : bool
+        Whether PyTorch has it, and differentiates it.
+    """
+
+    call: Callable[..., Any]
+    points: tuple[tuple[tuple[int, ...], Domain], ...]
+    complex: bool = False
+    oracle: bool = True
+
+    def arrays(self, complex_too: bool = False) -> list[np.ndarray[Any, Any]]:
+        """The operands in double precision: numbers without ties and without a pattern."""
+        found, start = [], 1
+        for shape, domain in self.points:
+            size = int(np.prod(shape))
+            u = (np.arange(start, start + size) * 0.6180339887498949 % 1.0).reshape(shape)
+            start += size
+            x = domain(u)
+            found.append(x + 1j * (0.31 + 0.4 * np.cos(7 * u)) if complex_too else x)
+        return found
+
+
+class Reference:
+    """NumPy as a library of cases."""
+
+    xp = np
+    oracle = False
+
+    @staticmethod
+    def const(data: Any) -> Any:
+        """An array of numbers."""
+        return np.asarray(data, dtype="float64")
+
+    @staticmethod
+    def places(data: Any) -> Any:
+        """An array of indices."""
+        return np.asarray(data)
+
+
+def one(call: Callable[..., Any], *shape: int, domain: Domain = signed, **more: Any) -> Case:
+    """A case of one operand, (2, 3) where nothing else is said."""
+    return Case(call, ((shape or (2, 3), domain),), **more)
+
+
+def two(call: Callable[..., Any], first: Any = (2, 3), second: Any = (3,), domain: Domain = signed, other: Domain | None = None,
+        **more: Any) -> Case:  # fmt: skip
+    """A case of two operands, whose shapes broadcast where nothing else is said."""
+    return Case(call, ((first, domain), (second, other or domain)), **more)
+
+
+def named(name: str) -> Callable[..., Any]:
+    """The function of that name in the standard's namespace."""
+
+    def call(lib: Any, *xs: Any) -> Any:
+        found = lib.xp
+        for part in name.split("."):
+            found = getattr(found, part)
+        return found(*xs)
+
+    return call
+
+
+def herm(lib: Any, x: Any) -> Any:
+    """The symmetric part of matrices."""
+    return (x + lib.xp.matrix_transpose(x)) / 2
+
+
+def written(lib: Any, x: Any, key: Any, value: Any) -> Any:
+    """A copy with a part overwritten. NB: a batch of values can be written into a batch only, so the copy depends on both."""
+    y = x * 1 if isinstance(value, float) else x + lib.xp.sum(value) * 0
+    y[key] = value
+    return y
+
+
+def sorted_downwards(lib: Any, x: Any) -> Any:
+    """Descending along the last axis."""
+    return lib.xp.flip(lib.xp.sort(x, axis=-1), axis=-1) if lib.xp is np else lib.xp.sort(x, axis=-1, descending=True)
+
+
+def padded(lib: Any, x: Any) -> Any:
+    """With numbers around it."""
+    return lib.xp.pad(x, ((1, 0), (0, 2)), constant_values=1.5)
+
+
+REAL = "abs sign ceil floor round trunc"
+ELEMENTWISE: dict[str, tuple[Domain, bool]] = {
+    "acos": (unit, True), "acosh": (above_one, True), "asin": (unit, True), "asinh": (signed, True), "atan": (signed, True),
+    "atanh": (unit, True), "conj": (signed, True), "cos": (signed, True), "cosh": (signed, True), "exp": (signed, True),
+    "expm1": (signed, True), "log": (positive, True), "log1p": (unit, True), "log2": (positive, True), "log10": (positive, True),
+    "negative": (signed, True), "positive": (signed, True), "reciprocal": (signed, True), "sin": (signed, True), "sinh": (signed, True),
+    "sqrt": (positive, True), "square": (signed, True), "tan": (unit, True), "tanh": (signed, True), "abs": (signed, True),
+    "sign": (signed, False), "ceil": (signed, False), "floor": (signed, False), "round": (signed, False), "trunc": (signed, False),
+}  # fmt: skip
+BINARY: dict[str, tuple[Domain, Domain, bool]] = {
+    "add": (signed, signed, True), "subtract": (signed, signed, True), "multiply": (signed, signed, True),
+    "divide": (signed, signed, True), "pow": (positive, signed, True), "atan2": (signed, signed, False),
+    "copysign": (signed, signed, False), "hypot": (signed, signed, False), "logaddexp": (signed, signed, False),
+    "maximum": (signed, signed, False), "minimum": (signed, signed, False), "remainder": (signed, signed, False),
+}  # fmt: skip
+REDUCTIONS = ("sum", "mean", "prod", "max", "min", "var", "std")
+
+CASES: dict[str, Case] = {
+    **{name: one(named(name), domain=domain, complex=both) for name, (domain, both) in ELEMENTWISE.items()},
+    **{name: two(named(name), domain=a, other=b, complex=both) for name, (a, b, both) in BINARY.items()},
+    **{f"{name}, the other way": two(named(name), (3,), (2, 3), a, b) for name, (a, b, _) in BINARY.items()},
+    "floor_divide": two(named("floor_divide"), oracle=False),
+    # Scalars as operands, and operators.
+    "x + 2": one(lambda lib, x: (x + 2) * (3.5 - x) - (x - 1.5) / 4, complex=True),
+    "2 / x": one(lambda lib, x: 2.0 / x + x / 2.0 - 3 * x, complex=True),
+    "-x": one(lambda lib, x: -x * +x, complex=True),
+    "x ** 2": one(lambda lib, x: x**2 + x**3 * x**1, complex=True),
+    "x ** -0.5": one(lambda lib, x: x**-0.5 + x**0 + x**2.5, domain=positive, complex=True),
+    "2 ** x": one(lambda lib, x: 2.0**x + 0.5**x),
+    "x % 0.7": one(lambda lib, x: x % 0.7),
+    "x @ y": two(lambda lib, x, y: x @ y, (2, 3), (3, 2), complex=True),
+    "abs(x)": one(lambda lib, x: abs(x) * x),
+    # Selection.
+    "where": two(lambda lib, x, y: lib.xp.where(x > y, x, y)),
+    "where, a mask": two(lambda lib, x, y: lib.xp.where(lib.const([1.0, 0.0, 1.0]) > 0.5, x, y), complex=True),
+    "clip, scalars": one(lambda lib, x: lib.xp.clip(x, -0.5, 0.9)),
+    "clip, from below": one(lambda lib, x: lib.xp.clip(x, 0.4, None)),
+    "clip, from above": one(lambda lib, x: lib.xp.clip(x, None, 0.4)),
+    "clip, arrays": Case(lambda lib, x, lo, hi: lib.xp.clip(x, -lo, hi * 0.5), (((2, 3), signed), ((3,), positive), ((2, 3), positive))),
+    "real": one(lambda lib, x: lib.xp.real(x * (0.5 - 1.1j)), complex=True),
+    "imag": one(lambda lib, x: lib.xp.imag(x * (0.5 - 1.1j)), complex=True),
+    # Reductions.
+    **{f"{name}, all": one(lambda lib, x, name=name: getattr(lib.xp, name)(x), complex=name in ("sum", "mean", "prod"))
+       for name in REDUCTIONS},
+    **{f"{name}, an axis": one(lambda lib, x, name=name: getattr(lib.xp, name)(x, axis=0), complex=name in ("sum", "mean", "prod"))
+       for name in REDUCTIONS},
+    **{f"{name}, kept": one(lambda lib, x, name=name: getattr(lib.xp, name)(x, axis=-1, keepdims=True), 2, 3, 2)
+       for name in REDUCTIONS},
+    **{f"{name}, axes": one(lambda lib, x, name=name: getattr(lib.xp, name)(x, axis=(0, -1)), 2, 3, 2)
+       for name in REDUCTIONS if name != "prod"},
+    "prod, with a zero": one(lambda lib, x: lib.xp.prod(x * lib.const([1.0, 0.0, 1.0]), axis=1)),
+    "prod, with zeros": one(lambda lib, x: lib.xp.prod(x * lib.const([0.0, 0.0, 1.0]), axis=1)),
+    "prod, two axes": one(lambda lib, x: lib.xp.prod(lib.xp.prod(x, axis=0), axis=0), 2, 2, 2),
+    "var, corrected": one(lambda lib, x: lib.xp.var(x, axis=1, correction=1), complex=True),
+    "std, corrected": one(lambda lib, x: lib.xp.std(x, axis=1, correction=0.5, keepdims=True), oracle=False),
+    "cumulative_sum": one(lambda lib, x: lib.xp.cumulative_sum(x, axis=1), complex=True),
+    "cumulative_sum, first axis": one(lambda lib, x: lib.xp.cumulative_sum(x, axis=0, include_initial=True), 3, 2),
+    "cumulative_prod": one(lambda lib, x: lib.xp.cumulative_prod(x, axis=1), 2, 4, complex=True),
+    "cumulative_prod, with a zero": one(lambda lib, x: lib.xp.cumulative_prod(x * lib.const([[1.0], [0.0], [1.0]]), axis=0), 3, 2),
+    "diff": one(lambda lib, x: lib.xp.diff(x, axis=1, n=2), 2, 4, complex=True),
+    # NB: PyTorch's tangents of a sort under vmap are not those of a loop; ties are elsewhere.
+    "sort": one(lambda lib, x: lib.xp.sort(x, axis=0), 3, 2),
+    "sort, descending": one(sorted_downwards, 2, 4),
+    # Shapes.
+    "reshape": one(lambda lib, x: lib.xp.reshape(x, (3, 2)) * lib.const([1.0, 2.0]), complex=True),
+    "reshape, one unknown": one(lambda lib, x: lib.xp.reshape(lib.xp.permute_dims(x, (2, 0, 1)), (-1, 2)), 2, 3, 2),
+    "squeeze": one(lambda lib, x: lib.xp.squeeze(x, axis=(0, 2)) * lib.const([1.0, 2.0, 3.0]), 1, 3, 1),
+    "expand_dims": one(lambda lib, x: lib.xp.expand_dims(x, axis=1) * lib.xp.expand_dims(x, axis=-1)[:, :, :1], complex=True),
+    "permute_dims": one(lambda lib, x: lib.xp.permute_dims(x, (2, 0, 1)), 2, 3, 2, complex=True),
+    "matrix_transpose": one(lambda lib, x: lib.xp.matrix_transpose(x) * lib.const([1.0, 2.0]), 2, 2, 3),
+    "moveaxis": one(lambda lib, x: lib.xp.moveaxis(x, 0, -1), 2, 3, 2),
+    "broadcast_to": one(lambda lib, x: lib.xp.broadcast_to(x, (2, 4, 3)), 2, 1, 3, complex=True),
+    "broadcast_arrays": two(lambda lib, x, y: tuple(lib.xp.broadcast_arrays(x, y)), (2, 1), (3,)),
+    "repeat": one(lambda lib, x: lib.xp.repeat(x, 2, axis=1), complex=True),
+    "repeat, first axis": one(lambda lib, x: lib.xp.repeat(x, 3, axis=0)),
+    "tile": one(lambda lib, x: lib.xp.tile(x, (2, 1, 2))),
+    "flip": one(lambda lib, x: lib.xp.flip(x, axis=1), complex=True),
+    "flip, all": one(lambda lib, x: lib.xp.flip(x)),
+    "roll": one(lambda lib, x: lib.xp.roll(x, 1, axis=1), complex=True),
+    "roll, all": one(lambda lib, x: lib.xp.roll(x, -2)),
+    "roll, several": one(lambda lib, x: lib.xp.roll(x, (1, 2), axis=(0, 1))),
+    "concat": two(lambda lib, x, y: lib.xp.concat([x, y, x], axis=1), (2, 3), (2, 2), complex=True),
+    "concat, flat": two(lambda lib, x, y: lib.xp.concat([x, y], axis=None), (2, 3), (2,)),
+    "stack": two(lambda lib, x, y: lib.xp.stack([x, y * 2, x], axis=1), (2, 3), (2, 3), complex=True),
+    "stack, last": two(lambda lib, x, y: lib.xp.stack([x, y], axis=-1), (2, 3), (2, 3)),
+    "unstack": one(lambda lib, x: tuple(lib.xp.unstack(x, axis=1)), complex=True),
+    "meshgrid": two(lambda lib, x, y: tuple(lib.xp.meshgrid(x, y, indexing="ij")), (2,), (3,)),
+    "meshgrid, xy": two(lambda lib, x, y: tuple(lib.xp.meshgrid(x, y)), (2,), (3,), oracle=False),
+    "pad": one(padded, oracle=False),
+    "tril": one(lambda lib, x: lib.xp.tril(x, k=-1), 2, 3, 3, complex=True),
+    "triu": one(lambda lib, x: lib.xp.triu(x, k=1), 3, 3),
+    # Keys.
+    "x[1]": one(lambda lib, x: x[1], complex=True),
+    "x[:, 1:]": one(lambda lib, x: x[:, 1:] * x[:, :-1], complex=True),
+    "x[..., None, ::2]": one(lambda lib, x: x[..., None, ::2], 2, 5),
+    "x[0, 1]": one(lambda lib, x: x[0, 1] * x[-1, -1]),
+    "x[i]": one(lambda lib, x: x[lib.places([1, 0, 1, -1])], complex=True),
+    "x[:, i]": one(lambda lib, x: x[:, lib.places([2, 0, 2])]),
+    "x[i, j]": one(lambda lib, x: x[lib.places([1, 0, 1]), lib.places([2, 0, 2])]),
+    "x[i, :, j]": one(lambda lib, x: x[lib.places([1, 0, 1]), :, lib.places([1, 0, 1])], 2, 3, 2),
+    "x[i[:, None], j]": one(lambda lib, x: x[lib.places([[1], [0]]), lib.places([2, 0, 2])]),
+    "x[mask]": one(lambda lib, x: x[lib.const([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]) > 0.5]),
+    "take": one(lambda lib, x: lib.xp.take(x, lib.places([2, 0, 2, 1]), axis=1), complex=True),
+    "take, first axis": one(lambda lib, x: lib.xp.take(x, lib.places([1, 1]), axis=0)),
+    "take_along_axis": one(lambda lib, x: lib.xp.take_along_axis(x, lib.places([[2, 0], [1, 1]]), axis=1), complex=True),
+    # Writes.
+    "y[0] = v": two(lambda lib, x, v: written(lib, x, 0, v), (2, 3), (3,), complex=True),
+    "y[:, 1:] = v": two(lambda lib, x, v: written(lib, x, (slice(None), slice(1, None)), v), (2, 3), (2, 2)),
+    "y[..., ::2] = v": two(lambda lib, x, v: written(lib, x, (..., slice(None, None, 2)), v), (2, 3), (1, 2)),
+    "y[i] = v": two(lambda lib, x, v: written(lib, x, lib.places([2, 0]), v), (3, 2), (2, 2), complex=True),
+    "y[mask] = v": two(lambda lib, x, v: written(lib, x, lib.const([1.0, 0.0, 1.0]) > 0.5, v), (3, 2), (2,)),
+    "y[1] = scalar": one(lambda lib, x: written(lib, x, 1, 0.5)),
+    # Products.
+    "matmul": two(named("matmul"), (2, 3), (3, 4), complex=True),
+    "matmul, a column": two(named("matmul"), (2, 3), (3,), complex=True),
+    "matmul, a row": two(named("matmul"), (3,), (3, 2), complex=True),
+    "matmul, vectors": two(named("matmul"), (3,), (3,), complex=True),
+    "matmul, stacks": two(named("matmul"), (2, 1, 2, 3), (2, 3, 2), complex=True),
+    "matmul, a stack and a column": two(named("matmul"), (2, 2, 3), (3,)),
+    "matmul, a row and a stack": two(named("matmul"), (2,), (2, 2, 3)),
+    "tensordot": two(lambda lib, x, y: lib.xp.tensordot(x, y, axes=1), (2, 3), (3, 2), complex=True),
+    "tensordot, axes": two(lambda lib, x, y: lib.xp.tensordot(x, y, axes=((0, 1), (1, 0))), (2, 3, 2), (3, 2)),
+    "vecdot": two(lambda lib, x, y: lib.xp.vecdot(x, y), (2, 3), (3,), complex=True),
+    "vecdot, an axis": two(lambda lib, x, y: lib.xp.vecdot(x, y, axis=-2), (3, 2), (3, 1)),
+    "einsum": two(lambda lib, x, y: lib.xp.einsum("ij,kj->ik", x, y), (2, 3), (2, 3), complex=True),
+    "einsum, a trace": one(lambda lib, x: lib.xp.einsum("iij->j", x), 2, 2, 3),
+    # Linear algebra.
+    "cholesky": one(lambda lib, x: lib.xp.linalg.cholesky(herm(lib, x)), 3, 3, domain=definite),
+    "cholesky, upper": one(lambda lib, x: lib.xp.linalg.cholesky(herm(lib, x), upper=True), 2, 2, 2, domain=definite),
+    "cross": two(lambda lib, x, y: lib.xp.linalg.cross(x, y), (2, 3), (2, 3), complex=True),
+    "cross, first axis": two(lambda lib, x, y: lib.xp.linalg.cross(x, y, axis=0), (3, 2), (3, 2)),
+    "det": one(named("linalg.det"), 2, 2, 2, domain=definite, complex=True),
+    "det, 3 x 3": one(named("linalg.det"), 3, 3, domain=definite),
+    "diagonal": one(lambda lib, x: lib.xp.linalg.diagonal(x, offset=1), 2, 3, 4, complex=True),
+    "diagonal, below": one(lambda lib, x: lib.xp.linalg.diagonal(x, offset=-1), 3, 2),
+    "eigh": one(lambda lib, x: (lib.xp.linalg.eigh(herm(lib, x))[0], abs(lib.xp.linalg.eigh(herm(lib, x))[1])), 3, 3, domain=definite),
+    "eigvalsh": one(lambda lib, x: lib.xp.linalg.eigvalsh(herm(lib, x)), 2, 2, 2, domain=definite),
+    "inv": one(named("linalg.inv"), 2, 2, 2, domain=definite, complex=True),
+    "matrix_norm": one(named("linalg.matrix_norm"), 2, 3, complex=True),
+    **{f"matrix_norm, {p}": one(lambda lib, x, p=p: lib.xp.linalg.matrix_norm(x, ord=p), 2, 3, domain=definite)
+       for p in ("nuc", 1, -1, 2, -2, np.inf, -np.inf)},
+    "matrix_norm, kept": one(lambda lib, x: lib.xp.linalg.matrix_norm(x, keepdims=True), 2, 2, 3),
+    **{f"matrix_power, {n}": one(lambda lib, x, n=n: lib.xp.linalg.matrix_power(x, n), 2, 2, domain=definite) for n in (3, -2)},
+    "outer": two(named("linalg.outer"), (2,), (3,), complex=True),
+    "pinv": one(named("linalg.pinv"), 3, 2, domain=definite),
+    "pinv, wide": one(named("linalg.pinv"), 2, 3, domain=definite),
+    "qr": one(lambda lib, x: tuple(lib.xp.linalg.qr(x)), 3, 2, domain=definite),
+    "qr, square": one(lambda lib, x: tuple(lib.xp.linalg.qr(x)), 2, 2, 2, domain=definite),
+    "qr, wide": one(lambda lib, x: tuple(lib.xp.linalg.qr(x)), 2, 3, domain=definite),
+    "slogdet": one(lambda lib, x: lib.xp.linalg.slogdet(x)[1], 2, 2, 2, domain=definite, complex=True),
+    "solve": two(named("linalg.solve"), (2, 2), (2, 3), definite, signed, complex=True),
+    "solve, a vector": two(named("linalg.solve"), (2, 2), (2,), definite, signed),
+    "solve, stacks": two(named("linalg.solve"), (2, 2, 2), (2, 3), definite, signed),
+    "svd": one(lambda lib, x: (lambda u, s, v: (s, abs(u), abs(v)))(*lib.xp.linalg.svd(x, full_matrices=False)), 3, 2, domain=definite),
+    "svd, wide": one(lambda lib, x: (lambda u, s, v: (s, abs(u), abs(v)))(*lib.xp.linalg.svd(x, full_matrices=False)), 2, 3,
+                     domain=definite),
+    "svdvals": one(named("linalg.svdvals"), 2, 3, domain=definite),
+    "trace": one(lambda lib, x: lib.xp.linalg.trace(x), 2, 3, 3, complex=True),
+    "trace, offset": one(lambda lib, x: lib.xp.linalg.trace(x * x, offset=1), 3, 3, oracle=False),
+    "vector_norm": one(named("linalg.vector_norm"), complex=True),
+    **{f"vector_norm, {p}": one(lambda lib, x, p=p: lib.xp.linalg.vector_norm(x, ord=p, axis=1), 2, 3)
+       for p in (1, 3, 0.5, -1, np.inf, -np.inf)},
+    "vector_norm, axes": one(lambda lib, x: lib.xp.linalg.vector_norm(x, axis=(0, 2), keepdims=True), 2, 3, 2),
+    # Fourier transforms.
+    **{f"fft.{name}": one(lambda lib, x, name=name: getattr(lib.xp.fft, name)(x), 2, 4, complex=not name.startswith("r"))
+       for name in ("fft", "ifft", "rfft")},
+    **{f"fft.{name}, padded": one(lambda lib, x, name=name: getattr(lib.xp.fft, name)(x, n=5, axis=0, norm="ortho"), 4, 2)
+       for name in ("fft", "ifft", "rfft")},
+    **{f"fft.{name}, cut": one(lambda lib, x, name=name: getattr(lib.xp.fft, name)(x, n=3, norm="forward"), 2, 4)
+       for name in ("fft", "ifft", "rfft")},
+    "fft.irfft": one(lambda lib, x: lib.xp.fft.irfft(x * (1.0 + 0.5j)), 2, 4, complex=True),
+    "fft.irfft, odd": one(lambda lib, x: lib.xp.fft.irfft(x * (1.0 + 0.5j), n=5, norm="ortho"), 2, 4),
+    "fft.hfft": one(lambda lib, x: lib.xp.fft.hfft(x * (1.0 + 0.5j)), 2, 4),
+    "fft.ihfft": one(lambda lib, x: lib.xp.fft.ihfft(x, norm="forward"), 2, 4),
+    "fft.fftn": one(lambda lib, x: lib.xp.fft.fftn(x, axes=(0, 1)), 2, 3, complex=True),
+    "fft.ifftn": one(lambda lib, x: lib.xp.fft.ifftn(x, s=(3, 2), axes=(0, 1)), 2, 3),
+    "fft.rfftn": one(lambda lib, x: lib.xp.fft.rfftn(x, axes=(0, 1)), 3, 4),
+    "fft.irfftn": one(lambda lib, x: lib.xp.fft.irfftn(x * (1.0 + 0.5j), axes=(0, 1)), 3, 3),
+    "fft.fftshift": one(lambda lib, x: lib.xp.fft.fftshift(x, axes=1), 2, 5, complex=True),
+    "fft.ifftshift": one(lambda lib, x: lib.xp.fft.ifftshift(x), 2, 5),
+}  # fmt: skip
+
+
+#: What PyTorch 2.13 refuses under `vmap`, or gets the shapes of wrong.
+UNBATCHED = frozenset((
+    "sign", "clip, arrays", "moveaxis", "unstack", "vecdot", "vecdot, an axis", "solve, stacks", "fft.ifft", "fft.ifft, padded",
+    "fft.ifft, cut", "fft.ihfft",
+))  # fmt: skip
+
+
+def cases(lib: Any, complex_too: bool = False, batched: bool = False) -> Iterator[tuple[str, Case]]:
+    """The cases that a library is to pass: on PyTorch those that it has, and batches.
+
+    NB: a lazy library computes everything anew for each value that is looked at: it gets one case in six, others for complex operands.
+    """
+    for k, (name, case) in enumerate(CASES.items()):
+        if lib.capabilities["lazy"] and k % 6 != 3 * complex_too:
+            continue
+        if lib.oracle and (not case.oracle or (batched and name in UNBATCHED)):
+            continue
+        if complex_too and not case.complex:
+            continue
+        if name.startswith("fft.") and not lib.capabilities["fft"]:
+            continue
+        if not lib.capabilities["complex"] and (complex_too or name.startswith(("fft.", "real", "imag"))):
+            continue
+        if "mask]" in name and not (lib.capabilities["boolean_indexing"] and lib.capabilities["data_dependent_shapes"]):
+            continue
+        yield name, case
+
+
+def listed(out: Any) -> list[Any]:
+    """The results of a function, one or several, as a list."""
+    return list(out) if isinstance(out, (tuple, list)) else [out]
+
+
+def weights(shape: Sequence[int], start: float) -> np.ndarray[Any, Any]:
+    """Fixed numbers that single out no element."""
+    return np.cos(start + np.arange(int(np.prod(shape)))).reshape(tuple(shape))
+
+
+def weighed(lib: Any, out: Any) -> Any:
+    """A real number that depends on all results, smoothly and not linearly: what is differentiated."""
+    xp, total = lib.xp, 0.0
+    for k, y in enumerate(listed(out)):
+        parts = [xp.real(y), xp.imag(y)] if is_complex(y) else [y]
+        for j, part in enumerate(parts):
+            total = total + xp.sum((part + 0.3 * part * part) * lib.const(weights(part.shape, 1.0 + k + 5 * j)))
+    return total
+
+
+def is_complex(x: Any) -> bool:
+    """Return whether an array of any library is complex."""
+    return "complex" in str(x.dtype)
+
+
+def along(call: Callable[..., Any], points: Sequence[Any], i: int, direction: Any) -> Any:
+    """The derivative of NumPy's results along a direction in the i-th operand, by central differences."""
+    ahead, behind = ([x + s * STEP * direction if j == i else x for j, x in enumerate(points)] for s in (1, -1))
+    one, other = listed(call(Reference, *ahead)), listed(call(Reference, *behind))
+    return [(np.asarray(a) - np.asarray(b)) / (2 * STEP) for a, b in zip(one, other, strict=True)]

@@ -1,0 +1,637 @@
+"""The suite's strength on faults that nobody chose: lines of the core are drawn at random, and on each one small thing is broken.
+
+Each such mutant is tried on the contracts first and, if they do not notice it, on the repository's tests; what survives is printed as a
+patch, for a person to judge: is it the same program, only slower, or a promise that nothing checks?
+
+NB: none of the tools for mutation testing fits. mutmut (3.8) puts functions of ``*args`` around the mutants, while a row is read from the
+parameters of its formulas; cosmic-ray (8.7) and mutatest (3.1) have one command decide, which breaks off at no contract, and write into
+the tree or into its bytecode; and none of them sees the text from which operations are generated.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import difflib
+import fnmatch
+import importlib.util
+import itertools
+import json
+import os
+import platform
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from xpgrad_conformance.contract import Contract, contracts
+from xpgrad_conformance.mutants import KILLS, load, plant, surroundings
+from xpgrad_conformance.session import Request, run
+
+__all__ = ["OPERATORS", "Edit", "Verdict", "differs", "draw", "edits", "patch", "sources", "survey", "table"]
+
+#: Seconds for one contract, and for the tests of one mutant.
+LIMIT, TESTS_LIMIT = 20.0, 900.0
+OPERATORS = ("comparison", "constant", "statement", "condition", "arguments", "arithmetic", "text", "formula")
+#: The command line and the drawings, about which no page of PyTorch's documentation promises anything.
+OUTSIDE = ("xpgrad/_cli/*", "xpgrad/__main__.py", "xpgrad/_operations/__main__.py", "xpgrad/autograd/_drawing*")
+
+COMPARISONS = {
+    ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"), ast.Eq: ("==", "!="), ast.NotEq: ("!=", "=="),
+    ast.Is: ("is", "is not"), ast.IsNot: ("is not", "is"), ast.In: ("in", "not in"), ast.NotIn: ("not in", "in"),
+}  # fmt: skip
+ARITHMETIC = {
+    ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"), ast.FloorDiv: ("//", "%"), ast.Mod: ("%", "//"),
+    ast.Pow: ("**", "*"), ast.MatMult: ("@", "*"), ast.BitAnd: ("&", "|"), ast.BitOr: ("|", "&"), ast.BitXor: ("^", "&"),
+    ast.LShift: ("<<", ">>"), ast.RShift: (">>", "<<"),
+}  # fmt: skip
+#: What may be exchanged in a line of generated text, where there is no syntax tree to say what it is.
+WORDS = {" is not None": " is None", " is None": " is not None", " == ": " != ", " > ": " >= ", " is _cls": " is not _cls"}
+#: Calls whose arguments cannot be exchanged without a TypeError.
+ORDERED = {"isinstance", "issubclass", "getattr", "hasattr", "setattr"}
+#: The decorators that declare rows: text among their arguments is a formula.
+DECLARATIONS = {"elementwise", "rule", "view", "nondifferentiable", "composite"}
+#: The tests that are tried, by the beginning of the file's name: the laws that are about it. The last line is for the rest.
+TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("xpgrad/rules/", ("rules", "transforms/test_vmap.py", "transforms/test_forward_mode.py", "tape/test_tensor.py", "random_programs")),
+    ("xpgrad/linalg.py", ("rules", "transforms/test_vmap.py")),
+    ("xpgrad/fft.py", ("rules", "transforms/test_vmap.py")),
+    ("xpgrad/_operations/", ("rules", "tape", "memory", "transforms")),
+    ("xpgrad/_transforms/", ("transforms", "random_programs", "rules/test_shapes.py")),
+    ("xpgrad/func/", ("transforms", "random_programs/test_transforms.py")),
+    ("xpgrad/autograd/", ("tape", "transforms", "memory")),
+    ("xpgrad/utils/", ("memory", "transforms/test_compositions.py")),
+    ("xpgrad/_tensor/", ("tape", "random_programs", "rules/test_namespace.py", "rules/test_array_api.py")),
+    ("xpgrad/_memory/", ("memory", "tape", "random_programs")),
+    ("xpgrad/_tape/", ("tape", "memory", "random_programs", "transforms/test_forward_tape.py", "transforms/test_compositions.py")),
+    ("xpgrad/_backends/", ("backends/test_registry.py", "backends/test_devices.py", "project/test_cli_backends.py")),
+    ("", ("rules", "tape", "memory", "transforms", "backends/test_registry.py", "backends/test_devices.py")),
+)
+
+
+class Edit(NamedTuple):
+    """A mutant: one span of one source, and what it becomes.
+
+    Attributes
+    ----------
+    file : str
+        The source, relative to the folder of its package.
+    line : int
+        The line in which the span begins, from 1.
+    operator : str
+        One of `OPERATORS`.
+    begin, end : int
+        The span, in bytes of the file.
+    new : str
+        The text that takes its place.
+    """
+
+    file: str
+    line: int
+    operator: str
+    begin: int
+    end: int
+    new: str
+
+    def applied(self, source: bytes) -> bytes:
+        """The source with the fault in it."""
+        return source[: self.begin] + self.new.encode() + source[self.end :]
+
+
+class Verdict(NamedTuple):
+    """What became of a mutant.
+
+    Attributes
+    ----------
+    edit : Edit
+    outcome : str
+        ``"contract"`` or ``"test"``: noticed by one; ``"timeout"``: something hung or crashed; ``"survived"``; ``"broken"``: not a mutant,
+        because its module cannot be imported.
+    by : str
+        The contract or the test.
+    """
+
+    edit: Edit
+    outcome: str
+    by: str = ""
+
+
+# -- finding what can be broken ----------------------------------------------------------------------------------------------------
+
+
+def sources(patterns: Sequence[str] = ("xpgrad/*",)) -> dict[str, bytes]:
+    """The sources that match one of some patterns, by their names relative to the folder of their package.
+
+    Raises
+    ------
+    ValueError
+        If no file matches.
+    """
+    found: dict[str, bytes] = {}
+    for package in sorted({pattern.partition("/")[0] for pattern in patterns}):
+        spec = importlib.util.find_spec(package) if package.isidentifier() else None
+        for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+            for path in sorted(Path(folder).rglob("*.py")):
+                name = f"{package}/{path.relative_to(folder).as_posix()}"
+                if any(fnmatch.fnmatch(name, p) for p in patterns) and not any(fnmatch.fnmatch(name, p) for p in OUTSIDE):
+                    found[name] = path.read_bytes()
+    if not found:
+        msg = f"no source matches {', '.join(patterns)}; write patterns of files of an installed package, e.g. xpgrad/rules/*"
+        raise ValueError(msg)
+    return found
+
+
+def edits(source: bytes, file: str = "") -> list[Edit]:
+    """Every mutant of a source, in the order of its text. NB: a few are no other program, or none at all (`differs`)."""
+    finder = _Finder(source, file)
+    finder.body(ast.parse(source).body)
+    return sorted(set(finder.found), key=lambda e: (e.begin, e.end, e.operator, e.new))
+
+
+def differs(edit: Edit, source: bytes) -> bool:
+    """Return whether a mutant compiles, and is another program than the source."""
+    try:
+        return ast.dump(ast.parse(edit.applied(source))) != ast.dump(ast.parse(source))
+    except SyntaxError:
+        return False
+
+
+def _is_text(node: ast.AST) -> bool:
+    """Return whether an expression is text that people read: what it says is nobody's promise."""
+    if isinstance(node, ast.IfExp):
+        return _is_text(node.body) and _is_text(node.orelse)
+    if isinstance(node, ast.BinOp):
+        return _is_text(node.left) or _is_text(node.right)
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _name(node: ast.AST) -> str:
+    """The last name of a name or an attribute."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+class _Finder:
+    """Walks a syntax tree and notes what can be broken in it.
+
+    Parameters
+    ----------
+    source : bytes
+        What the tree was made of.
+    file : str
+    base, line : int
+        The place of its first byte in the file, and its line there, where the source is text within another.
+    """
+
+    def __init__(self, source: bytes, file: str, base: int = 0, line: int = 1, operator: str = "") -> None:
+        self.source, self.file, self.base, self.line, self.operator = source, file, base, line, operator
+        self.starts = [0, *itertools.accumulate(len(row) for row in source.splitlines(keepends=True))]
+        self.found: list[Edit] = []
+        self.generates = file.startswith("xpgrad/_operations/")
+
+    def span(self, node: Any) -> tuple[int, int]:
+        return self.starts[node.lineno - 1] + node.col_offset, self.starts[node.end_lineno - 1] + node.end_col_offset
+
+    def text(self, node: Any) -> str:
+        begin, end = self.span(node)
+        return self.source[begin:end].decode()
+
+    def note(self, operator: str, begin: int, end: int, new: str) -> None:
+        line = self.line + self.source.count(b"\n", 0, begin)
+        self.found.append(Edit(self.file, line, self.operator or operator, self.base + begin, self.base + end, new))
+
+    def replace(self, operator: str, node: Any, new: str) -> None:
+        self.note(operator, *self.span(node), new)
+
+    # Statements.
+
+    def body(self, statements: Sequence[ast.stmt]) -> None:
+        for statement in statements:
+            self.statement(statement)
+
+    def statement(self, node: ast.stmt) -> None:
+        """Note what can be broken in a statement, and that it can be removed."""
+        match node:
+            case ast.Import() | ast.ImportFrom() | ast.Global() | ast.Nonlocal() | ast.Raise() | ast.Pass():
+                return
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self.function(node)
+                return
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")) | ast.AnnAssign(annotation=ast.Name(id="TypeAlias")):
+                return
+            case ast.ClassDef():
+                for each in node.decorator_list:
+                    self.expression(each)
+                self.body(node.body)
+                return
+            case ast.Expr(value=ast.Constant() | ast.Yield() | ast.YieldFrom()):
+                return
+            case ast.Expr(value=ast.Call(func=func)) if _name(func) in ("warn", "warn_explicit"):
+                self.replace("statement", node, "pass")
+                return
+            case ast.Assign(targets=[ast.Name(id="__all__" | "__slots__" | "msg" | "message")]):
+                return
+            case ast.Assign(value=value) if _is_text(value):
+                return
+            case ast.Return(value=ast.Call(func=func)) if _name(func).endswith(("Error", "Warning")):
+                return
+            case ast.If(test=test) | ast.While(test=test):
+                self.condition(test, loops=isinstance(node, ast.While))
+            case ast.Expr(value=ast.Call(func=func)) if self.generates and self.writes(func):
+                pass  # the text itself is broken, line by line
+            case ast.Expr() | ast.AugAssign() | ast.Continue() | ast.Break():
+                self.replace("statement", node, "pass")
+            case ast.Assign(targets=targets) if all(isinstance(t, (ast.Attribute, ast.Subscript)) for t in targets):
+                self.replace("statement", node, "pass")
+            case ast.Return(value=value) if value is not None:
+                self.replace("statement", node, "return None")
+        if isinstance(node, ast.AugAssign) and type(node.op) in ARITHMETIC:
+            old, new = ARITHMETIC[type(node.op)]
+            self.between(node.target, node.value, f"{old}=", f"{new}=", "arithmetic")
+        for child in ast.iter_child_nodes(node):
+            self.child(child, node)
+
+    def child(self, child: ast.AST, parent: ast.AST) -> None:
+        if isinstance(child, ast.stmt):
+            self.statement(child)
+        elif isinstance(child, ast.expr):
+            if not (isinstance(parent, ast.AnnAssign) and child is parent.annotation):
+                self.expression(child)
+        elif isinstance(child, (ast.excepthandler, ast.match_case, ast.withitem, ast.comprehension, ast.keyword)):
+            if isinstance(child, ast.comprehension):
+                for test in child.ifs:
+                    self.condition(test)
+            for grandchild in ast.iter_child_nodes(child):
+                if not (isinstance(child, ast.ExceptHandler) and grandchild is child.type):
+                    self.child(grandchild, child)
+
+    def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        if any(_name(each) == "overload" for each in node.decorator_list):
+            return
+        for each in (*node.decorator_list, *node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)):
+            self.expression(each)
+        self.body(node.body)
+
+    # Expressions.
+
+    def expression(self, node: ast.expr) -> None:
+        """Note what can be broken in an expression."""
+        match node:
+            case ast.JoinedStr():
+                return
+            case ast.Compare():
+                for left, op, right in zip([node.left, *node.comparators], node.ops, node.comparators):
+                    self.between(left, right, *COMPARISONS[type(op)], "comparison")
+            case ast.Constant(value=bool(value)):
+                self.replace("constant", node, str(not value))
+            case ast.Constant(value=int(value) | float(value)):
+                self.replace("constant", node, repr(value + 1))
+            case ast.IfExp(test=test):
+                self.condition(test)
+            case ast.BoolOp(op=op, values=values):
+                for value in values:
+                    self.replace("condition", value, "True" if isinstance(op, ast.And) else "False")
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                self.replace("condition", node, f"({self.text(operand)})")
+            case ast.UnaryOp(op=ast.USub(), operand=operand) if not isinstance(operand, ast.Constant):
+                self.replace("arithmetic", node, f"({self.text(operand)})")
+            case ast.BinOp(left=left, op=op, right=right) if not _is_text(node):
+                self.between(left, right, *ARITHMETIC[type(op)], "arithmetic")
+            case ast.Call():
+                self.call(node)
+            case ast.Lambda():
+                for default in (*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)):
+                    self.expression(default)
+                self.expression(node.body)
+                return
+        for child in ast.iter_child_nodes(node):
+            self.child(child, node)
+
+    def condition(self, test: ast.expr, loops: bool = False) -> None:
+        for forced in ("False",) if loops else ("True", "False"):
+            self.replace("condition", test, forced)
+
+    def between(self, left: Any, right: Any, old: str, new: str, operator: str) -> None:
+        """Exchange the operator that stands between two expressions; a bracket or a comment may stand there, too."""
+        begin, end = self.span(left)[1], self.span(right)[0]
+        pattern = r"\s+".join(re.escape(word) for word in old.split())
+        if found := re.search(pattern.encode(), self.source[begin:end]):
+            self.note(operator, begin + found.start(), begin + found.end(), new)
+
+    def call(self, node: ast.Call) -> None:
+        name = _name(node.func)
+        if name not in ORDERED and not any(isinstance(a, ast.Starred) for a in node.args):
+            for one, other in itertools.pairwise(node.args):
+                begin, middle, after, end = self.span(one)[0], self.span(one)[1], *self.span(other)
+                new = self.text(other) + self.source[middle:after].decode() + self.text(one)
+                self.note("arguments", begin, end, new)
+        if name in DECLARATIONS and isinstance(node.func, ast.Name):
+            for formula in node.args:
+                self.formula(formula)
+            for keyword in node.keywords:
+                if keyword.arg == "guard":
+                    self.formula(keyword.value)
+                    self.replace("condition", keyword.value, '"True"')
+                    self.replace("condition", keyword.value, '"False"')
+                elif keyword.arg == "op" and isinstance(keyword.value, ast.Constant):
+                    for old, new in ARITHMETIC.values():
+                        if keyword.value.value == old:
+                            self.replace("formula", keyword.value, f'"{new}"')
+        if self.generates and self.writes(node.func) and node.args:
+            self.generated(node.args[0])
+
+    # Text from which programs are made.
+
+    def formula(self, node: ast.expr) -> None:
+        """Note what can be broken in a formula: text that is an expression, or the names of the operands that a function reads."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and self.text(node)[1:-1] == node.value:
+            begin = self.span(node)[0] + 1
+            inner = _Finder(node.value.encode(), self.file, self.base + begin, self.line + self.source.count(b"\n", 0, begin), "formula")
+            tree = ast.parse(node.value, mode="eval").body
+            inner.expression(tree)
+            inner.names(tree, {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)} | {"x", "out", "x1", "x2"})
+            self.found += inner.found
+        elif isinstance(node, ast.Lambda):
+            self.names(node.body, {a.arg for a in node.args.args})
+
+    def names(self, tree: ast.expr, readable: set[str]) -> None:
+        other = {"x1": "x2", "x2": "x1", "x": "out", "out": "x"}
+        for each in ast.walk(tree):
+            if isinstance(each, ast.Name) and other.get(each.id) in readable:
+                self.replace("formula", each, other[each.id])
+
+    def writes(self, func: ast.expr) -> bool:
+        """Return whether a call adds lines to a generated text: ``t(...)`` or ``t.block(...)``."""
+        return (isinstance(func, ast.Name) and func.id == "t") or (
+            isinstance(func, ast.Attribute) and func.attr == "block" and _name(func.value) == "t"
+        )
+
+    def generated(self, node: ast.expr) -> None:
+        """Note what can be broken in the lines of a generated text."""
+        if isinstance(node, ast.IfExp):
+            self.generated(node.body)
+            self.generated(node.orelse)
+        if not (isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))):
+            return
+        begin = self.span(node)[0]
+        opened = re.match(r"[fr]*(\"\"\"|'''|\"|')", text := self.text(node))
+        assert opened is not None
+        at = begin + len(opened.group().encode())
+        for line in text[len(opened.group()) : -len(opened.group(1))].split("\n"):
+            stripped = line.strip()
+            start = at + len(line[: len(line) - len(line.lstrip())].encode())
+            at += len(line.encode()) + 1
+            if stripped and stripped.count("{") == stripped.count("}"):
+                self.generated_line(stripped, start)
+
+    def generated_line(self, line: str, begin: int) -> None:
+        size = len(line.encode())
+        if head := re.fullmatch(r"(?:if|elif) (.*):(?:  # .*)?", line):
+            place = begin + line.index(head.group(1))
+            for forced in ("True", "False"):
+                self.note("text", place, place + len(head.group(1).encode()), forced)
+        elif line.startswith("return "):
+            self.note("text", begin, begin + size, "return None")
+        elif not line.endswith(":") and line != "pass":
+            self.note("text", begin, begin + size, "pass")
+        for old, new in WORDS.items():
+            if line.count(old) == 1:
+                place = begin + len(line[: line.index(old)].encode())
+                self.note("text", place, place + len(old.encode()), new)
+
+
+# -- drawing -----------------------------------------------------------------------------------------------------------------------
+
+
+def draw(texts: Mapping[str, bytes], seed: int) -> Iterator[Edit]:
+    """Mutants in a random order, at most one on a line: every line is as likely, and no operator dominates.
+
+    On a line it is the operator, of those that there are, that was drawn least so far.
+    """
+    generator = random.Random(seed)
+    places: dict[tuple[str, int], dict[str, list[Edit]]] = {}
+    for file in sorted(texts):
+        for edit in edits(texts[file], file):
+            places.setdefault((file, edit.line), {}).setdefault(edit.operator, []).append(edit)
+    order = sorted(places)
+    generator.shuffle(order)
+    drawn: Counter[str] = Counter()
+    for place in order:
+        found = [edit for operator in sorted(places[place]) for edit in places[place][operator]]
+        generator.shuffle(found)
+        found.sort(key=lambda edit: drawn[edit.operator])
+        for edit in found:
+            if differs(edit, texts[edit.file]):
+                drawn[edit.operator] += 1
+                yield edit
+                break
+
+
+def patch(edit: Edit, source: bytes) -> str:
+    """The mutant as a unified diff."""
+    old, new = (text.decode().splitlines(keepends=True) for text in (source, edit.applied(source)))
+    return "".join(difflib.unified_diff(old, new, f"a/{edit.file}", f"b/{edit.file}", n=2))
+
+
+# -- trying ------------------------------------------------------------------------------------------------------------------------
+
+
+def _ordered(file: str) -> list[Contract]:
+    """The contracts, first those that notice planted faults of the same file, then of its folder, then the others that notice many."""
+    every, faults = contracts(), load()
+    kills = tomllib.loads(KILLS.read_text(encoding="utf-8"))
+    pairs = [*kills["killer"].items(), *((m, c) for c, m in kills["proof"].items())]
+    near: Counter[str] = Counter()
+    for fault, contract in pairs:
+        if fault in faults:
+            other = faults[fault].file
+            near[contract] += 100 if other == file else 10 if other.rpartition("/")[0] == file.rpartition("/")[0] else 1
+    names = list(every)
+    # NB: the laws over all functions come early, too: they run most of the code.
+    return sorted(
+        (c for c in every.values() if c.function is not None), key=lambda c: (-near[c.id] - 50 * (c.rule.group == "X"), names.index(c.id))
+    )
+
+
+def _module(file: str) -> str:
+    return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _imports(file: str, environment: Mapping[str, str]) -> bool:
+    """Return whether the library, and the module, can be imported, and a product made."""
+    program = f"import xpgrad, {_module(file)}\n(xpgrad.ones(2) * 2).detach()"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", program], env={**os.environ, **environment}, capture_output=True, timeout=60, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
+
+
+def try_contracts(edit: Edit, source: bytes, chosen: Sequence[Contract] | None = None) -> Verdict:
+    """Try a mutant on the contracts, the likely ones first, up to the first that notices it."""
+    with tempfile.TemporaryDirectory(prefix="xpgrad-mutant-") as folder:
+        environment = _planted(edit, source, Path(folder))
+        if not _imports(edit.file, environment):
+            return Verdict(edit, "broken")
+        rows = _ordered(edit.file) if chosen is None else chosen
+        outcome = run(Request("numpy", "numpy", rows, "mutants", limit=LIMIT, environment=environment, exitfirst=True, as_listed=True))
+    if outcome.cause:
+        return Verdict(edit, "broken")
+    for row in outcome.rows:
+        if row.kind in ("timeout", "crash") and row.status == "failed":
+            return Verdict(edit, "timeout", row.id)
+        if row.status == "failed":
+            return Verdict(edit, "contract", row.id)
+    return Verdict(edit, "survived")
+
+
+def _planted(edit: Edit, source: bytes, folder: Path) -> dict[str, str]:
+    """Put a copy of the library with the fault into a folder; the environment of a process that imports it."""
+    plant(None, folder)
+    (folder / edit.file).write_bytes(edit.applied(source))
+    return surroundings(folder)
+
+
+def repository() -> Path | None:
+    """The checkout that the library runs from; None where it is installed without its tests."""
+    spec = importlib.util.find_spec("xpgrad")
+    root = Path((spec.submodule_search_locations or [""])[0]).resolve().parents[1] if spec is not None else None
+    return root if root is not None and (root / "tests" / "conftest.py").exists() and (root / "pyproject.toml").exists() else None
+
+
+def tests_of(file: str, root: Path) -> list[str]:
+    """The tests that are about a source, as pytest's arguments."""
+    found = next(paths for beginning, paths in TESTS if file.startswith(beginning))
+    return [str(root / "tests" / path) for path in found if (root / "tests" / path).exists()]
+
+
+def try_tests(edit: Edit, source: bytes, root: Path) -> Verdict:
+    """Try a mutant on the repository's tests that are about its file (`TESTS`), on NumPy, up to the first that notices it."""
+    with tempfile.TemporaryDirectory(prefix="xpgrad-mutant-") as folder:
+        environment = {**os.environ, **_planted(edit, source, Path(folder)), "XPGRAD_TEST_DEVICES": "numpy"}
+        environment |= {"PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-rf"]
+        process = subprocess.Popen(
+            command + tests_of(edit.file, root), cwd=root, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        )  # fmt: skip
+        try:
+            said, _ = process.communicate(timeout=TESTS_LIMIT)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)  # along with whatever it has started
+            process.communicate()
+            return Verdict(edit, "timeout", "tests")
+    if process.returncode == 0:
+        return Verdict(edit, "survived")
+    named = re.search(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
+    return Verdict(edit, "test", named.group(1) if named is not None else "the tests cannot be collected")
+
+
+def survey(n: int, seed: int, patterns: Sequence[str] = ("xpgrad/*",), workers: int = 2, tests: bool = True) -> list[Verdict]:
+    """Draw mutants and try them, several at a time, with progress bars.
+
+    Parameters
+    ----------
+    n : int
+        How many; one whose module cannot be imported is drawn again.
+    seed : int
+        The same number draws the same mutants of the same sources.
+    patterns : sequence of str
+        The sources, as in `sources`.
+    workers : int
+        How many processes at a time.
+    tests : bool
+        Whether those that no contract notices are tried on the repository's tests, too, where there are any.
+
+    Returns
+    -------
+    list of Verdict
+        In the order in which they were drawn, those that cannot be imported among them.
+    """
+    texts = sources(patterns)
+    verdicts = _first(draw(texts, seed), lambda edit: try_contracts(edit, texts[edit.file]), n, workers)
+    root = repository() if tests else None
+    if root is not None:
+        unnoticed = [v.edit for v in verdicts if v.outcome == "survived"]
+        tried = {v.edit: v for v in _first(iter(unnoticed), lambda e: try_tests(e, texts[e.file], root), len(unnoticed), workers)}
+        verdicts = [tried.get(v.edit, v) for v in verdicts]
+    return verdicts
+
+
+def _first(drawn: Iterator[Edit], attempt: Callable[[Edit], Verdict], n: int, workers: int) -> list[Verdict]:
+    """Try what is drawn until `n` can be imported. NB: which ones these are does not depend on which is ready first."""
+    from tqdm import tqdm
+
+    done: dict[int, Verdict] = {}
+    running: dict[Future[Verdict], int] = {}
+    number = itertools.count()
+    with ThreadPoolExecutor(workers) as pool, tqdm(total=n, unit="mutant", disable=None) as bar:
+        while True:
+            sound = sum(v.outcome != "broken" for v in done.values())
+            while sound + len(running) < n and len(running) < workers and (edit := next(drawn, None)) is not None:
+                running[pool.submit(attempt, edit)] = next(number)
+            if not running:
+                return [done[k] for k in sorted(done)]
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                verdict = done[running.pop(future)] = future.result()
+                bar.update(verdict.outcome != "broken")
+                counts = Counter(v.outcome for v in done.values())
+                bar.set_description(", ".join(f"{count} {outcome}" for outcome, count in counts.most_common()))
+
+
+# -- telling -----------------------------------------------------------------------------------------------------------------------
+
+COLUMNS = ("contract", "test", "survived", "timeout", "broken")
+
+
+def table(verdicts: Iterable[Verdict]) -> str:
+    """The outcomes by file, and the share that the contracts notice."""
+    counts: dict[str, Counter[str]] = {}
+    for verdict in verdicts:
+        counts.setdefault(verdict.edit.file, Counter())[verdict.outcome] += 1
+    width = max(map(len, counts), default=4)
+    lines = [f"{'file':{width}}  contracts  tests  survived  time-out  (cannot be imported, drawn again)"]
+    rows = [*sorted(counts.items()), ("all", sum(counts.values(), Counter()))]
+    for file, found in rows:
+        contract, test, survived, timeout, broken = (found[c] for c in COLUMNS)
+        lines.append(f"{file:{width}}  {contract:9}  {test:5}  {survived:8}  {timeout:8}  {broken or '':>6}".rstrip())
+    total = rows[-1][1]
+    judged = total["contract"] + total["test"] + total["survived"]
+    if judged:
+        lines.append(
+            f"contracts alone notice {total['contract']} of {judged} ({100 * total['contract'] / judged:.0f} %); time-outs do not count"
+        )
+    return "\n".join(lines)
+
+
+def document(verdicts: Sequence[Verdict], texts: Mapping[str, bytes], n: int, seed: int) -> str:
+    """The outcomes as JSON."""
+    rows = [
+        {"file": e.file, "line": e.line, "operator": e.operator, "outcome": outcome, "by": by, "patch": patch(e, texts[e.file])}
+        for e, outcome, by in verdicts
+    ]
+    about = {"n": n, "seed": seed, "contracts": len(contracts()), "python": platform.python_version()}
+    return json.dumps({**about, "mutants": rows}, indent=1) + "\n"
+
+
+def command(n: int, seed: int, patterns: Sequence[str], workers: int, tests: bool, path: str | None) -> int:
+    """Survey, print the table and the survivors' patches; 1 if there is a survivor."""
+    texts = sources(patterns)
+    verdicts = survey(n, seed, patterns, workers, tests)
+    survivors = [v.edit for v in verdicts if v.outcome == "survived"]
+    for edit in survivors:
+        print(f"SURVIVED  {edit.file}:{edit.line} ({edit.operator})\n{patch(edit, texts[edit.file])}")
+    print(table(verdicts))
+    if path is not None:
+        Path(path).write_text(document(verdicts, texts, n, seed), encoding="utf-8")
+    return 1 if survivors else 0

@@ -1,0 +1,193 @@
+"""Law: random mutants are what they say: small faults in what computes, the same ones each time, tried on the contracts first."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from xpgrad_conformance import random_mutants
+from xpgrad_conformance.cli import main
+from xpgrad_conformance.random_mutants import OPERATORS, Edit, Verdict, differs, draw, edits, patch, sources, table
+
+
+def made(source: str, operator: str, file: str = "") -> set[str]:
+    """What one line of text becomes by an operator, as one line."""
+    text = source.encode()
+    return {e.applied(text).decode().strip() for e in edits(text, file) if e.operator == operator and differs(e, text)}
+
+
+@pytest.mark.parametrize(
+    ("operator", "source", "expected"),
+    [
+        ("comparison", "f(a < b <= c)", {"f(a <= b <= c)", "f(a < b < c)"}),
+        ("comparison", "f((a) == b)", {"f((a) != b)"}),
+        ("comparison", "f(a is not b, c in d)", {"f(a is b, c in d)", "f(a is not b, c not in d)"}),
+        ("constant", "f(0, True, 1.5, None, 'text')", {"f(1, True, 1.5, None, 'text')", "f(0, False, 1.5, None, 'text')",
+                                                       "f(0, True, 2.5, None, 'text')"}),
+        ("statement", "x.a = 1", {"pass"}),
+        ("statement", "x[0] += 1", {"pass"}),
+        ("statement", "f(x)", {"pass"}),
+        ("statement", "x = 1", set()),
+        ("statement", "def f(): return 3", {"def f(): return None"}),
+        ("statement", "for x in y: continue", {"for x in y: pass"}),
+        ("condition", "if a: b()", {"if True: b()", "if False: b()"}),
+        ("condition", "while a: b()", {"while False: b()"}),
+        ("condition", "x = a if b else c", {"x = a if True else c", "x = a if False else c"}),
+        ("condition", "x = a and b", {"x = True and b", "x = a and True"}),
+        ("condition", "x = a or b", {"x = False or b", "x = a or False"}),
+        ("condition", "x = not a.b", {"x = (a.b)"}),
+        ("condition", "x = [a for a in b if c]", {"x = [a for a in b if True]", "x = [a for a in b if False]"}),
+        ("arguments", "f(a, b(c), k=1)", {"f(b(c), a, k=1)"}),
+        ("arguments", "isinstance(a, b)", set()),
+        ("arguments", "f(*a, b)", set()),
+        ("arithmetic", "x = (a + b) * -c", {"x = (a - b) * -c", "x = (a + b) / -c", "x = (a + b) * (c)"}),
+        ("arithmetic", "x @= a ** b", {"x *= a ** b", "x @= a * b"}),
+        ("formula", '@elementwise("g * x2", "-g", op="-")\ndef f(x1, x2): pass',
+         {'@elementwise("g / x2", "-g", op="-")\ndef f(x1, x2): pass', '@elementwise("g * x1", "-g", op="-")\ndef f(x1, x2): pass',
+          '@elementwise("g * x2", "(g)", op="-")\ndef f(x1, x2): pass', '@elementwise("g * x2", "-g", op="+")\ndef f(x1, x2): pass'}),
+        ("formula", "@elementwise(lambda g, out, x: out)\ndef f(x): pass", {"@elementwise(lambda g, out, x: x)\ndef f(x): pass"}),
+    ],
+)  # fmt: skip
+def test_what_an_operator_makes(operator: str, source: str, expected: set[str]) -> None:
+    assert made(source, operator) == expected
+
+
+def test_lines_of_generated_text_are_removed_and_their_conditions_forced() -> None:
+    source = 't("""\n    a = b\n    if a is not None:\n        return c\n""")'
+    found = made(source, "text", "xpgrad/_operations/forward.py")
+    assert found == {
+        source.replace("a = b", "pass"),
+        source.replace("a is not None", "True"),
+        source.replace("a is not None", "False"),
+        source.replace("a is not None", "a is None"),
+        source.replace("return c", "return None"),
+    }
+    assert made(source, "text", "xpgrad/_tape/engine.py") == set()
+    assert "with t.block(f'if False:'): pass" in made("with t.block(f'if {x} == y:'): pass", "text", "xpgrad/_operations/forward.py")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""One < two."""',
+        "import a.b",
+        "__all__ = ['a' + 'b']",
+        "def f(x: int | None = None) -> a[0]: ...",
+        "msg = a + 1",
+        "raise ValueError(a + 1, b)",
+        "x = f'{a + 1}' if b else 'text'",
+        "if TYPE_CHECKING: f(1)",
+        "Operand: TypeAlias = a[0]",
+        "def f():\n    return TypeError(a + 1)",
+    ],
+)
+def test_what_no_program_depends_on_is_left_as_it_is(source: str) -> None:
+    assert edits(source.encode()) == []
+
+
+def test_a_span_is_counted_in_bytes_and_a_line_in_lines() -> None:
+    source = "x = 'ü'\n\ny = f('ü', 0)\n".encode()
+    (edit,) = [e for e in edits(source) if e.operator == "constant"]
+    assert edit.line == 3
+    assert edit.applied(source).decode() == "x = 'ü'\n\ny = f('ü', 1)\n"
+    assert patch(edit._replace(file="a.py"), source).splitlines()[-2:] == ["-y = f('ü', 0)", "+y = f('ü', 1)"]
+
+
+def test_the_same_seed_draws_the_same_mutants_and_no_operator_dominates() -> None:
+    texts = sources(["xpgrad/rules/*", "xpgrad/_operations/*"])
+    drawn = {seed: list(itertools.islice(draw(texts, seed), 150)) for seed in (1, 2)}
+    assert drawn[1] == list(itertools.islice(draw(texts, 1), 150))
+    assert drawn[1] != drawn[2]
+    assert len({(e.file, e.line) for e in drawn[1]}) == 150
+    counts = Counter(e.operator for e in drawn[1])
+    assert set(counts) <= set(OPERATORS)
+    assert len(counts) >= 6
+    assert max(counts.values()) <= 50
+    for edit in drawn[1][:40]:
+        ast.parse(edit.applied(texts[edit.file]))
+    with pytest.raises(ValueError, match="no source matches nowhere/"):
+        sources(["nowhere/*"])
+
+
+def test_the_tables_of_tests_name_files_that_exist() -> None:
+    root = random_mutants.repository()
+    assert root is not None
+    for _, paths in random_mutants.TESTS:
+        assert [path for path in paths if not (root / "tests" / path).exists()] == []
+    assert random_mutants.tests_of("xpgrad/func/_vmap.py", root) == [
+        str(root / "tests" / "transforms"), str(root / "tests" / "random_programs" / "test_transforms.py")
+    ]  # fmt: skip
+
+
+def _edit(file: str, old: str, new: str) -> tuple[Edit, bytes]:
+    source = sources([file])[file]
+    begin = source.index(old.encode())
+    return Edit(file, 1, "formula", begin, begin + len(old.encode()), new), source
+
+
+@pytest.mark.timeout(300)
+def test_a_broken_formula_is_noticed_a_comment_is_not_and_a_broken_module_is_no_mutant(monkeypatch: Any) -> None:
+    from xpgrad_conformance.contract import contracts
+
+    few = [contracts()[name] for name in ("BWD-02", "FWD-01", "HOG-01")]
+    edit, source = _edit("xpgrad/rules/elementwise.py", '"g * x * 2"', '"g * x"')
+    verdict = random_mutants.try_contracts(edit, source, [*few, contracts()["DER-02"]])
+    assert verdict.outcome == "contract"
+    edit, source = _edit("xpgrad/rules/elementwise.py", "# Ties are shared", "# Ties are  shared")
+    assert random_mutants.try_contracts(edit, source, few) == Verdict(edit, "survived")
+    edit, source = _edit("xpgrad/rules/elementwise.py", "import cmath", "import no_such_module")
+    assert random_mutants.try_contracts(edit, source, few).outcome == "broken"
+
+
+@pytest.mark.timeout(300)
+def test_what_no_contract_notices_is_tried_on_the_tests(monkeypatch: Any) -> None:
+    root = random_mutants.repository()
+    assert root is not None
+    monkeypatch.setattr(random_mutants, "TESTS", (("", ("rules/test_dtype_spellings.py",)),))
+    edit, source = _edit("xpgrad/_basics/dtypes.py", '("float32", ', '("float31", ')
+    assert random_mutants.try_tests(edit, source, root).outcome == "test"
+    edit, source = _edit("xpgrad/rules/elementwise.py", "# Ties are shared", "# Ties are  shared")
+    assert random_mutants.try_tests(edit, source, root).outcome == "survived"
+
+
+def test_mutants_that_cannot_be_imported_are_drawn_again_in_order() -> None:
+    drawn = [Edit("a.py", n, "constant", 0, 0, "") for n in range(20)]
+    kinds = ["contract", "broken", "survived", "broken", "contract", "test"]
+
+    def attempt(edit: Edit) -> Verdict:
+        return Verdict(edit, kinds[edit.line] if edit.line < 6 else "survived")
+
+    for workers in (1, 3):
+        found = random_mutants._first(iter(drawn), attempt, 5, workers)
+        assert [v.edit.line for v in found] == list(range(7))
+        assert [v.outcome for v in found] == [*kinds, "survived"]
+
+
+def test_the_table_and_the_document_say_what_became_of_each(capsys: Any, monkeypatch: Any, tmp_path: Path) -> None:
+    texts = {"xpgrad/a.py": b"x.y = 1\n"}
+    (edit, *_) = [e for e in edits(texts["xpgrad/a.py"], "xpgrad/a.py") if e.operator == "statement"]
+    verdicts = [Verdict(edit, "contract", "BWD-01")] * 3 + [
+        Verdict(edit, "survived"),
+        Verdict(edit, "timeout", "BWD-02"),
+        Verdict(edit, "broken"),
+    ]
+    assert "contracts alone notice 3 of 4 (75 %)" in table(verdicts)
+    assert table(verdicts).splitlines()[1].split() == ["xpgrad/a.py", "3", "0", "1", "1", "1"]
+    monkeypatch.setattr(random_mutants, "sources", lambda patterns: texts)
+    monkeypatch.setattr(random_mutants, "survey", lambda *args: verdicts)
+    assert main(["mutants", "--random", "5", "--seed", "3", "--json", str(tmp_path / "out.json")]) == 1
+    assert "-x.y = 1\n+pass" in capsys.readouterr().out
+    written = json.loads((tmp_path / "out.json").read_text())
+    assert (written["n"], written["seed"], [m["outcome"] for m in written["mutants"]]) == (5, 3, [v.outcome for v in verdicts])
+    assert main(["mutants", "--random", "0"]) == 2
+
+
+def test_time_outs_do_not_count_as_noticed() -> None:
+    edit = Edit("a.py", 1, "constant", 0, 0, "")
+    assert "contracts alone notice 0 of 1 (0 %)" in table([Verdict(edit, "timeout", "BWD-01"), Verdict(edit, "survived")])
