@@ -247,7 +247,7 @@ def _check_marks(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], reco
             raise RuntimeError(msg)
         if not _has(args, x):
             warnings.warn(
-                "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be passed to it",
+                "ctx.mark_dirty() received a tensor that was not an input. Only inputs that have been mutated should be passed to it",
                 UserWarning,
                 stacklevel=5,
             )
