@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from xpgrad._basics.arguments import as_flag, check_callable
+from xpgrad._modes.setting import Setting
 from xpgrad._modes.state import NO_GRAD, VARIABLE, Mode, replaced
 
-__all__ = ["enable_grad", "enforce_grad_layout_policy", "inference_mode", "no_grad", "set_grad_enabled"]
+__all__ = ["enable_grad", "enforce_grad_layout_policy", "inference_mode", "no_grad", "recorded", "set_grad_enabled"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,6 +64,11 @@ def put_mode(mode: Mode | None, before: Mode | None) -> None:
     except BaseException:
         VARIABLE.set(before)
         raise
+
+
+def recorded() -> AbstractContextManager[None]:
+    """A context in which operations are recorded, also inside of `no_grad` and of inference mode; most often nothing has to change."""
+    return nullcontext() if VARIABLE.get() is None else Setting(VARIABLE, replaced(inference=False, recording=True))
 
 
 def _around_generator(switch: ModeSwitch, func: F) -> F:

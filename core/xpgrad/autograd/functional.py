@@ -54,7 +54,11 @@ def _leaves(inputs: Sequence[Tensor], create_graph: bool) -> tuple[Tensor, ...]:
     """The arguments for the function: separate leaves, or views through which derivatives reach the caller's Tensors."""
     if state.carries_tangents():  # inside forward mode `detach` would lose the tangents
         return tuple(fresh(x) for x in inputs)
-    return tuple(x[...] if create_graph and x.requires_grad else x.detach().requires_grad_() for x in inputs)
+    return tuple(x[...] if create_graph and x.requires_grad else _constant(x).requires_grad_() for x in inputs)
+
+
+def _constant(x: Tensor) -> Tensor:
+    return x.clone() if x.is_inference() else x.detach()  # inference tensors cannot be saved in a graph
 
 
 def _call(
@@ -227,7 +231,7 @@ def jacobian(
     _check_strategy(strategy, vectorize, create_graph, strict)
     if strategy == "forward-mode":
         return _forward_jacobian(func, inputs)
-    with switches.enable_grad():
+    with switches.recorded():
         several, leaves, many, outputs = _call(func, inputs, "jacobian", create_graph)
         _strictly(outputs, strict)
         blocks = tuple(_like(several, _jacobian_of(out, leaves, i, create_graph, strict, vectorize)) for i, out in enumerate(outputs))
@@ -302,7 +306,7 @@ def hessian(
     def gradient(*xs: Tensor) -> tuple[Tensor, ...]:
         if outer_jacobian_strategy == "forward-mode":
             xs = _leaves(xs, True)
-        with switches.enable_grad():
+        with switches.recorded():
             out = _single(func(*xs), "hessian")
         _strictly((out,), strict)
         if out.requires_grad and strict:
@@ -351,7 +355,7 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         For a vector that is missing or does not fit; in strict mode as `jacobian`.
     """
     create_graph, strict = _checked("vjp", func, create_graph=create_graph, strict=strict)
-    with switches.enable_grad():
+    with switches.recorded():
         several, leaves, many, outputs = _call(func, inputs, "vjp", create_graph)
         _strictly(outputs, strict)
         seeds = _vector(v, many, outputs, "vjp", "user-provided function returns")
@@ -385,7 +389,7 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         For a vector that is missing or does not fit; in strict mode as `jacobian`.
     """
     create_graph, strict = _checked("jvp", func, create_graph=create_graph, strict=strict)
-    with switches.enable_grad():
+    with switches.recorded():
         several, leaves, many, outputs = _call(func, inputs, "jvp", create_graph)
         tangents = _vector(v, several, leaves, "jvp", "input to the user-provided function is")
         _strictly(outputs, strict)
@@ -419,7 +423,7 @@ def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         For a vector that is missing or does not fit, for more than one result; in strict mode as `jacobian`.
     """
     create_graph, strict = _checked("vhp", func, create_graph=create_graph, strict=strict)
-    with switches.enable_grad():
+    with switches.recorded():
         several, leaves, out, gradient, tangents = _gradient(func, inputs, v, create_graph, strict, "vhp")
         found = _filled(_products(gradient, leaves, tangents, create_graph), leaves, strict, "The jacobian of the user-provided function")
         _dependent(found, strict, create_graph, "The hessian of the user-provided function")
@@ -451,7 +455,7 @@ def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         For a vector that is missing or does not fit, for more than one result; in strict mode as `jacobian`.
     """
     create_graph, strict = _checked("hvp", func, create_graph=create_graph, strict=strict)
-    with switches.enable_grad():
+    with switches.recorded():
         several, leaves, out, gradient, tangents = _gradient(func, inputs, v, create_graph, strict, "hvp")
         dummies = tuple(_zeros(g).requires_grad_() for g in gradient)
         pulled = _filled(_products(gradient, leaves, dummies, True), leaves, strict, "The jacobian of the user-provided function")

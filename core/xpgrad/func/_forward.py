@@ -153,7 +153,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     recording = state.is_grad_enabled()
     points, structure = flatten(primals)
     _need_tensors(name, "primals", points)
-    with switches.inference_mode(mode=False), switches.enable_grad():
+    with switches.recorded():
         points = [x.clone() if x.is_inference() else x for x in points]  # inference tensors cannot be saved in a graph
         probes = [_start(x) for x in points]  # where the linear function begins
         with new_level(records=True) as level:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any
 
 from xpgrad._basics.arguments import as_flag, check_callable, check_chunk_size
@@ -76,11 +75,6 @@ def _argument(x: Any) -> Any:
     if not x.is_inference():
         alias_of(x).forbidden = "argument"
     return x
-
-
-def _recording() -> Any:
-    """A context that records; most often nothing has to change."""
-    return nullcontext() if state.current() is None else switches.enable_grad()
 
 
 def tracked(outs: list[Any], inner: list[Any]) -> bool:
@@ -211,8 +205,8 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         recording = state.is_grad_enabled()
         places, leaves, structure = chosen("grad", args, argnums)
-        inner = [fresh(x) for x in leaves]
-        with _recording():
+        with switches.recorded():
+            inner = [fresh(x) for x in leaves]
             out = run_transformed("grad", func, *put_back(args, argnums, places, unflatten(structure, inner)), **kwargs)
             out, aux = _split_aux("grad", out, has_aux)
             _scalar("grad", out)
@@ -295,8 +289,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     recording = state.is_grad_enabled()
     leaves, structure = flatten(primals)
     check_leaves("vjp", leaves)
-    inner = [fresh(x) for x in leaves]
-    with _recording():
+    with switches.recorded():
+        inner = [fresh(x) for x in leaves]
         out, aux = _split_aux("vjp", run_transformed("vjp", func, *unflatten(structure, inner)), has_aux)
     outs, out_structure = _outputs("vjp", out)
     keep = recording and tracked(outs, inner)
@@ -310,7 +304,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         needed = [(o, c) for o, c in zip(outs, given) if o.requires_grad]
         create = state.is_grad_enabled() and (keep or any(isinstance(c, Tensor) and c.requires_grad for c in given))
         if needed:
-            with _recording():
+            with switches.recorded():
                 found = gradients(
                     [o for o, _ in needed], inner, [c for _, c in needed], retain_graph=retain_graph,
                     create_graph=create if create_graph is None else create_graph, allow_unused=True,
@@ -357,8 +351,8 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         recording = state.is_grad_enabled()
         places, leaves, structure = chosen("jacrev", args, argnums)
-        inner = [fresh(x) for x in leaves]
-        with _recording():
+        with switches.recorded():
+            inner = [fresh(x) for x in leaves]
             out = run_transformed("jacrev", func, *put_back(args, argnums, places, unflatten(structure, inner)), **kwargs)
             out, aux = _split_aux("jacrev", out, has_aux)
             outs, out_structure = _outputs("jacrev", out)

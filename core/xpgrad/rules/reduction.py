@@ -80,20 +80,21 @@ def sum(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
 
 
 def _extremum_vjp(g: Any, x: Any, out: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
-    # Ties share evenly (SUB-05).
-    chosen = x == xp.expand_reduced(out, x_shape, axes, keepdims)
+    # Ties share evenly (SUB-05). What is not a number is equal to nothing: then all elements get nan, as in PyTorch.
+    best = xp.expand_reduced(out, x_shape, axes, keepdims)
+    chosen = x == best
     wide = xp.wide(g)
     count = xp.reduce_sum(xp.cast(chosen, wide.dtype), axes, True)
-    share = xp.expand_reduced(wide, x_shape, axes, keepdims) / count
-    return xp.keep(chosen, share if wide is g else xp.cast(share, g.dtype))
+    share = xp.expand_reduced(wide, x_shape, axes, keepdims) / xp.where(count == 0, xp.ones_like(count), count)
+    return xp.where(xp.isnan(best), best, xp.keep(chosen, share if wide is g else xp.cast(share, g.dtype)))
 
 
 def _extremum_jvp(d_x: Any, x: Any, out: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
     chosen = x == xp.expand_reduced(out, x_shape, axes, keepdims)
     wide = xp.wide(d_x)
     count = xp.reduce_sum(xp.cast(chosen, wide.dtype), axes, keepdims)
-    share = xp.reduce_sum(xp.keep(chosen, wide), axes, keepdims) / count
-    return share if wide is d_x else xp.cast(share, d_x.dtype)
+    share = xp.reduce_sum(xp.keep(chosen, wide), axes, keepdims) / xp.where(count == 0, xp.ones_like(count), count)
+    return xp.where(xp.isnan(out), out, share if wide is d_x else xp.cast(share, d_x.dtype))
 
 
 @rule(_extremum_vjp, conj=False, fresh=True, node="AmaxBackward0", jvp=_extremum_jvp, batch="stacked")
