@@ -46,18 +46,20 @@ def fresh(x: Any) -> Any:
     if not levels:
         return _begin(x)
 
-    def element(t: Any, depth: int) -> Any:
-        if not depth:
-            return _begin(t)
-        cls = class_of_depth(type(t._stand_in()), depth)
-        raw = lift(t, cls)._array
-        level = levels[depth - 1]
-        value = raw.value
-        if raw.level is None:
-            value = broadcast_view(value, (level.size, *value.shape))
-        return enter(element(value, depth - 1), level, cls)
+    return _argument(_element(x, levels))
 
-    return _argument(element(x, len(levels)))
+
+def _element(t: Any, levels: tuple[Any, ...]) -> Any:
+    """`fresh` for an element of the batches of these levels."""
+    if not levels:
+        return _begin(t)
+    cls = class_of_depth(type(t._stand_in()), len(levels))
+    raw = lift(t, cls)._array
+    level = levels[-1]
+    value = raw.value
+    if raw.level is None:
+        value = broadcast_view(value, (level.size, *value.shape))
+    return enter(_element(value, levels[:-1]), level, cls)
 
 
 def _begin(x: Any) -> Any:

@@ -97,36 +97,34 @@ def vmap(
 
 def _spread(dims: Dims, structure: Structure, name: str, args: Any) -> list[Any]:
     """The entries, one per leaf: an entry may cover a whole subtree."""
-    out: list[Any] = []
-
-    def walk(d: Any, s: Structure) -> None:
-        if d is None or (isinstance(d, int) and not isinstance(d, bool)):
-            out.extend([d] * _leaves(s))
-        elif s.is_leaf or not isinstance(d, (tuple, list, dict)) or len(d) != len(s.children):
-            msg = (
-                f"vmap({name}, in_dims={dims}, ...)(<inputs>): in_dims is not compatible with the structure of inputs: it must be an int, "
-                f"None, or nested like the {len(args)} argument(s)"
-            )
-            raise ValueError(msg)
-        else:
-            if isinstance(d, dict):
-                if set(d) != set(s.keys):
-                    msg = f"vmap({name}, in_dims={dims}, ...)(<inputs>): in_dims has keys {list(d)}, but the argument has {list(s.keys)}"
-                    raise ValueError(msg)
-                d = [d[k] for k in s.keys]
-            for one, child in zip(d, s.children):
-                walk(one, child)
-
     if not structure.children:
         msg = f"vmap({name})(<inputs>): got no inputs; give at least one Tensor to map over"
         raise ValueError(msg)
     if isinstance(dims, list):
         dims = tuple(dims)
+    call = f"vmap({name}, in_dims={dims}, ...)(<inputs>)"
     if not (dims is None or isinstance(dims, (int, tuple))):
-        msg = f"vmap({name}, in_dims={dims}, ...)(<inputs>): `in_dims` must be an int, None or a tuple, but got {type(dims).__name__}"
+        msg = f"{call}: `in_dims` must be an int, None or a tuple, but got {type(dims).__name__}"
         raise ValueError(msg)
-    walk(dims, structure)
-    return out
+    return _entries(dims, structure, call, len(args))
+
+
+def _entries(d: Any, s: Structure, call: str, count: int) -> list[Any]:
+    """`_spread` for a part of the arguments. NB: no closure that calls itself, which would be garbage that only the collector finds."""
+    if d is None or (isinstance(d, int) and not isinstance(d, bool)):
+        return [d] * _leaves(s)
+    if s.is_leaf or not isinstance(d, (tuple, list, dict)) or len(d) != len(s.children):
+        msg = (
+            f"{call}: in_dims is not compatible with the structure of inputs: it must be an int, None, or nested like the {count} "
+            "argument(s)"
+        )
+        raise ValueError(msg)
+    if isinstance(d, dict):
+        if set(d) != set(s.keys):
+            msg = f"{call}: in_dims has keys {list(d)}, but the argument has {list(s.keys)}"
+            raise ValueError(msg)
+        d = [d[k] for k in s.keys]
+    return [entry for one, child in zip(d, s.children) for entry in _entries(one, child, call, count)]
 
 
 def _leaves(structure: Structure) -> int:
@@ -207,23 +205,18 @@ def _left(out: Any, level: BatchLevel, depth: int, out_dims: Dims, name: str) ->
     return unflatten(structure, results)
 
 
-def _out_dims(out_dims: Dims, structure: Structure, name: str) -> list[Any]:
-    out: list[Any] = []
-
-    def walk(d: Any, s: Structure) -> None:
-        if d is None or (isinstance(d, int) and not isinstance(d, bool)):
-            out.extend([d] * _leaves(s))
-        elif isinstance(d, tuple) and len(d) == 1 and s.is_leaf:
-            walk(d[0], s)
-        elif s.is_leaf or not isinstance(d, (tuple, list, dict)) or len(d) != len(s.children):
-            msg = f"vmap({name}, ..., out_dims={out_dims}): out_dims is not compatible with the structure of what `{name}` returned"
-            raise ValueError(msg)
-        else:
-            for one, child in zip([d[k] for k in s.keys] if isinstance(d, dict) else d, s.children):
-                walk(one, child)
-
-    walk(out_dims, structure)
-    return out
+def _out_dims(d: Dims, s: Structure, name: str, whole: Any = ...) -> list[Any]:
+    """The entries of `out_dims`, one per leaf of what the function returned; `whole` is the argument that an error names."""
+    whole = d if whole is ... else whole
+    if d is None or (isinstance(d, int) and not isinstance(d, bool)):
+        return [d] * _leaves(s)
+    if isinstance(d, tuple) and len(d) == 1 and s.is_leaf:
+        return _out_dims(d[0], s, name, whole)
+    if s.is_leaf or not isinstance(d, (tuple, list, dict)) or len(d) != len(s.children):
+        msg = f"vmap({name}, ..., out_dims={whole}): out_dims is not compatible with the structure of what `{name}` returned"
+        raise ValueError(msg)
+    parts = [d[k] for k in s.keys] if isinstance(d, dict) else d
+    return [entry for one, child in zip(parts, s.children) for entry in _out_dims(one, child, name, whole)]
 
 
 def _rejoined(pieces: list[Any], out_dims: Dims, name: str) -> Any:
