@@ -107,7 +107,7 @@ class Edit(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What became of a mutant.
+    """The fate of a mutant.
 
     Attributes
     ----------

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import xpgrad as xp
+from support.central_differences import values
 
 Function = Callable[[Any], Any]
 grad = xp.autograd.grad
@@ -354,3 +355,18 @@ def test_gradients_agree_with_pytorch_on_drawn_shapes(problem: tuple[np.ndarray,
     (g,) = grad(xp.sum(weights(y.shape) * y), x)
     (h,) = torch.autograd.grad((torch.tensor(weights(y.shape).numpy()) * u).sum(), t)
     np.testing.assert_allclose(g.numpy(), h.numpy(), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("numbers_", [[1.0, np.nan, 1.0], [np.nan, 1.0, np.nan], [np.nan], [np.inf, np.nan, 2.0]])
+def test_an_extremum_that_is_not_a_number_has_no_gradient(name: str, numbers_: list[float], xpgrad_device: str) -> None:
+    """As in PyTorch, of those elements that it was taken of, and of no others; a maximum of inf has one."""
+    x = xp.asarray(np.asarray([numbers_, [2.0] * len(numbers_)]), device=xpgrad_device).requires_grad_()
+    y = getattr(xp, name)(x, axis=1)
+    (g,) = xp.autograd.grad(xp.sum(y), x)
+    np.testing.assert_array_equal(values(g), [[np.nan] * len(numbers_), [1 / len(numbers_)] * len(numbers_)])
+    _, t = xp.func.jvp(lambda v: getattr(xp, name)(v, axis=1), (x.detach(),), (xp.ones_like(x),))
+    np.testing.assert_array_equal(values(t), [np.nan, 1.0])
+    z = xp.asarray(np.asarray([1.0, np.inf if name == "max" else -np.inf]), device=xpgrad_device).requires_grad_()
+    getattr(xp, name)(z).backward()
+    np.testing.assert_array_equal(values(z.grad), [0.0, 1.0])

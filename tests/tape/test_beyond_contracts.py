@@ -226,3 +226,38 @@ def test_what_a_hook_kept_is_never_overwritten(kind: str, interior: bool) -> Non
     for g in kept:
         np.testing.assert_array_equal(np.asarray(g), [6.0, 6.0])
     np.testing.assert_allclose(np.asarray(x.grad), 12 * np.exp([1.0, 2.0]) if interior else [12.0, 12.0])
+
+
+_RESHAPED: dict[str, Any] = {
+    "squeeze": lambda part: xp.squeeze(part, axis=1),
+    "reshape": lambda part: xp.reshape(part, (1, 2)),
+    "flat": lambda part: xp.reshape(part, (-1,))[0:2],
+}
+
+
+@pytest.mark.parametrize("shape", _RESHAPED)
+@pytest.mark.parametrize("part", ["real", "imag"])
+@pytest.mark.parametrize("write", ["set", "multiply"])
+def test_writes_into_a_reshaped_real_or_imaginary_part(write: str, part: str, shape: str) -> None:
+    """The gradients are those of the same computation without a write."""
+
+    def leaves() -> Any:
+        return xp.tensor(np.asarray([[1 + 2j], [3 - 1j]]), requires_grad=True), leaf([1.5, 2.0])
+
+    z, w = leaves()
+    u = z * (1 + 1j)
+    b = _RESHAPED[shape](getattr(xp, part)(u))
+    if write == "set":
+        b[...] = w
+    else:
+        b.mul_(w)
+    found = grad([xp.sum(xp.real(u * xp.conj(u))) + 2 * xp.sum(b**3)], [z, w])
+
+    y, v = leaves()
+    before = y * (1 + 1j)
+    kept, changed = (xp.imag, xp.real) if part == "real" else (xp.real, xp.imag)
+    column = xp.reshape(v, (2, 1))
+    new = column if write == "set" else changed(before) * column
+    expected = grad([xp.sum(kept(before) ** 2) + xp.sum(new**2) + 2 * xp.sum(new**3)], [y, v])
+    for g, e in zip(found, expected):
+        np.testing.assert_allclose(np.asarray(g), np.asarray(e))

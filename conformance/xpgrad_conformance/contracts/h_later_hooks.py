@@ -488,3 +488,74 @@ def final_callbacks(lib: Any) -> None:
     assert seen == [("first", 2.0, 3.0)]
     with lib.raises(RuntimeError, refused):
         lib.queue_callback(lambda: None)
+
+
+@contract("HOK-43", draw={"place": st.integers(0, 2), "materialize": st.booleans()})
+def hooks_of_outputs_without_a_gradient(lib: Any, place: int, materialize: bool) -> None:
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.set_materialize_grads(materialize)
+        return x * 2, x * 3, x * 4
+
+    def backward(ctx: Any, *gs: Any) -> Any:
+        parts = [g * k for g, k in zip(gs, (2, 3, 4), strict=True) if g is not None]
+        return sum(parts[1:], parts[0])
+
+    cls = lib.fn(forward, backward)
+    x, seen = lib.tensor([1.0, 2.0]), Notes()
+    outs = cls.apply(x * 1)
+    for k, out in enumerate(outs):
+        out.register_hook(lambda g, k=k: seen.append((k, g is None)))
+    lib.xp.sum(outs[place]).backward()
+    assert sorted(seen) == [(k, k != place) for k in range(3)]
+    lib.equal(x.grad, [place + 2.0, place + 2.0])
+    outs = cls.apply(x * 1)
+    outs[place - 1].register_hook(lambda g: lib.ones(2))
+    with lib.raises(RuntimeError, "can't replace a None gradient with a non-None value"):
+        lib.xp.sum(outs[place]).backward()
+
+
+@contract("HOK-44", draw={"kind": st.sampled_from(["tensor", "pre", "post", "backward", "unpack"])})
+def contexts_that_hooks_do_not_leave(lib: Any, kind: str) -> None:
+    graph, seen = lib.module("autograd.graph"), Notes()
+
+    def enter(*_: Any) -> None:
+        lib.ns.no_grad().__enter__()
+        graph.saved_tensors_hooks(seen.append, lambda v: v).__enter__()
+
+    def unpack(value: Any) -> Any:
+        enter()
+        return value
+
+    def backward(ctx: Any, g: Any) -> Any:
+        enter()
+        return g * 2
+
+    x = lib.tensor([1.0, 2.0])
+    if kind == "unpack":
+        with graph.saved_tensors_hooks(lambda v: v, unpack):
+            y = lib.xp.exp(x)
+    else:
+        y = lib.fn(lambda ctx, v: v * 2, backward).apply(x) if kind == "backward" else lib.xp.exp(x)
+    if kind == "tensor":
+        y.register_hook(enter)
+    elif kind == "pre":
+        y.grad_fn.register_prehook(enter)
+    elif kind == "post":
+        y.grad_fn.register_hook(enter)
+    x.register_hook(lambda g: seen.append(lib.ns.is_grad_enabled()))
+    lib.grad(lib.xp.sum(y), x, create_graph=kind != "backward")
+    assert True in seen or kind == "backward"
+    assert False not in seen or kind == "backward"
+    assert lib.ns.is_grad_enabled()
+    seen.clear()
+    assert (x * x).requires_grad
+    assert not seen
+
+
+@contract("HOK-45")
+def hooks_of_what_is_unbound(lib: Any) -> None:
+    x, seen = lib.tensor([[1.0, 2.0], [3.0, 4.0]]), Notes()
+    a, b = lib.xp.unstack(x * 1)
+    a.register_hook(lambda g: seen.append(g is None))
+    lib.xp.sum(b).backward()
+    assert seen == [True]

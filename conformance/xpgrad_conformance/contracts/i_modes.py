@@ -627,3 +627,29 @@ def closing_a_generator_runs_its_end_in_the_mode(lib: Any) -> None:
                 del running
                 assert enabled()
             assert seen == [inside] * 3
+
+
+@contract("INF-12", draw={"leaf": st.booleans()})
+def views_taken_in_inference_mode(lib: Any, leaf: bool) -> None:
+    x = lib.tensor([1.0, 2.0])
+    base = x if leaf else x * 1
+    with lib.ns.inference_mode():
+        view = base[:1]
+    assert not view.is_inference()
+    assert view.grad_fn is None
+    assert not view.requires_grad
+    assert not (view * 2).requires_grad
+
+
+@contract("INF-13")
+def inference_tensors_that_require_grad(lib: Any) -> None:
+    with lib.ns.inference_mode():
+        c = lib.tensor([1.0, 2.0])
+    x = lib.tensor([3.0, 4.0])
+    for name, operation in {
+        "product": lambda: c * x, "reflected": lambda: x * c, "quotient": lambda: x / c, "matmul": lambda: c @ x,
+    }.items():  # fmt: skip
+        with lib.case(name), lib.raises(RuntimeError, "Inference tensors cannot be saved for backward"):
+            operation()
+    lib.xp.sum(c + x).backward()
+    lib.equal(x.grad, [1.0, 1.0])

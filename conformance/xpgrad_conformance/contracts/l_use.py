@@ -353,3 +353,38 @@ def names_and_forms_of_outputs(lib: Any) -> None:
 
 
 unchecked("FUN-36", "out of scope: the three classes exist for code older than static methods, and the page itself says not to use them")
+
+
+@contract("FUN-37")
+def a_tensor_that_is_returned_twice(lib: Any) -> None:
+    def forward(ctx: Any, x: Any) -> Any:
+        y = x * 2
+        return y, x * 3, y
+
+    seen: list[Any] = []
+
+    def backward(ctx: Any, *gs: Any) -> Any:
+        seen.append([lib.value(g).tolist() for g in gs])
+        return gs[0] * 2 + gs[1] * 3 + gs[2] * 2
+
+    x = lib.tensor([1.0])
+    a, b, c = lib.fn(forward, backward).apply(x)
+    assert a is c
+    assert (a.output_nr, b.output_nr) == (2, 1)
+    lib.xp.sum(a + b * 10 + c * 100).backward()
+    assert seen == [[[0.0], [10.0], [101.0]]]
+    lib.equal(x.grad, [232.0])
+
+
+@contract("FUN-38")
+def marks_of_what_is_no_input(lib: Any) -> None:
+    def forward(ctx: Any, x: Any) -> Any:
+        y = x * 2
+        ctx.mark_dirty(y)
+        return y
+
+    x = lib.tensor([1.0])
+    with lib.warns(UserWarning, "received a tensor that was not an input"):
+        y = lib.fn(forward, lambda ctx, g: g * 2).apply(x)
+    y.backward(lib.ones(1))
+    lib.equal(x.grad, [2.0])

@@ -406,3 +406,14 @@ def the_leaf_may_be_gone(lib: Any) -> None:
             (g,) = lib.grad(y, edge, create_graph=True)
             lib.equal(g, [3.0, 12.0])
             lib.equal(fw.unpack_dual(g).tangent, [18.0, 48.0])
+
+
+@contract("FWD-18")
+def tangents_with_a_tangent(lib: Any) -> None:
+    fw = forward_ad(lib)
+    x, t = pair(lib)
+    with fw.dual_level():
+        dual = fw.make_dual(t, lib.ones(*t.shape))
+        with lib.raises(RuntimeError, "Setting a forward grad that itself has a forward gradient at the same level"):
+            fw.make_dual(x, dual)
+        lib.equal(fw.unpack_dual(fw.make_dual(x, fw.unpack_dual(dual).primal)).tangent, lib.value(t))

@@ -289,3 +289,22 @@ def second_order(lib: Any, seed: int) -> None:
     assert len({float(v) for v in seen[0]}) == 2
     assert x.grad is None
     assert w.grad is None
+
+
+@contract("GCK-14", requires="float64")
+def errors_for_undefined_gradients(lib: Any) -> None:
+    def refuse(g: Any) -> Any:
+        if g is None:
+            raise RuntimeError("no gradient")
+        return g
+
+    check, x = lib.ag.gradcheck, lib.tensor([1.0, 2.0])
+
+    def hooked(v: Any) -> Any:
+        y = v * 2
+        y.register_hook(refuse)
+        return y
+
+    for name, function in {"backward": _undefined(lib, lambda ctx, g: refuse(g) * 2), "hook": hooked}.items():
+        with lib.case(name), lib.raises(error_class(lib), "Expected backward function to handle undefined output grads"):
+            check(function, (x,))

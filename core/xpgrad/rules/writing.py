@@ -71,9 +71,8 @@ def zero_through(xp: Any, x: Any, chain: Any) -> Any:
     """A copy of `x` with zeros in the part that a chain leads to."""
     names = {name for name, _ in chain}
     if names & {"real_part", "imag_part"}:
-        if "reshape_to" in names:
-            msg = "a write into a reshaped real or imaginary part is not implemented; write into the complex Tensor"
-            raise NotImplementedError(msg)
+        if "reshape_to" in names:  # which need not give a view of a gradient
+            return xp.put_at_path(x, chain, xp.zeros_like(follow(x, chain, xp)))
         out = xp.copy(x)
         follow(out, chain, xp)[...] = 0
         return out
