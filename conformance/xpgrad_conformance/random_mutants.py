@@ -33,10 +33,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from xpgrad_conformance.contract import Contract, contracts
-from xpgrad_conformance.mutants import KILLS, load, plant, surroundings
+from xpgrad_conformance.mutants import KILLS, MutantError, load, plant, surroundings, survey as statuses_of
 from xpgrad_conformance.session import Request, run
 
-__all__ = ["OPERATORS", "Edit", "Verdict", "differs", "draw", "edits", "patch", "sources", "survey", "table"]
+__all__ = ["OPERATORS", "Edit", "Verdict", "check_soundness", "differs", "draw", "edits", "patch", "sources", "survey", "table"]
 
 #: Seconds for one contract, and for the tests of one mutant.
 LIMIT, TESTS_LIMIT = 20.0, 900.0
@@ -497,6 +497,20 @@ def try_contracts(edit: Edit, source: bytes, chosen: Sequence[Contract] | None =
     return Verdict(edit, "survived")
 
 
+def check_soundness() -> None:
+    """Run every contract on the library as it is: one that fails there would notice every mutant.
+
+    Raises
+    ------
+    MutantError
+        If one fails.
+    """
+    statuses = statuses_of(None, [c for c in contracts().values() if c.function is not None])
+    if broken := [name for name, status in statuses.items() if status in ("failed", "timeout", "crash", "unexpected pass")]:
+        msg = f"the library must be sound before it is broken, but {', '.join(broken)} fail on numpy without a fault; mend that first"
+        raise MutantError(msg)
+
+
 def _planted(edit: Edit, source: bytes, folder: Path) -> dict[str, str]:
     """Put a copy of the library with the fault into a folder; the environment of a process that imports it."""
     plant(None, folder)
@@ -560,8 +574,14 @@ def survey(n: int, seed: int, patterns: Sequence[str] = ("xpgrad/*",), workers: 
     -------
     list of Verdict
         In the order in which they were drawn, those that cannot be imported among them.
+
+    Raises
+    ------
+    MutantError
+        If a contract fails without a fault.
     """
     texts = sources(patterns)
+    check_soundness()
     verdicts = _first(draw(texts, seed), lambda edit: try_contracts(edit, texts[edit.file]), n, workers)
     root = repository() if tests else None
     if root is not None:
