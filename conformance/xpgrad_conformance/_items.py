@@ -29,7 +29,7 @@ class _State:
             raise pytest.UsageError(f"--xpgrad-profile={profile!r}: expected one of {', '.join(PROFILES)}")
         self.profile, self.profile_name = PROFILES[profile], profile
         self.seed: int | None = config.getoption("--xpgrad-seed")
-        self.exitfirst: bool = config.getoption("--xpgrad-exitfirst")
+        self.exitfirst = bool(config.getoption("--xpgrad-exitfirst"))
         self.events: str | None = config.getoption("--xpgrad-events")
         self.label: str | None = config.getoption("--xpgrad-label")
         try:
@@ -61,7 +61,7 @@ class _State:
     def shuffle(self, items: list[pytest.Item]) -> None:
         """Put the contracts among the items in the seed's order, or in that of the list; a user's own tests keep their places."""
         places = [i for i, item in enumerate(items) if isinstance(item, ContractItem)]
-        mine = [items[i] for i in places]
+        mine = [item for item in items if isinstance(item, ContractItem)]
         if self.places:
             mine.sort(key=lambda item: self.places.get(item.contract.id, len(self.places)))
         elif self.seed is not None:

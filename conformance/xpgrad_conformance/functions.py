@@ -64,6 +64,10 @@ class Case(NamedTuple):
     complex: bool = False
     oracle: bool = True
 
+    def at(self, *shapes: tuple[int, ...]) -> Case:
+        """The same function of operands of other shapes."""
+        return self._replace(points=tuple((shape, domain) for shape, (_, domain) in zip(shapes, self.points, strict=True)))
+
     def arrays(self, complex_too: bool = False) -> list[np.ndarray[Any, Any]]:
         """The operands in double precision: numbers without ties and without a pattern."""
         found, start = [], 1
@@ -250,6 +254,13 @@ CASES: dict[str, Case] = {
     "y[i] = v": two(lambda lib, x, v: written(lib, x, lib.places([2, 0]), v), (3, 2), (2, 2), complex=True),
     "y[mask] = v": two(lambda lib, x, v: written(lib, x, lib.const([1.0, 0.0, 1.0]) > 0.5, v), (3, 2), (2,)),
     "y[1] = scalar": one(lambda lib, x: written(lib, x, 1, 0.5)),
+    # No axes, and no elements.
+    "0-d": two(lambda lib, x, y: lib.xp.sin(x) * y + lib.xp.sum(x) * lib.xp.max(y) + lib.xp.reshape(x, (1,))[0], (), ()),
+    "0-d, keys": one(lambda lib, x: x[...] * x[()] * lib.xp.expand_dims(x, axis=0), domain=signed).at(()),
+    "empty": one(lambda lib, x: lib.xp.sum(lib.xp.exp(x), axis=0) + lib.xp.prod(x, axis=0) + 1.0).at((0, 3)),
+    "empty, joined": two(lambda lib, x, y: lib.xp.concat([x, y], axis=0) * 2.0, (0, 3), (2, 3)),
+    "empty, products": two(lambda lib, x, y: lib.xp.matmul(x, y), (2, 0), (0, 3)),
+    "empty, running": one(lambda lib, x: lib.xp.cumulative_sum(x, axis=1) + lib.xp.flip(x, axis=0)).at((2, 0)),
     # Products.
     "matmul": two(named("matmul"), (2, 3), (3, 4), complex=True),
     "matmul, a column": two(named("matmul"), (2, 3), (3,), complex=True),
@@ -316,6 +327,9 @@ CASES: dict[str, Case] = {
     "fft.ifftn": one(lambda lib, x: lib.xp.fft.ifftn(x, s=(3, 2), axes=(0, 1)), 2, 3),
     "fft.rfftn": one(lambda lib, x: lib.xp.fft.rfftn(x, axes=(0, 1)), 3, 4),
     "fft.irfftn": one(lambda lib, x: lib.xp.fft.irfftn(x * (1.0 + 0.5j), axes=(0, 1)), 3, 3),
+    "fft.fftn, all": one(lambda lib, x: lib.xp.fft.fftn(x, norm="ortho"), 2, 3, 2),
+    "fft.rfftn, s": one(lambda lib, x: lib.xp.fft.rfftn(x, s=(3, 2, 5), axes=(0, 1, 2)), 2, 3, 4),
+    "fft.irfftn, s": one(lambda lib, x: lib.xp.fft.irfftn(x * (1.0 + 0.5j), s=(3, 2, 5), axes=(0, 1, 2), norm="forward"), 2, 3, 3),
     "fft.fftshift": one(lambda lib, x: lib.xp.fft.fftshift(x, axes=1), 2, 5, complex=True),
     "fft.ifftshift": one(lambda lib, x: lib.xp.fft.ifftshift(x), 2, 5),
 }  # fmt: skip

@@ -488,3 +488,23 @@ def test_the_older_form(xpgrad_device: str) -> None:
     xp.sum(inner).backward()
     np.testing.assert_allclose(values(x.grad), np.cos(a * b) * b * a + np.sin(a * b))
     np.testing.assert_allclose(values(w.grad), np.cos(a * b) * a * a)
+
+
+def test_fewer_values_the_second_time(xpgrad_device: str) -> None:
+    """A function that saves less when it runs again is refused, and `debug` says where the first run saved more."""
+    runs: list[int] = []
+
+    def function(x: Any) -> Any:
+        runs.append(1)
+        y = x * x
+        return xp.sum(xp.exp(y)) if len(runs) == 1 else xp.sum(y)
+
+    for debug, stop in ((False, False), (True, False)):
+        runs.clear()
+        x = leaf(3, device=xpgrad_device)
+        out = checkpoint(function, x, debug=debug, early_stop=stop)
+        with pytest.raises(importlib.import_module("xpgrad.utils.checkpoint").CheckpointError) as caught:
+            out.backward()
+        assert x.grad is None
+        assert ("Pass `debug=True`" in str(caught.value)) == (not debug)
+        assert ("test_checkpoint.py" in str(caught.value)) == debug

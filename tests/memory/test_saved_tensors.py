@@ -539,3 +539,33 @@ def play(lib: Any, seed: int) -> list[Any]:
     (g,) = lib.autograd.grad(y.sum(), x, create_graph=True)
     second = lib.autograd.grad(g.sum(), x)[0].numpy() if g.requires_grad else None
     return [*log[:count], second]  # how often a formula of the second order reads what was saved is a detail
+
+
+@pytest.mark.parametrize("chosen", [(0,), (1,), (0, 1), (1, 0)])
+def test_hooks_on_one_of_several_saved_outputs(chosen: tuple[int, ...]) -> None:
+    """Each output that a factorisation saves has hooks of its own, which replace no other's value."""
+    a = numbers((3, 2)) + np.eye(3, 2) * 3
+    results = []
+    for hooked in (False, True):
+        x = xp.tensor(a, requires_grad=True)
+        q, r = xp.linalg.qr(x)
+        log: list[int] = []
+        if hooked:
+            saved = q.grad_fn._raw_saved_out
+            assert len(saved) == 2
+            for k in chosen:
+
+                def pack(t: Any, shape: Any = (q, r)[k].shape) -> Any:
+                    assert t.shape == shape
+                    return t.numpy().copy()
+
+                def unpack(array: Any, k: int = k, log: Any = log) -> Any:
+                    log.append(k)
+                    return xp.asarray(array)
+
+                saved[k].register_hooks(pack, unpack)
+                with pytest.raises(RuntimeError, match="already been set"):
+                    saved[k].register_hooks(pack, unpack)
+        results.append(values(xp.autograd.grad(xp.sum(q * q * q) + xp.sum(r * r * r), x)[0]))
+        assert sorted(set(log)) == (sorted(chosen) if hooked else [])
+    np.testing.assert_allclose(*results)

@@ -191,3 +191,11 @@ def test_the_table_and_the_document_say_what_became_of_each(capsys: Any, monkeyp
 def test_time_outs_do_not_count_as_noticed() -> None:
     edit = Edit("a.py", 1, "constant", 0, 0, "")
     assert "contracts alone notice 0 of 1 (0 %)" in table([Verdict(edit, "timeout", "BWD-01"), Verdict(edit, "survived")])
+
+
+def test_a_contract_that_fails_without_a_fault_is_not_counted_on(monkeypatch: Any) -> None:
+    monkeypatch.setattr(random_mutants, "statuses_of", lambda mutant, chosen: {"BWD-01": "passed", "BWD-02": "failed"})
+    with pytest.raises(random_mutants.MutantError, match="BWD-02 fail on numpy without a fault"):
+        random_mutants.survey(1, 0)
+    monkeypatch.setattr(random_mutants, "statuses_of", lambda mutant, chosen: {"BWD-01": "passed", "BWD-40": "not run"})
+    random_mutants.check_soundness()

@@ -534,3 +534,32 @@ ERRORS: list[tuple[type[Exception], str, Callable[[Any], Any]]] = [
 def test_errors(error: type[Exception], phrase: str, call: Callable[[Any], Any]) -> None:
     with pytest.raises(error, match=phrase):
         call(xp.asarray(A))
+
+
+@pytest.mark.parametrize(
+    ("error", "phrase", "call"),
+    [
+        (TypeError, "complex numbers do not have", lambda x: xp.searchsorted(xp.asarray([1j, 2j]), x[0])),
+        (IndexError, "must hold integers or bools", lambda x: xp.func.vmap(lambda k: x[k])(x)),
+        (IndexError, "must hold integers or bools", lambda x: x[x]),
+        (TypeError, "list", lambda x: xp.matmul(x, [1.0, 2.0])),
+        (TypeError, "list", lambda x: xp.flip([1, 2])),
+        (ValueError, "0-d Tensor", lambda x: xp.matmul(x, x[0, 0])),
+        (ValueError, "0-d Tensor", lambda x: xp.matmul(x[0, 0], x)),
+        (TypeError, "scalar", lambda x: xp.matmul(x, 2.0)),
+    ],
+)
+def test_operands_that_a_function_has_no_meaning_for(error: Any, phrase: str, call: Any) -> None:
+    x = xp.asarray([[1.0, 2.0], [3.0, 4.0]])
+    with pytest.raises(error, match=phrase):
+        call(x)
+    with pytest.raises(TypeError):
+        x @ [1.0, 2.0]
+
+
+def test_astype_copies_unless_told_not_to() -> None:
+    x = xp.asarray([1.0, 2.0])
+    y = xp.astype(x, x.dtype)
+    assert y is not x
+    assert not np.shares_memory(y.numpy(), x.numpy())
+    assert xp.astype(x, x.dtype, copy=False) is x

@@ -396,3 +396,41 @@ def test_values_agree_with_jax() -> None:
     ):
         expected = jax.vmap(function(jax.numpy))(x)
         np.testing.assert_allclose(values(vmap(ours)(xp.asarray(x))), np.asarray(expected), rtol=1e-12)
+
+
+def test_an_element_can_be_detached_in_place(xpgrad_device: str) -> None:
+    x = xp.tensor(numbers((3, 2)), device=xpgrad_device, requires_grad=True)
+
+    def function(v: Any) -> Any:
+        y = v * 2
+        assert y.detach_() is y
+        assert not y.requires_grad
+        return y * v
+
+    (g,) = grad(xp.sum(vmap(function)(x)), x)
+    np.testing.assert_allclose(values(g), 2 * numbers((3, 2)))
+
+
+def test_an_element_says_whether_it_is_of_inference(xpgrad_device: str) -> None:
+    seen: list[bool] = []
+
+    def look(v: Any) -> Any:
+        seen.extend([v.is_inference(), (v * 1).is_inference()])
+        return v * 1
+
+    plain = xp.ones((2, 2), device=xpgrad_device)
+    with xp.inference_mode():
+        made = xp.ones((2, 2), device=xpgrad_device)
+        vmap(look)(plain)
+    vmap(look)(made)
+    vmap(look)(plain)
+    assert seen == [False, True, True, False, False, False]
+
+
+def test_an_element_that_left_its_call_cannot_be_returned_by_another(xpgrad_device: str) -> None:
+    left: list[Any] = []
+    x = xp.ones((2, 2), device=xpgrad_device)
+    vmap(lambda v: (left.append(v * 2), v)[1])(x)
+    for program in (lambda v: left[0], lambda v: left[0] + v, lambda v: (v, left[0])):
+        with pytest.raises(RuntimeError, match="one of them left its call"):
+            vmap(program)(x)

@@ -301,6 +301,26 @@ WITHOUT: dict[str, Callable[..., Any]] = {
     "whole keys": lambda lib, x, n: n[1, lib.places([2, 0])] + lib.xp.flip(n)[0, :2],
     "floor_divide": lambda lib, x, n: lib.xp.floor_divide(n, 2),
 }  # fmt: skip
+#: Those whose results have a length that the values decide, or that are not for batches; with NumPy's of the same meaning.
+DYNAMIC: dict[str, Pair] = {
+    "nonzero": (lambda lib, x, n: lib.xp.nonzero(n), lambda x, n: np.nonzero(n)),
+    # NB: in which order distinct values come is not specified.
+    "unique_values": (lambda lib, x, n: lib.xp.sort(lib.xp.unique_values(n)), lambda x, n: np.unique(n)),
+    "unique_counts": (
+        lambda lib, x, n: (lambda values, counts: counts[lib.xp.argsort(values)])(*lib.xp.unique_counts(n)),
+        lambda x, n: np.unique(n, return_counts=True)[1],
+    ),
+    "unique_inverse": (lambda lib, x, n: (lambda values, places: values[places])(*lib.xp.unique_inverse(n)), lambda x, n: n),
+    "searchsorted": (
+        lambda lib, x, n: lib.xp.searchsorted(lib.const([-1.0, 0.4, 1.0]), lib.xp.reshape(x, (-1,))),
+        lambda x, n: np.searchsorted([-1.0, 0.4, 1.0], x.reshape(-1)),
+    ),
+    "searchsorted, from the right": (
+        lambda lib, x, n: lib.xp.searchsorted(lib.const([-1.0, 0.4, 1.0]), lib.xp.reshape(x, (-1,)), side="right"),
+        lambda x, n: np.searchsorted([-1.0, 0.4, 1.0], x.reshape(-1), side="right"),
+    ),
+    "x[mask]": (lambda lib, x, n: n[x > 0.3], lambda x, n: n[x > 0.3]),
+}
 TIED = np.asarray([[0.4, -1.3, 0.4], [1.7, 0.9, -0.7]])
 WHOLE = np.asarray([[0, 5, 2], [7, 1, 0]])
 
@@ -332,6 +352,16 @@ def without_derivative(lib: Any) -> None:
                 batch = vmap(lambda x, n, call=call: call(lib, x, n), in_dims=dims)(lib.const(arrays[0]), lib.const(arrays[1], lib.index))
                 with lib.case(dims):
                     assert np.array_equal(lib.value(batch), np.stack([np.asarray(r) for r in rows]))
+
+
+@contract("DER-18", requires="data_dependent_shapes")
+def lengths_that_values_decide(lib: Any) -> None:
+    for name, (ours, theirs) in DYNAMIC.items():
+        with lib.case(name):
+            found = listed(ours(lib, lib.tensor(TIED), lib.const(WHOLE, lib.index)))
+            for a, b in zip(found, listed(theirs(TIED, WHOLE)), strict=True):
+                assert not a.requires_grad
+                assert np.array_equal(lib.value(a), b)
 
 
 #: Tensors that are made of nothing, or in the likeness of another.

@@ -31,7 +31,6 @@ class BatchBackend(Backend):
     """The backend of batched Tensors over one class of Tensors: its capabilities, without what depends on single values."""
 
     operators = False
-    raw_operators = True  # those of `Batched` call the rules
     weak_scalars = True  # they are given to operations of Tensors, which know what they mean
     rulebook: ClassVar[Any] = Rulebook
     array: ClassVar[Any] = Batched
@@ -55,6 +54,10 @@ class BatchBackend(Backend):
 
     def namespace(self) -> Any:
         return self._namespace
+
+    @property
+    def raw_operators(self) -> bool:
+        return True  # those of `Batched` call the rules
 
     def kernel(self, name: str) -> Any:
         return self.rules.find(name)

@@ -1,0 +1,224 @@
+"""Group X: the transforms of functions (`torch.func`), their arguments, and structures of Tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xpgrad_conformance.contract import contract
+
+X, Y = np.asarray([1.0, 2.0]), np.asarray([3.0, 5.0])
+
+
+def cubic(lib: Any) -> Any:
+    """``sum(x ** 3 y)``."""
+    return lambda x, y: lib.xp.sum(x * x * x * y)
+
+
+def equal(lib: Any, found: Any, expected: Any) -> None:
+    """Compare structures of Tensors with structures of numbers."""
+    if isinstance(expected, dict):
+        assert isinstance(found, dict)
+        assert list(found) == list(expected)
+        for name, value in expected.items():
+            equal(lib, found[name], value)
+    elif isinstance(expected, tuple):
+        assert type(found) is tuple
+        assert len(found) == len(expected)
+        for a, b in zip(found, expected, strict=True):
+            equal(lib, a, b)
+    else:
+        lib.equal(found, expected, rtol=1e-4 if lib.real == "float32" else 1e-9)
+
+
+@contract("DER-19")
+def gradients_of_functions(lib: Any) -> None:
+    func = lib.module("func")
+    x, y = lib.const(X), lib.const(Y)
+    f = cubic(lib)
+    gx, gy, total = 3 * X**2 * Y, X**3, np.sum(X**3 * Y)
+    equal(lib, func.grad(f)(x, y), gx)
+    equal(lib, func.grad(f, argnums=1)(x, y), gy)
+    equal(lib, func.grad(f, argnums=-1)(x, y), gy)
+    equal(lib, func.grad(f, argnums=(1, 0))(x, y), (gy, gx))
+    equal(lib, func.grad(f, argnums=(0,))(x, y), (gx,))
+    equal(lib, func.grad_and_value(f)(x, y), (gx, total))
+    equal(lib, func.grad_and_value(f, argnums=(0, 1))(x, y), ((gx, gy), total))
+    with_aux = lambda x, y: (f(x, y), {"seen": x * 2})  # noqa: E731
+    equal(lib, func.grad(with_aux, has_aux=True)(x, y), (gx, {"seen": 2 * X}))
+    equal(lib, func.grad_and_value(with_aux, has_aux=True)(x, y), (gx, (total, {"seen": 2 * X})))
+    tree = lambda p, k: f(p["a"], p["b"][0]) * k  # noqa: E731
+    equal(lib, func.grad(tree)({"a": x, "b": (y,)}, k=2.0), {"a": 2 * gx, "b": (2 * gy,)})
+    # What is not used has zeros; what is not a float cannot be differentiated.
+    equal(lib, func.grad(lambda x, y: lib.xp.sum(x), argnums=1)(x, y), np.zeros(2))
+    # Gradients of gradients, whose levels do not see each other.
+    equal(lib, func.grad(lambda x: lib.xp.sum(func.grad(lambda v: lib.xp.sum(v * v * v))(x) * x))(x), 9 * X**2)
+    equal(lib, func.grad(lambda x: lib.xp.sum(func.grad(lambda v: lib.xp.sum(v * x))(x * 1)))(x), np.ones(2))
+    # The argument's own history goes on, and its `.grad` is left alone.
+    leaf = lib.tensor(X)
+    g = func.grad(lambda v: lib.xp.sum(v * v * v))(leaf)
+    assert g.requires_grad
+    equal(lib, lib.grad(lib.xp.sum(g), leaf)[0], 6 * X)
+    assert leaf.grad is None
+    assert not func.grad(lambda v: lib.xp.sum(v * v))(x).requires_grad
+    # Under no_grad outside it differentiates, under no_grad inside it does not.
+    with lib.ns.no_grad():
+        equal(lib, func.grad(lambda v: lib.xp.sum(v * v))(x), 2 * X)
+
+    def inside(v: Any) -> Any:
+        with lib.ns.no_grad():
+            c = v * v
+        return lib.xp.sum(v * v - c)
+
+    equal(lib, func.grad(inside)(x), 2 * X)
+
+
+@contract("DER-20")
+def functions_that_are_refused(lib: Any) -> None:
+    func = lib.module("func")
+    x, y = lib.const(X), lib.const(Y)
+    refused = {
+        "not a scalar": lambda: func.grad(lambda v: v * v)(x),
+        "not a Tensor": lambda: func.grad(lambda v: 3.0)(x),
+        "several": lambda: func.grad(lambda v: (lib.xp.sum(v), lib.xp.sum(v)))(x),
+        "no pair": lambda: func.grad(lambda v: lib.xp.sum(v), has_aux=True)(x),
+        "too far": lambda: func.grad(cubic(lib), argnums=2)(x, y),
+        "twice": lambda: func.grad(cubic(lib), argnums=(0, 0))(x, y),
+        "no number": lambda: func.grad(cubic(lib), argnums="a")(x, y),
+        "whole numbers": lambda: func.grad(lambda v: lib.xp.sum(v) * 1.0)(lib.const([1, 2], "int32")),
+        "primals in a list": lambda: func.jvp(lambda v: v, [x], (x,)),
+        "too few tangents": lambda: func.jvp(lambda v, w: v * w, (x, y), (x,)),
+        "cotangents": lambda: func.vjp(lambda v: (v, v * 2), x)[1](x),
+    }
+    for name, program in refused.items():
+        with lib.case(name), lib.raises(RuntimeError):
+            program()
+    for name, program in {
+        "sizes": lambda: func.vmap(lambda a, b: a)(lib.ones(2, 3), lib.ones(3, 3)),
+        "nothing mapped": lambda: func.vmap(lambda a: a, in_dims=None)(x),
+        "too many dims": lambda: func.vmap(lambda a: a, in_dims=(0, 0))(x),
+        "beyond the axes": lambda: func.vmap(lambda a: a, in_dims=1)(x),
+        "no axis": lambda: func.vmap(lambda a: a)(lib.const(1.0)),
+        "no Tensor": lambda: func.vmap(lambda a: 3.0)(x),
+        "randomness": lambda: func.vmap(lambda a: a, randomness="some")(x),
+        "chunks of 0": lambda: func.vmap(lambda a: a, chunk_size=0)(x),
+    }.items():
+        with lib.case(name), lib.raises((ValueError, RuntimeError)):
+            program()
+    # Nothing of it is left behind.
+    equal(lib, func.grad(cubic(lib))(x, y), 3 * X**2 * Y)
+
+
+@contract("DER-21")
+def products_with_jacobians(lib: Any) -> None:
+    func = lib.module("func")
+    x, y = lib.const(X), lib.const(Y)
+    f = lambda x, y: {"product": x * y, "square": (x * x,)}  # noqa: E731
+    out, pull = func.vjp(f, x, y)
+    equal(lib, out, {"product": X * Y, "square": (X * X,)})
+    for _ in range(2):
+        found = pull({"product": lib.const([1.0, 10.0]), "square": (lib.const([2.0, 3.0]),)})
+        equal(lib, found, (np.asarray([1.0, 10.0]) * Y + np.asarray([2.0, 3.0]) * 2 * X, np.asarray([1.0, 10.0]) * X))
+    once = func.vjp(lambda v: v * v * v, x)[1]
+    equal(lib, once(y, retain_graph=False), (3 * X**2 * Y,))
+    with lib.raises(RuntimeError, "second time"):
+        once(y)
+    held = lib.tensor(X)
+    pulled = func.vjp(lambda v: v * v * v, held)[1]
+    assert not pulled(y, create_graph=False)[0].requires_grad
+    assert pulled(y, create_graph=True)[0].requires_grad
+    out, pull, aux = func.vjp(lambda x: (x * x, x + 1), x, has_aux=True)
+    equal(lib, (out, aux), (X * X, X + 1))
+    equal(lib, pull(y), (2 * X * Y,))
+    # Differentiable again in what it was given.
+    leaf, seed = lib.tensor(X), lib.tensor(Y)
+    (g,) = func.vjp(lambda v: v * v * v, leaf)[1](seed)
+    equal(lib, lib.grad(lib.xp.sum(g), [leaf, seed]), (6 * X * Y, 3 * X**2))
+    equal(lib, func.jvp(f, (x, y), (y, x)), ({"product": X * Y, "square": (X * X,)}, {"product": Y * Y + X * X, "square": (2 * X * Y,)}))
+    equal(lib, func.jvp(lambda x: (x * x, x + 1), (x,), (y,), has_aux=True), (X * X, 2 * X * Y, X + 1))
+    equal(lib, func.jvp(lambda x: y * 1, (x,), (y,)), (Y, np.zeros(2)))
+    with lib.raises(RuntimeError):
+        func.jvp(lambda x: y * 1, (x,), (y,), strict=True)
+    inner = lambda v: func.jvp(lambda w: w * w * w, (v,), (v,))[1]  # noqa: E731
+    equal(lib, func.jvp(inner, (x,), (y,)), (3 * X**3, 9 * X**2 * Y))
+    out, push = func.linearize(lambda v: lib.xp.sin(v) * y, x)
+    equal(lib, out, np.sin(X) * Y)
+    for t in (X, Y):
+        equal(lib, push(lib.const(t)), np.cos(X) * Y * t)
+
+
+@contract("DER-22")
+def arguments_of_jacobians(lib: Any) -> None:
+    func = lib.module("func")
+    x, y = lib.const(X), lib.const(Y)
+    f = lambda x, y: {"product": x * y, "sum": lib.xp.sum(x * x)}  # noqa: E731
+    by_x, by_y = {"product": np.diag(Y), "sum": 2 * X}, {"product": np.diag(X), "sum": np.zeros(2)}
+    for transform in (func.jacrev, func.jacfwd):
+        with lib.case(transform.__name__):
+            equal(lib, transform(f)(x, y), by_x)
+            equal(lib, transform(f, argnums=1)(x, y), by_y)
+            both = transform(f, argnums=(1, 0))(x, y)
+            equal(lib, both, {name: (by_y[name], by_x[name]) for name in by_x})
+            found, aux = transform(lambda x, y: (x * y, x + 1), has_aux=True)(x, y)
+            equal(lib, (found, aux), (np.diag(Y), X + 1))
+            # NB: PyTorch's `jacfwd` has no `chunk_size`.
+            for size in () if lib.oracle and transform is func.jacfwd else (1, 2, 3, 7):
+                with lib.case(size):
+                    equal(lib, transform(lambda x: x * x * x, chunk_size=size)(lib.const([1.0, 2.0, 3.0])), np.diag([3.0, 12.0, 27.0]))
+            leaf = lib.tensor(X)
+            matrix = transform(lambda v: v * v * v)(leaf)
+            equal(lib, lib.grad(lib.xp.sum(matrix), leaf)[0], 6 * X)
+    equal(lib, func.jacrev(func.jacfwd(lambda v: lib.xp.sum(v * v * v)))(x), np.diag(6 * X))
+    equal(lib, func.jacfwd(func.jacrev(lambda v: lib.xp.sum(v * v * v)))(x), np.diag(6 * X))
+    equal(
+        lib,
+        func.hessian(cubic(lib), argnums=(0, 1))(x, y),
+        ((np.diag(6 * X * Y), np.diag(3 * X**2)), (np.diag(3 * X**2), np.zeros((2, 2)))),
+    )
+
+
+@contract("DER-23")
+def arguments_of_vmap(lib: Any) -> None:
+    vmap = lib.module("func").vmap
+    grad = lib.module("func").grad
+    m = np.arange(12.0).reshape(3, 4) + 1
+    a, w = lib.const(m), lib.const(np.arange(4.0))
+    equal(lib, vmap(lambda r: lib.xp.sum(r))(a), m.sum(1))
+    equal(lib, vmap(lambda r: lib.xp.sum(r), in_dims=1)(a), m.sum(0))
+    equal(lib, vmap(lambda r: lib.xp.sum(r), in_dims=-1)(a), m.sum(0))
+    equal(lib, vmap(lambda r, v: r * v, in_dims=(0, None))(a, w), m * np.arange(4.0))
+    equal(lib, vmap(lambda r, v: r * v, in_dims=(1, 0))(a, w), (m * np.arange(4.0)).T)
+    equal(lib, vmap(lambda r: r * 2, out_dims=1)(a), (m * 2).T)
+    equal(lib, vmap(lambda r: r * 2, out_dims=-1)(a), (m * 2).T)
+    equal(lib, vmap(lambda r: (r * 2, lib.xp.sum(r)), out_dims=(1, 0))(a), ((m * 2).T, m.sum(1)))
+    equal(lib, vmap(lambda r: {"twice": r * 2, "sum": (lib.xp.sum(r),)})(a), {"twice": m * 2, "sum": (m.sum(1),)})
+    equal(lib, vmap(lambda p: p["r"] * p["v"], in_dims=({"r": 0, "v": None},))({"r": a, "v": w}), m * np.arange(4.0))
+    equal(lib, vmap(lambda r, k: r * k, in_dims=(0, None))(a, 3.0), m * 3)
+    equal(lib, vmap(lambda r, k=1.0: r * k)(a, k=3.0), m * 3)
+    equal(lib, vmap(lambda r: (w * 1, r), out_dims=(None, 0))(a), (np.arange(4.0), m))
+    equal(lib, vmap(lambda r: w * 1)(a), np.broadcast_to(np.arange(4.0), (3, 4)))
+    equal(lib, vmap(vmap(lambda e: e * e, in_dims=0))(a), m * m)
+    equal(lib, vmap(lambda r: vmap(lambda e: e * lib.xp.sum(r))(r))(a), m * m.sum(1, keepdims=True))
+    equal(lib, vmap(lambda r: vmap(lambda e: r * e)(w))(a), m[:, None, :] * np.arange(4.0)[:, None])
+    for size in (1, 2, 3, 5):
+        with lib.case(size):
+            equal(lib, vmap(lambda r: (lib.xp.sum(r), r * 2), chunk_size=size, out_dims=(0, 1))(a), (m.sum(1), (m * 2).T))
+    equal(lib, vmap(grad(lambda r: lib.xp.sum(r * r * r)))(a), 3 * m**2)
+    equal(lib, grad(lambda x: lib.xp.sum(vmap(lambda r: lib.xp.sum(r * r) * r)(x)))(a),
+          (m**2).sum(1, keepdims=True) + 2 * m * m.sum(1, keepdims=True))  # fmt: skip
+    leaf = lib.tensor(m)
+    equal(
+        lib, lib.grad(lib.xp.sum(vmap(lambda r: r * lib.xp.sum(r))(leaf)), leaf)[0], 2 * np.broadcast_to(m.sum(1, keepdims=True), m.shape)
+    )
+    with lib.ns.no_grad():
+        assert not vmap(lambda r: r * 2)(leaf).requires_grad
+    # What an element says of itself is one element's.
+    seen: list[Any] = []
+
+    def look(r: Any) -> Any:
+        seen.append((tuple(r.shape), r.ndim, r.dtype == a.dtype))
+        return r
+
+    vmap(look)(a)
+    assert seen == [((4,), 1, True)]
