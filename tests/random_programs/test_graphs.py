@@ -108,6 +108,7 @@ class Operations(Library):
             "neg": lambda: -x,
             "sqrtabs": lambda: f.sqrt(f.abs(x) + 0.5),
             "clip": lambda: f.clip(x, -0.5, 0.5),
+            "floor": lambda: f.floor(x + 0.137),  # away from the integers, where the last bit would decide
             "scale": lambda: x * 0.75,
             "rscale": lambda: 2 / (x * x + 1),
             "shift": lambda: x + 1,
