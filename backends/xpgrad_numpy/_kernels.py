@@ -155,6 +155,8 @@ def scatter_into(out: Any, values: Any, key: Any) -> Any:
 
     NB: `np.add.at` is fast only in one dimension and with equal dtypes, so rows are flattened first.
     """
+    if out.__class__ is not _ndarray:
+        out = np.array(out)  # an immutable scalar, which is what NumPy adds up gradients without axes to
     if key.__class__ is tuple and len(key) == 1:
         key = key[0]
     if key.__class__ is _ndarray and key.dtype.kind in "iu" and out.flags.c_contiguous:

@@ -15,51 +15,71 @@ a failure prints the program as source that runs by itself. What the programs le
 * hooks on a view that is then written to, itself or through views of it: PyTorch drops them, xpgrad calls them as it says (HOK-13);
 * hooks and `retain_grad` on views that may not follow their base: PyTorch accepts some and never calls them, xpgrad refuses all;
 * hooks and `retain_grad` of a Tensor that is then detached in place: in PyTorch they are those of the new leaf, too;
+* writes into what a checkpoint was given: PyTorch computes again with what was written, xpgrad raises;
+* saved Tensors packed as they are: what is written to them later changes gradients silently, in either library other ones;
+* `index_add_` at negative indices, and values of another dtype at several index arrays, which PyTorch refuses;
+* second derivatives where there are hooks: which intermediate results they go through is an implementation detail;
+* writes over what an operation in place saved, with tangents: xpgrad saves a copy there, and finds the gradient that PyTorch refuses;
 * a reshape that would copy, where arrays have no strides: there it is a view.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pytest
 
-import xpgrad as xp
+from support.programs import INDICES, Library, count, last
 
 torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
 
-COUNT = int(os.environ.get("XPGRAD_PROGRAMS", "1000"))
+COUNT = count(1000)
 BLOCKS = 10
 FREED = "freed"
-INDICES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 PRELUDE = """\
 import sys, warnings
 import numpy as np
 
 warnings.simplefilter("ignore")
-if sys.argv[1:] == ["torch"]:
+if theirs := sys.argv[1:] == ["torch"]:
     import torch as lib
-    array = lambda data, dtype=None: lib.as_tensor(data)
+    import torch.utils.checkpoint as checkpoints
+    array = lambda data, dtype="bool": lib.as_tensor(np.asarray(data, "bool" if dtype == "bool" else "int64"))
 else:
     import xpgrad as lib
-    array = lambda data, dtype=None: lib.asarray(data, dtype=dtype)
+    import xpgrad.utils.checkpoint as checkpoints
+    array = lambda data, dtype="bool": lib.asarray(np.asarray(data, dtype))
+forward = lib.autograd.forward_ad
 
 
-def leaf(seed, shape, requires_grad=False):
+def leaf(seed, shape, requires_grad=False, dtype="float64"):
     data = np.random.default_rng(seed).uniform(0.5, 1.5, shape)
-    return lib.tensor(data, requires_grad=requires_grad)
+    return lib.tensor(np.asarray(data, dtype=dtype), requires_grad=requires_grad)
+
+def packed(how):
+    show = lambda t: t.detach().numpy().copy()
+    hooks = {"numpy": (show, lib.as_tensor if theirs else lib.asarray), "clone": (lambda t: t.detach().clone(), lambda t: t)}
+    return lib.autograd.graph.saved_tensors_hooks(*hooks[how])
+
+def checkpoint(f, *xs):
+    return checkpoints.checkpoint(f, *xs, use_reentrant=False)
 
 def hook(number):
     return lambda g: print("hook", number, g.detach().numpy().tolist())
 
 def look(t):
     print(t.detach().numpy().tolist(), t.requires_grad, t.is_leaf, t._version)
+    if {moving}:
+        print("tangent", forward.unpack_dual(t).tangent)
+
+def note(t):
+    print(t.detach().numpy().tolist())
 
 def step(text, name=None, shape=None):
     try:
@@ -70,12 +90,43 @@ def step(text, name=None, shape=None):
             globals()[name] = leaf(0, shape)
 """
 
+# What programs call, on top of either library's `leaf`, `checkpoint` and `note`.
+HELPERS = """
+def moving(x, seed):
+    data = np.random.default_rng(seed).uniform(0.5, 1.5, tuple(x.shape))
+    return forward.make_dual(x, lib.tensor(np.asarray(data, dtype=x.detach().numpy().dtype)))
+
+def inner(a, b):
+    t = a * 1.5
+    t.mul_(b)
+    t[...] = lib.sin(t)
+    return t + a
+
+def outer(a, b):
+    t = checkpoint(inner, a, b) * b
+    u = t[..., None]
+    u.add_(checkpoint(lambda a, b: checkpoint(inner, b, a) * 0.5, a, t * 1.0)[..., None])
+    return lib.tanh(t)
+
+def second(x, y):
+    (g,) = lib.autograd.grad((x * x).sum(), [y], create_graph=True, allow_unused=True)
+    note(y * 0.0 if g is None else g)
+    h = None
+    if g is not None and g.requires_grad and y.is_leaf:
+        (h,) = lib.autograd.grad((g * g).sum(), [y], allow_unused=True, retain_graph=True)
+    note(y * 0.0 if h is None else h)
+"""
+
 UNARY = ("lib.sin({x})", "lib.exp({x} * 0.3)", "{x} * 1.25", "{x} * {x}", "lib.tanh({x})", "-{x}")
-BINARY = ("{x} + {y}", "{x} * {y}", "lib.where({x} > {y}, {x}, {y})", "{x} / ({y} * {y} + 1.0)", "{x} - 2.0 * {y}")
+BINARY = ("{x} + {y}", "{x} * {y}", "lib.where({x} > {y}, {x}, {y})", "{x} / ({y} * {y} + 1.0)", "{x} - 2.0 * {y}",
+          "checkpoint(inner, {x} * 1.0, {y} * 1.0)", "checkpoint(outer, {x} * 1.0, {y} * 1.0)")  # fmt: skip
 # Written to in place: statements, those with {y} by a Tensor of the same shape.
 WRITES = ("{x}.mul_(0.5)", "{x}.pow_(2)", "{x}.zero_()", "{x}.fill_(1.5)", "{x}.div_(2.0)", "{x}.exp_()", "{x}.sin_()", "{x}.neg_()",
           "{x}.clamp_(0.25, 1.0)", "{x}.masked_fill_({x}.detach() > 1.0, 0.5)", "{x} += 1.0", "{x} *= 2.0", "{x}.tanh_()",
           "{x}[...] = 0.25")  # fmt: skip
+JUMPS = (" > ", "clamp_")
+SHAPES = ((3, 2), (3, 2), (4,), (2, 1, 3))
+EMPTY = ((), (), (1,), (0,), (0, 2), (2, 0))
 BINARY_WRITES = ("{x}.add_({y})", "{x}.mul_({y})", "{x}.sub_({y})", "{x}.copy_({y})", "{x} += {y}", "{x} -= {y}", "{x} *= {y}",
                  "{x}.div_({y} * {y} + 1.0)")  # fmt: skip
 
@@ -102,19 +153,27 @@ class Program:
     statements: list[tuple[str, str | None]] = field(default_factory=list)
     variables: list[Known] = field(default_factory=list)
     grads: set[int] = field(default_factory=set)
+    mixed: bool = False  # single and double precision, whose noise must not jump: no comparisons
+    empty: bool = False  # arrays without elements, and without axes
+    moving: bool = False  # tangents
+    packing: bool = False
 
-    def define(self, text: str, quiet: bool, shape: tuple[int, ...], family: int | None = None, **known: Any) -> None:
+    def define(
+        self, text: str, quiet: bool, shape: tuple[int, ...], family: int | None = None, how: str | None = None, **known: Any
+    ) -> None:
         name = f"t{len(self.variables)}"
         self.variables.append(Known(name, shape, len(self.variables) if family is None else family, **known))
-        self.do(f"{name} = {text}", quiet, name)
+        self.do(f"{name} = {text}", quiet, name, how)
 
-    def do(self, text: str, quiet: bool = False, name: str | None = None) -> None:
-        self.statements.append((f"with lib.no_grad(): {text}" if quiet else text, name))
+    def do(self, text: str, quiet: bool = False, name: str | None = None, how: str | None = None) -> None:
+        contexts = [*(["lib.no_grad()"] if quiet else []), *([f"packed({how!r})"] if how else [])]
+        self.statements.append((f"with {', '.join(contexts)}: {text}" if contexts else text, name))
 
     def source(self) -> str:
         """The program as a file that runs by itself, on PyTorch if its argument says so."""
         shapes = {v.name: v.shape for v in self.variables}
-        lines = [PRELUDE]
+        lines = [PRELUDE.replace("{moving}", str(self.moving)), HELPERS]
+        lines += ["forward.enter_dual_level()"] if self.moving else []
         lines += [f"step({text!r})" if name is None else f"step({text!r}, {name!r}, {shapes[name]})" for text, name in self.statements]
         lines += [f"print({v.name!r}, {v.name}.grad)" for v in self.variables]
         return "\n".join(lines)
@@ -123,12 +182,15 @@ class Program:
 def draw(seed: int, strides: bool = True) -> Program:
     """A program; without `strides` one whose reshapes are views everywhere."""
     rng = random.Random(seed)
-    p = Program()
+    p = Program(mixed=rng.random() < 0.2, empty=rng.random() < 0.15, moving=rng.random() < 0.1)
+    p.packing = not p.moving and rng.random() < 0.2
     for _ in range(rng.randint(1, 3)):
-        shape, requires = rng.choice(((3, 2), (3, 2), (4,), (2, 1, 3))), rng.random() < 0.7
+        shape, requires = rng.choice(EMPTY if p.empty and rng.random() < 0.6 else SHAPES), rng.random() < 0.7
         if requires:
             p.grads.add(len(p.variables))
-        p.define(f"leaf({rng.randrange(10**6)}, {shape}, {requires})", False, shape)
+        dtype = rng.choice(("float32", "float64")) if p.mixed else "float64"
+        text = f"leaf({rng.randrange(10**6)}, {shape}, {requires}, {dtype!r})"
+        p.define(f"moving({text}, {rng.randrange(10**6)})" if p.moving and rng.random() < 0.8 else text, False, shape)
     every = rng.choice((1, 2, 5, 20))  # how often the state is looked at: looking renews stale views
     for _ in range(rng.randint(3, 16)):
         x, y = _pick(p, rng), _pick(p, rng)
@@ -158,8 +220,13 @@ def draw(seed: int, strides: bool = True) -> Program:
         if rng.randrange(every) == 0:
             for v in p.variables:
                 p.do(f"look({v.name})")
-    for _ in range(rng.randint(1, 2)):
+    for _ in range(rng.randint(1, 3)):
         x = _pick(p, rng)
+        if x.family not in p.grads:
+            x = _pick(p, rng)
+        if rng.random() < 0.25 and not any(v.hooked or v.retained for v in p.variables):
+            p.do(f"second({x.name}, {rng.choice(p.variables[:3]).name})")
+            continue
         p.do(f"{x.name}.backward(leaf({rng.randrange(10**6)}, {x.shape}), retain_graph={rng.random() < 0.5})")
     return p
 
@@ -168,33 +235,63 @@ def _pick(p: Program, rng: random.Random) -> Known:
     return p.variables[-1 - int(rng.random() ** 2 * len(p.variables))]
 
 
+def _choose(p: Program, rng: random.Random, texts: tuple[str, ...]) -> str:
+    return rng.choice([text for text in texts if not (p.mixed and any(jump in text for jump in JUMPS))])
+
+
+def _packing(p: Program, rng: random.Random) -> str | None:
+    return rng.choice(("numpy", "clone")) if p.packing and rng.random() < 0.6 else None
+
+
 def _operation(p: Program, rng: random.Random, x: Known, y: Known, quiet: bool) -> None:
-    text = rng.choice((*UNARY, *BINARY) if y.shape == x.shape else UNARY)
+    text = _choose(p, rng, (*UNARY, *BINARY) if y.shape == x.shape else UNARY)
+    if p.mixed and rng.random() < 0.2:
+        text = f"{{x}}.to(lib.{rng.choice(('float32', 'float64'))}) * 1.0"
+    shape = x.shape
+    if shape and rng.random() < 0.15:
+        picks = _places(rng, shape[0], rng.randint(0, 4))
+        shape = (len(picks), *shape[1:])
+        text = f"{{x}}[{_array(rng, picks, x.shape[0])}]"
     grad = x.family in p.grads or ("{y}" in text and y.family in p.grads)
     if grad and not quiet:
         p.grads.add(len(p.variables))
     # The result of an operation on permuted memory has that order too.
-    p.define(
-        text.format(x=x.name, y=y.name), quiet, x.shape, contiguous=x.contiguous and y.contiguous and not x.expanded and not y.expanded
-    )
+    contiguous = x.contiguous and y.contiguous and not x.expanded and not y.expanded
+    p.define(text.format(x=x.name, y=y.name), quiet, shape, how=_packing(p, rng), contiguous=contiguous)
+
+
+def _places(rng: random.Random, n: int, size: int) -> list[int]:
+    return [rng.randrange(n) for _ in range(size)] if n else []
+
+
+def _array(rng: random.Random, picks: list[int], n: int) -> str:
+    """An array of these indices, of any integer dtype; in a signed one some count from the end."""
+    dtype = rng.choice(INDICES)
+    return f"array({[p - n if dtype[0] == 'i' and rng.random() < 0.3 else p for p in picks]}, {dtype!r})"
 
 
 def _view(p: Program, rng: random.Random, x: Known, quiet: bool, strides: bool) -> None:
     shape = x.shape
-    if not shape or 0 in shape:
-        return
-    k = rng.randrange(shape[0])
     size = int(np.prod(shape))
+    if (not shape or not size) and not p.empty:
+        return
     choices: list[tuple[str, tuple[int, ...], bool, dict[str, Any]]] = [
-        (f"{x.name}[{k}:]", (shape[0] - k, *shape[1:]), x.contiguous, {}),
-        (f"{x.name}[::2]", ((shape[0] + 1) // 2, *shape[1:]), False, {}),
-        (f"{x.name}[{k}]", shape[1:], x.contiguous, {}),
-        (f"{x.name}[..., {shape[-1] - 1}:]", (*shape[:-1], 1), False, {}),
-        (f"{x.name}.permute{tuple(reversed(range(len(shape))))}", shape[::-1], False, {}),
         (f"{x.name}[None]", (1, *shape), x.contiguous, {}),
-        (f"{x.name}.unbind(0)[{k}]", shape[1:], x.contiguous, {"multiple": True}),
-        (f"{x.name}.expand(2, {', '.join(map(str, shape))})", (2, *shape), False, {"expanded": True}),
+        (f"{x.name}.expand({', '.join(map(str, (2, *shape)))})", (2, *shape), False, {"expanded": True}),
     ]
+    if shape:
+        k, last = rng.randrange(shape[0] + p.empty or 1), max(shape[-1] - 1, 0)
+        choices += [
+            (f"{x.name}[{k}:]", (shape[0] - k, *shape[1:]), x.contiguous, {}),
+            (f"{x.name}[::2]", ((shape[0] + 1) // 2, *shape[1:]), False, {}),
+            (f"{x.name}[..., {last}:]", (*shape[:-1], shape[-1] - last), False, {}),
+            (f"{x.name}.permute{tuple(reversed(range(len(shape))))}", shape[::-1], False, {}),
+        ]
+        if k < shape[0]:
+            choices.append((f"{x.name}[{k}]", shape[1:], x.contiguous, {}))
+            choices.append((f"{x.name}.unbind(0)[{k}]", shape[1:], x.contiguous, {"multiple": True}))
+    else:
+        choices.append((f"{x.name}[...]", (), x.contiguous, {}))
     if strides or (x.contiguous and not x.expanded):
         choices.append((f"{x.name}.reshape(-1)", (size,), True, {}))
     text, new, contiguous, known = rng.choice(choices)
@@ -213,67 +310,74 @@ def _write(p: Program, rng: random.Random, x: Known, y: Known, quiet: bool) -> N
     by_tensor = y.family != x.family
     if by_tensor and y.shape == x.shape and rng.random() < 0.6:
         text = rng.choice(BINARY_WRITES)
-    elif rng.random() < 0.5 or not x.shape or 0 in x.shape:
-        text = rng.choice(WRITES)
+    elif rng.random() < 0.5 or not x.shape or 0 in x.shape[1:]:
+        text = _choose(p, rng, WRITES)
     else:
         n = x.shape[0]
-        k = rng.randrange(n)
+        k = rng.randrange(n or 1)
         mask = [bool((i + k) % 2) for i in range(n)]
-        dtype = rng.choice(INDICES)
-        picks = f"array({[k, (k + 1) % n][:n]}, {dtype!r})"
-        key = rng.choice((f"{k}:", str(k), "::2", f"..., {x.shape[-1] - 1}", picks, f"array({mask})"))
-        value = "{y}.sum() * 0.1" if by_tensor and rng.random() < 0.7 else "0.25"
-        text = f"{{x}}[{key}] = {value}"
-        if rng.random() < 0.15:
-            text = f"{{x}}.index_add_(0, array({[k, 0]}, {dtype!r}), leaf({k}, {(2, *x.shape[1:])}))"
+        places = [k, (k + 1) % n][:n] if n else []
+        picks = _array(rng, places, n)
+        keys = [f"{k}:", "::2", picks, f"array({mask})", *([str(k), f"..., {x.shape[-1] - 1}"] if n else [])]
+        if len(x.shape) > 1:
+            keys.append(f"{picks}, {_array(rng, [i % x.shape[1] for i in places], x.shape[1])}")
+        value = "{y}.sum().to({x}.dtype) * 0.1" if by_tensor and rng.random() < 0.7 else "0.25"
+        text = f"{{x}}[{rng.choice(keys)}] = {value}"
+        if n and rng.random() < 0.15:  # NB: PyTorch's `index_add_` takes no negative indices
+            text = f"{{x}}.index_add_(0, array({[k, 0]}, {rng.choice(INDICES)!r}), leaf({k}, {(2, *x.shape[1:])}).to({{x}}.dtype))"
     if "{y}" in text and y.family in p.grads and not quiet:
         p.grads.add(x.family)
     if x.view and not quiet:
         p.do(f"look({x.name})")
-    p.do(text.format(x=x.name, y=y.name), quiet)
+    p.do(text.format(x=x.name, y=y.name), quiet, how=_packing(p, rng))
 
 
-class Machine:
+class Machine(Library):
     """Runs programs on one library and keeps a log of all that can be seen."""
 
     def __init__(self, name: str, device: str | None = None) -> None:
-        self.torch = name == "torch"
+        super().__init__(name, device)
         self.log: list[Any] = []
         self.fired: list[Any] = []
+        self.moving = False
+        self.passed = False
         self.scope: dict[str, Any] = {
-            "lib": torch if self.torch else xp, "leaf": self.leaf, "hook": self.hook, "look": self.look,
-            "array": self.array,
+            "lib": self.lib, "np": np, "leaf": self.leaf, "hook": self.hook, "look": self.look, "note": self.note, "array": self.index,
+            "checkpoint": self.checkpoint, "packed": self.packing, "forward": self.forward,
         }  # fmt: skip
-        self.device = device
+        exec(HELPERS, self.scope)  # noqa: S102 (our own source)
 
-    def array(self, data: Any, dtype: str | None = None) -> Any:
-        # PyTorch does not take every integer dtype as an index.
-        return torch.as_tensor(data) if self.torch else xp.asarray(np.asarray(data, dtype), device=self.device)
-
-    def show(self, t: Any) -> Any:
-        return None if t is None else np.array(t.detach().numpy())
-
-    def leaf(self, seed: int, shape: tuple[int, ...], requires_grad: bool = False) -> Any:
-        data = np.random.default_rng(seed).uniform(0.5, 1.5, shape)
-        if self.torch:
-            return torch.tensor(data, requires_grad=requires_grad)
-        return xp.tensor(data, requires_grad=requires_grad, device=self.device)
+    def leaf(self, seed: int, shape: tuple[int, ...], requires_grad: bool = False, dtype: str = "float64") -> Any:
+        return self.tensor(np.asarray(np.random.default_rng(seed).uniform(0.5, 1.5, shape), dtype=dtype), requires_grad)
 
     def hook(self, number: int) -> Any:
-        return lambda g: self.fired.append((number, self.show(g)))
+        return lambda g: self.fired.append((number, self.numpy(g)))
 
     def look(self, t: Any) -> None:
-        self.log.append((self.show(t), t.requires_grad, t.is_leaf, t._version))
+        self.log.append((self.numpy(t), t.requires_grad, t.is_leaf, t._version))
+        if self.moving:
+            along = self.forward.unpack_dual(t).tangent
+            self.log.append(np.zeros_like(self.numpy(t)) if along is None else self.numpy(along))
+
+    def note(self, t: Any) -> None:
+        self.log.append(self.numpy(t))
 
     def run(self, program: Program) -> list[Any]:
+        self.moving = program.moving
+        with self.forward.dual_level() if self.moving else nullcontext():
+            return self.follow(program)
+
+    def follow(self, program: Program) -> list[Any]:
         for text, name in program.statements:
             self.log.append(text)
             try:
                 exec(text, self.scope)  # noqa: S102 (our own program)
                 self.log.append("done")
+                self.passed |= _is_pass(text)
             except (RuntimeError, ValueError, IndexError, TypeError) as exc:
-                self.log.append(FREED if "second time" in str(exc) else f"error {type(exc).__name__}")
-                if ".backward(" in text:
+                copied = self.moving and "modified by an inplace" in str(exc)
+                self.log.append(FREED if copied or last(exc) else f"error {type(exc).__name__}")
+                if _is_pass(text):
                     return self.log  # how far a pass got before it failed is not specified (BWD-38)
                 if name is not None:
                     self.scope[name] = self.leaf(0, next(v.shape for v in program.variables if v.name == name))
@@ -287,31 +391,36 @@ class Machine:
 
     def final(self, t: Any) -> Any:
         try:
-            return self.show(t.grad)
+            return self.numpy(t.grad)
         except RuntimeError:
             return "error RuntimeError"
 
 
-def same(a: Any, b: Any) -> bool:
+def _is_pass(text: str) -> bool:
+    return ".backward(" in text or text.startswith("second(")
+
+
+def same(a: Any, b: Any, tolerance: float) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return a.shape == b.shape and np.allclose(a, b, rtol=1e-9, atol=1e-9, equal_nan=True)
+        close = np.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
+        return a.shape == b.shape and a.dtype == b.dtype and close
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
-        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
+        return len(a) == len(b) and all(same(x, y, tolerance) for x, y in zip(a, b))
     return type(a) is type(b) and bool(a == b)
 
 
-def difference(theirs: list[Any], ours: list[Any]) -> int | None:
+def difference(theirs: list[Any], ours: list[Any], tolerance: float) -> int | None:
     """The first entry that differs; None if there is none."""
     for k, (a, b) in enumerate(zip(theirs, ours)):
         if isinstance(a, str) and a == FREED:
             return None  # which nodes have anything to free is an implementation detail (RET-05)
-        if not same(a, b):
+        if not same(a, b, tolerance):
             return k
     return None if len(theirs) == len(ours) else min(len(theirs), len(ours))
 
 
 def check(seed: int, expected: list[Any], found: list[Any], program: Program) -> None:
-    k = difference(expected, found)
+    k = difference(expected, found, 5e-4 if program.mixed else 1e-9)
     if k is not None:
         both = [log[k] if k < len(log) else "nothing" for log in (expected, found)]
         statements = dict(program.statements)
@@ -322,10 +431,14 @@ def check(seed: int, expected: list[Any], found: list[Any], program: Program) ->
 @pytest.mark.parametrize("block", range(BLOCKS))
 @pytest.mark.filterwarnings("ignore")
 def test_programs_agree_with_pytorch(block: int) -> None:
+    seeds = range(block * COUNT // BLOCKS, (block + 1) * COUNT // BLOCKS)
+    useful = 0
     with np.errstate(all="ignore"):
-        for seed in range(block * COUNT // BLOCKS, (block + 1) * COUNT // BLOCKS):
-            program = draw(seed)
-            check(seed, Machine("torch").run(program), Machine("xpgrad").run(program), program)
+        for seed in seeds:
+            program, theirs = draw(seed), Machine("torch")
+            check(seed, theirs.run(program), Machine("xpgrad").run(program), program)
+            useful += theirs.passed
+    assert useful > 0.45 * len(seeds) - 3, useful
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))

@@ -1,4 +1,7 @@
-"""Law: a 0-d Tensor is reduced along axis 0 or -1 as a vector of its one element, as in NumPy and PyTorch; in every transform, too."""
+"""Law: a 0-d Tensor is reduced along axis 0 or -1 as a vector of its one element, as in NumPy and PyTorch; in every transform, too.
+
+Its gradient is added up like any other, also where a library has immutable scalars for it.
+"""
 
 from __future__ import annotations
 
@@ -101,3 +104,12 @@ def test_axes_named_twice() -> None:
 def test_a_total_that_begins_with_nothing_needs_an_axis() -> None:
     with pytest.raises(ValueError, match="include_initial"):
         xp.cumulative_sum(xp.tensor(1.5), axis=0, include_initial=True)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_mask_adds_to_a_gradient_that_is_there(keep: bool, xpgrad_device: str) -> None:
+    x = xp.asarray(3.0, device=xpgrad_device).requires_grad_()
+    y = x * 2.0
+    part = xp.sum(y[xp.asarray(keep, device=xpgrad_device)])
+    (part + y * 3.0 + y * 4.0).backward()  # the mask was used first, so that it is differentiated last
+    assert float(x.grad) == 2.0 * (keep + 7.0)
