@@ -569,3 +569,36 @@ def test_hooks_on_one_of_several_saved_outputs(chosen: tuple[int, ...]) -> None:
         results.append(values(xp.autograd.grad(xp.sum(q * q * q) + xp.sum(r * r * r), x)[0]))
         assert sorted(set(log)) == (sorted(chosen) if hooked else [])
     np.testing.assert_allclose(*results)
+
+
+@pytest.mark.parametrize("when", ["before", "between"])
+@pytest.mark.parametrize("through", ["operation", "output", "function"])
+def test_unpacked_values_have_versions_of_their_own(through: str, when: str) -> None:
+    """A write to what was packed disturbs neither the first derivative nor the second: as in PyTorch, the hook gave memory of its own."""
+
+    class Cube(xp.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 3 * ctx.saved_tensors[0] ** 2
+
+    x = xp.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 1
+    with graph.saved_tensors_hooks(lambda t: t.detach().numpy().copy(), xp.asarray):
+        z = {"operation": lambda: y * y * y, "output": lambda: xp.exp(y), "function": lambda: Cube.apply(y)}[through]()
+    written = z if through == "output" else y
+    loss = xp.sum(z * 1.0)
+    if when == "before":
+        written.mul_(2.0)
+    (g,) = xp.autograd.grad(loss, x, create_graph=True)
+    if when == "between":
+        written.mul_(2.0)
+    (h,) = xp.autograd.grad(xp.sum(g), x)
+    values = np.asarray([1.0, 2.0])
+    first, second = (np.exp(values), np.exp(values)) if through == "output" else (3 * values**2, 6 * values)
+    np.testing.assert_allclose(np.asarray(g.detach()), first)
+    np.testing.assert_allclose(np.asarray(h), second)

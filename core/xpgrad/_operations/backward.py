@@ -349,7 +349,7 @@ def _unpack(t: Text, p: _Pattern, i: int) -> None:
         if name == "out":
             t("out = _unpack_out(_backend, _self, out)")
         elif name in p.arrays and p.kind(name) == "g":
-            t(f"{name} = _unpack(_backend, {name}, _self.e_{name})")
+            t(f"{name} = _unpack(_backend, {name}, _self.e_{name}, _self)")
         elif name in p.arrays:
             t(f"{name} = _unpack_constant(_backend, {name}, _self.c_{name})")
         elif name.endswith("_dtype") and name not in (*p.row.tensors, *p.row.statics):

@@ -272,7 +272,7 @@ def _packing_class(cls: Any) -> Any:
     found = _classes.get(cls)
     if found is None:
         slots = tuple(s for c in cls.__mro__[:-1] for s in c.__dict__.get("__slots__", ()) if s not in ("__weakref__", "real"))
-        opened = type(cls.__name__, (cls,), {"__slots__": (), "__module__": cls.__module__, "is_shadow": True})
+        opened = type(cls.__name__, (cls,), {"__slots__": ("unpacked",), "__module__": cls.__module__, "is_shadow": True})
         body = {"__slots__": (), "__module__": cls.__module__, "copied": slots, "opened": opened}
         found = _classes[cls] = type(cls.__name__, (PackingNode, cls), body)
     return found
@@ -290,6 +290,7 @@ def _opened(node: Any) -> Any:
         except AttributeError:
             continue
     copy.real = node.original
+    copy.unpacked = []
     copy.seq = math.inf  # the copy checks no versions: what is packed has none (SAV-10), and the rest is checked here
     for name in row.freeable(mask):
         if name in wanted:
@@ -305,11 +306,14 @@ def _unpacked(node: Any, copy: Any, name: str) -> Any:
     if value.__class__ is tuple:
         if any(v.__class__ is not Packed for v in value):
             check_saved(node, name)
-        return tuple(v.array() if v.__class__ is Packed else v for v in value)
+        arrays = tuple(v.array() if v.__class__ is Packed else v for v in value)
+        copy.unpacked += [a for a, v in zip(arrays, value) if v.__class__ is Packed]
+        return arrays
     if value.__class__ is not Packed:
         check_saved(node, name)
         return value
     raw = value.array()
+    copy.unpacked.append(raw)
     if name != "out" and node.mask[node.row.tensors.index(name)] == "c":
         setattr(copy, f"c_{name}", value.constant(raw))
     return raw

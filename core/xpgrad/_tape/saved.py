@@ -44,15 +44,19 @@ def check_version(node: Node, what: str, alias: Any) -> None:
     raise RuntimeError(msg)
 
 
-def unpack(backend: Any, raw: Any, edge: Any) -> Any:
-    """The Tensor that a raw saved value belongs to, with its history."""
+def unpack(backend: Any, raw: Any, edge: Any, node: Any = None) -> Any:
+    """The Tensor that a raw value, saved by `node`, belongs to, with its history."""
     if edge.is_shadow:
         edge = edge.real
     if edge.is_leaf:
         leaf = edge.variable
         if leaf._array is raw:
             return leaf
-    return with_history(backend, raw, edge)
+    found = with_history(backend, raw, edge)
+    if node is not None and node.is_shadow and any(raw is own for own in getattr(node, "unpacked", ())):
+        # What a hook has unpacked is memory of its own: writes to the original, which the node of `found` would count, are none to it.
+        return found.clone()
+    return found
 
 
 def with_history(backend: Any, raw: Any, edge: Any) -> Any:
@@ -72,11 +76,11 @@ def unpack_constant(backend: Any, raw: Any, tensor: Any) -> Any:
 
 def unpack_out(backend: Any, node: Any, raw: Any) -> Any:
     """The Tensor(s) of a saved output."""
-    node = node.original
-    if not node.slotted:
-        return unpack(backend, raw, node)
-    nondiff = node.row.nondiff
-    return tuple(backend.wrap(r) if k in nondiff else unpack(backend, r, slot_of(node, k)) for k, r in enumerate(raw))
+    real = node.original
+    if not real.slotted:
+        return unpack(backend, raw, real, node)
+    nondiff = real.row.nondiff
+    return tuple(backend.wrap(r) if k in nondiff else unpack(backend, r, slot_of(real, k), node) for k, r in enumerate(raw))
 
 
 def check_saved(node: Any, name: str) -> None:

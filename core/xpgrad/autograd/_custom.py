@@ -45,7 +45,10 @@ class Saved:
         if self.k is not None and node.metas[self.k] is not None and self.k not in node.constant:
             edge = slot_of(node, self.k)
         raw = self.packed.tensor()._array
-        return self.packed.constant(raw) if edge is None else with_history(self.cls.backend, raw, edge)
+        if edge is None:
+            return self.packed.constant(raw)
+        found = with_history(self.cls.backend, raw, edge)
+        return found.clone() if state.is_grad_enabled() else found  # as in `_tape.saved.unpack`
 
     def read(self, node: Any) -> Any:
         """The Tensor, checked for overwriting; inputs come back as the same object where it still lives."""
