@@ -345,10 +345,12 @@ UNBATCHED = frozenset((
 def cases(lib: Any, complex_too: bool = False, batched: bool = False) -> Iterator[tuple[str, Case]]:
     """The cases that a library is to pass: on PyTorch those that it has, and batches.
 
-    NB: a lazy library computes everything anew for each value that is looked at: it gets one case in six, others for complex operands.
+    NB: a lazy library computes everything anew for each value that is looked at, and one that compiles does so for each function and
+    shape: these get one case in six, others for complex operands.
     """
+    slow = lib.capabilities["lazy"] or lib.capabilities["jit"]
     for k, (name, case) in enumerate(CASES.items()):
-        if lib.capabilities["lazy"] and k % 6 != 3 * complex_too:
+        if slow and k % 6 != 3 * complex_too:
             continue
         if lib.oracle and (not case.oracle or (batched and name in UNBATCHED)):
             continue
