@@ -12,9 +12,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from xpgrad._array.kernels import DefaultKernels as DefaultKernels, out_of_range as out_of_range
+from xpgrad._array.guards import guarded
+from xpgrad._array.kernels import DefaultKernels as DefaultKernels
 from xpgrad._basics.device import Device as Device
 from xpgrad._basics.dtypes import DTYPES as DTYPES, DType as DType
+from xpgrad._basics.keys import out_of_range as out_of_range
 from xpgrad._rows.row import ROWS
 from xpgrad.errors import CapabilityError
 
@@ -108,7 +110,8 @@ class Kernels:
             raise AttributeError(name)
         backend = self._backend
         found = backend.kernel(name)
-        if found is None:
+        own = found is not None
+        if not own:
             row = ROWS.get(name)
             if row is not None and row.kernel is not None:
                 found = functools.partial(row.kernel, self)
@@ -119,6 +122,8 @@ class Kernels:
             msg = f"backend {backend.table_name!r} has no function `{name}`"
             raise CapabilityError(msg)
         found = backend.wrap_kernel(name, found)
+        if not backend.checks_indices:
+            found = guarded(self, name, found, own)
         setattr(self, name, found)
         return found
 
@@ -137,7 +142,13 @@ class Backend(ABC):
     is_host : bool
         Its arrays live in the host's memory.
     weak_scalars : bool
-        Python scalars may be given to its kernels as they are: they promote as the engine's table says.
+        Python scalars may be given to its kernels as they are: they promote as the engine's table says. Without it, kernels of arithmetic
+        still get Python numbers of the same kind as the array's dtype (an int or a float for floats, an int for integers), which the
+        standard promotes to that dtype; one that would change the dtype comes as a 0-d array.
+    checks_indices : bool
+        Its own kernels, and its library where it has none, refuse by themselves every index that is out of range, in reads and writes:
+        with an IndexError, before anything is written. The core then does not look, which saves time. False if unknown: the core checks
+        what a user wrote before a kernel sees it ("Keys" below).
     overrides : dict
         Its own kernels by name, on raw arrays.
     missing : frozenset of str
@@ -152,6 +163,7 @@ class Backend(ABC):
     operators: bool = True
     is_host: bool = True
     weak_scalars: bool = False
+    checks_indices: bool = False
     overrides: ClassVar[dict[str, Callable[..., Any]]] = {}
     missing: frozenset[str] = frozenset()
 

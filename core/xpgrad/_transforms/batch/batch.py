@@ -32,6 +32,7 @@ class BatchBackend(Backend):
 
     operators = False
     raw_operators = True  # those of `Batched` call the rules
+    checks_indices = True  # what is below does
     weak_scalars = True  # they are given to operations of Tensors, which know what they mean
     rulebook: ClassVar[Any] = Rulebook
     array: ClassVar[Any] = Batched
