@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._array.kernels import DefaultKernels, checked_key
+from xpgrad._basics.keys import full_key
 
 __all__ = ["guarded"]
 
@@ -28,6 +29,14 @@ def _put(xp: Any, kernel: Any, x: Any, value: Any, key: Any) -> Any:
     return kernel(x, value, checked_key(xp, key, tuple(x.shape), x))
 
 
+def _add(xp: Any, kernel: Any, buffer: Any, g: Any, key: Any) -> Any:
+    return kernel(buffer, g, full_key(key, tuple(buffer.shape)))
+
+
+def _transpose(xp: Any, kernel: Any, g: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    return kernel(g, full_key(key, shape), shape)
+
+
 def _flat_index(xp: Any, kernel: Any, key: Any, shape: tuple[int, ...], like: Any) -> Any:
     return kernel(checked_key(xp, key, tuple(shape), like), shape, like)
 
@@ -40,9 +49,11 @@ def _gather_along(xp: Any, kernel: Any, x: Any, indices: Any, axis: int) -> Any:
     return kernel(x, DefaultKernels.from_front(xp, indices, x.shape[axis], axis, x), axis)
 
 
-#: Kernels that are given what a user wrote. All others are given what has been through one of these, or what the core made itself.
+#: Kernels that are given a basic key, or whatever a user wrote. All others are given what has been through one of these, or what the core
+#: made itself.
 _OWN: dict[str, Callable[..., Any]] = {
     "index_basic": _read, "gather": _read, "written": _write, "put": _put, "flat_index": _flat_index, "from_front": _from_front,
+    "add_at": _add, "index_basic_transpose": _transpose,
 }  # fmt: skip
 #: The default of this one is the library's `take_along_axis`, which the standard lets do anything with indices that are out of range.
 _ALWAYS: dict[str, Callable[..., Any]] = {"gather_along": _gather_along}

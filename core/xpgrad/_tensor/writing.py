@@ -15,7 +15,6 @@ from xpgrad._array.checks import not_a_tensor
 from xpgrad._array.kernels import checked_key
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import can_cast, promote_scalar
-from xpgrad._basics.keys import zero_step
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
 from xpgrad._basics.shapes import common_shape
 from xpgrad._memory.cells import ForbiddenView, alias_of, follow, next_number
@@ -388,9 +387,10 @@ def setitem(x: Any, key: Any, value: Any) -> None:
 
 def _does_not_fit(x: Any, key: Any, value: Any, exc: Exception) -> Exception:
     """The error for a write that the library refused."""
-    if not isinstance(exc, ValueError):
-        return basic_error(x, key, exc)
-    return zero_step(key) or ValueError(
+    error = basic_error(x, key, exc)
+    if error is not exc or not isinstance(exc, ValueError):
+        return error
+    return ValueError(
         f"x[key] = value: a value of shape {value.shape} does not fit the part of x, of shape {x.shape}, that is written to: {exc}"
     )
 
