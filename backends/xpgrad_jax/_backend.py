@@ -36,6 +36,7 @@ class JaxBackend(Backend):
 
     name = "jax"
     weak_scalars = True
+    checks_indices = True  # in its kernels: JAX itself clamps, fills or drops
     is_host = False
     overrides: ClassVar[dict[str, Callable[..., Any]]] = _kernels.KERNELS
 

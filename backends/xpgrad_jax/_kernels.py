@@ -131,6 +131,8 @@ def _advanced(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     for i, part in enumerate(parts):
         if isinstance(part, int) and not -shape[axis] <= part < shape[axis]:
             raise out_of_range(part, shape[axis], axis)
+        if isinstance(part, slice):
+            part.indices(shape[axis])  # raises for a step of 0
         if isinstance(part, jax.Array):
             if part.dtype == bool:
                 if isinstance(part, Tracer):

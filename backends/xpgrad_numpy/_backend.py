@@ -25,6 +25,7 @@ class NumPyBackend(Backend):
     capabilities = Capabilities(strides=True)
     array_type = np.ndarray
     weak_scalars = True
+    checks_indices = True
     device = _DEVICE
     overrides: ClassVar[dict[str, Any]] = _kernels.KERNELS
 

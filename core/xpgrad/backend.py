@@ -12,9 +12,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from xpgrad._array.kernels import DefaultKernels as DefaultKernels, out_of_range as out_of_range
+from xpgrad._array.guards import guarded
+from xpgrad._array.kernels import DefaultKernels as DefaultKernels
 from xpgrad._basics.device import Device as Device
 from xpgrad._basics.dtypes import DTYPES as DTYPES, DType as DType
+from xpgrad._basics.keys import out_of_range as out_of_range
 from xpgrad._rows.row import ROWS
 from xpgrad.errors import CapabilityError
 
@@ -63,7 +65,7 @@ class Capabilities:
     mutable : arrays can be written to.
     view_aliases : a basic slice of an array shares its memory.
     strides : arrays have strides.
-    lazy : values are computed later than they are requested.
+    lazy : values are computed later than they are requested, and looking at one early is to be avoided.
     streams : work is queued on streams.
     boolean_indexing : ``x[mask]`` works.
     data_dependent_shapes : functions such as `nonzero` and `unique_values` work.
@@ -75,6 +77,14 @@ class Capabilities:
     deterministic_scatter : adding into duplicate indices gives the same bits each time.
     jit, vmap : the library compiles, and vectorises, functions.
     threads : passes may run in several threads at once.
+
+    Notes
+    -----
+    `lazy` tells the core to look at no value: no check reads one, so an index array that is out of range is the library's to refuse. A
+    library that computes on demand, but whose values can be read whenever somebody asks, is not lazy in this sense: leave it False.
+
+    Without `threads`, users and tests keep to one thread. It does not mean that everything runs in the caller's thread: a pass that is
+    started inside of very deeply nested passes goes on in another thread, because the stack is used up.
     """
 
     mutable: bool = True
@@ -108,7 +118,8 @@ class Kernels:
             raise AttributeError(name)
         backend = self._backend
         found = backend.kernel(name)
-        if found is None:
+        own = found is not None
+        if not own:
             row = ROWS.get(name)
             if row is not None and row.kernel is not None:
                 found = functools.partial(row.kernel, self)
@@ -119,6 +130,8 @@ class Kernels:
             msg = f"backend {backend.table_name!r} has no function `{name}`"
             raise CapabilityError(msg)
         found = backend.wrap_kernel(name, found)
+        if not backend.checks_indices:
+            found = guarded(self, name, found, own)
         setattr(self, name, found)
         return found
 
@@ -137,7 +150,13 @@ class Backend(ABC):
     is_host : bool
         Its arrays live in the host's memory.
     weak_scalars : bool
-        Python scalars may be given to its kernels as they are: they promote as the engine's table says.
+        Python scalars may be given to its kernels as they are: they promote as the engine's table says. Without it, kernels of arithmetic
+        still get Python numbers of the same kind as the array's dtype (an int or a float for floats, an int for integers), which the
+        standard promotes to that dtype; one that would change the dtype comes as a 0-d array.
+    checks_indices : bool
+        Its own kernels, and its library where it has none, refuse by themselves every index that is out of range, in reads and writes:
+        with an IndexError, before anything is written. The core then does not look, which saves time. False if unknown: the core checks
+        what a user wrote before a kernel sees it ("Keys" below).
     overrides : dict
         Its own kernels by name, on raw arrays.
     missing : frozenset of str
@@ -152,6 +171,7 @@ class Backend(ABC):
     operators: bool = True
     is_host: bool = True
     weak_scalars: bool = False
+    checks_indices: bool = False
     overrides: ClassVar[dict[str, Callable[..., Any]]] = {}
     missing: frozenset[str] = frozenset()
 
@@ -184,7 +204,11 @@ class Backend(ABC):
 
     @abstractmethod
     def from_host(self, array: Any, device: Device) -> Any:
-        """A raw array with the values of a NumPy array, in memory of its own: later writes to either are not seen in the other."""
+        """A raw array with the values of a NumPy array, in memory of its own: later writes to either are not seen in the other.
+
+        The dtype stays what it is. For one that the library lacks, raise the `CapabilityError` that
+        ``self.raw_dtype(DTYPES[array.dtype.name])`` raises; never narrow, which loses digits silently.
+        """
 
     @abstractmethod
     def to_host(self, x: Any) -> Any:
@@ -262,8 +286,17 @@ class Backend(ABC):
     # -- dtypes ------------------------------------------------------------------------------------------------
 
     def default_dtype(self, kind: str, device: Device) -> DType:
-        """The default dtype of a kind: ``"real floating"``, ``"complex floating"``, ``"integral"`` or ``"indexing"``."""
-        return DTYPES[{"real floating": "float64", "complex floating": "complex128"}.get(kind, "int64")]
+        """The default dtype of a kind: ``"real floating"``, ``"complex floating"``, ``"integral"`` or ``"indexing"``.
+
+        float64 and complex128, or float32 and complex64 where the capability `float64` is False; int64 for the others. Override it where a
+        device has no int64, or where devices differ.
+        """
+        wide = self.capabilities.float64
+        return DTYPES[
+            {"real floating": "float64" if wide else "float32", "complex floating": "complex128" if wide else "complex64"}.get(
+                kind, "int64"
+            )
+        ]
 
     def raw_dtype(self, dtype: DType) -> Any:
         """The library's object for a dtype.
@@ -296,7 +329,8 @@ class Backend(ABC):
                 if candidate is not None and candidate == raw:
                     self._raw_to_dtype[raw] = dtype
                     return dtype
-            msg = f"backend {self.table_name!r} cannot hold dtype {str(raw)!r}; convert the array first, e.g. to float64"
+            have = ", ".join(map(str, self.dtypes()))
+            msg = f"backend {self.table_name!r} cannot hold dtype {str(raw)!r}; convert the array first, to one that it has: {have}"
             raise TypeError(msg) from None
 
     def dtypes(self) -> list[DType]:
@@ -314,7 +348,11 @@ class Backend(ABC):
         return None
 
     def with_layout(self, x: Any, like: Any) -> Any:
-        """A copy of `x` with the strides of `like` if those are dense and do not overlap, else row-major (LAY-01, LAY-02)."""
+        """A copy of `x` with the strides of `like` if those are dense and do not overlap, else row-major (LAY-01, LAY-02).
+
+        `like` has the shape of `x`, and may have another dtype; the result has the dtype of `x`, is written to, and shares memory with
+        neither.
+        """
         return self.kernels.copy(x)
 
     def same_layout(self, x: Any, like: Any) -> bool:
@@ -326,7 +364,11 @@ class Backend(ABC):
         return True
 
     def own(self, tensor: Any) -> Any:
-        """The Tensor's array in a form that can be viewed and written to; the Tensor keeps it."""
+        """The Tensor's array in a form that can be viewed and written to; the Tensor keeps it.
+
+        Needed where some results are of a type that is neither (NumPy's scalars): convert ``tensor._array``, put the result there, return
+        it. Shape and dtype stay.
+        """
         return tensor._array
 
     def operand_shape(self, x: Any) -> tuple[int, ...]:
@@ -340,7 +382,11 @@ class Backend(ABC):
     # -- in place ----------------------------------------------------------------------------------------------
 
     def update(self, x: Any, key: Any, value: Any) -> Any:
-        """Write ``x[key] = value`` and return the array: `x` itself, or a new one where arrays are immutable."""
+        """Write ``x[key] = value`` and return the array: `x` itself, or a new one where arrays are immutable.
+
+        `x` is what `own` gave, `value` is a raw array of the dtype of `x`, and the key is as for the kernel `written` ("Keys" below). The
+        shape of `value` need not fit: raise a ValueError, before anything is written.
+        """
         if not self.capabilities.mutable:
             return self.kernels.written(self.kernels.copy(x), key, value)
         new = self.kernels.written(x, key, value)
@@ -402,13 +448,66 @@ class Backend(ABC):
         return False
 
     # -- kernels -----------------------------------------------------------------------------------------------
+    #
+    # `overrides` may name any function of the standard (its arguments are those of the standard, checked), the rows that
+    # `xpgrad backends show NAME` and `rules/` list, and the private kernels below. All take and return raw arrays, on one device; a result
+    # has the dtype of the operand unless something else is said, and what is called a copy is written to by the caller.
+    #
+    # Keys. A user's key comes to `index_basic`, `gather`, `put`, `written`, `update` and `flat_index` only after the core has checked it;
+    # a kernel of a backend's own can rely on that, and cannot turn it off. A key is
+    # - basic: a tuple of integers n with -length <= n < length, slices, None (a new axis) and at most one `...`, with an entry, or the
+    #   ellipsis, for every axis. Slices have a start and stop within the axis and a step that is not 0 (a stop of None where it goes
+    #   backwards to the front); an empty one is slice(0, 0);
+    # - or advanced: a tuple of these, where slices are as the user wrote them and axes may be left out at the end, and of integer arrays
+    #   of any integer dtype but uint64, whose elements lie in the range of their axis (negative ones count from the end) and which
+    #   broadcast together, and masks of exactly the shape of the axes that they stand for.
+    # The errors are the core's: IndexError for what is out of range or too much, ValueError for a step of 0. Elements of index arrays are
+    # looked at wherever values can be: not in traced ones (`is_traced`) and on a backend that is `lazy`, which has to refuse or clamp them
+    # itself. With `checks_indices` the core hands over every key as the user wrote it (a basic one need not be a tuple, nor explicit),
+    # and the kernel raises the IndexError, with nothing written.
+    # In gradients the same kernels, and those that only add, get keys that have been through this.
+    #
+    #   index_basic(x, key)           x[key] for a basic key: a view where `view_aliases` says so
+    #   gather(x, key)                x[key] for an advanced key, in memory of its own
+    #   gather_along(x, indices, axis)  indices of the rank of x, equal to it in all other axes; 0 <= indices < length, in the dtype of
+    #                                 indices; 0 <= axis. The result has their shape
+    #   written(buffer, key, value)   `buffer`, which is the caller's and may be written to, with [key] overwritten, for a key of either
+    #                                 kind; of duplicates the last one counts. `value` is an array of the buffer's dtype, or a Python
+    #                                 number, and broadcasts to x[key], surplus leading axes of length 1 dropped; ValueError if it does
+    #                                 not. Returns the buffer, or a new array
+    #   put(x, value, key)            the same in a copy of x
+    #   add_at(buffer, g, key)        buffer[key] += g for a basic key; `g` has the shape of buffer[key]. Returns the buffer, or a new array
+    #   index_basic_transpose(g, key, shape)  zeros of `shape` with g at [key], for a basic key
+    #   scatter_add(g, key, shape), scatter_into(buffer, g, key)  zeros of `shape`, or the buffer, with g added at an advanced key,
+    #                                 duplicates included, validated; g has the shape of x[key]
+    #   scatter_along(g, indices, shape, axis)  the transpose of gather_along: validated, but negative indices may be among them
+    #   flat_index(key, shape, like)  the positions, 0 .. prod(shape) - 1, that the key picks of the flattened array of `shape`, in the
+    #                                 shape of x[key] and the dtype of indices, where `like` lives
+    #   from_front(indices, n, axis, like)  indices, validated, as 0 .. n - 1 in the dtype of indices, where `like` lives
+    #   take_flat(x, flat)            elements of the flattened x at positions of any shape, 0 <= flat < x.size; the result has that shape
+    #   segment_sum(values, positions, size)  values and positions of shape (n,), 0 <= positions < size; the result has shape (size,)
+    #   last_writer(positions, size)  positions of shape (n,), 0 <= positions < size; integers of shape (size,): 1 + the number of the
+    #                                 last position that names the place, or 0
+    #   wins(x, key, shape)           bools of the shape of x, which is written at [key] into an array of `shape`: True where it stays
+    #   put_at_path(root, path, value)  a copy of `root` in which the part that a path of views leads to holds `value`, of that part's
+    #                                 shape; `path` holds pairs (name of a view's row, its arguments), whose keys have been validated
+    #   count_up(like, *bounds)       arange(*bounds) in the dtype of indices, where `like` lives
+    #   zeros_near(x, shape)          zeros in the dtype of x, where it lives
+    #   copy(x)                       memory of its own, which is written to; x itself where arrays are immutable
+    #   cast(x, dtype)                x in a raw dtype that the library has; of a complex x the real part, and for bools whether it is not 0
+    #   wide(x)                       x in float32 if it is a floating array of 16 bits, else x
+    #   scale(g, factor)              g * factor; `g` is the caller's and may be overwritten
 
     def kernel(self, name: str) -> Callable[..., Any] | None:
         """The backend's own kernel of that name, if it has one."""
         return self.overrides.get(name)
 
     def wrap_kernel(self, name: str, function: Any) -> Any:
-        """The kernel to use in place of one that was just resolved (variants use it)."""
+        """The kernel to use in place of one that was just resolved (variants use it).
+
+        `function` is whatever a name of the raw namespace stands for: kernels, but also the extensions' namespaces (`linalg`, `fft`),
+        dtypes and constants. Return unchanged what is not a function: ``if not callable(function) or isinstance(function, type)``.
+        """
         return function
 
     # -- Tensors -----------------------------------------------------------------------------------------------

@@ -10,10 +10,10 @@ import math
 from typing import Any
 
 from xpgrad._basics.dtypes import float32
-from xpgrad._basics.keys import full_key, is_basic
+from xpgrad._basics.keys import check_ellipsis, full_key, is_basic, out_of_range, too_many, zero_step
 from xpgrad._basics.shapes import common_shape, row_major_strides
 
-__all__ = ["DefaultKernels", "out_of_range"]
+__all__ = ["DefaultKernels", "checked_key"]
 
 _BLOCK = 1 << 20  # elements of a comparison of all places with all indices
 
@@ -21,12 +21,6 @@ _BLOCK = 1 << 20  # elements of a comparison of all places with all indices
 def _is_integer(part: Any) -> bool:
     """Return whether a part of a key is a plain integer."""
     return isinstance(part, int) and not isinstance(part, bool)
-
-
-def out_of_range(index: int, n: int, axis: int) -> IndexError:
-    """The error for an index that an axis of length `n` does not have."""
-    what = f"indices are {-n} to {n - 1}" if n else "it has none"
-    return IndexError(f"index {index} is out of range for axis {axis} of length {n}: {what}")
 
 
 class DefaultKernels:
@@ -103,8 +97,8 @@ class DefaultKernels:
         parts: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)
         used = sum(_axes_of(xp, p) for p in parts)
         if used > len(shape):
-            msg = f"too many indices: the array has shape {shape}, but {used} of its axes are indexed"
-            raise IndexError(msg)
+            raise too_many(shape, used)
+        check_ellipsis(parts)
         if not any(p is Ellipsis for p in parts):
             parts = (*parts, Ellipsis)
         strides = row_major_strides(shape)
@@ -121,15 +115,14 @@ class DefaultKernels:
                     if one is None:
                         lengths.append(1)
                         continue
-                    bounds = one.indices(shape[axis])
+                    bounds = _bounds(one, shape[axis])
                     ranges.append((len(lengths), xp.count_up(like, *bounds) * strides[axis]))
                     lengths.append(len(range(*bounds)))
                     axis += 1
                 continue
             if _is_integer(part):
                 n = shape[axis]
-                if not -n <= part < n:
-                    raise out_of_range(part, n, axis)
+                _check_integer(part, n, axis)
                 offset += part % n * strides[axis]
                 axis += 1
                 if not advanced:
@@ -137,9 +130,7 @@ class DefaultKernels:
                 found: list[Any] = []
             elif xp.isdtype(part.dtype, "bool"):
                 width = len(part.shape)
-                if part.shape != shape[axis : axis + width]:
-                    msg = f"a mask of shape {part.shape} does not fit the axes {shape[axis : axis + width]} of an array of shape {shape}"
-                    raise IndexError(msg)
+                _check_mask(part, shape, axis)
                 if width:
                     found = [i * s for i, s in zip(xp.nonzero(part), strides[axis : axis + width])]
                 else:
@@ -155,11 +146,7 @@ class DefaultKernels:
         if not together:
             place = 0
         place = max(place, 0)
-        try:
-            common = common_shape(*(p.shape for p in picks))
-        except ValueError as exc:
-            msg = f"the arrays of an index must broadcast together: {exc}"
-            raise IndexError(msg) from exc
+        common = _together([p.shape for p in picks])
         picked = None
         for p in picks:
             picked = p if picked is None else picked + p
@@ -183,8 +170,9 @@ class DefaultKernels:
         """
         backend = xp._backend
         indices = xp.astype(indices, backend.raw_dtype(backend.default_dtype("indexing", backend.device_of(like))), copy=False)
-        # NB: some libraries clamp or wrap what is out of range; traced values cannot be looked at.
-        if not backend.is_traced(indices):
+        # NB: some libraries clamp or wrap what is out of range, others read or write memory that is not theirs. Traced values cannot be
+        # looked at, and those of a lazy library must not be.
+        if not backend.capabilities.lazy and not backend.is_traced(indices):
             outside = xp.any((indices < -n) | (indices >= n))
             if not backend.is_traced(outside) and outside:  # inside of a transform what is computed of a constant may be traced, too
                 lowest, highest = int(xp.min(indices)), int(xp.max(indices))
@@ -291,6 +279,80 @@ class DefaultKernels:
         if not xp._backend.capabilities.mutable:
             return buffer + xp.index_basic_transpose(g, key, tuple(buffer.shape))
         return xp.written(buffer, key, xp.index_basic(buffer, key) + g)
+
+
+# -- what a backend's own kernels may rely on --------------------------------------------------------------------------------
+
+
+def checked_key(xp: Any, key: Any, shape: tuple[int, ...], like: Any) -> tuple[Any, ...]:
+    """A key of any kind as a tuple, after every check that `full_key` and `DefaultKernels.flat_index` make; a basic one made explicit.
+
+    Raises
+    ------
+    IndexError
+        If an integer or an element of an index array is out of range, a mask has another shape than the axes that it is for, index arrays
+        do not broadcast together, or there are too many indices or two ellipses.
+    ValueError
+        If a slice has a step of 0.
+    """
+    if is_basic(key):
+        return full_key(key, shape)
+    parts: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)
+    used = sum(_axes_of(xp, p) for p in parts)
+    if used > len(shape):
+        raise too_many(shape, used)
+    check_ellipsis(parts)
+    axis, arrays = 0, []
+    for part in parts:
+        if part is Ellipsis:
+            axis += len(shape) - used
+        elif part is None:
+            continue
+        elif isinstance(part, (int, slice)):
+            if isinstance(part, slice):
+                _bounds(part, shape[axis])
+            else:
+                _check_integer(part, shape[axis], axis)
+            axis += 1
+        elif xp.isdtype(part.dtype, "bool"):
+            _check_mask(part, shape, axis)
+            axis += len(part.shape)
+        else:
+            DefaultKernels.from_front(xp, part, shape[axis], axis, like)
+            arrays.append(part.shape)
+            axis += 1
+    _together(arrays)
+    return parts
+
+
+def _bounds(part: slice, n: int) -> tuple[int, int, int]:
+    """The start, stop and step of a slice of an axis of length `n`."""
+    try:
+        return part.indices(n)
+    except ValueError as exc:
+        raise zero_step(part) or exc from exc
+
+
+def _check_integer(part: int, n: int, axis: int) -> None:
+    if part < -n or part >= n:
+        raise out_of_range(part, n, axis)
+
+
+def _check_mask(part: Any, shape: tuple[int, ...], axis: int) -> None:
+    """Refuse a mask of another shape than the axes that it is for."""
+    place = tuple(shape[axis : axis + len(part.shape)])
+    if tuple(part.shape) != place:
+        msg = f"a mask of shape {tuple(part.shape)} does not fit the axes {place} of an array of shape {tuple(shape)}"
+        raise IndexError(msg)
+
+
+def _together(shapes: list[Any]) -> tuple[int, ...]:
+    """The common shape of the arrays of an index."""
+    try:
+        return common_shape(*shapes)
+    except ValueError as exc:
+        msg = f"the arrays of an index must broadcast together: {exc}"
+        raise IndexError(msg) from exc
 
 
 def _axes_of(xp: Any, part: Any) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["is_basic"]
+__all__ = ["is_basic", "out_of_range"]
 
 BASIC_PARTS = frozenset((int, slice, type(None), type(Ellipsis)))
 
@@ -19,19 +19,53 @@ def basic_key(key: Any) -> bool:
     return key.__class__ in BASIC_PARTS
 
 
+def out_of_range(index: int, n: int, axis: int) -> IndexError:
+    """The error for an index that an axis of length `n` does not have."""
+    what = f"indices are {-n} to {n - 1}" if n else "it has none"
+    return IndexError(f"index {index} is out of range for axis {axis} of length {n}: {what}")
+
+
+def too_many(shape: tuple[int, ...], used: int) -> IndexError:
+    """The error for a key that consumes more axes than there are."""
+    return IndexError(f"too many indices: the array has shape {tuple(shape)}, but {used} of its axes are indexed")
+
+
+def check_ellipsis(parts: tuple[Any, ...]) -> None:
+    """Refuse a key with more than one ellipsis."""
+    if sum(p is Ellipsis for p in parts) > 1:
+        msg = "an index holds at most one ellipsis (`...`), but this one has more; write `:` for each axis in place of all but one"
+        raise IndexError(msg)
+
+
+def zero_step(key: Any) -> ValueError | None:
+    """The error for a key in which a slice has a step of 0; None if none has."""
+    for part in key if isinstance(key, tuple) else (key,):
+        if not isinstance(part, slice):
+            continue
+        try:
+            part.indices(0)
+        except ValueError:
+            return ValueError(f"the step of a slice must not be 0, but the index has {part!r:.80}; leave it out for a step of 1")
+        except TypeError:  # a bound that is no integer has an error of its own
+            continue
+    return None
+
+
 def full_key(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     """A basic key in the form that the standard requires: it has an entry for every axis, and its slices stay within bounds.
 
     Raises
     ------
     IndexError
-        If there are too many indices.
+        If an integer is out of range, or there are too many indices, or two ellipses.
+    ValueError
+        If a slice has a step of 0.
     """
     parts = key if isinstance(key, tuple) else (key,)
     rest = len(shape) - sum(p is not None and p is not Ellipsis for p in parts)
     if rest < 0:
-        msg = f"too many indices: the array has shape {tuple(shape)}, but {len(shape) - rest} of its axes are indexed"
-        raise IndexError(msg)
+        raise too_many(shape, len(shape) - rest)
+    check_ellipsis(parts)
     out: list[Any] = []
     axis = 0
     for part in parts if any(p is Ellipsis for p in parts) else (*parts, Ellipsis):
@@ -42,10 +76,16 @@ def full_key(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
         if part is None:
             out.append(None)
             continue
+        n = shape[axis]
         if isinstance(part, slice):
-            start, stop, step = part.indices(shape[axis])
+            try:
+                start, stop, step = part.indices(n)
+            except ValueError as exc:
+                raise zero_step(part) or exc from exc
             empty = not range(start, stop, step)
             part = slice(0, 0) if empty else slice(start, None if stop < 0 else stop, step)
+        elif part < -n or part >= n:  # NB: false for a length that is not known (nan)
+            raise out_of_range(part, n, axis)
         out.append(part)
         axis += 1
     return tuple(out)

@@ -12,6 +12,7 @@ from typing import Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
+from xpgrad._array.kernels import checked_key
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import can_cast, promote_scalar
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
@@ -351,29 +352,44 @@ def setitem(x: Any, key: Any, value: Any) -> None:
     ):
         try:
             out = put(x, value, prepared if isinstance(prepared, tuple) else (prepared,))
-        except (ValueError, OverflowError, IndexError) as exc:
-            raise _does_not_fit(x, key, value, exc) from exc
+        except (ValueError, OverflowError, IndexError, TypeError) as exc:
+            error = _does_not_fit(x, key, value, exc)
+            if error is exc:
+                raise
+            raise error from exc
         _commit(x, out, None)
         return
+    if not backend.checks_indices:  # `update` may be the backend's own
+        try:
+            prepared = checked_key(backend.kernels, prepared, x.shape, x._array)
+        except (OverflowError, TypeError, ValueError, IndexError) as exc:
+            error = basic_error(x, key, exc)
+            if error is exc:
+                raise
+            raise error from exc
     array = backend.own(x)
-    if not backend.capabilities.mutable or copies():
-        raw = backend.kernels.written(backend.kernels.copy(array), prepared, value._array)
-        uninterrupted(lambda: rebind(x, raw))
-        return
 
     def write() -> None:
         x._array = backend.update(array, prepared, value._array)
 
     try:
-        _noted(x, write)
-    except (ValueError, OverflowError, IndexError) as exc:
-        raise _does_not_fit(x, key, value, exc) from exc
+        if not backend.capabilities.mutable or copies():
+            raw = backend.kernels.written(backend.kernels.copy(array), prepared, value._array)
+            uninterrupted(lambda: rebind(x, raw))
+        else:
+            _noted(x, write)
+    except (ValueError, OverflowError, IndexError, TypeError) as exc:
+        error = _does_not_fit(x, key, value, exc)
+        if error is exc:
+            raise
+        raise error from exc
 
 
 def _does_not_fit(x: Any, key: Any, value: Any, exc: Exception) -> Exception:
     """The error for a write that the library refused."""
-    if not isinstance(exc, ValueError):
-        return basic_error(x, key, exc)
+    error = basic_error(x, key, exc)
+    if error is not exc or not isinstance(exc, ValueError):
+        return error
     return ValueError(
         f"x[key] = value: a value of shape {value.shape} does not fit the part of x, of shape {x.shape}, that is written to: {exc}"
     )

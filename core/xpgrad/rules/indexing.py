@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import need_tensor, not_a_tensor
 from xpgrad._basics.dtypes import iinfo
-from xpgrad._basics.keys import BASIC_PARTS, basic_key, full_key
+from xpgrad._basics.keys import BASIC_PARTS, basic_key, full_key, zero_step
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
 from xpgrad._basics.shapes import common_shape, normalize_axis
 from xpgrad._memory.cells import ForbiddenView
@@ -134,7 +134,7 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     if kind is slice or kind is int or basic_key(key):
         try:
             return x._op_index_basic(key)  # type: ignore[attr-defined]
-        except (OverflowError, TypeError, IndexError) as exc:
+        except (OverflowError, TypeError, ValueError, IndexError) as exc:
             error = basic_error(x, key, exc)
             if error is exc:
                 raise
@@ -154,7 +154,7 @@ def basic_error(x: Tensor, key: Any, exc: Exception) -> Exception:
         for bound in (part.start, part.stop, part.step) if isinstance(part, slice) else ():
             if bound is not None and not hasattr(bound, "__index__"):
                 return TypeError(f"the bounds of a slice must be integers or None, but the index has {part!r:.80}")
-    return exc
+    return (zero_step(key) if isinstance(exc, ValueError) else None) or exc
 
 
 RULES["__getitem__"] = getitem
@@ -263,7 +263,10 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
         where = f"`x` of shape {x.shape} at indices of shape {tuple(places.shape)}"
         msg = f"index_add: `source` has shape {source.shape}, but {where} needs {expected}"
         raise ValueError(msg)
-    if x.backend.on_host(x.device):  # the kernel adds at what has been read, in a gradient: it need not look at the indices
+    # Where values can be seen without waiting for a device, or the library would not refuse them itself.
+    if not x.backend.checks_indices or x.backend.on_host(
+        x.device
+    ):  # the kernel adds at what has been read, in a gradient: it need not look at the indices
         places = x.backend.kernels.from_front(places, x.shape[axis], axis, places)
     return x + scatter_add(source._cast(x.dtype), (*(slice(None),) * axis, places), x.shape)
 

@@ -125,6 +125,11 @@ def searchsorted(
         Before or after equal elements.
     sorter : Tensor of integers, optional
         Indices that sort `x1`.
+
+    Raises
+    ------
+    IndexError
+        If an element of `sorter` is out of range, where that can be seen without waiting for a device.
     """
     check_choice(side, ("left", "right"), "searchsorted", "side")
     a, b = _together("searchsorted", x1, x2)
@@ -141,6 +146,8 @@ def searchsorted(
             msg = f"searchsorted: `sorter` must hold integers in the shape {a.shape}, but got {sorter.dtype} of shape {sorter.shape}"
             raise (TypeError if "integer" not in sorter.dtype.kind else ValueError)(msg)
         order = signed(sorter.to_device(a.device))
+        if not a.backend.checks_indices or a.backend.on_host(a.device):
+            order = a.backend.kernels.from_front(order, a.shape[0], 0, order)
     return finished(a, a.backend.kernels.searchsorted(a._array, b._array, side=side, sorter=order))
 
 

@@ -52,6 +52,7 @@ class DaskBackend(Backend):
     capabilities = Capabilities(mutable=False, view_aliases=False, lazy=True, dlpack=False)
     array_type = da.Array
     weak_scalars = True
+    checks_indices = True  # when a chunk is computed
     # A 0-d Tensor of a host device moves to where it is needed; that must not compute a lazy one.
     is_host = False
     # A user's assignment to a part of an array changes the object: we hold one of our own, with the same graph.

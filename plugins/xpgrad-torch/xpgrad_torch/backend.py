@@ -57,6 +57,7 @@ class TorchBackend(Backend):
     operators = False  # PyTorch promotes integers with Python floats, and quotients of integers, to float32: the kernels do not
     is_host = False  # not all of its devices are the host
     weak_scalars = True
+    checks_indices = True
     overrides: ClassVar[dict[str, Callable[..., Any]]] = kernels.KERNELS
 
     def __init__(self) -> None:

@@ -527,12 +527,18 @@ def _forwards(key: Any, shape: Any) -> tuple[tuple[Any, ...], list[int]]:
     return tuple(out), reversed_axes
 
 
+def _one_ellipsis(key: tuple[Any, ...]) -> None:
+    """Refuse a second ellipsis, which PyTorch takes for nothing."""
+    if key.count(...) > 1:
+        msg = f"an index holds at most one ellipsis, but got {key!r}"
+        raise IndexError(msg)
+
+
 @kernel
 @handles_lacking
 def index_basic(x: Any, key: Any) -> Any:
-    if key.__class__ is tuple and key.count(...) > 1:
-        msg = f"an index holds at most one ellipsis, but got {key!r}"
-        raise IndexError(msg)
+    if key.__class__ is tuple:
+        _one_ellipsis(key)
     try:
         return x[key]
     except ValueError:  # NB: PyTorch has no negative strides, so this is a copy; the core knows of it by `negative_step`
@@ -682,6 +688,7 @@ def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
     if isinstance(value, _Tensor) and shares_memory(buffer, value):
         value = value.clone()  # NB: PyTorch refuses operands that overlap in part
     if _is_basic(key):
+        _one_ellipsis(_parts(key))
         if _backwards(key):
             key, axes = _forwards(key, buffer.shape)
             if isinstance(value, _Tensor) and value.ndim:

@@ -31,6 +31,7 @@ class BatchBackend(Backend):
     """The backend of batched Tensors over one class of Tensors: its capabilities, without what depends on single values."""
 
     operators = False
+    checks_indices = True  # what is below does
     weak_scalars = True  # they are given to operations of Tensors, which know what they mean
     rulebook: ClassVar[Any] = Rulebook
     array: ClassVar[Any] = Batched
