@@ -1,4 +1,4 @@
-"""What stands between the core and the kernels that a backend brings itself, so that memory safety does not depend on them.
+"""The guards between the core and the kernels that a backend brings itself, so that memory safety does not depend on them.
 
 A user's key reaches a backend's own kernel only after every check, and in the form that the kernel may rely on. The kernel can leave the
 checks out, and cannot turn them off. A backend whose library refuses what is out of range anyway says so with `Backend.checks_indices`:
