@@ -140,6 +140,12 @@ def products_with_jacobians(lib: Any) -> None:
     equal(lib, func.jvp(lambda x: y * 1, (x,), (y,)), (Y, np.zeros(2)))
     with lib.raises(RuntimeError):
         func.jvp(lambda x: y * 1, (x,), (y,), strict=True)
+    held = lib.tensor(X)
+    with lib.ns.no_grad():
+        for result in func.jvp(lambda v: v * v, (held,), (y,)):
+            assert not result.requires_grad
+    for result in func.jvp(lambda v: v * v, (held,), (y,)):
+        assert result.requires_grad
     inner = lambda v: func.jvp(lambda w: w * w * w, (v,), (v,))[1]  # noqa: E731
     equal(lib, func.jvp(inner, (x,), (y,)), (3 * X**3, 9 * X**2 * Y))
     out, push = func.linearize(lambda v: lib.xp.sin(v) * y, x)
@@ -204,6 +210,9 @@ def arguments_of_vmap(lib: Any) -> None:
     for size in (1, 2, 3, 5):
         with lib.case(size):
             equal(lib, vmap(lambda r: (lib.xp.sum(r), r * 2), chunk_size=size, out_dims=(0, 1))(a), (m.sum(1), (m * 2).T))
+    # What is made inside is the same for all elements.
+    equal(lib, vmap(lambda r: r * lib.const([1.0, 2.0, 3.0, 4.0]) + lib.xp.ones(4))(a), m * [1.0, 2.0, 3.0, 4.0] + 1)
+    equal(lib, vmap(lambda r: r[lib.xp.argmax(r)] + r[lib.xp.arange(2)])(a), m[:, -1:] + m[:, :2])
     equal(lib, vmap(grad(lambda r: lib.xp.sum(r * r * r)))(a), 3 * m**2)
     equal(lib, grad(lambda x: lib.xp.sum(vmap(lambda r: lib.xp.sum(r * r) * r)(x)))(a),
           (m**2).sum(1, keepdims=True) + 2 * m * m.sum(1, keepdims=True))  # fmt: skip
