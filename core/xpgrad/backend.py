@@ -150,9 +150,9 @@ class Backend(ABC):
     is_host : bool
         Its arrays live in the host's memory.
     weak_scalars : bool
-        Python scalars may be given to its kernels as they are: they promote as the engine's table says. Without it, kernels of arithmetic
-        still get Python numbers of the same kind as the array's dtype (an int or a float for floats, an int for integers), which the
-        standard promotes to that dtype; one that would change the dtype comes as a 0-d array.
+        Python scalars may be given to its kernels as they are: they promote as the engine's table says. Without it, the array
+        is converted to the dtype of the result first; its kernels of arithmetic still get the Python number beside it, of a kind that this
+        dtype takes as it is (an int, float or complex beside complex numbers, an int or float beside floats, an int beside integers).
     checks_indices : bool
         Its own kernels, and its library where it has none, refuse by themselves every index that is out of range, in reads and writes:
         with an IndexError, before anything is written. The core then does not look, which saves time. False if unknown: the core checks
@@ -207,7 +207,8 @@ class Backend(ABC):
         """A raw array with the values of a NumPy array, in memory of its own: later writes to either are not seen in the other.
 
         The dtype stays what it is. For one that the library lacks, raise the `CapabilityError` that
-        ``self.raw_dtype(DTYPES[array.dtype.name])`` raises; never narrow, which loses digits silently.
+        ``self.raw_dtype(DTYPES[array.dtype.name])`` raises, or let the library's own TypeError pass; never narrow, which loses digits
+        silently.
         """
 
     @abstractmethod

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def command(*args: str, path: Path | None = None) -> Any:
     environment = {k: v for k, v in os.environ.items() if k not in ("XPGRAD_BACKENDS", "XPGRAD_DEVICE")}
     if path is not None:
-        environment["PYTHONPATH"] = str(path)
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(path), os.environ.get("PYTHONPATH")]))
     return subprocess.run([sys.executable, "-m", "xpgrad", *args], env=environment, capture_output=True, text=True, check=False)
 
 
@@ -122,6 +122,18 @@ class Table(NumPyBackend):
 @hookimpl
 def xpgrad_backend(): return BackendInfo("odd", lambda variant: Table(), array_modules=("odd_library",){options})
 """
+
+
+def method(name: str, attempt: str, otherwise: str, result: str) -> str:
+    """A method for writing, of the table of a plugin that says it checks indices."""
+    return f"def {name}(self, x, key, value):\n        try: {attempt}\n        {otherwise}\n        {result}"
+
+
+def kernel(name: str, function: str) -> str:
+    """A kernel of such a table."""
+    return f"overrides = {{**NumPyBackend.overrides, {name!r}: lambda {function}}}"
+
+
 DECLARED = "capabilities = __import__('dataclasses').replace(NumPyBackend.capabilities, {})"
 WRONG = {
     "raises at import": ("raise OSError('no driver')", "FAILED  it implements the hook `xpgrad_backend`"),
@@ -173,6 +185,52 @@ WRONG = {
         HEAD + TABLE.format(change="update = lambda self, x, key, value: NumPyBackend.update(self, x.copy(), key, value)", options=""),
         "FAILED  `mutable` is True, and writes agree",
     ),
+    "a write out of range does nothing": (
+        HEAD + TABLE.format(change=method("update", "x[key] = value", "except IndexError: pass", "return x"), options=""),
+        "`x[2] = 7.0` gave nothing, expected IndexError",
+    ),
+    "a write out of range goes elsewhere": (
+        HEAD + TABLE.format(change=method("update", "x[key] = value", "except IndexError: x[0, 0] = value", "return x"), options=""),
+        "`x[an array of 2] = 7.0` changed x from [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]] to [[7.0, 2.0, 3.0], [4.0, 5.0, 6.0]]",
+    ),
+    "a write out of range is refused after it was done": (
+        HEAD + TABLE.format(change=method("update", "x[key] = value", "except IndexError: x[...] = 0; raise", "return x"), options=""),
+        "`x[1, 3] = 7.0` changed x",
+    ),
+    "another error": (
+        HEAD + TABLE.format(change=method("update", "x[key] = value", "except IndexError: raise KeyError(key)", "return x"), options=""),
+        "`x[2] = 7.0` raised KeyError, expected IndexError",
+    ),
+    "a step of 0 is taken": (
+        HEAD + TABLE.format(change=kernel("index_basic", "x, key: x[0] if slice(None, None, 0) in np.atleast_1d(np.asarray(key, object)) "
+        "else np.asarray(x[key])"), options=""),
+        "`x[::0]` gave [1.0, 2.0, 3.0], expected IndexError",
+    ),
+    "a read wraps around": (
+        HEAD + TABLE.format(change=kernel("gather", "x, key: np.take(x, key[0], axis=0, mode='wrap') if len(key) == 1 else x[key]"), options=""),
+        "FAILED  odd: indices out of range are errors, and nothing is written",
+    ),
+    "take_along_axis gives garbage": (
+        HEAD + TABLE.format(change=kernel("gather_along", "x, i, axis: np.take_along_axis(x, i % x.shape[axis], axis)"), options=""),
+        "`take_along_axis(3, axis=1)` gave [[1.0, 1.0], [4.0, 4.0]], expected IndexError",
+    ),
+    "duplicates are lost": (
+        HEAD + TABLE.format(change=kernel("scatter_add", "values, key, shape: (out := np.zeros(shape), out.__setitem__(key, values))[0]"), options=""),
+        "FAILED  odd: what index arrays name twice, or not at all, is read, written and added right",
+    ),
+    "from_host narrows": (
+        HEAD + TABLE.format(change="from_host = lambda self, a, device: np.array(a, {'d': 'f', 'D': 'F'}.get(a.dtype.char))", options=""),
+        "it cannot make its default dtype: `from_host` made float32 of float64; override `default_dtype`",
+    ),
+    "from_host narrows what is no default": (
+        HEAD + TABLE.format(change="from_host = lambda self, a, device: np.array(a, {'H': 'h'}.get(a.dtype.char))", options=""),
+        "FAILED  odd: arrays keep their dtype on the way\n        `from_host` must keep the dtype, or raise the CapabilityError of "
+        "`self.raw_dtype(...)` for one that there is not: uint16 became int16, and int16 on the way out",
+    ),
+    "no default dtype": (
+        HEAD + TABLE.format(change="default_dtype = lambda self, kind, device: __import__('xpgrad').bfloat16", options=""),
+        "FAILED  odd: its default dtype for real floating numbers exists\n        it cannot make its default dtype: override `default_dtype`",
+    ),
     "kernel raises": (
         HEAD + TABLE.format(change="overrides = {**NumPyBackend.overrides, 'cos': lambda x: 1 / 0}", options=""), "ZeroDivisionError",
     ),
@@ -186,6 +244,48 @@ def test_what_is_wrong_is_found(case: str, tmp_path: Path) -> None:
     run = command("backends", "check", "odd", "--import", path=tmp_path)
     assert run.returncode == 1, run.stdout + run.stderr
     assert phrase in run.stdout, run.stdout
+
+
+#: Of what was found, that which the core prevents as long as a backend does not say that it checks by itself.
+PREVENTED = (
+    "a write out of range does nothing", "a write out of range goes elsewhere", "a write out of range is refused after it was done",
+    "another error", "a read wraps around", "take_along_axis gives garbage",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PREVENTED)
+def test_the_core_prevents_it(case: str, tmp_path: Path) -> None:
+    body, _ = WRONG[case]
+    install(tmp_path, "odd", "odd_plugin", body.replace("_only_class = None\n", "_only_class = None\n    checks_indices = False\n"))
+    assert failures(tmp_path) == []
+
+
+def failures(path: Path) -> list[str]:
+    """What a check says of the plugin there, apart from that it imports NumPy at once."""
+    run = command("backends", "check", "odd", "--import", path=path)
+    assert run.stdout.count("\nok ") > 20, run.stdout + run.stderr
+    return [line for line in run.stdout.splitlines() if line.startswith("FAILED") and "imports no array library" not in line]
+
+
+def test_without_float64_nothing_else_has_to_be_said(tmp_path: Path) -> None:
+    """Law: `float64=False` makes the defaults float32 and complex64."""
+    lacks = "find_dtype = lambda self, name: None if name in ('float64', 'complex128') else NumPyBackend.find_dtype(self, name)"
+    refuses = "def from_host(self, a, device):\n        self.dtype_of(a.dtype)\n        return np.array(a)"
+    init = "def __init__(self):\n        super().__init__()\n        self._raw_to_dtype.clear()\n        self._dtype_to_raw.clear()"
+    known = "def dtype_of(self, raw): return __import__('xpgrad').backend.Backend.dtype_of(self, raw)"
+    ones = "ones = __import__('xpgrad').backend.Backend.ones\n    host_array = __import__('xpgrad').backend.Backend.host_array"
+    change = "\n    ".join([lacks, refuses, init, known, ones, DECLARED.format("float64=False")])
+    install(tmp_path, "odd", "odd_plugin", HEAD + TABLE.format(change=change, options=""))
+    assert failures(tmp_path) == []
+    found = test_registry.run(
+        "import xpgrad as xp\nimport numpy as np\nx = xp.tensor([1.0, 2j], device='odd')\n"
+        "out = [str(xp.tensor([1.0], device='odd').dtype), str(x.dtype)]\n"
+        "try:\n    xp.asarray(np.zeros(2), device='odd')\nexcept TypeError as exc:\n    out.append(str(exc))\n",
+        tmp_path,
+    )
+    assert found[:2] == ["float32", "complex64"]
+    assert found[2].startswith("backend 'odd' cannot hold dtype 'float64'; convert the array first, to one that it has: bool, ")
+    assert "float64" not in found[2].partition(";")[2]
 
 
 @pytest.mark.parametrize("case", ["kernel raises", "wrong dtype"])

@@ -71,12 +71,6 @@ class KernelsOnlyBackend(Backend):
     def array_types(self) -> tuple[type, ...]:
         return (Bare,)
 
-    def default_dtype(self, kind: str, device: Device) -> DType:
-        found = super().default_dtype(kind, device)
-        if self.variant is None:
-            return {xpgrad.float64: xpgrad.float32, xpgrad.complex128: xpgrad.complex64}.get(found, found)
-        return found
-
     def find_dtype(self, name: str) -> Any:
         if name == "bfloat16" or (self.variant is None and name in ("float64", "complex128")):
             return None

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import xpgrad as xp
 from xpgrad import registry
 from xpgrad._basics.device import Device
+from xpgrad._basics.dtypes import DTYPES
 from xpgrad._rows.row import ROWS
 from xpgrad.backend import Backend
 from xpgrad.errors import CapabilityError, XpgradError
@@ -109,9 +110,15 @@ def checks(table: str, imported: bool) -> Iterator[Check]:
     yield Check("it has a device", sound, f"`devices()` must return Devices of {table!r}, the default one first, but gave {given}")
     if not sound:
         return
+    for device in devices:
+        failed = _default_dtype(backend, device)
+        if failed is not None:
+            yield failed  # no Tensor can be made, and what would be said of arrays is about this
+            return
     yield from _promises(backend, devices)
     yield from _declarations(backend, devices)
     yield from _dtypes(backend, devices[0])
+    yield from _keys(backend, devices)
     yield from _gradients(devices)
 
 
@@ -173,6 +180,23 @@ def _host(backend: Backend, device: Device) -> Any:
     return registry.host_backend().host_array([[0.125, 0.25], [0.5, 0.75]], backend.default_dtype("real floating", device))
 
 
+def _default_dtype(backend: Backend, device: Device) -> Check | None:
+    """What is wrong with the dtypes that Python numbers get, if anything is."""
+    kinds = ["real floating", "integral", "indexing", *(["complex floating"] if backend.capabilities.complex else [])]
+    for kind in kinds:
+        what = f"{device}: its default dtype for {kind} numbers exists"
+        try:
+            dtype = backend.default_dtype(kind, device)
+            backend.raw_dtype(dtype)
+            raw = backend.from_host(registry.host_backend().host_array([1], dtype), device)
+            found = backend.dtype_of(raw.dtype)
+        except Exception as exc:  # noqa: BLE001 (as above)
+            return Check(what, False, f"it cannot make its default dtype: override `default_dtype`: {type(exc).__name__}: {exc}")
+        if found is not dtype:
+            return Check(what, False, f"it cannot make its default dtype: `from_host` made {found} of {dtype}; override `default_dtype`")
+    return None
+
+
 def _promises(backend: Backend, devices: list[Device]) -> Iterator[Check]:
     """The required methods, on small arrays."""
     host = _host(backend, devices[0])
@@ -195,6 +219,33 @@ def _promises(backend: Backend, devices: list[Device]) -> Iterator[Check]:
         def comes_out(d: Device = d) -> bool:
             return bool(backend.to_host(backend.from_host(host, d)).tolist() == values)
 
+        def keeps(d: Device = d) -> Check:
+            what, wrong = f"{d}: arrays keep their dtype on the way", []
+            for dtype in DTYPES.values():
+                if dtype.name == "bfloat16":  # which the host lacks
+                    continue
+                array = registry.host_backend().host_array([0, 1], dtype)
+                try:
+                    raw = backend.from_host(array, d)
+                except (CapabilityError, TypeError) as exc:
+                    if dtype in backend.dtypes():
+                        wrong.append(f"`from_host` refuses {dtype}, which it has: {exc}")
+                    continue
+                except Exception as exc:  # noqa: BLE001 (as above)
+                    wrong.append(
+                        f"`from_host` of {dtype} raised {type(exc).__name__}, expected the CapabilityError of `self.raw_dtype`: {exc}"
+                    )
+                    continue
+                found = backend.dtype_of(raw.dtype)
+                try:
+                    back = str(backend.to_host(raw).dtype)
+                except CapabilityError:  # a device without values
+                    back = dtype.name
+                if found is not dtype or back != dtype.name:
+                    wrong.append(f"{dtype} became {found}, and {back} on the way out")
+            advice = "`from_host` must keep the dtype, or raise the CapabilityError of `self.raw_dtype(...)` for one that there is not: "
+            return Check(what, not wrong, advice + "; ".join(wrong))
+
         def knows(d: Device = d) -> bool:
             return backend.device_of(backend.from_host(host, d)) == d
 
@@ -206,6 +257,10 @@ def _promises(backend: Backend, devices: list[Device]) -> Iterator[Check]:
             return backend.device_of(backend.to_device(backend.from_host(host, devices[0]), d)) == d
 
         yield _holds(f"{d}: arrays go in and come out", "`to_host(from_host(a, device))` must equal a", comes_out)
+        try:
+            yield keeps()
+        except Exception as exc:  # noqa: BLE001 (as above)
+            yield Check(f"{d}: arrays keep their dtype on the way", False, f"{type(exc).__name__}: {exc}")
         yield _holds(f"{d}: arrays know their device", "`device_of(from_host(a, device))` must be that device", knows)
         yield _holds(f"{d}: arrays are of its types", "`array_types()` and `array_type` must say the types of its arrays", typed)
         yield _holds(f"{d}: arrays move there", "`device_of(to_device(a, device))` must be that device", moves)
@@ -267,6 +322,121 @@ def _dtypes(backend: Backend, device: Device) -> Iterator[Check]:
                 if found is not dtype:
                     wrong.append(f"`{name}` returned {found}")
         yield Check(f"kernels keep {dtype}", not wrong, f"given {dtype} operands, {'; '.join(wrong)}")
+
+
+#: Keys that an array of shape (2, 3) does not have, by what is wrong with them; `i(values)` makes an index array.
+_HOSTILE: dict[str, Callable[[Callable[..., Any]], Any]] = {
+    "2": lambda i: 2,
+    "-3": lambda i: -3,
+    "1, 3": lambda i: (1, 3),
+    ":, -4": lambda i: (slice(None), -4),
+    "10**6": lambda i: 10**6,
+    "-(10**6)": lambda i: -(10**6),
+    "::0": lambda i: slice(None, None, 0),
+    "..., 0, ...": lambda i: (..., 0, ...),
+    "0, 0, 0": lambda i: (0, 0, 0),
+    "1.5": lambda i: 1.5,
+    "an array of 2": lambda i: i([0, 2]),
+    "an array of -3": lambda i: i([-3]),
+    ":, an array of 10**6": lambda i: (slice(None), i([10**6])),
+    "an array of floats": lambda i: i([0.0], "real floating"),
+    "a mask of shape (3,)": lambda i: i([True, False, True], "bool"),
+}
+_TWO_BY_THREE = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+
+
+def _keys(backend: Backend, devices: list[Device]) -> Iterator[Check]:
+    """Keys that do not fit: the documented error, whoever raises it, and nothing written. Then some that do, with what is easily forgotten."""
+    for device in devices:
+        try:
+            xp.asarray(_TWO_BY_THREE, device=device).tolist()
+        except CapabilityError as exc:
+            yield Check(f"{device}: indices out of range are errors, or it says why there is none: {exc}", True)
+            continue
+        yield _refusals(backend, device)
+        yield _holds(
+            f"{device}: what index arrays name twice, or not at all, is read, written and added right",
+            "of duplicates the last one is written, and all are added; an empty array picks nothing",
+            lambda device=device: _duplicates(device),
+        )
+
+
+def _index(device: Device) -> Callable[..., Any]:
+    """A function that makes an index array, of integers unless another kind is asked for."""
+    cls = type(xp.zeros(0, device=device))
+
+    def make(values: list[Any], kind: str = "indexing") -> Any:
+        return xp.asarray(values, dtype=xp.bool if kind == "bool" else cls.default_dtype(kind), device=device)
+
+    return make
+
+
+def _refusals(backend: Backend, device: Device) -> Check:
+    """Check that a key that does not fit is an error; of arrays whose values nobody may look at, only that nothing is written."""
+    what = f"{device}: indices out of range are errors, and nothing is written"
+    wrong = []
+
+    def attempt(title: str, use: Callable[[Any], Any]) -> None:
+        x = xp.asarray(_TWO_BY_THREE, device=device)
+        try:
+            given = use(x)
+            found = given.tolist() if isinstance(given, xp.Tensor) else "nothing"  # a lazy backend may raise only now
+        except (IndexError, ValueError) as exc:
+            found = None
+            if isinstance(exc, ValueError) and "::0" not in title:
+                wrong.append(f"`{title}` raised {type(exc).__name__}, expected IndexError: {exc}")
+        except Exception as exc:  # noqa: BLE001 (as above)
+            found = None
+            wrong.append(f"`{title}` raised {type(exc).__name__}, expected IndexError: {exc}")
+        if found is not None:
+            wrong.append(f"`{title}` gave {found}, expected IndexError")
+        try:
+            now = x.tolist()
+        except IndexError:  # lazy: the write is refused only where somebody looks
+            return
+        if now != _TWO_BY_THREE:
+            wrong.append(f"`{title}` changed x from {_TWO_BY_THREE} to {now}")
+
+    def write(x: Any, key: Any) -> Any:
+        x[key] = 7.0
+        return x if backend.capabilities.lazy else None
+
+    i = _index(device)
+    for name, make in _HOSTILE.items():
+        attempt(f"x[{name}]", lambda x, make=make: x[make(i)])
+        attempt(f"x[{name}] = 7.0", lambda x, make=make: write(x, make(i)))
+    for n in (3, -4):
+        attempt(f"take({n}, axis=1)", lambda x, n=n: xp.take(x, i([0, n]), axis=1))
+        attempt(f"take_along_axis({n}, axis=1)", lambda x, n=n: xp.take_along_axis(x, i([[0, n]]), axis=1))
+    for n in (2, -3):
+        attempt(f"index_add_(0, {n})", lambda x, n=n: x.index_add_(0, i([n]), x[:1] * 1.0))
+    advice = (
+        "the core checks what it can before a kernel is called; with `checks_indices` your kernels must, before they write, and "
+        "on a `lazy` backend when values are computed. Leave `checks_indices` False, or raise IndexError: "
+    )
+    return Check(what, not wrong, advice + "; ".join(wrong))
+
+
+def _duplicates(device: Device) -> bool:
+    """Reads, writes, additions and gradients at indices some of which are negative, occur twice or are none."""
+    i = _index(device)
+    x = xp.asarray(_TWO_BY_THREE, device=device)
+    read = [x[i([1, -2, 1])].tolist(), xp.take_along_axis(x, i([[-1, 0], [2, -3]]), axis=1).tolist(), list(x[i([])].shape)]
+    y, z, w = x * 1.0, x * 1.0, x * 1.0
+    y[:, i([0, -1, 0])] = xp.asarray([[10.0, 20.0, 30.0]], device=device)
+    y[i([])] = 7.0
+    z.index_add_(1, i([0, -1, 0]), xp.ones_like(z))
+    leaf = xp.asarray(_TWO_BY_THREE, device=device).requires_grad_()
+    xp.sum(leaf[i([0, 0, -1]), i([1, 1, 2])] * 2.0).backward()
+    w[i([0]), 1] = 9.0
+    assert leaf.grad is not None
+    return bool(
+        read == [[[4.0, 5.0, 6.0], [1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [[3.0, 1.0], [6.0, 4.0]], [0, 3]]
+        and y.tolist() == [[30.0, 2.0, 20.0], [30.0, 5.0, 20.0]]
+        and z.tolist() == [[3.0, 2.0, 4.0], [6.0, 5.0, 7.0]]
+        and w.tolist() == [[1.0, 9.0, 3.0], [4.0, 5.0, 6.0]]
+        and leaf.grad.tolist() == [[0.0, 4.0, 0.0], [0.0, 0.0, 2.0]]
+    )
 
 
 def _loss(xp: Any, x: Any) -> Any:
