@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.programs import INDICES, PACKINGS, Library, count, last
+from support.programs import INDICES, PACKINGS, Library, count, last, wide_enough
 
 torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
 
@@ -29,6 +29,7 @@ COUNT = count(2000)
 BLOCKS = 20
 FREED = "error: freed"
 SHAPES = ((), (1,), (3,), (2, 3), (2, 1), (1, 3), (4, 2, 3))
+LONG = (100, 3)  # more elements than the narrow integer dtypes count
 EMPTY = ((0,), (2, 0), (0, 3), (2, 0, 3))
 UNARY = ("sin", "tanh", "exp", "neg", "square", "abs", "sign", "floor", "sqrtabs", "clip", "scale", "rscale", "shift", "rsub", "powint")
 BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "where", "atan2", "hypot")
@@ -51,12 +52,13 @@ def draw(seed: int) -> list[tuple[Any, ...]]:
     )
     empty = rng.random() < 0.15
     unary = tuple(u for u in UNARY if not (mixed and u in JUMPS))
+    shapes = rng.choices((SHAPES, ((), (), (1,)), (LONG, (3,))), (85, 10, 5))[0]
     forward = rng.random() < 0.15
     tangents = forward and rng.random() < 0.5  # their graph is not quite the values': no hooks, which would see how
     packing = not forward and rng.random() < 0.25
     shaped = (*SHAPED, *(("nothing",) if empty else ()), *(("complex", "complex") if len(dtypes) == 4 else ()))
     for k in range(rng.randint(1, 4)):
-        shape = rng.choice(EMPTY) if empty and rng.random() < 0.4 else rng.choice(SHAPES)
+        shape = rng.choice(EMPTY) if empty and rng.random() < 0.5 else rng.choice(shapes)
         tangent = rng.randrange(1, 10**6) if forward and (rng.random() < 0.7 or k == 0) else None
         dtype = rng.choice(dtypes)
         ties = rng.random() < 0.3 and not dtype.startswith("complex")  # which would be poles
@@ -155,7 +157,7 @@ class Operations(Library):
         others = [size for k, size in enumerate(shape) if k != axis]
         rows = (slice(None),) * axis
         key = {"dim": axis} if self.torch else {"axis": axis}
-        dtype = INDICES[number % 8]
+        dtype = wide_enough(INDICES[number % 8], n)
         sign = n if number % 3 == 0 and not dtype.startswith("u") else 0  # some count from the end
         picks = [(number >> k) % n - sign for k in range(n + 2)] if n else []
         distinct = [(number + k) % n for k in range((n + 1) // 2)] if n else []

@@ -30,7 +30,7 @@ import numpy as np
 import pytest
 
 import xpgrad as xp
-from support.programs import INDICES, Library, count
+from support.programs import INDICES, Library, count, wide_enough
 from xpgrad import func
 
 try:
@@ -41,6 +41,7 @@ except ImportError:
 COUNT = count(2000)
 BLOCKS = 12
 LARGEST = 200  # elements
+LONG = (60, 3)  # more elements than the narrow integer dtypes count
 BATCHED, FORWARD = 0, 1  # which seeds, modulo 4, have several gradients at once, or tangents
 
 Shape = tuple[int, ...]
@@ -69,6 +70,8 @@ class Program:
         self.forward = self.moving = int(seed % 4 == FORWARD)  # how many tangents there are
         self.mixed, self.empty = self.rng.random() < 0.15, self.rng.random() < 0.1
         leaves = [(f"x{k}", self.shape(3)) for k in range(self.rng.randint(1, 3))]
+        if self.rng.random() < 0.05:
+            leaves[0] = ("x0", LONG)
         self.leaves = leaves
         out = self.body(list(leaves), 1, self.rng.choice((1, 2, 2, 3)), self.rng.randint(2, 6))
         self.lines.insert(0, f"def program({', '.join(name for name, _ in leaves)}):")
@@ -225,7 +228,7 @@ class Program:
         """An array of indices below `n`, of any integer dtype, and its length; in a signed one some count from the end."""
         rng = self.rng
         length = (rng.randint(1, 3) if length is None else length) if n else 0
-        dtype = rng.choice(INDICES)
+        dtype = wide_enough(rng.choice(INDICES), n)
         places = [rng.randrange(n) for _ in range(length)]
         places = list(dict.fromkeys(places)) if distinct else places
         places = [p - n if negative and dtype.startswith("i") and rng.random() < 0.3 else p for p in places]

@@ -18,6 +18,7 @@ a failure prints the program as source that runs by itself. What the programs le
 * writes into what a checkpoint was given: PyTorch computes again with what was written, xpgrad raises;
 * saved Tensors packed as they are: what is written to them later changes gradients silently, in either library other ones;
 * `index_add_` at negative indices, and values of another dtype at several index arrays, which PyTorch refuses;
+* one of several views made at once, or made under `no_grad`, with tangents: PyTorch refuses to show them after a write to the base;
 * second derivatives where there are hooks: which intermediate results they go through is an implementation detail;
 * writes over what an operation in place saved, with tangents: xpgrad saves a copy there, and finds the gradient that PyTorch refuses;
 * a reshape that would copy, where arrays have no strides: there it is a view.
@@ -34,7 +35,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.programs import INDICES, Library, count, last
+from support.programs import INDICES, Library, count, last, wide_enough
 
 torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
 
@@ -126,6 +127,7 @@ WRITES = ("{x}.mul_(0.5)", "{x}.pow_(2)", "{x}.zero_()", "{x}.fill_(1.5)", "{x}.
           "{x}[...] = 0.25")  # fmt: skip
 JUMPS = (" > ", "clamp_")
 SHAPES = ((3, 2), (3, 2), (4,), (2, 1, 3))
+LONG = ((100, 3),)  # more elements than the narrow integer dtypes count
 EMPTY = ((), (), (1,), (0,), (0, 2), (2, 0))
 BINARY_WRITES = ("{x}.add_({y})", "{x}.mul_({y})", "{x}.sub_({y})", "{x}.copy_({y})", "{x} += {y}", "{x} -= {y}", "{x} *= {y}",
                  "{x}.div_({y} * {y} + 1.0)")  # fmt: skip
@@ -183,9 +185,11 @@ def draw(seed: int, strides: bool = True) -> Program:
     """A program; without `strides` one whose reshapes are views everywhere."""
     rng = random.Random(seed)
     p = Program(mixed=rng.random() < 0.2, empty=rng.random() < 0.15, moving=rng.random() < 0.1)
+    long = rng.random() < 0.05
     p.packing = not p.moving and rng.random() < 0.2
     for _ in range(rng.randint(1, 3)):
-        shape, requires = rng.choice(EMPTY if p.empty and rng.random() < 0.6 else SHAPES), rng.random() < 0.7
+        shapes = EMPTY if p.empty and rng.random() < 0.6 else LONG if long and rng.random() < 0.7 else SHAPES
+        shape, requires = rng.choice(shapes), rng.random() < 0.7
         if requires:
             p.grads.add(len(p.variables))
         dtype = rng.choice(("float32", "float64")) if p.mixed else "float64"
@@ -199,7 +203,7 @@ def draw(seed: int, strides: bool = True) -> Program:
         if kind == "operation":
             _operation(p, rng, x, y, quiet)
         elif kind == "view":
-            _view(p, rng, x, quiet and x.family not in p.grads, strides)
+            _view(p, rng, x, quiet and x.family not in p.grads and not p.moving, strides)
         elif kind == "write":
             _write(p, rng, x, y, quiet)
         elif kind in ("retain", "hook") and x.multiple:
@@ -266,7 +270,7 @@ def _places(rng: random.Random, n: int, size: int) -> list[int]:
 
 def _array(rng: random.Random, picks: list[int], n: int) -> str:
     """An array of these indices, of any integer dtype; in a signed one some count from the end."""
-    dtype = rng.choice(INDICES)
+    dtype = wide_enough(rng.choice(INDICES), n)
     return f"array({[p - n if dtype[0] == 'i' and rng.random() < 0.3 else p for p in picks]}, {dtype!r})"
 
 
@@ -289,7 +293,8 @@ def _view(p: Program, rng: random.Random, x: Known, quiet: bool, strides: bool) 
         ]
         if k < shape[0]:
             choices.append((f"{x.name}[{k}]", shape[1:], x.contiguous, {}))
-            choices.append((f"{x.name}.unbind(0)[{k}]", shape[1:], x.contiguous, {"multiple": True}))
+            if not p.moving:
+                choices.append((f"{x.name}.unbind(0)[{k}]", shape[1:], x.contiguous, {"multiple": True}))
     else:
         choices.append((f"{x.name}[...]", (), x.contiguous, {}))
     if strides or (x.contiguous and not x.expanded):
@@ -324,7 +329,7 @@ def _write(p: Program, rng: random.Random, x: Known, y: Known, quiet: bool) -> N
         value = "{y}.sum().to({x}.dtype) * 0.1" if by_tensor and rng.random() < 0.7 else "0.25"
         text = f"{{x}}[{rng.choice(keys)}] = {value}"
         if n and rng.random() < 0.15:  # NB: PyTorch's `index_add_` takes no negative indices
-            text = f"{{x}}.index_add_(0, array({[k, 0]}, {rng.choice(INDICES)!r}), leaf({k}, {(2, *x.shape[1:])}).to({{x}}.dtype))"
+            text = f"{{x}}.index_add_(0, array({[k, 0]}, {wide_enough(rng.choice(INDICES), n)!r}), leaf({k}, {(2, *x.shape[1:])}).to({{x}}.dtype))"
     if "{y}" in text and y.family in p.grads and not quiet:
         p.grads.add(x.family)
     if x.view and not quiet:

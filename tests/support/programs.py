@@ -30,6 +30,11 @@ def last(exc: Exception) -> bool:
     return any(words in str(exc) for words in LAST_WORDS)
 
 
+def wide_enough(dtype: str, n: int) -> str:
+    """`dtype`, or the next wider one if it does not count to `n`."""
+    return dtype.replace("int8", "int16") if n > 127 else dtype
+
+
 def count(default: int) -> int:
     """How many programs a test draws: ``XPGRAD_PROGRAMS``, or what CI has the time for."""
     return int(os.environ.get("XPGRAD_PROGRAMS", str(default)))
