@@ -329,7 +329,8 @@ def _write(p: Program, rng: random.Random, x: Known, y: Known, quiet: bool) -> N
         value = "{y}.sum().to({x}.dtype) * 0.1" if by_tensor and rng.random() < 0.7 else "0.25"
         text = f"{{x}}[{rng.choice(keys)}] = {value}"
         if n and rng.random() < 0.15:  # NB: PyTorch's `index_add_` takes no negative indices
-            text = f"{{x}}.index_add_(0, array({[k, 0]}, {wide_enough(rng.choice(INDICES), n)!r}), leaf({k}, {(2, *x.shape[1:])}).to({{x}}.dtype))"
+            index = f"array({[k, 0]}, {wide_enough(rng.choice(INDICES), n)!r})"
+            text = f"{{x}}.index_add_(0, {index}, leaf({k}, {(2, *x.shape[1:])}).to({{x}}.dtype))"
     if "{y}" in text and y.family in p.grads and not quiet:
         p.grads.add(x.family)
     if x.view and not quiet:

@@ -346,7 +346,7 @@ _TWO_BY_THREE = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 
 
 def _keys(backend: Backend, devices: list[Device]) -> Iterator[Check]:
-    """Keys that do not fit: the documented error, whoever raises it, and nothing written. Then some that do, with what is easily forgotten."""
+    """Keys that do not fit: the documented error, whoever raises it, and nothing written. Then some that do."""
     for device in devices:
         try:
             xp.asarray(_TWO_BY_THREE, device=device).tolist()
