@@ -312,9 +312,11 @@ def test_the_batch_axis_may_be_anywhere(xpgrad_device: str) -> None:
 def test_trees_and_keywords(xpgrad_device: str) -> None:
     a = xp.tensor(numbers((SIZE, 2)), device=xpgrad_device)
     b = xp.tensor(numbers((2, SIZE), 3.0), device=xpgrad_device)
+    c = xp.tensor(numbers((2,), 5.0), device=xpgrad_device)
     out = vmap(lambda p, q, *, c: {"sum": p["a"] + q[0] * c, "pair": (p["a"], [q[1]])}, in_dims=({"a": 0}, [1, None]),
-               out_dims={"sum": 0, "pair": (1, None)})({"a": a}, [b, 7.0 * b[0, 0]], c=a)  # fmt: skip
-    np.testing.assert_allclose(values(out["sum"]), values(a) + values(b).T * values(a))
+               out_dims={"sum": 0, "pair": (1, None)})({"a": a}, [b, 7.0 * b[0, 0]], c=c)  # fmt: skip
+    # As in PyTorch, what is given by keyword is the same for all elements.
+    np.testing.assert_allclose(values(out["sum"]), values(a) + values(b).T * values(c))
     assert out["pair"][0].shape == (2, SIZE)
     assert out["pair"][1][0].shape == ()
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from xpgrad._memory.cells import next_number
 from xpgrad._modes import state
+from xpgrad._operations.coerce import unify
 from xpgrad._rows.namespace import operations
 from xpgrad._rows.row import Row
 from xpgrad._tape.node import ListNode
@@ -53,8 +54,12 @@ def list_operation(row: Row, backend: Any) -> Callable[..., Any]:
     plain = type(backend).operand_shape is Backend.operand_shape
 
     def op(first: Any, xs: list[Any], *statics: Any) -> Any:
-        r = kernel([x._array for x in xs], *statics)
         cls = first.__class__
+        for x in xs:
+            if x.__class__ is not cls:  # in a formula: an element of a batch beside what all elements share
+                xs = unify(row.name, xs)
+                return getattr(xs[0], row.method)(xs, *statics)
+        r = kernel([x._array for x in xs], *statics)
         out = object.__new__(cls)
         out._array = r
         out._alias = out._node = None

@@ -33,6 +33,7 @@ def vmap(
     ----------
     func : callable
         Takes and returns Tensors, or nested tuples, lists and dicts of them. Non-Tensors may be arguments where `in_dims` is None.
+        What is given by keyword is the same for all elements.
     in_dims : int, None, or nested tuples, lists and dicts of them
         The axis of each argument that is the batch; None for the same value for all elements. One entry may cover a whole subtree.
     out_dims : int, None, or nested tuples, lists and dicts of them
@@ -66,9 +67,6 @@ def vmap(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = flatten(args)
         dims = _spread(in_dims, structure, name, args)
-        keywords, keyword_structure = flatten(kwargs)
-        dims += [0 if isinstance(k, Tensor) else None for k in keywords]  # as in PyTorch, Tensors by keyword are batched along axis 0
-        leaves += keywords
         size = _size(leaves, dims, name, in_dims)
         moved = [_moved(x, d) for x, d in zip(leaves, dims)]
 
@@ -78,8 +76,7 @@ def vmap(
 
             def mapped() -> Any:
                 inside = [x if d is None else _entered(x, d, level, len(above) + 1) for x, d in zip(chunk, dims)]
-                positional, named = inside[: len(inside) - len(keywords)], inside[len(inside) - len(keywords) :]
-                out = run_transformed("vmap", func, *unflatten(structure, positional), **unflatten(keyword_structure, named))
+                out = run_transformed("vmap", func, *unflatten(structure, inside), **kwargs)  # as in PyTorch, keywords are not mapped
                 return _left(out, level, len(above) + 1, out_dims, name)
 
             return run_within(level, mapped)

@@ -192,9 +192,9 @@ def _norm_vjp(g: Any, x: Any, out: Any, x_shape: Any, order: float, axes: Any, k
     # The norm is not differentiable at 0, where the gradient is 0 (SUB-08).
     positive = out != 0
     safe = xp.where(positive, out, xp.ones_like(out))
-    g = xp.keep(positive, g)
     if order == 2:
-        return spread(g / safe) * x
+        return spread(g) * xp.keep(spread(positive), x / spread(safe))
+    g = xp.keep(positive, g)
     size = xp.abs(x)
     there = size != 0
     size = xp.where(there, size, xp.ones_like(size))

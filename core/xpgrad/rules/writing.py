@@ -69,13 +69,8 @@ def written_through(xp: Any, x: Any, value: Any, chain: Any) -> Any:
 @rule(lambda g, chain, xp: xp.zero_through(g, chain), conj=False, fresh=True)
 def zero_through(xp: Any, x: Any, chain: Any) -> Any:
     """A copy of `x` with zeros in the part that a chain leads to."""
-    names = {name for name, _ in chain}
-    if names & {"real_part", "imag_part"}:
-        if "reshape_to" in names:  # which need not give a view of a gradient
-            return xp.put_at_path(x, chain, xp.zeros_like(follow(x, chain, xp)))
-        out = xp.copy(x)
-        follow(out, chain, xp)[...] = 0
-        return out
+    if {name for name, _ in chain} & {"real_part", "imag_part"}:
+        return xp.put_at_path(x, chain, xp.zeros_like(follow(x, chain, xp)))
     # By positions: a chain need not give a view of a gradient, whose layout is not that of the base.
     count = math.prod(x.shape)
     places = follow(xp.reshape(xp.count_up(x, count), tuple(x.shape)), chain, xp)
