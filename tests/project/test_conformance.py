@@ -280,6 +280,15 @@ def test_expected_failures_are_strict(tmp_path: Path) -> None:
     assert "EXPECTED FAILURE (bug)  BWD-01: a reason" in run.stdout
 
 
+def test_a_run_can_stop_at_its_first_failure(tmp_path: Path) -> None:
+    plugin(tmp_path, "overrides = {**NumPyBackend.overrides, 'cos': lambda x: np.cos(x) * 2}")
+    run = command("--backend", "odd", "--only", FEW, "--exitfirst", "--json", str(tmp_path / "r.json"), path=tmp_path)
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert statuses(tmp_path / "r.json") == {"BWD-01": "failed", "BWD-02": "not run", "BWD-03": "not run", "BWD-40": "not run"}
+    assert "not tried: BWD-01 had failed, and the run was to stop there" in run.stdout
+    assert command("--backend", "numpy", "--only", FEW, "--exitfirst").returncode == 0
+
+
 def test_a_backend_that_is_not_there_and_wrong_requests(tmp_path: Path, capsys: Any) -> None:
     run = command("--backend", "nowhere", "--only", FEW)
     assert run.returncode == 3
