@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
 
 import xpgrad
-from support import DEVICES, frozen_backend, strict_backend
+from support import DEVICES, frozen_backend, kernels_only, strict_backend
+from xpgrad.errors import CapabilityError
 
 strict_backend.register()
 frozen_backend.register()
+kernels_only.register()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -28,6 +31,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if len(kept) < len(items):
         config.hook.pytest_deselected(items=sorted(set(items) - set(kept), key=lambda item: item.nodeid))
         items[:] = kept
+
+
+#: What the errors for a declared lack say, by the capability that declares it.
+LACKS = {
+    "complex": r"(has no dtype|cannot hold dtype) '?complex",
+    "float64": r"(has no dtype|cannot hold dtype) '?(float64|complex128)",
+    "linalg": r"has no function `linalg",
+    "fft": r"has no function `fft",
+}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Skip where a test meets what its device's backend declares not to have, and says it lacks; any other error stays one."""
+    try:
+        return (yield)
+    except (CapabilityError, TypeError) as exc:
+        device = pyfuncitem.funcargs.get("xpgrad_device")
+        if device is None:
+            raise
+        backend = xpgrad.zeros(0, dtype=xpgrad.float32, device=device).backend
+        for name, phrase in LACKS.items():
+            if not getattr(backend.capabilities, name) and re.search(f"backend {re.escape(repr(backend.table_name))} {phrase}", str(exc)):
+                pytest.skip(f"backend {backend.table_name!r} declares {name}=False: {exc}")
+        raise
 
 
 @pytest.fixture(scope="session", params=DEVICES)

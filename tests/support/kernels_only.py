@@ -78,7 +78,7 @@ class KernelsOnlyBackend(Backend):
 
     def dtype_of(self, raw: Any) -> DType:
         if self.find_dtype(str(raw)) is None:
-            msg = f"backend {self.table_name!r} has no {raw}"
+            msg = f"backend {self.table_name!r} has no dtype {raw}"
             raise CapabilityError(msg)
         return super().dtype_of(raw)
 

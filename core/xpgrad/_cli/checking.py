@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import math
 import subprocess
@@ -346,7 +347,7 @@ _TWO_BY_THREE = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 
 
 def _keys(backend: Backend, devices: list[Device]) -> Iterator[Check]:
-    """Keys that do not fit: the documented error, whoever raises it, and nothing written. Then some that do."""
+    """Keys that do not fit: the documented error, whoever raises it, and nothing written. Then some that do, and are easily got wrong."""
     for device in devices:
         try:
             xp.asarray(_TWO_BY_THREE, device=device).tolist()
@@ -357,7 +358,7 @@ def _keys(backend: Backend, devices: list[Device]) -> Iterator[Check]:
         yield _holds(
             f"{device}: what index arrays name twice, or not at all, is read, written and added right",
             "of duplicates the last one is written, and all are added; an empty array picks nothing",
-            lambda device=device: _duplicates(device),
+            functools.partial(_duplicates, device),
         )
 
 
@@ -397,19 +398,31 @@ def _refusals(backend: Backend, device: Device) -> Check:
         if now != _TWO_BY_THREE:
             wrong.append(f"`{title}` changed x from {_TWO_BY_THREE} to {now}")
 
-    def write(x: Any, key: Any) -> Any:
+    def read(key: Any, x: Any) -> Any:
+        return x[key]
+
+    def write(key: Any, x: Any) -> Any:
         x[key] = 7.0
         return x if backend.capabilities.lazy else None
 
+    def take(n: int, x: Any) -> Any:
+        return xp.take(x, i([0, n]), axis=1)
+
+    def along(n: int, x: Any) -> Any:
+        return xp.take_along_axis(x, i([[0, n]]), axis=1)
+
+    def add(n: int, x: Any) -> Any:
+        return x.index_add_(0, i([n]), x[:1] * 1.0)
+
     i = _index(device)
     for name, make in _HOSTILE.items():
-        attempt(f"x[{name}]", lambda x, make=make: x[make(i)])
-        attempt(f"x[{name}] = 7.0", lambda x, make=make: write(x, make(i)))
+        attempt(f"x[{name}]", functools.partial(read, make(i)))
+        attempt(f"x[{name}] = 7.0", functools.partial(write, make(i)))
     for n in (3, -4):
-        attempt(f"take({n}, axis=1)", lambda x, n=n: xp.take(x, i([0, n]), axis=1))
-        attempt(f"take_along_axis({n}, axis=1)", lambda x, n=n: xp.take_along_axis(x, i([[0, n]]), axis=1))
+        attempt(f"take({n}, axis=1)", functools.partial(take, n))
+        attempt(f"take_along_axis({n}, axis=1)", functools.partial(along, n))
     for n in (2, -3):
-        attempt(f"index_add_(0, {n})", lambda x, n=n: x.index_add_(0, i([n]), x[:1] * 1.0))
+        attempt(f"index_add_(0, {n})", functools.partial(add, n))
     advice = (
         "the core checks what it can before a kernel is called; with `checks_indices` your kernels must, before they write, and "
         "on a `lazy` backend when values are computed. Leave `checks_indices` False, or raise IndexError: "

@@ -119,7 +119,7 @@ def signed(indices: Any) -> Any:
         return indices._array
     xp = indices.backend.kernels
     out = xp.astype(indices._array, indices.backend.raw_dtype(wanted))
-    return xp.where(out < 0, xp.full_like(out, iinfo(wanted).max), out)
+    return xp.where(xp.less(out, xp.zeros_like(out)), xp.full_like(out, iinfo(wanted).max), out)
 
 
 def among(x: Tensor, *parts: Any) -> Tensor:
