@@ -19,6 +19,7 @@ a failure prints the program as source that runs by itself. What the programs le
 * saved Tensors packed as they are: what is written to them later changes gradients silently, in either library other ones;
 * `index_add_` at negative indices, and values of another dtype at several index arrays, which PyTorch refuses;
 * one of several views made at once, or made under `no_grad`, with tangents: PyTorch refuses to show them after a write to the base;
+* `requires_grad_` and `detach_` of what has a tangent, which is a view of something else;
 * second derivatives where there are hooks: which intermediate results they go through is an implementation detail;
 * writes over what an operation in place saved, with tangents: xpgrad saves a copy there, and finds the gradient that PyTorch refuses;
 * a reshape that would copy, where arrays have no strides: there it is a view.
@@ -94,8 +95,7 @@ def step(text, name=None, shape=None):
 # What programs call, on top of either library's `leaf`, `checkpoint` and `note`.
 HELPERS = """
 def moving(x, seed):
-    data = np.random.default_rng(seed).uniform(0.5, 1.5, tuple(x.shape))
-    return forward.make_dual(x, lib.tensor(np.asarray(data, dtype=x.detach().numpy().dtype)))
+    return forward.make_dual(x, leaf(seed, tuple(x.shape), False, str(x.dtype).split(".")[-1]))
 
 def inner(a, b):
     t = a * 1.5
@@ -215,6 +215,8 @@ def draw(seed: int, strides: bool = True) -> Program:
             p.do(f"look({x.name})")
             p.do(f"{x.name}.register_hook(hook({len(p.statements)}))")
             x.hooked = True
+        elif p.moving:
+            continue
         elif sum(v.family == x.family for v in p.variables) == 1 and rng.random() < 0.5:
             if not x.hooked and not x.retained:
                 p.do(f"{x.name}.detach_()")
@@ -329,8 +331,8 @@ def _write(p: Program, rng: random.Random, x: Known, y: Known, quiet: bool) -> N
         value = "{y}.sum().to({x}.dtype) * 0.1" if by_tensor and rng.random() < 0.7 else "0.25"
         text = f"{{x}}[{rng.choice(keys)}] = {value}"
         if n and rng.random() < 0.15:  # NB: PyTorch's `index_add_` takes no negative indices
-            index = f"array({[k, 0]}, {wide_enough(rng.choice(INDICES), n)!r})"
-            text = f"{{x}}.index_add_(0, {index}, leaf({k}, {(2, *x.shape[1:])}).to({{x}}.dtype))"
+            dtype = wide_enough(rng.choice(INDICES), n)
+            text = f"{{x}}.index_add_(0, array({[k, 0]}, {dtype!r}), leaf({k}, {(2, *x.shape[1:])}).to({{x}}.dtype))"
     if "{y}" in text and y.family in p.grads and not quiet:
         p.grads.add(x.family)
     if x.view and not quiet:

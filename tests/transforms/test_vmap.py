@@ -330,6 +330,19 @@ def test_chunks(chunk: int, xpgrad_device: str) -> None:
         np.testing.assert_array_equal(values(p), values(w))
 
 
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_a_mask_that_all_elements_share(levels: int, xpgrad_device: str) -> None:
+    """It picks the same of every element, however many batches are inside of each other."""
+    mask = xp.asarray([True, False, True], device=xpgrad_device)
+    x = np.arange(1.0, 2.0**levels * 3 + 1.0).reshape((2,) * levels + (3,))
+    read, slope = (lambda v: v[mask]), xp.func.grad(lambda v: xp.sum(v[mask] ** 2))
+    for _ in range(levels):
+        read, slope = vmap(read), vmap(slope)
+    given = xp.asarray(x, device=xpgrad_device)
+    np.testing.assert_array_equal(read(given).numpy(), x[..., [0, 2]])
+    np.testing.assert_array_equal(slope(given).numpy(), 2.0 * x * [1.0, 0.0, 1.0])
+
+
 def _raises(error: type[Exception], text: str, function: Function, *args: Any, **options: Any) -> None:
     with pytest.raises(error, match=text):
         vmap(function, **options)(*args)

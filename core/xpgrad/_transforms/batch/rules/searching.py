@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xpgrad._transforms.batch.array import no_rule
 from xpgrad._transforms.batch.rulebook import Rulebook, along_axis, batched, refused
 
 along_axis("sort", "argsort", default=-1)
-refused("nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values")
+refused("unique_all", "unique_counts", "unique_inverse", "unique_values")
 
 
 def _extreme(book: Rulebook, name: str, x: Any, axis: Any, keepdims: bool) -> Any:
@@ -45,3 +46,12 @@ def searchsorted(book: Rulebook, x1: Any, x2: Any, *, side: str = "left", sorter
     values = book.xp.expand_dims(book.padded(x2, len(x2.shape)), axis=-1)
     before = (row < values) if side == "left" else (row <= values)
     return book.raw(book.xp.count_nonzero(before, axis=-1), level)
+
+
+@batched
+def nonzero(book: Rulebook, x: Any) -> tuple[Any, ...]:
+    """Of an array that all elements share only: the key of a read in a `vmap` inside of this one, for example."""
+    if x.level is not None:
+        raise no_rule("nonzero")
+    below = book.backend.inner.backend
+    return tuple(book.raw(book.held(found), None) for found in below.kernels.nonzero(book.bare(x)))
