@@ -38,7 +38,7 @@ try:
 except ImportError:
     torch = None
 
-COUNT = count(2000)
+COUNT = count(1200)
 BLOCKS = 12
 LARGEST = 200  # elements
 LONG = (60, 3)  # more elements than the narrow integer dtypes count

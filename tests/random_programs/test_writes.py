@@ -40,7 +40,7 @@ from support.programs import INDICES, Library, count, last, wide_enough
 
 torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
 
-COUNT = count(1000)
+COUNT = count(600)
 BLOCKS = 10
 FREED = "freed"
 
