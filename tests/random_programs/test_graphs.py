@@ -25,7 +25,7 @@ from support.programs import INDICES, PACKINGS, Library, count, last, wide_enoug
 
 torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
 
-COUNT = count(2000)
+COUNT = count(1200)
 BLOCKS = 20
 FREED = "error: freed"
 SHAPES = ((), (1,), (3,), (2, 3), (2, 1), (1, 3), (4, 2, 3))
