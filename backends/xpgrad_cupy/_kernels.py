@@ -30,6 +30,11 @@ def copy(x: Any) -> Any:
 
 
 @kernel
+def clone_contiguous(x: Any) -> Any:
+    return cupy.array(x, copy=True, order="C")  # the standard's copy keeps the order
+
+
+@kernel
 def index_basic(x: Any, key: Any) -> Any:
     return x[key]  # a view, at 0-d too
 
