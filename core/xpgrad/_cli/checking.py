@@ -182,7 +182,7 @@ def _host(backend: Backend, device: Device) -> Any:
 
 
 def _default_dtype(backend: Backend, device: Device) -> Check | None:
-    """What is wrong with the dtypes that Python numbers get, if anything is."""
+    """The fault of the dtypes that Python numbers get, if they have one."""
     kinds = ["real floating", "integral", "indexing", *(["complex floating"] if backend.capabilities.complex else [])]
     for kind in kinds:
         what = f"{device}: its default dtype for {kind} numbers exists"

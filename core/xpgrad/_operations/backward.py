@@ -205,9 +205,13 @@ def _reach(t: Text, p: _Pattern) -> None:
 def _step(t: Text, p: _Pattern) -> None:
     with t.block("def step(_self, g, _empty, _retain):"):
         if not p.backend.raw_operators:
-            t("""
-                for _edge, _grad in zip(_self.edges(), _self.grads(g)):
+            fresh = tuple(bool(p.row.fresh[i] and p.mutable) for i, _ in p.needing)
+            t(f"""
+                for _edge, _grad, _fresh in zip(_self.edges(), _self.grads(g), {fresh!r}):
+                    _first = _edge.buffer is _empty
                     _add_into(_edge, _grad, _empty)
+                    if _first and _fresh:
+                        _edge.owned = True
                 if not _retain:
                     _self.release()
             """)
