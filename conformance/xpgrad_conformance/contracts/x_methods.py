@@ -140,7 +140,7 @@ WRITES: dict[str, Pair] = {
         lambda y, w: np.where([[True, False, True], [False, False, True]], 0.5, y),
     ),
     "index_add_": (
-        lambda lib, y, w: y.index_add_(1, lib.places([2, 0, 2], "int64"), w.expand_as(y)),
+        lambda lib, y, w: y.index_add_(1, lib.places([2, 0, 2]), w.expand_as(y)),
         lambda y, w: y + np.stack([w[1] + 0 * y[:, 0], 0 * y[:, 0], w[0] + w[2] + 0 * y[:, 0]], axis=1),
     ),
     "+=": (lambda lib, y, w: y.__iadd__(w), lambda y, w: y + w),

@@ -54,7 +54,8 @@ class AccumulateGrad(Node):
         self.grad_dtype: Any = leaf.dtype
         self.off = False
         cls = self.cls
-        self.stream = (cls, cls.backend.current_stream(cls.device)) if cls.backend.capabilities.streams else None
+        # NB: streams are noted by the normal class, also for an inference tensor.
+        self.stream = (type(leaf._stand_in()), cls.backend.current_stream(cls.device)) if cls.backend.capabilities.streams else None
 
     @property
     def variable(self) -> Any:
