@@ -146,7 +146,9 @@ class Backend(ABC):
     array_type : type or None
         The one type of its arrays; None if there are several, of which none needs `own`.
     operators : bool
-        Kernels of arithmetic may be replaced by Python's operators on the raw arrays, forward, backward and in place.
+        Kernels of arithmetic may be replaced by Python's operators on the raw arrays.
+    raw_operators : bool
+        The same for gradients, and in place: by default as `operators`. Without it gradient formulas run on Tensors, which is slower.
     is_host : bool
         Its arrays live in the host's memory.
     weak_scalars : bool
@@ -181,7 +183,7 @@ class Backend(ABC):
 
     @property
     def raw_operators(self) -> bool:
-        """The permission to use Python's operators on raw arrays in gradient formulas; without it these run on Tensors."""
+        """See above: the arrays are floating or complex, of one dtype, and the other operand may be a Python number."""
         return self.operators
 
     def __init__(self) -> None:

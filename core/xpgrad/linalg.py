@@ -10,7 +10,7 @@ import math
 from typing import Any, Literal, NamedTuple
 
 from xpgrad._array.checks import not_a_tensor
-from xpgrad._basics.arguments import as_flag, check_choice
+from xpgrad._basics.arguments import as_flag, as_int, check_choice
 from xpgrad._basics.shapes import common_shape, normalize_axis, reduced_axes
 from xpgrad._modes import state
 from xpgrad._operations.declare import composite, front, nondifferentiable
@@ -21,7 +21,7 @@ from xpgrad.rules.creation import zeros
 from xpgrad.rules.elementwise import abs as _abs
 from xpgrad.rules.linear_algebra import matmul as matmul, tensordot as tensordot, vecdot as vecdot
 from xpgrad.rules.manipulation import _same_kind, broadcast_to, matrix_transpose as matrix_transpose, reshape
-from xpgrad.rules.matrices import check_order, diagonal_offset, integer, need_floating, need_matrices, raw_tolerance
+from xpgrad.rules.matrices import check_order, diagonal_offset, need_floating, need_matrices, raw_tolerance
 from xpgrad.rules.reduction import finished, max as _max, min as _min, sum as _sum
 
 __all__ = [
@@ -152,7 +152,7 @@ def slogdet(x: Tensor, /) -> SlogdetResult:
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
     """Square matrices multiplied with themselves `n` times, in fresh memory; inverted for negative `n`, identities for 0."""
     need_matrices("matrix_power", x, square=True)
-    n = integer("matrix_power", "n", n)
+    n = as_int(n, "matrix_power", "n")
     if n == 0:
         return _factors.identity_like(x, operations)
     if n < 0:
@@ -345,7 +345,7 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     if a.dtype.kind == "bool":
         msg = "cross needs numbers, but got bools; convert them with `xpgrad.astype`"
         raise TypeError(msg)
-    position = integer("cross", "axis", axis)
+    position = as_int(axis, "cross", "axis")
     if position >= 0 and a.ndim != b.ndim:
         msg = f"cross: `axis` must be negative for Tensors with different numbers of axes, but got {axis} for {a.shape} and {b.shape}"
         raise ValueError(msg)

@@ -94,9 +94,9 @@ class Alias:
     """A Tensor's place in its memory, if it is not a view: the cell, and the way from the memory's root array (through detached aliases).
 
     ``forbidden`` names the reason why a view must not be written to while recording, if there is one: "no_grad", "inference", "argument"
-    (of a function that a transform differentiates), or a `ForbiddenView`. ``path`` leads from the memory's
-    root array to this Tensor's: pairs of a row's name and its arguments; ``memory`` is a list that holds that root array, shared by the
-    Tensors (and not by nodes, which would keep it alive).
+    (of a function that a transform differentiates), or a `ForbiddenView`. ``path`` leads from the memory's root array to this Tensor's:
+    pairs of a row's name and its arguments; ``memory`` is a list that holds that root array, shared by the Tensors (and not by nodes,
+    which would keep it alive).
     """
 
     __slots__ = ("cell", "forbidden", "memory", "path")

@@ -135,7 +135,7 @@ def coerce(row: Any, *args: Any) -> Any:
     return out
 
 
-def explain(row: Row, exc: Exception, *arrays: Any) -> Exception:
+def explain(backend: Any, row: Row, exc: Exception, *arrays: Any) -> Exception:
     """The error for operands, scalars among them, that a kernel refused: ours where their shapes, dtypes or sizes say why."""
     error: Exception | None = None
     if isinstance(exc, OverflowError):
@@ -150,8 +150,8 @@ def explain(row: Row, exc: Exception, *arrays: Any) -> Exception:
             msg = f"`{row.name}`: {ours}; reshape an operand, e.g. with `xpgrad.expand_dims(x, axis=-1)`"
             error = ValueError(msg)
         else:
-            # NB: a library's own classes of errors tell more, of traced values for instance.
-            if type(exc) is TypeError or type(exc).__module__.partition(".")[0] == "numpy":
+            # NB: what a library says of traced values, in classes of its own, tells more.
+            if type(exc) is TypeError or (isinstance(exc, TypeError) and not any(backend.is_traced(a) for a in arrays)):
                 what = " and ".join(_dtype_name((a,)) if hasattr(a, "dtype") else f"the scalar {a!r:.40}" for a in arrays)
                 error = TypeError(f"`{row.name}` is not defined for {what}; convert with `xpgrad.astype`")
     if error is None:

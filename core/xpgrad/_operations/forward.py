@@ -101,6 +101,7 @@ For ``x * y`` on NumPy, where `_sop` is the same for a Tensor and a Python scala
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -428,7 +429,8 @@ def _compiled(row: Row, backend: Any) -> dict[str, Any]:
 def _scope(row: Row, backend: Any) -> dict[str, Any]:
     """The globals of the text."""
     return {
-        "_row": row, "_kernel": getattr(backend.kernels, row.name, None), "_slow": row.slow or coerce, "_explain": explain,
+        "_row": row, "_kernel": getattr(backend.kernels, row.name, None), "_slow": row.slow or coerce,
+        "_explain": functools.partial(explain, backend),
         "_new": object.__new__, "_current_mode": state.current,
         "_next_number": next_number, "_record_outputs": record_outputs, "_check_saveable": check_saveable,
         "_current_stream": backend.current_stream, "_operand_shape": backend.operand_shape,

@@ -100,14 +100,15 @@ def check_kept(out: Any, operands: Iterable[Any]) -> None:
     operands : iterable
         Tensors, stand-ins of inference tensors among them, and other things.
     """
+    marked = [x for x in operands if isinstance(x, TensorBase) and x._node is not None and x._alias is not None]
+    marked = [x for x in marked if x._alias.forbidden == "inference"]
     first = out[0] if out.__class__ in (tuple, list) and out else out
     node = getattr(first, "_node", None)
-    if node is None or node.is_leaf:
-        return
-    held = node.owner.held()
-    for x in operands:
-        if isinstance(x, TensorBase) and x._alias is not None and x._node is not None and any(raw is x._array for raw in held):
-            check_saveable(x)
+    if marked and node is not None:
+        held = node.owner.held()
+        for x in marked:
+            if any(raw is x._array for raw in held):
+                check_saveable(x)
 
 
 def check_saveable(tensor: Any) -> None:

@@ -30,8 +30,7 @@ def _operation(row: Any, method: str) -> Any:
         args = tuple(_plain(a) for a in args)
         stand_in = _stand_in(self)
         out = getattr(stand_in, method)(*args)
-        if self._node is not None or any(getattr(a, "_node", None) is not None for a in args):
-            check_kept(out, (stand_in, *args))
+        check_kept(out, (stand_in, *args))
         if row.is_view:
             if not out.is_inference():
                 out._become_inference()  # INF-07: a view of an inference tensor stays one

@@ -345,44 +345,36 @@ def setitem(x: Any, key: Any, value: Any) -> None:
     prepared, _ = prepare_key(x, key)
     if value.dtype is not x.dtype:
         value = _fit_value(x, value)
-    mode = state.current()
-    backend = x.backend
-    if (state.records(mode) and (x._node is not None or value._node is not None)) or (
-        mode is not None and mode.levels and mode.levels.tangents_of(x, value)
-    ):
-        try:
-            out = put(x, value, prepared if isinstance(prepared, tuple) else (prepared,))
-        except (ValueError, OverflowError, IndexError, TypeError) as exc:
-            error = _does_not_fit(x, key, value, exc)
-            if error is exc:
-                raise
-            raise error from exc
-        _commit(x, out, None)
-        return
-    if not backend.checks_indices:  # `update` may be the backend's own
-        try:
-            prepared = checked_key(backend.kernels, prepared, x.shape, x._array)
-        except (OverflowError, TypeError, ValueError, IndexError) as exc:
-            error = basic_error(x, key, exc)
-            if error is exc:
-                raise
-            raise error from exc
-    array = backend.own(x)
-
-    def write() -> None:
-        x._array = backend.update(array, prepared, value._array)
-
     try:
-        if not backend.capabilities.mutable or copies():
-            raw = backend.kernels.written(backend.kernels.copy(array), prepared, value._array)
-            uninterrupted(lambda: rebind(x, raw))
-        else:
-            _noted(x, write)
+        _write_at(x, prepared, value)
     except (ValueError, OverflowError, IndexError, TypeError) as exc:
         error = _does_not_fit(x, key, value, exc)
         if error is exc:
             raise
         raise error from exc
+
+
+def _write_at(x: Any, key: Any, value: Any) -> None:
+    """Write a value of the right dtype and device at a prepared key."""
+    mode = state.current()
+    backend = x.backend
+    if (state.records(mode) and (x._node is not None or value._node is not None)) or (
+        mode is not None and mode.levels and mode.levels.tangents_of(x, value)
+    ):
+        _commit(x, put(x, value, key if isinstance(key, tuple) else (key,)), None)
+        return
+    if not backend.checks_indices:  # `update` may be the backend's own
+        key = checked_key(backend.kernels, key, x.shape, x._array)
+    array = backend.own(x)
+    if not backend.capabilities.mutable or copies():
+        raw = backend.kernels.written(backend.kernels.copy(array), key, value._array)
+        uninterrupted(lambda: rebind(x, raw))
+        return
+
+    def write() -> None:
+        x._array = backend.update(array, key, value._array)
+
+    _noted(x, write)
 
 
 def _does_not_fit(x: Any, key: Any, value: Any, exc: Exception) -> Exception:

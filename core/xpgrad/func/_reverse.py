@@ -244,7 +244,6 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
     both = grad_and_value(func, argnums, has_aux)
 
     @functools.wraps(func, updated=())
-    @state.restoring
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         result, value = both(*args, **kwargs)
         return (result, value[1]) if has_aux else result

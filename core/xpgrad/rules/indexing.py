@@ -263,12 +263,17 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
         where = f"`x` of shape {x.shape} at indices of shape {tuple(places.shape)}"
         msg = f"index_add: `source` has shape {source.shape}, but {where} needs {expected}"
         raise ValueError(msg)
-    # Where values can be seen without waiting for a device, or the library would not refuse them itself.
-    if not x.backend.checks_indices or x.backend.on_host(
-        x.device
-    ):  # the kernel adds at what has been read, in a gradient: it need not look at the indices
-        places = x.backend.kernels.from_front(places, x.shape[axis], axis, places)
+    # NB: the kernel adds, in a gradient, at what has been read: it need not look at the indices.
+    places = seen_in_range(x, places, axis)
     return x + scatter_add(source._cast(x.dtype), (*(slice(None),) * axis, places), x.shape)
+
+
+def seen_in_range(x: Tensor, places: Any, axis: int) -> Any:
+    """Raw indices along an axis, counted from the front and checked where the library does not refuse them, or at no cost on the host."""
+    backend = x.backend
+    if backend.checks_indices and not backend.on_host(x.device):
+        return places
+    return backend.kernels.from_front(places, x.shape[axis], axis, places)
 
 
 def shared_by_batch(x: Any) -> RuntimeError:

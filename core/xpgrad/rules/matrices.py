@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
-from xpgrad._basics.scalars import as_scalar, is_scalar
+from xpgrad._basics.arguments import as_int
+from xpgrad._basics.scalars import as_scalar
 from xpgrad._operations.declare import rule, view
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad.rules.factorisations import adjoint, identity_like
@@ -284,21 +285,6 @@ def need_matrices(name: str, x: Any, *, square: bool = False, floating: bool = T
         raise ValueError(msg)
 
 
-def integer(name: str, what: str, value: Any) -> int:
-    """`value` as an int.
-
-    Raises
-    ------
-    TypeError
-        If it is not one.
-    """
-    scalar = as_scalar(value) if is_scalar(value) else None
-    if not isinstance(scalar, int) or isinstance(scalar, bool):
-        msg = f"{name}: `{what}` must be an int, but got {value!r}"
-        raise TypeError(msg)
-    return scalar
-
-
 def raw_tolerance(name: str, rtol: Any, x: Tensor) -> Any:
     if isinstance(rtol, TensorBase):
         batch = x.shape[:-2]
@@ -347,4 +333,4 @@ def check_order(name: str, order: Any, known: tuple[Any, ...] | None, allowed: s
 def diagonal_offset(name: str, x: Tensor, offset: Any) -> int:
     # Beyond the matrix there is an empty diagonal: one step beyond is as good as many.
     rows, columns = x.shape[-2:]
-    return max(-rows, min(columns, integer(name, "offset", offset)))
+    return max(-rows, min(columns, as_int(offset, name, "offset")))

@@ -109,39 +109,31 @@ def reduce_min(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     return xp.min(x, axis=axes, keepdims=keepdims)
 
 
-def _empty(name: str, x: Tensor, exc: ValueError) -> ValueError:
-    """The error of a library that found nothing to compare, in the words of this one."""
-    if 0 not in x.shape:
-        return exc
-    return ValueError(
-        f"{name} needs at least one element along the axes that it reduces, but x has shape {x.shape}; leave out the empty axis"
-    )
+def _extremum(name: str, primitive: Any, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
+    need_tensor(name, x)
+    if keepdims is not False and keepdims is not True:
+        keepdims = as_flag(keepdims, name, "keepdims")
+    axes = reduced_axes(axis, x.ndim, name)
+    try:
+        out: Tensor = primitive(x, axes, keepdims)
+    except ValueError as exc:
+        if 0 not in x.shape:
+            raise
+        msg = f"{name} needs at least one element along the axes that it reduces, but x has shape {x.shape}; leave out the empty axis"
+        raise ValueError(msg) from exc
+    return out
 
 
 @front
 def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
     """Largest element over axes; ties share the gradient evenly (SUB-05)."""
-    need_tensor("max", x)
-    if keepdims is not False and keepdims is not True:
-        keepdims = as_flag(keepdims, "max", "keepdims")
-    axes = reduced_axes(axis, x.ndim, "max")
-    try:
-        return reduce_max(x, axes, keepdims)
-    except ValueError as exc:
-        raise _empty("max", x, exc) from exc
+    return _extremum("max", reduce_max, x, axis, keepdims)
 
 
 @front
 def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
     """Smallest element over axes; ties share the gradient evenly (SUB-05)."""
-    need_tensor("min", x)
-    if keepdims is not False and keepdims is not True:
-        keepdims = as_flag(keepdims, "min", "keepdims")
-    axes = reduced_axes(axis, x.ndim, "min")
-    try:
-        return reduce_min(x, axes, keepdims)
-    except ValueError as exc:
-        raise _empty("min", x, exc) from exc
+    return _extremum("min", reduce_min, x, axis, keepdims)
 
 
 # -- truth ----------------------------------------------------------------------------------------------------------------

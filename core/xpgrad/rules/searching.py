@@ -16,7 +16,7 @@ from xpgrad._basics.shapes import Axis, reduced_axes, reduced_axis
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.declare import nondifferentiable
 from xpgrad.errors import CapabilityError
-from xpgrad.rules.indexing import signed
+from xpgrad.rules.indexing import seen_in_range, signed
 from xpgrad.rules.reduction import finished, plain
 
 if TYPE_CHECKING:
@@ -145,9 +145,7 @@ def searchsorted(
         if "integer" not in sorter.dtype.kind or sorter.shape != a.shape:
             msg = f"searchsorted: `sorter` must hold integers in the shape {a.shape}, but got {sorter.dtype} of shape {sorter.shape}"
             raise (TypeError if "integer" not in sorter.dtype.kind else ValueError)(msg)
-        order = signed(sorter.to_device(a.device))
-        if not a.backend.checks_indices or a.backend.on_host(a.device):
-            order = a.backend.kernels.from_front(order, a.shape[0], 0, order)
+        order = seen_in_range(a, signed(sorter.to_device(a.device)), 0)
     return finished(a, a.backend.kernels.searchsorted(a._array, b._array, side=side, sorter=order))
 
 

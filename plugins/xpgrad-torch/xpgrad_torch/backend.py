@@ -60,6 +60,10 @@ class TorchBackend(Backend):
     checks_indices = True
     overrides: ClassVar[dict[str, Callable[..., Any]]] = kernels.KERNELS
 
+    @property
+    def raw_operators(self) -> bool:
+        return True  # gradients are floating or complex, whose operators promote as the kernels do
+
     def __init__(self) -> None:
         super().__init__()
         cuda = torch.cuda.is_available()
