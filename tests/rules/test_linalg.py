@@ -571,3 +571,14 @@ def test_the_rank_of_an_empty_matrix_is_0(xpgrad_device: str) -> None:
         out = xp.linalg.matrix_rank(xp.zeros(shape, device=xpgrad_device))
         assert out.shape == shape[:-2]
         assert not out.numpy().any()
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_a_root_of_a_norm_of_0(order: int, xpgrad_device: str) -> None:
+    """The norm's gradient at 0 is 0 (SUB-08), and so is its Hessian; that of a root of it is inf * 0, as in PyTorch, for order 2."""
+    x = xp.zeros(2, device=xpgrad_device, requires_grad=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        (g,) = xp.autograd.grad(xp.sqrt(xp.linalg.vector_norm(x, ord=order)), x)
+    np.testing.assert_array_equal(g.numpy(), [np.nan, np.nan] if order == 2 else [0.0, 0.0])
+    hessian = xp.func.hessian(lambda v: xp.linalg.vector_norm(v, ord=order))(x.detach())
+    np.testing.assert_array_equal(hessian.numpy(), np.zeros((2, 2)))

@@ -107,6 +107,17 @@ class Backward(Scenario):
         return xp.sum(self.x * self.x * self.w)
 
     def act(self) -> None:
+        if self.through == "deep":
+
+            def deeper(depth: int) -> None:
+                with xp.enable_grad():
+                    t = xp.tensor([2.0], requires_grad=True)
+                    y = t * t
+                    if depth:
+                        y.register_hook(lambda g: deeper(depth - 1))
+                    xp.sum(y * y).backward()
+
+            self.loss.register_hook(lambda g: deeper(30))  # which needs a second thread
         if self.through == "reentrant":
 
             def inner(g: Any) -> None:
@@ -250,7 +261,7 @@ class Transforming(Scenario):
 SCENARIOS: dict[str, Callable[[], Scenario]] = {
     **{
         f"backward, {t}": (lambda t=t: Backward(t))
-        for t in ("plain", "hooks", "checkpoint", "function", "several outputs", "reentrant", "create_graph")
+        for t in ("plain", "hooks", "checkpoint", "function", "several outputs", "reentrant", "deep", "create_graph")
     },
     **{f"write, {w}": (lambda w=w: Writing(w)) for w in WRITES},
     **{f"step, {s}": (lambda s=s: Step(s)) for s in ("operator", "item", "method", "view")},
@@ -390,6 +401,41 @@ def test_a_child_process_differentiates_whatever_other_threads_were_doing() -> N
     found = subprocess.run(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(_FORK)],
         capture_output=True, text=True, timeout=320, env={**os.environ, "PYTHONPATH": search_path()}, check=False,
+    )  # fmt: skip
+    assert found.stdout == "0\n", found.stderr
+
+
+_FORK_WHILE_LOADING = """
+    import os, signal, threading
+    from xpgrad._backends import loading
+    import xpgrad as xp
+
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with loading.LOCK:
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        xp.ones(2, device="numpy+readonly")
+        os._exit(0)
+    print(os.waitpid(child, 0)[1])
+    done.set()
+    thread.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_child_process_loads_backends_whatever_other_threads_were_loading() -> None:
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(_FORK_WHILE_LOADING)],
+        capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": search_path()}, check=False,
     )  # fmt: skip
     assert found.stdout == "0\n", found.stderr
 

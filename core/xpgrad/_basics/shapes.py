@@ -58,7 +58,7 @@ def _lengths(shape: Any) -> tuple[int, ...]:
 
 
 #: Elements of the largest array, of numbers of 16 bytes.
-_MOST = sys.maxsize // 16
+MOST_ELEMENTS = sys.maxsize // 16
 
 
 def shape_tuple(shape: Any, name: str = "shape", least: int = 0) -> tuple[int, ...]:
@@ -84,7 +84,7 @@ def shape_tuple(shape: Any, name: str = "shape", least: int = 0) -> tuple[int, .
                 break
             total *= n or 1  # a length beside one of 0 has its limit, too
         else:
-            if total <= _MOST:
+            if total <= MOST_ELEMENTS:
                 return shape
     try:
         if isinstance(shape, (bool, str)):
@@ -108,7 +108,7 @@ def shape_tuple(shape: Any, name: str = "shape", least: int = 0) -> tuple[int, .
 
 def check_fits(shape: tuple[int, ...], what: str) -> None:
     """Raise ValueError for a shape, described by `what`, that no array can have."""
-    if math.prod(n or 1 for n in shape) > _MOST:
+    if math.prod(n or 1 for n in shape) > MOST_ELEMENTS:
         msg = f"{what} has more elements than any array can have: {shape}"
         raise ValueError(msg)
 

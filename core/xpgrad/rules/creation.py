@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from xpgrad._backends.default_device import as_device
 from xpgrad._basics.arguments import as_flag, as_int, as_real, as_size, check_choice, shown
 from xpgrad._basics.dtypes import DType, as_dtype, float32, iinfo
 from xpgrad._basics.scalars import as_scalar, is_scalar
-from xpgrad._basics.shapes import check_fits, shape_tuple
+from xpgrad._basics.shapes import MOST_ELEMENTS, check_fits, shape_tuple
 from xpgrad._operations.declare import composite, front, nondifferentiable, rule, view
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._tape.task import note_complex
@@ -261,7 +260,7 @@ def arange(
     if stop is None:
         parts = [0, parts[0], parts[1]]
     first, last, stride = parts
-    if stride == 0 or not all(map(math.isfinite, parts)) or abs((last - first) / stride) > _MOST_VALUES:
+    if stride == 0 or not all(map(math.isfinite, parts)) or abs((last - first) / stride) > MOST_ELEMENTS:
         why = "the step is 0" if stride == 0 else "that is more values than an array can have"
         msg = f"arange: `start`={first!r}, `stop`={last!r} and `step`={stride!r} do not fit together: {why}"
         raise ValueError(msg)
@@ -271,10 +270,6 @@ def arange(
             msg = f"arange: the values from `start`={first!r} to `stop`={last!r} do not fit in dtype {dtype}"
             raise OverflowError(msg)
     return _make(cls, "arange", *parts, dtype=dtype, requires_grad=requires_grad)
-
-
-#: The length of the longest array.
-_MOST_VALUES = sys.maxsize // 16
 
 
 def _real(value: Any, name: str, what: str) -> Any:
