@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import os
 import threading
-from contextvars import copy_context
 from operator import attrgetter
 from typing import Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._memory.windows import MUTATION_WINDOWS, check_windows
 from xpgrad._modes import state
+from xpgrad._tape.fresh_stack import on_fresh_stack
 from xpgrad._tape.hooks import run_absent_hooks, run_post_accumulate, run_post_hooks, run_pre_hooks, run_tensor_hooks
 from xpgrad._tape.leaf import accumulate_graph
 from xpgrad._tape.node import SlotNode, add_into, sum_for
 from xpgrad._tape.shadows import run_on_shadows
-from xpgrad._tape.streams import on_streams, several_streams, steps_on_streams
+from xpgrad._tape.streams import several_streams, steps_on_streams
 from xpgrad._tape.task import CURRENT, Pass, complex_seen
 
 __all__ = ["run_pass"]
@@ -54,7 +54,9 @@ def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
     if outer is not None:
         task.depth = outer.depth + 1
         if task.depth % _PASSES_PER_THREAD == 0 and not task.on_thread:
-            return _on_fresh_stack(task, roots, seeds)
+            task.on_thread = True  # nesting never hits the recursion limit (THR-06)
+            found: list[Any] = on_fresh_stack(lambda: run_pass(task, roots, seeds), task.ambient)
+            return found
     before = state.current()
     # NB: an interrupt arrives after a call, never before one: each `finally` undoes one thing, first of all, whatever interrupts it.
     try:
@@ -267,28 +269,3 @@ def add_into_general(e: Any, v: Any, empty: Any) -> None:
         return
     e.owned = False
     e.buffer = v if b is empty else b + v if isinstance(v, TensorBase) else sum_for(e, b, v)
-
-
-def _on_fresh_stack(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
-    """Run a deeply nested pass on a thread of its own, whose stack is empty: nesting never hits the recursion limit (THR-06)."""
-    task.on_thread = True
-    result: list[Any] = []
-    failure: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            with on_streams(task.ambient):
-                result.append(run_pass(task, roots, seeds))
-        except BaseException as exc:  # noqa: BLE001 (handed to the caller's thread)
-            failure.append(exc)
-
-    thread = threading.Thread(target=copy_context().run, args=(work,), name="xpgrad nested pass")
-    thread.start()
-    try:
-        thread.join()
-    except BaseException:
-        thread.join()  # interrupted: the pass is not left running behind the caller's back
-        raise
-    if failure:
-        raise failure[0]
-    return result[0]
