@@ -9,24 +9,14 @@ from typing import Any
 import pytest
 
 import xpgrad as xp
+from support.functions import Cube
 from xpgrad import func
-from xpgrad.autograd import Function, forward_ad, functional, graph
+from xpgrad.autograd import forward_ad, functional, graph
 from xpgrad.utils.checkpoint import checkpoint
 
 X = xp.tensor([1.0, 2.0, 3.0])
 M = xp.tensor([[1.0, 2.0], [3.0, 4.0]])
 W = xp.tensor([1.0, 2.0], requires_grad=True)
-
-
-class _Square(Function):
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        ctx.save_for_backward(x)
-        return x * x
-
-    @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
-        return g * 2 * ctx.saved_tensors[0]
 
 
 def _cube_sum(v: Any) -> Any:
@@ -73,7 +63,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "batched": lambda: xp.autograd.grad(W * W, W, xp.eye(2), is_grads_batched=True),
     "write": _write,
     "packed": _packed,
-    "function": lambda: xp.sum(_Square.apply(W)).backward(),
+    "function": lambda: xp.sum(Cube.apply(W)).backward(),
 }
 
 

@@ -17,6 +17,7 @@ import pytest
 import xpgrad as xp
 from rules import test_linalg as linalg
 from support.central_differences import loss, numbers, values
+from support.functions import Cube
 from transforms.test_func import FUNCTIONS
 from xpgrad import func
 from xpgrad._tape.node import walk
@@ -575,16 +576,6 @@ def test_hooks_on_one_of_several_saved_outputs(chosen: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("through", ["operation", "output", "function"])
 def test_unpacked_values_have_versions_of_their_own(through: str, when: str) -> None:
     """A write to what was packed disturbs neither the first derivative nor the second: as in PyTorch, the hook gave memory of its own."""
-
-    class Cube(xp.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            ctx.save_for_backward(x)
-            return x**3
-
-        @staticmethod
-        def backward(ctx: Any, g: Any) -> Any:
-            return g * 3 * ctx.saved_tensors[0] ** 2
 
     x = xp.tensor([1.0, 2.0], requires_grad=True)
     y = x * 1

@@ -23,11 +23,11 @@ import pytest
 
 import xpgrad as xp
 from support import search_path
+from support.functions import Cube
 from support.interrupts import interrupted_at, points
 from xpgrad._modes import running, state
 from xpgrad._tape import engine, leaf as leaves, task
 from xpgrad._transforms.batch.level import active_levels
-from xpgrad.autograd import Function
 from xpgrad.utils.checkpoint import checkpoint
 
 START = np.asarray([1.0, 2.0, 3.0])
@@ -72,18 +72,6 @@ def _refused_for_a_write(exc: RuntimeError) -> None:
     assert "modified by an inplace operation" in str(exc)
 
 
-class _Cube(Function):
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        ctx.save_for_backward(x)
-        return x**3
-
-    @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
-        (x,) = ctx.saved_tensors
-        return g * 3 * x**2
-
-
 class Backward(Scenario):
     """A pass over leaves that have a `.grad` already, and over one that has none."""
 
@@ -101,7 +89,7 @@ class Backward(Scenario):
         if self.through == "checkpoint":
             return checkpoint(lambda x, w: xp.sum(x * x * w), self.x, self.w)
         if self.through == "function":
-            return xp.sum(_Cube.apply(self.x) / self.x * self.w)
+            return xp.sum(Cube.apply(self.x) / self.x * self.w)
         if self.through == "several outputs":
             a, b, c = xp.unstack(self.x * self.x * self.w)
             return a + b + c

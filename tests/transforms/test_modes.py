@@ -10,27 +10,9 @@ import numpy as np
 import pytest
 
 import xpgrad as xp
+from support.functions import Cube
 from xpgrad import func
-from xpgrad.autograd import Function, functional
-
-
-class _Square(Function):
-    @staticmethod
-    def forward(x: Any) -> Any:
-        return x * x
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
-
-    @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
-        return g * 2 * ctx.saved_tensors[0]
-
-    @staticmethod
-    def jvp(ctx: Any, t: Any) -> Any:
-        return t * 2 * ctx.saved_tensors[0]
+from xpgrad.autograd import functional
 
 
 def _cube_sum(v: Any) -> Any:
@@ -39,7 +21,7 @@ def _cube_sum(v: Any) -> Any:
 
 CALLS: dict[str, Callable[[Any], Any]] = {
     "grad": lambda x: func.grad(_cube_sum)(x),
-    "grad of a Function": lambda x: func.grad(lambda v: xp.sum(_Square.apply(v)))(x),
+    "grad of a Function": lambda x: func.grad(lambda v: xp.sum(Cube.apply(v)))(x),
     "grad of grad": lambda x: func.grad(lambda u: xp.sum(func.grad(_cube_sum)(u)))(x),
     "vjp": lambda x: func.vjp(lambda v: v * v, x)[1](x)[0],
     "jacrev": lambda x: func.jacrev(lambda v: v * v)(x),

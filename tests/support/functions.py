@@ -1,0 +1,30 @@
+"""A custom Function that tests use, with derivatives of both kinds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad.autograd import Function
+
+__all__ = ["Cube"]
+
+
+class Cube(Function):
+    """``x**3``."""
+
+    @staticmethod
+    def forward(x: Any) -> Any:
+        return x**3
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g * 3 * ctx.saved_tensors[0] ** 2
+
+    @staticmethod
+    def jvp(ctx: Any, t: Any) -> Any:
+        return t * 3 * ctx.saved_tensors[0] ** 2
