@@ -219,6 +219,18 @@ def test_sorting_sends_the_gradient_of_equal_elements_back_in_their_order() -> N
     assert grad(xp.sum(xp.sort(x, descending=True) * down), x)[0].tolist() == [10.0, 30.0, 20.0, 40.0]
 
 
+@pytest.mark.parametrize("name", ["max", "min", "sum", "mean", "cumulative_sum", "sort", "diff"])
+def test_a_gradient_that_does_not_depend_on_x_has_no_graph(name: str) -> None:
+    x = xp.tensor([[1.0, 3.0, 3.0], [2.0, 0.5, -1.0]], requires_grad=True)
+    weights = xp.tensor(1.5, requires_grad=True)
+    for axis, keep in ((0, False), (1, True)):
+        y = FUNCTIONS[name](x, axis, keep)
+        (constant,) = grad(y, x, xp.ones_like(y), create_graph=True)
+        (linear,) = grad(y, x, weights * xp.ones_like(y), create_graph=True)
+        assert (constant.requires_grad, linear.requires_grad) == (False, True)
+        assert grad(linear.sum(), x, allow_unused=True) == (None,)
+
+
 def test_ties_of_extrema_share() -> None:
     x = xp.tensor([[2.0, 1.0, 2.0], [1.0, 1.0, 1.0]], requires_grad=True)
     assert grad(xp.sum(xp.max(x, axis=1)), x)[0].tolist() == [[0.5, 0.0, 0.5], [1 / 3] * 3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
@@ -79,22 +80,29 @@ def sum(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
 # -- extrema ------------------------------------------------------------------------------------------------------------
 
 
+def _ties(xp: Any, chosen: Any, like: Any, axes: Any, keepdims: bool) -> tuple[Any, Any]:
+    """The elements that are extreme, counted, at least 1; and 0, but nan where there is none."""
+    count = xp.reduce_sum(xp.cast(chosen, like.dtype), axes, keepdims)
+    none, zeros = count == 0, xp.zeros_like(count)
+    return xp.where(none, zeros + 1, count), xp.where(none, zeros + math.nan, zeros)
+
+
 def _extremum_vjp(g: Any, x: Any, out: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
-    # Ties share evenly (SUB-05). What is not a number is equal to nothing: then all elements get nan, as in PyTorch.
-    best = xp.expand_reduced(out, x_shape, axes, keepdims)
-    chosen = x == best
+    # Ties share evenly (SUB-05). What is not a number is equal to nothing: then all elements get nan, as in PyTorch. All that depends
+    # on `x` are truth values: the gradient is a function of `g` alone, and has no graph where `g` has none.
+    chosen = x == xp.expand_reduced(out, x_shape, axes, keepdims)
     wide = xp.wide(g)
-    count = xp.reduce_sum(xp.cast(chosen, wide.dtype), axes, True)
-    share = xp.expand_reduced(wide, x_shape, axes, keepdims) / xp.where(count == 0, xp.ones_like(count), count)
-    return xp.where(xp.isnan(best), best, xp.keep(chosen, share if wide is g else xp.cast(share, g.dtype)))
+    count, blank = _ties(xp, chosen, wide, axes, True)
+    share = xp.where(chosen, xp.expand_reduced(wide, x_shape, axes, keepdims) / count, blank)
+    return share if wide is g else xp.cast(share, g.dtype)
 
 
 def _extremum_jvp(d_x: Any, x: Any, out: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
     chosen = x == xp.expand_reduced(out, x_shape, axes, keepdims)
     wide = xp.wide(d_x)
-    count = xp.reduce_sum(xp.cast(chosen, wide.dtype), axes, keepdims)
-    share = xp.reduce_sum(xp.keep(chosen, wide), axes, keepdims) / xp.where(count == 0, xp.ones_like(count), count)
-    return xp.where(xp.isnan(out), out, share if wide is d_x else xp.cast(share, d_x.dtype))
+    count, blank = _ties(xp, chosen, wide, axes, keepdims)
+    share = xp.reduce_sum(xp.keep(chosen, wide), axes, keepdims) / count + blank
+    return share if wide is d_x else xp.cast(share, d_x.dtype)
 
 
 @rule(_extremum_vjp, conj=False, fresh=True, node="AmaxBackward0", jvp=_extremum_jvp, batch="stacked")
