@@ -70,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     mutants.add_argument("--files", action="append", metavar="PATTERN", help="with --random: only these sources (default: xpgrad/*)")
     mutants.add_argument("--no-tests", action="store_true", help="with --random: the contracts only, not the repository's tests")
     mutants.add_argument("--json", metavar="FILE", help="with --random: write every mutant and what noticed it")
+    mutants.add_argument("--journal", metavar="FILE", help="with --full: write each fault's result there at once, and go on from there")
     mutants.add_argument("--jobs", type=int, default=2)
     commands.add_parser("list", help="list the contracts, a line each").add_argument("only", nargs="*", metavar="ID")
     explain = commands.add_parser("explain", help="explain a contract: its rule, source and program, and who fails it")
@@ -183,8 +184,10 @@ def _write(report: Any, options: argparse.Namespace) -> None:
 
 
 def _mutants(options: argparse.Namespace) -> int:
-    from xpgrad_conformance.mutants import complete, full, replay
+    from xpgrad_conformance.mutants import MutantError, complete, full, replay
 
+    if options.journal is not None and not options.full:
+        raise _UsageError("--journal is for --full")
     if options.random is not None:
         from xpgrad_conformance import random_mutants
 
@@ -195,9 +198,14 @@ def _mutants(options: argparse.Namespace) -> int:
             return random_mutants.command(options.random, options.seed, patterns, options.jobs, not options.no_tests, options.json)
         except ValueError as exc:
             raise _UsageError(str(exc)) from exc
-    if options.missing:
-        return complete(options.jobs)
-    return full(options.jobs) if options.full else replay(options.jobs)
+    try:
+        if options.missing:
+            return complete(options.jobs)
+        if options.full:
+            return full(options.jobs, Path(options.journal) if options.journal else None)
+        return replay(options.jobs)
+    except MutantError as exc:  # a table that does not fit, a backend that is not installed
+        raise _UsageError(str(exc)) from exc
 
 
 # -- looking --------------------------------------------------------------------------------------------------------------------------

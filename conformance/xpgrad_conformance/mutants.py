@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import os
 import shutil
 import sys
@@ -158,8 +159,17 @@ def must_prove(target: str, capabilities: Mapping[str, bool]) -> list[Contract]:
     ]
 
 
-def full(workers: int = 2) -> int:
-    """Try every fault on every contract, write the pairs, and say what is missing; 0 if nothing is."""
+def full(workers: int = 2, journal: Path | None = None) -> int:
+    """Try every fault on every contract, write the pairs, and say what is missing; 0 if nothing is.
+
+    Parameters
+    ----------
+    workers : int
+        How many processes at a time.
+    journal : Path, optional
+        What became of each fault is added to this file as soon as it is known, one JSON document a line; what stands there already is
+        not tried again, so that a run of an hour that was interrupted goes on. It holds for the same commit only.
+    """
     every, mutants = contracts(), load()
     baseline: dict[str, dict[str, str]] = {}
     for target in sorted({m.backend for m in mutants.values()}):
@@ -168,20 +178,38 @@ def full(workers: int = 2) -> int:
         if broken := [name for name, status in baseline[target].items() if status in ("failed", "timeout", "crash", "unexpected pass")]:
             print(f"the code must be sound, but these fail without a fault on {target}: {', '.join(broken)}")
             return 1
-    jobs = [(m, [every[name] for name, s in baseline[m.backend].items() if s == "passed"]) for m in mutants.values()]
-    matrix: dict[str, list[str]] = {}
+    matrix: dict[str, list[str]] = _journalled(journal, mutants) if journal is not None else {}
+    jobs = [
+        (m, [every[name] for name, s in baseline[m.backend].items() if s == "passed"]) for m in mutants.values() if m.name not in matrix
+    ]
     faulty = []
     for mutant, statuses in _surveys(jobs, workers):
         if isinstance(statuses, MutantError):
             faulty.append(str(statuses))
             continue
         matrix[mutant.name] = [name for name, status in statuses.items() if status == "failed"]
+        if journal is not None:
+            with journal.open("a", encoding="utf-8") as file:
+                file.write("\n" + json.dumps([mutant.name, matrix[mutant.name]]))  # first, because a line may have been cut off
     write_kills(matrix)
     missing = faulty + missing_proofs()
     print(f"{len(matrix)} faults, {sum(map(len, matrix.values()))} kills, {len(missing)} missing")
     for line in missing:
         print(f"MISSING  {line}")
     return 1 if missing else 0
+
+
+def _journalled(journal: Path, mutants: Mapping[str, Mutant]) -> dict[str, list[str]]:
+    """Faults that a journal tells of; the last line may have been cut off."""
+    found = {}
+    for line in journal.read_text(encoding="utf-8").splitlines() if journal.exists() else ():
+        try:
+            name, kills = json.loads(line)
+        except ValueError:
+            continue
+        if name in mutants:
+            found[name] = kills
+    return found
 
 
 def write_kills(matrix: Mapping[str, Sequence[str]]) -> None:

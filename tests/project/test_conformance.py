@@ -12,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
@@ -99,6 +100,43 @@ def test_the_planted_faults_are_about_the_sources_as_they_are() -> None:
                 stale.append(mutant.name)
     assert stale == []
     assert mutants.missing_proofs() == []
+
+
+def test_a_full_run_that_was_interrupted_goes_on_from_its_journal(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    faults = {name: mutants.Mutant(name, "", "xpgrad/a.py", "", "") for name in ("one", "two", "three")}
+    tried: list[str] = []
+    journal = tmp_path / "journal"
+
+    def survey(mutant: Any, chosen: Any, target: str = "numpy") -> dict[str, str]:
+        if mutant is None:
+            return {"BWD-01": "passed", "BWD-02": "passed"}
+        if mutant.name == "two" and not tried.count("two"):
+            tried.append("two")
+            while not journal.exists():  # until "one" is written down
+                time.sleep(0.01)
+            raise KeyboardInterrupt
+        tried.append(mutant.name)
+        return {"BWD-01": "failed" if mutant.name != "three" else "passed", "BWD-02": "passed"}
+
+    monkeypatch.setattr(mutants, "survey", survey)
+    monkeypatch.setattr(mutants, "load", lambda: faults)
+    monkeypatch.setattr(mutants, "KILLS", tmp_path / "kills.toml")
+    with pytest.raises(KeyboardInterrupt):
+        main(["mutants", "--full", "--jobs", "1", "--journal", str(journal)])
+    with journal.open("a") as file:
+        file.write('\n["thr')  # cut off
+    assert main(["mutants", "--full", "--jobs", "1", "--journal", str(journal)]) == 1
+    assert tried.count("one") == 1
+    assert "3 faults, 2 kills" in capsys.readouterr().out
+    assert 'one = "BWD-01"\ntwo = "BWD-01"\n\n' in (tmp_path / "kills.toml").read_text()
+    assert main(["mutants", "--journal", str(journal)]) == 2
+
+    def missing(*arguments: Any) -> Any:
+        raise mutants.MutantError("the package 'xpgrad_none' is not installed")
+
+    monkeypatch.setattr(mutants, "survey", missing)
+    assert main(["mutants", "--full"]) == 2
+    assert "xpgrad_none" in capsys.readouterr().err
 
 
 def test_the_page_of_the_catalogue_is_current(tmp_path: Path) -> None:
