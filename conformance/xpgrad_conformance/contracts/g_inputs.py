@@ -320,6 +320,14 @@ def edges_as_roots(lib: Any) -> None:
     lib.equal(lib.grad(edge_of(lib, x * x), x, lib.ones(2))[0], [2.0, 4.0])
     lib.backward([edge_of(lib, lib.xp.sum(x * x)), edge_of(lib, x * 3)], [None, lib.ones(2)])
     lib.equal(x.grad, [7.0, 19.0])
+    # Of a result that nobody holds, found in the graph.
+    inner = lib.graph.GradientEdge(*lib.xp.sin(x * x).grad_fn.next_functions[0])
+    lib.equal(lib.grad(inner, x, lib.const([1.0, 10.0]), retain_graph=True)[0], [2.0, 40.0])
+    (g,) = lib.grad(inner, x, lib.const([1.0, 10.0]), create_graph=True)
+    lib.equal(lib.grad(lib.xp.sum(g), x)[0], [2.0, 20.0])
+    inner = lib.graph.GradientEdge(*lib.xp.sin(x * x).grad_fn.next_functions[0])
+    lib.backward([inner, x * 1], [lib.ones(2), lib.const([5.0, 6.0])])
+    lib.equal(x.grad, [14.0, 29.0])
 
 
 @contract("EDG-05")

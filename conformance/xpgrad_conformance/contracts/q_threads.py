@@ -437,3 +437,21 @@ def a_pass_inside_a_hook_towards_what_is_no_leaf(lib: Any) -> None:
     for g, expected in zip(found, [18.0, 108.0, 18.0, 108.0, 12.0], strict=True):
         lib.equal(g, [expected])
     lib.equal(x.grad, [12.0])
+    # Through nodes that the outer pass has yet to use: joined with constants, of several results, of a matrix's factors.
+    x = lib.tensor([1.0, 2.0])
+    joined = lib.xp.concat([x * x, lib.ones(2), x, lib.const([7.0])])
+    double, triple = lib.fn(lambda ctx, t: (t * 2, t * 3), lambda ctx, g, h: g * 2 + h * 3).apply(joined)
+    tail = double * triple
+    inside: list[Any] = []
+
+    def again(g: Any) -> None:
+        inside.extend(lib.grad([double, triple], [x], [g * 0 + 1, g * 0 + 10], retain_graph=True))
+        with lib.ns.enable_grad():
+            (first,) = lib.grad(lib.xp.sum(joined * joined), x, create_graph=True)
+            inside.extend(lib.grad(first, x, lib.ones(2), retain_graph=True))
+
+    tail.register_hook(again)
+    lib.backward(lib.xp.sum(tail))
+    lib.equal(inside[0], [96.0, 160.0])
+    lib.equal(inside[1], [14.0, 50.0])
+    lib.equal(x.grad, [36.0, 216.0])

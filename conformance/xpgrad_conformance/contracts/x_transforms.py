@@ -231,3 +231,13 @@ def arguments_of_vmap(lib: Any) -> None:
 
     vmap(look)(a)
     assert seen == [((4,), 1, True)]
+    # Dtypes are those of the same operations outside.
+    whole = lib.const([1, 2, 3], dtype=lib.index)
+    for name, f in {
+        "number": lambda v: v + 0.5, "comparison": lambda v: v > 1.5, "whole": lambda v: v * 2,
+        "choice": lambda v: lib.xp.where(v > 1, v * 1.0, 0.5), "sum": lib.xp.sum,
+    }.items():  # fmt: skip
+        with lib.case(name):
+            inside, outside = vmap(f)(whole), lib.xp.stack([f(whole[i]) for i in range(3)])
+            assert inside.dtype == outside.dtype
+            equal(lib, inside, lib.value(outside))
