@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("oracle", parents=[running, stopping, writing], help="run the suite on PyTorch itself: are its rules true?")
     mutants = commands.add_parser("mutants", help="replay the planted faults: does the suite notice them?")
     how = mutants.add_mutually_exclusive_group()
-    how.add_argument("--full", action="store_true", help="try every fault on every contract, and rewrite the pairs")
+    how.add_argument("--full", action="store_true", help="try every fault on every contract that could notice it, and rewrite the pairs")
     how.add_argument("--missing", action="store_true", help="try what is not in a pair yet, and add the pairs that hold")
     how.add_argument(
         "--random", type=int, metavar="N", help="break N random lines of the core: which does no contract, and no test, notice?"
@@ -196,7 +196,7 @@ def _mutants(options: argparse.Namespace) -> int:
         try:
             patterns = options.files or ["xpgrad/*"]
             return random_mutants.command(options.random, options.seed, patterns, options.jobs, not options.no_tests, options.json)
-        except ValueError as exc:
+        except (ValueError, RuntimeError) as exc:
             raise _UsageError(str(exc)) from exc
     try:
         if options.missing:
@@ -204,7 +204,7 @@ def _mutants(options: argparse.Namespace) -> int:
         if options.full:
             return full(options.jobs, Path(options.journal) if options.journal else None)
         return replay(options.jobs)
-    except MutantError as exc:  # a table that does not fit, a backend that is not installed
+    except (MutantError, RuntimeError) as exc:  # a table that does not fit, a backend or coverage.py that is not installed
         raise _UsageError(str(exc)) from exc
 
 

@@ -1,9 +1,9 @@
 """Proof of the suite's strength: each fault planted in a copy of xpgrad must be noticed by a contract, and each contract notices one.
 
-The faults are rows of ``mutants/*.toml``: a piece of text of one source file and what it becomes. ``full`` tries all of them on all
-contracts and writes ``mutants/kills.toml``: for each fault a contract that kills it, for each MUST contract a fault that it kills.
-``replay`` tries only those pairs, and fails for a missing or a stale one. Only a contract that fails kills: a time-out, a crash of the
-process or a fault that keeps the library from being imported does not.
+The faults are rows of ``mutants/*.toml``: a piece of text of one source file and what it becomes. ``full`` tries each on all contracts
+that run the statement it is in, and writes ``mutants/kills.toml``: for each fault a contract that kills it, for each MUST contract a fault
+that it kills. ``replay`` tries only those pairs, and fails for a missing or a stale one. Only a contract that fails kills: a time-out, a
+crash of the process or a fault that keeps the library from being imported does not.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from xpgrad_conformance.contract import Contract, contracts
 from xpgrad_conformance.known import bundled, find
+from xpgrad_conformance.reach import reach
 from xpgrad_conformance.session import Request, run
 
 __all__ = ["Mutant", "MutantError", "complete", "full", "load", "main", "missing_proofs", "plant", "replay", "surroundings", "survey"]
@@ -102,11 +103,19 @@ def plant(mutant: Mutant | None, folder: Path) -> None:
                 raise MutantError(f"the package {package!r} is not installed")
             shutil.copytree(spec.submodule_search_locations[0], folder / package)
     if mutant is not None:
-        path = folder / mutant.file
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-        if (n := text.count(mutant.old)) != 1:
-            raise MutantError(f"the fault {mutant.name!r} is stale: its text occurs {n} times in {mutant.file}; rewrite it")
-        path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+        (folder / mutant.file).write_text(_source(mutant).replace(mutant.old, mutant.new), encoding="utf-8")
+
+
+def _source(mutant: Mutant) -> str:
+    """The text of the source that a fault is planted in."""
+    spec = importlib.util.find_spec(package := mutant.file.partition("/")[0])
+    if spec is None or not spec.submodule_search_locations:
+        raise MutantError(f"the package {package!r} is not installed")
+    path = Path(spec.submodule_search_locations[0]).parent / mutant.file
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    if (n := text.count(mutant.old)) != 1:
+        raise MutantError(f"the fault {mutant.name!r} is stale: its text occurs {n} times in {mutant.file}; rewrite it")
+    return text
 
 
 def survey(mutant: Mutant | None, chosen: Sequence[Contract], target: str = "numpy") -> dict[str, str]:
@@ -160,7 +169,7 @@ def must_prove(target: str, capabilities: Mapping[str, bool]) -> list[Contract]:
 
 
 def full(workers: int = 2, journal: Path | None = None) -> int:
-    """Try every fault on every contract, write the pairs, and say what is missing; 0 if nothing is.
+    """Try every fault on every contract that runs the statement it is in, write the pairs, and say what is missing; 0 if nothing is.
 
     Parameters
     ----------
@@ -179,9 +188,13 @@ def full(workers: int = 2, journal: Path | None = None) -> int:
             print(f"the code must be sound, but these fail without a fault on {target}: {', '.join(broken)}")
             return 1
     matrix: dict[str, list[str]] = _journalled(journal, mutants) if journal is not None else {}
-    jobs = [
-        (m, [every[name] for name, s in baseline[m.backend].items() if s == "passed"]) for m in mutants.values() if m.name not in matrix
-    ]
+    reaches = {target: reach(target) for target in baseline}
+    jobs = []
+    for m in (m for m in mutants.values() if m.name not in matrix):
+        source = _source(m)
+        begin = source.count("\n", 0, source.index(m.old)) + 1
+        near = reaches[m.backend].could_notice(m.file, source, begin, begin + m.old.count("\n"))
+        jobs.append((m, [every[name] for name, s in baseline[m.backend].items() if s == "passed" and name in near]))
     faulty = []
     for mutant, statuses in _surveys(jobs, workers):
         if isinstance(statuses, MutantError):

@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 
 from xpgrad_conformance.contract import Contract, contracts
 from xpgrad_conformance.mutants import KILLS, MutantError, load, plant, surroundings, survey as statuses_of
+from xpgrad_conformance.reach import Reach, reach
 from xpgrad_conformance.session import Request, run
 
 __all__ = ["OPERATORS", "Edit", "Verdict", "check_soundness", "differs", "draw", "edits", "patch", "sources", "survey", "table"]
@@ -479,13 +480,19 @@ def _imports(file: str, environment: Mapping[str, str]) -> bool:
     return done.returncode == 0
 
 
-def try_contracts(edit: Edit, source: bytes, chosen: Sequence[Contract] | None = None) -> Verdict:
-    """Try a mutant on the contracts, the likely ones first, up to the first that notices it."""
+def try_contracts(edit: Edit, source: bytes, chosen: Sequence[Contract] | None = None, reached: Reach | None = None) -> Verdict:
+    """Try a mutant on the contracts that run its statement, the likely ones first, up to the first that notices it."""
     with tempfile.TemporaryDirectory(prefix="xpgrad-mutant-") as folder:
         environment = _planted(edit, source, Path(folder))
         if not _imports(edit.file, environment):
             return Verdict(edit, "broken")
         rows = _ordered(edit.file) if chosen is None else chosen
+        if reached is not None:
+            last = edit.line + source[edit.begin : edit.end].count(b"\n")
+            near = reached.could_notice(edit.file, source.decode(), edit.line, last)
+            rows = [c for c in rows if c.id in near]
+        if not rows:
+            return Verdict(edit, "survived")
         outcome = run(Request("numpy", "numpy", rows, "mutants", limit=LIMIT, environment=environment, exitfirst=True, as_listed=True))
     if outcome.cause:
         return Verdict(edit, "broken")
@@ -582,7 +589,8 @@ def survey(n: int, seed: int, patterns: Sequence[str] = ("xpgrad/*",), workers: 
     """
     texts = sources(patterns)
     check_soundness()
-    verdicts = _first(draw(texts, seed), lambda edit: try_contracts(edit, texts[edit.file]), n, workers)
+    reached = reach("numpy")
+    verdicts = _first(draw(texts, seed), lambda edit: try_contracts(edit, texts[edit.file], None, reached), n, workers)
     root = repository() if tests else None
     if root is not None:
         unnoticed = [v.edit for v in verdicts if v.outcome == "survived"]

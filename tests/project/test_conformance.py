@@ -29,6 +29,7 @@ from xpgrad_conformance.contract import CatalogueError, Contract, contract, cont
 from xpgrad_conformance.engine import PROFILES, STATUSES, Result, execute
 from xpgrad_conformance.facade import Library, NotRun, open_library
 from xpgrad_conformance.known import KnownError, bundled, load
+from xpgrad_conformance.reach import Reach
 from xpgrad_conformance.report import Report, ReportError, Target, differences
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -103,7 +104,7 @@ def test_the_planted_faults_are_about_the_sources_as_they_are() -> None:
 
 
 def test_a_full_run_that_was_interrupted_goes_on_from_its_journal(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
-    faults = {name: mutants.Mutant(name, "", "xpgrad/a.py", "", "") for name in ("one", "two", "three")}
+    faults = {name: mutants.Mutant(name, "", "xpgrad/a.py", "a", "b") for name in ("one", "two", "three")}
     tried: list[str] = []
     journal = tmp_path / "journal"
 
@@ -120,6 +121,8 @@ def test_a_full_run_that_was_interrupted_goes_on_from_its_journal(tmp_path: Path
 
     monkeypatch.setattr(mutants, "survey", survey)
     monkeypatch.setattr(mutants, "load", lambda: faults)
+    monkeypatch.setattr(mutants, "_source", lambda mutant: "a\n")
+    monkeypatch.setattr(mutants, "reach", lambda target: Reach({}, {"BWD-01": None, "BWD-02": None}))
     monkeypatch.setattr(mutants, "KILLS", tmp_path / "kills.toml")
     with pytest.raises(KeyboardInterrupt):
         main(["mutants", "--full", "--jobs", "1", "--journal", str(journal)])

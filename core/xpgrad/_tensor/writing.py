@@ -99,7 +99,9 @@ def check_writable(x: Any, value: Any = None) -> None:
         )
         raise RuntimeError(msg)
     base = x._base if alias.parent is not None else None
-    if base is not None and base._node is not None and base._node.is_leaf:
+    node = None if base is None else base._node
+    # Where the base has no history, a view with one got it from a view between them that is a leaf.
+    if base is not None and (x._node is not None if node is None else node.is_leaf):
         msg = "a view of a leaf Variable that requires grad is being used in an in-place operation. Use `xpgrad.no_grad()`"
         raise RuntimeError(msg)
     recorded = x._node is not None or getattr(value, "_node", None) is not None

@@ -1,0 +1,189 @@
+"""The lines of the library that each contract runs: a fault in one of them can be noticed by these contracts only.
+
+Each contract runs in a process of its own, forked from one that has imported the library, so that what another contract left in a cache
+hides nothing. A fault in a statement that the import itself runs concerns all contracts.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from xpgrad_conformance.contract import contracts
+
+__all__ = ["Reach", "reach"]
+
+#: Seconds for one contract.
+LIMIT = 120
+Lines = Mapping[str, frozenset[int]]  # of each source, relative to the folder of its package
+
+
+class Reach(NamedTuple):
+    """The lines that the library's import and each contract run.
+
+    Attributes
+    ----------
+    imported : mapping of str to set of int
+        The lines of each source that run before any contract does.
+    run : mapping of str to such a mapping, or None
+        The same for each contract; None where it cannot be said.
+    """
+
+    imported: Lines
+    run: Mapping[str, Lines | None]
+
+    def could_notice(self, file: str, source: str, begin: int, end: int) -> set[str]:
+        """The contracts that a change of a source, from one line to another, could make a difference to."""
+        first, last = statement(source, begin, end)
+        place = range(first, last + 1)
+        if not self.imported.get(file, frozenset()).isdisjoint(place):
+            return set(self.run)
+        return {name for name, lines in self.run.items() if lines is None or not lines.get(file, frozenset()).isdisjoint(place)}
+
+
+def statement(source: str, begin: int, end: int) -> tuple[int, int]:
+    """The first and last line of the innermost statement that holds these lines; the whole source if there is none."""
+    found = (1, source.count("\n") + 1)
+    for node in ast.walk(ast.parse(source)):  # from the outside in
+        if isinstance(node, ast.stmt):
+            first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+            if first <= begin and end <= (node.end_lineno or 0):
+                found = first, node.end_lineno or 0
+    return found
+
+
+def reach(target: str) -> Reach:
+    """Run every contract on a target, and see which lines each one runs.
+
+    Raises
+    ------
+    RuntimeError
+        If coverage.py is not installed, or the target cannot be opened.
+    """
+    with tempfile.TemporaryDirectory(prefix="xpgrad-reach-") as folder:
+        path = Path(folder) / "found"
+        done = subprocess.run(
+            [sys.executable, "-m", "xpgrad_conformance.reach", target, str(path)], stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+        if done.returncode or not path.exists():
+            msg = f"cannot see which lines the contracts run on {target}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
+            raise RuntimeError(msg)
+        found = json.loads(path.read_text(encoding="utf-8"))
+    return Reach(_lines(found["imported"]), {name: None if lines is None else _lines(lines) for name, lines in found["run"].items()})
+
+
+def _lines(found: Mapping[str, Iterable[int]]) -> Lines:
+    return {file: frozenset(lines) for file, lines in found.items()}
+
+
+# -- the process that watches ------------------------------------------------------------------------------------------------------
+
+_others = [False]  # whether another process was started, of which nothing can be said
+
+
+def _audit(event: str, arguments: Any) -> None:
+    if event in ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.system"):
+        _others[0] = True
+
+
+def _roots() -> Iterator[tuple[str, int]]:
+    """The folders of the library and of backends with planted faults, and where in a path the relative one begins."""
+    from xpgrad_conformance.mutants import load
+
+    for package in {"xpgrad", "xpgrad_numpy", *(m.file.partition("/")[0] for m in load().values())}:
+        spec = importlib.util.find_spec(package)
+        for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+            yield str(Path(folder).resolve()) + os.sep, len(str(Path(folder).resolve().parent)) + 1
+
+
+def _watched(roots: list[tuple[str, int]], work: Any) -> tuple[Any, dict[str, list[int]]]:
+    """Do some work; its result, and the lines that it ran."""
+    import coverage
+
+    watch = coverage.Coverage(data_file=None, config_file=False, source=[folder for folder, _ in roots], messages=False)
+    watch.start()
+    try:
+        result = work()
+    finally:
+        watch.stop()
+    data, found = watch.get_data(), {}
+    for path in data.measured_files():
+        for folder, start in roots:
+            if path.startswith(folder):
+                found[path[start:].replace(os.sep, "/")] = sorted(data.lines(path) or ())
+    return result, found
+
+
+def _begin(name: str, library: Any, roots: list[tuple[str, int]], path: Path) -> int:
+    """Fork a process that runs one contract and writes the lines that it ran; its number."""
+    from xpgrad_conformance.engine import PROFILES, execute
+
+    pid = os.fork()
+    if not pid:
+        try:
+            signal.alarm(LIMIT)
+            _others[0] = False
+            _, found = _watched(roots, lambda: execute(contracts()[name], library, PROFILES["mutants"]))
+            path.write_text(json.dumps(None if _others[0] else found), encoding="utf-8")
+        finally:
+            os._exit(0)
+    return pid
+
+
+def _each(library: Any, roots: list[tuple[str, int]], folder: Path) -> dict[str, dict[str, list[int]] | None]:
+    """The lines that each contract runs; None where its process did not end well, or started others."""
+    names = [c.id for c in contracts().values() if c.function is not None]
+    running: dict[int, str] = {}
+    for name in [*names, ""]:  # at the end the last ones are waited for
+        while running and (not name or len(running) >= (os.cpu_count() or 1)):
+            running.pop(os.wait()[0])
+        if name:
+            running[_begin(name, library, roots, folder / name)] = name
+    found: dict[str, dict[str, list[int]] | None] = {}
+    for name in names:
+        written = (folder / name).read_text(encoding="utf-8") if (folder / name).exists() else ""
+        # NB: which way threads take differs from run to run.
+        found[name] = None if not written or contracts()[name].rule.group == "Q" else json.loads(written)
+    return found
+
+
+def _warm() -> None:
+    """Do once what Hypothesis does at its first test."""
+    import hypothesis
+    from hypothesis import strategies
+
+    hypothesis.settings(max_examples=1, database=None)(hypothesis.given(strategies.integers())(lambda n: None))()
+
+
+def _main(arguments: Iterable[str]) -> None:
+    target, path = arguments
+    roots = list(_roots())
+
+    def begin() -> Any:
+        from xpgrad_conformance.facade import open_library
+
+        return open_library(target)
+
+    library, imported = _watched(roots, begin)
+    contracts()
+    _warm()
+    sys.addaudithook(_audit)
+    gc.freeze()
+    with tempfile.TemporaryDirectory(prefix="xpgrad-reach-") as folder:
+        run = _each(library, roots, Path(folder))
+    Path(path).write_text(json.dumps({"imported": imported, "run": run}), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1:])
