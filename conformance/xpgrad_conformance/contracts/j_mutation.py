@@ -371,6 +371,11 @@ def views_of_leaves_are_refused(lib: Any) -> None:
                 with lib.raises(RuntimeError, VIEW_OF_LEAF):
                     write(view(x))
                 lib.equal(x, MATRIX)
+                leaf = lib.const(MATRIX)[:].requires_grad_()  # itself a view, of what is constant
+                with lib.raises(RuntimeError, VIEW_OF_LEAF):
+                    write(view(leaf))
+                assert leaf.is_leaf
+                lib.equal(lib.grad(lib.xp.sum(leaf * leaf), leaf)[0], 2 * np.asarray(MATRIX))
     with lib.ns.no_grad():  # where nothing is recorded they are not
         x[0].add_(1.0)
     lib.equal(x, [[2.0, 3.0], [3.0, 4.0], [5.0, 6.0]])
