@@ -62,8 +62,8 @@ def statement(source: str, begin: int, end: int) -> tuple[int, int]:
     return found
 
 
-def reach(target: str) -> Reach:
-    """Run every contract on a target, and see which lines each one runs.
+def reach(target: str, only: Iterable[str] = ()) -> Reach:
+    """Run every contract, or only some, on a target, and see which lines each one runs.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def reach(target: str) -> Reach:
     with tempfile.TemporaryDirectory(prefix="xpgrad-reach-") as folder:
         path = Path(folder) / "found"
         done = subprocess.run(
-            [sys.executable, "-m", "xpgrad_conformance.reach", target, str(path)], stdin=subprocess.DEVNULL, capture_output=True,
+            [sys.executable, "-m", "xpgrad_conformance.reach", target, str(path), *only], stdin=subprocess.DEVNULL, capture_output=True,
             text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
         if done.returncode or not path.exists():
@@ -141,9 +141,8 @@ def _begin(name: str, library: Any, roots: list[tuple[str, int]], path: Path) ->
     return pid
 
 
-def _each(library: Any, roots: list[tuple[str, int]], folder: Path) -> dict[str, dict[str, list[int]] | None]:
+def _each(names: list[str], library: Any, roots: list[tuple[str, int]], folder: Path) -> dict[str, dict[str, list[int]] | None]:
     """The lines that each contract runs; None where its process did not end well, or started others."""
-    names = [c.id for c in contracts().values() if c.function is not None]
     running: dict[int, str] = {}
     for name in [*names, ""]:  # at the end the last ones are waited for
         while running and (not name or len(running) >= (os.cpu_count() or 1)):
@@ -167,7 +166,7 @@ def _warm() -> None:
 
 
 def _main(arguments: Iterable[str]) -> None:
-    target, path = arguments
+    target, path, *only = arguments
     roots = list(_roots())
 
     def begin() -> Any:
@@ -176,12 +175,12 @@ def _main(arguments: Iterable[str]) -> None:
         return open_library(target)
 
     library, imported = _watched(roots, begin)
-    contracts()
+    names = [c.id for c in contracts().values() if c.function is not None and (not only or c.id in only)]
     _warm()
     sys.addaudithook(_audit)
     gc.freeze()
     with tempfile.TemporaryDirectory(prefix="xpgrad-reach-") as folder:
-        run = _each(library, roots, Path(folder))
+        run = _each(names, library, roots, Path(folder))
     Path(path).write_text(json.dumps({"imported": imported, "run": run}), encoding="utf-8")
 
 
