@@ -536,6 +536,20 @@ def test_matrices_beside_one_without_a_gradient_keep_theirs(xpgrad_device: str) 
         assert np.isnan(both.grad.numpy()[0]).all()
 
 
+@pytest.mark.parametrize("bad", [[[NAN, 1.0], [2.0, 3.0]], [[float("inf"), 0.0], [0.0, 1.0]]])
+def test_the_third_derivative_of_a_determinant_beside_one_that_is_not_finite(bad: Any, xpgrad_device: str) -> None:
+    found = []
+    for matrices in ([bad, [[1.0, 2.0], [3.0, 5.0]]], [[[1.0, 2.0], [3.0, 5.0]]]):
+        x = xp.tensor(matrices, requires_grad=True, device=xpgrad_device)
+        with np.errstate(all="ignore"):
+            g = xp.linalg.det(x)
+            for _ in range(3):
+                (g,) = xp.autograd.grad((g * g).sum(), x, create_graph=True)
+        found.append(g.detach().numpy())
+    assert np.isnan(found[0][0]).all()
+    np.testing.assert_allclose(found[0][1], found[1][0], rtol=1e-10)
+
+
 @pytest.mark.parametrize("call", ["svdvals(x)", "svd(x)[1]", "pinv(x)", "matrix_norm(x, ord=2)", "det(x)"])
 def test_what_is_not_finite_is_decomposed_in_time(call: str) -> None:
     # NB: LAPACK's search for singular vectors need not end where an element is infinite.

@@ -117,13 +117,16 @@ def cofactors(xp: Any, x: Any) -> Any:
 
 def _along_vjp(g: Any, x: Any, along: Any, xp: Any) -> Any:
     # The third derivative of the determinant, by its inverse.
+    finite, x = _finite(x, xp)
+    x = xp.where(finite, x, identity_like(x, xp))
     xp.check_regular(x)
     inverse = xp.inverse(x)
     a, b = inverse @ g, inverse @ along
     ta, tb, tab = (xp.linalg.trace(z)[..., None, None] for z in (a, b, a @ b))
     mixed = a @ b
     total = inverse * (ta * tb - tab) - (a * tb + b * ta - mixed - b @ a) @ inverse
-    return xp.swap_last(total) * xp.determinant(x)[..., None, None]
+    out = xp.swap_last(total) * xp.determinant(x)[..., None, None]
+    return xp.where(finite, out, xp.zeros_like(out) + math.nan)
 
 
 @rule(_along_vjp, lambda g, x, xp: xp.cofactors_along(x, g), fresh=True, batch="stacked")
