@@ -241,7 +241,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
         if x.requires_grad:
             msg = "Can't export Tensors that require gradient, use `x.detach()`"
             raise RuntimeError(msg)
-        return _from_tensor(x, None, None if device is None else tensor_class(as_device(device)), copy) if copy else x.detach()
+        x = x.detach()
+        return _from_tensor(x, None, None if device is None else tensor_class(as_device(device)), copy)
     if not hasattr(type(x), "__dlpack__") or isinstance(x, type):
         msg = f"from_dlpack needs an object with `__dlpack__`, but got {type(x).__name__}; use `xpgrad.asarray(x)`"
         raise TypeError(msg)
