@@ -63,10 +63,18 @@ def namespace(device: Device | str | None = None) -> ModuleType:
     >>> xp.namespace() is xp
     True
     """
-    cls = tensor_class(as_device(device))
-    if cls.device == tensor_class(get_default_device()).device:
-        return sys.modules["xpgrad"]
-    return _of(cls.device)
+    default = get_default_device()
+    found = _SEEN.get((device, default)) if isinstance(device, Device) else None
+    if found is None:
+        there = tensor_class(as_device(device)).device
+        found = sys.modules["xpgrad"] if there == tensor_class(default).device else _of(there)
+        if there == device:  # the general names stand for one device today and for another tomorrow
+            _SEEN[there, default] = found
+    return found
+
+
+#: The namespaces that were asked for, by their device and the default one.
+_SEEN: dict[tuple[Device, Device], ModuleType] = {}
 
 
 @functools.cache
