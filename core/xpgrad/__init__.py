@@ -22,6 +22,7 @@ if _typing.TYPE_CHECKING:  # what editors see of the modules that load at first 
         registry as registry,
         utils as utils,
     )
+    from xpgrad._namespaces import namespace as namespace
 
 from xpgrad import autograd as autograd, errors as errors
 from xpgrad._backends.default_device import (
@@ -246,7 +247,7 @@ __all__ = [
     "all", "any", "allclose", "diff", "isclose",
     "linalg", "fft", "func",
     "Tensor", "tensor", "DType",
-    "Device", "default_device", "get_default_device", "set_default_device", "backend_names", "register_backend",
+    "Device", "default_device", "get_default_device", "set_default_device", "namespace", "backend_names", "register_backend",
     "autograd", "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
     "compile",
     "errors", "BackendLoadError", "BackendNotFoundError", "CapabilityError", "DeviceMismatchError", "GradcheckError",
@@ -271,6 +272,11 @@ def __getattr__(name: str) -> Any:
 
         setattr(_sys.modules[__name__], name, found)
         return found
+    if name == "namespace":
+        from xpgrad._namespaces import namespace  # loads late: it inspects the namespace, too
+
+        setattr(_sys.modules[__name__], name, namespace)
+        return namespace
     if name == "_rebuild_tensor":
         from xpgrad._tensor.copying import _rebuild_tensor  # loads late: pickles
 

@@ -18,11 +18,20 @@ _FURTHER = ("float16", "bfloat16")
 
 
 class NamespaceInfo:
-    """The namespace's inspection functions. Answers that depend on the backend are for one device, by default the default one."""
+    """The inspection functions of a namespace. Answers that depend on the backend are for one device, by default the namespace's.
+
+    Parameters
+    ----------
+    device : Device, optional
+        The namespace's. Default: the default one at the time of each question.
+    """
+
+    def __init__(self, device: Device | None = None) -> None:
+        self._device = device
 
     def capabilities(self) -> dict[str, Any]:
-        """The capabilities of the default device's backend: ``"boolean indexing"``, ``"data-dependent shapes"``, ``"max dimensions"``."""
-        backend = backend_for(get_default_device().table)
+        """The capabilities of the device's backend: ``"boolean indexing"``, ``"data-dependent shapes"``, ``"max dimensions"``."""
+        backend = backend_for(self.default_device().table)
         about = getattr(backend.namespace(), "__array_namespace_info__", None)  # older libraries have none
         return {
             "boolean indexing": backend.capabilities.boolean_indexing,
@@ -32,11 +41,11 @@ class NamespaceInfo:
 
     def default_device(self) -> Device:
         """The device on which Tensors are created; see `xpgrad.set_default_device`."""
-        return get_default_device()
+        return get_default_device() if self._device is None else self._device
 
     def default_dtypes(self, *, device: Device | str | None = None) -> dict[str, DType]:
         """A device's default dtypes, by ``"real floating"``, ``"complex floating"``, ``"integral"`` and ``"indexing"``."""
-        default = tensor_class(as_device(device)).default_dtype
+        default = tensor_class(as_device(self._device if device is None else device)).default_dtype
         return {kind: default(kind) for kind in ("real floating", "complex floating", "integral", "indexing")}
 
     def dtypes(self, *, device: Device | str | None = None, kind: str | tuple[str, ...] | None = None) -> dict[str, DType]:
@@ -48,7 +57,7 @@ class NamespaceInfo:
         kind : str or tuple of str, optional
             As for `xpgrad.isdtype`: only dtypes of this kind.
         """
-        backend = tensor_class(as_device(device)).backend
+        backend = tensor_class(as_device(self._device if device is None else device)).backend
         own = backend.dtypes()
         return {
             name: dtype
@@ -58,7 +67,7 @@ class NamespaceInfo:
 
     def devices(self) -> list[Device]:
         """The devices of the backends that are loaded, the default one's first; asking loads no library."""
-        first = backend_for(get_default_device().table)
+        first = backend_for(self.default_device().table)
         others = [b for b in registry.loaded_backends() if b is not first]
         return [device for backend in (first, *others) for device in backend.devices()]
 

@@ -18,6 +18,7 @@ __all__ = ["as_device", "default_device", "get_default_device", "set_default_dev
 _DEFAULT: ContextVar[Device | None] = ContextVar("xpgrad_default_device", default=None)
 #: Names that mean a device of whichever backend has one, as in PyTorch.
 _GENERAL = ("cpu", "cuda")
+_HOST = Device("numpy")
 
 
 def get_default_device() -> Device:
@@ -26,7 +27,7 @@ def get_default_device() -> Device:
     if found is not None:
         return found
     named = os.environ.get("XPGRAD_DEVICE", "").strip()
-    return _resolved(Device(named)) if named else Device("numpy")
+    return _resolved(Device(named)) if named else _HOST
 
 
 def set_default_device(device: str | Device) -> None:
@@ -97,7 +98,7 @@ def _of_the_host(device: Device) -> Device:
         cls = tensor_class(default)
         if cls.backend.on_host(cls.device):
             return cls.device
-    return Device("numpy")
+    return _HOST
 
 
 def _with_cuda(device: Device) -> Device:

@@ -59,11 +59,11 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
         raise TypeError(msg)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """The package `xpgrad`, for every Tensor."""
+        """The namespace of this Tensor's device: the package `xpgrad` where that is the default one; see `xpgrad.namespace`."""
         if api_version is not None and api_version not in _VERSIONS:
             msg = f"xpgrad supports versions {', '.join(_VERSIONS)} of the Array API standard, not {api_version!r}"
             raise ValueError(msg)
-        return namespace.package
+        return namespace.package.namespace(self.device)
 
     # -- autograd ----------------------------------------------------------------------------------------------
 

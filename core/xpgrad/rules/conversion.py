@@ -142,6 +142,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         A Tensor that needs no change is returned itself; an array is wrapped without a copy if it can be.
     dtype : DType, optional
     device : Device or str, optional
+        Default: that of a Tensor, or of another library's array; for numbers, lists and NumPy's arrays the default device.
     copy : bool, optional
         True copies always, False raises ValueError where a copy would be needed, None copies where needed.
 
@@ -160,7 +161,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     if is_raw_array(obj) and not is_scalar_array_only(obj):
         home = class_for_array(obj)
         if home is not None:
-            cls = target or home
+            # The host's arrays are on no device, as numbers and lists are not: they go to the default one (`torch.as_tensor`).
+            cls = target or (tensor_class(as_device(None)) if home.backend.is_host else home)
             if cls is home:
                 return _from_own(cls, obj, dtype, copy)
             if copy is False:
@@ -241,7 +243,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
         if x.requires_grad:
             msg = "Can't export Tensors that require gradient, use `x.detach()`"
             raise RuntimeError(msg)
-        return _from_tensor(x, None, None if device is None else tensor_class(as_device(device)), copy) if copy else x.detach()
+        x = x.detach()
+        return _from_tensor(x, None, None if device is None else tensor_class(as_device(device)), copy)
     if not hasattr(type(x), "__dlpack__") or isinstance(x, type):
         msg = f"from_dlpack needs an object with `__dlpack__`, but got {type(x).__name__}; use `xpgrad.asarray(x)`"
         raise TypeError(msg)
