@@ -69,8 +69,8 @@ def test_a_tensor_has_the_namespace_of_its_device(xpgrad_device: str) -> None:
     assert all(ns is own for ns in seen)
     with xp.default_device(xpgrad_device):
         assert x.__array_namespace__() is xp
-        assert (xp.ones(1, device=OTHER).__array_namespace__() is xp) == (OTHER == xpgrad_device)
-    with pytest.raises(ValueError, match="2024.12"):
+        assert (xp.ones(1, device=OTHER).__array_namespace__() is xp) == (xpgrad_device == OTHER)
+    with pytest.raises(ValueError, match=r"2024\.12"):
         x.__array_namespace__(api_version="1999.12")
 
 

@@ -1,7 +1,7 @@
 """Functions of libraries that accept any array, called on Tensors of one device while the default device is another.
 
-``python -m support.consumers DEVICE [NAME ...]`` (from ``tests/``) prints a line of JSON for each: its name, whether it differentiates, only
-runs, or does not, and why. SciPy and scikit-learn read what allows it when they are imported, so this is a process of its own.
+``python -m support.consumers DEVICE [NAME ...]`` (from ``tests/``) prints a line of JSON for each: its name, whether it differentiates,
+only runs, or does not, and why. SciPy and scikit-learn read what allows it when they are imported, so this is a process of its own.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from sklearn.metrics import pairwise
 from sklearn.naive_bayes import GaussianNB
 
 import xpgrad as xp
+from support import strict_backend
 
 X = np.random.default_rng(0).random((6, 3))
 LABELS = np.asarray([0, 1, 0, 1, 1, 0])
@@ -108,13 +109,9 @@ CALLS: dict[str, Call] = {
     "scipy.signal.hilbert": Call(lambda x: xp.imag(scipy.signal.hilbert(x, axis=0)), True),
     "scipy.signal.envelope": Call(lambda x: scipy.signal.envelope(x[:, 0])[0], True),
     "scipy.signal.detrend": Call(lambda x: scipy.signal.detrend(x, axis=0, type="constant")),
-    "scipy.signal.freqz_zpk": Call(
-        lambda x: xp.real(scipy.signal.freqz_zpk(_like(x, [0.5]), _like(x, [0.25]), x[0, 0], worN=8)[1])
-    ),
+    "scipy.signal.freqz_zpk": Call(lambda x: xp.real(scipy.signal.freqz_zpk(_like(x, [0.5]), _like(x, [0.25]), x[0, 0], worN=8)[1])),
     "scipy.signal.vectorstrength": Call(lambda x: scipy.signal.vectorstrength(x[:, 0], 2.0)[0]),
-    "scipy.spatial.transform.Rotation.from_euler": Call(
-        lambda x: scipy.spatial.transform.Rotation.from_euler("xyz", x).as_quat(), True
-    ),
+    "scipy.spatial.transform.Rotation.from_euler": Call(lambda x: scipy.spatial.transform.Rotation.from_euler("xyz", x).as_quat(), True),
     "scipy.spatial.transform.Rotation.from_davenport": Call(
         lambda x: scipy.spatial.transform.Rotation.from_davenport(_like(x, [0.0, 0.0, 1.0]), "extrinsic", x[0, 0]).as_quat(), True
     ),
@@ -125,18 +122,12 @@ CALLS: dict[str, Call] = {
     "sklearn Normalizer": Call(lambda x: preprocessing.Normalizer().fit_transform(x), True),
     "sklearn PolynomialFeatures": Call(lambda x: preprocessing.PolynomialFeatures().fit_transform(x), True),
     "sklearn KernelCenterer": Call(lambda x: preprocessing.KernelCenterer().fit_transform(x @ x.T), True),
-    "sklearn PCA(covariance_eigh)": Call(
-        lambda x: decomposition.PCA(2, svd_solver="covariance_eigh").fit(x).explained_variance_, True
-    ),
+    "sklearn PCA(covariance_eigh)": Call(lambda x: decomposition.PCA(2, svd_solver="covariance_eigh").fit(x).explained_variance_, True),
     "sklearn PCA(full)": Call(lambda x: decomposition.PCA(2, svd_solver="full").fit(x).explained_variance_, True),
     "sklearn Ridge": Call(lambda x: _fitted(linear_model.Ridge(solver="svd"), x, TARGETS).predict(x * 2.0), True),
-    "sklearn LinearDiscriminantAnalysis": Call(
-        lambda x: _fitted(LinearDiscriminantAnalysis(), x, LABELS).decision_function(x), True
-    ),
+    "sklearn LinearDiscriminantAnalysis": Call(lambda x: _fitted(LinearDiscriminantAnalysis(), x, LABELS).decision_function(x), True),
     "sklearn GaussianNB": Call(lambda x: _fitted(GaussianNB(), x, LABELS).predict_joint_log_proba(x), True),
-    "sklearn Nystroem": Call(
-        lambda x: kernel_approximation.Nystroem("rbf", n_components=3, random_state=0).fit_transform(x), True
-    ),
+    "sklearn Nystroem": Call(lambda x: kernel_approximation.Nystroem("rbf", n_components=3, random_state=0).fit_transform(x), True),
     "sklearn euclidean_distances": Call(lambda x: pairwise.euclidean_distances(x, x[:2] + 3.0), True),
     "sklearn cosine_similarity": Call(lambda x: pairwise.cosine_similarity(x, x[:2] + 3.0), True),
     "sklearn rbf_kernel": Call(lambda x: pairwise.rbf_kernel(x, x[:2] + 3.0), True),
@@ -222,12 +213,13 @@ def verdict(call: Call, device: str) -> tuple[str, str]:
 
 
 def _reason(exc: BaseException) -> str:
-    return f"{type(exc).__name__}: {str(exc).splitlines()[0] if str(exc) else ''}"[:160]
+    return f"{type(exc).__name__}: {str(exc).splitlines()[0] if str(exc) else ''}"[:300]
 
 
 def main(device: str, names: list[str]) -> None:
     """Print what becomes of each call on a device."""
     warnings.simplefilter("ignore")
+    strict_backend.register()
     sklearn.set_config(array_api_dispatch=True)
     for name, call in CALLS.items():
         if not names or name in names:
