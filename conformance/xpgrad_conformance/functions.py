@@ -291,7 +291,7 @@ CASES: dict[str, Case] = {
     **{f"matrix_norm, {p}": one(lambda lib, x, p=p: lib.xp.linalg.matrix_norm(x, ord=p), 2, 3, domain=definite)
        for p in ("nuc", 1, -1, 2, -2, np.inf, -np.inf)},
     "matrix_norm, kept": one(lambda lib, x: lib.xp.linalg.matrix_norm(x, keepdims=True), 2, 2, 3),
-    **{f"matrix_power, {n}": one(lambda lib, x, n=n: lib.xp.linalg.matrix_power(x, n), 2, 2, domain=definite) for n in (3, -2)},
+    **{f"matrix_power, {n}": one(lambda lib, x, n=n: lib.xp.linalg.matrix_power(x, n), 2, 2, domain=definite) for n in (1, 3, -2)},
     "outer": two(named("linalg.outer"), (2,), (3,), complex=True),
     "pinv": one(named("linalg.pinv"), 3, 2, domain=definite),
     "pinv, wide": one(named("linalg.pinv"), 2, 3, domain=definite),

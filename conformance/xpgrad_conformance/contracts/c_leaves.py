@@ -372,6 +372,19 @@ def switched_off_between_forward_and_backward(lib: Any, off: Any) -> None:
     y.backward()
     lib.equal(x.grad, 2.0)
     assert w.grad is None
+    # Switched on again it is the same leaf: it receives, also from before, and its gradient was kept, or given, in the meantime.
+    w.grad = lib.const(5.0)
+    lib.equal(w.grad, 5.0)
+    w.requires_grad_()
+    lib.equal(w.grad, 5.0)
+    (x * w * w).backward()
+    lib.equal(w.grad, 17.0)
+    for _ in range(2):
+        w.requires_grad_(False)
+        w.requires_grad_()
+    assert w.is_leaf
+    (x * w).backward()
+    lib.equal(w.grad, 20.0)
 
 
 @contract("ACC-18", draw={"flags": st.lists(st.booleans(), min_size=1, max_size=4)})

@@ -543,7 +543,14 @@ def contexts_that_hooks_do_not_leave(lib: Any, kind: str) -> None:
     elif kind == "post":
         y.grad_fn.register_hook(enter)
     x.register_hook(lambda g: seen.append(lib.ns.is_grad_enabled()))
-    lib.grad(lib.xp.sum(y), x, create_graph=kind != "backward")
+    if kind == "backward":  # also where it is not recorded, which runs it another way
+        lib.grad(lib.xp.sum(y), x, retain_graph=True)
+        assert lib.ns.is_grad_enabled()
+        assert (x * x).requires_grad
+        seen.clear()
+        lib.grad(lib.xp.sum(y), x, create_graph=True)
+    else:
+        lib.grad(lib.xp.sum(y), x, create_graph=True)
     assert True in seen or kind == "backward"
     assert False not in seen or kind == "backward"
     assert lib.ns.is_grad_enabled()

@@ -513,6 +513,33 @@ def checkpoints(lib: Any) -> None:
             lib.equal(gx, np.cos(v * u) * u)
             if gw is not None:
                 lib.equal(gw, np.cos(v * u) * v)
+    # Arguments by name, and no graph where nothing is recorded.
+    x, w = lib.tensor(v), lib.tensor(u)
+    gx, gw = lib.grad(checkpoint(lambda x, w: lib.xp.sum(x * w * w), x, w=w, use_reentrant=False), [x, w])
+    lib.equal(gx, u * u)
+    lib.equal(gw, 2 * v * u)
+    with lib.ns.no_grad():
+        y = checkpoint(f, x, w, use_reentrant=False)
+    assert not y.requires_grad
+    lib.equal(y, np.sum(np.sin(v * u)))
+    # A chain in segments: all but the last are computed again.
+    chain = lib.module("utils.checkpoint").checkpoint_sequential
+    for segments, again in ((1, 0), (2, 2), (3, 2), (5, 4)):
+        with lib.case(segments):
+            calls.clear()
+
+            def step(t: Any) -> Any:
+                calls.append(True)
+                return t * 1.5 + t * t
+
+            x, y = lib.tensor(v), lib.tensor(v)
+            out, expected = chain([step] * 5, segments, x, use_reentrant=False), y
+            for _ in range(5):
+                expected = expected * 1.5 + expected * expected
+            lib.equal(out, lib.value(expected))
+            assert len(calls) == 5
+            lib.equal(lib.grad(lib.xp.sum(out), x)[0], lib.value(lib.grad(lib.xp.sum(expected), y)[0]))
+            assert len(calls) == 5 + again
 
 
 @contract("SAV-18")

@@ -289,6 +289,31 @@ def functions_under_transforms(lib: Any) -> None:
     y = func.vmap(lambda v: func.vmap(generated.apply)(x) * v)(lib.const([1.0, 2.0]))
     lib.equal(y, [[1.0, 4.0, 9.0], [2.0, 8.0, 18.0]])
     lib.equal(lib.grad(lib.xp.sum(y), x)[0], [6.0, 12.0, 18.0])
+
+    # Several results, one of them shared by the batch, and a result that is saved.
+    def two(x: Any, w: Any) -> Any:
+        return x * w, w * w
+
+    def keep_result(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs, output[0])
+
+    def back(ctx: Any, g: Any, h: Any) -> Any:
+        x, w, out = ctx.saved_tensors
+        return g * out / x, g * x + 2 * h * w
+
+    def by_hand(info: Any, in_dims: Any, x: Any, w: Any) -> Any:
+        assert in_dims == (0, None)
+        return (x * w, w * w), (0, None)
+
+    pieces: dict[str, Any] = {"forward": two, "setup_context": keep_result, "backward": back}
+    w = lib.const([2.0, 3.0])
+    for name, cls in (("generated", bare(lib, **pieces, generate_vmap_rule=True)), ("by hand", bare(lib, **pieces, vmap=by_hand))):
+        with lib.case(name):
+            products, squares = func.vmap(cls.apply, in_dims=(0, None))(rows, w)
+            lib.equal(products, lib.value(rows) * [2.0, 3.0])
+            lib.equal(squares, np.broadcast_to([4.0, 9.0], (3, 2)))
+    loss = lambda r: lib.xp.sum(bare(lib, **pieces, generate_vmap_rule=True).apply(r, w)[0] * r)  # noqa: E731
+    lib.equal(func.vmap(func.grad(loss))(rows), 2 * lib.value(rows) * [2.0, 3.0])
     old = power(lib)
     for name, transform in [("vmap", func.vmap(old.apply)), ("grad", func.grad(lambda v: lib.xp.sum(old.apply(v))))]:
         with lib.case(name), lib.raises(RuntimeError, "In order to use an autograd.Function with functorch transforms", "setup_context"):

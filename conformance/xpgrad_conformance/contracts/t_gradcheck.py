@@ -285,6 +285,8 @@ def second_order(lib: Any, seed: int) -> None:
                 with lib.case(name), lib.raises(error_class(lib)):
                     check(f, (x,), **mode)
             assert check(lost, (x,), raise_exception=False, **mode) is False
+    with lib.raises(AssertionError, "at least one of check_fwd_over_rev or check_rev_over_rev"):
+        check(xp.exp, x, check_fwd_over_rev=False, check_rev_over_rev=False)
     # The gradient outputs that are made where none are given differ from place to place.
     assert len({float(v) for v in seen[0]}) == 2
     assert x.grad is None

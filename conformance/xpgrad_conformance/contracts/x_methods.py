@@ -264,6 +264,18 @@ def mixed_dtypes(lib: Any) -> None:
                     g = next(found)
                     assert g.dtype == x.dtype
                     close(lib, lib.value(g).astype(lib.value(w).dtype), lib.value(w), near)
+    # What is written takes the dtype of what it is written into; its gradient comes back in its own.
+    for into, of in [(lib.real, lib.narrow), (lib.narrow, lib.real)]:
+        with lib.case((into, of)):
+            x, v = lib.tensor(points[0], dtype=into), lib.tensor([0.5, 1.5, 2.5], dtype=of)
+            y = x * 2
+            y[0] = v
+            assert y.dtype == x.dtype
+            lib.equal(y, [[0.5, 1.5, 2.5], [8.0, 10.0, 12.0]])
+            gx, gv = lib.grad(lib.xp.sum(y * y), [x, v])
+            assert (gx.dtype, gv.dtype) == (x.dtype, v.dtype)
+            lib.equal(gx, [[0.0, 0.0, 0.0], [32.0, 40.0, 48.0]])
+            lib.equal(gv, [1.0, 3.0, 5.0])
 
 
 #: Functions without a derivative, of a matrix that has ties, and of one of whole numbers.

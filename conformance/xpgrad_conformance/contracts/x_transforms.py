@@ -90,6 +90,10 @@ def functions_that_are_refused(lib: Any) -> None:
         "primals in a list": lambda: func.jvp(lambda v: v, [x], (x,)),
         "too few tangents": lambda: func.jvp(lambda v, w: v * w, (x, y), (x,)),
         "cotangents": lambda: func.vjp(lambda v: (v, v * 2), x)[1](x),
+        "primals of another kind": lambda: func.jvp(lambda v: v, (3.0,), (x,)),
+        "tangents of another kind": lambda: func.jvp(lambda v: v, (x,), (3.0,)),
+        "tangents of another shape": lambda: func.linearize(lambda v: v * 2, x)[1](lib.ones(3)),
+        "tangents in another structure": lambda: func.linearize(lambda v: v * 2, x)[1]((x, x)),
     }
     for name, program in refused.items():
         with lib.case(name), lib.raises(RuntimeError):
@@ -152,6 +156,13 @@ def products_with_jacobians(lib: Any) -> None:
     equal(lib, out, np.sin(X) * Y)
     for t in (X, Y):
         equal(lib, push(lib.const(t)), np.cos(X) * Y * t)
+    # Results that depend on some arguments only, or on none.
+    out, push = func.linearize(lambda v, w: (v * v, w * 3, y * 1), x, y)
+    equal(lib, out, (X * X, 3 * Y, Y))
+    equal(lib, push(y, x), (2 * X * Y, 3 * X, np.zeros(2)))
+    leaf = lib.tensor(X)
+    out, push = func.linearize(lambda v: v * v * v, leaf)
+    equal(lib, push(y), 3 * X**2 * Y)
 
 
 @contract("DER-22")
@@ -231,6 +242,9 @@ def arguments_of_vmap(lib: Any) -> None:
 
     vmap(look)(a)
     assert seen == [((4,), 1, True)]
+    equal(lib, vmap(lambda r: lib.xp.expand_dims(r, axis=-1))(a), m[:, :, None])
+    equal(lib, vmap(lib.module("func").jacfwd(lambda r: r * r))(a), np.stack([np.diag(2 * r) for r in m]))
+    equal(lib, vmap(lib.module("func").jacrev(lambda r: r * r))(a), np.stack([np.diag(2 * r) for r in m]))
     # Dtypes are those of the same operations outside.
     whole = lib.const([1, 2, 3], dtype=lib.index)
     for name, f in {
