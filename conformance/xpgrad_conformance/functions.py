@@ -217,6 +217,7 @@ CASES: dict[str, Case] = {
     "broadcast_arrays": two(lambda lib, x, y: tuple(lib.xp.broadcast_arrays(x, y)), (2, 1), (3,)),
     "repeat": one(lambda lib, x: lib.xp.repeat(x, 2, axis=1), complex=True),
     "repeat, first axis": one(lambda lib, x: lib.xp.repeat(x, 3, axis=0)),
+    "repeat, each its own": one(lambda lib, x: lib.xp.repeat(x, lib.places([2, 0, 1]), axis=1)),
     "tile": one(lambda lib, x: lib.xp.tile(x, (2, 1, 2))),
     "flip": one(lambda lib, x: lib.xp.flip(x, axis=1), complex=True),
     "flip, all": one(lambda lib, x: lib.xp.flip(x)),
@@ -246,6 +247,7 @@ CASES: dict[str, Case] = {
     "x[mask]": one(lambda lib, x: x[lib.const([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]) > 0.5]),
     "take": one(lambda lib, x: lib.xp.take(x, lib.places([2, 0, 2, 1]), axis=1), complex=True),
     "take, first axis": one(lambda lib, x: lib.xp.take(x, lib.places([1, 1]), axis=0)),
+    "take_along_axis, broadcast": one(lambda lib, x: lib.xp.take_along_axis(x, lib.places([[2, 0]]), axis=1)),
     "take_along_axis": one(lambda lib, x: lib.xp.take_along_axis(x, lib.places([[2, 0], [1, 1]]), axis=1), complex=True),
     # Writes.
     "y[0] = v": two(lambda lib, x, v: written(lib, x, 0, v), (2, 3), (3,), complex=True),

@@ -79,10 +79,15 @@ def a_level_is_needed(lib: Any) -> None:
     level = fw.enter_dual_level()
     try:
         lib.equal(fw.unpack_dual(fw.make_dual(x, t) * 2).tangent, [6.0, 8.0])
+        lib.equal(fw.unpack_dual(fw.make_dual(x, t, level=0), level=0).tangent, [3.0, 4.0])
+        with lib.raises(RuntimeError, "no level exists"):
+            fw.make_dual(x, t, level=-1)
     finally:
         fw.exit_dual_level(level=level)
     with lib.raises(RuntimeError, "no level exists"):
         fw.make_dual(x, t)
+    with fw.dual_level(), lib.ns.inference_mode():  # which stops forward mode
+        assert fw.unpack_dual(fw.make_dual(x, t)).tangent is None
 
 
 @contract("FWD-03")

@@ -152,6 +152,10 @@ def products_with_jacobians(lib: Any) -> None:
         assert result.requires_grad
     inner = lambda v: func.jvp(lambda w: w * w * w, (v,), (v,))[1]  # noqa: E731
     equal(lib, func.jvp(inner, (x,), (y,)), (3 * X**3, 9 * X**2 * Y))
+    cube = lambda v: v * v * v  # noqa: E731
+    equal(lib, func.jvp(lambda v: func.vjp(cube, v)[0], (x,), (y,)), (X**3, 3 * X**2 * Y))
+    both = func.jvp(func.grad_and_value(lambda v: lib.xp.sum(cube(v))), (x,), (y,))
+    equal(lib, both, ((3 * X**2, np.sum(X**3)), (6 * X * Y, np.sum(3 * X**2 * Y))))
     out, push = func.linearize(lambda v: lib.xp.sin(v) * y, x)
     equal(lib, out, np.sin(X) * Y)
     for t in (X, Y):
