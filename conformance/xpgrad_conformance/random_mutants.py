@@ -42,11 +42,12 @@ __all__ = ["OPERATORS", "Edit", "Verdict", "check_soundness", "differs", "draw",
 #: Seconds for one contract, and for the tests of one mutant.
 LIMIT, TESTS_LIMIT = 20.0, 900.0
 OPERATORS = ("comparison", "constant", "statement", "condition", "arguments", "arithmetic", "text", "formula")
-#: What no page of PyTorch's documentation is about: the command line, drawings, how backends are found, and what hands rules to other
-#: libraries.
+#: What no page of PyTorch's documentation is about: the command line, drawings, how backends are found, namespaces of devices, compiling a
+#: function into one node, and what makes rules from functions or hands them to other libraries.
 OUTSIDE = (
     "xpgrad/_cli/*", "xpgrad/__main__.py", "xpgrad/_operations/__main__.py", "xpgrad/_info.py", "xpgrad/autograd/_drawing*",
-    "xpgrad/_backends/*", "xpgrad/registry.py", "xpgrad/hookspecs.py", "xpgrad/autograd/interop.py",
+    "xpgrad/_backends/*", "xpgrad/registry.py", "xpgrad/hookspecs.py", "xpgrad/_namespaces.py", "xpgrad/_transforms/compiled.py",
+    "xpgrad/autograd/_rule.py", "xpgrad/autograd/interop.py",
 )  # fmt: skip
 
 COMPARISONS = {
@@ -120,7 +121,7 @@ class Verdict(NamedTuple):
         ``"contract"`` or ``"test"``: noticed by one; ``"timeout"``: something hung or crashed; ``"survived"``; ``"broken"``: not a mutant,
         because its module cannot be imported.
     by : str
-        The contract or the test.
+        The contract or the test; of a survivor that no contract runs, that.
     """
 
     edit: Edit
@@ -492,7 +493,7 @@ def try_contracts(edit: Edit, source: bytes, chosen: Sequence[Contract] | None =
             near = reached.could_notice(edit.file, source.decode(), edit.line, last)
             rows = [c for c in rows if c.id in near]
         if not rows:
-            return Verdict(edit, "survived")
+            return Verdict(edit, "survived", "no contract runs it")
         outcome = run(Request("numpy", "numpy", rows, "mutants", limit=LIMIT, environment=environment, exitfirst=True, as_listed=True))
     if outcome.cause:
         return Verdict(edit, "broken")
@@ -659,9 +660,9 @@ def command(n: int, seed: int, patterns: Sequence[str], workers: int, tests: boo
     """Survey, print the table and the survivors' patches; 1 if there is a survivor."""
     texts = sources(patterns)
     verdicts = survey(n, seed, patterns, workers, tests)
-    survivors = [v.edit for v in verdicts if v.outcome == "survived"]
-    for edit in survivors:
-        print(f"SURVIVED  {edit.file}:{edit.line} ({edit.operator})\n{patch(edit, texts[edit.file])}")
+    survivors = [v for v in verdicts if v.outcome == "survived"]
+    for edit, _, why in survivors:
+        print(f"SURVIVED  {edit.file}:{edit.line} ({edit.operator}{', ' * bool(why)}{why})\n{patch(edit, texts[edit.file])}")
     print(table(verdicts))
     if path is not None:
         Path(path).write_text(document(verdicts, texts, n, seed), encoding="utf-8")

@@ -14,6 +14,7 @@ import pytest
 from xpgrad_conformance import random_mutants
 from xpgrad_conformance.cli import main
 from xpgrad_conformance.random_mutants import OPERATORS, Edit, Verdict, differs, draw, edits, patch, sources, table
+from xpgrad_conformance.reach import Reach
 
 
 def made(source: str, operator: str, file: str = "") -> set[str]:
@@ -144,6 +145,8 @@ def test_a_broken_formula_is_noticed_a_comment_is_not_and_a_broken_module_is_no_
     assert verdict.outcome == "contract"
     edit, source = _edit("xpgrad/rules/elementwise.py", "# Ties are shared", "# Ties are  shared")
     assert random_mutants.try_contracts(edit, source, few) == Verdict(edit, "survived")
+    none = Reach({}, {c.id: {} for c in few})
+    assert random_mutants.try_contracts(edit, source, few, none) == Verdict(edit, "survived", "no contract runs it")
     edit, source = _edit("xpgrad/rules/elementwise.py", "import cmath", "import no_such_module")
     assert random_mutants.try_contracts(edit, source, few).outcome == "broken"
 

@@ -312,6 +312,9 @@ WITHOUT: dict[str, Callable[..., Any]] = {
     "whole running sums": lambda lib, x, n: lib.xp.cumulative_sum(n, axis=1),
     "whole keys": lambda lib, x, n: n[1, lib.places([2, 0])] + lib.xp.flip(n)[0, :2],
     "floor_divide": lambda lib, x, n: lib.xp.floor_divide(n, 2),
+    "whole diagonals": lambda lib, x, n: lib.xp.linalg.diagonal(n, offset=1),
+    "searchsorted": lambda lib, x, n: lib.xp.searchsorted(lib.xp.sort(x[0]), x[1]),
+    "searchsorted, by an order": lambda lib, x, n: lib.xp.searchsorted(x[0], x[1], sorter=lib.xp.argsort(x[0])),
 }  # fmt: skip
 #: Those whose results have a length that the values decide, or that are not for batches; with NumPy's of the same meaning.
 DYNAMIC: dict[str, Pair] = {
