@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import importlib.util
+import operator
 from typing import Any
 
 import numpy as np
@@ -281,6 +282,17 @@ def exporting_needs_detach(lib: Any) -> None:
         assert float(x) == 2.0
     with lib.ns.no_grad():
         assert np.asarray((x * x).numpy()).item() == 4.0
+    # What does not require grad leaves freely.
+    one, whole = lib.const(2.75), lib.const(3, dtype=lib.index)
+    with lib.silent():
+        assert (int(one), complex(one), format(one, ".1f"), bool(one)) == (2, 2.75, "2.8", True)
+        assert (int(whole), operator.index(whole), "abcd"[whole]) == (3, 3, "d")
+        assert np.asarray(lib.const([1.0, 2.0]), dtype="float32").dtype == np.float32
+    with lib.raises(TypeError):
+        operator.index(one)
+    for convert in (int, float, complex):
+        with lib.case(convert), lib.raises((RuntimeError, ValueError, TypeError)):
+            convert(lib.const([1.0, 2.0]))
 
 
 @contract("ACC-37")

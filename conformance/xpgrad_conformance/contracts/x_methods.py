@@ -313,6 +313,8 @@ WITHOUT: dict[str, Callable[..., Any]] = {
     "whole keys": lambda lib, x, n: n[1, lib.places([2, 0])] + lib.xp.flip(n)[0, :2],
     "floor_divide": lambda lib, x, n: lib.xp.floor_divide(n, 2),
     "whole diagonals": lambda lib, x, n: lib.xp.linalg.diagonal(n, offset=1),
+    "isin": lambda lib, x, n: lib.xp.isin(n, lib.places([1, 5])),
+    "isin, not": lambda lib, x, n: lib.xp.isin(n, lib.places([1, 5, 0]), invert=True),
     "searchsorted": lambda lib, x, n: lib.xp.searchsorted(lib.xp.sort(x[0]), x[1]),
     "searchsorted, by an order": lambda lib, x, n: lib.xp.searchsorted(x[0], x[1], sorter=lib.xp.argsort(x[0])),
 }  # fmt: skip
@@ -354,7 +356,7 @@ def without_derivative(lib: Any) -> None:
             assert np.array_equal(lib.value(found), expected)
             with fw.dual_level():
                 assert fw.unpack_dual(call(lib, fw.make_dual(x.detach(), lib.const(TIED)), n)).tangent is None
-            if lib.oracle and name in ("whole keys", "nextafter"):
+            if lib.oracle and name in ("whole keys", "nextafter", "isin", "isin, not"):
                 continue
             for dims in ((0, 0), (2, None), (None, 1)):
                 arrays = [
@@ -367,6 +369,14 @@ def without_derivative(lib: Any) -> None:
                 batch = vmap(lambda x, n, call=call: call(lib, x, n), in_dims=dims)(lib.const(arrays[0]), lib.const(arrays[1], lib.index))
                 with lib.case(dims):
                     assert np.array_equal(lib.value(batch), np.stack([np.asarray(r) for r in rows]))
+    for name, amount in {"and": 3, "or": 2, "xor": 5, "lshift": 2, "rshift": 1, "floordiv": 2}.items():
+        with lib.case(name):
+            n = lib.const(WHOLE, lib.index)
+            part, method = n[0], f"__i{name}__"
+            assert getattr(part, method)(amount) is part
+            expected = WHOLE.copy()
+            getattr(expected[0], method)(amount)
+            assert np.array_equal(lib.value(n), expected)
 
 
 @contract("DER-18", requires="data_dependent_shapes")
