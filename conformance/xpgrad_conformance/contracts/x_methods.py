@@ -264,6 +264,18 @@ def mixed_dtypes(lib: Any) -> None:
                     g = next(found)
                     assert g.dtype == x.dtype
                     close(lib, lib.value(g).astype(lib.value(w).dtype), lib.value(w), near)
+    wide = ["int64"] * lib.capabilities["float64"]
+    for one, other in itertools.product(["int8", "int16", "int32", "uint8", *wide], repeat=2):
+        with lib.case((one, other)):
+            total = lib.const([1, 2], one) + lib.const([3, 4], other)
+            wanted = np.result_type(np.dtype(one), np.dtype(other))
+            assert total.dtype == lib.dtype(wanted.name)
+            assert total.dtype.itemsize == wanted.itemsize
+            limits = lib.ns.iinfo(total.dtype)
+            assert (limits.min, limits.max, limits.bits) == (np.iinfo(wanted).min, np.iinfo(wanted).max, np.iinfo(wanted).bits)
+    for name in (lib.real, lib.narrow):
+        for part in ("max", "min", "eps", "bits"):
+            assert float(getattr(lib.ns.finfo(lib.dtype(name)), part)) == float(getattr(np.finfo(name), part))
     # What is written takes the dtype of what it is written into; its gradient comes back in its own.
     for into, of in [(lib.real, lib.narrow), (lib.narrow, lib.real)]:
         with lib.case((into, of)):
