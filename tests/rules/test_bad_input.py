@@ -112,7 +112,7 @@ GOOD: dict[str, Callable[[], Call]] = {
     # dtypes and devices
     "astype": lambda: call(matrix(), xp.float32), "can_cast": lambda: call(xp.int8, xp.int16), "finfo": lambda: call(xp.float32),
     "iinfo": lambda: call(xp.int8), "isdtype": lambda: call(xp.int8, "integral"), "result_type": lambda: call(xp.int8, matrix()),
-    "Device": lambda: call("numpy"), "set_default_device": lambda: call("numpy"),
+    "Device": lambda: call("numpy"), "set_default_device": lambda: call("numpy"), "namespace": lambda: call("numpy"),
     # indexing
     "take": lambda: call(matrix(), idx(), axis=1), "take_along_axis": lambda: call(matrix(), ints(), axis=1),
     "Tensor.__getitem__": lambda: call(matrix(), (0, 1)), "Tensor.__setitem__": lambda: call(matrix().detach(), (0, 1), 2.0),

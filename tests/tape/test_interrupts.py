@@ -348,8 +348,12 @@ def test_an_interrupted_pass_leaves_none_running_on_another_thread() -> None:
             time.sleep(0.2)
             done.append(threading.current_thread().name)
 
-    with pytest.raises(KeyboardInterrupt):
-        deeper(30)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            deeper(30)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert done == ["xpgrad nested pass"]
     _everything_is_free()
 
