@@ -276,6 +276,9 @@ CASES: dict[str, Case] = {
     "vecdot": two(lambda lib, x, y: lib.xp.vecdot(x, y), (2, 3), (3,), complex=True),
     "vecdot, an axis": two(lambda lib, x, y: lib.xp.vecdot(x, y, axis=-2), (3, 2), (3, 1)),
     "einsum": two(lambda lib, x, y: lib.xp.einsum("ij,kj->ik", x, y), (2, 3), (2, 3), complex=True),
+    "einsum, implicit": two(lambda lib, x, y: lib.xp.einsum("ca,ab", x, y), (2, 3), (3, 2)),
+    "einsum, a number": two(lambda lib, x, y: lib.xp.einsum("ab,ab->", x, y), (2, 3), (2, 3)),
+    "astype": one(lambda lib, x: lib.xp.astype(x, x.dtype) * lib.xp.astype(x, x.dtype, copy=False)),
     "einsum, a trace": one(lambda lib, x: lib.xp.einsum("iij->j", x), 2, 2, 3),
     # Linear algebra.
     "cholesky": one(lambda lib, x: lib.xp.linalg.cholesky(herm(lib, x)), 3, 3, domain=definite),

@@ -78,6 +78,8 @@ METHODS: dict[str, Pair] = {
     "unbind": (lambda x, w: x.unbind(1)[2] * x.unbind()[0][:2], lambda x, w: x[:, 2] * x[0][:2]),
     "clone": (lambda x, w: x.clone() * x.contiguous(), lambda x, w: x * x),
     "contiguous": (lambda x, w: x.t().contiguous() * 2, lambda x, w: x.T * 2),
+    "to": (lambda x, w: x.to(x.dtype) * x.to(w) * w.to(dtype=x.dtype), lambda x, w: x * x * w),
+    "type_as": (lambda x, w: x.type_as(w) * w, lambda x, w: x * w),
 }  # fmt: skip
 
 
@@ -114,6 +116,15 @@ def methods(lib: Any) -> None:
             continue
         with lib.case(name):
             agree(lib, ours, theirs, (X, ROW))
+    x, n = lib.tensor(X), lib.const([1, 2], lib.index)
+    assert (x.dim(), x.numel(), n.dim(), n.numel()) == (2, 6, 1, 2)
+    assert (x.element_size(), n.element_size()) == (np.dtype(lib.real).itemsize, np.dtype(lib.index).itemsize)
+    assert (x.is_floating_point(), n.is_floating_point(), x.is_complex()) == (True, False, False)
+    if lib.capabilities["float64"]:
+        assert [str(t.dtype).rpartition(".")[2] for t in (x.float(), n.double(), x.long())] == [
+            "float32", "float64", "int64"
+        ]  # fmt: skip
+        lib.equal(lib.grad(lib.xp.sum(x.float().double() * 2), x)[0], np.full(X.shape, 2.0))
 
 
 #: Writes into a matrix of positive numbers, with a row of them: what the method does, and what becomes of the matrix.
@@ -325,6 +336,9 @@ WITHOUT: dict[str, Callable[..., Any]] = {
     "whole keys": lambda lib, x, n: n[1, lib.places([2, 0])] + lib.xp.flip(n)[0, :2],
     "floor_divide": lambda lib, x, n: lib.xp.floor_divide(n, 2),
     "whole diagonals": lambda lib, x, n: lib.xp.linalg.diagonal(n, offset=1),
+    "methods": lambda lib, x, n: x.argmax(1) + x.argmin(1) + (n > 0).all(1) + (n > 4).any(1),
+    "isclose": lambda lib, x, n: lib.xp.isclose(x, x + lib.const([0.0, 1e-2, 1e-8])),
+    "matrix_rank": lambda lib, x, n: lib.xp.linalg.matrix_rank(x),
     "isin": lambda lib, x, n: lib.xp.isin(n, lib.places([1, 5])),
     "isin, not": lambda lib, x, n: lib.xp.isin(n, lib.places([1, 5, 0]), invert=True),
     "searchsorted": lambda lib, x, n: lib.xp.searchsorted(lib.xp.sort(x[0]), x[1]),
@@ -359,6 +373,8 @@ def without_derivative(lib: Any) -> None:
     vmap = lib.module("func").vmap
     fw = lib.module("autograd.forward_ad")
     for name, call in WITHOUT.items():
+        if name in ("matrix_rank", "whole diagonals") and not lib.capabilities["linalg"]:
+            continue
         with lib.case(name), np.errstate(all="ignore"):
             x, n = lib.tensor(TIED), lib.const(WHOLE, lib.index)
             expected = np.asarray(call(Reference, TIED, WHOLE))
@@ -408,6 +424,9 @@ MADE: dict[str, Callable[..., Any]] = {
     "zeros": lambda lib, x: lib.xp.zeros((2, 3)),
     "ones": lambda lib, x: lib.xp.ones((3,)),
     "full": lambda lib, x: lib.xp.full((2,), 1.5),
+    "fftfreq": lambda lib, x: lib.xp.fft.fftfreq(5, d=0.5),
+    "rfftfreq": lambda lib, x: lib.xp.fft.rfftfreq(6, d=2.0),
+    "asarray": lambda lib, x: lib.xp.asarray([[1.0, 2.0], [3.0, 4.5]]),
     "eye": lambda lib, x: lib.xp.eye(2, 3, k=1),
     "eye, below": lambda lib, x: lib.xp.eye(3, k=-1),
     "arange": lambda lib, x: lib.xp.arange(1.0, 6.0, 2.0),
@@ -426,6 +445,8 @@ MADE: dict[str, Callable[..., Any]] = {
 def made_of_nothing(lib: Any) -> None:
     x = lib.tensor(X)
     for name, call in MADE.items():
+        if "fft" in name and not lib.capabilities["fft"]:
+            continue
         with lib.case(name):
             found = call(lib, x)
             assert not found.requires_grad
