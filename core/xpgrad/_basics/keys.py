@@ -68,6 +68,7 @@ def full_key(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     check_ellipsis(parts)
     out: list[Any] = []
     axis = 0
+    part: Any
     for part in parts if any(p is Ellipsis for p in parts) else (*parts, Ellipsis):
         if part is Ellipsis:
             out.append(...)
