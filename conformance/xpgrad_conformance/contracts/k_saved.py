@@ -640,17 +640,17 @@ def each_saved_value_has_hooks_of_its_own(lib: Any) -> None:
                 for g, e in zip(lib.grad(y, [x, w], retain_graph=True), expected, strict=True):
                     lib.equal(g, e)
                 assert {what for what, _ in log} == {"unpack"}
-                assert {attribute for _, attribute in log} == set(chosen)
+                assert {attribute for _, attribute in log} == set(hooked)
                 lib.grad(y, [x, w])
                 with lib.raises(RuntimeError, "second time"):
                     lib.grad(y, [x, w])
     # A value without hooks is still watched; one with hooks is what the hook kept.
-    for chosen, free in (("_raw_saved_self", 1), ("_raw_saved_other", 0)):
-        with lib.case(chosen):
+    for hooked, free in (("_raw_saved_self", 1), ("_raw_saved_other", 0)):
+        with lib.case(hooked):
             leaves = [lib.tensor([2.0]), lib.tensor([3.0])]
             factors = [t * 1 for t in leaves]
             y = factors[0] * factors[1]
-            getattr(y.grad_fn, chosen).register_hooks(lambda t: t.detach().clone(), lambda t: t)
+            getattr(y.grad_fn, hooked).register_hooks(lambda t: t.detach().clone(), lambda t: t)
             factors[1 - free].mul_(10.0)
             lib.equal(lib.grad(y, leaves[free], retain_graph=True)[0], [2.0 if free else 3.0])
             factors[free].mul_(10.0)
