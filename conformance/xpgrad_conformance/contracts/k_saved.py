@@ -640,7 +640,7 @@ def each_saved_value_has_hooks_of_its_own(lib: Any) -> None:
                 for g, e in zip(lib.grad(y, [x, w], retain_graph=True), expected, strict=True):
                     lib.equal(g, e)
                 assert {what for what, _ in log} == {"unpack"}
-                assert {attribute for _, attribute in log} == set(hooked)
+                assert {attribute for _, attribute in log} == set(chosen)
                 lib.grad(y, [x, w])
                 with lib.raises(RuntimeError, "second time"):
                     lib.grad(y, [x, w])
