@@ -13,25 +13,21 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from xpgrad._array.base import TensorBase
-from xpgrad._backends.classes import class_for_array, tensor_class
-from xpgrad._backends.default_device import as_device, get_default_device
+from xpgrad._backends.classes import tensor_class
+from xpgrad._backends.default_device import as_device, default_device, get_default_device
 from xpgrad._basics.device import Device
-from xpgrad._basics.scalars import is_raw_array
 from xpgrad._info import NamespaceInfo
 
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
-__all__ = ["CREATION", "DeviceNamespace", "namespace"]
+__all__ = ["MAKERS", "DeviceNamespace", "namespace"]
 
-#: The functions that make an array of their device, by the module that has them; those named `*_like` have an array to follow.
-CREATION = {
-    "": ("arange", "empty", "eye", "full", "linspace", "ones", "zeros"),
-    "fft": ("fftfreq", "rfftfreq"),
+#: The functions that make an array on the default device, by the module that has them.
+MAKERS = {
+    "xpgrad": ("arange", "asarray", "empty", "eye", "from_dlpack", "full", "linspace", "ones", "tensor", "zeros"),
+    "xpgrad.fft": ("fftfreq", "rfftfreq"),
 }
-#: The functions that make an array from data, which may be on a device already.
-CONVERSION = ("asarray", "from_dlpack", "tensor")
 
 
 def namespace(device: Device | str | None = None) -> ModuleType:
@@ -63,18 +59,8 @@ def namespace(device: Device | str | None = None) -> ModuleType:
     >>> xp.namespace() is xp
     True
     """
-    default = get_default_device()
-    found = _SEEN.get((device, default)) if isinstance(device, Device) else None
-    if found is None:
-        there = tensor_class(as_device(device)).device
-        found = sys.modules["xpgrad"] if there == tensor_class(default).device else _of(there)
-        if there == device:  # the general names stand for one device today and for another tomorrow
-            _SEEN[there, default] = found
-    return found
-
-
-#: The namespaces that were asked for, by their device and the default one.
-_SEEN: dict[tuple[Device, Device], ModuleType] = {}
+    there = tensor_class(as_device(device)).device
+    return sys.modules["xpgrad"] if there == tensor_class(get_default_device()).device else _of(there)
 
 
 @functools.cache
@@ -92,24 +78,19 @@ class DeviceNamespace(ModuleType):
     """The package, or one of its modules, as seen from a device."""
 
     def __init__(self, name: str, device: Device) -> None:
-        super().__init__(name, sys.modules["xpgrad"].__doc__)
+        super().__init__(name, importlib.import_module(name).__doc__)
         self._device = device
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name not in ("__array_api_version__", "__array_namespace_info__", "__version__", "__all__"):
-            raise AttributeError(f"{self!r} has no attribute {name!r}")
         whole = importlib.import_module(self.__name__)
-        try:
-            found = getattr(whole, name)
-        except AttributeError as exc:
-            raise AttributeError(f"{self!r} has no attribute {name!r}") from exc
-        inner = self.__name__.partition(".")[2]
-        if name in CREATION.get(inner, ()):
+        of_the_module = name.startswith("__") and not name.startswith("__array_") and name not in ("__all__", "__version__")
+        if of_the_module or not hasattr(whole, name):
+            raise AttributeError(f"{self!r} has no attribute {name!r}")
+        found = getattr(whole, name)
+        if name in MAKERS.get(self.__name__, ()):
             found = _made_on(self._device, found)
-        elif not inner and name in CONVERSION:
-            found = _brought_to(self._device, found)
-        elif not inner and name in CREATION:
-            found = DeviceNamespace(f"xpgrad.{name}", self._device)
+        elif (inner := f"{self.__name__}.{name}") in MAKERS:
+            found = DeviceNamespace(inner, self._device)
         elif name == "__array_namespace_info__":
             found = functools.partial(NamespaceInfo, self._device)
         setattr(self, name, found)
@@ -126,32 +107,11 @@ class DeviceNamespace(ModuleType):
 
 
 def _made_on(home: Device, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A creation function whose default device is this one."""
+    """A function that makes arrays, for which this is the default device."""
 
     @functools.wraps(function)
-    def made(*args: Any, device: Any = None, **kwargs: Any) -> Tensor:
-        return function(*args, device=home if device is None else device, **kwargs)
+    def made(*args: Any, **kwargs: Any) -> Tensor:
+        with default_device(home):
+            return function(*args, **kwargs)
 
     return made
-
-
-def _brought_to(home: Device, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A function that makes a Tensor from data, which brings what is on no device of its own to this one."""
-
-    @functools.wraps(function)
-    def made(data: Any, /, *args: Any, device: Any = None, **kwargs: Any) -> Tensor:
-        if device is None and not _settled(data):
-            device = home
-        return function(data, *args, device=device, **kwargs)
-
-    return made
-
-
-def _settled(data: Any) -> bool:
-    """Return whether some data is on a device already: numbers, lists and the host's arrays are not."""
-    if isinstance(data, TensorBase):
-        return True
-    if not is_raw_array(data):
-        return False
-    home = class_for_array(data)
-    return home is not None and not home.backend.is_host

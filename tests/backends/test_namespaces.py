@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import xpgrad as xp
-from xpgrad._namespaces import CONVERSION, CREATION
+from xpgrad._namespaces import MAKERS
 
 #: A device that is always there, and never the default of these tests.
 OTHER = "numpy+readonly"
@@ -34,7 +34,7 @@ def test_every_function_that_takes_a_device_is_in_the_tables() -> None:
                 found.add(place + name)
     # These follow an array, or are about devices.
     found -= {name for name in found if name.endswith("_like")} | {"astype", "set_default_device", "default_device", "namespace"}
-    assert found == {name if not place else f"{place}.{name}" for place, names in CREATION.items() for name in names} | set(CONVERSION)
+    assert found == {f"{module}.{name}".removeprefix("xpgrad.") for module, names in MAKERS.items() for name in names}
     assert found == set(MADE)
 
 
@@ -127,6 +127,28 @@ def test_the_inspection_is_of_the_device(xpgrad_device: str) -> None:
     with xp.default_device(there):
         assert info.capabilities() == xp.__array_namespace_info__().capabilities()
     assert info.default_dtypes(device="numpy") == whole.default_dtypes(device="numpy")
+
+
+def test_the_inspection_of_a_device_that_has_less(monkeypatch: Any) -> None:
+    backend = xp.ones(1, device=OTHER).backend
+    monkeypatch.setattr(backend, "default_dtype", lambda kind, device: xp.float32)
+    monkeypatch.setattr(backend, "dtypes", lambda: [xp.float32])
+    info = xp.namespace(OTHER).__array_namespace_info__()
+    assert info.default_dtypes()["real floating"] is xp.float32
+    assert info.default_dtypes(device="numpy")["real floating"] is xp.float64
+    assert info.dtypes() == {"float32": xp.float32}
+    assert "float64" in info.dtypes(device="numpy")
+    assert xp.namespace(OTHER).zeros(2).dtype is xp.float32
+
+
+@pytest.mark.filterwarnings("ignore:backend .* does not compile")
+def test_a_namespace_inside_of_a_compiled_function(xpgrad_device: str) -> None:
+    x = xp.asarray([1.0, 2.0], device=xpgrad_device)
+    step = xp.compile(lambda v: v.__array_namespace__().sum(v * v.__array_namespace__().arange(1.0, 3.0)))
+    for _ in range(2):
+        out = step(x)
+        assert out.device == x.device
+        assert out.item() == 5.0
 
 
 def test_other_libraries_helpers_find_it() -> None:
