@@ -536,6 +536,15 @@ def test_matrices_beside_one_without_a_gradient_keep_theirs(xpgrad_device: str) 
         assert np.isnan(both.grad.numpy()[0]).all()
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("order", [float("inf"), float("-inf")])
+def test_the_norm_of_what_is_not_a_number_beside_one_of_numbers(order: float, xpgrad_device: str) -> None:
+    x = xp.tensor([[1.0, -3.0, 3.0], [NAN, 1.0, 2.0]], requires_grad=True, device=xpgrad_device)
+    xp.sum(xp.linalg.vector_norm(x, axis=1, ord=order)).backward()
+    expected = [0.0, -0.5, 0.5] if order > 0 else [1.0, 0.0, 0.0]
+    np.testing.assert_array_equal(x.grad.to_device("cpu").numpy(), [expected, [NAN] * 3])
+
+
 @pytest.mark.parametrize("bad", [[[NAN, 1.0], [2.0, 3.0]], [[float("inf"), 0.0], [0.0, 1.0]]])
 def test_the_third_derivative_of_a_determinant_beside_one_that_is_not_finite(bad: Any, xpgrad_device: str) -> None:
     found = []
@@ -545,7 +554,7 @@ def test_the_third_derivative_of_a_determinant_beside_one_that_is_not_finite(bad
             g = xp.linalg.det(x)
             for _ in range(3):
                 (g,) = xp.autograd.grad((g * g).sum(), x, create_graph=True)
-        found.append(g.detach().numpy())
+            found.append(g.detach().numpy())  # a lazy backend computes now
     assert np.isnan(found[0][0]).all()
     np.testing.assert_allclose(found[0][1], found[1][0], rtol=1e-10)
 
@@ -593,6 +602,7 @@ def test_a_root_of_a_norm_of_0(order: int, xpgrad_device: str) -> None:
     x = xp.zeros(2, device=xpgrad_device, requires_grad=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         (g,) = xp.autograd.grad(xp.sqrt(xp.linalg.vector_norm(x, ord=order)), x)
-    np.testing.assert_array_equal(g.numpy(), [np.nan, np.nan] if order == 2 else [0.0, 0.0])
+        found = g.numpy()  # a lazy backend computes now
+    np.testing.assert_array_equal(found, [np.nan, np.nan] if order == 2 else [0.0, 0.0])
     hessian = xp.func.hessian(lambda v: xp.linalg.vector_norm(v, ord=order))(x.detach())
     np.testing.assert_array_equal(hessian.numpy(), np.zeros((2, 2)))

@@ -15,6 +15,7 @@ from xpgrad._basics.scalars import as_scalar
 from xpgrad._operations.declare import rule, view
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad.rules.factorisations import adjoint, identity_like
+from xpgrad.rules.reduction import ties
 
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
@@ -187,11 +188,10 @@ def _norm_vjp(g: Any, x: Any, out: Any, x_shape: Any, order: float, axes: Any, k
     if order == 1:
         return spread(g) * xp.sign(x)
     if math.isinf(order):
-        # Ties share evenly (SUB-05).
         chosen = xp.abs(x) == spread(out)
         wide = xp.wide(g)
-        count = xp.reduce_sum(xp.cast(chosen, wide.dtype), axes, keepdims)
-        out = spread(wide / count) * xp.keep(chosen, xp.sign(x))
+        count, blank = ties(xp, chosen, wide, axes, keepdims)
+        out = spread(wide / count) * xp.keep(chosen, xp.sign(x)) + spread(blank)
         return out if wide is g else xp.cast(out, g.dtype)
     # The norm is not differentiable at 0, where the gradient is 0 (SUB-08).
     positive = out != 0

@@ -80,19 +80,21 @@ def sum(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
 # -- extrema ------------------------------------------------------------------------------------------------------------
 
 
-def _ties(xp: Any, chosen: Any, like: Any, axes: Any, keepdims: bool) -> tuple[Any, Any]:
-    """The elements that are extreme, counted, at least 1; and 0, but nan where there is none."""
+def ties(xp: Any, chosen: Any, like: Any, axes: Any, keepdims: bool) -> tuple[Any, Any]:
+    """How many elements share a gradient evenly (SUB-05), at least 1; and what the others get: 0, or nan where there is none of them.
+
+    What is not a number is equal to nothing, itself included: then all elements get nan.
+    """
     count = xp.reduce_sum(xp.cast(chosen, like.dtype), axes, keepdims)
     none, zeros = count == 0, xp.zeros_like(count)
-    return xp.where(none, zeros + 1, count), xp.where(none, zeros + math.nan, zeros)
+    return xp.where(none, xp.ones_like(count), count), xp.where(none, zeros + math.nan, zeros)
 
 
 def _extremum_vjp(g: Any, x: Any, out: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
-    # Ties share evenly (SUB-05). What is not a number is equal to nothing: then all elements get nan, as in PyTorch. All that depends
-    # on `x` are truth values: the gradient is a function of `g` alone, and has no graph where `g` has none.
+    # All that depends on `x` are truth values: the gradient is a function of `g` alone, and has no graph where `g` has none.
     chosen = x == xp.expand_reduced(out, x_shape, axes, keepdims)
     wide = xp.wide(g)
-    count, blank = _ties(xp, chosen, wide, axes, True)
+    count, blank = ties(xp, chosen, wide, axes, True)
     share = xp.where(chosen, xp.expand_reduced(wide, x_shape, axes, keepdims) / count, blank)
     return share if wide is g else xp.cast(share, g.dtype)
 
@@ -100,7 +102,7 @@ def _extremum_vjp(g: Any, x: Any, out: Any, x_shape: Any, axes: Any, keepdims: b
 def _extremum_jvp(d_x: Any, x: Any, out: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
     chosen = x == xp.expand_reduced(out, x_shape, axes, keepdims)
     wide = xp.wide(d_x)
-    count, blank = _ties(xp, chosen, wide, axes, keepdims)
+    count, blank = ties(xp, chosen, wide, axes, keepdims)
     share = xp.reduce_sum(xp.keep(chosen, wide), axes, keepdims) / count + blank
     return share if wide is d_x else xp.cast(share, d_x.dtype)
 
