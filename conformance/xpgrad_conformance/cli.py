@@ -184,27 +184,24 @@ def _write(report: Any, options: argparse.Namespace) -> None:
 
 
 def _mutants(options: argparse.Namespace) -> int:
+    from xpgrad_conformance import random_mutants
     from xpgrad_conformance.mutants import MutantError, complete, full, replay
+    from xpgrad_conformance.reach import ReachError
 
     if options.journal is not None and not options.full:
         raise _UsageError("--journal is for --full")
-    if options.random is not None:
-        from xpgrad_conformance import random_mutants
-
-        if options.random < 1:
-            raise _UsageError(f"--random {options.random}: give the number of mutants, at least 1")
-        try:
+    if options.random is not None and options.random < 1:
+        raise _UsageError(f"--random {options.random}: give the number of mutants, at least 1")
+    try:
+        if options.random is not None:
             patterns = options.files or ["xpgrad/*"]
             return random_mutants.command(options.random, options.seed, patterns, options.jobs, not options.no_tests, options.json)
-        except (ValueError, RuntimeError) as exc:
-            raise _UsageError(str(exc)) from exc
-    try:
         if options.missing:
             return complete(options.jobs)
         if options.full:
             return full(options.jobs, Path(options.journal) if options.journal else None)
         return replay(options.jobs)
-    except (MutantError, RuntimeError) as exc:  # a table that does not fit, a backend or coverage.py that is not installed
+    except (MutantError, ReachError) as exc:  # a table that does not fit; a backend or coverage.py that is not installed
         raise _UsageError(str(exc)) from exc
 
 

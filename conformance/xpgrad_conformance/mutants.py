@@ -9,7 +9,7 @@ crash of the process or a fault that keeps the library from being imported does 
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import ast
 import json
 import os
 import shutil
@@ -23,10 +23,12 @@ from typing import Any, NamedTuple
 
 from xpgrad_conformance.contract import Contract, contracts
 from xpgrad_conformance.known import bundled, find
-from xpgrad_conformance.reach import reach
+from xpgrad_conformance.reach import folder_of, reach
 from xpgrad_conformance.session import Request, run
 
-__all__ = ["Mutant", "MutantError", "complete", "full", "load", "main", "missing_proofs", "plant", "replay", "surroundings", "survey"]
+__all__ = [
+    "Mutant", "MutantError", "complete", "full", "load", "main", "missing_proofs", "mutated", "plant", "replay", "surroundings", "survey",
+]  # fmt: skip
 
 FOLDER = Path(__file__).resolve().parent / "mutants"
 KILLS = FOLDER / "kills.toml"
@@ -94,27 +96,44 @@ def plant(mutant: Mutant | None, folder: Path) -> None:
     Raises
     ------
     MutantError
-        If the text that it replaces does not occur exactly once.
+        As `mutated`, and if a package is not installed.
     """
     for package in ("xpgrad", "xpgrad_numpy", *([mutant.file.partition("/")[0]] if mutant is not None else [])):
         if not (folder / package).exists():
-            spec = importlib.util.find_spec(package)
-            if spec is None or not spec.submodule_search_locations:
-                raise MutantError(f"the package {package!r} is not installed")
-            shutil.copytree(spec.submodule_search_locations[0], folder / package)
+            shutil.copytree(_folder_of(package), folder / package)
     if mutant is not None:
-        (folder / mutant.file).write_text(_source(mutant).replace(mutant.old, mutant.new), encoding="utf-8")
+        (folder / mutant.file).write_text(mutated(mutant), encoding="utf-8")
+
+
+def _folder_of(package: str) -> Path:
+    found = folder_of(package)
+    if found is None:
+        raise MutantError(f"the package {package!r} is not installed")
+    return found
 
 
 def _source(mutant: Mutant) -> str:
     """The text of the source that a fault is planted in."""
-    spec = importlib.util.find_spec(package := mutant.file.partition("/")[0])
-    if spec is None or not spec.submodule_search_locations:
-        raise MutantError(f"the package {package!r} is not installed")
-    path = Path(spec.submodule_search_locations[0]).parent / mutant.file
+    path = _folder_of(mutant.file.partition("/")[0]).parent / mutant.file
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     if (n := text.count(mutant.old)) != 1:
         raise MutantError(f"the fault {mutant.name!r} is stale: its text occurs {n} times in {mutant.file}; rewrite it")
+    return text
+
+
+def mutated(mutant: Mutant) -> str:
+    """The text of the source with the fault in it.
+
+    Raises
+    ------
+    MutantError
+        If the text that it replaces does not occur exactly once, or what comes out is not a program.
+    """
+    text = _source(mutant).replace(mutant.old, mutant.new)
+    try:
+        ast.parse(text)
+    except SyntaxError as exc:
+        raise MutantError(f"the fault {mutant.name!r} makes {mutant.file} no program: {exc}; rewrite it") from exc
     return text
 
 

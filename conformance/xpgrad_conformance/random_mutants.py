@@ -14,7 +14,6 @@ import ast
 import contextlib
 import difflib
 import fnmatch
-import importlib.util
 import itertools
 import json
 import os
@@ -34,7 +33,7 @@ from typing import Any, NamedTuple
 
 from xpgrad_conformance.contract import Contract, contracts
 from xpgrad_conformance.mutants import KILLS, MutantError, load, plant, surroundings, survey as statuses_of
-from xpgrad_conformance.reach import Reach, reach
+from xpgrad_conformance.reach import Reach, folder_of, reach
 from xpgrad_conformance.session import Request, run
 
 __all__ = ["OPERATORS", "Edit", "Verdict", "check_soundness", "differs", "draw", "edits", "patch", "sources", "survey", "table"]
@@ -137,20 +136,20 @@ def sources(patterns: Sequence[str] = ("xpgrad/*",)) -> dict[str, bytes]:
 
     Raises
     ------
-    ValueError
+    MutantError
         If no file matches.
     """
     found: dict[str, bytes] = {}
     for package in sorted({pattern.partition("/")[0] for pattern in patterns}):
-        spec = importlib.util.find_spec(package) if package.isidentifier() else None
-        for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
-            for path in sorted(Path(folder).rglob("*.py")):
-                name = f"{package}/{path.relative_to(folder).as_posix()}"
-                if any(fnmatch.fnmatch(name, p) for p in patterns) and not any(fnmatch.fnmatch(name, p) for p in OUTSIDE):
-                    found[name] = path.read_bytes()
+        if (folder := folder_of(package)) is None:
+            continue
+        for path in sorted(folder.rglob("*.py")):
+            name = f"{package}/{path.relative_to(folder).as_posix()}"
+            if any(fnmatch.fnmatch(name, p) for p in patterns) and not any(fnmatch.fnmatch(name, p) for p in OUTSIDE):
+                found[name] = path.read_bytes()
     if not found:
         msg = f"no source matches {', '.join(patterns)}; write patterns of files of an installed package, e.g. xpgrad/rules/*"
-        raise ValueError(msg)
+        raise MutantError(msg)
     return found
 
 
@@ -528,8 +527,8 @@ def _planted(edit: Edit, source: bytes, folder: Path) -> dict[str, str]:
 
 def repository() -> Path | None:
     """The checkout that the library runs from; None where it is installed without its tests."""
-    spec = importlib.util.find_spec("xpgrad")
-    root = Path((spec.submodule_search_locations or [""])[0]).resolve().parents[1] if spec is not None else None
+    folder = folder_of("xpgrad")
+    root = folder.parents[1] if folder is not None else None
     return root if root is not None and (root / "tests" / "conftest.py").exists() and (root / "pyproject.toml").exists() else None
 
 

@@ -21,11 +21,15 @@ from typing import Any, NamedTuple
 
 from xpgrad_conformance.contract import contracts
 
-__all__ = ["Reach", "reach"]
+__all__ = ["Reach", "ReachError", "folder_of", "reach"]
 
 #: Seconds for one contract.
 LIMIT = 120
 Lines = Mapping[str, frozenset[int]]  # of each source, relative to the folder of its package
+
+
+class ReachError(RuntimeError):
+    """What the contracts run cannot be seen."""
 
 
 class Reach(NamedTuple):
@@ -51,6 +55,13 @@ class Reach(NamedTuple):
         return {name for name, lines in self.run.items() if lines is None or not lines.get(file, frozenset()).isdisjoint(place)}
 
 
+def folder_of(package: str) -> Path | None:
+    """The folder of a package; None if it is not installed."""
+    spec = importlib.util.find_spec(package) if package.isidentifier() else None
+    places = spec.submodule_search_locations if spec is not None else None
+    return Path(places[0]).resolve() if places else None
+
+
 def statement(source: str, begin: int, end: int) -> tuple[int, int]:
     """The first and last line of the innermost statement that holds these lines; the whole source if there is none."""
     found = (1, source.count("\n") + 1)
@@ -67,7 +78,7 @@ def reach(target: str, only: Iterable[str] = ()) -> Reach:
 
     Raises
     ------
-    RuntimeError
+    ReachError
         If coverage.py is not installed, or the target cannot be opened.
     """
     with tempfile.TemporaryDirectory(prefix="xpgrad-reach-") as folder:
@@ -78,7 +89,7 @@ def reach(target: str, only: Iterable[str] = ()) -> Reach:
         )  # fmt: skip
         if done.returncode or not path.exists():
             msg = f"cannot see which lines the contracts run on {target}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
-            raise RuntimeError(msg)
+            raise ReachError(msg)
         found = json.loads(path.read_text(encoding="utf-8"))
     return Reach(_lines(found["imported"]), {name: None if lines is None else _lines(lines) for name, lines in found["run"].items()})
 
@@ -102,9 +113,8 @@ def _roots() -> Iterator[tuple[str, int]]:
     from xpgrad_conformance.mutants import load
 
     for package in {"xpgrad", "xpgrad_numpy", *(m.file.partition("/")[0] for m in load().values())}:
-        spec = importlib.util.find_spec(package)
-        for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
-            yield str(Path(folder).resolve()) + os.sep, len(str(Path(folder).resolve().parent)) + 1
+        if (folder := folder_of(package)) is not None:
+            yield f"{folder}{os.sep}", len(f"{folder.parent}{os.sep}")
 
 
 def _watched(roots: list[tuple[str, int]], work: Any) -> tuple[Any, dict[str, list[int]]]:

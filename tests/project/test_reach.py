@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import xpgrad as xp
-from xpgrad_conformance.reach import Reach, reach, statement
+from xpgrad_conformance.reach import Reach, ReachError, reach, statement
 
 SOURCE = """\
 import math
@@ -72,5 +72,5 @@ def test_the_lines_that_contracts_run_are_seen() -> None:
 
 
 def test_a_target_that_cannot_be_opened_is_said() -> None:
-    with pytest.raises(RuntimeError, match=r"cannot see which lines the contracts run on nowhere: .*nowhere"):
+    with pytest.raises(ReachError, match=r"cannot see which lines the contracts run on nowhere: .*nowhere"):
         reach("nowhere")
