@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -18,7 +19,7 @@ from support import DEVICES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "consumers.md"
-MARKS = {"differentiates": "✓", "runs": "runs", "no": "no"}
+MARKS = {"differentiates": "✓", "allowing writes": "✓ w", "runs": "runs", "no": "no"}
 
 
 def outcomes(device: str, *names: str) -> dict[str, tuple[str, str]]:
@@ -41,17 +42,22 @@ def page(found: dict[str, dict[str, tuple[str, str]]]) -> str:
             number = f" [{reasons.setdefault(why, len(reasons) + 1)}]" if why else ""
             cells.append(MARKS[how] + number)
         rows.append(f"| `{name}` | " + " | ".join(cells) + " |")
-    counts = [f"{sum(how == 'differentiates' for how, _ in column.values())} of {len(column)}" for column in found.values()]
+    counts = [f"{sum(MARKS[how].startswith('✓') for how, _ in column.values())} of {len(column)}" for column in found.values()]
     return "\n".join([
         "# Libraries that accept any array",
         "",
         "Functions of SciPy, scikit-learn and array-api-extra, called on Tensors of a device while the default device is `numpy`: nobody",
         "told these libraries of xpgrad, nor of the device. They ask the Tensor for its namespace (`x.__array_namespace__()`), and make",
-        "their arrays with it, on the Tensor's device ([devices](devices-and-errors.md)). ✓: the gradient agrees with central",
-        "differences; runs: the value agrees, and there is no gradient, for the reason given below; no: it does not run. Most libraries",
-        "write into their own temporaries; where they do, the gradient was taken inside of",
-        "`autograd.graph.allow_mutation_on_saved_tensors()` ([writing in place](writing-in-place.md)). The tests check the columns of the",
-        "backends that they run on. This page is written by `PYTHONPATH=tests python tests/project/test_consumers.py DEVICE...`.",
+        "their arrays with it, on the Tensor's device ([devices](devices-and-errors.md)).",
+        "",
+        "* ✓: the gradient agrees with central differences.",
+        "* ✓ w: it does, inside of `autograd.graph.allow_mutation_on_saved_tensors()`, because the library writes into its own temporaries",
+        "  ([writing in place](writing-in-place.md)); without it an error says so.",
+        "* runs: the value agrees, and there is no gradient, for the reason given below.",
+        "* no: it does not run.",
+        "",
+        "The tests check the columns of the backends that they run on. This page is written by",
+        "`PYTHONPATH=tests python tests/project/test_consumers.py DEVICE...`.",
         "",
         "| | " + " | ".join(f"`{device}`" for device in found) + " |",
         "|---|" + "---|" * len(found),
@@ -64,15 +70,19 @@ def page(found: dict[str, dict[str, tuple[str, str]]]) -> str:
 
 
 def columns() -> dict[str, dict[str, str]]:
-    """What the page says: for each device, the mark of each call."""
-    table = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in PAGE.read_text(encoding="utf-8").splitlines()
-        if line.startswith("| ")
-    ]
-    heads = [head.strip("`") for head in table[0][1:]]
-    rows = [row for row in table[1:] if row[0].startswith("`")]
-    return {head: {row[0].strip("`"): re.sub(r" \[\d+\]", "", row[k]) for row in rows} for k, head in enumerate(heads, 1)}
+    """What the page says: for each device, the mark of each call. Nothing where it is not written yet."""
+    lines = PAGE.read_text(encoding="utf-8").splitlines() if PAGE.exists() else []
+    heads, *table = [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")] or [[""]]
+    rows = [row for row in table if not row[0].startswith("**")]
+    return {head: {row[0]: re.sub(r" \[\d+\]", "", row[k]) for row in rows} for k, head in enumerate(heads) if head}
+
+
+def test_the_page_has_every_call_in_every_column() -> None:
+    source = ast.parse((ROOT / "tests" / "support" / "consumers.py").read_text(encoding="utf-8"))
+    (table,) = [node.value for node in source.body if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "CALLS"]
+    calls = [key.value for key in table.keys]  # type: ignore[union-attr]
+    assert {device: list(column) for device, column in columns().items()} == dict.fromkeys(("numpy", "strict", "torch", "jax"), calls)
+    assert not [name for column in columns().values() for name, mark in column.items() if mark not in MARKS.values()]
 
 
 @pytest.mark.timeout(900)

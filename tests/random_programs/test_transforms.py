@@ -30,6 +30,7 @@ import numpy as np
 import pytest
 
 import xpgrad as xp
+from support.functions import SavesInputs
 from support.programs import INDICES, Library, count, wide_enough
 from xpgrad import func
 
@@ -373,17 +374,12 @@ NAMES = (
 def custom_functions(base: Any, namespace: Any) -> dict[str, Any]:
     """Functions with a backward of their own, and with a backward and a jvp, whose rules for batches are generated."""
 
-    class Custom(base):  # type: ignore[misc]
+    class Custom(SavesInputs, base):  # type: ignore[misc]
         generate_vmap_rule = True
 
         @staticmethod
         def forward(x: Any) -> Any:
             return namespace.sin(x) * x
-
-        @staticmethod
-        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-            ctx.save_for_backward(*inputs)
-            ctx.save_for_forward(*inputs)
 
         @staticmethod
         def backward(ctx: Any, g: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A custom Function that tests use, with derivatives of both kinds."""
+"""Custom Functions that tests use: one with derivatives of both kinds, and what several save."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ from typing import Any
 
 from xpgrad.autograd import Function
 
-__all__ = ["Cube"]
+__all__ = ["Cube", "SavesInputs"]
 
 
-class Cube(Function):
-    """``x**3``."""
-
-    @staticmethod
-    def forward(x: Any) -> Any:
-        return x**3
+class SavesInputs:
+    """For a Function, of xpgrad's or PyTorch's, that saves its inputs for both modes."""
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         ctx.save_for_backward(*inputs)
         ctx.save_for_forward(*inputs)
+
+
+class Cube(SavesInputs, Function):
+    """``x**3``."""
+
+    @staticmethod
+    def forward(x: Any) -> Any:
+        return x**3
 
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:

@@ -19,6 +19,7 @@ import xpgrad as xp
 from rules import test_elementwise as elementwise, test_shapes as shapes, test_statistics as statistics
 from support import search_path
 from support.central_differences import numbers, values
+from support.functions import SavesInputs
 from transforms.test_vmap import _Drawn
 from xpgrad import func
 from xpgrad._transforms.batch import plain_pass
@@ -342,7 +343,7 @@ def test_errors() -> None:
             call()
 
 
-class Scaled(xp.autograd.Function):
+class Scaled(SavesInputs, xp.autograd.Function):
     """``x * y**2`` by hand."""
 
     generate_vmap_rule = True
@@ -350,11 +351,6 @@ class Scaled(xp.autograd.Function):
     @staticmethod
     def forward(x: Any, y: Any) -> Any:
         return x * y * y
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
 
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:

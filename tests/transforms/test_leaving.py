@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import xpgrad as xp
+from support.functions import SavesInputs
 from xpgrad import func
 from xpgrad.autograd import Function, forward_ad
 
@@ -131,15 +132,10 @@ def test_raw_arrays_of_constants_may_be_read(name: str) -> None:
 
 
 def _scipy_like() -> Any:
-    class Sine(Function):
+    class Sine(SavesInputs, Function):
         @staticmethod
         def forward(x: Any) -> Any:
             return xp.asarray(np.sin(x.array))
-
-        @staticmethod
-        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-            ctx.save_for_backward(*inputs)
-            ctx.save_for_forward(*inputs)
 
         @staticmethod
         def backward(ctx: Any, g: Any) -> Any:
