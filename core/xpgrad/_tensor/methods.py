@@ -33,8 +33,9 @@ class TensorMethods(TensorBase):
         mode = state.current()
         return mode is not None and bool(mode.levels) and not mode.inference and mode.levels.tangents_of(self)
 
-    def _refuse_export(self, call: str) -> None:
-        if self._node is not None:
+    def _refuse_export(self, call: str, recorded: bool = True) -> None:
+        """Refuse what leaves the graph; `recorded` says whether it would have been recorded."""
+        if self._node is not None and recorded:
             msg = (
                 f"Can't call {call} on Tensor that requires grad. Use tensor.detach().{call} instead: whatever is computed outside "
                 "xpgrad would be lost to the gradient"
@@ -75,13 +76,13 @@ class TensorMethods(TensorBase):
         Raises
         ------
         RuntimeError
-            If the Tensor requires grad (ACC-36).
+            If the Tensor requires grad while operations are recorded (ACC-36), or has a tangent.
         """
-        self._refuse_export("numpy()")
+        self._refuse_export("numpy()", state.is_grad_enabled())
         return self.backend.to_host(self.backend.own(self))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        self._refuse_export("numpy()")
+        self._refuse_export("numpy()", state.is_grad_enabled())
         host = self.backend.to_host(self.backend.own(self))
         if dtype is not None and host.dtype != dtype:
             if copy is False:

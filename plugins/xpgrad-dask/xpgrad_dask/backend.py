@@ -51,6 +51,7 @@ class DaskBackend(Backend):
     # with it. Arrays count as immutable, and an update is a rebuild.
     capabilities = Capabilities(mutable=False, view_aliases=False, lazy=True, dlpack=False)
     array_type = da.Array
+    operators = False  # those of dask return NotImplemented for dtypes that they do not know
     weak_scalars = True
     checks_indices = True  # when a chunk is computed
     # A 0-d Tensor of a host device moves to where it is needed; that must not compute a lazy one.
@@ -61,6 +62,10 @@ class DaskBackend(Backend):
 
     def namespace(self) -> Any:
         return _NAMESPACE
+
+    @property
+    def raw_operators(self) -> bool:
+        return True
 
     def kernel(self, name: str) -> Any:
         if name in ("linalg", "fft"):

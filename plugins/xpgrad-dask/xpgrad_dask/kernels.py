@@ -296,6 +296,17 @@ def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
     return out.astype(x.dtype) if narrow else out
 
 
+def _extremum(name: str) -> Callable[..., Any]:
+    """The largest or smallest of some elements: that there is none dask would say only when it is computed."""
+
+    def reduce(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
+        if any(n == 0 for i, n in enumerate(x.shape) if axes is None or i in axes):
+            raise ValueError(f"{name} of no elements: shape {x.shape}")
+        return getattr(xp, name)(x, axis=axes, keepdims=keepdims)
+
+    return reduce
+
+
 def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
     """Square root of the variance: measured from one of the values, so that it is 0 where they are equal."""
     first = tuple(slice(0, 1) if axes is None or i in axes else slice(None) for i in range(x.ndim))
@@ -491,7 +502,7 @@ PLAIN: dict[str, Callable[..., Any]] = {
 KERNELS: dict[str, Callable[..., Any]] = {
     **PLAIN, "expand_reduced": expand_reduced, "sum_to": sum_to, "reshape_to": reshape_to, "running_sum": _running("cumulative_sum"),
     "running_prod": _running("cumulative_prod"), "clip_scalar": clip_scalar, "reduce_std": reduce_std,
-    "reduce_mean": reduce_mean, "reduce_var": reduce_var,
+    "reduce_mean": reduce_mean, "reduce_var": reduce_var, "reduce_max": _extremum("max"), "reduce_min": _extremum("min"),
 }  # fmt: skip
 
 # The errors of dask, and of NumPy and Python below it, where a length is missing.

@@ -221,6 +221,8 @@ def rescued(name: str, function: Any, exc: Exception, args: Any, options: Any) -
     ------
     CapabilityError
         If PyTorch does not have the function in the operands' dtypes, and there is no other way.
+    TypeError
+        If no library has it in them.
     Exception
         `exc` itself if it is about something else.
     """
@@ -242,7 +244,17 @@ def rescued(name: str, function: Any, exc: Exception, args: Any, options: Any) -
         pass  # not in signed integers either
     if exc is not cause and name not in _PUBLIC:
         raise exc  # it names the function within, which is the one that is missing
+    bits = name.startswith("bitwise_")
+    if any(_undefined(name, t.dtype) for t in tensors) or (bits and any(isinstance(arg, (float, complex)) for arg in args)):
+        raise TypeError(str(cause)) from cause
     raise _lacking(name, tensors, cause) from cause
+
+
+def _undefined(name: str, dtype: Any) -> bool:
+    """Return whether a function means nothing in a dtype: bits of what is no integer, rounding of complex numbers, signs of bools."""
+    if name.startswith("bitwise_"):
+        return bool(dtype.is_floating_point or dtype.is_complex)
+    return (dtype.is_complex and name in _REAL) or (dtype is torch.bool and name in ("subtract", "negative"))
 
 
 def _lacking(name: str, tensors: list[Any], cause: BaseException) -> CapabilityError:
@@ -264,6 +276,8 @@ def _lacking(name: str, tensors: list[Any], cause: BaseException) -> CapabilityE
     )
 
 
+#: Functions of real numbers only. NB: some libraries order complex numbers: for that another backend is advised.
+_REAL = frozenset(("floor", "ceil", "trunc", "remainder", "floor_divide", "hypot", "copysign", "signbit", "nextafter", "atan2"))
 #: Kernels that PyTorch has in every dtype, or that handle its errors themselves: they run as they are.
 _FREE = frozenset((
     "copy", "clone", "clone_contiguous", "clone_laid_out", "to_dtype", "cast", "reshape_to", "transpose_axes", "swap_last",
