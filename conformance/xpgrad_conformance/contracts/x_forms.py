@@ -1,0 +1,342 @@
+"""Group X: the forms in which arguments may be given, and the ways to make a Tensor of something."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xpgrad_conformance.contract import contract
+from xpgrad_conformance.contracts.x_functions import exact
+
+Call = Callable[[Any, Any], Any]
+X = np.asarray([[0.4, -1.3, 0.9], [1.7, 0.6, -0.7]])
+ROW = np.asarray([0.8, 1.4, 0.5])
+STACK = np.cos(np.arange(6.0)).reshape(1, 2, 3, 1)
+
+#: Two spellings of a function of a matrix.
+SPELLINGS: dict[str, tuple[Call, Call]] = {
+    "sum of a number, axis 0": (lambda lib, x: lib.xp.sum(x[0, 0], axis=0), lambda lib, x: x[0, 0]),
+    "max of a number, axis -1": (lambda lib, x: lib.xp.max(x[0, 0], axis=-1), lambda lib, x: x[0, 0]),
+    "sum, every axis": (lambda lib, x: lib.xp.sum(x, axis=(0, 1)), lambda lib, x: lib.xp.sum(x)),
+    "sum, from behind": (lambda lib, x: lib.xp.sum(x, axis=-2), lambda lib, x: lib.xp.sum(x, axis=0)),
+    "mean, from behind": (lambda lib, x: lib.xp.mean(x, axis=(-1, -2)), lambda lib, x: lib.xp.mean(x)),
+    "min, from behind": (lambda lib, x: lib.xp.min(x, axis=-1), lambda lib, x: -lib.xp.max(-x, axis=1)),
+    "var, kept": (lambda lib, x: lib.xp.var(x, axis=-2, keepdims=True), lambda lib, x: lib.xp.var(x, axis=0)[None, :]),
+    "std, all, kept": (lambda lib, x: lib.xp.std(x, keepdims=True), lambda lib, x: lib.xp.reshape(lib.xp.std(x), (1, 1))),
+    "prod, all, kept": (lambda lib, x: lib.xp.prod(x, keepdims=True), lambda lib, x: lib.xp.reshape(lib.xp.prod(x), (1, 1))),
+    "cumulative_sum of a row": (lambda lib, x: lib.xp.cumulative_sum(x[0]), lambda lib, x: lib.xp.cumulative_sum(x, axis=1)[0]),
+    "cumulative_prod of a row": (lambda lib, x: lib.xp.cumulative_prod(x[0]), lambda lib, x: lib.xp.cumulative_prod(x, axis=1)[0]),
+    "cumulative_prod, a first one": (
+        lambda lib, x: lib.xp.cumulative_prod(x, axis=1, include_initial=True),
+        lambda lib, x: lib.xp.concat([lib.xp.ones_like(x[:, :1]), lib.xp.cumulative_prod(x, axis=1)], axis=1),
+    ),
+    "diff, once": (lambda lib, x: lib.xp.diff(x), lambda lib, x: x[:, 1:] - x[:, :-1]),
+    "diff, never": (lambda lib, x: lib.xp.diff(x, n=0), lambda lib, x: x * 1),
+    "diff, to nothing": (lambda lib, x: lib.xp.sum(lib.xp.diff(x, axis=0, n=3)) + x, lambda lib, x: x * 1),
+    "diff, more around": (
+        lambda lib, x: lib.xp.diff(x, axis=1, prepend=x[:, 2:], append=x[:, :1]),
+        lambda lib, x: lib.xp.concat([x, x[:, :1]], axis=1) - lib.xp.concat([x[:, 2:], x], axis=1),
+    ),
+    "take from a row": (lambda lib, x: lib.xp.take(x[0], lib.places([2, -1])), lambda lib, x: x[0, 2] + 0 * x[0, :2]),
+    "take, from behind": (lambda lib, x: lib.xp.take(x, lib.places([0, 2]), axis=-1), lambda lib, x: x[:, ::2]),
+    "take_along_axis, the last": (
+        lambda lib, x: lib.xp.take_along_axis(x, lib.places([[1], [0]])),
+        lambda lib, x: lib.xp.concat([x[:1, 1:2], x[1:, :1]]),
+    ),
+    "reshape, a number": (lambda lib, x: lib.xp.reshape(x, 6), lambda lib, x: lib.xp.reshape(x, (6,))),
+    "reshape, unknown": (lambda lib, x: lib.xp.reshape(x, -1), lambda lib, x: lib.xp.reshape(x, (6,))),
+    "reshape, a copy": (lambda lib, x: lib.xp.reshape(x, (3, 2), copy=True), lambda lib, x: lib.xp.reshape(x, (3, 2))),
+    "reshape, no copy": (lambda lib, x: lib.xp.reshape(x, (3, 2), copy=False), lambda lib, x: lib.xp.reshape(x, (3, 2))),
+    "squeeze, one": (lambda lib, x: lib.xp.squeeze(x[None], axis=0), lambda lib, x: x * 1),
+    "squeeze, the method": (lambda lib, x: x[None, :, None].squeeze(), lambda lib, x: x * 1),
+    "moveaxis, several": (
+        lambda lib, x: lib.xp.moveaxis(x[None], (0, 2), (-1, 0)),
+        lambda lib, x: lib.xp.permute_dims(x[None], (2, 1, 0)),
+    ),
+    "broadcast_to, a number": (lambda lib, x: lib.xp.broadcast_to(x[0, 0], 4), lambda lib, x: lib.xp.concat([x[0, :1]] * 4)),
+    "broadcast_arrays, a number": (
+        lambda lib, x: lib.xp.broadcast_arrays(x, x[0, 0])[1],
+        lambda lib, x: lib.xp.broadcast_to(x[0, 0], (2, 3)),
+    ),
+    "repeat, all": (lambda lib, x: lib.xp.repeat(x, 2), lambda lib, x: lib.xp.repeat(lib.xp.reshape(x, (6,)), 2, axis=0)),
+    "repeat, one number": (lambda lib, x: lib.xp.repeat(x, lib.places([2]), axis=0), lambda lib, x: lib.xp.repeat(x, 2, axis=0)),
+    "repeat, never": (lambda lib, x: lib.xp.sum(lib.xp.repeat(x, 0, axis=1)) + x, lambda lib, x: x * 1),
+    "tile, a number": (lambda lib, x: lib.xp.tile(x, (2,)), lambda lib, x: lib.xp.concat([x, x], axis=1)),
+    "flip, one of two": (lambda lib, x: lib.xp.flip(x, axis=(-1,)), lambda lib, x: lib.xp.take(x, lib.places([2, 1, 0]), axis=1)),
+    "roll, more than there are": (lambda lib, x: lib.xp.roll(x, 4, axis=1), lambda lib, x: lib.xp.roll(x, 1, axis=1)),
+    "roll, an axis twice": (lambda lib, x: lib.xp.roll(x, (1, 1), axis=(1, 1)), lambda lib, x: lib.xp.roll(x, -1, axis=1)),
+    "concat, one": (lambda lib, x: lib.xp.concat((x,), axis=1), lambda lib, x: x * 1),
+    "concat, from behind": (lambda lib, x: lib.xp.concat([x, x], axis=-1), lambda lib, x: lib.xp.tile(x, (1, 2))),
+    "stack, one": (lambda lib, x: lib.xp.stack((x,)), lambda lib, x: x[None] * 1),
+    "unstack, from behind": (lambda lib, x: lib.xp.unstack(x, axis=-1)[1], lambda lib, x: x[:, 1] * 1),
+    "tril, all of it": (lambda lib, x: lib.xp.tril(x, k=5), lambda lib, x: x * 1),
+    "triu, nothing of it": (lambda lib, x: lib.xp.triu(x, k=3) + x, lambda lib, x: x * 1),
+    "where, a number": (lambda lib, x: lib.xp.where(x > 0.5, x, lib.const(2.0)), lambda lib, x: x * (x > 0.5) + 2.0 * (x <= 0.5)),
+    "clip, both from a Tensor": (
+        lambda lib, x: lib.xp.clip(x, lib.const(-0.5), lib.const(0.7)),
+        lambda lib, x: lib.xp.clip(x, -0.5, 0.7),
+    ),
+    "clip, nothing": (lambda lib, x: lib.xp.clip(x), lambda lib, x: x * 1),
+    "tensordot, no axes": (lambda lib, x: lib.xp.tensordot(x[0], x[1], axes=0), lambda lib, x: lib.xp.linalg.outer(x[0], x[1])),
+    "tensordot, two axes": (lambda lib, x: lib.xp.tensordot(x, x), lambda lib, x: lib.xp.sum(x * x)),
+    "tensordot, from behind": (
+        lambda lib, x: lib.xp.tensordot(x, x, axes=((-1,), (-1,))),
+        lambda lib, x: lib.xp.matmul(x, lib.xp.matrix_transpose(x)),
+    ),
+    "vector_norm, all": (lambda lib, x: lib.xp.linalg.vector_norm(x, ord=2), lambda lib, x: lib.xp.sqrt(lib.xp.sum(x * x))),
+    "vector_norm, 0": (lambda lib, x: lib.xp.linalg.vector_norm(x, ord=0) + lib.xp.sum(x), lambda lib, x: lib.xp.sum(x) + 6.0),
+    "matrix_norm, fro": (lambda lib, x: lib.xp.linalg.matrix_norm(x, ord="fro"), lambda lib, x: lib.xp.linalg.matrix_norm(x)),
+    "matrix_power, 0": (
+        lambda lib, x: lib.xp.linalg.matrix_power(x[:, :2], 0) + x[:, :2],
+        lambda lib, x: x[:, :2] + lib.const(np.eye(2)),
+    ),
+    "cross, from behind": (
+        lambda lib, x: lib.xp.linalg.cross(x[0], x[1], axis=-1),
+        lambda lib, x: lib.xp.take(x[0], lib.places([1, 2, 0])) * lib.xp.take(x[1], lib.places([2, 0, 1]))
+        - lib.xp.take(x[0], lib.places([2, 0, 1])) * lib.xp.take(x[1], lib.places([1, 2, 0])),
+    ),
+    "x.T": (lambda lib, x: x.T, lambda lib, x: lib.xp.permute_dims(x, (1, 0))),
+    "x.mT": (lambda lib, x: x[None].mT, lambda lib, x: lib.xp.permute_dims(x, (1, 0))[None]),
+    "x[(0,)]": (lambda lib, x: x[(0,)], lambda lib, x: x[0]),
+    "x[..., 0]": (lambda lib, x: x[..., 0], lambda lib, x: x[:, 0]),
+    "x[None, ..., None]": (lambda lib, x: x[None, ..., None], lambda lib, x: lib.xp.reshape(x, (1, 2, 3, 1))),
+    "x[-1:]": (lambda lib, x: x[-1:], lambda lib, x: x[1:2]),
+    "x[5:]": (lambda lib, x: lib.xp.sum(x[5:]) + x, lambda lib, x: x * 1),
+    "x[:, -5:9]": (lambda lib, x: x[:, -5:9], lambda lib, x: x * 1),
+    "x[:, 2:0]": (lambda lib, x: lib.xp.sum(x[:, 2:0]) + x, lambda lib, x: x * 1),
+    "x[NumPy's integer]": (lambda lib, x: x[np.int64(1), np.int32(-1)], lambda lib, x: x[1, 2]),
+    "x[a Tensor's integer]": (lambda lib, x: x[lib.places(1)], lambda lib, x: x[1]),
+    "x[a list]": (lambda lib, x: x[[1, 0]], lambda lib, x: lib.xp.flip(x, axis=0)),
+    "x[i, 1:]": (lambda lib, x: x[lib.places([1, 0]), 1:], lambda lib, x: lib.xp.flip(x, axis=0)[:, 1:]),
+    "x[..., i]": (lambda lib, x: x[..., lib.places([2, 2])], lambda lib, x: x[:, 2:] + 0 * x[:, :2]),
+    "x[None, i]": (lambda lib, x: x[None, lib.places([1, 0])], lambda lib, x: lib.xp.flip(x, axis=0)[None]),
+    "x[0, i]": (lambda lib, x: x[0, lib.places([2, 1])], lambda lib, x: lib.xp.flip(x[0])[:2]),
+    "x[no indices]": (lambda lib, x: lib.xp.sum(x[lib.places([])]) + x, lambda lib, x: x * 1),
+    "2 - x": (lambda lib, x: 2 - x, lambda lib, x: -(x - 2)),
+    "2 ** x": (lambda lib, x: 2**x, lambda lib, x: lib.xp.exp(x * math.log(2.0))),
+    "2.3 // x": (lambda lib, x: 2.3 // x + x, lambda lib, x: lib.xp.floor(2.3 / x) + x),
+    "2.3 % x": (lambda lib, x: 2.3 % x, lambda lib, x: 2.3 - x * lib.xp.floor(2.3 / x).detach()),
+    "x // 0.7": (lambda lib, x: x // 0.7 + x, lambda lib, x: lib.xp.floor(x / 0.7) + x),
+    "2 > x": (lambda lib, x: x * (x < 2) * (x <= 1), lambda lib, x: x * (x <= 1)),
+    "2 < x": (lambda lib, x: x * (x > 0.5) + x * (x >= 0.5), lambda lib, x: 2 * x * (x > 0.5)),
+    "x == x": (lambda lib, x: x * (x == x) * (x != 0.6), lambda lib, x: x * (abs(x - 0.6) > 0.01)),
+}  # fmt: skip
+#: What PyTorch 2.13 writes otherwise.
+NOT_PYTORCH = frozenset((
+    "reshape, a number", "reshape, unknown", "broadcast_to, a number", "repeat, one number", "clip, nothing", "reshape, no copy",
+    "2.3 // x", "2.3 % x", "x // 0.7",
+))  # fmt: skip
+
+#: Integer operands on both sides of operators, and NumPy's result.
+INTEGERS: tuple[Callable[[Any], Any], ...] = (
+    lambda n: n + 2, lambda n: 2 - n, lambda n: n * 3, lambda n: n // 2, lambda n: 7 // n, lambda n: n % 2, lambda n: 7 % n, lambda n: n**2,
+    lambda n: n & 3, lambda n: 6 & n, lambda n: n | 8, lambda n: 8 | n, lambda n: n ^ 5, lambda n: 5 ^ n, lambda n: n << 2,
+    lambda n: 1 << n, lambda n: n >> 1, lambda n: 64 >> n, lambda n: ~n, lambda n: -n, lambda n: abs(n - 3), lambda n: n < 3,
+    lambda n: n >= 3, lambda n: n == 3, lambda n: n != 3, lambda n: n & n, lambda n: n | (n + 1), lambda n: n ^ (n + 1), lambda n: n << n,
+    lambda n: (n * 9) >> n,
+)  # fmt: skip
+
+
+def spellings(lib: Any) -> None:
+    """The two spellings have the same values and gradients."""
+    for name, (one, other) in SPELLINGS.items():
+        if lib.oracle and name in NOT_PYTORCH:
+            continue
+        with lib.case(name):
+            x = lib.tensor(X)
+            y, z = one(lib, x), other(lib, x)
+            z = lib.xp.broadcast_to(z, tuple(y.shape)) if tuple(z.shape) != tuple(y.shape) else z
+            near = {"rtol": exact(lib), "atol": exact(lib)}
+            lib.equal(y, lib.value(z), **near)
+            g, h = (lib.grad(lib.xp.sum(v * v * 0.5 + v), x)[0] for v in (y, z))
+            lib.equal(g, lib.value(h), **near)
+            if y.ndim:
+                with lib.ns.no_grad():
+                    lib.equal(one(lib, x), lib.value(z), **near)
+
+
+def operators(lib: Any) -> None:
+    """Integers and truth values on both sides of operators."""
+    n = np.asarray([1, 2, 3, 5])
+    for k, call in enumerate(INTEGERS):
+        with lib.case(f"integers, {k}"):
+            out = call(lib.places(n))
+            assert not out.requires_grad
+            np.testing.assert_array_equal(lib.value(out), call(n))
+    a, b = np.asarray([True, False, True]), np.asarray([True, True, False])
+    s, t = lib.const(a, "bool"), lib.const(b, "bool")
+    pairs: tuple[Call, ...] = (lambda p, q: p & q, lambda p, q: p | q, lambda p, q: p ^ q, lambda p, q: ~p, lambda p, q: p == q)
+    for k, of_two in enumerate(pairs):
+        with lib.case(f"bools, {k}"):
+            np.testing.assert_array_equal(lib.value(of_two(s, t)), of_two(a, b))
+
+
+def conversions(lib: Any, x: Any) -> None:
+    """A Tensor out of a Tensor: the same one, a copy, another dtype."""
+    xp = lib.xp
+    y = xp.asarray(x, copy=True)
+    lib.equal(y, X)
+    assert y is not x
+    assert not (lib.sees_memory and lib.same_memory(x, y))
+    lib.equal(lib.grad(xp.sum(y * y), x)[0], 2 * X)
+    narrow = xp.asarray(x, dtype=lib.dtype(lib.narrow))
+    assert narrow.dtype == lib.dtype(lib.narrow)
+    g = lib.grad(xp.sum(narrow * 2), x)[0]
+    assert g.dtype == x.dtype
+    lib.equal(g, np.full(X.shape, 2.0))
+    assert xp.asarray(x) is x
+    assert xp.asarray(x, copy=False) is x
+    assert not xp.asarray(x > 0, dtype=lib.dtype(lib.real)).requires_grad
+    lib.equal(xp.astype(x > 0, lib.dtype(lib.real)), (X > 0) * 1.0)
+    lib.equal(xp.astype(lib.const([1.7, -1.7]), lib.dtype(lib.index)), [1, -1])
+    if lib.capabilities["complex"]:
+        z = xp.astype(x, lib.dtype(lib.complex))
+        lib.equal(lib.grad(xp.sum(xp.real(z * (2.0 - 1.0j))), x)[0], np.full(X.shape, 2.0))
+
+
+def data(lib: Any) -> None:
+    """A Tensor out of Python's and NumPy's data."""
+    ns, real = lib.ns, lib.dtype(lib.real)
+    for given in (1.5, 2, True, [1.0, 2.0], [[1, 2], [3, 4]], ((1.0,), (2.0,)), [], np.float64(2.5), np.int32(3), X, X.T, np.asarray(2.0)):
+        with lib.case(repr(given)):
+            t = ns.tensor(given, dtype=real)
+            assert t.is_leaf
+            assert not t.requires_grad
+            lib.equal(t, np.asarray(given, dtype=lib.real))
+            r = ns.tensor(given, dtype=real, requires_grad=True)
+            assert r.is_leaf
+            assert r.requires_grad
+    kinds = [str(ns.asarray(v).dtype).rpartition(".")[2].rstrip("0123456789") for v in (1.5, 2, True, [1, 2.0], [True, 2])]
+    assert kinds == ["float", "int", "bool", "float", "int"], kinds
+    if lib.capabilities["complex"]:
+        assert "complex" in str(ns.asarray([1.0, 2j]).dtype)
+
+
+def copies(lib: Any, x: Any) -> None:
+    """Copies and pickles of a leaf, and of what is none."""
+    x.grad = lib.const(2 * X)
+    shallow = copy.copy(x)
+    lib.equal(shallow, X)
+    assert shallow.requires_grad
+    for how in (copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))):
+        y = how(x)
+        assert y.is_leaf
+        assert y.requires_grad
+        assert y is not x
+        assert not (lib.sees_memory and lib.same_memory(x, y))
+        lib.equal(y, X)
+        if how is copy.deepcopy or not lib.oracle:  # PyTorch's pickles drop it
+            lib.equal(y.grad, 2 * X)
+        lib.equal(lib.grad(lib.xp.sum(y * y), y)[0], 2 * X)
+        c = how(x.detach())
+        assert not c.requires_grad
+        lib.equal(c, X)
+    both = copy.deepcopy([x, x])
+    assert both[0] is both[1]
+    with lib.raises(RuntimeError):
+        copy.deepcopy(x * 2)
+
+
+def numbers(lib: Any) -> None:
+    """Python's numbers out of Tensors, and text."""
+    s, n = lib.const(2.5), lib.const(3, lib.index)
+    assert (float(s), int(s), int(n), float(n), bool(s), s.item(), n.item()) == (2.5, 2, 3, 3.0, True, 2.5, 3)
+    assert [10, 11, 12, 13][n] == 13
+    assert (type(s.item()), type(n.item()), type((s > 1).item())) == (float, int, bool)
+    assert f"{s:.2f}" == "2.50"
+    assert (len(lib.const(X)), [len(row) for row in lib.const(X)]) == (2, [3, 3])
+    assert lib.const(X).tolist() == X.astype(lib.real).tolist()
+    if lib.capabilities["complex"]:
+        assert complex(lib.const(1.5 - 2j, lib.complex)) == 1.5 - 2j
+    np.testing.assert_array_equal(np.asarray(lib.const(ROW)), ROW.astype(lib.real))
+    assert lib.const(ROW).numpy().dtype == lib.real
+    with lib.ns.no_grad():  # where nothing is recorded, nothing is lost
+        np.testing.assert_array_equal(lib.tensor(ROW).numpy(), ROW.astype(lib.real))
+
+
+def dtypes(lib: Any) -> None:
+    """What the standard asks of dtypes."""
+    xp = lib.xp
+    real, narrow, index, truth = (lib.dtype(name) for name in (lib.real, lib.narrow, lib.index, "bool"))
+    assert xp.result_type(narrow, real) == xp.result_type(lib.const(1.0), narrow) == real
+    assert xp.result_type(lib.const([1.0], lib.narrow), 2.0) == narrow
+    assert xp.result_type(lib.dtype("int8"), lib.dtype("uint8")) == lib.dtype("int16")
+    kinds = {
+        "bool": (truth,), "signed integer": (index,), "unsigned integer": (lib.dtype("uint8"),), "integral": (index, lib.dtype("uint8")),
+        "real floating": (real, narrow), "numeric": (index, real, lib.dtype("uint8"), narrow),
+    }  # fmt: skip
+    for kind, members in kinds.items():
+        assert [d for d in (truth, index, real, lib.dtype("uint8"), narrow) if xp.isdtype(d, kind)] == [
+            d for d in (truth, index, real, lib.dtype("uint8"), narrow) if d in members
+        ], kind
+    assert xp.isdtype(real, ("bool", "real floating"))
+    assert xp.isdtype(real, real)
+    assert not xp.isdtype(real, (truth, "integral"))
+    assert not xp.isdtype(real, narrow)
+    for name in (lib.real, lib.narrow):
+        ours, numpys = xp.finfo(lib.dtype(name)), np.finfo(name)
+        assert [float(v) for v in (ours.eps, ours.max, ours.min, ours.smallest_normal)] == [
+            float(v) for v in (numpys.eps, numpys.max, numpys.min, numpys.smallest_normal)
+        ]
+        assert ours.bits == numpys.bits
+    for name in ("int8", "uint8", lib.index):
+        info, known = xp.iinfo(lib.dtype(name)), np.iinfo(name)
+        assert (info.bits, info.max, info.min) == (known.bits, known.max, known.min)
+    if not lib.oracle:
+        assert [xp.can_cast(a, b) for a, b in ((narrow, real), (real, narrow), (index, truth), (lib.dtype("int8"), index))] == [
+            True,
+            False,
+            False,
+            True,
+        ]
+        assert [xp.broadcast_shapes(*shapes) for shapes in (((2, 1), (3,)), ((), (2,)), ((0, 1), (1, 4)), ())] == [(2, 3), (2,), (0, 4), ()]
+        names = [np.dtype(lib.real), np.dtype(lib.real).type, lib.real, real]
+        assert all(xp.zeros(2, dtype=d).dtype == real for d in names)
+        assert xp.zeros(2, dtype=bool).dtype == truth
+        assert "int" in str(xp.zeros(2, dtype=int).dtype)
+
+
+def halves(lib: Any) -> None:
+    """Many numbers of 16 bits: what is counted does not overflow, and sums are not rounded on the way."""
+    for name in lib.halves():
+        with lib.case(name):
+            n = 5000
+            x = lib.tensor(np.ones(n), True, name)
+            for call, expected in ((lib.xp.mean, 1 / n), (lib.xp.max, 1 / n), (lib.xp.min, 1 / n), (lib.xp.sum, 1.0)):
+                g = lib.grad(call(x), x)[0]
+                assert g.dtype == x.dtype
+                near = 2.0**-7
+                np.testing.assert_allclose(lib.value(g.to(dtype=lib.dtype("float32"))), np.full(n, expected), rtol=near)
+            assert lib.xp.mean(x).item() == 1.0
+            assert lib.xp.var(x).item() == 0.0
+
+
+def exchange(lib: Any) -> None:
+    """Through DLPack: the same numbers, and no history."""
+    x = lib.const(X)
+    y = lib.xp.from_dlpack(x)
+    lib.equal(y, X)
+    assert not y.requires_grad
+    lib.equal(lib.xp.from_dlpack(x, copy=True), X)
+    host = np.array(ROW, dtype=lib.real)
+    there = lib.xp.from_dlpack(host)
+    np.testing.assert_array_equal(np.asarray(there.numpy()), host)
+
+
+@contract("DER-25")
+def forms(lib: Any) -> None:
+    spellings(lib)
+    operators(lib)
+    conversions(lib, lib.tensor(X))
+    data(lib)
+    copies(lib, lib.tensor(X))
+    numbers(lib)
+    dtypes(lib)
+    halves(lib)
+    if lib.capabilities["dlpack"]:
+        exchange(lib)

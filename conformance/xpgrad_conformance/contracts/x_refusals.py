@@ -1,0 +1,372 @@
+"""Group X: what functions refuse, and that nothing is lost when they do."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from xpgrad_conformance.contract import contract
+
+Call = Callable[[Any, Any], Any]
+
+
+def operands(lib: Any) -> SimpleNamespace:
+    """Tensors to be used wrongly: a matrix, a row, a number, nothing, a square, a stack, integers, truth values and complex numbers."""
+    return SimpleNamespace(
+        x=lib.tensor([[0.4, -1.3, 0.9], [1.7, 0.6, -0.7]]),
+        v=lib.tensor([0.8, 1.4, 0.5]),
+        s=lib.tensor(1.5),
+        e=lib.tensor(np.zeros((0, 3))),
+        q=lib.tensor([[2.0, 0.5], [0.3, 1.5]]),
+        st=lib.tensor(np.ones((2, 1, 3))),
+        n=lib.places([[0, 1, 1], [1, 0, 1]]),
+        i=lib.places([1, 0]),
+        b=lib.const([True, False, True], "bool"),
+        c=lib.tensor([[0.4j, -1.3, 0.9], [1.7, 0.6, -0.7j]], True, lib.complex) if lib.capabilities["complex"] else None,
+    )
+
+
+#: What is no value of its argument's type, by the function that must name itself.
+WRONG_TYPES: dict[str, Call] = {
+    "sum, axis": lambda lib, t: lib.xp.sum(t.x, axis="0"),
+    "sum, keepdims": lambda lib, t: lib.xp.sum(t.x, axis=0, keepdims="no"),
+    "mean, keepdims": lambda lib, t: lib.xp.mean(t.x, axis=0, keepdims=2),
+    "prod, keepdims": lambda lib, t: lib.xp.prod(t.x, axis=0, keepdims=None),
+    "max, keepdims": lambda lib, t: lib.xp.max(t.x, axis=0, keepdims=[]),
+    "min, axis": lambda lib, t: lib.xp.min(t.x, axis=1.5),
+    "var, keepdims": lambda lib, t: lib.xp.var(t.x, axis=0, keepdims=()),
+    "var, correction": lambda lib, t: lib.xp.var(t.x, correction="one"),
+    "std, keepdims": lambda lib, t: lib.xp.std(t.x, axis=0, keepdims=2),
+    "all, keepdims": lambda lib, t: lib.xp.all(t.b, axis=0, keepdims=2),
+    "any, keepdims": lambda lib, t: lib.xp.any(t.b, axis=0, keepdims="x"),
+    "count_nonzero, keepdims": lambda lib, t: lib.xp.count_nonzero(t.n, axis=0, keepdims=3),
+    "squeeze, axis": lambda lib, t: lib.xp.squeeze(t.st, axis=None),
+    "permute_dims, axes": lambda lib, t: lib.xp.permute_dims(t.x, 1),
+    "moveaxis, source": lambda lib, t: lib.xp.moveaxis(t.x, None, 0),
+    "moveaxis, destination": lambda lib, t: lib.xp.moveaxis(t.x, 0, None),
+    "repeat, repeats": lambda lib, t: lib.xp.repeat(t.v, t.v),
+    "concat, a list in it": lambda lib, t: lib.xp.concat([t.x, [[1.0, 2.0, 3.0]]]),
+    "stack, a number in it": lambda lib, t: lib.xp.stack([t.s, 1.0]),
+    "take, bools": lambda lib, t: lib.xp.take(t.v, t.b, axis=0),
+    "take_along_axis, a list": lambda lib, t: lib.xp.take_along_axis(t.x, [[0]], axis=1),
+    "einsum, the equation": lambda lib, t: lib.xp.einsum(t.x, t.x),
+    "matmul, a scalar": lambda lib, t: lib.xp.matmul(t.x, 2.0),
+    "matmul, a scalar to the left": lambda lib, t: lib.xp.matmul(2.0, t.x),
+    "matmul, a list": lambda lib, t: lib.xp.matmul(t.x, [1.0, 2.0, 3.0]),
+    "nonzero, a list": lambda lib, t: lib.xp.nonzero([1, 0]),
+    "searchsorted, a list": lambda lib, t: lib.xp.searchsorted([0.0, 1.0], 0.5),
+    "sort, a list": lambda lib, t: lib.xp.sort([2.0, 1.0]),
+    "astype, a list": lambda lib, t: lib.xp.astype([1.0], t.x.dtype),
+    "zeros_like, a list": lambda lib, t: lib.xp.zeros_like([1.0]),
+    "tril, a list": lambda lib, t: lib.xp.tril([[1.0]]),
+    "meshgrid, a list": lambda lib, t: lib.xp.meshgrid(t.v, [1.0]),
+    "sin, a list": lambda lib, t: lib.xp.sin([1.0]),
+    "add, a list": lambda lib, t: lib.xp.add(t.x, [1.0, 2.0, 3.0]),
+    "add, None": lambda lib, t: lib.xp.add(t.x, None),
+    "bitwise_and, floats": lambda lib, t: lib.xp.bitwise_and(t.x, t.x),
+    "bitwise_left_shift, floats": lambda lib, t: lib.xp.bitwise_left_shift(t.n, 1.5),
+    "logical_not, a list": lambda lib, t: lib.xp.logical_not([True]),
+    "where, a list": lambda lib, t: lib.xp.where([True, False, True], t.x, t.x),
+    "mean, a list": lambda lib, t: lib.xp.mean([1.0]),
+    "diff, a list": lambda lib, t: lib.xp.diff([1.0, 2.0]),
+    "result_type, a list": lambda lib, t: lib.xp.result_type(t.x, [1.0]),
+    "full, fill_value": lambda lib, t: lib.xp.full((2,), [1.0]),
+    "full, fill_value's text": lambda lib, t: lib.xp.full((2,), "one"),
+    "zeros, shape": lambda lib, t: lib.xp.zeros("2"),
+    "zeros, shape: a mapping": lambda lib, t: lib.xp.zeros({2: 3}),
+    "ones, shape: a float": lambda lib, t: lib.xp.ones((2.0, 3)),
+    "zeros, dtype": lambda lib, t: lib.xp.zeros((2,), dtype="no dtype"),
+    "eye, n_rows": lambda lib, t: lib.xp.eye(2.5),
+    "arange, start": lambda lib, t: lib.xp.arange("1"),
+    "linspace, num": lambda lib, t: lib.xp.linspace(0.0, 1.0, "5"),
+    "tril, k": lambda lib, t: lib.xp.tril(t.x, k=0.5),
+    "roll, shift": lambda lib, t: lib.xp.roll(t.x, "1"),
+    "linalg.inv, integers": lambda lib, t: lib.xp.linalg.inv(t.n[:, :2]),
+    "linalg.det, a list": lambda lib, t: lib.xp.linalg.det([[1.0]]),
+    "linalg.pinv, rtol": lambda lib, t: lib.xp.linalg.pinv(t.x, rtol="small"),
+    "linalg.matrix_rank, rtol": lambda lib, t: lib.xp.linalg.matrix_rank(t.x, rtol=t.n[0, :1]),
+    "linalg.matrix_norm, ord": lambda lib, t: lib.xp.linalg.matrix_norm(t.x, ord=[2]),
+    "linalg.matrix_power, n": lambda lib, t: lib.xp.linalg.matrix_power(t.q, 1.5),
+    "linalg.outer, a list": lambda lib, t: lib.xp.linalg.outer(t.v, [1.0]),
+    "linalg.cross, bools": lambda lib, t: lib.xp.linalg.cross(t.b, t.b),
+    "fft, integers": lambda lib, t: lib.xp.fft.fft(t.n),
+    "fft, a list": lambda lib, t: lib.xp.fft.fft([1.0]),
+    "fft, n": lambda lib, t: lib.xp.fft.fft(t.x, n=2.5),
+    "rfft, complex numbers": lambda lib, t: lib.xp.fft.rfft(t.c),
+    "ihfft, complex numbers": lambda lib, t: lib.xp.fft.ihfft(t.c),
+    "rfftn, complex numbers": lambda lib, t: lib.xp.fft.rfftn(t.c),
+    "fftn, s": lambda lib, t: lib.xp.fft.fftn(t.x, s="22"),
+    "fftfreq, n": lambda lib, t: lib.xp.fft.fftfreq(2.5),
+    "fftfreq, d": lambda lib, t: lib.xp.fft.fftfreq(4, d="1"),
+    "fftfreq, dtype": lambda lib, t: lib.xp.fft.fftfreq(4, dtype=t.n.dtype),
+    "fftshift, a list": lambda lib, t: lib.xp.fft.fftshift([1.0]),
+    "argmax, complex numbers": lambda lib, t: lib.xp.argmax(t.c),
+    "searchsorted, complex numbers": lambda lib, t: lib.xp.searchsorted(t.v, t.c),
+    "floor, complex numbers": lambda lib, t: lib.xp.floor(t.c),
+    "full, fill_value: complex": lambda lib, t: lib.xp.full((2,), 1j, dtype=t.x.dtype),
+    "arange, stop: complex": lambda lib, t: lib.xp.arange(1j),
+}  # fmt: skip
+
+#: What is of the right type, and does not fit.
+WRONG_VALUES: dict[str, Call] = {
+    "add, shapes": lambda lib, t: lib.xp.add(t.x, t.x[:, :2]),
+    "where, shapes": lambda lib, t: lib.xp.where(t.b, t.x[:, :2], t.s),
+    "broadcast_to, shape": lambda lib, t: lib.xp.broadcast_to(t.x, (2, 4)),
+    "broadcast_to, fewer axes": lambda lib, t: lib.xp.broadcast_to(t.x, (3,)),
+    "broadcast_arrays, shapes": lambda lib, t: lib.xp.broadcast_arrays(t.x, t.x[:, :2]),
+    "reshape, shape": lambda lib, t: lib.xp.reshape(t.x, (4,)),
+    "reshape, one unknown": lambda lib, t: lib.xp.reshape(t.x, (-1, 4)),
+    "reshape, two unknown": lambda lib, t: lib.xp.reshape(t.x, (-1, -1)),
+    "reshape, shape: less than -1": lambda lib, t: lib.xp.reshape(t.x, (-2, 3)),
+    "squeeze, a longer axis": lambda lib, t: lib.xp.squeeze(t.x, axis=0),
+    "permute_dims, one axis of two": lambda lib, t: lib.xp.permute_dims(t.x, (0,)),
+    "permute_dims, twice": lambda lib, t: lib.xp.permute_dims(t.x, (0, 0)),
+    "matrix_transpose, one axis": lambda lib, t: lib.xp.matrix_transpose(t.v),
+    "moveaxis, lengths": lambda lib, t: lib.xp.moveaxis(t.x, (0, 1), 0),
+    "moveaxis, twice": lambda lib, t: lib.xp.moveaxis(t.x, (0, 0), (0, 1)),
+    "sum, an axis twice": lambda lib, t: lib.xp.sum(t.x, axis=(0, -2)),
+    "flip, an axis twice": lambda lib, t: lib.xp.flip(t.x, axis=(1, 1)),
+    "repeat, lengths": lambda lib, t: lib.xp.repeat(t.x, t.i, axis=1),
+    "repeat, negative": lambda lib, t: lib.xp.repeat(t.x, -1, axis=1),
+    "repeat, negative ones": lambda lib, t: lib.xp.repeat(t.x, t.i - 1, axis=0),
+    "roll, lengths": lambda lib, t: lib.xp.roll(t.x, (1, 2), axis=(0,)),
+    "tile, repetitions": lambda lib, t: lib.xp.tile(t.x, (2, -1)),
+    "concat, nothing": lambda lib, t: lib.xp.concat([]),
+    "stack, nothing": lambda lib, t: lib.xp.stack([]),
+    "concat, shapes": lambda lib, t: lib.xp.concat([t.x, t.x[:, :2]], axis=0),
+    "concat, ranks": lambda lib, t: lib.xp.concat([t.x, t.v], axis=0),
+    "stack, shapes": lambda lib, t: lib.xp.stack([t.v, t.v[:2]]),
+    "take, no axis": lambda lib, t: lib.xp.take(t.x, t.i),
+    "take_along_axis, ranks": lambda lib, t: lib.xp.take_along_axis(t.x, t.i, axis=1),
+    "take_along_axis, shapes": lambda lib, t: lib.xp.take_along_axis(t.st, t.n, axis=1),
+    "max, no elements": lambda lib, t: lib.xp.max(t.e),
+    "min, no elements on an axis": lambda lib, t: lib.xp.min(t.e, axis=0),
+    "argmax, no elements": lambda lib, t: lib.xp.argmax(t.e),
+    "argmin, no elements on an axis": lambda lib, t: lib.xp.argmin(t.e, axis=0),
+    "cumulative_sum, no axis": lambda lib, t: lib.xp.cumulative_sum(t.x),
+    "cumulative_prod, no axis": lambda lib, t: lib.xp.cumulative_prod(t.x),
+    "cumulative_sum, a first one of none": lambda lib, t: lib.xp.cumulative_sum(t.s, include_initial=True),
+    "nonzero, no axes": lambda lib, t: lib.xp.nonzero(t.s),
+    "searchsorted, a matrix": lambda lib, t: lib.xp.searchsorted(t.x, t.v),
+    "searchsorted, side": lambda lib, t: lib.xp.searchsorted(t.v, t.v, side="middle"),
+    "searchsorted, sorter": lambda lib, t: lib.xp.searchsorted(t.v, t.v, sorter=t.i),
+    "einsum, no operands": lambda lib, t: lib.xp.einsum("i->i"),
+    "einsum, one of two": lambda lib, t: lib.xp.einsum("ij,jk->ik", t.x),
+    "einsum, unknown label": lambda lib, t: lib.xp.einsum("ij->k", t.x),
+    "einsum, a label twice": lambda lib, t: lib.xp.einsum("ij->ii", t.x),
+    "einsum, no letter": lambda lib, t: lib.xp.einsum("i1->i", t.x),
+    "einsum, too few labels": lambda lib, t: lib.xp.einsum("i->i", t.x),
+    "einsum, a diagonal": lambda lib, t: lib.xp.einsum("ii->i", t.x),
+    "einsum, lengths": lambda lib, t: lib.xp.einsum("ij,ij->i", t.x, t.x[:, :2]),
+    "matmul, shapes": lambda lib, t: lib.xp.matmul(t.x, t.x),
+    "matmul, no axes": lambda lib, t: lib.xp.matmul(t.x, t.s),
+    "matmul, no axes to the left": lambda lib, t: lib.xp.matmul(t.s, t.x),
+    "tensordot, too many": lambda lib, t: lib.xp.tensordot(t.x, t.v, axes=2),
+    "tensordot, not a pair": lambda lib, t: lib.xp.tensordot(t.x, t.x, axes=((0,), (0,), (0,))),
+    "tensordot, twice": lambda lib, t: lib.xp.tensordot(t.x, t.x, axes=((0, 0), (0, 1))),
+    "tensordot, lengths": lambda lib, t: lib.xp.tensordot(t.x, t.x, axes=((0,), (1,))),
+    "vecdot, lengths": lambda lib, t: lib.xp.vecdot(t.x, t.q),
+    "vecdot, axis": lambda lib, t: lib.xp.vecdot(t.x, t.v, axis=0),
+    "tril, one axis": lambda lib, t: lib.xp.tril(t.v),
+    "triu, one axis": lambda lib, t: lib.xp.triu(t.v),
+    "meshgrid, a matrix": lambda lib, t: lib.xp.meshgrid(t.v, t.x),
+    "meshgrid, indexing": lambda lib, t: lib.xp.meshgrid(t.v, t.v, indexing="ik"),
+    "full, a Tensor": lambda lib, t: lib.xp.full((2,), t.v),
+    "full, not finite": lambda lib, t: lib.xp.full((2,), math.nan, dtype=t.n.dtype),
+    "zeros, shape: negative": lambda lib, t: lib.xp.zeros((2, -1)),
+    "zeros, shape: too many": lambda lib, t: lib.xp.zeros((2**40, 2**40)),
+    "arange, step": lambda lib, t: lib.xp.arange(0, 5, 0),
+    "linspace, num": lambda lib, t: lib.xp.linspace(0.0, 1.0, -1),
+    "pad, width": lambda lib, t: lib.xp.pad(t.x, ((1, 2), (3, 4), (5, 6))),
+    "pad, a negative one": lambda lib, t: lib.xp.pad(t.x, -1),
+    "linalg.inv, not square": lambda lib, t: lib.xp.linalg.inv(t.x),
+    "linalg.det, one axis": lambda lib, t: lib.xp.linalg.det(t.v),
+    "linalg.cholesky, not square": lambda lib, t: lib.xp.linalg.cholesky(t.x),
+    "linalg.eigh, not square": lambda lib, t: lib.xp.linalg.eigh(t.x),
+    "linalg.solve, lengths": lambda lib, t: lib.xp.linalg.solve(t.q, t.v),
+    "linalg.matrix_power, not square": lambda lib, t: lib.xp.linalg.matrix_power(t.x, 2),
+    "linalg.matrix_norm, ord": lambda lib, t: lib.xp.linalg.matrix_norm(t.x, ord=3),
+    "linalg.vector_norm, ord": lambda lib, t: lib.xp.linalg.vector_norm(t.x, ord="two"),
+    "linalg.matrix_norm, ord's name": lambda lib, t: lib.xp.linalg.matrix_norm(t.x, ord="fob"),
+    "linalg.vector_norm, nothing": lambda lib, t: lib.xp.linalg.vector_norm(t.e, axis=0, ord=math.inf),
+    "linalg.cross, lengths": lambda lib, t: lib.xp.linalg.cross(t.q, t.q),
+    "linalg.cross, axis": lambda lib, t: lib.xp.linalg.cross(t.st, t.v, axis=0),
+    "linalg.outer, a matrix": lambda lib, t: lib.xp.linalg.outer(t.x, t.v),
+    "linalg.trace, one axis": lambda lib, t: lib.xp.linalg.trace(t.v),
+    "linalg.diagonal, one axis": lambda lib, t: lib.xp.linalg.diagonal(t.v),
+    "linalg.qr, mode": lambda lib, t: lib.xp.linalg.qr(t.x, mode="half"),
+    "linalg.svd, one axis": lambda lib, t: lib.xp.linalg.svd(t.v),
+    "linalg.pinv, rtol": lambda lib, t: lib.xp.linalg.pinv(t.x, rtol=t.v),
+    "fft, n": lambda lib, t: lib.xp.fft.fft(t.x, n=0),
+    "fft, n: negative": lambda lib, t: lib.xp.fft.fft(t.x, n=-2),
+    "fft, no axes": lambda lib, t: lib.xp.fft.fft(t.s),
+    "fft, no elements": lambda lib, t: lib.xp.fft.fft(t.e, axis=0),
+    "fft, norm": lambda lib, t: lib.xp.fft.fft(t.x, norm="sideways"),
+    "fftn, s: too many": lambda lib, t: lib.xp.fft.fftn(t.x, s=(2, 2, 2)),
+    "fftn, s: lengths": lambda lib, t: lib.xp.fft.fftn(t.x, s=(2, 2), axes=(0,)),
+    "fftn, axes": lambda lib, t: lib.xp.fft.fftn(t.x, axes=()),
+    "irfft, too short": lambda lib, t: lib.xp.fft.irfft(t.x[:, :1]),
+    "hfft, too short": lambda lib, t: lib.xp.fft.hfft(t.x[:, :1]),
+    "fftfreq, d": lambda lib, t: lib.xp.fft.fftfreq(4, d=0.0),
+    "fftfreq, n": lambda lib, t: lib.xp.fft.fftfreq(0),
+}  # fmt: skip
+
+#: Places that do not exist.
+WRONG_PLACES: dict[str, Call] = {
+    "sum, axis": lambda lib, t: lib.xp.sum(t.x, axis=2),
+    "sum, axis from behind": lambda lib, t: lib.xp.sum(t.x, axis=-3),
+    "max, axis of none": lambda lib, t: lib.xp.max(t.s, axis=1),
+    "cumulative_sum, axis": lambda lib, t: lib.xp.cumulative_sum(t.x, axis=2),
+    "sort, axis": lambda lib, t: lib.xp.sort(t.x, axis=2),
+    "argsort, axis": lambda lib, t: lib.xp.argsort(t.x, axis=-3),
+    "argmax, axis": lambda lib, t: lib.xp.argmax(t.x, axis=2),
+    "concat, axis": lambda lib, t: lib.xp.concat([t.x, t.x], axis=2),
+    "stack, axis": lambda lib, t: lib.xp.stack([t.x, t.x], axis=-4),
+    "unstack, axis": lambda lib, t: lib.xp.unstack(t.x, axis=2),
+    "flip, axis": lambda lib, t: lib.xp.flip(t.x, axis=2),
+    "roll, axis": lambda lib, t: lib.xp.roll(t.x, 1, axis=2),
+    "repeat, axis": lambda lib, t: lib.xp.repeat(t.x, 2, axis=2),
+    "take, axis": lambda lib, t: lib.xp.take(t.x, t.i, axis=2),
+    "diff, axis": lambda lib, t: lib.xp.diff(t.x, axis=2),
+    "squeeze, axis": lambda lib, t: lib.xp.squeeze(t.st, axis=3),
+    "moveaxis, axis": lambda lib, t: lib.xp.moveaxis(t.x, 2, 0),
+    "expand_dims, axis": lambda lib, t: lib.xp.expand_dims(t.x, axis=4),
+    "take_along_axis, axis": lambda lib, t: lib.xp.take_along_axis(t.x, t.n, axis=2),
+    "an index of floats": lambda lib, t: lib.xp.take_along_axis(t.x, t.x, axis=1),
+    "x[2]": lambda lib, t: t.x[2],
+    "x[-3]": lambda lib, t: t.x[-3],
+    "x[0, 3]": lambda lib, t: t.x[0, 3],
+    "x[:, -4]": lambda lib, t: t.x[:, -4],
+    "x[0, 0, 0]": lambda lib, t: t.x[0, 0, 0],
+    "x[..., ...]": lambda lib, t: t.x[..., ...],
+    "x[1.5]": lambda lib, t: t.x[1.5],
+    "x['a']": lambda lib, t: t.x["a"],
+    "x[floats]": lambda lib, t: t.x[t.v],
+    "s[0]": lambda lib, t: t.s[0],
+    "x[2:, 0, 0]": lambda lib, t: t.x[2:, 0, 0],
+}  # fmt: skip
+
+#: What the Tensor itself does not have, or cannot be.
+WRONG_USES: dict[str, tuple[type[Exception], Call]] = {
+    "len of no axes": (TypeError, lambda lib, t: len(t.s)),
+    "iter of no axes": (TypeError, lambda lib, t: iter(t.s)),
+    "bool of several": (ValueError, lambda lib, t: bool(t.x > 0)),
+    "bool of none": (ValueError, lambda lib, t: bool(t.e > 0)),
+    "float of several": (ValueError, lambda lib, t: float(t.v.detach())),
+    "int of several": (ValueError, lambda lib, t: int(t.n)),
+    "float of a complex one": (TypeError, lambda lib, t: float(t.c.detach()[0, 0])),
+    "int of a complex one": (TypeError, lambda lib, t: int(t.c.detach()[0, 0])),
+    "index of a float": (TypeError, lambda lib, t: [1, 2].__getitem__(t.s)),
+    "item of several": (ValueError, lambda lib, t: t.v.item()),
+    "a format of several": (TypeError, lambda lib, t: f"{t.v:.2f}"),
+    "T of one axis": (ValueError, lambda lib, t: t.v.T),
+    "mT of one axis": (ValueError, lambda lib, t: t.v.mT),
+    "imag of real numbers": (TypeError, lambda lib, t: t.x.imag),
+    "an operator and a list": (TypeError, lambda lib, t: t.x + [1.0, 2.0, 3.0]),
+    "an operator and text": (TypeError, lambda lib, t: t.x * "2"),
+    "@ and a scalar": (TypeError, lambda lib, t: t.x @ 2.0),
+    "& of floats": (TypeError, lambda lib, t: t.x & t.x),
+    "~ of floats": (TypeError, lambda lib, t: ~t.x),
+    "bools from bools": (TypeError, lambda lib, t: t.b - t.b),
+    "- of bools": (TypeError, lambda lib, t: -t.b),
+    "an integer that does not fit": (OverflowError, lambda lib, t: t.n + 2**70),
+    "integers and a float power": (TypeError, lambda lib, t: t.n << 1.0),
+    "an array of an integer that does not fit": (OverflowError, lambda lib, t: lib.xp.asarray(2**70)),
+    "a fill that does not fit": (OverflowError, lambda lib, t: lib.xp.full((2,), 300, dtype=lib.dtype("int8"))),
+    "a range that does not fit": (OverflowError, lambda lib, t: lib.xp.arange(0, 300, 100, dtype=lib.dtype("int8"))),
+    "a ragged list": (ValueError, lambda lib, t: lib.xp.asarray([[1.0], [2.0, 3.0]])),
+    "a list of text": (TypeError, lambda lib, t: lib.xp.asarray(["a"])),
+    "an array of objects": (TypeError, lambda lib, t: lib.xp.asarray(np.asarray([None, 1]))),
+    "complex data as real": (TypeError, lambda lib, t: lib.xp.asarray([1j], dtype=t.x.dtype)),
+    "a complex Tensor as real": (TypeError, lambda lib, t: lib.xp.asarray(t.c, dtype=t.x.dtype)),
+    "a list without a copy": (ValueError, lambda lib, t: lib.xp.asarray([1.0], copy=False)),
+    "another dtype without a copy": (ValueError, lambda lib, t: lib.xp.asarray(t.x, dtype=lib.dtype(lib.narrow), copy=False)),
+    "a reshape without a copy": (ValueError, lambda lib, t: lib.xp.reshape(t.x.T, (6,), copy=False)),
+    "from_dlpack of a list": (TypeError, lambda lib, t: lib.xp.from_dlpack([1.0])),
+    "from_dlpack of what requires grad": (RuntimeError, lambda lib, t: lib.xp.from_dlpack(t.x)),
+    "NumPy of what requires grad": (RuntimeError, lambda lib, t: np.asarray(t.x)),
+    "numpy() of what requires grad": (RuntimeError, lambda lib, t: t.x.numpy()),
+    "iinfo of a float": (TypeError, lambda lib, t: lib.xp.iinfo(t.x.dtype)),
+    "finfo of an integer": (TypeError, lambda lib, t: lib.xp.finfo(t.n.dtype)),
+    "isdtype of no kind": (ValueError, lambda lib, t: lib.xp.isdtype(t.x.dtype, "no kind")),
+    "result_type of nothing": (ValueError, lambda lib, t: lib.xp.result_type()),
+    "broadcast_shapes that do not fit": (ValueError, lambda lib, t: lib.xp.broadcast_shapes((2, 3), (2,))),
+    "broadcast_shapes of a negative length": (ValueError, lambda lib, t: lib.xp.broadcast_shapes((2, -3), (2,))),
+    "broadcast_shapes of text": (TypeError, lambda lib, t: lib.xp.broadcast_shapes("ab")),
+    "masked_fill_ with integers": (RuntimeError, lambda lib, t: (t.x * 1).masked_fill_(t.n, 1.0)),
+    "masked_fill_ with several values": (RuntimeError, lambda lib, t: (t.x * 1).masked_fill_(t.b, t.v)),
+    "y[0] = text": (TypeError, lambda lib, t: (t.x * 1).__setitem__(0, "1")),
+    "y[0] = None": (TypeError, lambda lib, t: (t.x * 1).__setitem__(0, None)),
+    "y[0] = a longer one": (ValueError, lambda lib, t: (t.x * 1).__setitem__(0, t.i * 1.0)),
+    "y[0] = a complex number": (TypeError, lambda lib, t: (t.x * 1).__setitem__(0, 1j)),
+    "n[0] = a float": (TypeError, lambda lib, t: t.n.__setitem__(0, 1.5)),
+    "n[0] = floats": (TypeError, lambda lib, t: t.n.__setitem__(0, t.v.detach())),
+    "y[5] = 1.0": (IndexError, lambda lib, t: (t.x * 1).__setitem__(5, 1.0)),
+    "y[0, 0, 0] = 1.0": (IndexError, lambda lib, t: (t.x * 1).__setitem__((0, 0, 0), 1.0)),
+    "y[floats] = 1.0": (IndexError, lambda lib, t: (t.x * 1).__setitem__(t.v, 1.0)),
+    "n += a float": (RuntimeError, lambda lib, t: t.n.__iadd__(1.5)),
+    "n.add_ of floats": (RuntimeError, lambda lib, t: t.n.add_(t.v.detach())),
+    "y += a larger one": (RuntimeError, lambda lib, t: (t.v * 1).__iadd__(t.x)),
+    "b += numbers": (RuntimeError, lambda lib, t: t.b.__iadd__(1)),
+}  # fmt: skip
+
+#: What PyTorch 2.13 takes; and what it lacks.
+TAKEN_BY_PYTORCH = frozenset((
+    "count_nonzero, keepdims", "take, bools", "linalg.matrix_rank, rtol", "fft, integers", "fftn, axes", "fftfreq, d", "fftfreq, n",
+    "x[..., ...]", "x['a']", "T of one axis", "linalg.pinv, rtol",
+    "a range that does not fit", "a complex Tensor as real", "n[0] = a float", "n[0] = floats",
+))  # fmt: skip
+
+
+#: What is refused only because it would not be recorded.
+RECORDED = frozenset(("NumPy of what requires grad", "numpy() of what requires grad"))
+
+
+def refusals(lib: Any) -> Iterator[tuple[str, type[Exception], bool, Call]]:
+    """What a library is to refuse: its name, the error, whether the message says who refuses, and the call."""
+    tables: tuple[tuple[type[Exception], dict[str, Call]], ...] = (
+        (TypeError, WRONG_TYPES),
+        (ValueError, WRONG_VALUES),
+        (IndexError, WRONG_PLACES),
+    )
+    rows = [(name, error, "[" not in name, call) for error, table in tables for name, call in table.items()]
+    rows += [(name, error, False, call) for name, (error, call) in WRONG_USES.items()]
+    absent = set() if lib.capabilities["strides"] else {"a reshape without a copy"}
+    for name, error, says, call in rows:
+        if name in absent or (lib.oracle and name in TAKEN_BY_PYTORCH):
+            continue
+        if "complex" in name and not lib.capabilities["complex"]:
+            continue
+        if name.partition(",")[0] in ("fft", "fftn", "rfft", "rfftn", "irfft", "hfft", "ihfft") and not lib.capabilities["fft"]:
+            continue
+        yield name, error, says, call
+
+
+@contract("DER-24")
+def refused(lib: Any) -> None:
+    for name, error, says, call in refusals(lib):
+        for mode in (contextlib.nullcontext, lib.ns.no_grad)[: 1 if name in RECORDED else 2]:
+            t = operands(lib)
+            before = {key: lib.value(x).copy() for key, x in vars(t).items() if x is not None}
+            with lib.case(f"{name}{', not recorded' if mode is not contextlib.nullcontext else ''}"):
+                with mode(), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    # NB: which errors PyTorch has for what no page says may not be used is nobody's promise.
+                    with lib.raises(Exception if lib.oracle else error) as caught:
+                        call(lib, t)
+                if says and not lib.oracle:
+                    function, _, argument = name.rpartition(".")[2].partition(", ")
+                    words = (function, argument.partition(":")[0])
+                    assert any(word in str(caught[0]) for word in words), f"{caught[0]!r} names none of {words}"
+                for key, x in vars(t).items():
+                    if x is not None:
+                        assert (x._version, x.is_leaf) == (0, True), key
+                        np.testing.assert_array_equal(lib.value(x), before[key])
+    x = operands(lib).x
+    lib.equal(lib.grad(lib.xp.sum(x * x), x)[0], 2.0 * lib.value(x))  # and everything works as before
