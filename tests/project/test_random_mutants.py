@@ -146,7 +146,12 @@ def test_a_broken_formula_is_noticed_a_comment_is_not_and_a_broken_module_is_no_
     edit, source = _edit("xpgrad/rules/elementwise.py", "# Ties are shared", "# Ties are  shared")
     assert random_mutants.try_contracts(edit, source, few) == Verdict(edit, "survived")
     none = Reach({}, {c.id: {} for c in few})
-    assert random_mutants.try_contracts(edit, source, few, none) == Verdict(edit, "survived", "no contract runs it")
+    assert random_mutants.try_contracts(edit, source, few, {"numpy": none}) == Verdict(edit, "survived", "no contract runs it")
+    # What no contract runs on NumPy is tried where one does.
+    elsewhere = Reach({}, {"DER-02": {edit.file: frozenset(range(1, 1000))}})
+    broken, whole = _edit("xpgrad/rules/elementwise.py", '"g * x * 2"', '"g * x"')
+    verdict = random_mutants.try_contracts(broken, whole, [contracts()["DER-02"]], {"numpy": none, "numpy+readonly": elsewhere})
+    assert verdict == Verdict(broken, "contract", "DER-02")
     edit, source = _edit("xpgrad/rules/elementwise.py", "import cmath", "import no_such_module")
     assert random_mutants.try_contracts(edit, source, few).outcome == "broken"
 
@@ -198,8 +203,8 @@ def test_time_outs_do_not_count_as_noticed() -> None:
 
 
 def test_a_contract_that_fails_without_a_fault_is_not_counted_on(monkeypatch: Any) -> None:
-    monkeypatch.setattr(random_mutants, "statuses_of", lambda mutant, chosen: {"BWD-01": "passed", "BWD-02": "failed"})
+    monkeypatch.setattr(random_mutants, "statuses_of", lambda mutant, chosen, target: {"BWD-01": "passed", "BWD-02": "failed"})
     with pytest.raises(random_mutants.MutantError, match="BWD-02 fail on numpy without a fault"):
         random_mutants.survey(1, 0)
-    monkeypatch.setattr(random_mutants, "statuses_of", lambda mutant, chosen: {"BWD-01": "passed", "BWD-40": "not run"})
+    monkeypatch.setattr(random_mutants, "statuses_of", lambda mutant, chosen, target: {"BWD-01": "passed", "BWD-40": "not run"})
     random_mutants.check_soundness()

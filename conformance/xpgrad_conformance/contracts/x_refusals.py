@@ -316,16 +316,112 @@ WRONG_USES: dict[str, tuple[type[Exception], Call]] = {
     "b += numbers": (RuntimeError, lambda lib, t: t.b.__iadd__(1)),
 }  # fmt: skip
 
-#: What PyTorch 2.13 takes; and what it lacks.
+
+def double(v: Any) -> Any:
+    return v * 2
+
+
+def unpacked(lib: Any, x: Any, pack: Any, unpack: Any) -> Any:
+    """The gradient of a square whose operand goes through hooks."""
+    with lib.graph.saved_tensors_hooks(pack, unpack):
+        y = x * x
+    return lib.grad(lib.xp.sum(y), x)
+
+
+def checkpointed(lib: Any, *args: Any, name: str = "checkpoint", **options: Any) -> Any:
+    return getattr(lib.module("utils.checkpoint"), name)(*args, use_reentrant=False, **options)
+
+
+def saving(lib: Any, method: str, given: Any, x: Any) -> Any:
+    """A custom Function that calls a method of its context."""
+    return lib.fn(lambda ctx, v: (getattr(ctx, method)(given), v * 2)[1], lambda ctx, g: g).apply(x)
+
+
+def dual(lib: Any, x: Any, tangent: Any) -> Any:
+    return lib.module("autograd.forward_ad").make_dual(x, tangent)
+
+
+#: What autograd itself refuses.
+WRONG_AUTOGRAD: dict[str, tuple[type[Exception], Call]] = {
+    "checkpoint, determinism_check": (ValueError, lambda lib, t: checkpointed(lib, double, t.x, determinism_check="some")),
+    "checkpoint, no function": (TypeError, lambda lib, t: checkpointed(lib, 3, t.x)),
+    "a chain, no list": (TypeError, lambda lib, t: checkpointed(lib, double, 1, t.x, name="checkpoint_sequential")),
+    "a chain, segments": (ValueError, lambda lib, t: checkpointed(lib, [double], 3, t.x, name="checkpoint_sequential")),
+    "a chain, no segments": (ValueError, lambda lib, t: checkpointed(lib, [double, double], 0, t.x, name="checkpoint_sequential")),
+    "a chain, an option": (ValueError, lambda lib, t: checkpointed(lib, [double], 1, t.x, name="checkpoint_sequential", other=1)),
+    "a hook for packing": (TypeError, lambda lib, t: unpacked(lib, t.x, 3, lambda v: v)),
+    "a hook for unpacking": (TypeError, lambda lib, t: unpacked(lib, t.x, lambda v: v, 3)),
+    "unpacked: another shape": (RuntimeError, lambda lib, t: unpacked(lib, t.x, lambda v: v.detach(), lambda v: v[:1])),
+    "unpacked: another kind": (RuntimeError, lambda lib, t: unpacked(lib, t.x, lambda v: v.detach(), lambda v: v > 0)),
+    "unpacked: no Tensor": (TypeError, lambda lib, t: unpacked(lib, t.x, lambda v: v.detach(), lambda v: 3.0)),
+    "hooks are disabled by a number": (TypeError, lambda lib, t: lib.graph.disable_saved_tensors_hooks(3).__enter__()),
+    "a hook of a Tensor": (TypeError, lambda lib, t: t.x.register_hook(3)),
+    "a hook after accumulation": (TypeError, lambda lib, t: t.x.register_post_accumulate_grad_hook(3)),
+    "a hook of a node": (TypeError, lambda lib, t: (t.x * 2).grad_fn.register_hook(3)),
+    "a hook of several, no Tensor": (TypeError, lambda lib, t: lib.graph.register_multi_grad_hook([3.0], lambda g: None)),
+    "a hook of several, mode": (ValueError, lambda lib, t: lib.graph.register_multi_grad_hook([t.x], lambda g: None, mode="some")),
+    "a hook of several": (TypeError, lambda lib, t: lib.graph.register_multi_grad_hook([t.x], 3)),
+    "a seed that is a number": (TypeError, lambda lib, t: lib.grad(t.x * 2, t.x, 3.0)),
+    "a batch that is a number": (TypeError, lambda lib, t: lib.grad(t.x * 2, t.x, (3.0,), is_grads_batched=True)),
+    "two batches for one": (
+        RuntimeError,
+        lambda lib, t: lib.grad((t.x * 2,), t.x, (lib.ones(2, 2, 3), lib.ones(2, 2, 3)), is_grads_batched=True),
+    ),
+    "an output that is a number": (TypeError, lambda lib, t: lib.grad(3.0, t.x)),
+    "an input that is a number": (TypeError, lambda lib, t: lib.grad(lib.xp.sum(t.x), 3.0)),
+    "no inputs": (RuntimeError, lambda lib, t: lib.backward(lib.xp.sum(t.x), inputs=[])),
+    "a number is saved": (TypeError, lambda lib, t: saving(lib, "save_for_backward", 3.0, t.x)),
+    "a number is dirty": (RuntimeError, lambda lib, t: saving(lib, "mark_dirty", 3.0, t.x)),
+    "gradcheck of a number": (TypeError, lambda lib, t: lib.ag.gradcheck(double, 3.0)),
+    "gradcheck of no result": (TypeError, lambda lib, t: lib.ag.gradcheck(lambda v: 3.0, (t.x,))),
+    "a gradient of another shape": (RuntimeError, lambda lib, t: setattr(t.x, "grad", t.v.detach())),
+    "a gradient that is a number": (TypeError, lambda lib, t: setattr(t.x, "grad", 3.0)),
+    "a gradient of another dtype": (RuntimeError, lambda lib, t: setattr(t.x, "grad", lib.const(np.ones((2, 3)), lib.narrow))),
+    "requires_grad of what has a history": (RuntimeError, lambda lib, t: setattr(t.x * 2, "requires_grad", False)),
+    "requires_grad of integers": (RuntimeError, lambda lib, t: t.n.requires_grad_()),
+    "retain_grad of a constant": (RuntimeError, lambda lib, t: t.x.detach().retain_grad()),
+    "a tangent of another shape": (RuntimeError, lambda lib, t: dual(lib, t.x, t.v)),
+    "a tangent outside of a level": (RuntimeError, lambda lib, t: dual(lib, t.x, t.x)),
+    "in-place on a leaf": (RuntimeError, lambda lib, t: t.x.add_(1.0)),
+    "in-place on a view of a leaf": (RuntimeError, lambda lib, t: t.x[0].mul_(2.0)),
+}  # fmt: skip
+
+#: What no element of a batch has, or says; and what does not fit an element, of shape (3,).
+WRONG_IN_BATCHES: dict[str, Call] = {
+    "item": lambda lib, v: v.sum().item(),
+    "bool": lambda lib, v: bool((v > 0).all()),
+    "float": lambda lib, v: float(v.sum()),
+    "int": lambda lib, v: int(v.sum()),
+    "numpy": lambda lib, v: v.detach().numpy(),
+    "tolist": lambda lib, v: v.tolist(),
+    "asarray": lambda lib, v: np.asarray(v.detach()),
+    "setting grad": lambda lib, v: setattr(v, "grad", v),
+    "retain_grad": lambda lib, v: (v * 2).retain_grad(),
+    "backward": lambda lib, v: lib.xp.sum(v).backward(),
+    "nonzero": lambda lib, v: lib.xp.nonzero(v),
+    "x[mask]": lambda lib, v: v[v > 0],
+    "unique_values": lambda lib, v: lib.xp.unique_values(v),
+    "len of no axes": lambda lib, v: len(v[0]),
+    "a write of different values": lambda lib, v: lib.ones(3).__setitem__(0, v[0]),
+    "a sum of different values": lambda lib, v: lib.ones(3).__iadd__(v),
+    "a write beyond the end": lambda lib, v: (v * 1).__setitem__(3, 1.0),
+    "a write of too much": lambda lib, v: (v * 1).__setitem__(0, v),
+    "einsum": lambda lib, v: lib.xp.einsum("ij->i", v),
+}  # fmt: skip
+
+
+#: What PyTorch 2.13 takes.
 TAKEN_BY_PYTORCH = frozenset((
     "count_nonzero, keepdims", "take, bools", "linalg.matrix_rank, rtol", "fft, integers", "fftn, axes", "fftfreq, d", "fftfreq, n",
     "x[..., ...]", "x['a']", "T of one axis", "linalg.pinv, rtol",
     "a range that does not fit", "a complex Tensor as real", "n[0] = a float", "n[0] = floats",
+    "unpacked: another shape", "a hook of a Tensor", "a hook after accumulation", "a hook of a node", "a hook of several",
+    "two batches for one",
 ))  # fmt: skip
 
 
-#: What is refused only because it would not be recorded.
-RECORDED = frozenset(("NumPy of what requires grad", "numpy() of what requires grad"))
+#: What is refused where something is recorded only.
+RECORDED = frozenset(("NumPy of what requires grad", "numpy() of what requires grad", *WRONG_AUTOGRAD))
 
 
 def refusals(lib: Any) -> Iterator[tuple[str, type[Exception], bool, Call]]:
@@ -336,7 +432,7 @@ def refusals(lib: Any) -> Iterator[tuple[str, type[Exception], bool, Call]]:
         (IndexError, WRONG_PLACES),
     )
     rows = [(name, error, "[" not in name, call) for error, table in tables for name, call in table.items()]
-    rows += [(name, error, False, call) for name, (error, call) in WRONG_USES.items()]
+    rows += [(name, error, False, call) for name, (error, call) in (WRONG_USES | WRONG_AUTOGRAD).items()]
     absent = set() if lib.capabilities["strides"] else {"a reshape without a copy"}
     for name, error, says, call in rows:
         if name in absent or (lib.oracle and name in TAKEN_BY_PYTORCH):
@@ -368,5 +464,30 @@ def refused(lib: Any) -> None:
                     if x is not None:
                         assert (x._version, x.is_leaf) == (0, True), key
                         np.testing.assert_array_equal(lib.value(x), before[key])
+    in_batches(lib)
     x = operands(lib).x
     lib.equal(lib.grad(lib.xp.sum(x * x), x)[0], 2.0 * lib.value(x))  # and everything works as before
+
+
+def in_batches(lib: Any) -> None:
+    """What is refused is refused under `vmap`, too."""
+    vmap = lib.module("func").vmap
+    errors = (TypeError, ValueError, IndexError, RuntimeError, NotImplementedError)
+    for name, call in WRONG_IN_BATCHES.items():
+        x = operands(lib).x
+        with lib.case(f"{name}, under vmap"), lib.raises(errors):
+            vmap(lambda v, call=call: (call(lib, v), v)[1])(x)
+    if lib.capabilities["lazy"] or lib.capabilities["jit"] or lib.oracle:
+        return
+    for name, _, _, call in refusals(lib):
+        if name in WRONG_USES or name in WRONG_AUTOGRAD:
+            continue
+        given = {key: lib.xp.stack([x.detach(), x.detach()]) for key, x in vars(operands(lib)).items() if x is not None}
+
+        def element(*parts: Any, call: Call = call, keys: Any = tuple(given)) -> Any:
+            call(lib, SimpleNamespace(**dict(zip(keys, parts, strict=True))))
+            return parts[0]
+
+        with lib.case(f"{name}, under vmap"), warnings.catch_warnings(), lib.raises(errors):
+            warnings.simplefilter("ignore")
+            vmap(element)(*given.values())
