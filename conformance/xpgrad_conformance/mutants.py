@@ -22,12 +22,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from xpgrad_conformance.contract import Contract, contracts
+from xpgrad_conformance.fork_server import Server, available, servers
 from xpgrad_conformance.known import bundled, find
 from xpgrad_conformance.reach import folder_of, reach
 from xpgrad_conformance.session import Request, run
 
 __all__ = [
-    "Mutant", "MutantError", "complete", "full", "load", "main", "missing_proofs", "mutated", "plant", "replay", "surroundings", "survey",
+    "Mutant", "MutantError", "complete", "copy", "full", "load", "main", "missing_proofs", "mutated", "plant", "replay",
+    "surroundings", "survey",
 ]  # fmt: skip
 
 FOLDER = Path(__file__).resolve().parent / "mutants"
@@ -91,18 +93,47 @@ def load(folder: Path = FOLDER) -> dict[str, Mutant]:
 
 
 def plant(mutant: Mutant | None, folder: Path) -> None:
-    """Put a copy of xpgrad, with the fault in it unless `mutant` is None, into a folder.
+    """Put a copy of the library (``xpgrad`` and ``xpgrad_numpy``) with the fault in it, or without one, into a folder.
 
     Raises
     ------
     MutantError
         As `mutated`, and if a package is not installed.
     """
-    for package in ("xpgrad", "xpgrad_numpy", *([mutant.file.partition("/")[0]] if mutant is not None else [])):
-        if not (folder / package).exists():
-            shutil.copytree(_folder_of(package), folder / package)
-    if mutant is not None:
-        (folder / mutant.file).write_text(mutated(mutant), encoding="utf-8")
+    copy("" if mutant is None else mutant.file, b"" if mutant is None else mutated(mutant).encode(), folder)
+
+
+def copy(file: str, text: bytes, folder: Path) -> None:
+    """Put a copy of the library into a folder, in which one file, named relative to it, has another text.
+
+    Raises
+    ------
+    MutantError
+        If a package is not installed.
+    """
+    first, *others = file.split("/")
+    for package in {"xpgrad", "xpgrad_numpy", first} - {""}:
+        source = _folder_of(package)
+        if not available():  # nor are there links everywhere
+            shutil.copytree(source, folder / package)
+        elif package != first:
+            (folder / package).symlink_to(source)
+        else:
+            _link_around(others, source, folder / package)
+    if file:
+        (folder / file).write_bytes(text)
+
+
+def _link_around(parts: Sequence[str], source: Path, target: Path) -> None:
+    """Make a folder of links to what a folder has, but for one file in it and what Python has compiled, which would be written to."""
+    target.mkdir()
+    for entry in source.iterdir():
+        if entry.name == parts[0] and len(parts) > 1:
+            _link_around(parts[1:], entry, target / entry.name)
+        elif entry.name == "__pycache__":
+            shutil.copytree(entry, target / entry.name, copy_function=os.symlink)
+        elif entry.name != parts[0]:
+            (target / entry.name).symlink_to(entry)
 
 
 def _folder_of(package: str) -> Path:
@@ -137,8 +168,8 @@ def mutated(mutant: Mutant) -> str:
     return text
 
 
-def survey(mutant: Mutant | None, chosen: Sequence[Contract], target: str = "numpy") -> dict[str, str]:
-    """Run contracts on a faulty copy; the status of each, `"failed"` only where it noticed the fault.
+def survey(mutant: Mutant | None, chosen: Sequence[Contract], target: str = "numpy", server: Server | None = None) -> dict[str, str]:
+    """Run contracts on a faulty copy, by a server where one is given; the status of each, `"failed"` only where it noticed the fault.
 
     Raises
     ------
@@ -148,7 +179,7 @@ def survey(mutant: Mutant | None, chosen: Sequence[Contract], target: str = "num
     with tempfile.TemporaryDirectory(prefix="xpgrad-mutant-") as folder:
         plant(mutant, Path(folder))
         target = mutant.backend if mutant is not None else target
-        outcome = run(Request(target, target, chosen, "mutants", limit=LIMIT, environment=surroundings(Path(folder))))
+        outcome = run(Request(target, target, chosen, "mutants", limit=LIMIT, environment=surroundings(Path(folder))), server=server)
     if outcome.cause:
         raise MutantError(f"{mutant.name if mutant else 'the copy'}: nothing ran: {outcome.cause}")
     return {row.id: row.kind if row.kind in ("timeout", "crash") else row.status for row in outcome.rows}
@@ -165,8 +196,16 @@ def _surveys(jobs: Iterable[tuple[Mutant, Sequence[Contract]]], workers: int) ->
     from tqdm import tqdm
 
     jobs = list(jobs)
-    with ThreadPoolExecutor(workers) as pool:
-        futures = {pool.submit(survey, mutant, chosen): mutant for mutant, chosen in jobs}
+    with servers(workers) as free, ThreadPoolExecutor(workers) as pool:
+
+        def attempt(mutant: Mutant, chosen: Sequence[Contract]) -> dict[str, str]:
+            server = free.get()
+            try:
+                return survey(mutant, chosen, server=server)
+            finally:
+                free.put(server)
+
+        futures = {pool.submit(attempt, mutant, chosen): mutant for mutant, chosen in jobs}
         for future in tqdm(as_completed(futures), total=len(futures), unit="fault", disable=None):
             try:
                 yield futures[future], future.result()

@@ -33,7 +33,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from xpgrad_conformance.contract import Contract, contracts
-from xpgrad_conformance.mutants import KILLS, MutantError, load, plant, surroundings, survey as statuses_of
+from xpgrad_conformance.fork_server import Server, servers
+from xpgrad_conformance.mutants import KILLS, MutantError, copy, load, surroundings, survey as statuses_of
 from xpgrad_conformance.reach import Reach, folder_of, reach
 from xpgrad_conformance.session import Request, run
 
@@ -471,18 +472,6 @@ def _module(file: str) -> str:
     return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def _imports(file: str, environment: Mapping[str, str]) -> bool:
-    """Return whether the library, and the module, can be imported, and a product made."""
-    program = f"import xpgrad, {_module(file)}\n(xpgrad.ones(2) * 2).detach()"
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", program], env={**os.environ, **environment}, capture_output=True, timeout=60, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return False
-    return done.returncode == 0
-
-
 def _run_by(edit: Edit, source: bytes, rows: Sequence[Contract], reached: Mapping[str, Reach]) -> tuple[str, Sequence[Contract]]:
     """The first target on which contracts run a mutant's statement, and these contracts."""
     last = edit.line + source[edit.begin : edit.end].count(b"\n")
@@ -494,21 +483,24 @@ def _run_by(edit: Edit, source: bytes, rows: Sequence[Contract], reached: Mappin
 
 
 def try_contracts(
-    edit: Edit, source: bytes, chosen: Sequence[Contract] | None = None, reached: Mapping[str, Reach] | None = None
+    edit: Edit,
+    source: bytes,
+    chosen: Sequence[Contract] | None = None,
+    reached: Mapping[str, Reach] | None = None,
+    server: Server | None = None,
 ) -> Verdict:
     """Try a mutant on the contracts that run its statement, the likely ones first, up to the first that notices it.
 
-    `reached` says which these are, by target; without it all are tried, on NumPy.
+    `reached` says which these are, by target; without it all are tried, on NumPy. A server runs them where one is given.
     """
     with tempfile.TemporaryDirectory(prefix="xpgrad-mutant-") as folder:
         environment = _planted(edit, source, Path(folder))
-        if not _imports(edit.file, environment):
-            return Verdict(edit, "broken")
         rows = _ordered(edit.file) if chosen is None else chosen
         target, rows = ("numpy", rows) if reached is None else _run_by(edit, source, rows, reached)
         if not rows:
             return Verdict(edit, "survived", "no contract runs it")
-        outcome = run(Request(target, target, rows, "mutants", limit=LIMIT, environment=environment, exitfirst=True, as_listed=True))
+        request = Request(target, target, rows, "mutants", limit=LIMIT, environment=environment, exitfirst=True, as_listed=True)
+        outcome = run(request._replace(modules=("xpgrad", _module(edit.file))), server=server)
     if outcome.cause:
         return Verdict(edit, "broken")
     for row in outcome.rows:
@@ -535,8 +527,7 @@ def check_soundness(target: str = "numpy") -> None:
 
 def _planted(edit: Edit, source: bytes, folder: Path) -> dict[str, str]:
     """Put a copy of the library with the fault into a folder; the environment of a process that imports it."""
-    plant(None, folder)
-    (folder / edit.file).write_bytes(edit.applied(source))
+    copy(edit.file, edit.applied(source), folder)
     return surroundings(folder)
 
 
@@ -608,7 +599,16 @@ def survey(n: int, seed: int, patterns: Sequence[str] = ("xpgrad/*",), workers: 
         if target == "numpy" or find_spec(f"xpgrad_{target}") is not None:
             check_soundness(target)
             reached[target] = reach(target)
-    verdicts = _first(draw(texts, seed), lambda edit: try_contracts(edit, texts[edit.file], None, reached), n, workers)
+    with servers(workers) as free:
+
+        def attempt(edit: Edit) -> Verdict:
+            server = free.get()
+            try:
+                return try_contracts(edit, texts[edit.file], None, reached, server)
+            finally:
+                free.put(server)
+
+        verdicts = _first(draw(texts, seed), attempt, n, workers)
     root = repository() if tests else None
     if root is not None:
         unnoticed = [v.edit for v in verdicts if v.outcome == "survived"]

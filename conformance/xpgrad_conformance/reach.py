@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from xpgrad_conformance.contract import contracts
+from xpgrad_conformance.fork_server import warm
 
 __all__ = ["Reach", "ReachError", "folder_of", "reach"]
 
@@ -167,14 +168,6 @@ def _each(names: list[str], library: Any, roots: list[tuple[str, int]], folder: 
     return found
 
 
-def _warm() -> None:
-    """Do once what Hypothesis does at its first test."""
-    import hypothesis
-    from hypothesis import strategies
-
-    hypothesis.settings(max_examples=1, database=None)(hypothesis.given(strategies.integers())(lambda n: None))()
-
-
 def _main(arguments: Iterable[str]) -> None:
     target, path, *only = arguments
     roots = list(_roots())
@@ -186,7 +179,7 @@ def _main(arguments: Iterable[str]) -> None:
 
     library, imported = _watched(roots, begin)
     names = [c.id for c in contracts().values() if c.function is not None and (not only or c.id in only)]
-    _warm()
+    warm()
     sys.addaudithook(_audit)
     gc.freeze()
     with tempfile.TemporaryDirectory(prefix="xpgrad-reach-") as folder:

@@ -1,6 +1,7 @@
 """Runs contracts on one target in a process of its own and watches it: a hang or a crash there costs one contract, not the report.
 
-The process is pytest with the suite's own ini file, no other plugins, and none of the caller's pytest settings.
+The process is pytest with the suite's own ini file, no other plugins, and none of the caller's pytest settings; or one that a server
+has forked (`fork_server`), which starts in a tenth of the time.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 
 from xpgrad_conformance.contract import Contract
 from xpgrad_conformance.engine import PROFILES, Result, counts_as_failure
+from xpgrad_conformance.fork_server import Forked, Server
 
 __all__ = ["Outcome", "Request", "run"]
 
@@ -49,7 +51,9 @@ class Request(NamedTuple):
     exitfirst : bool
         Stop at the first failure that counts; the rest is not run.
     as_listed : bool
-        Run the contracts in the order in which they are given, not in the catalogue's.
+        Run the contracts in the order in which they are given, not in the catalogue's. NB: a server's processes always do.
+    modules : sequence of str
+        Modules of which one that cannot be imported is a cause to run nothing, where a server runs the contracts.
     """
 
     target: str
@@ -62,6 +66,7 @@ class Request(NamedTuple):
     environment: Mapping[str, str] = {}
     exitfirst: bool = False
     as_listed: bool = False
+    modules: Sequence[str] = ()
 
 
 class Outcome(NamedTuple):
@@ -85,8 +90,8 @@ class Outcome(NamedTuple):
     cause: str = ""
 
 
-def run(request: Request, progress: Callable[[Result], None] = lambda result: None) -> Outcome:
-    """Run the contracts of a request; `progress` is called with each result as it comes."""
+def run(request: Request, progress: Callable[[Result], None] = lambda result: None, server: Server | None = None) -> Outcome:
+    """Run the contracts of a request, by pytest or by a server; `progress` is called with each result as it comes."""
     limit = PROFILES[request.profile].limit if request.limit is None else request.limit
     found: dict[str, Result] = {}
     about: dict[str, Any] = {}
@@ -99,7 +104,7 @@ def run(request: Request, progress: Callable[[Result], None] = lambda result: No
     while rest := [c for c in request.contracts if c.id not in found]:
         with tempfile.TemporaryDirectory(prefix="xpgrad-conformance-") as folder:
             running, ended = "", ""
-            with _process(request, rest, Path(folder)) as process:
+            with _process(request, rest, Path(folder), server) as process:
                 for event in _events(process, Path(folder) / "events", limit):
                     if "result" in event:
                         note(Result(**event["result"]))
@@ -146,21 +151,41 @@ def _leave_out(request: Request, found: Mapping[str, Result], why: str, note: Ca
 
 
 @contextlib.contextmanager
-def _process(request: Request, contracts: Sequence[Contract], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The pytest process; it is gone, with all its children, at the end."""
+def _process(
+    request: Request, contracts: Sequence[Contract], folder: Path, server: Server | None
+) -> Iterator[subprocess.Popen[bytes] | Forked]:
+    """The process; it is gone, with all its children, at the end."""
+    for name in ("events", "output"):
+        (folder / name).touch()
+    process = _pytest(request, contracts, folder) if server is None else _forked(request, contracts, folder, server)
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if hasattr(os, "killpg"):
+                os.killpg(process.pid, signal.SIGKILL)  # along with whatever it has started
+            elif isinstance(process, subprocess.Popen):
+                process.kill()
+        process.wait()
+
+
+def _forked(request: Request, contracts: Sequence[Contract], folder: Path, server: Server) -> Forked:
+    job: dict[str, Any] = {
+        "folder": str(folder),
+        "target": request.target,
+        "contracts": [c.id for c in contracts],
+        "profile": request.profile,
+    }
+    job |= {"seed": request.seed, "known": [str(Path(path).resolve()) for path in request.known], "exitfirst": request.exitfirst}
+    return server.start(job | {"environment": dict(request.environment), "modules": list(request.modules)})
+
+
+def _pytest(request: Request, contracts: Sequence[Contract], folder: Path) -> subprocess.Popen[bytes]:
     (folder / "ids").write_text("\n".join(c.id for c in contracts), encoding="utf-8")
-    (folder / "events").touch()
     command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-c", str(HERE / "conformance.ini"), "--rootdir", str(HERE)]
     command += ["-p", "xpgrad_conformance.plugin", "-p", "no:cacheprovider", "--xpgrad-backend", request.target]
-    command += [
-        "--xpgrad-profile",
-        request.profile,
-        "--xpgrad-contract",
-        f"file:{folder / 'ids'}",
-        "--xpgrad-events",
-        str(folder / "events"),
-    ]
-    command += ["--xpgrad-label", request.label]
+    command += ["--xpgrad-profile", request.profile, "--xpgrad-contract", f"file:{folder / 'ids'}"]
+    command += ["--xpgrad-events", str(folder / "events"), "--xpgrad-label", request.label]
     command += ["--xpgrad-exitfirst"] * request.exitfirst + ["--xpgrad-as-listed"] * request.as_listed
     if request.seed is not None:
         command += ["--xpgrad-seed", str(request.seed)]
@@ -170,21 +195,12 @@ def _process(request: Request, contracts: Sequence[Contract], folder: Path) -> I
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_") and k not in ("PYTHONWARNINGS", "XPGRAD_DEVICE")}
     environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **request.environment}
     with open(folder / "output", "wb") as output:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
-        try:
-            yield process
-        finally:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                if hasattr(os, "killpg"):
-                    os.killpg(process.pid, signal.SIGKILL)  # along with whatever it has started
-                else:
-                    process.kill()
-            process.wait()
 
 
-def _events(process: subprocess.Popen[bytes], path: Path, limit: float) -> Iterator[dict[str, Any]]:
+def _events(process: subprocess.Popen[bytes] | Forked, path: Path, limit: float) -> Iterator[dict[str, Any]]:
     """The events that the process reports, and at the end, if it did not end well, ``{"ended": why}``."""
     last = time.monotonic()
     with open(path, encoding="utf-8") as file:
@@ -197,7 +213,7 @@ def _events(process: subprocess.Popen[bytes], path: Path, limit: float) -> Itera
                 last, pause = time.monotonic(), 0.005
             yield from map(json.loads, lines)
             if over:
-                code = process.returncode
+                code = process.returncode or 0
                 if code < 0:
                     yield {"ended": f"crashed: {signal.Signals(-code).name}"}
                 elif code not in (0, 1, 5):  # pytest's: all passed, some failed, nothing collected

@@ -1,0 +1,197 @@
+"""Processes that have loaded all but the library, and fork for each run: a run costs the library's import, not Python's and Hypothesis's.
+
+Planted faults are tried by the hundred, each in a copy of the library of its own. Only where processes can fork; a run by pytest
+(`session`) reports the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import queue
+import select
+import subprocess
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Forked", "Server", "available", "servers", "warm"]
+
+
+def available() -> bool:
+    """Return whether processes can fork here."""
+    return hasattr(os, "fork")
+
+
+# -- the side that asks ----------------------------------------------------------------------------------------------------------
+
+
+class Server:
+    """A process that forks, for one run at a time."""
+
+    def __init__(self) -> None:
+        here = Path(__file__).resolve().parents[1]
+        paths = [str(here), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_") and k not in ("PYTHONWARNINGS", "XPGRAD_DEVICE")}
+        environment |= {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+        self._process = subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        assert self._process.stdout is not None
+        self._said, self._text = self._process.stdout.fileno(), b""
+
+    def start(self, job: dict[str, Any]) -> Forked:
+        """Fork a process that does a job (`_work`)."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(job).encode() + b"\n")
+        self._process.stdin.flush()
+        return Forked(self, self.line(None) or 0)
+
+    def line(self, seconds: float | None) -> int | None:
+        """The next number that the server says; None if it says none in that time, or is gone."""
+        while b"\n" not in self._text:
+            if not select.select([self._said], [], [], seconds)[0]:
+                return None
+            if not (more := os.read(self._said, 100)):
+                return self._process.wait() or 1
+            self._text += more
+        first, _, self._text = self._text.partition(b"\n")
+        return int(first)
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
+
+
+class Forked:
+    """A process that a server has forked, as `subprocess.Popen` would have it."""
+
+    def __init__(self, server: Server, pid: int) -> None:
+        self._server, self.pid = server, pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit code, None while it runs."""
+        if self.returncode is None:
+            self.returncode = self._server.line(0)
+        return self.returncode
+
+    def wait(self) -> int:
+        """The exit code, once it has ended."""
+        while self.returncode is None:
+            self.returncode = self._server.line(None)
+        return self.returncode
+
+
+@contextlib.contextmanager
+def servers(count: int) -> Iterator[queue.SimpleQueue[Server | None]]:
+    """Servers for threads to take and give back; where processes cannot fork, None in their stead."""
+    free: queue.SimpleQueue[Server | None] = queue.SimpleQueue()
+    started = [Server() if available() else None for _ in range(count)]
+    for server in started:
+        free.put(server)
+    try:
+        yield free
+    finally:
+        for server in started:
+            if server is not None:
+                server.close()
+
+
+# -- the server ------------------------------------------------------------------------------------------------------------------
+
+
+def warm() -> None:
+    """Do once what Hypothesis does at its first test."""
+    import hypothesis
+    from hypothesis import strategies
+
+    hypothesis.settings(max_examples=1, database=None)(hypothesis.given(strategies.integers())(lambda n: None))()
+
+
+def _work(job: dict[str, Any]) -> int:
+    """Run contracts, and tell of them in a file of events as pytest's items do; the exit code.
+
+    The job has the `target`, the `contracts` by their ids in the order to run them in, `profile`, `seed`, files of `known` failures,
+    `exitfirst`, `environment`, the `folder` with the files, and `modules` that must be importable.
+    """
+    from xpgrad_conformance.contract import contracts
+    from xpgrad_conformance.engine import PROFILES, counts_as_failure, execute
+    from xpgrad_conformance.facade import open_library
+    from xpgrad_conformance.known import bundled, find, load
+
+    os.environ.update(job["environment"])
+    sys.path[:0] = [path for path in job["environment"].get("PYTHONPATH", "").split(os.pathsep) if path]
+    importlib.invalidate_caches()
+    target = job["target"]
+    try:
+        for module in job["modules"]:
+            importlib.import_module(module)
+        library = open_library(target)
+        library.ones(2) * 2
+    except Exception as exc:  # noqa: BLE001 (whatever a faulty library raises)
+        print(f"ERROR: {type(exc).__name__}: {exc}")
+        return 4
+    known = [*bundled(), *(k for path in job["known"] for k in load(path))]
+    with open("events", "a", encoding="utf-8", buffering=1) as file:
+
+        def emit(**event: Any) -> None:
+            file.write(json.dumps({**event, "target": target}) + "\n")
+
+        emit(library=library.library, capabilities=dict(library.capabilities))
+        for contract in (contracts()[name] for name in job["contracts"]):
+            emit(start=contract.id)
+            expected = find(known, contract.id, target, library.capabilities)
+            result, _ = execute(contract, library, PROFILES[job["profile"]], seed=job["seed"], known=expected)
+            emit(result=result._asdict())
+            if job["exitfirst"] and counts_as_failure(result):
+                break
+    return 0
+
+
+def _forked(job: dict[str, Any]) -> int:
+    """Fork a process for a job; its number."""
+    pid = os.fork()
+    if not pid:
+        code = 70
+        try:
+            os.setsid()  # whoever ends it ends what it has started, too
+            os.chdir(job["folder"])
+            output = os.open("output", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            nothing = os.open(os.devnull, os.O_RDONLY)
+            for old, new in ((nothing, 0), (output, 1), (output, 2)):
+                os.dup2(old, new)
+            code = _work(job)
+        except BaseException:  # noqa: BLE001 (it is told, and this process must not go on as the server)
+            traceback.print_exc()
+        finally:
+            with contextlib.suppress(Exception):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(code)
+    return pid
+
+
+def main() -> None:
+    """Read jobs, one a line; for each, say the number of the process that does it and then its exit code."""
+    import pluggy  # noqa: F401
+
+    from xpgrad_conformance import facade, known  # noqa: F401
+    from xpgrad_conformance.contract import contracts
+
+    contracts()
+    warm()
+    gc.collect()
+    gc.freeze()
+    for line in sys.stdin:
+        pid = _forked(json.loads(line))
+        print(pid, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
