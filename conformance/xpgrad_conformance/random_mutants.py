@@ -473,13 +473,11 @@ def _module(file: str) -> str:
 
 
 def _run_by(edit: Edit, source: bytes, rows: Sequence[Contract], reached: Mapping[str, Reach]) -> tuple[str, Sequence[Contract]]:
-    """The first target on which contracts run a mutant's statement, and these contracts."""
-    last = edit.line + source[edit.begin : edit.end].count(b"\n")
-    for target, found in reached.items():
-        near = found.could_notice(edit.file, source.decode(), edit.line, last)
-        if chosen := [c for c in rows if c.id in near]:
-            return target, chosen
-    return "", []
+    """The first target on which contracts are seen to run a mutant's statement, and those that may; NumPy if none is."""
+    place = (edit.file, source.decode(), edit.line, edit.line + source[edit.begin : edit.end].count(b"\n"))
+    target = next((name for name, found in reached.items() if found.could_notice(*place, certain=True)), next(iter(reached)))
+    near = reached[target].could_notice(*place)
+    return target, [c for c in rows if c.id in near]
 
 
 def try_contracts(

@@ -47,13 +47,14 @@ class Reach(NamedTuple):
     imported: Lines
     run: Mapping[str, Lines | None]
 
-    def could_notice(self, file: str, source: str, begin: int, end: int) -> set[str]:
-        """The contracts that a change of a source, from one line to another, could make a difference to."""
+    def could_notice(self, file: str, source: str, begin: int, end: int, certain: bool = False) -> set[str]:
+        """The contracts that a change of a source, from one line to another, could make a difference to; or (`certain`) is seen by."""
         first, last = statement(source, begin, end)
         place = range(first, last + 1)
         if not self.imported.get(file, frozenset()).isdisjoint(place):
             return set(self.run)
-        return {name for name, lines in self.run.items() if lines is None or not lines.get(file, frozenset()).isdisjoint(place)}
+        unknown = not certain
+        return {n for n, lines in self.run.items() if (unknown if lines is None else not lines.get(file, frozenset()).isdisjoint(place))}
 
 
 def folder_of(package: str) -> Path | None:

@@ -89,8 +89,15 @@ def kinks_at_0(lib: Any) -> None:
             ("abs", xp.abs, [0.0, -0.0, -2.0, 3.0], [0.0, 0.0, -1.0, 1.0]),
             ("l1", lambda x: xp.sum(xp.abs(x - 1.0)), [1.0, 2.0, 0.0], [0.0, 1.0, -1.0]),
             ("sign", xp.sign, [0.0, -2.0, 3.0], [0.0, 0.0, 0.0]),
+            ("atan2 at the origin", lambda x: xp.atan2(x[:1], x[1:]), [0.0, 0.0], [0.0, 0.0]),
+            ("atan2 on the circle", lambda x: xp.atan2(x[:1], x[1:]), [0.6, 0.8], [0.8, -0.6]),
+            ("hypot on the circle", lambda x: xp.hypot(x[:1], x[1:]), [0.6, 0.8], [0.6, 0.8]),
         ],
     )
+    fw = lib.module("autograd.forward_ad")
+    with fw.dual_level():
+        tangent = fw.unpack_dual(xp.abs(fw.make_dual(lib.const([0.0, -2.0, 3.0]), lib.ones(3)))).tangent
+        lib.equal(tangent, [0.0, -1.0, 1.0])
     if lib.capabilities["complex"]:
         z = lib.tensor([0j, 3 + 4j], dtype=lib.complex)
         xp.sum(xp.abs(z)).backward()

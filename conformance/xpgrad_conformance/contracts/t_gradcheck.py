@@ -245,16 +245,20 @@ def options(lib: Any) -> None:
         {"check_batched_grad": True},
         {"check_forward_ad": True, "check_batched_forward_grad": True},
     ):
-        with lib.case(more):
-            assert check(lambda x: (x * x, xp.exp(x)), (x,), **more)
+        for mode in MODES:
+            with lib.case((more, mode)):
+                assert check(lambda x: (x * x, xp.exp(x)), (x,), **more, **mode)
+                # One result depends on one of the inputs only, one is whole numbers.
+                assert check(lambda x, y: (x * y, y * 2, lib.cast(x, "int64")), (x, x.detach().clone().requires_grad_()), **more, **mode)
 
     def forward(ctx: Any, x: Any) -> Any:
         return x * 2
 
     askew = lib.fn(forward, lambda ctx, g: g * 2, jvp=lambda ctx, t: t * 3).apply
     assert check(askew, (x,))
-    with lib.raises(error_class(lib), "mismatch for output 0 with respect to input 0"):
-        check(askew, (x,), check_forward_ad=True)
+    for mode in MODES:
+        with lib.case(mode), lib.raises(error_class(lib), "mismatch for output 0 with respect to input 0"):
+            check(askew, (x,), check_forward_ad=True, **mode)
 
 
 @contract("GCK-13", requires="float64", draw={"seed": st.integers(0, 99)})

@@ -108,6 +108,7 @@ def differentiable_jacobians(lib: Any, seed: int) -> None:
         found = jacobian(lambda x, w=w: x * x * w, x)
         assert not found.requires_grad
         assert found.grad_fn is None
+        assert not any(block.requires_grad for block in jacobian(lambda x, w: (x * w)[0], (x, w)))
         found = hessian(lambda x, w=w: lib.xp.sum(x * x * x * w), x)
         assert not found.requires_grad
     v, u = values(lib, x), values(lib, w)

@@ -25,12 +25,16 @@ METHODS: dict[str, Pair] = {
     "sum, dims": (lambda x, w: x.sum(dim=(0, 1)), lambda x, w: x.sum((0, 1))),
     "mean": (lambda x, w: x.mean(), lambda x, w: x.mean()),
     "mean, dim": (lambda x, w: x.mean(dim=-1, keepdim=True) * x.mean(dim=0), lambda x, w: x.mean(-1, keepdims=True) * x.mean(0)),
+    "mean, an axis": (lambda x, w: x.mean(1) * x.mean(1, keepdim=True), lambda x, w: x.mean(1) * x.mean(1, keepdims=True)),
+    "sum, an axis": (lambda x, w: x.sum(0) * x.sum(1, keepdim=True), lambda x, w: x.sum(0) * x.sum(1, keepdims=True)),
     "prod": (lambda x, w: x.prod(), lambda x, w: x.prod()),
     "prod, dim": (lambda x, w: x.prod(dim=1, keepdim=True) * x, lambda x, w: x.prod(1, keepdims=True) * x),
     "max": (lambda x, w: x.max() * x.min(), lambda x, w: x.max() * x.min()),
     "amax": (lambda x, w: x.amax(1, True) * x.amax(dim=0), lambda x, w: x.max(1, keepdims=True) * x.max(0)),
     "amin": (lambda x, w: x.amin(1, True) * x.amin(dim=0), lambda x, w: x.min(1, keepdims=True) * x.min(0)),
     "var": (lambda x, w: x.var(dim=1, correction=1), lambda x, w: x.var(1, ddof=1)),
+    "var, an axis": (lambda x, w: x.var(dim=0, correction=1) * x.std(dim=1, correction=0, keepdim=True),
+                     lambda x, w: x.var(0, ddof=1) * x.std(1, keepdims=True)),
     "var, kept": (lambda x, w: x.var(dim=0, correction=0, keepdim=True) * x, lambda x, w: x.var(0, keepdims=True) * x),
     "std": (lambda x, w: x.std(dim=1, correction=1), lambda x, w: x.std(1, ddof=1)),
     "std, kept": (lambda x, w: x.std(dim=0, correction=0, keepdim=True) * x, lambda x, w: x.std(0, keepdims=True) * x),
@@ -67,6 +71,7 @@ METHODS: dict[str, Pair] = {
     "squeeze, a longer one": (lambda x, w: x.squeeze(0) * x.squeeze(dim=1), lambda x, w: x**2),
     "unsqueeze": (lambda x, w: x.unsqueeze(1) * x.unsqueeze(-1)[:, :, :1], lambda x, w: x[:, None] * x[:, :, None]),
     "permute": (lambda x, w: x.reshape(1, 2, 3).permute(2, 0, 1), lambda x, w: x.reshape(1, 2, 3).transpose(2, 0, 1)),
+    "permute, a tuple": (lambda x, w: x.permute((1, 0)) * x.reshape(1, 2, 3).permute([2, 1, 0])[:, :, 0], lambda x, w: x.T * x.T),
     "transpose": (lambda x, w: x.reshape(1, 2, 3).transpose(0, 2), lambda x, w: x.reshape(1, 2, 3).swapaxes(0, 2)),
     "transpose, from behind": (lambda x, w: x.transpose(-1, -2), lambda x, w: x.T),
     "t": (lambda x, w: x.t() * w.t().reshape(3, 1), lambda x, w: x.T * w.reshape(3, 1)),
@@ -78,6 +83,10 @@ METHODS: dict[str, Pair] = {
     "unbind": (lambda x, w: x.unbind(1)[2] * x.unbind()[0][:2], lambda x, w: x[:, 2] * x[0][:2]),
     "clone": (lambda x, w: x.clone() * x.contiguous(), lambda x, w: x * x),
     "contiguous": (lambda x, w: x.t().contiguous() * 2, lambda x, w: x.T * 2),
+    "contiguous, stacks": (
+        lambda x, w: x.reshape(1, 2, 3, 1).contiguous() * x.reshape(3, 2, 1).permute(1, 0, 2).contiguous()[:, :2, :, None],
+        lambda x, w: x.reshape(1, 2, 3, 1) * x.reshape(3, 2, 1).transpose(1, 0, 2)[:, :2, :, None],
+    ),
     "to": (lambda x, w: x.to(x.dtype) * x.to(w) * w.to(dtype=x.dtype), lambda x, w: x * x * w),
     "type_as": (lambda x, w: x.type_as(w) * w, lambda x, w: x * w),
 }  # fmt: skip
@@ -117,6 +126,12 @@ def methods(lib: Any) -> None:
         with lib.case(name):
             agree(lib, ours, theirs, (X, ROW))
     x, n = lib.tensor(X), lib.const([1, 2], lib.index)
+    if not lib.oracle:  # PyTorch's other device has no values
+        there = x.to(device=lib.elsewhere(X).device)
+        assert there.device != x.device
+        lib.equal(lib.grad(lib.xp.sum(there * there), x)[0], 2 * X)
+    stack = lib.tensor(np.ones((2, 3, 2)))
+    assert stack.contiguous() is stack or lib.oracle
     assert (x.dim(), x.numel(), n.dim(), n.numel()) == (2, 6, 1, 2)
     assert (x.element_size(), n.element_size()) == (np.dtype(lib.real).itemsize, np.dtype(lib.index).itemsize)
     assert (x.is_floating_point(), n.is_floating_point(), x.is_complex()) == (True, False, False)

@@ -85,6 +85,8 @@ WRONG_TYPES: dict[str, Call] = {
     "eye, n_rows": lambda lib, t: lib.xp.eye(2.5),
     "arange, start": lambda lib, t: lib.xp.arange("1"),
     "linspace, num": lambda lib, t: lib.xp.linspace(0.0, 1.0, "5"),
+    "linspace, endpoint": lambda lib, t: lib.xp.linspace(0.0, 1.0, 5, endpoint="no"),
+    "asarray, a mask": lambda lib, t: lib.xp.asarray(np.ma.masked_array([1.0, 2.0], mask=[True, False])),
     "tril, k": lambda lib, t: lib.xp.tril(t.x, k=0.5),
     "roll, shift": lambda lib, t: lib.xp.roll(t.x, "1"),
     "linalg.inv, integers": lambda lib, t: lib.xp.linalg.inv(t.n[:, :2]),
@@ -284,6 +286,7 @@ WRONG_USES: dict[str, tuple[type[Exception], Call]] = {
     "a list of text": (TypeError, lambda lib, t: lib.xp.asarray(["a"])),
     "an array of objects": (TypeError, lambda lib, t: lib.xp.asarray(np.asarray([None, 1]))),
     "complex data as real": (TypeError, lambda lib, t: lib.xp.asarray([1j], dtype=t.x.dtype)),
+    "a complex array as real": (TypeError, lambda lib, t: lib.xp.asarray(np.asarray([1j]), dtype=t.x.dtype)),
     "a complex Tensor as real": (TypeError, lambda lib, t: lib.xp.asarray(t.c, dtype=t.x.dtype)),
     "a list without a copy": (ValueError, lambda lib, t: lib.xp.asarray([1.0], copy=False)),
     "another dtype without a copy": (ValueError, lambda lib, t: lib.xp.asarray(t.x, dtype=lib.dtype(lib.narrow), copy=False)),
@@ -349,6 +352,9 @@ WRONG_AUTOGRAD: dict[str, tuple[type[Exception], Call]] = {
     "a chain, segments": (ValueError, lambda lib, t: checkpointed(lib, [double], 3, t.x, name="checkpoint_sequential")),
     "a chain, no segments": (ValueError, lambda lib, t: checkpointed(lib, [double, double], 0, t.x, name="checkpoint_sequential")),
     "a chain, an option": (ValueError, lambda lib, t: checkpointed(lib, [double], 1, t.x, name="checkpoint_sequential", other=1)),
+    "a chain, no function": (TypeError, lambda lib, t: checkpointed(lib, [double, 3], 1, t.x, name="checkpoint_sequential")),
+    "DLPack of what requires grad": (RuntimeError, lambda lib, t: t.x.__dlpack__()),
+    "a tangent that is a number": (TypeError, lambda lib, t: dual(lib, t.x, 3.0)),
     "a hook for packing": (TypeError, lambda lib, t: unpacked(lib, t.x, 3, lambda v: v)),
     "a hook for unpacking": (TypeError, lambda lib, t: unpacked(lib, t.x, lambda v: v, 3)),
     "unpacked: another shape": (RuntimeError, lambda lib, t: unpacked(lib, t.x, lambda v: v.detach(), lambda v: v[:1])),
@@ -416,7 +422,7 @@ TAKEN_BY_PYTORCH = frozenset((
     "x[..., ...]", "x['a']", "T of one axis", "linalg.pinv, rtol",
     "a range that does not fit", "a complex Tensor as real", "n[0] = a float", "n[0] = floats",
     "unpacked: another shape", "a hook of a Tensor", "a hook after accumulation", "a hook of a node", "a hook of several",
-    "two batches for one",
+    "two batches for one", "linspace, endpoint", "asarray, a mask", "a complex array as real",
 ))  # fmt: skip
 
 

@@ -231,6 +231,10 @@ def arguments_of_vmap(lib: Any) -> None:
     equal(lib, vmap(grad(lambda r: lib.xp.sum(r * r * r)))(a), 3 * m**2)
     equal(lib, grad(lambda x: lib.xp.sum(vmap(lambda r: lib.xp.sum(r * r) * r)(x)))(a),
           (m**2).sum(1, keepdims=True) + 2 * m * m.sum(1, keepdims=True))  # fmt: skip
+    # Tangents that only the elements have, of a value that they share.
+    jvp = lib.module("func").jvp
+    equal(lib, vmap(lambda t: jvp(lambda v: v * v * v, (w,), (t,))[1])(a), 3 * np.arange(4.0) ** 2 * m)
+    equal(lib, vmap(lambda t: grad(lambda v: lib.xp.sum(jvp(lambda u: u * u * u, (v,), (t,))[1]))(w))(a), 6 * np.arange(4.0) * m)
     leaf = lib.tensor(m)
     equal(
         lib, lib.grad(lib.xp.sum(vmap(lambda r: r * lib.xp.sum(r))(leaf)), leaf)[0], 2 * np.broadcast_to(m.sum(1, keepdims=True), m.shape)
