@@ -204,7 +204,14 @@ def swap_last(x: Any) -> Any:
 def to_dtype(x: Any, dtype: Any) -> Any:
     if dtype.kind not in "cb" and x.dtype.kind == "c":  # the bool of a complex number asks for both parts
         x = x.real
-    return x.astype(dtype)
+    return x.astype(dtype) if 0 not in x.strides else _unfolded(x, dtype)
+
+
+def _unfolded(x: Any, dtype: Any) -> Any:
+    """A copy of an expanded array, with its axes in the order in which operations leave them; NumPy has the expanded ones innermost."""
+    out = np.nditer([x, None], flags=["zerosize_ok"], op_dtypes=[x.dtype, dtype]).operands[1]
+    np.copyto(out, x, casting="unsafe")
+    return out
 
 
 @kernel
@@ -288,7 +295,7 @@ def gather_along(x: Any, indices: Any, axis: int) -> Any:
 
 @kernel
 def clone(x: Any) -> Any:
-    return np.array(x, copy=True, order="K")
+    return np.array(x, copy=True, order="K") if 0 not in x.strides else _unfolded(x, x.dtype)
 
 
 @kernel

@@ -254,6 +254,9 @@ CASES: dict[str, Case] = {
     "y[:, 1:] = v": two(lambda lib, x, v: written(lib, x, (slice(None), slice(1, None)), v), (2, 3), (2, 2)),
     "y[..., ::2] = v": two(lambda lib, x, v: written(lib, x, (..., slice(None, None, 2)), v), (2, 3), (1, 2)),
     "y[i] = v": two(lambda lib, x, v: written(lib, x, lib.places([2, 0]), v), (3, 2), (2, 2), complex=True),
+    "y[i] = v, more axes": two(lambda lib, x, v: written(lib, x, lib.places([2, 0]), v), (3, 2), (1, 2, 2)),
+    "y[None, 1:] = v": two(lambda lib, x, v: written(lib, x, (None, slice(1, None)), v), (3, 2), (2, 2)),
+    "y[i, 1:] = v": two(lambda lib, x, v: written(lib, x, (lib.places([2, 0]), slice(1, None)), v), (3, 2), (2, 1)),
     "y[mask] = v": two(lambda lib, x, v: written(lib, x, lib.const([1.0, 0.0, 1.0]) > 0.5, v), (3, 2), (2,)),
     "y[1] = scalar": one(lambda lib, x: written(lib, x, 1, 0.5)),
     # No axes, and no elements.
@@ -263,6 +266,7 @@ CASES: dict[str, Case] = {
     "empty, joined": two(lambda lib, x, y: lib.xp.concat([x, y], axis=0) * 2.0, (0, 3), (2, 3)),
     "empty, products": two(lambda lib, x, y: lib.xp.matmul(x, y), (2, 0), (0, 3)),
     "empty, running": one(lambda lib, x: lib.xp.cumulative_sum(x, axis=1) + lib.xp.flip(x, axis=0)).at((2, 0)),
+    "empty, running products": one(lambda lib, x: lib.xp.cumulative_prod(x, axis=1) * 2.0).at((2, 0)),
     # Products.
     "matmul": two(named("matmul"), (2, 3), (3, 4), complex=True),
     "matmul, a column": two(named("matmul"), (2, 3), (3,), complex=True),

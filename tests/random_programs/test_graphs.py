@@ -95,7 +95,16 @@ def _inside(rng: random.Random, unary: tuple[str, ...], depth: int) -> list[Any]
 
 
 class Operations(Library):
-    """The operations that programs name."""
+    """The operations that programs name.
+
+    Attributes
+    ----------
+    nudge : float
+        By how much the leaves differ, relative to their size: what differs for a few units in the last place says nothing about another
+        library, which rounds elsewhere.
+    """
+
+    nudge = 0.0
 
     def real(self, name: str, x: Any) -> Any:
         """`x`, or of complex numbers a part that the operation can order."""
@@ -111,6 +120,7 @@ class Operations(Library):
             "sqrtabs": lambda: f.sqrt(f.abs(x) + 0.5),
             "clip": lambda: f.clip(x, -0.5, 0.5),
             "floor": lambda: f.floor(x + 0.137),  # away from the integers, where the last bit would decide
+            "sign": lambda: f.sign(x - 0.0371),  # and away from 0
             "scale": lambda: x * 0.75,
             "rscale": lambda: 2 / (x * x + 1),
             "shift": lambda: x + 1,
@@ -269,7 +279,10 @@ def interpret(library: Operations, program: list[tuple[Any, ...]], forward: bool
         if kind == "leaf":
             shape, dtype, requires, ties, seed, moving = rest
             data = normal(np.random.default_rng(seed), shape, dtype)
-            leaves.append(library.tensor(np.round(data) if ties else data, requires))
+            data = np.round(data) if ties else data
+            if library.nudge:
+                data *= (1 + library.nudge * np.cos(np.arange(data.size)).reshape(shape)).astype(data.real.dtype)
+            leaves.append(library.tensor(data, requires))
             along = None if moving is None else library.tensor(normal(np.random.default_rng(moving), shape, dtype))
             tensors.append(leaves[-1] if along is None else library.forward.make_dual(leaves[-1], along))
         elif kind == "pack":
@@ -344,7 +357,9 @@ def interpret(library: Operations, program: list[tuple[Any, ...]], forward: bool
                 tensors.append(tensors[-1])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        log.extend(show(t.grad) for t in (*leaves, *tensors))
+        # Whether a tangent's formula reads the value it belongs to is a detail: so is what a value that is no leaf retains of such a pass.
+        leaves_only = any(step[:2] == ("pass", "tangent") for step in program)
+        log.extend(show(t.grad) for t in (leaves if leaves_only else (*leaves, *tensors)))
     return log
 
 
@@ -353,20 +368,31 @@ def normal(generator: np.random.Generator, shape: tuple[int, ...], dtype: str) -
     return np.asarray(values + 1j * generator.standard_normal(shape) if dtype.startswith("complex") else values, dtype=dtype)
 
 
+def is_single(log: list[Any]) -> bool:
+    return any(isinstance(a, tuple) and len(a) == 6 and a[1] in ("float32", "complex64") for a in log)
+
+
 def difference(theirs: list[Any], ours: list[Any]) -> int | None:
     """The first entry that differs; None if there is none.
 
     Which nodes have anything to free is an implementation detail (RET-05), and with it how far a pass over a freed graph gets: what
     follows after PyTorch found one freed is not comparable. One that only xpgrad finds freed is a difference.
     """
-    single = any(isinstance(a, tuple) and len(a) == 6 and a[1] in ("float32", "complex64") for a in theirs)
-    tolerance = 5e-4 if single else 1e-8
+    tolerance = 5e-4 if is_single(theirs) else 1e-8
     for k, (a, b) in enumerate(zip(theirs, ours)):
         if isinstance(a, str) and a == FREED:
             return None
         if not same(a, b, tolerance):
             return k
     return None if len(theirs) == len(ours) else min(len(theirs), len(ours))
+
+
+def differs_by_rounding(program: list[tuple[Any, ...]], theirs: list[Any], k: int) -> bool:
+    """Return whether PyTorch's own results up to the k-th differ where the leaves differ in their last places."""
+    other = Operations("torch")
+    other.nudge = 8 * float(np.finfo("float32" if is_single(theirs) else "float64").eps)
+    found = difference(theirs, run(other, program))
+    return found is not None and found <= k
 
 
 def same(a: Any, b: Any, tolerance: float) -> bool:
@@ -382,13 +408,17 @@ def same(a: Any, b: Any, tolerance: float) -> bool:
 @pytest.mark.filterwarnings("ignore")
 def test_random_graphs_agree_with_pytorch(block: int) -> None:
     seeds = range(block * COUNT // BLOCKS, (block + 1) * COUNT // BLOCKS)
-    useful = 0
+    useful, rounded = 0, 0
     with np.errstate(all="ignore"):
         for seed in seeds:
             program = draw(seed)
             theirs, ours = run(Operations("torch"), program), run(Operations("xpgrad"), program)
             k = difference(theirs, ours)
+            if k is not None and differs_by_rounding(program, theirs, k):
+                rounded += 1
+                continue
             both = [log[k] if k is not None and k < len(log) else "nothing" for log in (theirs, ours)]
             assert k is None, f"seed {seed}, entry {k}:\n{both[0]}\n{both[1]}\nprogram:\n" + "\n".join(map(str, program))
             useful += any(step[0] == "pass" and not isinstance(entry, str) for step, entry in zip(program, theirs))
     assert useful > 0.75 * len(seeds) - 3, useful
+    assert rounded <= 2 + len(seeds) / 1000, rounded

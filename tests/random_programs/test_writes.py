@@ -9,8 +9,8 @@ a failure prints the program as source that runs by itself. What the programs le
 * writes into expanded memory: PyTorch refuses some (MUT-21), xpgrad all;
 * views made under `no_grad` of a Tensor with history (MOD-13, MUT-18) and `requires_grad_()` on a base with views (MUT-25);
 * `detach_()` of a base with views, after which PyTorch 2.13 can crash;
-* `register_hook` on a view whose base was written to since: PyTorch 2.13 crashes, or takes the view for a leaf (the programs look at it
-  before: then it is renewed);
+* `register_hook`, `retain_grad` and writes with tangents on a view whose base was written to since: PyTorch 2.13 crashes, or takes the
+  view for a leaf (the programs look at it before: then it is renewed);
 * views that require grad of their own where their base does not, once the base gets history;
 * hooks on a view that is then written to, itself or through views of it: PyTorch drops them, xpgrad calls them as it says (HOK-13);
 * `retain_grad` of a view that is then written to: PyTorch adds the gradient of what it was before to its `.grad`, xpgrad does not;
@@ -20,6 +20,7 @@ a failure prints the program as source that runs by itself. What the programs le
 * saved Tensors packed as they are: what is written to them later changes gradients silently, in either library other ones;
 * `index_add_` at negative indices, and values of another dtype at several index arrays, which PyTorch refuses;
 * one of several views made at once, or made under `no_grad`, with tangents: PyTorch refuses to show them after a write to the base;
+* writes under `no_grad` into a view with tangents: PyTorch may take it for a leaf afterwards;
 * `requires_grad_` and `detach_` of what has a tangent, which is a view of something else;
 * second derivatives where there are hooks: which intermediate results they go through is an implementation detail;
 * writes over what an operation in place saved, with tangents: xpgrad saves a copy there, and finds the gradient that PyTorch refuses;
@@ -195,7 +196,8 @@ def draw(seed: int, strides: bool = True) -> Program:
             p.grads.add(len(p.variables))
         dtype = rng.choice(("float32", "float64")) if p.mixed else "float64"
         text = f"leaf({rng.randrange(10**6)}, {shape}, {requires}, {dtype!r})"
-        p.define(f"moving({text}, {rng.randrange(10**6)})" if p.moving and rng.random() < 0.8 else text, False, shape)
+        dual = p.moving and rng.random() < 0.8  # in PyTorch a view of its primal
+        p.define(f"moving({text}, {rng.randrange(10**6)})" if dual else text, False, shape, view=dual)
     every = rng.choice((1, 2, 5, 20))  # how often the state is looked at: looking renews stale views
     for _ in range(rng.randint(3, 16)):
         x, y = _pick(p, rng), _pick(p, rng)
@@ -210,6 +212,7 @@ def draw(seed: int, strides: bool = True) -> Program:
         elif kind in ("retain", "hook") and x.multiple:
             continue
         elif kind == "retain":
+            p.do(f"look({x.name})")
             p.do(f"{x.name}.retain_grad()")
             x.retained = True
         elif kind == "hook":
@@ -313,7 +316,7 @@ def _view(p: Program, rng: random.Random, x: Known, quiet: bool, strides: bool) 
 
 def _write(p: Program, rng: random.Random, x: Known, y: Known, quiet: bool) -> None:
     watched = any(v.view and v.family == x.family and (v.hooked or v.retained) for v in p.variables)
-    if x.expanded or (x.view and not quiet and watched):
+    if x.expanded or (x.view and not quiet and watched) or (x.view and quiet and p.moving):
         return
     by_tensor = y.family != x.family
     if by_tensor and y.shape == x.shape and rng.random() < 0.6:
@@ -336,7 +339,7 @@ def _write(p: Program, rng: random.Random, x: Known, y: Known, quiet: bool) -> N
             text = f"{{x}}.index_add_(0, array({[k, 0]}, {dtype!r}), leaf({k}, {(2, *x.shape[1:])}).to({{x}}.dtype))"
     if "{y}" in text and y.family in p.grads and not quiet:
         p.grads.add(x.family)
-    if x.view and not quiet:
+    if p.moving or (x.view and not quiet):
         p.do(f"look({x.name})")
     p.do(text.format(x=x.name, y=y.name), quiet, how=_packing(p, rng))
 
@@ -366,6 +369,8 @@ class Machine(Library):
         self.log.append((self.numpy(t), t.requires_grad, t.is_leaf, t._version))
         if self.moving:
             along = self.forward.unpack_dual(t).tangent
+            if self.torch and along is not None:  # PyTorch leaves the tangent of what is written in place in the wider dtype
+                along = along.to(t.dtype)
             self.log.append(np.zeros_like(self.numpy(t)) if along is None else self.numpy(along))
 
     def note(self, t: Any) -> None:

@@ -135,6 +135,11 @@ def hooks_see_one_sample(lib: Any) -> None:
     y.grad_fn.register_hook(lambda gi, go: seen.append(("after", tuple(gi[0].shape), tuple(go[0].shape))))
     (g,) = batched(lib, y * 1, x, lib.ones(3, 2))
     assert set(seen) == {("tensor", (2,)), ("before", (2,)), ("after", (2,), (2,))}
+    shared = lib.tensor([1.0, 2.0])
+    calls: list[Any] = []
+    lib.module("func").vmap(lambda v: (shared.register_hook(calls.append).remove(), v)[1])(lib.ones(2, 2))
+    lib.xp.sum(shared * 2).backward()
+    assert not calls
     lib.equal(g, [[2.0, 4.0]] * 3)
     y = x * x
     y.register_hook(lambda g: g * 10)

@@ -160,6 +160,13 @@ def ties_are_shared(lib: Any, rows: Any) -> None:
                 lib.equal(lib.const(found), best / np.sum(best, axis=axis, keepdims=True))
                 found = gradient(lib, lambda x, name=name, axis=axis: getattr(x, f"a{name}")(*([] if axis is None else [axis])), v)
                 lib.equal(lib.const(found), best / np.sum(best, axis=axis, keepdims=True))
+                fw = lib.module("autograd.forward_ad")
+                with fw.dual_level():
+                    given = np.arange(v.size).reshape(v.shape) + 1.0
+                    moved = getattr(xp, name)(fw.make_dual(lib.const(v), lib.const(given)), axis=axis)
+                    if not lib.oracle:  # PyTorch's tangent is the sum along one axis, and the mean along all
+                        expected = np.sum(best * given, axis=axis) / np.sum(best, axis=axis)
+                        lib.equal(fw.unpack_dual(moved).tangent, expected)
     w = v[:, ::-1].copy()
     for name, first in [("maximum", np.where(v == w, 0.5, v > w)), ("minimum", np.where(v == w, 0.5, v < w))]:
         with lib.case(name):

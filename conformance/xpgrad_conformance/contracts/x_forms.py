@@ -54,6 +54,17 @@ SPELLINGS: dict[str, tuple[Call, Call]] = {
     "reshape, no copy": (lambda lib, x: lib.xp.reshape(x, (3, 2), copy=False), lambda lib, x: lib.xp.reshape(x, (3, 2))),
     "squeeze, one": (lambda lib, x: lib.xp.squeeze(x[None], axis=0), lambda lib, x: x * 1),
     "squeeze, the method": (lambda lib, x: x[None, :, None].squeeze(), lambda lib, x: x * 1),
+    "expand_dims, several": (
+        lambda lib, x: lib.xp.expand_dims(lib.xp.expand_dims(x, axis=-1), axis=0),
+        lambda lib, x: lib.xp.reshape(x, (1, 2, 3, 1)),
+    ),
+    "einsum, the rest": (lambda lib, x: lib.xp.einsum("...ij,kj->...ik", x[None], x), lambda lib, x: (x @ x.T)[None]),
+    "einsum, stretched": (lambda lib, x: lib.xp.einsum("ij,ij->i", x, x[:1]), lambda lib, x: lib.xp.sum(x * x[:1], axis=1)),
+    "einsum, one operand": (lambda lib, x: lib.xp.einsum("ij->ji", x), lambda lib, x: x.T),
+    "full of a number": (
+        lambda lib, x: lib.xp.full((2, 3), x[0, 0]) if not lib.oracle else x[0, 0].expand(2, 3),
+        lambda lib, x: lib.xp.broadcast_to(x[0, 0], (2, 3)),
+    ),
     "moveaxis, several": (
         lambda lib, x: lib.xp.moveaxis(x[None], (0, 2), (-1, 0)),
         lambda lib, x: lib.xp.permute_dims(x[None], (2, 1, 0)),
@@ -116,6 +127,9 @@ SPELLINGS: dict[str, tuple[Call, Call]] = {
     "x[..., i]": (lambda lib, x: x[..., lib.places([2, 2])], lambda lib, x: x[:, 2:] + 0 * x[:, :2]),
     "x[None, i]": (lambda lib, x: x[None, lib.places([1, 0])], lambda lib, x: lib.xp.flip(x, axis=0)[None]),
     "x[0, i]": (lambda lib, x: x[0, lib.places([2, 1])], lambda lib, x: lib.xp.flip(x[0])[:2]),
+    "x[a truth]": (lambda lib, x: x[lib.const(True, "bool")], lambda lib, x: x[None]),
+    "x[a mask of rows]": (lambda lib, x: x[lib.const([False, True], "bool")], lambda lib, x: x[1:]),
+    "x[i, a mask]": (lambda lib, x: x[lib.places([1]), lib.const([False, True, False], "bool")], lambda lib, x: x[1, 1:2]),
     "x[no indices]": (lambda lib, x: lib.xp.sum(x[lib.places([])]) + x, lambda lib, x: x * 1),
     "2 - x": (lambda lib, x: 2 - x, lambda lib, x: -(x - 2)),
     "2 ** x": (lambda lib, x: 2**x, lambda lib, x: lib.xp.exp(x * math.log(2.0))),
@@ -222,6 +236,11 @@ def copies(lib: Any, x: Any) -> None:
     x.grad = lib.const(2 * X)
     shallow = copy.copy(x)
     lib.equal(shallow, X)
+    assert lib.oracle or lib.value(shallow.grad).tolist() == lib.value(x.grad).tolist()  # PyTorch's copies drop it
+    for how in (copy.copy, copy.deepcopy, lambda v: pickle.loads(pickle.dumps(v))):
+        assert how(x.device) == x.device
+        assert how(x.dtype) == x.dtype
+    assert x.device != 3
     assert shallow.requires_grad
     for how in (copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))):
         y = how(x)
@@ -274,6 +293,9 @@ def dtypes(lib: Any) -> None:
         assert [d for d in (truth, index, real, lib.dtype("uint8"), narrow) if xp.isdtype(d, kind)] == [
             d for d in (truth, index, real, lib.dtype("uint8"), narrow) if d in members
         ], kind
+    assert xp.can_cast(lib.const([1.0], lib.narrow), real)
+    if lib.capabilities["complex"]:
+        assert float(xp.finfo(lib.dtype("complex64")).eps) == float(np.finfo("float32").eps)
     assert xp.isdtype(real, ("bool", "real floating"))
     assert xp.isdtype(real, real)
     assert not xp.isdtype(real, (truth, "integral"))

@@ -130,6 +130,11 @@ def methods(lib: Any) -> None:
         there = x.to(device=lib.elsewhere(X).device)
         assert there.device != x.device
         lib.equal(lib.grad(lib.xp.sum(there * there), x)[0], 2 * X)
+    truths = X > 0.5
+    for name in ("any", "all"):
+        ours = getattr(lib.const(truths, "bool"), name)
+        np.testing.assert_array_equal(lib.value(ours(dim=1, keepdim=True)), getattr(truths, name)(1, keepdims=True))
+        np.testing.assert_array_equal(lib.value(ours(0)), getattr(truths, name)(0))
     stack = lib.tensor(np.ones((2, 3, 2)))
     assert stack.contiguous() is stack or lib.oracle
     assert (x.dim(), x.numel(), n.dim(), n.numel()) == (2, 6, 1, 2)
@@ -290,6 +295,9 @@ def mixed_dtypes(lib: Any) -> None:
                     g = next(found)
                     assert g.dtype == x.dtype
                     close(lib, lib.value(g).astype(lib.value(w).dtype), lib.value(w), near)
+    if not lib.oracle:  # a number without axes is weak, wherever it lives
+        assert (lib.tensor([1.0, 2.0], True, lib.narrow) * lib.elsewhere(2.0)).dtype == lib.dtype(lib.narrow)
+        assert (lib.const([1, 2], "int32") * lib.elsewhere(2.0)).dtype.kind == "real floating"
     wide = ["int64"] * lib.capabilities["float64"]
     for one, other in itertools.product(["int8", "int16", "int32", "uint8", *wide], repeat=2):
         with lib.case((one, other)):

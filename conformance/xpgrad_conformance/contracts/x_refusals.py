@@ -85,6 +85,7 @@ WRONG_TYPES: dict[str, Call] = {
     "eye, n_rows": lambda lib, t: lib.xp.eye(2.5),
     "arange, start": lambda lib, t: lib.xp.arange("1"),
     "linspace, num": lambda lib, t: lib.xp.linspace(0.0, 1.0, "5"),
+    "broadcast_arrays, a list": lambda lib, t: lib.xp.broadcast_arrays(t.x, [1.0]),
     "linspace, endpoint": lambda lib, t: lib.xp.linspace(0.0, 1.0, 5, endpoint="no"),
     "asarray, a mask": lambda lib, t: lib.xp.asarray(np.ma.masked_array([1.0, 2.0], mask=[True, False])),
     "tril, k": lambda lib, t: lib.xp.tril(t.x, k=0.5),
@@ -247,6 +248,19 @@ WRONG_PLACES: dict[str, Call] = {
     "x[:, -4]": lambda lib, t: t.x[:, -4],
     "x[0, 0, 0]": lambda lib, t: t.x[0, 0, 0],
     "x[..., ...]": lambda lib, t: t.x[..., ...],
+    "x[i], beyond": lambda lib, t: t.x[lib.places([2])],
+    "x[i], beyond the beginning": lambda lib, t: t.x[lib.places([-3])],
+    "x[:, i], beyond": lambda lib, t: t.x[:, lib.places([0, 3])],
+    "x[i, j], shapes": lambda lib, t: t.x[lib.places([0, 1]), lib.places([0, 1, 2])],
+    "x[i, 3]": lambda lib, t: t.x[lib.places([0, 1]), 3],
+    "x[mask], lengths": lambda lib, t: t.x[lib.const([True, False, True], "bool")],
+    "x[:, mask], lengths": lambda lib, t: t.x[:, lib.const([True, False], "bool")],
+    "x[mask, i], shapes": lambda lib, t: t.x[lib.const([True, True], "bool"), lib.places([0, 1, 2])],
+    "x[i, ..., ...]": lambda lib, t: t.x[lib.places([0]), ..., ...],
+    "x[i, j, k]": lambda lib, t: t.x[lib.places([0]), lib.places([0]), lib.places([0])],
+    "take[], beyond": lambda lib, t: lib.xp.take(t.x, lib.places([3]), axis=1),
+    "take_along_axis[], beyond": lambda lib, t: lib.xp.take_along_axis(t.x, lib.places([[3], [0]]), axis=1),
+    "index_add[], beyond": lambda lib, t: (t.x * 1).index_add_(0, lib.places([2]), t.x[:1]),
     "x[1.5]": lambda lib, t: t.x[1.5],
     "x['a']": lambda lib, t: t.x["a"],
     "x[floats]": lambda lib, t: t.x[t.v],
@@ -312,6 +326,10 @@ WRONG_USES: dict[str, tuple[type[Exception], Call]] = {
     "n[0] = floats": (TypeError, lambda lib, t: t.n.__setitem__(0, t.v.detach())),
     "y[5] = 1.0": (IndexError, lambda lib, t: (t.x * 1).__setitem__(5, 1.0)),
     "y[0, 0, 0] = 1.0": (IndexError, lambda lib, t: (t.x * 1).__setitem__((0, 0, 0), 1.0)),
+    "y[i] = 1.0, beyond": (IndexError, lambda lib, t: (t.x * 1).__setitem__(lib.places([0, 2]), 1.0)),
+    "y[mask] = 1.0, lengths": (IndexError, lambda lib, t: (t.x * 1).__setitem__(lib.const([True, False, True], "bool"), 1.0)),
+    "y[i, j] = 1.0, shapes": (IndexError, lambda lib, t: (t.x * 1).__setitem__((lib.places([0, 1]), lib.places([0, 1, 2])), 1.0)),
+    "y[i] = shapes": (ValueError, lambda lib, t: (t.x * 1).__setitem__(lib.places([0, 1]), t.q * 1)),
     "y[floats] = 1.0": (IndexError, lambda lib, t: (t.x * 1).__setitem__(t.v, 1.0)),
     "n += a float": (RuntimeError, lambda lib, t: t.n.__iadd__(1.5)),
     "n.add_ of floats": (RuntimeError, lambda lib, t: t.n.add_(t.v.detach())),
@@ -419,10 +437,10 @@ WRONG_IN_BATCHES: dict[str, Call] = {
 #: What PyTorch 2.13 takes.
 TAKEN_BY_PYTORCH = frozenset((
     "count_nonzero, keepdims", "take, bools", "linalg.matrix_rank, rtol", "fft, integers", "fftn, axes", "fftfreq, d", "fftfreq, n",
-    "x[..., ...]", "x['a']", "T of one axis", "linalg.pinv, rtol",
+    "x[..., ...]", "x[i, ..., ...]", "x['a']", "T of one axis", "linalg.pinv, rtol",
     "a range that does not fit", "a complex Tensor as real", "n[0] = a float", "n[0] = floats",
     "unpacked: another shape", "a hook of a Tensor", "a hook after accumulation", "a hook of a node", "a hook of several",
-    "two batches for one", "linspace, endpoint", "asarray, a mask", "a complex array as real",
+    "two batches for one", "linspace, endpoint", "asarray, a mask", "a complex array as real", "take_along_axis[], beyond",
 ))  # fmt: skip
 
 
@@ -440,6 +458,8 @@ def refusals(lib: Any) -> Iterator[tuple[str, type[Exception], bool, Call]]:
     rows = [(name, error, "[" not in name, call) for error, table in tables for name, call in table.items()]
     rows += [(name, error, False, call) for name, (error, call) in (WRONG_USES | WRONG_AUTOGRAD).items()]
     absent = set() if lib.capabilities["strides"] else {"a reshape without a copy"}
+    if lib.capabilities["lazy"]:  # what the values of an index are is seen when it is computed
+        absent |= {name for name, *_ in rows if "beyond" in name or "mask" in name or "shapes" in name}
     for name, error, says, call in rows:
         if name in absent or (lib.oracle and name in TAKEN_BY_PYTORCH):
             continue

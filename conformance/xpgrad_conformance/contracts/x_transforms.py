@@ -106,6 +106,8 @@ def functions_that_are_refused(lib: Any) -> None:
         "no axis": lambda: func.vmap(lambda a: a)(lib.const(1.0)),
         "no Tensor": lambda: func.vmap(lambda a: 3.0)(x),
         "randomness": lambda: func.vmap(lambda a: a, randomness="some")(x),
+        "chunks of rows": lambda: func.jacrev(lambda v: v * 2, chunk_size=0)(x),
+        "chunks of columns": lambda: func.jacfwd(lambda v: v * 2, **{"chunk_size": -1} if not lib.oracle else {"randomness": "some"})(x),
         "chunks of 0": lambda: func.vmap(lambda a: a, chunk_size=0)(x),
     }.items():
         with lib.case(name), lib.raises((ValueError, RuntimeError)):
@@ -199,6 +201,32 @@ def arguments_of_jacobians(lib: Any) -> None:
     )
 
 
+def batches_of_keys(lib: Any, vmap: Any, m: Any) -> None:
+    """Each element has its own indices, to read at and to write to."""
+    a, keys = lib.tensor(m), np.asarray([[3, 0], [1, 1], [2, 3]])
+    places, rows = lib.places(keys), np.arange(3)[:, None]
+    once, counts = np.zeros(m.shape), np.zeros(m.shape)
+    once[rows, keys] = 1
+    np.add.at(counts, (np.broadcast_to(rows, keys.shape), keys), 1)
+    found = vmap(lambda r, i: r[i])(a, places)
+    equal(lib, found, m[rows, keys])
+    equal(lib, lib.grad(lib.xp.sum(found), a)[0], counts)
+    equal(lib, vmap(lambda r, i: lib.xp.take(r, i, axis=0) * 2)(a, places), 2 * m[rows, keys])
+    shared = lib.tensor(m[0])
+    found = vmap(lambda i: shared[i])(places)
+    equal(lib, found, m[0][keys])
+    equal(lib, lib.grad(lib.xp.sum(found), shared)[0], counts.sum(0))
+
+    def written(r: Any, i: Any) -> Any:
+        y = r * 1
+        y[i] = lib.const([[5.0, 5.0]])[0] if lib.oracle else lib.const([[5.0, 5.0]])  # an axis of length 1 more
+        return y
+
+    found = vmap(written)(a, places)
+    equal(lib, found, np.where(once > 0, 5.0, m))
+    equal(lib, lib.grad(lib.xp.sum(found), a)[0], 1 - once)
+
+
 @contract("DER-23")
 def arguments_of_vmap(lib: Any) -> None:
     vmap = lib.module("func").vmap
@@ -241,6 +269,7 @@ def arguments_of_vmap(lib: Any) -> None:
     )
     with lib.ns.no_grad():
         assert not vmap(lambda r: r * 2)(leaf).requires_grad
+    batches_of_keys(lib, vmap, m)
     # What an element says of itself is one element's.
     seen: list[Any] = []
 

@@ -25,6 +25,7 @@ from xpgrad._modes.running import transforming
 from xpgrad._operations.coerce import unify
 from xpgrad._rows.row import ROWS
 from xpgrad.rules.indexing import basic_error, prepare_key, shared_by_batch
+from xpgrad.rules.manipulation import reshape
 from xpgrad.rules.writing import put
 
 __all__ = ["apply", "check_writable", "fill", "setitem"]
@@ -347,6 +348,8 @@ def setitem(x: Any, key: Any, value: Any) -> None:
     prepared = prepare_key(x, key)
     if value.dtype is not x.dtype:
         value = _fit_value(x, value)
+    if value.ndim and value.shape[0] == 1:
+        value = _without_leading(value, _rank_of_part(x, prepared[0]))
     try:
         _write_at(x, prepared[0], value)
     except (ValueError, OverflowError, IndexError, TypeError, RuntimeError) as exc:
@@ -377,6 +380,27 @@ def _write_at(x: Any, key: Any, value: Any) -> None:
         x._array = backend.update(array, key, value._array)
 
     _noted(x, write)
+
+
+def _rank_of_part(x: Any, key: Any) -> int:
+    """How many axes ``x[key]`` has, for a prepared key."""
+    rank, joint = x.ndim, 0
+    for part in key if isinstance(key, tuple) else (key,):
+        if part is None:
+            rank += 1
+        elif isinstance(part, int):
+            rank -= 1
+        elif part is not Ellipsis and not isinstance(part, slice):
+            mask = x.backend.kernels.isdtype(part.dtype, "bool")
+            rank -= len(part.shape) if mask else 1
+            joint = max(joint, 1 if mask else len(part.shape))  # the arrays of a key have common axes
+    return int(rank + joint)
+
+
+def _without_leading(value: Any, rank: int) -> Any:
+    """A value without the axes of length 1 in front that are more than a place has: as in NumPy and PyTorch, they are dropped."""
+    extra = value.ndim - rank
+    return reshape(value, value.shape[extra:]) if extra > 0 and set(value.shape[:extra]) == {1} else value
 
 
 def _does_not_fit(x: Any, key: Any, prepared: Any, value: Any, exc: Exception) -> Exception:
