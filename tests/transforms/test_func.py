@@ -429,3 +429,18 @@ def test_transforms_agree_with_pytorch() -> None:
     pairs.append((func.linearize(ours, x)[1](v), tf.jvp(theirs, (t,), (u,))[1]))
     for a, b in pairs:
         np.testing.assert_allclose(values(a), b.numpy(), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])
+def test_the_derivatives_of_nothing_have_a_history(shape: tuple[int, ...], xpgrad_device: str) -> None:
+    """As in PyTorch: a gradient of them is empty, and no error."""
+    x = xp.zeros(shape, device=xpgrad_device, requires_grad=True)
+    jacobians = (func.jacrev(xp.sin), func.jacfwd(xp.sin), func.hessian(lambda v: xp.sum(xp.sin(v))))
+    for jacobian in jacobians:
+        out = jacobian(x)
+        assert out.shape == (*shape, *shape)
+        (g,) = xp.autograd.grad(xp.sum(out * out), x)
+        assert g.shape == shape
+    y = xp.ones((2, 2), device=xpgrad_device, requires_grad=True)
+    (g,) = xp.autograd.grad(xp.sum(func.jacrev(lambda v: v[:0] * v[:0])(y)), y)
+    np.testing.assert_array_equal(g.numpy(), np.zeros((2, 2)))

@@ -409,8 +409,8 @@ def _rows(outs: list[Any], inner: list[Any], chunk_size: int | None, create: boo
             msg = f"jacrev: Expected all outputs to be floating or complex Tensors, but one is {o.dtype}"
             raise RuntimeError(msg)
     columns: list[list[Any]] = [[] for _ in inner]
-    for start in range(0, total, step):
-        stop = min(start + step, total)
+    for start in range(0, max(total, 1), step):  # of nothing a row as well, which is dropped: no rows have a history, too
+        stop = min(start + step, max(total, 1))
         seeds = basis(outs, start, stop)
         needed = [(o, s) for o, s in zip(outs, seeds) if o.requires_grad]
         found = [None] * len(inner)
@@ -421,6 +421,4 @@ def _rows(outs: list[Any], inner: list[Any], chunk_size: int | None, create: boo
             )  # fmt: skip
         for column, g, x in zip(columns, found, inner):
             column.append(zeros((stop - start, *x.shape), dtype=x.dtype, device=x.device) if g is None else g)
-    if not total:
-        return [zeros((0, *x.shape), dtype=x.dtype, device=x.device) for x in inner]
-    return [c[0] if len(c) == 1 else concat(c, axis=0) for c in columns]
+    return [(c[0] if total else c[0][:0]) if len(c) == 1 else concat(c, axis=0) for c in columns]
