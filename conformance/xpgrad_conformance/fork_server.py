@@ -132,7 +132,7 @@ def _work(job: dict[str, Any]) -> int:
         for module in job["modules"]:
             importlib.import_module(module)
         library = open_library(target)
-        library.ones(2) * 2
+        library.value(library.ones(2) * 2)
     except Exception as exc:  # noqa: BLE001 (whatever a faulty library raises)
         print(f"ERROR: {type(exc).__name__}: {exc}")
         return 4
