@@ -30,7 +30,7 @@ Lines = Mapping[str, frozenset[int]]  # of each source, relative to the folder o
 
 
 class ReachError(RuntimeError):
-    """What the contracts run cannot be seen."""
+    """Raised where the lines that contracts run cannot be seen."""
 
 
 class Reach(NamedTuple):

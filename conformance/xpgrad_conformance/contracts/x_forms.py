@@ -279,7 +279,7 @@ def numbers(lib: Any) -> None:
 
 
 def dtypes(lib: Any) -> None:
-    """What the standard asks of dtypes."""
+    """Compare what is said of dtypes with the standard and with NumPy."""
     xp = lib.xp
     real, narrow, index, truth = (lib.dtype(name) for name in (lib.real, lib.narrow, lib.index, "bool"))
     assert xp.result_type(narrow, real) == xp.result_type(lib.const(1.0), narrow) == real

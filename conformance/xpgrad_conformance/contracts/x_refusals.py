@@ -449,7 +449,7 @@ RECORDED = frozenset(("NumPy of what requires grad", "numpy() of what requires g
 
 
 def refusals(lib: Any) -> Iterator[tuple[str, type[Exception], bool, Call]]:
-    """What a library is to refuse: its name, the error, whether the message says who refuses, and the call."""
+    """List what a library is to refuse: its name, the error, whether the message says who refuses, and the call."""
     tables: tuple[tuple[type[Exception], dict[str, Call]], ...] = (
         (TypeError, WRONG_TYPES),
         (ValueError, WRONG_VALUES),
@@ -498,7 +498,7 @@ def refused(lib: Any) -> None:
 
 
 def in_batches(lib: Any) -> None:
-    """What is refused is refused under `vmap`, too."""
+    """Expect the same refusals under `vmap`."""
     vmap = lib.module("func").vmap
     errors = (TypeError, ValueError, IndexError, RuntimeError, NotImplementedError)
     for name, call in WRONG_IN_BATCHES.items():
