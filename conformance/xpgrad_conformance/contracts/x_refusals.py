@@ -299,6 +299,8 @@ WRONG_USES: dict[str, tuple[type[Exception], Call]] = {
     "a ragged list": (ValueError, lambda lib, t: lib.xp.asarray([[1.0], [2.0, 3.0]])),
     "a list of text": (TypeError, lambda lib, t: lib.xp.asarray(["a"])),
     "an array of objects": (TypeError, lambda lib, t: lib.xp.asarray(np.asarray([None, 1]))),
+    "no objects": (TypeError, lambda lib, t: lib.xp.asarray(np.asarray([], dtype=object))),
+    "objects that are small integers": (TypeError, lambda lib, t: lib.xp.asarray(np.asarray([1, 2], dtype=object))),
     "complex data as real": (TypeError, lambda lib, t: lib.xp.asarray([1j], dtype=t.x.dtype)),
     "a complex array as real": (TypeError, lambda lib, t: lib.xp.asarray(np.asarray([1j]), dtype=t.x.dtype)),
     "a complex Tensor as real": (TypeError, lambda lib, t: lib.xp.asarray(t.c, dtype=t.x.dtype)),

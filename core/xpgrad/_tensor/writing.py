@@ -345,15 +345,15 @@ def setitem(x: Any, key: Any, value: Any) -> None:
     elif type(value) is not type(x):
         _, value = unify("x[key] = value", [x, value])
     check_writable(x, value)
-    prepared = prepare_key(x, key)
+    prepared, _ = prepare_key(x, key)
     if value.dtype is not x.dtype:
         value = _fit_value(x, value)
     if value.ndim and value.shape[0] == 1:
-        value = _without_leading(value, _rank_of_part(x, prepared[0]))
+        value = _without_leading(value, _rank_of_part(x, prepared))
     try:
-        _write_at(x, prepared[0], value)
-    except (ValueError, OverflowError, IndexError, TypeError, RuntimeError) as exc:
-        error = _does_not_fit(x, key, prepared, value, exc)
+        _write_at(x, prepared, value)
+    except (ValueError, OverflowError, IndexError, TypeError) as exc:
+        error = _does_not_fit(x, key, value, exc)
         if error is exc:
             raise
         raise error from exc
@@ -403,25 +403,14 @@ def _without_leading(value: Any, rank: int) -> Any:
     return reshape(value, value.shape[extra:]) if extra > 0 and set(value.shape[:extra]) == {1} else value
 
 
-def _does_not_fit(x: Any, key: Any, prepared: Any, value: Any, exc: Exception) -> Exception:
-    """The error for a write that the library refused: PyTorch says of a shape that does not fit what it says of everything else."""
+def _does_not_fit(x: Any, key: Any, value: Any, exc: Exception) -> Exception:
+    """The error for a write that the library refused."""
     error = basic_error(x, key, exc)
-    if error is not exc or not (isinstance(exc, ValueError) or (type(exc) is RuntimeError and not _fits(x, prepared, value.shape))):
+    if error is not exc or not isinstance(exc, ValueError):
         return error
     return ValueError(
         f"x[key] = value: a value of shape {value.shape} does not fit the part of x, of shape {x.shape}, that is written to: {exc}"
     )
-
-
-def _fits(x: Any, prepared: Any, shape: tuple[int, ...]) -> bool:
-    """Return whether a value of some shape can be written at a prepared key."""
-    kernels, (key, basic) = x.backend.kernels, prepared
-    part = tuple((kernels.index_basic if basic else kernels.gather)(x.backend.own(x), key).shape)
-    extra = max(len(shape) - len(part), 0)
-    try:
-        return set(shape[:extra]) <= {1} and common_shape(part, shape[extra:]) == part
-    except ValueError:
-        return False
 
 
 def _scalar_value(x: Any, scalar: Any) -> Any:

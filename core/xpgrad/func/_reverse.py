@@ -403,22 +403,24 @@ def _rows(outs: list[Any], inner: list[Any], chunk_size: int | None, create: boo
     """The gradients of all elements of the outputs, stacked along axis 0, for each input."""
 
     total = sum(math.prod(o.shape) for o in outs)
-    step = max(min(chunk_size or total, total), 1)
+    count = max(total, 1)  # of nothing one row, which is dropped in the end: the result has a history all the same
+    step = min(chunk_size or count, count)
     for o in outs:
         if not o.dtype.differentiable:
             msg = f"jacrev: Expected all outputs to be floating or complex Tensors, but one is {o.dtype}"
             raise RuntimeError(msg)
     columns: list[list[Any]] = [[] for _ in inner]
-    for start in range(0, max(total, 1), step):  # of nothing a row as well, which is dropped: no rows have a history, too
-        stop = min(start + step, max(total, 1))
+    for start in range(0, count, step):
+        stop = min(start + step, count)
         seeds = basis(outs, start, stop)
         needed = [(o, s) for o, s in zip(outs, seeds) if o.requires_grad]
         found = [None] * len(inner)
         if needed:
             found = gradients(
-                [o for o, _ in needed], inner, [s for _, s in needed], retain_graph=True if create or stop < total else None,
+                [o for o, _ in needed], inner, [s for _, s in needed], retain_graph=True if create or stop < count else None,
                 create_graph=create, allow_unused=True, is_grads_batched=True,
             )  # fmt: skip
         for column, g, x in zip(columns, found, inner):
             column.append(zeros((stop - start, *x.shape), dtype=x.dtype, device=x.device) if g is None else g)
-    return [(c[0] if total else c[0][:0]) if len(c) == 1 else concat(c, axis=0) for c in columns]
+    rows = [c[0] if len(c) == 1 else concat(c, axis=0) for c in columns]
+    return rows if total else [r[:0] for r in rows]

@@ -373,6 +373,8 @@ def _extremum(name: str, function: Any) -> None:
             return x.clone()
         try:
             return function(x, tuple(range(x.ndim)) if axes is None else axes, keepdims)
+        except IndexError as exc:  # there is no element: what every library but PyTorch calls a ValueError
+            raise ValueError(str(exc)) from exc
         except RuntimeError as exc:
             return rescued(name, apply, exc, (x, axes, keepdims), {})
 

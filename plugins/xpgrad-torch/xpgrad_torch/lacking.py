@@ -32,6 +32,9 @@ _LACKS = re.compile(
     r"[Ee]xpected .*(floating|complex|scalar type|dtype)"
 )
 
+# Its messages that a written value does not have the shape of its place: errors of values, as everywhere else.
+_MISFIT = re.compile(r"expanded size|shape mismatch|not expandable")
+
 #: The users' names for kernels that are not functions of the standard.
 _PUBLIC = {
     "reduce_sum": "sum", "reduce_prod": "prod", "reduce_max": "max", "reduce_min": "min", "reduce_mean": "mean", "reduce_var": "var",
@@ -223,9 +226,13 @@ def rescued(name: str, function: Any, exc: Exception, args: Any, options: Any) -
         If PyTorch does not have the function in the operands' dtypes, and there is no other way.
     TypeError
         If no library has it in them.
+    ValueError
+        If a written value has not the shape of its place.
     Exception
         `exc` itself if it is about something else.
     """
+    if name == "written" and _MISFIT.search(str(exc)) is not None:
+        raise ValueError(str(exc)) from exc
     cause = exc.__cause__ if isinstance(exc, CapabilityError) else exc
     if cause is None or _LACKS.search(str(cause)) is None:
         raise exc
@@ -244,17 +251,17 @@ def rescued(name: str, function: Any, exc: Exception, args: Any, options: Any) -
         pass  # not in signed integers either
     if exc is not cause and name not in _PUBLIC:
         raise exc  # it names the function within, which is the one that is missing
-    bits = name.startswith("bitwise_")
-    if any(_undefined(name, t.dtype) for t in tensors) or (bits and any(isinstance(arg, (float, complex)) for arg in args)):
+    if _undefined(name, tensors, args):
         raise TypeError(str(cause)) from cause
     raise _lacking(name, tensors, cause) from cause
 
 
-def _undefined(name: str, dtype: Any) -> bool:
-    """Return whether a function means nothing in a dtype: bits of what is no integer, rounding of complex numbers, signs of bools."""
+def _undefined(name: str, tensors: list[Any], args: Any) -> bool:
+    """Return whether a function means nothing in these dtypes: bits of what is no integer, rounding of complex numbers, signs of bools."""
+    dtypes = [t.dtype for t in tensors]
     if name.startswith("bitwise_"):
-        return bool(dtype.is_floating_point or dtype.is_complex)
-    return (dtype.is_complex and name in _REAL) or (dtype is torch.bool and name in ("subtract", "negative"))
+        return any(d.is_floating_point or d.is_complex for d in dtypes) or any(isinstance(arg, (float, complex)) for arg in args)
+    return (name in _REAL and any(d.is_complex for d in dtypes)) or (name in ("subtract", "negative") and torch.bool in dtypes)
 
 
 def _lacking(name: str, tensors: list[Any], cause: BaseException) -> CapabilityError:
