@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from xpgrad_conformance.contract import CatalogueError, Contract, contracts
-from xpgrad_conformance.engine import PROFILES, Result, counts_as_failure, execute
+from xpgrad_conformance.engine import PROFILES, Result, counts_as_failure, tell
 from xpgrad_conformance.facade import Library, open_library
-from xpgrad_conformance.known import KnownError, bundled, find, load
+from xpgrad_conformance.known import KnownError, bundled, load
 from xpgrad_conformance.selection import SelectionError, select, words
 
 __all__ = ["ContractFile", "ContractItem", "NoModule", "state_of"]
@@ -49,8 +49,7 @@ class _State:
                 self.libraries[target] = open_library(target)
             except (ImportError, LookupError, ValueError) as exc:
                 raise pytest.UsageError(f"--xpgrad-backend={target!r}: {exc}") from exc
-            library = self.libraries[target]
-            self.emit({"target": target, "library": library.library, "capabilities": dict(library.capabilities)})
+            self.emit(self.libraries[target].about())
 
     def emit(self, event: dict[str, Any]) -> None:
         """Report to the process that watches this one."""
@@ -127,11 +126,8 @@ class ContractItem(pytest.Item):
     def runtest(self) -> None:
         state = state_of(self.config)
         library = state.libraries[self.target]
-        known = find(state.known, self.contract.id, self.target, library.capabilities)
-        state.emit({"start": self.contract.id, "target": self.target})
-        result, error = execute(self.contract, library, state.profile, seed=state.seed, known=known)
+        result, error = tell(self.contract, library, state.profile, state.emit, seed=state.seed, known=state.known)
         state.results.append((self.target, result))
-        state.emit({"target": self.target, "result": result._asdict()})
         if state.exitfirst and counts_as_failure(result):
             self.session.shouldfail = f"{self.contract.id} failed, and the run was to stop there"
         if result.status == "not run":

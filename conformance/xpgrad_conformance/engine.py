@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from xpgrad_conformance.catalogue import rules
 from xpgrad_conformance.contract import Contract
 from xpgrad_conformance.facade import Library, NotRun
-from xpgrad_conformance.known import Known
+from xpgrad_conformance.known import Known, find
 
-__all__ = ["PROFILES", "Profile", "Result", "STATUSES", "counts_as_failure", "execute"]
+__all__ = ["PROFILES", "Profile", "Result", "STATUSES", "counts_as_failure", "execute", "tell"]
 
 STATUSES = ("passed", "failed", "expected failure", "unexpected pass", "not run")
 
@@ -141,6 +141,15 @@ def execute(contract: Contract, library: Library, profile: Profile, *, seed: int
     status, reason, kind = ("failed", "", "") if known is None else ("expected failure", known.reason, known.kind)
     example = repr(drawn) if drawn else ""
     return Result(contract.id, status, reason, _message(error), _trace(error), example, kind, seconds), error
+
+
+def tell(contract: Contract, library: Library, profile: Profile, emit: Callable[[dict[str, Any]], None], *, seed: int | None,
+         known: Sequence[Known]) -> tuple[Result, BaseException | None]:  # fmt: skip
+    """Run a contract as `execute` does; `emit` is told when it starts, and its result."""
+    emit({"start": contract.id})
+    result, error = execute(contract, library, profile, seed=seed, known=find(known, contract.id, library.label, library.capabilities))
+    emit({"result": result._asdict()})
+    return result, error
 
 
 def _draw(contract: Contract, library: Library, profile: Profile, seed: int | None, drawn: dict[str, Any]) -> None:

@@ -64,6 +64,10 @@ class Library:
     capabilities: Mapping[str, bool]
     library: str
 
+    def about(self) -> dict[str, Any]:
+        """The library and its capabilities, as reports have them."""
+        return {"library": self.library, "capabilities": dict(self.capabilities)}
+
     # -- making Tensors ----------------------------------------------------------------------------------------------
 
     def tensor(self, data: Any, rg: bool = True, dtype: str | None = None) -> Any:

@@ -11,16 +11,14 @@ import gc
 import importlib
 import json
 import os
-import queue
 import select
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Forked", "Server", "available", "servers", "warm"]
+__all__ = ["Forked", "Server", "available", "warm"]
 
 
 def available() -> bool:
@@ -87,21 +85,6 @@ class Forked:
         return self.returncode
 
 
-@contextlib.contextmanager
-def servers(count: int) -> Iterator[queue.SimpleQueue[Server | None]]:
-    """Servers for threads to take and give back; where processes cannot fork, None in their stead."""
-    free: queue.SimpleQueue[Server | None] = queue.SimpleQueue()
-    started = [Server() if available() else None for _ in range(count)]
-    for server in started:
-        free.put(server)
-    try:
-        yield free
-    finally:
-        for server in started:
-            if server is not None:
-                server.close()
-
-
 # -- the server ------------------------------------------------------------------------------------------------------------------
 
 
@@ -120,18 +103,17 @@ def _work(job: dict[str, Any]) -> int:
     `exitfirst`, `environment`, the `folder` with the files, and `modules` that must be importable.
     """
     from xpgrad_conformance.contract import contracts
-    from xpgrad_conformance.engine import PROFILES, counts_as_failure, execute
+    from xpgrad_conformance.engine import PROFILES, counts_as_failure, tell
     from xpgrad_conformance.facade import open_library
-    from xpgrad_conformance.known import bundled, find, load
+    from xpgrad_conformance.known import bundled, load
 
     os.environ.update(job["environment"])
     sys.path[:0] = [path for path in job["environment"].get("PYTHONPATH", "").split(os.pathsep) if path]
     importlib.invalidate_caches()
-    target = job["target"]
     try:
         for module in job["modules"]:
             importlib.import_module(module)
-        library = open_library(target)
+        library = open_library(job["target"])
         library.value(library.ones(2) * 2)
     except Exception as exc:  # noqa: BLE001 (whatever a faulty library raises)
         print(f"ERROR: {type(exc).__name__}: {exc}")
@@ -139,15 +121,12 @@ def _work(job: dict[str, Any]) -> int:
     known = [*bundled(), *(k for path in job["known"] for k in load(path))]
     with open("events", "a", encoding="utf-8", buffering=1) as file:
 
-        def emit(**event: Any) -> None:
-            file.write(json.dumps({**event, "target": target}) + "\n")
+        def emit(event: dict[str, Any]) -> None:
+            file.write(json.dumps(event) + "\n")
 
-        emit(library=library.library, capabilities=dict(library.capabilities))
+        emit(library.about())
         for contract in (contracts()[name] for name in job["contracts"]):
-            emit(start=contract.id)
-            expected = find(known, contract.id, target, library.capabilities)
-            result, _ = execute(contract, library, PROFILES[job["profile"]], seed=job["seed"], known=expected)
-            emit(result=result._asdict())
+            result, _ = tell(contract, library, PROFILES[job["profile"]], emit, seed=job["seed"], known=known)
             if job["exitfirst"] and counts_as_failure(result):
                 break
     return 0

@@ -16,16 +16,16 @@ import shutil
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from xpgrad_conformance.contract import Contract, contracts
-from xpgrad_conformance.fork_server import Server, available, servers
+from xpgrad_conformance.fork_server import available
 from xpgrad_conformance.known import bundled, find
 from xpgrad_conformance.reach import folder_of, reach
-from xpgrad_conformance.session import Request, run
+from xpgrad_conformance.session import Outcome, Request, run, runners
 
 __all__ = [
     "Mutant", "MutantError", "complete", "copy", "full", "load", "main", "missing_proofs", "mutated", "plant", "replay",
@@ -168,8 +168,10 @@ def mutated(mutant: Mutant) -> str:
     return text
 
 
-def survey(mutant: Mutant | None, chosen: Sequence[Contract], target: str = "numpy", server: Server | None = None) -> dict[str, str]:
-    """Run contracts on a faulty copy, by a server where one is given; the status of each, `"failed"` only where it noticed the fault.
+def survey(
+    mutant: Mutant | None, chosen: Sequence[Contract], target: str = "numpy", runner: Callable[[Request], Outcome] = run
+) -> dict[str, str]:
+    """Run contracts on a faulty copy; the status of each, `"failed"` only where it noticed the fault.
 
     Raises
     ------
@@ -179,7 +181,7 @@ def survey(mutant: Mutant | None, chosen: Sequence[Contract], target: str = "num
     with tempfile.TemporaryDirectory(prefix="xpgrad-mutant-") as folder:
         plant(mutant, Path(folder))
         target = mutant.backend if mutant is not None else target
-        outcome = run(Request(target, target, chosen, "mutants", limit=LIMIT, environment=surroundings(Path(folder))), server=server)
+        outcome = runner(Request(target, target, chosen, "mutants", limit=LIMIT, environment=surroundings(Path(folder))))
     if outcome.cause:
         raise MutantError(f"{mutant.name if mutant else 'the copy'}: nothing ran: {outcome.cause}")
     return {row.id: row.kind if row.kind in ("timeout", "crash") else row.status for row in outcome.rows}
@@ -196,16 +198,8 @@ def _surveys(jobs: Iterable[tuple[Mutant, Sequence[Contract]]], workers: int) ->
     from tqdm import tqdm
 
     jobs = list(jobs)
-    with servers(workers) as free, ThreadPoolExecutor(workers) as pool:
-
-        def attempt(mutant: Mutant, chosen: Sequence[Contract]) -> dict[str, str]:
-            server = free.get()
-            try:
-                return survey(mutant, chosen, server=server)
-            finally:
-                free.put(server)
-
-        futures = {pool.submit(attempt, mutant, chosen): mutant for mutant, chosen in jobs}
+    with runners(workers) as runner, ThreadPoolExecutor(workers) as pool:
+        futures = {pool.submit(survey, mutant, chosen, runner=runner): mutant for mutant, chosen in jobs}
         for future in tqdm(as_completed(futures), total=len(futures), unit="fault", disable=None):
             try:
                 yield futures[future], future.result()

@@ -28,15 +28,13 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from xpgrad_conformance.contract import Contract, contracts
-from xpgrad_conformance.fork_server import Server, servers
 from xpgrad_conformance.mutants import KILLS, MutantError, copy, load, surroundings, survey as statuses_of
 from xpgrad_conformance.reach import Reach, folder_of, reach
-from xpgrad_conformance.session import Request, run
+from xpgrad_conformance.session import Outcome, Request, run, runners
 
 __all__ = ["OPERATORS", "Edit", "Verdict", "check_soundness", "differs", "draw", "edits", "patch", "sources", "survey", "table"]
 
@@ -485,11 +483,11 @@ def try_contracts(
     source: bytes,
     chosen: Sequence[Contract] | None = None,
     reached: Mapping[str, Reach] | None = None,
-    server: Server | None = None,
+    runner: Callable[[Request], Outcome] = run,
 ) -> Verdict:
     """Try a mutant on the contracts that run its statement, the likely ones first, up to the first that notices it.
 
-    `reached` says which these are, by target; without it all are tried, on NumPy. A server runs them where one is given.
+    `reached` says which these are, by target; without it all are tried, on NumPy.
     """
     with tempfile.TemporaryDirectory(prefix="xpgrad-mutant-") as folder:
         environment = _planted(edit, source, Path(folder))
@@ -498,7 +496,7 @@ def try_contracts(
         if not rows:
             return Verdict(edit, "survived", "no contract runs it")
         request = Request(target, target, rows, "mutants", limit=LIMIT, environment=environment, exitfirst=True, as_listed=True)
-        outcome = run(request._replace(modules=("xpgrad", _module(edit.file))), server=server)
+        outcome = runner(request._replace(modules=("xpgrad", _module(edit.file))))
     if outcome.cause:
         return Verdict(edit, "broken")
     for row in outcome.rows:
@@ -594,19 +592,11 @@ def survey(n: int, seed: int, patterns: Sequence[str] = ("xpgrad/*",), workers: 
     texts = sources(patterns)
     reached = {}
     for target in TARGETS:
-        if target == "numpy" or find_spec(f"xpgrad_{target}") is not None:
+        if folder_of(f"xpgrad_{target}") is not None:
             check_soundness(target)
             reached[target] = reach(target)
-    with servers(workers) as free:
-
-        def attempt(edit: Edit) -> Verdict:
-            server = free.get()
-            try:
-                return try_contracts(edit, texts[edit.file], None, reached, server)
-            finally:
-                free.put(server)
-
-        verdicts = _first(draw(texts, seed), attempt, n, workers)
+    with runners(workers) as runner:
+        verdicts = _first(draw(texts, seed), lambda edit: try_contracts(edit, texts[edit.file], None, reached, runner), n, workers)
     root = repository() if tests else None
     if root is not None:
         unnoticed = [v.edit for v in verdicts if v.outcome == "survived"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -20,9 +21,9 @@ from typing import Any, NamedTuple
 
 from xpgrad_conformance.contract import Contract
 from xpgrad_conformance.engine import PROFILES, Result, counts_as_failure
-from xpgrad_conformance.fork_server import Forked, Server
+from xpgrad_conformance.fork_server import Forked, Server, available
 
-__all__ = ["Outcome", "Request", "run"]
+__all__ = ["Outcome", "Request", "run", "runners"]
 
 HERE = Path(__file__).resolve().parent
 #: After this many crashes of one target the rest is not tried.
@@ -141,6 +142,29 @@ def run(request: Request, progress: Callable[[Result], None] = lambda result: No
         _leave_out(request, found, cause, note, "broken")
     rows = [found[c.id] for c in request.contracts]
     return Outcome(about.get("library", ""), about.get("capabilities", {}), rows, cause)
+
+
+@contextlib.contextmanager
+def runners(count: int) -> Iterator[Callable[[Request], Outcome]]:
+    """A function for several threads that runs requests, each by one of some servers; by pytest where processes cannot fork."""
+    if not available():
+        yield run
+        return
+    free: queue.SimpleQueue[Server] = queue.SimpleQueue()
+    with contextlib.ExitStack() as stack:
+        for _ in range(count):
+            server = Server()
+            stack.callback(server.close)
+            free.put(server)
+
+        def run_by_one(request: Request) -> Outcome:
+            server = free.get()
+            try:
+                return run(request, server=server)
+            finally:
+                free.put(server)
+
+        yield run_by_one
 
 
 def _leave_out(request: Request, found: Mapping[str, Result], why: str, note: Callable[[Result], None], kind: str = "stopped") -> None:

@@ -109,7 +109,7 @@ def test_a_full_run_that_was_interrupted_goes_on_from_its_journal(tmp_path: Path
     tried: list[str] = []
     journal = tmp_path / "journal"
 
-    def survey(mutant: Any, chosen: Any, target: str = "numpy", server: Any = None) -> dict[str, str]:
+    def survey(mutant: Any, chosen: Any, target: str = "numpy", runner: Any = None) -> dict[str, str]:
         if mutant is None:
             return {"BWD-01": "passed", "BWD-02": "passed"}
         if mutant.name == "two" and not tried.count("two"):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from xpgrad_conformance.contract import contracts
-from xpgrad_conformance.fork_server import Forked, Server, available, servers
+from xpgrad_conformance.fork_server import Forked, Server, available
 from xpgrad_conformance.mutants import copy, surroundings
 from xpgrad_conformance.session import Outcome, Request, run
 
@@ -19,8 +19,9 @@ CORE = Path(__import__("xpgrad").__file__).parent
 
 @pytest.fixture(scope="module")
 def server() -> Any:
-    with servers(1) as free:
-        yield free.get()
+    server = Server()
+    yield server
+    server.close()
 
 
 def tried(server: Server | None, ids: list[str], folder: Path | None = None, **options: Any) -> Outcome:
@@ -40,7 +41,7 @@ def test_the_results_are_those_of_pytest(server: Server, tmp_path: Path) -> None
     ids = ["HOG-02", "BWD-02", "STR-01", "DER-09", "FUN-36", "MUT-18"]  # one passes, one is not run, one cannot be checked, ...
     ours, theirs = tried(server, ids), tried(None, ids, as_listed=True)
     assert [(r.id, r.status, r.reason) for r in ours.rows] == [(r.id, r.status, r.reason) for r in theirs.rows]
-    assert (ours.library, ours.capabilities, ours.cause) == (theirs.library, theirs.capabilities, "")
+    assert ours._replace(rows=[]) == theirs._replace(rows=[])
     assert len({r.status for r in ours.rows}) > 1
     folder = planted(tmp_path, "rules/elementwise.py", '"g * x * 2"', '"g * x"')
     ids = ["BWD-02", "DER-02", "BWD-01"]
