@@ -15,6 +15,7 @@ from xpgrad_conformance import random_mutants
 from xpgrad_conformance.cli import main
 from xpgrad_conformance.random_mutants import OPERATORS, Edit, Verdict, differs, draw, edits, patch, sources, table
 from xpgrad_conformance.reach import Reach
+from xpgrad_conformance.session import Outcome, Request, run
 
 
 def made(source: str, operator: str, file: str = "") -> set[str]:
@@ -147,11 +148,19 @@ def test_a_broken_formula_is_noticed_a_comment_is_not_and_a_broken_module_is_no_
     assert random_mutants.try_contracts(edit, source, few) == Verdict(edit, "survived")
     none = Reach({}, {c.id: {} for c in few})
     assert random_mutants.try_contracts(edit, source, few, {"numpy": none}) == Verdict(edit, "survived", "no contract runs it")
-    # What no contract runs on NumPy is tried where one does.
-    elsewhere = Reach({}, {"DER-02": {edit.file: frozenset(range(1, 1000))}})
+    # It is tried where a contract is seen to run it, though another may on NumPy.
+    seen: list[str] = []
+
+    def runner(request: Request) -> Outcome:
+        seen.append(request.target)
+        return run(request)
+
+    perhaps = Reach({}, {"DER-02": None})
+    surely = Reach({}, {"DER-02": {edit.file: frozenset(range(1, 1000))}})
     broken, whole = _edit("xpgrad/rules/elementwise.py", '"g * x * 2"', '"g * x"')
-    verdict = random_mutants.try_contracts(broken, whole, [contracts()["DER-02"]], {"numpy": none, "numpy+readonly": elsewhere})
-    assert verdict == Verdict(broken, "contract", "DER-02")
+    reached = {"numpy": perhaps, "numpy+readonly": surely}
+    verdict = random_mutants.try_contracts(broken, whole, [contracts()["DER-02"]], reached, runner)
+    assert (verdict, seen) == (Verdict(broken, "contract", "DER-02"), ["numpy+readonly"])
     edit, source = _edit("xpgrad/rules/elementwise.py", "import cmath", "import no_such_module")
     assert random_mutants.try_contracts(edit, source, few).outcome == "broken"
 

@@ -50,8 +50,7 @@ def _host_array(data: Any, dtype: DType | None, cls: Any) -> Any:
         raise type(exc)(msg) from exc
     if dtype is not None and dtype.name != "bfloat16":
         return array
-    # NumPy keeps integers that fit in no dtype as objects.
-    if array.dtype == object and all(type(n) is int for n in array.flat) and any(not -(2**63) <= n < 2**63 for n in array.flat):
+    if array.dtype == object and all(type(n) is int for n in array.flat):  # NumPy keeps what fits in no integer dtype as objects
         msg = f"asarray: a number of {type(data).__name__} {data!r:.60} is too large for any integer dtype; give a floating `dtype`"
         raise OverflowError(msg)
     if array.dtype == object or array.dtype.kind not in "biufc":
