@@ -50,7 +50,8 @@ def _host_array(data: Any, dtype: DType | None, cls: Any) -> Any:
         raise type(exc)(msg) from exc
     if dtype is not None and dtype.name != "bfloat16":
         return array
-    if array.dtype == object and all(type(n) is int for n in array.flat):  # NumPy keeps what fits in no integer dtype as objects
+    # NumPy makes objects of integers that fit in no dtype; an array of objects is refused whatever they are.
+    if array.dtype == object and not is_raw_array(data) and all(type(n) is int for n in array.flat):
         msg = f"asarray: a number of {type(data).__name__} {data!r:.60} is too large for any integer dtype; give a floating `dtype`"
         raise OverflowError(msg)
     if array.dtype == object or array.dtype.kind not in "biufc":
