@@ -38,8 +38,9 @@ from xpgrad_conformance.session import Outcome, Request, run, runners
 
 __all__ = ["OPERATORS", "Edit", "Verdict", "check_soundness", "differs", "draw", "edits", "patch", "sources", "survey", "table"]
 
-#: What a mutant is tried on: a library's own kernels hide the core's, and only one has streams. The first whose contracts run it decides.
-TARGETS = ("numpy", "strict", "simstream")
+#: What a mutant is tried on, one after the other up to the first that notices it: a library's own kernels hide the core's, what writes into
+#: memory never runs what makes new arrays, and only one has streams.
+TARGETS = ("numpy", "numpy+readonly", "strict", "simstream")
 #: Seconds for one contract, and for the tests of one mutant.
 LIMIT, TESTS_LIMIT = 20.0, 900.0
 OPERATORS = ("comparison", "constant", "statement", "condition", "arguments", "arithmetic", "text", "formula")
@@ -470,12 +471,14 @@ def _module(file: str) -> str:
     return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def _run_by(edit: Edit, source: bytes, rows: Sequence[Contract], reached: Mapping[str, Reach]) -> tuple[str, Sequence[Contract]]:
-    """The first target on which contracts are seen to run a mutant's statement, and those that may; NumPy if none is."""
+def _where(
+    edit: Edit, source: bytes, rows: Sequence[Contract], reached: Mapping[str, Reach]
+) -> list[tuple[str, Sequence[Contract]]]:
+    """The targets on which contracts are seen to run a mutant's statement, each with those that may; NumPy where none is."""
     place = (edit.file, source.decode(), edit.line, edit.line + source[edit.begin : edit.end].count(b"\n"))
-    target = next((name for name, found in reached.items() if found.could_notice(*place, certain=True)), next(iter(reached)))
-    near = reached[target].could_notice(*place)
-    return target, [c for c in rows if c.id in near]
+    targets = [name for name, found in reached.items() if found.could_notice(*place, certain=True)] or list(reached)[:1]
+    near = {name: reached[name].could_notice(*place) for name in targets}
+    return [(name, [c for c in rows if c.id in near[name]]) for name in targets]
 
 
 def try_contracts(
@@ -485,25 +488,26 @@ def try_contracts(
     reached: Mapping[str, Reach] | None = None,
     runner: Callable[[Request], Outcome] = run,
 ) -> Verdict:
-    """Try a mutant on the contracts that run its statement, the likely ones first, up to the first that notices it.
+    """Try a mutant on the contracts that run its statement, the likely ones first, up to the first that notices it on any target.
 
     `reached` says which these are, by target; without it all are tried, on NumPy.
     """
     with tempfile.TemporaryDirectory(prefix="xpgrad-mutant-") as folder:
         environment = _planted(edit, source, Path(folder))
         rows = _ordered(edit.file) if chosen is None else chosen
-        target, rows = ("numpy", rows) if reached is None else _run_by(edit, source, rows, reached)
-        if not rows:
+        places = [("numpy", rows)] if reached is None else _where(edit, source, rows, reached)
+        if not any(near for _, near in places):
             return Verdict(edit, "survived", "no contract runs it")
-        request = Request(target, target, rows, "mutants", limit=LIMIT, environment=environment, exitfirst=True, as_listed=True)
-        outcome = runner(request._replace(modules=("xpgrad", _module(edit.file))))
-    if outcome.cause:
-        return Verdict(edit, "broken")
-    for row in outcome.rows:
-        if row.kind in ("timeout", "crash") and row.status == "failed":
-            return Verdict(edit, "timeout", row.id)
-        if row.status == "failed":
-            return Verdict(edit, "contract", row.id)
+        for target, near in places:
+            request = Request(target, target, near, "mutants", limit=LIMIT, environment=environment, exitfirst=True, as_listed=True)
+            outcome = runner(request._replace(modules=("xpgrad", _module(edit.file))))
+            if outcome.cause:
+                return Verdict(edit, "broken")
+            for row in outcome.rows:
+                if row.kind in ("timeout", "crash") and row.status == "failed":
+                    return Verdict(edit, "timeout", row.id)
+                if row.status == "failed":
+                    return Verdict(edit, "contract", row.id)
     return Verdict(edit, "survived")
 
 
@@ -592,7 +596,7 @@ def survey(n: int, seed: int, patterns: Sequence[str] = ("xpgrad/*",), workers: 
     texts = sources(patterns)
     reached = {}
     for target in TARGETS:
-        if folder_of(f"xpgrad_{target}") is not None:
+        if folder_of(f"xpgrad_{target.partition('+')[0]}") is not None:
             check_soundness(target)
             reached[target] = reach(target)
     with runners(workers) as runner:

@@ -161,6 +161,11 @@ def test_a_broken_formula_is_noticed_a_comment_is_not_and_a_broken_module_is_no_
     reached = {"numpy": perhaps, "numpy+readonly": surely}
     verdict = random_mutants.try_contracts(broken, whole, [contracts()["DER-02"]], reached, runner)
     assert (verdict, seen) == (Verdict(broken, "contract", "DER-02"), ["numpy+readonly"])
+    # What survives on one target is tried on the next; what is noticed is not.
+    reached, seen[:] = {"numpy": surely, "numpy+readonly": surely}, []
+    assert random_mutants.try_contracts(edit, source, [contracts()["DER-02"]], reached, runner).outcome == "survived"
+    assert random_mutants.try_contracts(broken, whole, [contracts()["DER-02"]], reached, runner).outcome == "contract"
+    assert seen == ["numpy", "numpy+readonly", "numpy"]
     edit, source = _edit("xpgrad/rules/elementwise.py", "import cmath", "import no_such_module")
     assert random_mutants.try_contracts(edit, source, few).outcome == "broken"
 
