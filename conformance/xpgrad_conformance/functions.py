@@ -308,6 +308,9 @@ CASES: dict[str, Case] = {
     "qr, square": one(lambda lib, x: tuple(lib.xp.linalg.qr(x)), 2, 2, 2, domain=definite),
     "qr, wide": one(lambda lib, x: tuple(lib.xp.linalg.qr(x)), 2, 3, domain=definite),
     "slogdet": one(lambda lib, x: lib.xp.linalg.slogdet(x)[1], 2, 2, 2, domain=definite, complex=True),
+    "slogdet, put together": one(
+        lambda lib, x: (lambda sign, log: sign * lib.xp.exp(log) + log)(*lib.xp.linalg.slogdet(x)), 2, 2, 2, domain=definite, complex=True
+    ),
     "solve": two(named("linalg.solve"), (2, 2), (2, 3), definite, signed, complex=True),
     "solve, a vector": two(named("linalg.solve"), (2, 2), (2,), definite, signed),
     "solve, stacks": two(named("linalg.solve"), (2, 2, 2), (2, 3), definite, signed),

@@ -42,7 +42,7 @@ __all__ = ["OPERATORS", "Edit", "Verdict", "check_soundness", "differs", "draw",
 #: memory never runs what makes new arrays, and only one has streams.
 TARGETS = ("numpy", "numpy+readonly", "strict", "simstream")
 #: Seconds for one contract, and for the tests of one mutant.
-LIMIT, TESTS_LIMIT = 20.0, 900.0
+LIMIT, TESTS_LIMIT = 60.0, 900.0
 OPERATORS = ("comparison", "constant", "statement", "condition", "arguments", "arithmetic", "text", "formula")
 #: What no page of PyTorch's documentation is about: the command line, drawings, how backends are found, namespaces of devices, compiling a
 #: function into one node, and what makes rules from functions or hands them to other libraries.
@@ -471,9 +471,7 @@ def _module(file: str) -> str:
     return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def _where(
-    edit: Edit, source: bytes, rows: Sequence[Contract], reached: Mapping[str, Reach]
-) -> list[tuple[str, Sequence[Contract]]]:
+def _where(edit: Edit, source: bytes, rows: Sequence[Contract], reached: Mapping[str, Reach]) -> list[tuple[str, Sequence[Contract]]]:
     """The targets on which contracts are seen to run a mutant's statement, each with those that may; NumPy where none is."""
     place = (edit.file, source.decode(), edit.line, edit.line + source[edit.begin : edit.end].count(b"\n"))
     targets = [name for name, found in reached.items() if found.could_notice(*place, certain=True)] or list(reached)[:1]

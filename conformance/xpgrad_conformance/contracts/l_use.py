@@ -42,6 +42,12 @@ def once_differentiable(lib: Any) -> None:
         lib.grad(g, x, retain_graph=True)
     with lib.raises(RuntimeError, phrase):
         lib.grad(g, x, allow_unused=True)
+    # and where only the seed is asked for: what depends on it is not lost
+    if not lib.oracle:
+        seed = lib.tensor([2.0])
+        (g,) = lib.grad(cls.apply(x), x, seed, create_graph=True)
+        with lib.raises(RuntimeError, phrase):
+            lib.grad(g, seed, allow_unused=True)
     # and with a seed that is a constant
     for again in (lambda g: g.backward(), lambda g: lib.grad(g, x), lambda g: lib.grad(g, x, allow_unused=True)):
         (g,) = lib.grad(cls.apply(x), x, create_graph=True)

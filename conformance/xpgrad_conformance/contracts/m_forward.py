@@ -244,6 +244,13 @@ def forward_over_reverse(lib: Any, shape: Any, seed: int) -> None:
         y = lib.xp.sum(lib.xp.sin(fw.make_dual(x, t.detach())))
         (g,) = lib.grad(y, x, create_graph=True)
         lib.equal(fw.unpack_dual(g).tangent, -np.sin(v) * u)
+        # as that which backward() leaves at the leaf does; in PyTorch under create_graph only
+        for create in (True, False):
+            x.grad = None
+            lib.xp.sum(lib.xp.sin(fw.make_dual(x, t.detach()))).backward(create_graph=create)
+            lib.equal(x.grad, np.cos(v))
+            if create or not lib.oracle:
+                lib.equal(fw.unpack_dual(x.grad).tangent, -np.sin(v) * u)
 
 
 @contract("FWD-12")

@@ -194,6 +194,13 @@ def strategies(lib: Any) -> None:
         for row, expected_row in zip(found, expected, strict=True):
             for block, expected_block in zip(row, expected_row, strict=True):
                 lib.equal(block, lib.value(expected_block))
+    # What else the function depends on stays out of the result.
+    w = lib.tensor([3.0, 4.0])
+    for options in ({}, {"vectorize": True}, {"vectorize": True, "strategy": "forward-mode"}):
+        with lib.case(options):
+            found = jacobian(lambda x: x * x * w, x, **options)
+            lib.equal(found, np.diag([6.0, 16.0]))
+            assert not found.requires_grad or (lib.oracle and "strategy" in options)
 
 
 @contract("FNL-07", draw={"seed": seeds})

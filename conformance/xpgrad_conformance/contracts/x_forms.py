@@ -60,6 +60,8 @@ SPELLINGS: dict[str, tuple[Call, Call]] = {
     ),
     "einsum, the rest": (lambda lib, x: lib.xp.einsum("...ij,kj->...ik", x[None], x), lambda lib, x: (x @ x.T)[None]),
     "einsum, stretched": (lambda lib, x: lib.xp.einsum("ij,ij->i", x, x[:1]), lambda lib, x: lib.xp.sum(x * x[:1], axis=1)),
+    "einsum, the rest, by itself": (lambda lib, x: lib.xp.einsum("...i,i", x, x[0]), lambda lib, x: lib.xp.sum(x * x[0], axis=1)),
+    "einsum, by itself": (lambda lib, x: lib.xp.einsum("ji,ki", x, x), lambda lib, x: x @ x.T),
     "einsum, one operand": (lambda lib, x: lib.xp.einsum("ij->ji", x), lambda lib, x: x.T),
     "full of a number": (
         lambda lib, x: lib.xp.full((2, 3), x[0, 0]) if not lib.oracle else x[0, 0].expand(2, 3),
@@ -111,6 +113,11 @@ SPELLINGS: dict[str, tuple[Call, Call]] = {
         lambda lib, x: lib.xp.take(x[0], lib.places([1, 2, 0])) * lib.xp.take(x[1], lib.places([2, 0, 1]))
         - lib.xp.take(x[0], lib.places([2, 0, 1])) * lib.xp.take(x[1], lib.places([1, 2, 0])),
     ),
+    "where, a number and a Tensor": (
+        lambda lib, x: lib.xp.where(x > 0.5, 2.0, x) if not lib.oracle else x * (x <= 0.5) + 2.0 * (x > 0.5),
+        lambda lib, x: x * (x <= 0.5) + 2.0 * (x > 0.5),
+    ),
+    "x.expand": (lambda lib, x: x[:, :1].expand(-1, 3), lambda lib, x: lib.xp.broadcast_to(x[:, :1], (2, 3))),
     "x.T": (lambda lib, x: x.T, lambda lib, x: lib.xp.permute_dims(x, (1, 0))),
     "x.mT": (lambda lib, x: x[None].mT, lambda lib, x: lib.xp.permute_dims(x, (1, 0))[None]),
     "x[(0,)]": (lambda lib, x: x[(0,)], lambda lib, x: x[0]),
@@ -203,6 +210,11 @@ def conversions(lib: Any, x: Any) -> None:
     g = lib.grad(xp.sum(narrow * 2), x)[0]
     assert g.dtype == x.dtype
     lib.equal(g, np.full(X.shape, 2.0))
+    names = {"float": "float32", "double": "float64", "half": "float16", "long": "int64", "bool": "bool"}
+    for method, name in names.items():
+        if lib.has_dtype(name):
+            with lib.case(method):
+                assert getattr(x, method)().dtype == lib.dtype(name)
     assert xp.asarray(x) is x
     assert xp.asarray(x, copy=False) is x
     assert not xp.asarray(x > 0, dtype=lib.dtype(lib.real)).requires_grad
@@ -324,6 +336,29 @@ def dtypes(lib: Any) -> None:
         assert "int" in str(xp.zeros(2, dtype=int).dtype)
 
 
+def comparisons(lib: Any) -> None:
+    """Tell what is near from what is not, with Python's numbers on either side."""
+    xp, nan, inf = lib.xp, math.nan, math.inf
+    x, y = lib.const([nan, 1.0, inf, 2.0, 0.0]), lib.const([nan, 1.000001, inf, 2.1, 1e-9])
+    for options, same in (({}, [False, True, True, False, True]), ({"equal_nan": True}, [True, True, True, False, True])):
+        with lib.case(options):
+            assert lib.value(xp.isclose(x, y, **options)).tolist() == same
+    assert lib.value(xp.isclose(x, y, rtol=0.1, atol=0.0)).tolist() == [False, True, True, True, False]
+    assert lib.value(xp.isclose(x, y, rtol=0.0, atol=0.2)).tolist() == [False, True, True, True, True]
+    assert [bool(xp.allclose(x[1:3], y[1:3])), bool(xp.allclose(x[3:], y[3:])), bool(xp.allclose(x, x))] == [True, False, False]
+    assert bool(xp.allclose(x, x, equal_nan=True))
+    assert lib.value(xp.searchsorted(lib.const([1.0, 2.0, 3.0]), 2.0)).tolist() == 1
+    assert lib.value(xp.searchsorted(lib.const([1.0, 2.0, 3.0]), 2.0, side="right")).tolist() == 2
+    if not lib.oracle:  # which wants a Tensor on either side
+        assert lib.value(xp.isclose(lib.const([1, 2], lib.index), 2)).tolist() == [False, True]
+        assert lib.value(xp.isclose(2.5, lib.const([1.0, 2.5]))).tolist() == [False, True]
+        assert lib.value(xp.searchsorted(lib.const([1, 2, 3], lib.index), 2.5)).tolist() == 2
+        assert xp.result_type(lib.const(1.0, lib.narrow), True) == lib.dtype(lib.narrow)
+        assert xp.result_type(lib.const(True, "bool"), True) == lib.dtype("bool")
+        assert xp.result_type(lib.const(True, "bool"), 2) == lib.dtype(lib.index)
+        assert np.zeros(2, dtype=lib.dtype(lib.narrow)).dtype == lib.narrow
+
+
 def halves(lib: Any) -> None:
     """Many numbers of 16 bits: what is counted does not overflow, and sums are not rounded on the way."""
     for name in lib.halves():
@@ -360,6 +395,7 @@ def forms(lib: Any) -> None:
     copies(lib, lib.tensor(X))
     numbers(lib)
     dtypes(lib)
+    comparisons(lib)
     halves(lib)
     if lib.capabilities["dlpack"]:
         exchange(lib)

@@ -115,6 +115,32 @@ def first_derivatives(lib: Any) -> None:
                     close(lib, together[i], lib.value(g), exact(lib))
                 d = direction(p, 3.0 + i)
                 close(lib, inner(value_of(lib, g), d), slope(case, points, i, d), rough(lib), abs(loss_at(case, points)))
+                if g is not None:
+                    shared_gradients(lib, case, points, i)
+                    with lib.graph.saved_tensors_hooks(lambda v: v.detach().clone(), lambda v: v):
+                        loss = weighed(lib, case.call(lib, *xs))
+                    close(lib, lib.grad(loss, [xs[i]])[0], lib.value(g), exact(lib))
+
+
+def shared_gradients(lib: Any, case: Case, points: Sequence[Any], i: int) -> None:
+    """A gradient that goes to several places is written into at none, neither before nor behind the function."""
+    xs = [made(lib, p, j == i) for j, p in enumerate(points)]
+    x, beside = xs[i], made(lib, points[i])
+    xs[i] = a = x * 1.0
+    earlier, b = a * 1.0, beside * 1.0
+    outs = [y for y in listed(case.call(lib, *xs)) if y.requires_grad]
+    partners = [made(lib, np.zeros(tuple(y.shape), "complex128" if is_complex(y) else "float64")) for y in outs]
+    roots = [a + b, *(y + c * 1.0 for y, c in zip(outs, partners, strict=True)), earlier]
+    seeds = [direction(np.zeros(tuple(r.shape), "complex128" if is_complex(r) else "float64"), 2.0 + k) for k, r in enumerate(roots)]
+    given = [made(lib, s, False) for s in seeds]
+    kept = [lib.value(s) for s in given]
+    alone = lib.value(lib.grad(outs, [x], given[1:-1], retain_graph=True)[0])
+    g, *others = lib.grad(roots, [x, beside, *partners], given)
+    close(lib, g, alone + seeds[0] + seeds[-1], exact(lib))
+    for found, seed in zip(others, seeds, strict=False):
+        close(lib, found, seed, exact(lib))
+    for tensor, before in zip(given, kept, strict=True):
+        np.testing.assert_array_equal(lib.value(tensor), before)
 
 
 @contract("DER-03")
@@ -140,6 +166,46 @@ def second_derivatives(lib: Any) -> None:
             for i, p in enumerate(points):
                 e = direction(p, 5.0 + i)
                 close(lib, inner(value_of(lib, again[i]), e), bend(case, points, ds, i, e), 20 * rough(lib), scale)
+
+    third_derivatives(lib)
+
+
+#: Functions of a matrix, and of the third derivative of each along a direction.
+CUBES: dict[str, tuple[Any, Any]] = {
+    "det": (lambda lib, x: lib.xp.linalg.det(x), lambda x, d: 6 * np.linalg.det(d) if len(x) == 3 else 0.0),
+    "inv": (
+        lambda lib, x: lib.xp.linalg.inv(x),
+        lambda x, d: -6 * np.linalg.matrix_power(np.linalg.inv(x) @ d, 3) @ np.linalg.inv(x),
+    ),
+    "matrix_power": (lambda lib, x: lib.xp.linalg.matrix_power(x, 3), lambda x, d: 6 * d @ d @ d),
+    "prod": (lambda lib, x: lib.xp.prod(x[0]) * x[1], lambda x, d: third_of_products(x, d)),
+}
+
+
+def third_of_products(x: Any, d: Any) -> Any:
+    """The third derivative of the product of the first row with the second row: a polynomial, by its coefficient."""
+    polynomials = [np.poly1d([s, v]) for s, v in zip(d[0], x[0], strict=True)]
+    whole = polynomials[0]
+    for p in polynomials[1:]:
+        whole = whole * p
+    return np.asarray([6 * (whole * np.poly1d([s, v])).coeffs[::-1][3] for s, v in zip(d[1], x[1], strict=True)])
+
+
+def third_derivatives(lib: Any) -> None:
+    """What a polynomial says of the third derivative of functions whose formulas have formulas of their own."""
+    for n, (name, (ours, expected)) in itertools.product((2, 3), CUBES.items()):
+        if name == "prod" and n == 2:
+            continue
+        with lib.case((name, n)):
+            a = np.eye(n) + 0.3 * direction(np.zeros((n, n)), 1.0)
+            d = direction(np.zeros((n, n)), 2.0)
+            t = lib.tensor(0.0)
+            out = ours(lib, lib.const(a) + t * lib.const(d))
+            weight = np.ones(tuple(out.shape))
+            g = lib.xp.sum(out * lib.const(weight * 0.7))
+            for _ in range(3):
+                (g,) = lib.grad(g, t, create_graph=True, allow_unused=True) if getattr(g, "requires_grad", False) else (g * 0.0,)
+            close(lib, g, np.asarray(0.7 * np.sum(expected(a, d))), exact(lib))
 
 
 @contract("DER-04")

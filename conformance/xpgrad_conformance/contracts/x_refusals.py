@@ -281,6 +281,10 @@ WRONG_USES: dict[str, tuple[type[Exception], Call]] = {
     "index of a float": (TypeError, lambda lib, t: [1, 2].__getitem__(t.s)),
     "item of several": (ValueError, lambda lib, t: t.v.item()),
     "a format of several": (TypeError, lambda lib, t: f"{t.v:.2f}"),
+    "expand, less than -1": (
+        ValueError,
+        lambda lib, t: t.v.expand(-2, 3),
+    ),
     "T of one axis": (ValueError, lambda lib, t: t.v.T),
     "mT of one axis": (ValueError, lambda lib, t: t.v.mT),
     "imag of real numbers": (TypeError, lambda lib, t: t.x.imag),
@@ -408,6 +412,12 @@ WRONG_AUTOGRAD: dict[str, tuple[type[Exception], Call]] = {
     "retain_grad of a constant": (RuntimeError, lambda lib, t: t.x.detach().retain_grad()),
     "a tangent of another shape": (RuntimeError, lambda lib, t: dual(lib, t.x, t.v)),
     "a tangent outside of a level": (RuntimeError, lambda lib, t: dual(lib, t.x, t.x)),
+    "jvp of nothing": (RuntimeError, lambda lib, t: lib.module("func").jvp(lambda v: t.x, ((),), ((),))),
+    "jvp, along nothing": (RuntimeError, lambda lib, t: lib.module("func").jvp(double, (t.x,), ())),
+    "a forward Jacobian, strictly": (
+        RuntimeError,
+        lambda lib, t: lib.ag.functional.jacobian(double, t.x, strict=True, vectorize=True, strategy="forward-mode"),
+    ),
     "in-place on a leaf": (RuntimeError, lambda lib, t: t.x.add_(1.0)),
     "in-place on a view of a leaf": (RuntimeError, lambda lib, t: t.x[0].mul_(2.0)),
 }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xpgrad._basics.dtypes import DType
-from xpgrad._transforms.batch.rulebook import Rulebook, batched, stacks
+from xpgrad._transforms.batch.rulebook import Rulebook, batched
 
 
 @batched
@@ -53,11 +53,6 @@ def finfo(book: Rulebook, dtype: Any) -> Any:
     return book.xp.finfo(dtype)
 
 
-@batched
-def iinfo(book: Rulebook, dtype: Any) -> Any:
-    return book.xp.iinfo(dtype)
-
-
 def _created(book: Rulebook, name: str, *args: Any, dtype: Any = None) -> Any:
     inner = book.backend.inner
     return book.raw(inner.lift(getattr(book.xp, name)(*args, dtype=dtype, device=inner.device)), None)
@@ -66,11 +61,6 @@ def _created(book: Rulebook, name: str, *args: Any, dtype: Any = None) -> Any:
 @batched
 def zeros(book: Rulebook, shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     return _created(book, "zeros", shape, dtype=dtype)
-
-
-@batched
-def ones(book: Rulebook, shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
-    return _created(book, "ones", shape, dtype=dtype)
 
 
 @batched
@@ -91,6 +81,3 @@ def ones_like(book: Rulebook, x: Any, *, dtype: Any = None) -> Any:
 @batched
 def full_like(book: Rulebook, x: Any, value: Any, *, dtype: Any = None) -> Any:
     return _created(book, "full", x.shape, value, dtype=dtype or x.dtype)
-
-
-stacks("tril", "triu")

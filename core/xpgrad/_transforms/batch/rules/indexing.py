@@ -115,11 +115,6 @@ def places_in_batch(book: Rulebook, flat: Any, count: int) -> Any:
     return book.static(book.xp.reshape_to(total, (size * math.prod(flat.shape),)))
 
 
-@batched
-def segment_sum(book: Rulebook, values: Any, positions: Any, size: int) -> Any:
-    return book.kernels.scatter_add(values, (positions,), (size,))
-
-
 def _indices(book: Rulebook, x: Any, indices: Any) -> tuple[Any, Any, Any]:
     """An array and the indices along its axes, both with the axis of the batch; the level, or None without one."""
     own = book.own(indices)
@@ -133,11 +128,6 @@ def _indices(book: Rulebook, x: Any, indices: Any) -> tuple[Any, Any, Any]:
 def gather_along(book: Rulebook, x: Any, indices: Any, axis: int) -> Any:
     value, places, level = _indices(book, x, indices)
     return book.raw(book.xp.gather_along(value, places, axis if level is None else axis % len(x.shape) + 1), level)
-
-
-@batched
-def take_along_axis(book: Rulebook, x: Any, indices: Any, *, axis: int = -1) -> Any:
-    return book.kernels.gather_along(x, indices, axis)
 
 
 @batched

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xpgrad._transforms.batch.rulebook import Rulebook, along_axis, batched, stacks
+from xpgrad._transforms.batch.rulebook import Rulebook, along_axis, batched
 
-stacks("matrix_transpose")
 along_axis("flip")
 
 
@@ -40,17 +39,6 @@ def expand_dims(book: Rulebook, x: Any, *, axis: int = 0) -> Any:
 
 
 @batched
-def squeeze(book: Rulebook, x: Any, axis: Any) -> Any:
-    dropped = {a % len(x.shape) for a in ((axis,) if isinstance(axis, int) else axis)}
-    return book.kernels.reshape_to(x, tuple(n for i, n in enumerate(x.shape) if i not in dropped))
-
-
-@batched
-def permute_dims(book: Rulebook, x: Any, axes: Any) -> Any:
-    return book.kernels.transpose_axes(x, axes)
-
-
-@batched
 def broadcast_view(book: Rulebook, x: Any, shape: Any) -> Any:
     if x.level is None:
         return book.raw(book.xp.broadcast_view(x.value, tuple(shape)), None)
@@ -68,11 +56,6 @@ def shift_by(book: Rulebook, x: Any, shift: Any, axes: Any) -> Any:
         flat = book.xp.shift_by(book.xp.reshape_to(x.value, (x.level.size, math.prod(x.shape))), shift, 1)
         return book.raw(book.xp.reshape_to(flat, (x.level.size, *x.shape)), x.level)
     return book.raw(book.xp.shift_by(x.value, shift, book.axes(x, axes)), x.level)
-
-
-@batched
-def roll(book: Rulebook, x: Any, shift: Any, *, axis: Any = None) -> Any:
-    return book.kernels.shift_by(x, shift, axis)
 
 
 @batched

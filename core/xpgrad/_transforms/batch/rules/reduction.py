@@ -1,4 +1,4 @@
-"""Reductions and running totals as kernels call them, by keyword, and what undoes a broadcast."""
+"""Reductions as kernels call them, by keyword, and what undoes a broadcast."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import Any
 
 from xpgrad._transforms.batch.rulebook import Rulebook, along_axis, batched
 
-along_axis("sum", "max", "min", "prod", "all", "any", "count_nonzero", "mean", "var", "std")
-along_axis("cumulative_sum", "cumulative_prod", default=-1)
+along_axis("sum", "max", "prod", "all", "any", "count_nonzero")
 
 
 @batched
