@@ -1,0 +1,148 @@
+"""Group K: checkpoints, which compute what they did not save."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from xpgrad_conformance.contract import contract
+
+
+@contract("SAV-17")
+def checkpoints(lib: Any) -> None:
+    checkpoint = lib.module("utils.checkpoint").checkpoint
+    calls = []
+
+    def f(x: Any, w: Any) -> Any:
+        calls.append(lib.ns.is_grad_enabled())
+        return lib.xp.sum(lib.xp.sin(x * w))
+
+    v, u = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    for way in ("backward", "grad", "inputs"):
+        with lib.case(way):
+            x, w = lib.tensor(v), lib.tensor(u)
+            calls.clear()
+            y = checkpoint(f, x, w, use_reentrant=False)
+            assert len(calls) == 1
+            if way == "grad":
+                gx, gw = lib.grad(y, [x, w])
+            elif way == "inputs":
+                y.backward(inputs=[x])
+                gx, gw = x.grad, None
+                assert w.grad is None
+            else:
+                y.backward()
+                gx, gw = x.grad, w.grad
+            assert len(calls) == 2
+            lib.equal(gx, np.cos(v * u) * u)
+            if gw is not None:
+                lib.equal(gw, np.cos(v * u) * v)
+    # Arguments by name, and no graph where nothing is recorded.
+    x, w = lib.tensor(v), lib.tensor(u)
+    gx, gw = lib.grad(checkpoint(lambda x, w: lib.xp.sum(x * w * w), x, w=w, use_reentrant=False), [x, w])
+    lib.equal(gx, u * u)
+    lib.equal(gw, 2 * v * u)
+    with lib.ns.no_grad():
+        y = checkpoint(f, x, w, use_reentrant=False)
+    assert not y.requires_grad
+    lib.equal(y, np.sum(np.sin(v * u)))
+    # A chain in segments: all but the last are computed again.
+    chain = lib.module("utils.checkpoint").checkpoint_sequential
+    for segments, again in ((1, 0), (2, 2), (3, 2), (5, 4)):
+        with lib.case(segments):
+            calls.clear()
+
+            def step(t: Any) -> Any:
+                calls.append(True)
+                return t * 1.5 + t * t
+
+            x, y = lib.tensor(v), lib.tensor(v)
+            out, expected = chain([step] * 5, segments, x, use_reentrant=False), y
+            for _ in range(5):
+                expected = expected * 1.5 + expected * expected
+            lib.equal(out, lib.value(expected))
+            assert len(calls) == 5
+            lib.equal(lib.grad(lib.xp.sum(out), x)[0], lib.value(lib.grad(lib.xp.sum(expected), y)[0]))
+            assert len(calls) == 5 + again
+    checkpoints_by_a_nested_pass(lib, checkpoint, f, calls)
+    checkpoints_that_compute_something_else(lib, checkpoint)
+
+
+def checkpoints_by_a_nested_pass(lib: Any, checkpoint: Any, f: Any, calls: list[Any]) -> None:
+    """``use_reentrant=True``: the forward is not recorded, and is run again, recorded, in a pass of its own."""
+    x, w = lib.tensor([1.0, 2.0]), lib.tensor([3.0, 4.0])
+    calls.clear()
+    y = checkpoint(f, x, w, use_reentrant=True)
+    assert calls == [False]
+    y.backward()
+    assert calls == [False, True]
+    lib.equal(x.grad, np.cos([3.0, 8.0]) * [3.0, 4.0])
+    lib.equal(w.grad, np.cos([3.0, 8.0]) * [1.0, 2.0])
+    x = lib.tensor([1.0, 2.0])
+    first, second = checkpoint(lambda t, k: (t * k, t + 1), x, 3.0, use_reentrant=True)
+    (lib.xp.sum(first) + 2 * lib.xp.sum(second)).backward()
+    lib.equal(x.grad, [5.0, 5.0])
+    with lib.warns(UserWarning, "None of the inputs have requires_grad=True. Gradients will be None"):
+        y = checkpoint(lambda t: t * w, lib.const([1.0, 2.0]), use_reentrant=True)
+    assert not y.requires_grad
+    for options, phrase in (({"t": x}, "Unexpected keyword arguments"), ({"debug": True}, "only supported when use_reentrant=False")):
+        with lib.case(phrase), lib.raises(ValueError, phrase):
+            checkpoint(lambda t: t * 2, *(() if "t" in options else (x,)), use_reentrant=True, **options)
+
+
+def checkpoints_that_compute_something_else(lib: Any, checkpoint: Any) -> None:
+    """A function that does not do the same again is noticed; contexts for both runs; how far the second one goes."""
+    module, x = lib.module("utils.checkpoint"), lib.tensor([1.0, 2.0])
+    runs: list[int] = []
+
+    def fewer(t: Any) -> Any:
+        runs.append(1)
+        return lib.xp.sum(lib.xp.sin(t) * lib.xp.cos(t)) if len(runs) % 2 else lib.xp.sum(lib.xp.sin(t))
+
+    def shorter(t: Any) -> Any:
+        runs.append(1)
+        t = t if len(runs) % 2 else t[:1]
+        return lib.xp.sum(lib.xp.sin(t) * t)
+
+    for function, phrase in ((fewer, "A different number of tensors was saved"), (shorter, "have different metadata than during")):
+        runs.clear()
+        y = checkpoint(function, x, use_reentrant=False)
+        with lib.case(phrase), lib.raises(module.CheckpointError, phrase):
+            y.backward()
+        # With `debug=True` the message shows the lines that saved something else.
+        runs.clear()
+        y = checkpoint(function, x, use_reentrant=False, debug=True)
+        with lib.case((phrase, "debug")):
+            with lib.raises(module.CheckpointError) as caught:
+                y.backward()
+            if not lib.oracle:  # which shows its own operations
+                told = str(caught[0])
+                assert told.count("k_checkpoints.py") >= 2, told
+                assert f"in {function.__name__}" in told, told
+                assert "debug=True" not in told
+    log: list[str] = []
+
+    @contextlib.contextmanager
+    def watched(name: str) -> Iterator[None]:
+        log.append(name)
+        yield
+
+    y = checkpoint(lambda t: lib.xp.sum(t * t), x, use_reentrant=False, context_fn=lambda: (watched("first"), watched("again")))
+    assert log == ["first"]
+    y.backward()
+    assert log == ["first", "again"]
+    ends: list[int] = []
+
+    def long(t: Any) -> Any:
+        out = lib.xp.sum(t * t)
+        ends.append(1)
+        return out * 1
+
+    for early in (True, False):
+        with lib.case(early), module.set_checkpoint_early_stop(early):
+            ends.clear()
+            checkpoint(long, x, use_reentrant=False).backward()
+            assert len(ends) == (1 if early else 2)
