@@ -122,7 +122,7 @@ def checkpoints_that_compute_something_else(lib: Any, checkpoint: Any) -> None:
                 told = str(caught[0])
                 assert told.count("k_checkpoints.py") >= 2, told
                 assert f"in {function.__name__}" in told, told
-                assert "debug=True" not in told
+                assert "Pass `debug=True`" not in told
     log: list[str] = []
 
     @contextlib.contextmanager
