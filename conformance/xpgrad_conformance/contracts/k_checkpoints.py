@@ -120,6 +120,7 @@ def checkpoints_that_compute_something_else(lib: Any, checkpoint: Any) -> None:
                 y.backward()
             if not lib.oracle:  # which shows its own operations
                 told = str(caught[0])
+                assert told.count("Saved Tensor ") == 2, told
                 assert told.count("k_checkpoints.py") >= 2, told
                 assert f"in {function.__name__}" in told, told
                 assert "Pass `debug=True`" not in told
