@@ -483,6 +483,9 @@ def derived_outside(lib: Any) -> None:
         "sin": lambda: lib.xp.sin(y),
         "sum": lambda: lib.xp.sum(y),
         "y + y": lambda: y + y,
+        "concat": lambda: lib.xp.concat([y, y]),
+        "stack": lambda: lib.xp.stack([y, lib.const([[1.0, 2.0], [3.0, 4.0]])]),
+        "where": lambda: lib.xp.where(y > 1.5, y, y * 2),
     }
     views: dict[str, Callable[[], Any]] = {
         "y[:1]": lambda: y[:1],

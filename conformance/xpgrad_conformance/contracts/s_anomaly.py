@@ -117,6 +117,8 @@ def the_forward_call_is_reported(lib: Any) -> None:
             assert f"Error detected in {function}. Traceback of forward call that caused the error" in report
             assert text in report, "the line of the forward call is missing"
             assert "the_forward_call_is_reported" in report, "the caller of the forward is missing"
+            last = [line for line in report.splitlines() if line.lstrip().startswith("File ")][-1]
+            assert "s_anomaly" in last or lib.oracle, f"the library's own lines are told: {last}"
             assert NO_FORWARD not in report
     for name, root, function in [("nan", outside, "SqrtBackward0"), ("exception", custom, "MyFBackward")]:
         with lib.case(f"{name}, forward outside"), lib.ag.set_detect_anomaly(True):
