@@ -21,16 +21,27 @@ kernels_only.register()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep a share of the tests, ``XPGRAD_TEST_SHARE=3``: one in three, drawn by ``XPGRAD_TEST_SEED``.
+    """Keep a share of the tests where backends repeat each other; ``XPGRAD_TEST_SEED`` draws it, the same seed the same tests.
 
-    For further backends, where the laws of the rules repeat each other. The same seed draws the same tests.
+    ``XPGRAD_TEST_SHARE=3`` keeps one test in three; ``XPGRAD_TEST_REPEATS=3`` all on the first device, and one in three of those that
+    run the same on a further one.
     """
-    share = int(os.environ.get("XPGRAD_TEST_SHARE", "1"))
+    share, repeats = (int(os.environ.get(f"XPGRAD_TEST_{name}", "1")) for name in ("SHARE", "REPEATS"))
     seed = os.environ.get("XPGRAD_TEST_SEED", "")
-    kept = [item for item in items if zlib.crc32(f"{seed} {item.nodeid}".encode()) % share == 0]
+
+    def draws(item: pytest.Item, one_in: int) -> bool:
+        return zlib.crc32(f"{seed} {item.nodeid}".encode()) % one_in == 0
+
+    kept = [item for item in items if draws(item, share) and (not _is_repeated(item) or draws(item, repeats))]
     if len(kept) < len(items):
         config.hook.pytest_deselected(items=sorted(set(items) - set(kept), key=lambda item: item.nodeid))
         items[:] = kept
+
+
+def _is_repeated(item: pytest.Item) -> bool:
+    """Return whether a test runs on a device that is not the first."""
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    return parameters.get("xpgrad_device", DEVICES[0]) != DEVICES[0]
 
 
 #: What the errors for a declared lack say, by the capability that declares it.
