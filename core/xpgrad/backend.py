@@ -258,6 +258,14 @@ class Backend(ABC):
         """A user's array in the form that this backend wraps without a copy: itself or another object for the same memory. May refuse."""
         return x
 
+    def borrow(self, array: Any, device: Device) -> Any:
+        """A raw array with the values of a NumPy array that meets Tensors on a `device` of the host (`on_host`) as a constant.
+
+        Nothing is written to it, and so it may share the memory of `array`, of which nothing is known but its dtype: it may be read-only
+        and have any strides. The default is a copy, as `from_host` makes it.
+        """
+        return self.from_host(array, device)
+
     def creation_options(self, device: Device) -> dict[str, Any]:
         """Keyword arguments that put a new array of the namespace's creation functions on `device`."""
         return {}

@@ -10,13 +10,13 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.arguments import check_choice
 from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import as_dtype, complex_of, float32
 from xpgrad._basics.scalars import as_scalar, is_scalar
 from xpgrad._basics.shapes import normalize_axes, normalize_axis
 from xpgrad._operations.declare import composite, front, nondifferentiable
+from xpgrad._operations.lift import as_tensor
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._tape.task import note_complex
 from xpgrad._tensor.tensor import Tensor
@@ -36,10 +36,15 @@ Norm = Literal["backward", "ortho", "forward"]
 # -- arguments ------------------------------------------------------------------------------------------------------------------
 
 
-def _check(name: str, x: Any, norm: Any, *, real: bool = False) -> None:
-    """Raise TypeError or ValueError for a Tensor or a normalisation that does not fit."""
-    if not isinstance(x, Tensor):
-        raise not_a_tensor(name, x)
+def _check(name: str, x: Any, norm: Any, *, real: bool = False) -> Tensor:
+    """`x` as a Tensor that fits.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For one that does not, or a normalisation that does not exist.
+    """
+    x = as_tensor(name, x)
     if not x.dtype.differentiable:
         msg = f"{name} needs a floating or complex Tensor, but got dtype {x.dtype}; convert it with `xpgrad.astype(x, xpgrad.float64)`"
         raise TypeError(msg)
@@ -50,6 +55,7 @@ def _check(name: str, x: Any, norm: Any, *, real: bool = False) -> None:
         msg = f"{name} needs a Tensor with at least one axis, but got a 0-d one"
         raise ValueError(msg)
     check_choice(norm, tuple(OPPOSITE), name, "norm")
+    return x
 
 
 def _length(name: str, what: str, value: Any) -> int:
@@ -124,13 +130,13 @@ def _complex(x: Tensor) -> Tensor:
 
 
 def _along(name: str, x: Tensor, n: Any, axis: Any, norm: str, forward: bool) -> Tensor:
-    _check(name, x, norm)
+    x = _check(name, x, norm)
     length, place = _one_axis(name, x, n, axis)
     return _rows.fourier(_complex(_fitted(name, x, length, place)), (place,), forward, norm)
 
 
 def _over(name: str, x: Tensor, s: Any, axes: Any, norm: str, forward: bool) -> Tensor:
-    _check(name, x, norm)
+    x = _check(name, x, norm)
     lengths, places = _several_axes(name, x, s, axes)
     for length, place in zip(lengths, places):
         x = _fitted(name, x, length, place)
@@ -138,7 +144,7 @@ def _over(name: str, x: Tensor, s: Any, axes: Any, norm: str, forward: bool) -> 
 
 
 @front
-def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+def fft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """The discrete Fourier transform over one axis.
 
     Parameters
@@ -160,13 +166,13 @@ def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "bac
 
 
 @front
-def ifft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+def ifft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """The inverse of `fft`, with the same arguments."""
     return _along("ifft", x, n, axis, norm, False)
 
 
 @front
-def fftn(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
+def fftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
     """The discrete Fourier transform over several axes.
 
     Parameters
@@ -189,7 +195,7 @@ def fftn(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | 
 
 
 @front
-def ifftn(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
+def ifftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
     """The inverse of `fftn`, with the same arguments."""
     return _over("ifftn", x, s, axes, norm, False)
 
@@ -212,14 +218,14 @@ def _from_half(name: str, x: Tensor, length: int | None, place: int, norm: str) 
 
 
 @front
-def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+def rfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """The discrete Fourier transform of a real Tensor: its ``n // 2 + 1`` frequencies from zero up. Arguments as for `fft`."""
-    _check("rfft", x, norm, real=True)
+    x = _check("rfft", x, norm, real=True)
     return _to_half("rfft", x, *_one_axis("rfft", x, n, axis), norm)
 
 
 @front
-def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+def irfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """The inverse of `rfft`.
 
     Parameters
@@ -231,14 +237,14 @@ def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "b
     axis, norm
         As for `fft`.
     """
-    _check("irfft", x, norm)
+    x = _check("irfft", x, norm)
     return _from_half("irfft", x, *_one_axis("irfft", x, n, axis), norm)
 
 
 @front
-def rfftn(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
+def rfftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
     """The transform of a real Tensor over several axes: `rfft` over the last of them, then `fftn` over the others."""
-    _check("rfftn", x, norm, real=True)
+    x = _check("rfftn", x, norm, real=True)
     lengths, places = _several_axes("rfftn", x, s, axes)
     for length, place in zip(lengths[:-1], places[:-1]):
         x = _fitted("rfftn", x, length, place)
@@ -247,9 +253,9 @@ def rfftn(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] |
 
 
 @front
-def irfftn(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
+def irfftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
     """The inverse of `rfftn`; the last of `s` is the length of the result there, by default the even one."""
-    _check("irfftn", x, norm)
+    x = _check("irfftn", x, norm)
     lengths, places = _several_axes("irfftn", x, s, axes)
     if len(places) > 1:
         for length, place in zip(lengths[:-1], places[:-1]):
@@ -259,16 +265,16 @@ def irfftn(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] 
 
 
 @composite
-def hfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+def hfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """The real transform of a signal with Hermitian symmetry, of which `x` is the half from zero up. Arguments as for `irfft`."""
-    _check("hfft", x, norm)
+    x = _check("hfft", x, norm)
     return _from_half("hfft", _conj(x) if x.dtype.is_complex else x, *_one_axis("hfft", x, n, axis), OPPOSITE[norm])
 
 
 @composite
-def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+def ihfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """The inverse of `hfft`: half of the transform of a real Tensor. Arguments as for `fft`."""
-    _check("ihfft", x, norm, real=True)
+    x = _check("ihfft", x, norm, real=True)
     return _conj(_to_half("ihfft", x, *_one_axis("ihfft", x, n, axis), OPPOSITE[norm]))
 
 
@@ -316,8 +322,7 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Device | s
 
 
 def _shifted(name: str, x: Any, axes: Any, sign: int) -> Tensor:
-    if not isinstance(x, Tensor):
-        raise not_a_tensor(name, x)
+    x = as_tensor(name, x)
     places = normalize_axes(tuple(axes) if isinstance(axes, list) else axes, x.ndim, name)
     places = tuple(range(x.ndim)) if places is None else places
     half = tuple(x.shape[a] // 2 if sign > 0 else -(x.shape[a] // 2) for a in places)
@@ -325,12 +330,12 @@ def _shifted(name: str, x: Any, axes: Any, sign: int) -> Tensor:
 
 
 @composite
-def fftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+def fftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
     """`x` rotated so that frequency zero is in the middle of axes (default: all)."""
     return _shifted("fftshift", x, axes, 1)
 
 
 @composite
-def ifftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+def ifftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
     """The inverse of `fftshift`."""
     return _shifted("ifftshift", x, axes, -1)

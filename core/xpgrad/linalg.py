@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any, Literal, NamedTuple
 
-from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.arguments import as_flag, as_int, check_choice
 from xpgrad._basics.shapes import common_shape, normalize_axis, reduced_axes
 from xpgrad._modes import state
 from xpgrad._operations.declare import composite, front, nondifferentiable
+from xpgrad._operations.lift import as_tensors
 from xpgrad._rows.namespace import operations
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules import factorisations as _factors, matrices as _rows
@@ -83,7 +83,7 @@ def inv(x: Tensor, /) -> Tensor:
     TypeError, ValueError
         For integers, or matrices that are not square.
     """
-    need_matrices("inv", x, square=True)
+    x = need_matrices("inv", x, square=True)
     return _rows.inverse(x)
 
 
@@ -103,6 +103,7 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     TypeError, ValueError
         For integers, or shapes that do not fit.
     """
+    x1, x2 = as_tensors("solve", x1, x2)
     need_matrices("solve", x1, square=True)
     need_floating("solve", x2)
     if x2.ndim == 0 or x2.shape[-2 if x2.ndim > 1 else 0] != x1.shape[-1]:
@@ -130,28 +131,28 @@ def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     rtol : float or Tensor of shape (...), optional
         Singular values below `rtol` times the largest count as 0. Default: ``max(M, N)`` times the dtype's eps.
     """
-    need_matrices("pinv", x)
+    x = need_matrices("pinv", x)
     return _rows.pseudoinverse(x, raw_tolerance("pinv", rtol, x))
 
 
 @front
 def det(x: Tensor, /) -> Tensor:
     """The determinants of square matrices; the first derivative exists for singular ones too."""
-    need_matrices("det", x, square=True)
+    x = need_matrices("det", x, square=True)
     return _rows.determinant(x)
 
 
 @front
 def slogdet(x: Tensor, /) -> SlogdetResult:
     """The sign of determinants, and the logarithm of their absolute values (-inf for 0)."""
-    need_matrices("slogdet", x, square=True)
+    x = need_matrices("slogdet", x, square=True)
     return SlogdetResult(*_rows.sign_and_log(x))
 
 
 @composite
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
     """Square matrices multiplied with themselves `n` times, in fresh memory; inverted for negative `n`, identities for 0."""
-    need_matrices("matrix_power", x, square=True)
+    x = need_matrices("matrix_power", x, square=True)
     n = as_int(n, "matrix_power", "n")
     if n == 0:
         return _factors.identity_like(x, operations)
@@ -172,7 +173,7 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
 @nondifferentiable(primitive=True)
 def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     """The number of singular values of matrices above `rtol` times the largest (default: ``max(M, N)`` times the dtype's eps)."""
-    need_matrices("matrix_rank", x)
+    x = need_matrices("matrix_rank", x)
     if 0 in x.shape[-2:]:
         return zeros(x.shape[:-2], dtype=x.default_dtype("indexing"), device=x.device)
     return _constant(x, "matrix_rank", rtol=raw_tolerance("matrix_rank", rtol, x))
@@ -187,7 +188,7 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 
     The gradient is Hermitian, as if both triangles of `x` were read.
     """
-    need_matrices("cholesky", x, square=True)
+    x = need_matrices("cholesky", x, square=True)
     return _factors.cholesky_factor(x, as_flag(upper, "cholesky", "upper"))
 
 
@@ -198,14 +199,14 @@ def eigh(x: Tensor, /) -> EighResult:
     The gradient through the eigenvectors needs distinct eigenvalues and, for a complex matrix, a loss that does not depend on the
     eigenvectors' phases: otherwise backward raises RuntimeError, as PyTorch does.
     """
-    need_matrices("eigh", x, square=True)
+    x = need_matrices("eigh", x, square=True)
     return EighResult(*_factors.eigen_pairs(x))
 
 
 @front
 def eigvalsh(x: Tensor, /) -> Tensor:
     """The eigenvalues of Hermitian matrices, ascending."""
-    need_matrices("eigvalsh", x, square=True)
+    x = need_matrices("eigvalsh", x, square=True)
     return _factors.eigen_pairs(x)[0] if _recorded(x) else _constant(x, "eigvalsh")
 
 
@@ -221,7 +222,7 @@ def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRR
     ValueError
         For another mode.
     """
-    need_matrices("qr", x)
+    x = need_matrices("qr", x)
     check_choice(mode, ("reduced", "complete"), "qr", "mode")
     return QRResult(*_factors.orthogonal_triangular(x, mode))
 
@@ -233,14 +234,14 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
     The gradient through U and Vh needs distinct singular values and, for a complex matrix, a loss that does not depend on the vectors'
     common phases: otherwise backward raises RuntimeError. Columns of full matrices beyond the first ``min(M, N)`` get no gradient.
     """
-    need_matrices("svd", x)
+    x = need_matrices("svd", x)
     return SVDResult(*_factors.singular_triples(x, as_flag(full_matrices, "svd", "full_matrices")))
 
 
 @front
 def svdvals(x: Tensor, /) -> Tensor:
     """The singular values of matrices, descending."""
-    need_matrices("svdvals", x)
+    x = need_matrices("svdvals", x)
     return _factors.singular_triples(x, False)[1] if _recorded(x) else _constant(x, "svdvals")
 
 
@@ -267,7 +268,7 @@ def vector_norm(
     ord : float
         Any number; 0 counts the elements that are not 0, inf and -inf give the largest and smallest absolute value.
     """
-    need_floating("vector_norm", x)
+    x = need_floating("vector_norm", x)
     order = check_order("vector_norm", ord, None, "a number, inf and -inf included")
     keepdims = as_flag(keepdims, "vector_norm", "keepdims")
     axes = reduced_axes(axis, x.ndim, "vector_norm")
@@ -298,7 +299,7 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: float | str | None
     TypeError, ValueError
         For another order.
     """
-    need_matrices("matrix_norm", x)
+    x = need_matrices("matrix_norm", x)
     keepdims = as_flag(keepdims, "matrix_norm", "keepdims")
     known = ("fro", "nuc", None, 1, -1, 2, -2, math.inf, -math.inf)
     order = check_order("matrix_norm", ord, known, "'fro', 'nuc', None, 1, -1, 2, -2, inf or -inf")
@@ -321,14 +322,14 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: float | str | None
 @front
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     """A diagonal of matrices: a view; `offset` counts diagonals to the right of the main one."""
-    need_matrices("diagonal", x, floating=False)
+    x = need_matrices("diagonal", x, floating=False)
     return _rows.diagonal_view(x, diagonal_offset("diagonal", x, offset))
 
 
 @composite
 def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
     """The sum over a diagonal of matrices, computed in `dtype` (default: as for `sum`)."""
-    need_matrices("trace", x, floating=False)
+    x = need_matrices("trace", x, floating=False)
     return _sum(_rows.diagonal_view(x, diagonal_offset("trace", x, offset)), axis=-1, dtype=dtype)
 
 
@@ -361,10 +362,9 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 @composite
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
     """All products of the elements of two vectors: shape (N, M)."""
+    x1, x2 = as_tensors("outer", x1, x2)
     for x in (x1, x2):
-        if not isinstance(x, Tensor):
-            raise not_a_tensor("outer", x)
         if x.ndim != 1:
-            msg = f"outer needs one-dimensional Tensors, but got shapes {x1.shape} and {getattr(x2, 'shape', x2)}"
+            msg = f"outer needs one-dimensional Tensors, but got shapes {x1.shape} and {x2.shape}"
             raise ValueError(msg)
     return reshape(x1, (-1, 1)) * reshape(x2, (1, -1))

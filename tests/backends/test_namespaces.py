@@ -105,7 +105,9 @@ def test_what_is_on_a_device_already_stays_there(xpgrad_device: str) -> None:
     assert ns.tensor(x.detach()).device == x.device
     assert ns.asarray(x, device=OTHER).device == xp.Device(OTHER)
     assert ns.asarray(np.ones(2)).device == xp.Device(OTHER)
-    assert ns.asarray([x.detach()[0], 2.0]).device == xp.Device(OTHER)
+    assert ns.asarray([x[0], 2.0]).device == x.device
+    assert ns.asarray([x[0], 2.0], device=OTHER).device == xp.Device(OTHER)
+    assert ns.asarray([1.0, 2.0]).device == xp.Device(OTHER)
     raw = x.detach().array
     assert ns.asarray(raw).device == (xp.Device(OTHER) if isinstance(raw, np.ndarray) else x.device)
 

@@ -17,6 +17,7 @@ RUN = {
     "README.md": (),
     "docs/compiling.md": ("jax",),
     "docs/conformance-suite.md": (),
+    "docs/constants.md": (),
     "docs/devices-and-errors.md": (),
     "docs/transforms.md": (),
     "docs/writing-in-place.md": (),

@@ -87,6 +87,17 @@ def test_a_function_of_the_standard_exists_and_differentiates_in_one_way(name: s
     assert function.__doc__
 
 
+#: What NumPy and PyTorch take by position, in this order, and the standard by keyword only.
+POSITIONAL: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        ["all", "any", "argmax", "argmin", "argsort", "concat", "count_nonzero", "cumulative_prod", "cumulative_sum",
+         "expand_dims", "flip", "max", "mean", "min", "prod", "repeat", "roll", "sort", "stack",
+         "std", "sum", "take", "take_along_axis", "unstack", "var"],
+        ("axis",),
+    ), "diff": ("n", "axis"), "tensordot": ("axes",), "tril": ("k",), "triu": ("k",),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_has_the_signature_of_the_standard(name: str) -> None:
     def parts(function: Any) -> list[tuple[Any, ...]]:
@@ -96,13 +107,22 @@ def test_a_function_has_the_signature_of_the_standard(name: str) -> None:
             found.append((p.name, p.kind, default))
         return found
 
+    also = POSITIONAL.get(name, ())
+
+    def by_position(parameters: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """The standard's parameters with some that may be given by position too, in this order."""
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        moved = sorted(((n, kind, d) for n, _, d in parameters if n in also), key=lambda p: also.index(p[0]))
+        first = [p for p in parameters if p[1] is not inspect.Parameter.KEYWORD_ONLY]
+        return first + moved + [p for p in parameters if p not in first and p[0] not in also]
+
     ours, theirs = parts(getattr(xp, name)), parts(getattr(strict, name))
     if name in NEWER_IN_STRICT:
         assert [p[0] for p in ours] == [p[0] for p in theirs]
         return
     known = {p[0] for p in theirs}
     extra = [p for p in ours if p[0] not in known]
-    assert [p for p in ours if p[0] in known] == theirs
+    assert [p for p in ours if p[0] in known] == by_position(theirs)
     # PyTorch's `requires_grad`, and a device for `astype` as NumPy has: keyword-only, so no call of the standard means another thing.
     assert all(p[0] in ("requires_grad", "device") and p[1] is inspect.Parameter.KEYWORD_ONLY for p in extra)
 
@@ -219,8 +239,10 @@ def test_result_type_takes_tensors_dtypes_and_scalars() -> None:
         xp.result_type(1.0, 2)
     with pytest.raises(ValueError, match="at least one"):
         xp.result_type()
+    assert xp.result_type(np.ones(3, dtype="float32"), 1j) is xp.complex64
+    assert xp.result_type(np.ones(3, dtype="float32"), x) is xp.float32
     with pytest.raises(TypeError, match="asarray"):
-        xp.result_type(np.ones(3))
+        xp.result_type([1.0])
 
 
 @pytest.mark.parametrize("name", DTYPES)
@@ -502,7 +524,7 @@ ERRORS: list[tuple[type[Exception], str, Callable[[Any], Any]]] = [
     *((IndexError, "out of range", lambda x, f=f: getattr(xp, f)(x, axis=2)) for f in
       ("sum", "mean", "prod", "var", "std", "max", "sort", "argsort", "argmax", "cumulative_sum", "cumulative_prod", "diff", "flip", "all",
        "count_nonzero")),
-    *((TypeError, "asarray", lambda x, f=f: getattr(xp, f)(np.ones(3))) for f in
+    *((TypeError, "asarray", lambda x, f=f: getattr(xp, f)([1.0, 2.0])) for f in
       ("sum", "mean", "prod", "var", "std", "sort", "argsort", "argmax", "nonzero", "unique_values", "cumulative_sum", "diff", "sin",
        "count_nonzero")),
     (ValueError, "twice", lambda x: xp.mean(x, axis=(0, 0))),
@@ -525,7 +547,7 @@ ERRORS: list[tuple[type[Exception], str, Callable[[Any], Any]]] = [
     (ValueError, "lengths 2 and 3", lambda x: xp.einsum("ii->i", x)),
     (ValueError, "lengths", lambda x: xp.einsum("ij,ji->", x, x)),
     (ValueError, "at least one Tensor", lambda x: xp.einsum("")),
-    (TypeError, "asarray", lambda x: xp.isclose(x, np.ones(3))),
+    (TypeError, "asarray", lambda x: xp.isclose(x, [1.0, 1.0, 1.0])),
     (TypeError, "do not promote", lambda x: xp.isin(xp.ones(1, dtype=xp.uint64), xp.ones(1, dtype=xp.int64))),
 ]  # fmt: skip
 

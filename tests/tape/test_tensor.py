@@ -82,15 +82,6 @@ def test_scalars_promote_weakly(dtype: str, scalar: Any, expected: str, xpgrad_d
         assert xp.add(x, s).dtype.name == expected
 
 
-@pytest.mark.parametrize("name", [*ARITHMETIC, *COMPARISONS, "matmul"])
-def test_raw_arrays_are_refused_with_the_way_in(name: str) -> None:
-    op = getattr(operator, name)
-    x, a = xp.ones((2, 2)), np.ones((2, 2))
-    for left, right in ((x, a), (a, x)):
-        with pytest.raises(TypeError, match=r"raw array of type numpy\.ndarray.*`xpgrad\.asarray"):
-            op(left, right)
-
-
 @pytest.mark.parametrize("name", ["add", "mul", "lt", "matmul"])
 @pytest.mark.parametrize("other", ["a", None, [1.0, 2.0], object()], ids=lambda o: type(o).__name__)
 def test_other_operands_are_refused(name: str, other: Any) -> None:
@@ -102,14 +93,14 @@ def test_other_operands_are_refused(name: str, other: Any) -> None:
         xp.add(xp.ones(2), other)
 
 
-def test_functions_refuse_raw_arrays_and_scalars_alone() -> None:
-    for call in (lambda: xp.sin(np.ones(2)), lambda: xp.add(np.ones(2), xp.ones(2)), lambda: xp.sum(np.ones(2)),
-                 lambda: xp.take(np.ones(2), xp.asarray([0])), lambda: xp.concat([np.ones(2)]),
-                 lambda: xp.reshape(np.ones(2), (2,))):  # fmt: skip
+def test_functions_refuse_lists_and_those_of_shapes_numbers() -> None:
+    calls: list[Callable[[], Any]] = [
+        lambda: xp.sin([1.0]), lambda: xp.add([1.0], xp.ones(2)), lambda: xp.sum([1.0]), lambda: xp.take([1.0], xp.asarray([0])),
+        lambda: xp.concat([[1.0]]), lambda: xp.reshape([1.0], (1,)), lambda: xp.sum(1.0), lambda: xp.reshape(1.0, (1,)),
+    ]  # fmt: skip
+    for call in calls:
         with pytest.raises(TypeError, match=r"xpgrad\.asarray"):
             call()
-    with pytest.raises(TypeError, match="needs a Tensor"):
-        xp.add(1.0, 2.0)
 
 
 class Other:
@@ -426,7 +417,7 @@ def test_in_place_refusals(xpgrad_device: str) -> None:
     n += 3
     assert n.tolist() == [4, 5]
     with pytest.raises(TypeError, match=r"xpgrad\.asarray"):
-        y += np.ones(2)
+        y += [1.0, 1.0]
     assert y.tolist() == [1.0, 2.0]
 
 
@@ -549,8 +540,6 @@ def test_setitem_refusals(xpgrad_device: str) -> None:
     for value in (1j, xp.ones(2, dtype="complex64", device=xpgrad_device)):
         with pytest.raises(TypeError, match="does not fit"):
             x[:] = value
-    with pytest.raises(TypeError, match=r"xpgrad\.asarray"):
-        x[:] = np.ones(2)
     with pytest.raises(TypeError, match=r"xpgrad\.asarray"):
         x[:] = [1.0, 2.0]
     with pytest.raises((ValueError, RuntimeError)):

@@ -1,14 +1,13 @@
-"""The errors for what should have been a Tensor, or a factor of one."""
+"""The errors for what should have been a Tensor."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from xpgrad._array.base import TensorBase
-from xpgrad._basics.arguments import shown
 from xpgrad._basics.scalars import is_raw_array, is_scalar
 
-__all__ = ["need_tensor", "not_a_tensor", "scaled"]
+__all__ = ["need_tensor", "not_a_tensor"]
 
 
 def not_a_tensor(name: str, *args: Any) -> TypeError:
@@ -27,20 +26,3 @@ def need_tensor(name: str, x: Any) -> None:
     """Raise TypeError if `x` is not a Tensor."""
     if not isinstance(x, TensorBase):
         raise not_a_tensor(name, x)
-
-
-def scaled(other: Any, alpha: Any, name: str) -> Any:
-    """``other * alpha``, for the methods that take the factor `alpha`.
-
-    Raises
-    ------
-    TypeError
-        If one of them is neither a Tensor nor a number.
-    """
-    if alpha.__class__ is int and alpha == 1:
-        return other
-    for what, value in (("other", other), ("alpha", alpha)):
-        if not isinstance(value, TensorBase) and not is_scalar(value):
-            msg = f"{name}: `{what}` must be a Tensor or a number, but got {shown(value)}"
-            raise TypeError(msg)
-    return other * alpha

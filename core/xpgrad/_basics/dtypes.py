@@ -256,9 +256,9 @@ def _kind(kind: Any) -> Any:
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Return whether `from_` (a dtype or Tensor) converts to `to` by the promotion table (Array API 2024.12, `can_cast`)."""
-    if not isinstance(from_, DType) and isinstance(getattr(from_, "dtype", None), DType):
-        from_ = from_.dtype
+    """Return whether `from_`, a dtype or an array, converts to `to` by the promotion table (Array API 2024.12, `can_cast`)."""
+    if not isinstance(from_, (DType, type)) and hasattr(from_, "shape") and hasattr(from_, "dtype"):
+        from_ = from_.dtype if isinstance(from_.dtype, DType) else str(from_.dtype).rpartition(".")[2]
     a, b = as_dtype(from_), as_dtype(to)
     return _PROMOTION[a, b] is b
 

@@ -1,4 +1,4 @@
-"""Operands that do not fit at once: bringing Tensors and scalars to one device and one dtype, or saying why that cannot be.
+"""Operands that do not fit at once: bringing Tensors, raw arrays and scalars to one device and dtype, or saying why that cannot be.
 
 The specialised operations call this when their operands differ in class or dtype; it converts (recorded, so gradients flow back through
 the conversions) and calls them again.
@@ -10,10 +10,11 @@ import functools
 from typing import Any
 
 from xpgrad._array.base import TensorBase
-from xpgrad._array.checks import not_a_tensor
-from xpgrad._basics.dtypes import promote, promote_scalar
+from xpgrad._basics.dtypes import bool_, promote, promote_scalar
 from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_raw_array
 from xpgrad._basics.shapes import common_shape
+from xpgrad._operations.lift import kind_of, lift_all, moves, strongest
+from xpgrad._rows.namespace import operations
 from xpgrad._rows.row import Row
 from xpgrad._tape.saved import check_kept
 from xpgrad.errors import DeviceMismatchError
@@ -42,7 +43,7 @@ def unify(name: str, tensors: list[Any]) -> list[Any]:
     tensors = [t._stand_in() for t in tensors]
     if any(t.depth for t in tensors):
         tensors = _in_batches(tensors)
-    anchors = [t for t in tensors if not _moves(t)] or tensors[:1]
+    anchors = [t for t in tensors if not moves(t)] or tensors[:1]
     target = type(anchors[0])
     for t in anchors:
         if type(t) is not target:
@@ -54,14 +55,10 @@ def unify(name: str, tensors: list[Any]) -> list[Any]:
     return [t if type(t) is target else _moved(t, anchors, target) for t in tensors]
 
 
-def _moves(t: Any) -> bool:
-    return t.ndim == 0 and bool(type(t).backend.is_host)
-
-
 def _moved(t: Any, anchors: list[Any], target: Any) -> Any:
     """A 0-d Tensor of a host device on the device of others, in the dtype in which a Python scalar of its kind would meet them."""
     dtype, sample = t.dtype, _SAMPLES[t.dtype.kind]
-    weak = not _moves(anchors[0]) or target.backend.find_dtype(dtype.name) is None
+    weak = not moves(anchors[0]) or target.backend.find_dtype(dtype.name) is None
     if weak and not isinstance(sample, bool):
         try:
             dtype = promote_scalar(functools.reduce(promote, _numbers(anchors)), sample, target.default_dtype)
@@ -80,9 +77,9 @@ def _numbers(tensors: list[Any]) -> list[Any]:
 def _in_batches(tensors: list[Any]) -> list[Any]:
     """Tensors of which some are elements of a batch, all as elements of the innermost one."""
     # 0-d Tensors of a host device move first: a batch has the device of what it holds.
-    anchors = [t for t in tensors if t.depth and not _moves(t)]
+    anchors = [t for t in tensors if t.depth and not moves(t)]
     if anchors:
-        tensors = [_moved(t, anchors, type(anchors[0])) if not t.depth and _moves(t) else t for t in tensors]
+        tensors = [_moved(t, anchors, type(anchors[0])) if not t.depth and moves(t) else t for t in tensors]
     return type(max(tensors, key=lambda t: t.depth)).align(tensors)
 
 
@@ -96,20 +93,29 @@ def coerce(row: Any, *args: Any) -> Any:
 
     count = len(row.tensors)
     operands, statics = list(args[:count]), args[count:]
+    arrays = False
     for i, x in enumerate(operands):
         if not isinstance(x, TensorBase):
             scalar = as_scalar(x)
-            if scalar is NOT_SCALAR:
-                if is_raw_array(x):
-                    raise not_a_tensor(row.name, *operands)
+            if scalar is not NOT_SCALAR:
+                operands[i] = scalar
+            elif is_raw_array(x):
+                arrays = True
+            else:
                 return NotImplemented
-            operands[i] = scalar
+    if arrays:
+        operands = lift_all(row.name, operands)
     places = [i for i, x in enumerate(operands) if isinstance(x, TensorBase)]
-    if not places:
-        raise not_a_tensor(row.name, *args)
+    if not places:  # numbers only: the strongest is a Tensor
+        places = [strongest(operands, row.mixing or range(count))]
+        operands[places[0]] = operations.asarray(args[places[0]])
     for i, x in zip(places, unify(row.name, [operands[i] for i in places])):
         operands[i] = x
     cls = type(operands[places[0]])
+    if row.mixing and not any(i in places for i in row.mixing):  # `where` of a condition and two numbers
+        i = strongest(operands, row.mixing)
+        operands[i] = cls.scalar(operands[i], _own_dtype(operands[i], cls))
+        places = sorted((*places, i))
     mixing = [i for i in row.mixing if i in places]
     if mixing:
         dtype = operands[mixing[0]].dtype
@@ -128,11 +134,18 @@ def coerce(row: Any, *args: Any) -> Any:
                 scalar = int(scalar)  # the standard refuses bools beside numbers
             return getattr(operands[places[0]], prefix + row.name)(scalar)
         dtype = operands[(mixing or places)[0]].dtype
-        operands = [x if i in places else cls.scalar(x, dtype) for i, x in enumerate(operands)]
+        for i, x in enumerate(operands):
+            if i not in places:
+                operands[i] = cls.scalar(x, bool_ if isinstance(x, bool) and i not in row.mixing else dtype)
     # Every operand now has one class and dtype, so that the operation itself is applied, not this function again.
     out = getattr(operands[0], row.method)(*operands[1:], *statics)
     check_kept(out, operands)
     return out
+
+
+def _own_dtype(scalar: complex, cls: Any) -> Any:
+    """The dtype that a number has which meets no other: the default one of its kind."""
+    return bool_ if isinstance(scalar, bool) else cls.default_dtype(kind_of(scalar))
 
 
 def explain(backend: Any, row: Row, exc: Exception, *arrays: Any) -> Exception:

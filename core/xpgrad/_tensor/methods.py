@@ -6,9 +6,10 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
-from xpgrad._array.checks import need_tensor, scaled
+from xpgrad._array.checks import need_tensor
 from xpgrad._modes import state
 from xpgrad._modes.running import transforming
+from xpgrad._operations.lift import lift, scaled
 from xpgrad._tensor import writing
 from xpgrad.errors import missing
 from xpgrad.rules import elementwise, manipulation
@@ -262,11 +263,11 @@ class TensorMethods(TensorBase):
 
     def add_(self, other: Any, /, *, alpha: Any = 1) -> Tensor:
         """``self += alpha * other``; returns the Tensor itself."""
-        return writing.apply(self, "add", scaled(other, alpha, "add_"))
+        return writing.apply(self, "add", scaled(self, other, alpha, "add_"))
 
     def sub_(self, other: Any, /, *, alpha: Any = 1) -> Tensor:
         """``self -= alpha * other``; returns the Tensor itself."""
-        return writing.apply(self, "subtract", scaled(other, alpha, "sub_"))
+        return writing.apply(self, "subtract", scaled(self, other, alpha, "sub_"))
 
     def mul_(self, other: Any, /) -> Tensor:
         """``self *= other``; returns the Tensor itself."""
@@ -334,6 +335,7 @@ class TensorMethods(TensorBase):
 
     def clamp_(self, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002 (PyTorch's names)
         """Limit to ``[min, max]``; returns the Tensor itself."""
+        min, max = lift("clamp_", min, self), lift("clamp_", max, self)  # noqa: A001
         tensors = [b for b in (min, max) if isinstance(b, TensorBase)]
         return writing.rewrite(self, lambda x: elementwise.clip(x, min, max), *tensors)
 
@@ -345,6 +347,7 @@ class TensorMethods(TensorBase):
         RuntimeError
             If `mask` is not one of bools.
         """
+        mask, value = lift("masked_fill_", mask, self), lift("masked_fill_", value, self)
         need_tensor("masked_fill_", mask)
         if mask.dtype.kind != "bool":
             msg = f"masked_fill_ only supports boolean masks, but got a mask of dtype {mask.dtype}; compare first, e.g. `mask != 0`"
@@ -357,8 +360,9 @@ class TensorMethods(TensorBase):
 
     def index_add_(self, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         """Add slices of `source` at `index` along an axis, duplicates included; returns the Tensor itself."""
+        source = lift("index_add_", source, self)
         need_tensor("index_add_", source)
-        source = scaled(source, alpha, "index_add_")
+        source = scaled(self, source, alpha, "index_add_")
         return writing.rewrite(self, lambda x: add_slices(x, dim, index, source), source)
 
     def zero_(self) -> Tensor:

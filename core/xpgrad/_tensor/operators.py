@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
-from xpgrad._array.checks import not_a_tensor
 from xpgrad._operations.coerce import coerce
+from xpgrad._rows.namespace import operations
 from xpgrad._rows.row import ROWS
 
 if TYPE_CHECKING:
@@ -174,5 +174,5 @@ class Operators(TensorBase):
 def _reflected(x: Any, other: Any, name: str) -> Any:
     """``other OP x`` for an `other` that does not support the operation itself."""
     if name == "matmul_nd":
-        raise not_a_tensor("matmul", other, x)
+        return operations.matmul(other, x)
     return coerce(ROWS[name], other, x)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
-from xpgrad._array.checks import need_tensor, scaled
 from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import DTYPES, DType, as_dtype
 from xpgrad._basics.shapes import normalize_axes, normalize_axis, shape_tuple
+from xpgrad._operations.lift import as_tensor, scaled
 from xpgrad.errors import CapabilityError
 from xpgrad.rules import elementwise, linear_algebra, manipulation, reduction, searching, statistical
 from xpgrad.rules.creation import clone, clone_contiguous
@@ -139,12 +139,12 @@ class TorchMethods(TensorBase):
 
     def expand_as(self: Any, other: Tensor) -> Tensor:
         """Broadcast to the shape of another Tensor."""
-        need_tensor("expand_as", other)
+        other = as_tensor("expand_as", other)
         return manipulation.broadcast_to(self, other.shape)
 
     def view_as(self: Any, other: Tensor) -> Tensor:
         """The same elements in the shape of another Tensor."""
-        need_tensor("view_as", other)
+        other = as_tensor("view_as", other)
         return manipulation.reshape(self, other.shape)
 
     def unbind(self: Any, dim: int = 0) -> tuple[Tensor, ...]:
@@ -169,7 +169,7 @@ class TorchMethods(TensorBase):
 
     def type_as(self: Any, other: Tensor) -> Tensor:
         """The Tensor in the dtype of another."""
-        need_tensor("type_as", other)
+        other = as_tensor("type_as", other)
         return self.to(dtype=other.dtype)
 
     def double(self: Any) -> Tensor:
@@ -346,11 +346,11 @@ class TorchMethods(TensorBase):
 
     def add(self: Any, other: Any, /, *, alpha: Any = 1) -> Tensor:
         """``self + alpha * other``."""
-        return elementwise.add(self, scaled(other, alpha, "add"))
+        return elementwise.add(self, scaled(self, other, alpha, "add"))
 
     def sub(self: Any, other: Any, /, *, alpha: Any = 1) -> Tensor:
         """``self - alpha * other``."""
-        return elementwise.subtract(self, scaled(other, alpha, "sub"))
+        return elementwise.subtract(self, scaled(self, other, alpha, "sub"))
 
     def mul(self: Any, other: Any, /) -> Tensor:
         """The product."""

@@ -15,7 +15,7 @@ from xpgrad._array.checks import not_a_tensor
 from xpgrad._array.kernels import checked_key
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import can_cast, promote_scalar
-from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
+from xpgrad._basics.scalars import as_scalar, is_scalar
 from xpgrad._basics.shapes import common_shape
 from xpgrad._memory.cells import ForbiddenView, alias_of, follow, next_number
 from xpgrad._memory.sharing import adopt, bump, copies, rebind, uninterrupted
@@ -23,6 +23,7 @@ from xpgrad._memory.stale import take_over
 from xpgrad._modes import state
 from xpgrad._modes.running import transforming
 from xpgrad._operations.coerce import unify
+from xpgrad._operations.lift import lift
 from xpgrad._rows.row import ROWS
 from xpgrad.rules.indexing import basic_error, prepare_key, shared_by_batch
 from xpgrad.rules.manipulation import reshape
@@ -195,6 +196,12 @@ def _fit(x: Any, out: Any, name: str) -> Any:
     return out
 
 
+def _constant(name: str, value: Any, x: Any) -> Any:
+    """A raw array that is written into `x`, or read while it is; a copy if it may be memory of `x`, which no version tells."""
+    out = lift(name, value, x)
+    return out.clone() if type(out) is type(x) and x.backend.may_alias(x._array, out._array) else out
+
+
 def apply(x: Any, name: str, other: Any) -> Any:
     """``x = x OP other`` written into the memory of `x`; returns `x` itself.
 
@@ -207,7 +214,9 @@ def apply(x: Any, name: str, other: Any) -> Any:
     if mode is state.NO_GRAD and other.__class__ is x.__class__ and _step(x, name, other):
         return x
     if not isinstance(other, TensorBase) and not is_scalar(other):
-        raise not_a_tensor(name, x, other)
+        other = _constant(f"in-place {name}", other, x)
+        if not isinstance(other, TensorBase):
+            raise not_a_tensor(name, x, other)
     check_writable(x, other)
     recording = state.records(mode)
     old, left = x._node if recording else None, x
@@ -338,11 +347,12 @@ def setitem(x: Any, key: Any, value: Any) -> None:
         if is_scalar(value):
             value = _scalar_value(x, as_scalar(value))
         else:
-            if is_raw_array(value):
-                raise not_a_tensor("x[key] = value", value)
-            msg = f"x[key] = value needs a Tensor or a scalar as the value, but got {type(value).__name__}; use `xpgrad.asarray(value)`"
-            raise TypeError(msg)
-    elif type(value) is not type(x):
+            value = _constant("x[key] = value", value, x)
+            if not isinstance(value, TensorBase):
+                what = f"a Tensor, an array or a scalar as the value, but got {type(value).__name__}"
+                msg = f"x[key] = value needs {what}; use `xpgrad.asarray(value)`"
+                raise TypeError(msg)
+    if type(value) is not type(x):
         _, value = unify("x[key] = value", [x, value])
     check_writable(x, value)
     prepared, _ = prepare_key(x, key)

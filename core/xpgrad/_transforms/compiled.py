@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from xpgrad._basics.arguments import check_callable
 from xpgrad._modes import state, switches
 from xpgrad._operations.coerce import unify
+from xpgrad._operations.lift import is_constant, lift_all
 from xpgrad._tape.node import ListNode, freed, new_slot, walk
 from xpgrad._tape.requests import grad
 from xpgrad._tape.saved import check_version, unpack, unpack_constant
@@ -215,18 +216,18 @@ class CompiledNode(ListNode):
         return self.arrays is None
 
 
-def _described(x: Any, flat: list[Any]) -> Any:
-    """The structure of nested tuples, lists and dicts, hashable; the Tensors in it are appended to `flat`."""
-    if isinstance(x, Tensor):
+def _described(x: Any, flat: list[Any], *, arrays: bool = False) -> Any:
+    """The structure of nested tuples, lists and dicts, hashable; the Tensors in it, and if asked raw arrays, are appended to `flat`."""
+    if isinstance(x, Tensor) or (arrays and is_constant(x)):
         flat.append(x)
         return None
     cls = x.__class__
     if cls is tuple or cls is list:
-        return (cls, *[_described(item, flat) for item in x])
+        return (cls, *[_described(item, flat, arrays=arrays) for item in x])
     if cls is dict:
-        return (dict, tuple(x), *[_described(item, flat) for item in x.values()])
+        return (dict, tuple(x), *[_described(item, flat, arrays=arrays) for item in x.values()])
     if isinstance(x, tuple) and hasattr(x, "_fields"):
-        return (cls, *[_described(item, flat) for item in x])
+        return (cls, *[_described(item, flat, arrays=arrays) for item in x])
     try:
         hash(x)
     except TypeError:
@@ -261,10 +262,11 @@ def compile_function(function: F) -> F:
     Parameters
     ----------
     function : callable
-        It takes and returns Tensors, and tuples, lists and dicts of them; other arguments must be hashable, and it is compiled again for
-        each of their values, and for each combination of shapes and dtypes. It must not depend on values, write to its arguments, call
-        `backward()` on what depends on them, or use Tensors that require grad and are not arguments. Tensors that are not arguments are
-        constants, as they are at the first call; that includes whether they require grad.
+        It takes and returns Tensors, and tuples, lists and dicts of them. Raw arrays among its arguments become Tensors, as constants.
+        Other arguments must be hashable, and it is compiled again for each of their values, and for each combination of shapes and
+        dtypes. It must not depend on values, write to its arguments, call `backward()` on what depends on them, or use Tensors that
+        require grad and are not arguments. Tensors and arrays that are not arguments are constants, as they are at the first call;
+        that includes whether they require grad.
 
     Returns
     -------
@@ -290,7 +292,10 @@ def compile_function(function: F) -> F:
         template: Any = None
         if kwargs or not all(isinstance(a, Tensor) for a in args):
             flat = []
-            template = _described((args, kwargs), flat)
+            template = _described((args, kwargs), flat, arrays=True)
+            if not all(isinstance(a, Tensor) for a in flat):
+                flat = lift_all("compile", flat)
+                args, kwargs = _arguments(template, flat)
         if not flat:
             return function(*args, **kwargs)
         cls = flat[0].__class__

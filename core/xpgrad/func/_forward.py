@@ -8,10 +8,11 @@ from typing import Any
 from xpgrad._basics.arguments import as_flags, check_callable
 from xpgrad._modes import state, switches
 from xpgrad._modes.running import run_transformed
+from xpgrad._operations.lift import lift_leaves, lift_like
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.passes import gradients
 from xpgrad._transforms.forward.levels import new_level
-from xpgrad.func._reverse import fresh, tracked
+from xpgrad.func._reverse import check_leaves, fresh, tracked
 from xpgrad.func._tree import Structure, flatten, unflatten
 from xpgrad.rules.creation import zeros_like
 
@@ -29,7 +30,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     primals : tuple
         The arguments: ``func(*primals)`` is called.
     tangents : tuple
-        The direction: of the structure of `primals`, with Tensors of their shapes.
+        The direction: of the structure of `primals`, with Tensors of their shapes. In both, raw arrays and numbers become Tensors.
     strict : bool
         Raise where an output does not depend on the arguments, instead of the tangent zero.
     has_aux : bool
@@ -67,7 +68,9 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
             f"tangents also must be. Got {len(points)} primals in {_text(structure)} and {len(directions)} tangents in {_text(other)}"
         )
         raise RuntimeError(msg)
+    points = lift_leaves(name, points, numbers=True)
     _need_tensors(name, "primals", points)
+    directions = [lift_like(name, t, x) for x, t in zip(points, directions)]
     _need_tensors(name, "tangents", directions)
     with new_level() as level:
         duals = [level.dual(x, t) for x, t in zip(points, directions)]
@@ -152,7 +155,9 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     check_callable(func, "linearize")
     recording = state.is_grad_enabled()
     points, structure = flatten(primals)
+    points = lift_leaves(name, points, numbers=True)
     _need_tensors(name, "primals", points)
+    check_leaves("linearize", points)
     with switches.recorded():
         points = [x.clone() if x.is_inference() else x for x in points]  # inference tensors cannot be saved in a graph
         probes = [_start(x) for x in points]  # where the linear function begins
@@ -177,6 +182,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         if other != structure:
             msg = f"Expected the tangents {_text(other)} to have the same argspec as the primals {_text(structure)}"
             raise RuntimeError(msg)
+        directions = [lift_like("jvp_fn(*tangents)", t, x) for x, t in zip(points, directions)]
         _need_tensors("jvp_fn(*tangents)", "tangents", directions)
         for i, (t, x) in enumerate(zip(directions, points)):
             for what in ("shape", "dtype"):

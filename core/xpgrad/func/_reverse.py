@@ -15,6 +15,7 @@ from xpgrad._basics.arguments import as_flag, check_callable, check_chunk_size
 from xpgrad._memory.cells import alias_of
 from xpgrad._modes import state, switches
 from xpgrad._modes.running import run_transformed
+from xpgrad._operations.lift import lift_leaves, lift_like
 from xpgrad._tape.node import walk
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.batch import class_of_depth, enter, lift
@@ -124,6 +125,8 @@ def chosen(name: str, args: tuple[Any, ...], argnums: Argnums) -> tuple[tuple[in
         msg = f"{name}: argnums elements must be unique but got {argnums!r}"
         raise RuntimeError(msg)
     leaves, structure = flatten(args[places[0]] if isinstance(argnums, int) else tuple(args[a] for a in places))
+    if not all(isinstance(x, Tensor) for x in leaves):
+        leaves = lift_leaves(name, leaves, flatten(args)[0], numbers=True)
     check_leaves(name, leaves)
     return places, leaves, structure
 
@@ -184,7 +187,8 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
     func : callable
         Returns a 0-d Tensor; with ``has_aux=True`` a pair of it and anything else.
     argnums : int or tuple of int
-        The arguments to differentiate with respect to: Tensors, or nested tuples, lists and dicts of them.
+        The arguments to differentiate with respect to: Tensors, raw arrays and numbers, which become Tensors (`asarray`), or nested tuples,
+        lists and dicts of them. Other arguments are handed on as they are.
     has_aux : bool
 
     Returns
@@ -272,6 +276,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     func : callable
         Takes and returns Tensors, or nested tuples, lists and dicts of them; with ``has_aux=True`` a pair of that and anything else.
     *primals : Tensor or nested Tensors
+        Raw arrays and numbers become Tensors (`asarray`), among the cotangents too.
     has_aux : bool
 
     Returns
@@ -289,6 +294,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     has_aux = as_flag(has_aux, "vjp", "has_aux")
     recording = state.is_grad_enabled()
     leaves, structure = flatten(primals)
+    leaves = lift_leaves("vjp", leaves, numbers=True)
     check_leaves("vjp", leaves)
     with switches.recorded():
         inner = [fresh(x) for x in leaves]
@@ -302,6 +308,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         if found_structure != out_structure:
             msg = "vjp_fn: Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function"
             raise RuntimeError(msg)
+        given = [c if isinstance(c, Tensor) else lift_like("vjp_fn(cotangents)", c, o) for o, c in zip(outs, given)]
         needed = [(o, c) for o, c in zip(outs, given) if o.requires_grad]
         create = state.is_grad_enabled() and (keep or any(isinstance(c, Tensor) and c.requires_grad for c in given))
         if needed:

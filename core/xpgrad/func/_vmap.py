@@ -12,6 +12,7 @@ from typing import Any
 from xpgrad._basics.arguments import check_callable, check_choice, check_chunk_size
 from xpgrad._basics.scalars import is_scalar
 from xpgrad._modes.running import run_transformed
+from xpgrad._operations.lift import lift_leaves
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.array import escaped
 from xpgrad._transforms.batch.batch import class_of_depth, enter, leave
@@ -32,7 +33,8 @@ def vmap(
     Parameters
     ----------
     func : callable
-        Takes and returns Tensors, or nested tuples, lists and dicts of them. Non-Tensors may be arguments where `in_dims` is None.
+        Takes and returns Tensors, or nested tuples, lists and dicts of them. Raw arrays that are mapped over become Tensors (`asarray`).
+        Anything may be an argument where `in_dims` is None, and is handed on as it is.
         What is given by keyword is the same for all elements.
     in_dims : int, None, or nested tuples, lists and dicts of them
         The axis of each argument that is the batch; None for the same value for all elements. One entry may cover a whole subtree.
@@ -67,6 +69,9 @@ def vmap(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = flatten(args)
         dims = _spread(in_dims, structure, name, args)
+        if not all(isinstance(x, Tensor) for x in leaves):
+            mapped = iter(lift_leaves("vmap", [x for x, d in zip(leaves, dims) if d is not None], leaves))
+            leaves = [x if d is None else next(mapped) for x, d in zip(leaves, dims)]
         size = _size(leaves, dims, name, in_dims)
         moved = [_moved(x, d) for x, d in zip(leaves, dims)]
 
@@ -74,12 +79,12 @@ def vmap(
             level = BatchLevel(length, randomness)
             above = active_levels()
 
-            def mapped() -> Any:
+            def run() -> Any:
                 inside = [x if d is None else _entered(x, d, level, len(above) + 1) for x, d in zip(chunk, dims)]
                 out = run_transformed("vmap", func, *unflatten(structure, inside), **kwargs)  # as in PyTorch, keywords are not mapped
                 return _left(out, level, len(above) + 1, out_dims, name)
 
-            return run_within(level, mapped)
+            return run_within(level, run)
 
         if chunk_size is None or chunk_size >= size:
             return apply(moved, size)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._backends.classes import class_for_array, tensor_class
 from xpgrad._backends.default_device import as_device
 from xpgrad._basics.arguments import as_flag
-from xpgrad._basics.dtypes import DType, as_dtype
-from xpgrad._basics.scalars import is_raw_array, is_scalar
-from xpgrad._modes import state
-from xpgrad._rows.namespace import NONDIFFERENTIABLE, RULES
-from xpgrad._tape.task import note_complex
+from xpgrad._basics.dtypes import DType, as_dtype, promote, promote_scalar
+from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
+from xpgrad._operations.coerce import unify
+from xpgrad._operations.lift import lift_all, new_tensor as new_tensor, wrap_own
+from xpgrad._rows.namespace import NONDIFFERENTIABLE, RULES, operations
 from xpgrad.rules.transfer import to_device
 
 if TYPE_CHECKING:
@@ -21,22 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["asarray", "from_dlpack", "new_tensor", "tensor"]
 
 
-def new_tensor(cls: Any, raw: Any) -> Any:
-    """A Tensor that the user made: a constant leaf around a raw array, marked by the mode if the mode requires it."""
-    out = cls._wrap(raw)
-    if out.dtype.is_complex:
-        note_complex()
-    mode = state.current()
-    if mode is not None and not mode.plain:
-        mode.finish(out)
-    return out
-
-
 def _host_array(data: Any, dtype: DType | None, cls: Any) -> Any:
-    """A NumPy array from Python data (scalars, nested sequences, Tensors among them)."""
+    """A NumPy array from Python data (scalars, nested sequences)."""
     backend = cls.backend
-    if _contains_tensor(data):
-        data = _without_tensors(data)
     try:
         array = backend.host_array(data, dtype)
     except (TypeError, ValueError, OverflowError) as exc:
@@ -101,22 +90,59 @@ def _contains_tensor(data: Any) -> bool:
     return False
 
 
-def _without_tensors(data: Any) -> Any:
-    if isinstance(data, TensorBase):
-        if data._node is not None:
-            msg = "asarray: a list holds a Tensor that requires grad, whose history would be lost; use `xpgrad.stack`, or `x.detach()`"
-            raise RuntimeError(msg)
-        return data.numpy()
-    return [_without_tensors(d) for d in data] if isinstance(data, (list, tuple)) else data
+def _stacked(data: Any, dtype: DType | None, target: Any) -> Tensor:
+    """Nested sequences that hold Tensors, beside numbers and raw arrays, as one Tensor: stacked, so that gradients flow back."""
+    leaves = list(_leaves(data))
+    for x in leaves:
+        if not (isinstance(x, TensorBase) or is_raw_array(x) or is_scalar(x)):
+            what = f"{type(x).__name__} {x!r:.40} is neither a number nor an array"
+            msg = f"cannot make a Tensor from {type(data).__name__} {data!r:.60}: {what}"
+            raise TypeError(msg)
+    if target is None:
+        leaves = lift_all("asarray", leaves)
+    else:
+        leaves = [x if is_scalar(x) else asarray(x, device=target.device) for x in leaves]
+    places = [i for i, x in enumerate(leaves) if isinstance(x, TensorBase)]
+    for i, x in zip(places, unify("asarray", [leaves[i] for i in places])):
+        leaves[i] = x
+    cls = type(leaves[places[0]])
+    numbers = [i for i in range(len(leaves)) if i not in set(places)]
+    if dtype is None:
+        dtype = functools.reduce(promote, (leaves[i].dtype for i in places))
+        for i in numbers:
+            dtype = promote_scalar(dtype, as_scalar(leaves[i]), cls.default_dtype)
+    for i in places:
+        leaves[i] = leaves[i]._cast(dtype)
+    for i in numbers:
+        leaves[i] = asarray(leaves[i], dtype=dtype, device=cls.device)
+    try:
+        return _piled(data, iter(leaves))
+    except ValueError as exc:
+        msg = f"cannot make a Tensor from {type(data).__name__} {data!r:.60}: its elements must have a regular shape"
+        raise ValueError(msg) from exc
+
+
+def _leaves(data: Any) -> Iterator[Any]:
+    """The values in nested sequences, from left to right."""
+    if isinstance(data, (list, tuple)):
+        for d in data:
+            yield from _leaves(d)
+    else:
+        yield data
+
+
+def _piled(data: Any, leaves: Iterator[Any]) -> Any:
+    """The Tensors that stand for what nested sequences hold, stacked as these are nested."""
+    return operations.stack([_piled(d, leaves) for d in data]) if isinstance(data, (list, tuple)) else next(leaves)
 
 
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A new leaf with a copy of `data`, like `torch.tensor`.
+    """A new leaf with a copy of `data`, like `torch.tensor`; only Tensors inside of a sequence keep their history.
 
     Parameters
     ----------
     data : scalar, nested sequence, array of any registered library, or Tensor
-        Always copied: later changes to `data` are not seen.
+        Always copied: later changes to `data` are not seen. Tensors inside of a sequence are stacked, as by `asarray`.
     dtype : DType, optional
         Default: that of an array; for Python data the device's default dtype of their kind.
     device : Device or str, optional
@@ -138,12 +164,13 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
-    """`obj` as a Tensor (Array API 2024.12, `asarray`); differentiable for a Tensor.
+    """`obj` as a Tensor (Array API 2024.12, `asarray`); differentiable for a Tensor, and for a sequence that holds some.
 
     Parameters
     ----------
     obj : scalar, nested sequence, array of any registered library, or Tensor
-        A Tensor that needs no change is returned itself; an array is wrapped without a copy if it can be.
+        A Tensor that needs no change is returned itself; an array is wrapped without a copy if it can be. Tensors inside of a sequence
+        are stacked, beside arrays and numbers too: on one device, in the dtype in which they meet.
     dtype : DType, optional
     device : Device or str, optional
         Default: that of a Tensor, or of another library's array; for numbers, lists and NumPy's arrays the default device.
@@ -154,6 +181,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     ------
     TypeError
         If `obj` does not consist of numbers, is complex where `dtype` is real, or is a masked array.
+    DeviceMismatchError
+        For a sequence that holds Tensors or arrays of several devices.
     ValueError
         If ``copy=False`` is not possible, or nested sequences are not regular.
     """
@@ -176,12 +205,15 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
                 return _from_own(cls, cls.backend.to_device(obj, cls.device), dtype, copy)
             obj = home.backend.to_host(obj)
     cls = target or tensor_class(as_device(None))
+    nested = _contains_tensor(obj)
     wanted = None if dtype is None else as_dtype(dtype, cls.default_dtype)
     if copy is False:
         msg = f"asarray(copy=False): {type(obj).__name__} data cannot be shared; use copy=None"
         raise ValueError(msg)
     if wanted is not None and not wanted.is_complex and wanted.name != "bool" and _holds_complex(obj):
         raise _drops_imaginary("the data", wanted)
+    if nested:
+        return _stacked(obj, wanted, target)
     host = _host_array(obj, wanted, cls)
     out = new_tensor(cls, cls.backend.from_host(host, cls.device))
     return out if wanted is None else out._cast(wanted)
@@ -204,11 +236,8 @@ def _from_own(cls: Any, raw: Any, dtype: Any, copy: bool | None) -> Tensor:
         raise _drops_imaginary("the array", wanted)
     if wanted is not have:
         raw = backend.kernels.to_dtype(backend.share(raw), backend.raw_dtype(wanted))
-    elif copy or not backend.shares_input:
-        raw = backend.from_host(raw, cls.device) if backend.is_host else backend.kernels.copy(raw)
-    else:
-        raw = backend.share(raw)
-    return new_tensor(cls, raw)
+        return new_tensor(cls, raw)
+    return wrap_own(cls, raw, bool(copy))
 
 
 def _from_tensor(x: Any, dtype: Any, target: Any, copy: bool | None) -> Tensor:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
-from xpgrad._array.checks import not_a_tensor
 from xpgrad._backends.classes import tensor_class
 from xpgrad._backends.default_device import as_device
 from xpgrad._basics.arguments import as_flag, as_int, as_real, as_size, check_choice, shown
@@ -16,6 +15,7 @@ from xpgrad._basics.dtypes import DType, as_dtype, float32, iinfo
 from xpgrad._basics.scalars import as_scalar, is_scalar
 from xpgrad._basics.shapes import MOST_ELEMENTS, check_fits, shape_tuple
 from xpgrad._operations.declare import composite, front, nondifferentiable, rule, view
+from xpgrad._operations.lift import as_tensor, as_tensors, is_constant
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._tape.task import note_complex
 from xpgrad.rules.conversion import new_tensor
@@ -98,8 +98,7 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -
         If false, `x` itself is returned if it has that dtype already.
     device : Device or str, optional
     """
-    if not isinstance(x, TensorBase):
-        raise not_a_tensor("astype", x)
+    x = as_tensor("astype", x)
     wanted = as_dtype(dtype, x.default_dtype)
     copy = as_flag(copy, "astype", "copy")
     out = x if device is None else x.to_device(device)
@@ -161,8 +160,7 @@ def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor
 
 
 def _like(create: Any, x: Any, dtype: Any, device: Any, *args: Any) -> Tensor:
-    if not isinstance(x, TensorBase):
-        raise not_a_tensor(f"{create.__name__}_like", x)
+    x = as_tensor(f"{create.__name__}_like", x)
     return create(x.shape, *args, dtype=x.dtype if dtype is None else dtype, device=x.device if device is None else device)
 
 
@@ -185,6 +183,8 @@ def full(shape: int | Sequence[int], fill_value: Any, *, dtype: Any = None, devi
         For a `fill_value` that is not a number, or that `dtype` cannot hold: complex, not finite, or too large.
     """
     shape = shape_tuple(shape)
+    if not isinstance(fill_value, TensorBase) and not is_scalar(fill_value) and is_constant(fill_value):
+        fill_value = as_tensor("full", fill_value)
     if isinstance(fill_value, TensorBase):
         if fill_value.ndim:
             msg = f"full: `fill_value` must be a scalar or a 0-d Tensor, but got shape {fill_value.shape}"
@@ -343,25 +343,25 @@ def upper(xp: Any, x: Any, k: int) -> Any:
     return xp.triu(x, k=k)
 
 
-def _matrix(name: str, x: Any) -> None:
-    if not isinstance(x, TensorBase):
-        raise not_a_tensor(name, x)
+def _matrix(name: str, x: Any) -> Tensor:
+    x = as_tensor(name, x)
     if x.ndim < 2:
         msg = f"`{name}` needs at least 2 axes, but got a Tensor of shape {x.shape}"
         raise ValueError(msg)
+    return x
 
 
 @front
-def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
+def tril(x: Tensor, /, k: int = 0) -> Tensor:
     """The part of matrices on and below the k-th diagonal; zeros above."""
-    _matrix("tril", x)
+    x = _matrix("tril", x)
     return lower(x, _offset("tril", k, *x.shape[-2:]))
 
 
 @front
-def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
+def triu(x: Tensor, /, k: int = 0) -> Tensor:
     """The part of matrices on and above the k-th diagonal; zeros below."""
-    _matrix("triu", x)
+    x = _matrix("triu", x)
     return upper(x, _offset("triu", k, *x.shape[-2:]))
 
 
@@ -377,9 +377,8 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
         Cartesian or matrix order of the axes.
     """
     check_choice(indexing, ("xy", "ij"), "meshgrid", "indexing")
+    arrays = tuple(as_tensors("meshgrid", *arrays))
     for a in arrays:
-        if not isinstance(a, TensorBase):
-            raise not_a_tensor("meshgrid", a)
         if a.ndim > 1:
             msg = f"meshgrid needs one-dimensional Tensors, but got shape {a.shape}"
             raise ValueError(msg)

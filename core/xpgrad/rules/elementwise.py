@@ -15,6 +15,7 @@ from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.scalars import as_scalar, is_scalar
 from xpgrad._operations.declare import elementwise, front, nondifferentiable, rule, view
+from xpgrad._operations.lift import as_operand, lift, lift_all
 
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
@@ -335,7 +336,8 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
         Bounds that broadcast to the shape of ``x``; None means no bound. The result has the dtype of ``x``.
     """
     if not isinstance(x, TensorBase):
-        raise not_a_tensor("clip", x)
+        x, min, max = lift_all("clip", (x, min, max))  # noqa: A001
+        x = as_operand("clip", x)
     bounds: list[Any] = []
     for name, bound in (("min", min), ("max", max)):
         if bound is None or is_scalar(bound):
@@ -344,13 +346,14 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
                 msg = f"clip: `{name}`={value!r} does not fit Tensors of dtype {x.dtype}; give a bound of the same kind"
                 raise TypeError(msg)
             bounds.append(value)
-        elif isinstance(bound, TensorBase):
+        else:
+            bound = lift("clip", bound, x)
+            if not isinstance(bound, TensorBase):
+                raise not_a_tensor("clip", bound)
             if len(bound.shape) > x.ndim or any(n not in (1, m) for n, m in zip(bound.shape[::-1], x.shape[::-1])):
                 msg = f"clip: `{name}` has shape {bound.shape}, which does not broadcast to x's shape {x.shape}"
                 raise ValueError(msg)
             bounds.append(bound._cast(x.dtype))
-        else:
-            raise not_a_tensor("clip", bound)
     if not any(isinstance(b, TensorBase) for b in bounds):
         return clip_scalar(x, *bounds) if bounds != [None, None] else positive(x)
     for bound, limit in zip(bounds, (clip_below, clip_above)):
@@ -420,7 +423,8 @@ def imag_part(xp: Any, x: Any) -> Any:
 @front
 def real(x: Tensor, /) -> Tensor:
     """Real part: a view of a complex ``x``, ``x`` itself if it is real."""
-    return real_part(x) if not isinstance(x, TensorBase) or x.dtype.is_complex else x
+    x = as_operand("real", x)
+    return real_part(x) if x.dtype.is_complex else x
 
 
 @front
@@ -432,7 +436,8 @@ def imag(x: Tensor, /) -> Tensor:
     TypeError
         If ``x`` is real.
     """
-    if isinstance(x, TensorBase) and not x.dtype.is_complex:
+    x = as_operand("imag", x)
+    if not x.dtype.is_complex:
         msg = f"`imag` needs a complex Tensor, but got dtype {x.dtype}; use `xpgrad.zeros_like(x)` for a real one"
         raise TypeError(msg)
     return imag_part(x)

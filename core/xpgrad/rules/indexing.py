@@ -10,13 +10,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
-from xpgrad._array.checks import need_tensor, not_a_tensor
+from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.dtypes import iinfo
 from xpgrad._basics.keys import BASIC_PARTS, basic_key, full_key, zero_step
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
 from xpgrad._basics.shapes import common_shape, normalize_axis
 from xpgrad._memory.cells import ForbiddenView
 from xpgrad._operations.declare import front, rule, view
+from xpgrad._operations.lift import as_tensor, lift
 from xpgrad._rows.namespace import RULES, operations
 from xpgrad.rules.conversion import asarray
 
@@ -122,6 +123,11 @@ def signed(indices: Any) -> Any:
     return xp.where(xp.less(out, xp.zeros_like(out)), xp.full_like(out, iinfo(wanted).max), out)
 
 
+def _picked_from(name: str, x: Any, indices: Any) -> Any:
+    """The operand that elements are taken of; a raw array goes where the indices are, if they are a Tensor."""
+    return as_tensor(name, lift(name, x, indices) if isinstance(indices, TensorBase) else x)
+
+
 def among(x: Tensor, *parts: Any) -> Tensor:
     """`x` as an element of the batch to which one of the indices belongs."""
     deepest = max((p for p in parts if isinstance(p, TensorBase)), key=lambda p: p.depth, default=x)
@@ -161,7 +167,7 @@ RULES["__getitem__"] = getitem
 
 
 @front
-def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
+def take(x: Tensor, indices: Tensor, /, axis: int | None = None) -> Tensor:
     """Elements of `x` at integer `indices` along an axis; duplicates add up in the gradient.
 
     Parameters
@@ -171,7 +177,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     axis : int, optional
         May be left out for a one-dimensional `x` only.
     """
-    need_tensor("take", x)
+    x = x if isinstance(x, TensorBase) else _picked_from("take", x, indices)
     if axis is None:
         if x.ndim != 1:
             msg = f"take: `axis` may be left out for a one-dimensional Tensor only, but x has shape {x.shape}"
@@ -203,7 +209,7 @@ def scatter_along(xp: Any, x: Any, indices: Any, shape: tuple[int, ...], axis: i
 
 
 @front
-def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
+def take_along_axis(x: Tensor, indices: Tensor, /, axis: int = -1) -> Tensor:
     """Elements of `x` at `indices`, which vary along the other axes too; duplicates add up in the gradient.
 
     Parameters
@@ -213,7 +219,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
         As many axes as `x`, broadcasting with it along all but `axis`.
     axis : int
     """
-    need_tensor("take_along_axis", x)
+    x = x if isinstance(x, TensorBase) else _picked_from("take_along_axis", x, indices)
     if not isinstance(indices, TensorBase) and not is_raw_array(indices):
         raise not_a_tensor("take_along_axis", indices)
     x = among(x, indices)
@@ -250,7 +256,7 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
     IndexError
         If an index is out of range, where that can be seen without waiting for a device.
     """
-    need_tensor("index_add", source)
+    source = as_tensor("index_add", lift("index_add", source, x))
     axis = normalize_axis(axis, x.ndim, "index_add")
     x = among(x, index, source)
     source = among(source, x)

@@ -6,13 +6,13 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
-from xpgrad._array.checks import need_tensor, not_a_tensor
+from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.arguments import as_int, shown
 from xpgrad._basics.dtypes import promote
-from xpgrad._basics.scalars import is_raw_array
 from xpgrad._basics.shapes import common_shape, normalize_axis
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.declare import composite, front, rule
+from xpgrad._operations.lift import as_tensors, is_constant, lift_all
 from xpgrad.rules.elementwise import conj
 from xpgrad.rules.manipulation import reshape, reshape_to, transpose_axes
 from xpgrad.rules.reduction import sum as total
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 def _matmul_general(row: Any, x1: Any, x2: Any) -> Any:
     """`matmul` where the operands are not two matrices of one class and dtype."""
+    if is_constant(x2):
+        x1, x2 = lift_all("matmul", (x1, x2))
     for x in (x1, x2):
         if not isinstance(x, TensorBase):
-            if is_raw_array(x) or not isinstance(x1, TensorBase):
+            if not isinstance(x1, TensorBase):
                 raise not_a_tensor("matmul", x)
             return NotImplemented if not isinstance(x, (int, float, complex)) else _refuse_scalar(x)
         if x.ndim == 0:
@@ -107,14 +109,15 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     except AttributeError:
         if isinstance(x1, TensorBase):
             raise
-        raise not_a_tensor("matmul", x1) from None
+        x1, x2 = as_tensors("matmul", x1, x2)
+        out = x1._op_matmul_nd(x2)
     if out is NotImplemented:
         raise not_a_tensor("matmul", x2)
     return out
 
 
 @composite
-def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
+def tensordot(x1: Tensor, x2: Tensor, /, axes: Any = 2) -> Tensor:
     """Contract axes of two Tensors.
 
     Parameters
@@ -123,8 +126,7 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
     axes : int or pair of sequences of int
         The last ``axes`` of `x1` with the first of `x2`, or the axes of each.
     """
-    need_tensor("tensordot", x1)
-    need_tensor("tensordot", x2)
+    x1, x2 = as_tensors("tensordot", x1, x2)
     if not isinstance(axes, (tuple, list)):
         axes = as_int(axes, "tensordot", "axes")
         if not 0 <= axes <= min(x1.ndim, x2.ndim):
@@ -157,8 +159,7 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
 @composite
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """Dot product along an axis; the first operand is conjugated."""
-    need_tensor("vecdot", x1)
-    need_tensor("vecdot", x2)
+    x1, x2 = as_tensors("vecdot", x1, x2)
     axis = as_int(axis, "vecdot", "axis")
     for x in (x1, x2):
         if not -x.ndim <= axis < 0:

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
-from xpgrad._array.checks import need_tensor, not_a_tensor
 from xpgrad._basics.arguments import as_flag, as_int, as_size, shown
 from xpgrad._basics.dtypes import promote
 from xpgrad._basics.shapes import check_fits, common_shape, normalize_axes, normalize_axis, shape_tuple
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.declare import composite, front, rule, view
+from xpgrad._operations.lift import as_tensor, as_tensors, is_constant
 from xpgrad._rows.namespace import operations
 from xpgrad.rules.conversion import asarray
 from xpgrad.rules.indexing import take, unstack_views
@@ -42,7 +42,7 @@ def reshape(x: Tensor, /, shape: int | Sequence[int], *, copy: bool | None = Non
     copy : bool, optional
         True gives fresh memory always, False raises ValueError where a copy would be needed.
     """
-    need_tensor("reshape", x)
+    x = as_tensor("reshape", x)
     target = shape_tuple(shape, "shape", -1)
     if -1 in target:
         rest = math.prod(n for n in target if n != -1)
@@ -71,7 +71,7 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
     ValueError
         If one of the axes has another length.
     """
-    need_tensor("squeeze", x)
+    x = as_tensor("squeeze", x)
     if axis is None:
         msg = "squeeze: `axis` must be an int or a tuple of ints, but got None; the method `x.squeeze()` drops all axes of length 1"
         raise TypeError(msg)
@@ -84,9 +84,9 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
 
 
 @front
-def expand_dims(x: Tensor, /, *, axis: int = 0) -> Tensor:
+def expand_dims(x: Tensor, /, axis: int = 0) -> Tensor:
     """`x` with a new axis of length 1 at position `axis`: a view."""
-    need_tensor("expand_dims", x)
+    x = as_tensor("expand_dims", x)
     position = normalize_axis(axis, x.ndim + 1, "expand_dims")
     return reshape_to(x, (*x.shape[:position], 1, *x.shape[position:]))
 
@@ -116,7 +116,7 @@ def swap_last(xp: Any, x: Any) -> Any:
 @front
 def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
     """`x` with its axes in the order `axes`: a view."""
-    need_tensor("permute_dims", x)
+    x = as_tensor("permute_dims", x)
     if not isinstance(axes, (tuple, list)):
         msg = f"permute_dims: `axes` must be a tuple that names each of the {x.ndim} axes once, but got {shown(axes)}"
         raise TypeError(msg)
@@ -130,7 +130,7 @@ def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
 @front
 def matrix_transpose(x: Tensor, /) -> Tensor:
     """`x` with its last two axes exchanged: a view."""
-    need_tensor("matrix_transpose", x)
+    x = as_tensor("matrix_transpose", x)
     if x.ndim < 2:
         msg = f"matrix_transpose needs at least 2 axes, but got a Tensor of shape {x.shape}"
         raise ValueError(msg)
@@ -140,7 +140,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 @front
 def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Tensor:
     """`x` with some axes moved to other positions, the rest in order: a view."""
-    need_tensor("moveaxis", x)
+    x = as_tensor("moveaxis", x)
     for what, given in (("source", source), ("destination", destination)):
         if given is None:
             msg = f"moveaxis: `{what}` must be an int or a tuple of ints, but got None"
@@ -168,7 +168,7 @@ def broadcast_view(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
 @front
 def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
     """`x` broadcast to `shape`: a view that cannot be written to."""
-    need_tensor("broadcast_to", x)
+    x = as_tensor("broadcast_to", x)
     target = shape_tuple(shape)
     if len(target) < x.ndim or any(n not in (1, t) for n, t in zip(x.shape[::-1], target[::-1])):
         msg = f"broadcast_to: shape {x.shape} does not broadcast to {target}"
@@ -179,27 +179,28 @@ def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
 @composite
 def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
     """All Tensors broadcast to their common shape: views."""
-    for a in arrays:
-        need_tensor("broadcast_arrays", a)
+    arrays = tuple(as_tensors("broadcast_arrays", *arrays))
     shape = common_shape(*(a.shape for a in arrays), name="broadcast_arrays")
     return [broadcast_to(a, shape) for a in arrays]
 
 
 @composite
-def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
+def repeat(x: Tensor, repeats: int | Tensor, /, axis: int | None = None) -> Tensor:
     """Each element repeated along an axis (the flattened Tensor without one).
 
     Parameters
     ----------
     x : Tensor
-    repeats : int or integer Tensor
+    repeats : int or Tensor of integers
         The number of repetitions: one for all, or one per element along the axis.
     axis : int, optional
     """
-    need_tensor("repeat", x)
+    x = as_tensor("repeat", x)
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     axis = normalize_axis(axis, x.ndim, "repeat")
+    if not isinstance(repeats, (int, TensorBase)) and is_constant(repeats):
+        repeats = as_tensor("repeat", repeats)
     if isinstance(repeats, TensorBase):
         if "integer" not in repeats.dtype.kind:
             msg = f"repeat: `repeats` must be an int or a Tensor of integers, but got dtype {repeats.dtype}"
@@ -221,7 +222,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
 @composite
 def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
     """`x` repeated as a whole, `repetitions` times along each axis; fresh memory."""
-    need_tensor("tile", x)
+    x = as_tensor("tile", x)
     reps = shape_tuple(repetitions, "repetitions")
     rank = max(len(reps), x.ndim)
     reps = (1,) * (rank - len(reps)) + reps
@@ -239,9 +240,9 @@ def reverse(xp: Any, x: Any, axes: Any) -> Any:
 
 
 @front
-def flip(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
+def flip(x: Tensor, /, axis: int | tuple[int, ...] | None = None) -> Tensor:
     """`x` reversed along axes (all by default); fresh memory."""
-    need_tensor("flip", x)
+    x = as_tensor("flip", x)
     return reverse(x, normalize_axes(axis, x.ndim, "flip"))
 
 
@@ -256,9 +257,9 @@ def shift_by(xp: Any, x: Any, shift: Any, axes: Any) -> Any:
 
 
 @front
-def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Tensor:
+def roll(x: Tensor, /, shift: int | tuple[int, ...], axis: int | tuple[int, ...] | None = None) -> Tensor:
     """`x` rotated by `shift` along axes; the flattened Tensor without them."""
-    need_tensor("roll", x)
+    x = as_tensor("roll", x)
     if isinstance(shift, list):
         shift = tuple(shift)
     if isinstance(axis, list):
@@ -326,10 +327,7 @@ def _same_kind(name: str, arrays: Any) -> list[Tensor]:
     if not xs:
         msg = f"{name} needs at least one Tensor, but got an empty sequence"
         raise ValueError(msg)
-    for x in xs:
-        if not isinstance(x, TensorBase):
-            raise not_a_tensor(name, x)
-    xs = unify(name, xs)
+    xs = unify(name, list(as_tensors(name, *xs)))
     dtype = xs[0].dtype
     for x in xs[1:]:
         dtype = promote(dtype, x.dtype)
@@ -337,7 +335,7 @@ def _same_kind(name: str, arrays: Any) -> list[Tensor]:
 
 
 @front
-def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
+def concat(arrays: Sequence[Tensor], /, axis: int | None = 0) -> Tensor:
     """Tensors joined along an existing axis; flattened ones without an axis.
 
     Raises
@@ -358,7 +356,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
 
 
 @front
-def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
+def stack(arrays: Sequence[Tensor], /, axis: int = 0) -> Tensor:
     """Tensors of one shape stacked along a new axis.
 
     Raises
@@ -375,9 +373,9 @@ def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
 
 
 @front
-def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+def unstack(x: Tensor, /, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices of `x` along an axis: views that cannot be written to while recording (MUT-17)."""
-    need_tensor("unstack", x)
+    x = as_tensor("unstack", x)
     position = normalize_axis(axis, x.ndim, "unstack")
     return unstack_views(x, position)
 
@@ -417,7 +415,7 @@ def pad(x: Tensor, pad_width: Any, mode: str = "constant", *, constant_values: A
     mode : {"constant"}
     constant_values : scalar
     """
-    need_tensor("pad", x)
+    x = as_tensor("pad", x)
     if not isinstance(mode, str) or mode != "constant":
         msg = f"pad: `mode` must be 'constant', but got {mode!r}; build other borders with `concat` and slices"
         raise NotImplementedError(msg)

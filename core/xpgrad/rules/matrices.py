@@ -9,10 +9,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
-from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.arguments import as_int
 from xpgrad._basics.scalars import as_scalar
 from xpgrad._operations.declare import rule, view
+from xpgrad._operations.lift import as_tensor, lift
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad.rules.factorisations import adjoint, identity_like
 from xpgrad.rules.reduction import ties
@@ -257,38 +257,43 @@ def cross_product(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
 # -- what the public functions check -----------------------------------------------------------------------------------------------
 
 
-def need_floating(name: str, x: Any) -> None:
-    """Raise TypeError if `x` is not a Tensor of a floating or complex dtype."""
-    if not isinstance(x, TensorBase):
-        raise not_a_tensor(name, x)
-    if not x.dtype.differentiable:
-        msg = f"{name} needs a floating or complex Tensor, but got dtype {x.dtype}; convert it with `xpgrad.astype(x, xpgrad.float64)`"
-        raise TypeError(msg)
-
-
-def need_matrices(name: str, x: Any, *, square: bool = False, floating: bool = True) -> None:
-    """Raise if `x` is not a Tensor of (square) matrices.
+def need_floating(name: str, x: Any) -> Any:
+    """`x` as a Tensor.
 
     Raises
     ------
     TypeError
-        If it is not a Tensor, or is one of integers or bools.
+        If it is neither one nor a raw array, or its dtype is not floating or complex.
+    """
+    x = as_tensor(name, x)
+    if not x.dtype.differentiable:
+        msg = f"{name} needs a floating or complex Tensor, but got dtype {x.dtype}; convert it with `xpgrad.astype(x, xpgrad.float64)`"
+        raise TypeError(msg)
+    return x
+
+
+def need_matrices(name: str, x: Any, *, square: bool = False, floating: bool = True) -> Any:
+    """`x` as a Tensor of (square) matrices.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a Tensor nor a raw array, or is one of integers or bools.
     ValueError
         If its last two axes are not a (square) matrix.
     """
-    if floating:
-        need_floating(name, x)
-    elif not isinstance(x, TensorBase):
-        raise not_a_tensor(name, x)
+    x = need_floating(name, x) if floating else as_tensor(name, x)
     if x.ndim < 2:
         msg = f"{name} needs matrices, that is at least 2 axes, but got a Tensor of shape {x.shape}"
         raise ValueError(msg)
     if square and x.shape[-1] != x.shape[-2]:
         msg = f"{name} needs square matrices, but the last two axes of shape {x.shape} differ"
         raise ValueError(msg)
+    return x
 
 
 def raw_tolerance(name: str, rtol: Any, x: Tensor) -> Any:
+    rtol = lift(name, rtol, x)
     if isinstance(rtol, TensorBase):
         batch = x.shape[:-2]
         if (

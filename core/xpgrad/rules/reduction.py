@@ -6,12 +6,12 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
-from xpgrad._array.checks import need_tensor
 from xpgrad._basics.arguments import as_flag
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.shapes import Axis, reduced_axes
 from xpgrad._modes import state
 from xpgrad._operations.declare import front, nondifferentiable, rule
+from xpgrad._operations.lift import as_tensor
 from xpgrad._rows.namespace import PRIMITIVES
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ PRIMITIVES["sum_to"] = lambda x, shape: x if x.shape == tuple(shape) else sum_to
 
 
 @front
-def sum(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
+def sum(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
     """Sum over axes (Array API 2024.12, `sum`).
 
     Parameters
@@ -68,7 +68,8 @@ def sum(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
     keepdims : bool
         Keep reduced axes with length 1.
     """
-    need_tensor("sum", x)
+    if not isinstance(x, TensorBase):
+        x = as_tensor("sum", x)
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, "sum", "keepdims")
     if dtype is not None:
@@ -120,7 +121,7 @@ def reduce_min(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
 
 
 def _extremum(name: str, primitive: Any, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
-    need_tensor(name, x)
+    x = as_tensor(name, x)
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, name, "keepdims")
     axes = reduced_axes(axis, x.ndim, name)
@@ -135,13 +136,13 @@ def _extremum(name: str, primitive: Any, x: Tensor, axis: Axis, keepdims: bool) 
 
 
 @front
-def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
+def max(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
     """Largest element over axes; ties share the gradient evenly (SUB-05)."""
     return _extremum("max", reduce_max, x, axis, keepdims)
 
 
 @front
-def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
+def min(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
     """Smallest element over axes; ties share the gradient evenly (SUB-05)."""
     return _extremum("min", reduce_min, x, axis, keepdims)
 
@@ -151,7 +152,7 @@ def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:  
 
 def plain(name: str, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Apply a function of the raw namespace that has no derivative."""
-    need_tensor(name, x)
+    x = as_tensor(name, x)
     args = tuple(a._array if isinstance(a, TensorBase) else a for a in args)
     return finished(x, getattr(x.backend.kernels, name)(x._array, *args, **kwargs))
 
@@ -166,18 +167,18 @@ def finished(x: Tensor, raw: Any) -> Tensor:
 
 
 @nondifferentiable(primitive=True)
-def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
+def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
     """True where all elements along axes are true."""
-    need_tensor("all", x)
+    x = as_tensor("all", x)
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, "all", "keepdims")
     return plain("all", x, axis=reduced_axes(axis, x.ndim, "all"), keepdims=keepdims)
 
 
 @nondifferentiable(primitive=True)
-def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
+def any(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
     """True where any element along axes is true."""
-    need_tensor("any", x)
+    x = as_tensor("any", x)
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, "any", "keepdims")
     return plain("any", x, axis=reduced_axes(axis, x.ndim, "any"), keepdims=keepdims)

@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from xpgrad._array.base import TensorBase
-from xpgrad._array.checks import need_tensor, not_a_tensor
+from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.arguments import as_flag, check_choice
 from xpgrad._basics.dtypes import promote, promote_scalar
 from xpgrad._basics.scalars import as_scalar, is_scalar
 from xpgrad._basics.shapes import Axis, reduced_axes, reduced_axis
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.declare import nondifferentiable
+from xpgrad._operations.lift import as_tensor, lift, lift_all
 from xpgrad.errors import CapabilityError
 from xpgrad.rules.indexing import seen_in_range, signed
 from xpgrad.rules.reduction import finished, plain
@@ -30,8 +31,8 @@ def need_data_dependent_shapes(name: str, x: Tensor) -> None:
         raise CapabilityError(msg)
 
 
-def _one_axis(name: str, x: Tensor, axis: int | None) -> int | None:
-    need_tensor(name, x)
+def _extreme_index(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+    x = as_tensor(name, x)
     if x.dtype.is_complex:
         msg = f"`{name}` needs an order, which complex numbers do not have; take `xpgrad.abs(x)` or `xpgrad.real(x)` first"
         raise TypeError(msg)
@@ -39,11 +40,11 @@ def _one_axis(name: str, x: Tensor, axis: int | None) -> int | None:
     if not (x.size if position is None else x.shape[position]):
         msg = f"`{name}` needs at least one element, but x has shape {x.shape}; leave out the empty axis"
         raise ValueError(msg)
-    return position
+    return plain(name, x, axis=position, keepdims=as_flag(keepdims, name, "keepdims"))
 
 
 @nondifferentiable(primitive=True)
-def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmax(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Index of the largest element, the first of equal ones (Array API 2024.12, `argmax`).
 
     Parameters
@@ -55,19 +56,19 @@ def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
     keepdims : bool
         Keep reduced axes with length 1.
     """
-    return plain("argmax", x, axis=_one_axis("argmax", x, axis), keepdims=as_flag(keepdims, "argmax", "keepdims"))
+    return _extreme_index("argmax", x, axis, keepdims)
 
 
 @nondifferentiable(primitive=True)
-def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmin(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Index of the smallest element, the first of equal ones (Array API 2024.12, `argmin`); see `argmax`."""
-    return plain("argmin", x, axis=_one_axis("argmin", x, axis), keepdims=as_flag(keepdims, "argmin", "keepdims"))
+    return _extreme_index("argmin", x, axis, keepdims)
 
 
 @nondifferentiable(primitive=True)
-def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The number of elements over axes that are not zero (Array API 2024.12, `count_nonzero`)."""
-    need_tensor("count_nonzero", x)
+    x = as_tensor("count_nonzero", x)
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, "count_nonzero", "keepdims")
     return plain("count_nonzero", x, axis=reduced_axes(axis, x.ndim, "count_nonzero"), keepdims=keepdims)
@@ -84,7 +85,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     CapabilityError
         If the backend has no shapes that depend on values.
     """
-    need_tensor("nonzero", x)
+    x = as_tensor("nonzero", x)
     need_data_dependent_shapes("nonzero", x)
     if x.ndim == 0:
         msg = "nonzero needs at least one axis, but got a 0-d Tensor; use `xpgrad.reshape(x, (1,))`"
@@ -94,10 +95,11 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 
 def _together(name: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
     """Two operands, of which one may be a scalar, on one device and in one dtype, without history."""
+    x1, x2 = lift_all(name, (x1, x2))
     tensors = [x for x in (x1, x2) if isinstance(x, TensorBase)]
     if not tensors or not all(isinstance(x, TensorBase) or is_scalar(x) for x in (x1, x2)):
         raise not_a_tensor(name, x1, x2)
-    tensors = [t.detach() for t in unify(name, tensors)]
+    tensors = unify(name, [t.detach() for t in tensors])
     if len(tensors) == 2:
         dtype = promote(tensors[0].dtype, tensors[1].dtype)
         return tensors[0]._cast(dtype), tensors[1]._cast(dtype)
@@ -141,7 +143,9 @@ def searchsorted(
         raise TypeError(msg)
     order = None
     if sorter is not None:
-        need_tensor("searchsorted", sorter)
+        sorter = lift("searchsorted", sorter, a)
+        if not isinstance(sorter, TensorBase):
+            raise not_a_tensor("searchsorted", sorter)
         if "integer" not in sorter.dtype.kind or sorter.shape != a.shape:
             msg = f"searchsorted: `sorter` must hold integers in the shape {a.shape}, but got {sorter.dtype} of shape {sorter.shape}"
             raise (TypeError if "integer" not in sorter.dtype.kind else ValueError)(msg)

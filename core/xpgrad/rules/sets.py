@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from xpgrad._array.checks import need_tensor
 from xpgrad._operations.declare import nondifferentiable
+from xpgrad._operations.lift import as_tensor
 from xpgrad.rules.reduction import finished
 from xpgrad.rules.searching import need_data_dependent_shapes
 
@@ -36,10 +36,11 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-def _unique(name: str, x: Any) -> Any:
-    need_tensor(name, x)
+def _unique(name: str, x: Any) -> tuple[Tensor, ...]:
+    x = as_tensor(name, x)
     need_data_dependent_shapes(name, x)
-    return getattr(x.backend.kernels, name)(x._array)
+    raw = getattr(x.backend.kernels, name)(x._array)
+    return tuple(finished(x, r) for r in (raw if isinstance(raw, tuple) else (raw,)))
 
 
 @nondifferentiable(primitive=True)
@@ -51,22 +52,22 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     UniqueAll
         ``values``, ``indices``, ``inverse_indices`` (of the shape of `x`), ``counts``.
     """
-    return UniqueAll(*(finished(x, raw) for raw in _unique("unique_all", x)))
+    return UniqueAll(*_unique("unique_all", x))
 
 
 @nondifferentiable(primitive=True)
 def unique_counts(x: Tensor, /) -> UniqueCounts:
     """Distinct elements, and how often each occurs: ``values``, ``counts``."""
-    return UniqueCounts(*(finished(x, raw) for raw in _unique("unique_counts", x)))
+    return UniqueCounts(*_unique("unique_counts", x))
 
 
 @nondifferentiable(primitive=True)
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
     """Distinct elements, and the position among them of each element: ``values``, ``inverse_indices`` (of the shape of `x`)."""
-    return UniqueInverse(*(finished(x, raw) for raw in _unique("unique_inverse", x)))
+    return UniqueInverse(*_unique("unique_inverse", x))
 
 
 @nondifferentiable(primitive=True)
 def unique_values(x: Tensor, /) -> Tensor:
     """Distinct elements; their order is the backend's."""
-    return finished(x, _unique("unique_values", x))
+    return _unique("unique_values", x)[0]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from xpgrad._array.checks import need_tensor
 from xpgrad._basics.arguments import as_flag
 from xpgrad._basics.shapes import normalize_axis
 from xpgrad._modes import state
 from xpgrad._operations.declare import front, nondifferentiable, rule
+from xpgrad._operations.lift import as_tensor
 from xpgrad.rules.reduction import plain
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def ordered_back(xp: Any, x: Any, order: Any, axis: int) -> Any:
 
 
 @front
-def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def sort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """Elements in ascending order along an axis (Array API 2024.12, `sort`).
 
     Parameters
@@ -41,7 +41,7 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
     stable : bool
         Equal elements, and so their gradients, keep their order.
     """
-    need_tensor("sort", x)
+    x = as_tensor("sort", x)
     options: dict[str, Any] = {"axis": normalize_axis(axis, x.ndim, "sort"), **_order("sort", descending, stable)}
     mode = state.current()
     if x._node is None and (mode is None or not mode.levels):
@@ -51,9 +51,9 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
 
 
 @nondifferentiable(primitive=True)
-def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def argsort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """The indices that sort along an axis (Array API 2024.12, `argsort`); see `sort`."""
-    need_tensor("argsort", x)
+    x = as_tensor("argsort", x)
     return plain("argsort", x, axis=normalize_axis(axis, x.ndim, "argsort"), **_order("argsort", descending, stable))
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from xpgrad._array.checks import need_tensor, not_a_tensor
 from xpgrad._basics.arguments import as_flag, as_real
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.shapes import Axis, normalize_axis, reduced_axes
 from xpgrad._operations.declare import front, rule
+from xpgrad._operations.lift import as_tensor
 from xpgrad.rules.creation import full
 from xpgrad.rules.manipulation import concat, reshape
 
@@ -53,7 +53,7 @@ def reduce_mean(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
 
 
 @front
-def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def mean(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Arithmetic mean over axes (Array API 2024.12, `mean`).
 
     Parameters
@@ -68,7 +68,8 @@ def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     try:
         op = x._op_reduce_mean  # type: ignore[attr-defined]
     except AttributeError:
-        raise not_a_tensor("mean", x) from None
+        x = as_tensor("mean", x)
+        op = x._op_reduce_mean  # type: ignore[attr-defined]
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, "mean", "keepdims")
     if not x.dtype.differentiable:
@@ -126,7 +127,7 @@ def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
 
 
 @front
-def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def var(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Variance over axes (Array API 2024.12, `var`); real, also for complex numbers.
 
     Parameters
@@ -139,7 +140,7 @@ def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
     keepdims : bool
         Keep reduced axes with length 1.
     """
-    need_tensor("var", x)
+    x = as_tensor("var", x)
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, "var", "keepdims")
     correction = as_real(correction, "var", "correction")
@@ -147,7 +148,7 @@ def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
 
 
 @front
-def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def std(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Standard deviation over axes (Array API 2024.12, `std`); its derivative where all values are equal is 0 (SUB-08).
 
     Parameters
@@ -160,7 +161,7 @@ def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
     keepdims : bool
         Keep reduced axes with length 1.
     """
-    need_tensor("std", x)
+    x = as_tensor("std", x)
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, "std", "keepdims")
     correction = as_real(correction, "std", "correction")
@@ -209,7 +210,7 @@ def reduce_prod(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
 
 
 @front
-def prod(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def prod(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Product over axes (Array API 2024.12, `prod`); its gradient is exact where elements are zero (SUB-10).
 
     Parameters
@@ -222,7 +223,7 @@ def prod(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool =
     keepdims : bool
         Keep reduced axes with length 1.
     """
-    need_tensor("prod", x)
+    x = as_tensor("prod", x)
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, "prod", "keepdims")
     axes = reduced_axes(axis, x.ndim, "prod")
@@ -285,7 +286,7 @@ def running_prod(xp: Any, x: Any, axis: int) -> Any:
 
 def _running(name: str, primitive: Any, first: int, x: Tensor, axis: int | None, dtype: Any, include_initial: bool) -> Tensor:
     """The common part of the two running totals: `first` is the value of an empty one."""
-    need_tensor(name, x)
+    x = as_tensor(name, x)
     include_initial = as_flag(include_initial, name, "include_initial")
     if axis is None and x.ndim != 1:
         msg = f"{name}: give `axis` for a Tensor of shape {x.shape}; it may be left out for a one-dimensional one only"
@@ -308,7 +309,7 @@ def _running(name: str, primitive: Any, first: int, x: Tensor, axis: int | None,
 
 
 @front
-def cumulative_sum(x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+def cumulative_sum(x: Tensor, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False) -> Tensor:
     """Running sums along an axis (Array API 2024.12, `cumulative_sum`).
 
     Parameters
@@ -325,7 +326,7 @@ def cumulative_sum(x: Tensor, /, *, axis: int | None = None, dtype: Any = None, 
 
 
 @front
-def cumulative_prod(x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+def cumulative_prod(x: Tensor, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False) -> Tensor:
     """Running products along an axis (Array API 2024.12, `cumulative_prod`); the gradient is exact where elements are zero (SUB-10).
 
     Parameters

@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
-from xpgrad._array.checks import need_tensor, not_a_tensor
+from xpgrad._array.checks import not_a_tensor
 from xpgrad._backends.classes import tensor_class
 from xpgrad._backends.default_device import as_device
 from xpgrad._basics.arguments import as_flag, as_real, as_size
 from xpgrad._basics.dtypes import DType, as_dtype, can_cast, finfo, iinfo, isdtype, promote, promote_scalar
-from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
+from xpgrad._basics.scalars import as_scalar, is_scalar
 from xpgrad._basics.shapes import common_shape, normalize_axis
 from xpgrad._modes import switches
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.declare import composite, nondifferentiable
+from xpgrad._operations.lift import as_operand, as_tensors, is_constant, lift_all, raw_dtype_of
 from xpgrad._rows.namespace import NONDIFFERENTIABLE
 from xpgrad.rules.elementwise import abs as magnitude, isfinite, isnan, where
 from xpgrad.rules.indexing import index_basic
@@ -37,7 +38,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
     Parameters
     ----------
-    *arrays_and_dtypes : Tensor, DType or scalar
+    *arrays_and_dtypes : Tensor, raw array, DType or scalar
         Python scalars are weak: they can raise the kind only, to the default dtype of the Tensors' device.
 
     Raises
@@ -56,7 +57,11 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
             default = default or item.default_dtype
         elif is_scalar(item):
             scalars.append(as_scalar(item))
-        elif isinstance(item, (list, tuple)) or is_raw_array(item):
+        elif is_constant(item):
+            cls, dtype = raw_dtype_of(item)
+            dtypes.append(dtype)
+            default = default or cls.default_dtype
+        elif isinstance(item, (list, tuple)):
             raise not_a_tensor("result_type", item)
         else:
             dtypes.append(as_dtype(item))
@@ -75,23 +80,24 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 
 @composite
-def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+def diff(x: Tensor, /, n: int = 1, axis: int = -1, *, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
     """Differences of neighbours along an axis, `n` times over (Array API 2024.12, `diff`).
 
     Parameters
     ----------
     x : Tensor
         Numeric, with at least one axis.
-    axis : int
     n : int
         The number of times; 0 gives a copy.
+    axis : int
     prepend, append : Tensor, optional
         Joined to `x` along `axis` before the differences are taken.
     """
-    need_tensor("diff", x)
+    given = list(as_tensors("diff", x, *(p for p in (prepend, append) if p is not None)))
+    x, *others = given
     position = normalize_axis(axis, x.ndim, "diff")
     n = as_size(n, "diff", "n")
-    parts = [p for p in (prepend, x, append) if p is not None]
+    parts = given if prepend is None else [others[0], x, *others[1:]]
     out = concat(parts, axis=position) if len(parts) > 1 else x
     if n == 0:
         return out if len(parts) > 1 else x.clone()
@@ -115,12 +121,14 @@ def isclose(
     Parameters
     ----------
     x1, x2 : Tensor or scalar
-        At least one is a Tensor.
     rtol, atol : float
         Relative (to `x2`) and absolute tolerance. Infinities are close to themselves only.
     equal_nan : bool
         Whether nan is close to nan.
     """
+    x1, x2, rtol, atol = lift_all("isclose", (x1, x2, rtol, atol))
+    if is_scalar(x1) and is_scalar(x2):
+        x1 = as_operand("isclose", x1)
     rtol, atol = (t if isinstance(t, TensorBase) else as_real(t, "isclose", w) for w, t in (("rtol", rtol), ("atol", atol)))
     equal_nan = as_flag(equal_nan, "isclose", "equal_nan")
     with switches.no_grad():
@@ -181,8 +189,7 @@ def einsum(equation: str, /, *operands: Tensor) -> Tensor:
     if not isinstance(equation, str):
         msg = f"einsum: the equation must be a str such as 'ij,jk->ik', but got {type(equation).__name__}"
         raise TypeError(msg)
-    for x in operands:
-        need_tensor("einsum", x)
+    operands = tuple(as_tensors("einsum", *operands))
     if not operands:
         msg = "einsum needs at least one Tensor, e.g. `einsum('ij->ji', x)`"
         raise ValueError(msg)

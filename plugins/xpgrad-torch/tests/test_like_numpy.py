@@ -241,9 +241,24 @@ def test_parameters_lazy_conjugates_and_other_kinds_of_tensors() -> None:
         xp.asarray(torch.ones(2).to(torch.float8_e5m2))
 
 
-@pytest.mark.parametrize("expression", ["t + x", "x + t", "t * s", "s * t", "t.add_(s)", "torch.add(t, s)", "t ** s", "torch.tensor(x)",
-                                        "torch.asarray(s)", "t.copy_(x)", "xp.stack([x, t])"])  # fmt: skip
-def test_raw_tensors_do_not_mix_with_tensors_that_have_a_gradient(expression: str) -> None:
+#: An operator or a function, and the gradients of its sum with respect to a vector x of ones, or to s = 2.0, for a raw t of ones.
+MIXED: dict[str, Any] = {
+    "t + x": [1.0, 1.0], "x + t": [1.0, 1.0], "t * s": 2.0, "s * t": 2.0, "t - s": -2.0, "t / s": -0.5, "t ** s": 0.0, "t @ x": [1.0, 1.0],
+    "xp.stack([x, t])": [1.0, 1.0], "xp.where(t > 0, t * s, x)": 2.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", MIXED)
+def test_raw_tensors_are_constants_for_operators(expression: str) -> None:
+    """PyTorch would take a 0-d Tensor for a number; but its operators let ours answer."""
+    x, s = xp.ones(2, device="torch", requires_grad=True), xp.tensor(2.0, device="torch", requires_grad=True)
+    out = eval(expression, {"t": torch.ones(2, dtype=torch.float64), "x": x, "s": s, "xp": xp})
+    of = s if "s" in expression.replace("xp.stack", "") else x
+    assert xp.autograd.grad(xp.sum(out), of)[0].tolist() == MIXED[expression]
+
+
+@pytest.mark.parametrize("expression", ["t.add_(s)", "torch.add(t, s)", "torch.tensor(x)", "torch.asarray(s)", "t.copy_(x)"])
+def test_functions_of_pytorch_do_not_take_tensors_that_have_a_gradient(expression: str) -> None:
     """PyTorch would take a 0-d Tensor for a number, and lose its gradient."""
     scope = {
         "t": torch.ones(2, dtype=torch.float64), "x": xp.ones(2, device="torch", requires_grad=True), "xp": xp, "torch": torch,

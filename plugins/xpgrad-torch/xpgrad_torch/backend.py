@@ -91,6 +91,13 @@ class TorchBackend(Backend):
         own = torch.from_numpy(np.array(array, dtype=array.dtype.newbyteorder("="), copy=True))
         return own.to(self._place(device))
 
+    def borrow(self, array: Any, device: Device) -> Any:
+        # PyTorch shares memory that it may write to, in the machine's byte order, with strides that are whole and not negative.
+        flags, strides = array.flags, array.strides
+        if not (flags.writeable and array.dtype.isnative) or any(s < 0 or s % array.itemsize for s in strides):
+            return self.from_host(array, device)
+        return torch.from_numpy(array)
+
     def to_host(self, x: Any) -> Any:
         self.refuse(x)
         if x.is_meta:

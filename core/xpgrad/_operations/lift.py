@@ -1,0 +1,295 @@
+"""The one place where what is not a Tensor becomes one as an operand: raw arrays as constants, numbers where Tensors are missing.
+
+A constant has no history, no tangent and no batch, and shares the memory of its array where the library can. An array of the other
+operands' library, on their device, is wrapped; NumPy's go to any device on the host; what is elsewhere is refused, never moved silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from xpgrad._array.base import TensorBase
+from xpgrad._array.checks import not_a_tensor
+from xpgrad._backends.classes import class_for_array, host_backend, tensor_class
+from xpgrad._basics.arguments import shown
+from xpgrad._basics.dtypes import DType
+from xpgrad._basics.scalars import is_raw_array, is_scalar
+from xpgrad._modes import state
+from xpgrad._rows.namespace import operations
+from xpgrad._tape.task import note_complex
+from xpgrad.errors import DeviceMismatchError
+
+__all__ = [
+    "as_operand", "as_tensor", "as_tensors", "is_constant", "kind_of", "lift", "lift_all", "lift_leaves", "lift_like", "moves",
+    "new_tensor", "raw_dtype_of", "scaled", "strongest", "wrap_own",
+]  # fmt: skip
+
+#: The kinds of Python's numbers, the strongest last.
+_KINDS: dict[type, str] = {bool: "bool", int: "integral", float: "real floating", complex: "complex floating"}
+_STRENGTH = list(_KINDS)
+
+
+def is_constant(x: Any) -> bool:
+    """Return whether `x` is an array of some library, and neither a Tensor nor a NumPy scalar, which counts as a Python number."""
+    return not isinstance(x, TensorBase) and is_raw_array(x) and not is_scalar(x)
+
+
+def moves(x: Any) -> bool:
+    """Return whether a Tensor goes to the device of those that it meets: a 0-d one of a host device."""
+    return x.ndim == 0 and bool(type(x).backend.is_host)
+
+
+# -- making Tensors of raw arrays -----------------------------------------------------------------------------------------
+
+
+def new_tensor(cls: Any, raw: Any) -> Any:
+    """A Tensor that the user made: a constant leaf around a raw array, marked by the mode if the mode requires it."""
+    out = cls._wrap(raw)
+    if out.dtype.is_complex:
+        note_complex()
+    mode = state.current()
+    if mode is not None and not mode.plain:
+        mode.finish(out)
+    return out
+
+
+def wrap_own(cls: Any, raw: Any, copy: bool = False) -> Any:
+    """A Tensor around an array of the class's own library and device, which shares its memory where the backend lets it."""
+    backend = cls.backend
+    if copy or not backend.shares_input:
+        raw = backend.from_host(raw, cls.device) if backend.is_host else backend.kernels.copy(raw)
+    else:
+        raw = backend.share(raw)
+    return new_tensor(cls, raw)
+
+
+def raw_dtype_of(x: Any) -> tuple[Any, DType]:
+    """The class of Tensors that a raw array belongs to, and its dtype.
+
+    Raises
+    ------
+    TypeError
+        For an array of a library without a backend, or of a dtype that no Tensor has.
+    """
+    cls = class_for_array(x)
+    if cls is None:
+        raise _unknown("result_type", x)
+    return cls, cls.backend.dtype_of(x.dtype)
+
+
+# -- one operand ----------------------------------------------------------------------------------------------------------
+
+
+def as_tensor(name: str, x: Any) -> Any:
+    """The only operand of a function: a Tensor is returned as it is, a raw array as `asarray` does it.
+
+    Raises
+    ------
+    TypeError
+        For anything else: numbers, lists.
+    """
+    return x if isinstance(x, TensorBase) else _alone(name, x)
+
+
+def as_operand(name: str, x: Any) -> Any:
+    """As `as_tensor`, for elementwise functions, which take numbers too."""
+    return x if isinstance(x, TensorBase) else operations.asarray(x) if is_scalar(x) else _alone(name, x)
+
+
+def _alone(name: str, x: Any) -> Any:
+    """A raw array on its own device, or on the default one if it is NumPy's."""
+    if not is_constant(x):
+        raise not_a_tensor(name, x)
+    if class_for_array(x) is None:
+        raise _unknown(name, x)
+    return operations.asarray(x)
+
+
+def lift(name: str, x: Any, beside: Any) -> Any:
+    """A raw array as a constant that meets a Tensor; a Tensor, a number and anything else are returned as they are.
+
+    Parameters
+    ----------
+    name : str
+        The function's, for the message.
+    x : object
+    beside : Tensor
+        What it meets: the constant is on its device, without its batch.
+
+    Raises
+    ------
+    DeviceMismatchError
+        For an array on another device. A 0-d NumPy array goes anywhere, as a 0-d Tensor of NumPy's device does.
+    TypeError
+        For an array of another library than NumPy and that of `beside`, or one of objects, of strings or with a mask.
+    """
+    return _beside(name, x, beside) if is_constant(x) else x
+
+
+def _beside(name: str, x: Any, beside: Any) -> Any:
+    cls = tensor_class(beside.device)  # neither that of a batch nor that of inference tensors
+    backend = cls.backend
+    if isinstance(x, backend.array_types()):
+        there = backend.device_of(x)
+        if there != cls.device:
+            raise _elsewhere(name, x, there, beside)
+        return wrap_own(cls, x)
+    host = host_backend()
+    if not isinstance(x, host.array_types()):
+        raise _foreign(name, x, beside)
+    array: Any = host.share(x)  # refuses masks
+    host.dtype_of(array.dtype)
+    if array.ndim == 0:
+        return wrap_own(tensor_class(host.devices()[0]), array)  # goes where the others are, by the same rule as Tensors
+    if not backend.on_host(cls.device):
+        raise _elsewhere(name, x, host.devices()[0], beside)
+    return new_tensor(cls, backend.borrow(array, cls.device))
+
+
+# -- several operands -----------------------------------------------------------------------------------------------------
+
+
+def lift_all(name: str, operands: Sequence[Any]) -> list[Any]:
+    """Operands that meet, with constants in place of raw arrays; what is neither a Tensor nor an array is returned as it is.
+
+    Constants go to the Tensors' device. Where there are only arrays, those of other libraries than NumPy bring theirs, and NumPy's go to
+    the default one.
+
+    Raises
+    ------
+    DeviceMismatchError, TypeError
+        As `lift`.
+    """
+    out: list[Any] = list(operands)
+    places = [i for i, x in enumerate(out) if is_constant(x)]
+    if not places:
+        return out
+    tensors = [x for x in out if isinstance(x, TensorBase)]
+    beside = next((t for t in tensors if not moves(t)), None)
+    if beside is None:
+        numpy = host_backend().array_types()
+        first = next((i for i in places if not isinstance(out[i], numpy)), None)
+        if first is not None:
+            beside = out[first] = _alone(name, out[first])
+        elif tensors:
+            beside = tensors[0]
+    for i in places:
+        if is_constant(out[i]):
+            out[i] = _alone(name, out[i]) if beside is None else _beside(name, out[i], beside)
+    return out
+
+
+def as_tensors(name: str, *operands: Any) -> Sequence[Any]:
+    """Operands of a function that are Tensors or raw arrays, all as Tensors.
+
+    Raises
+    ------
+    DeviceMismatchError, TypeError
+        As `lift`; also for numbers and lists.
+    """
+    for x in operands:
+        if not isinstance(x, TensorBase):
+            break
+    else:
+        return operands
+    for x in operands:
+        if not isinstance(x, TensorBase) and not is_constant(x):
+            raise not_a_tensor(name, x)
+    return lift_all(name, operands)
+
+
+def lift_leaves(name: str, leaves: list[Any], among: Iterable[Any] = (), numbers: bool = False) -> list[Any]:
+    """The leaves of a transform's arguments with Tensors in place of raw arrays and, if asked, of numbers.
+
+    Each is lifted by itself, as `asarray` does it; only NumPy's arrays go where the first Tensor is, if that is on the host.
+
+    Parameters
+    ----------
+    name : str
+    leaves : list
+    among : iterable
+        Arguments among which a Tensor is looked for, if the leaves hold none.
+    numbers : bool
+    """
+    if all(isinstance(x, TensorBase) for x in leaves):
+        return leaves
+    beside: Any = next((x for x in (*leaves, *among) if isinstance(x, TensorBase)), None)
+    out = []
+    for x in leaves:
+        if is_constant(x):
+            numpy = isinstance(x, host_backend().array_types())
+            goes = numpy and x.ndim and beside is not None and beside.backend.on_host(beside.device)
+            x = _beside(name, x, beside) if goes else _alone(name, x)
+        elif numbers and is_scalar(x):
+            x = operations.asarray(x)
+        out.append(x)
+    return out
+
+
+def lift_like(name: str, x: Any, like: Any) -> Any:
+    """A raw array beside the Tensor `like` of whose shape it should be; a number as a 0-d Tensor of its dtype."""
+    if is_scalar(x):
+        return operations.asarray(x, dtype=like.dtype, device=like.device)
+    return lift(name, x, like)
+
+
+# -- numbers --------------------------------------------------------------------------------------------------------------
+
+
+def kind_of(scalar: complex) -> str:
+    """The kind of dtypes that a Python number has by itself."""
+    return _KINDS[type(scalar)]
+
+
+def strongest(operands: Sequence[Any], places: Iterable[int]) -> int:
+    """The place of the number, among some, to whose kind the others rise."""
+    return max(places, key=lambda i: _STRENGTH.index(type(operands[i])))
+
+
+def scaled(x: Any, other: Any, alpha: Any, name: str) -> Any:
+    """``other * alpha``, for the methods of `x` that take the factor `alpha`.
+
+    Raises
+    ------
+    TypeError
+        If one of them is neither a Tensor nor an array nor a number.
+    """
+    other, alpha = lift(name, other, x), lift(name, alpha, x)
+    if alpha.__class__ is int and alpha == 1:
+        return other
+    for what, value in (("other", other), ("alpha", alpha)):
+        if not isinstance(value, TensorBase) and not is_scalar(value):
+            msg = f"{name}: `{what}` must be a Tensor, an array or a number, but got {shown(value)}"
+            raise TypeError(msg)
+    return other * alpha
+
+
+# -- errors ---------------------------------------------------------------------------------------------------------------
+
+
+def _text(x: Any) -> str:
+    return f"an array of type {type(x).__module__}.{type(x).__qualname__}"
+
+
+def _unknown(name: str, x: Any) -> TypeError:
+    return TypeError(
+        f"`{name}` got {_text(x)}, which is of no library that xpgrad has a backend for; convert it to a NumPy array, or make a Tensor "
+        "with `xpgrad.asarray(x)`"
+    )
+
+
+def _elsewhere(name: str, x: Any, there: Any, beside: Any) -> DeviceMismatchError:
+    return DeviceMismatchError(
+        f"`{name}` got a Tensor on {beside.device} (shape {beside.shape}) and {_text(x)} on {there} (shape {tuple(x.shape)}); move it, "
+        f"e.g. with `xpgrad.asarray(x, device={str(beside.device)!r})`"
+    )
+
+
+def _foreign(name: str, x: Any, beside: Any) -> TypeError:
+    if class_for_array(x) is None:
+        return _unknown(name, x)
+    return TypeError(
+        f"`{name}` got a Tensor on {beside.device} and {_text(x)}, of another library: a constant is an array of the Tensor's own library, "
+        f"or NumPy's; convert it with `xpgrad.asarray(x, device={str(beside.device)!r})`"
+    )
