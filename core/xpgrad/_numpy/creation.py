@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import xpgrad as xp
-from xpgrad._array.base import TensorBase
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.shapes import shape_tuple
 from xpgrad._numpy.operands import as_ints, constant, floating, lift, refuse
 from xpgrad._numpy.table import LIKE, covers
+from xpgrad._tensor.tensor import Tensor
 from xpgrad.linalg import diagonal
 from xpgrad.rules.indexing import add_slices
 
 __all__ = ["linspace", "on_diagonal"]
 
+F = TypeVar("F", bound=Callable[..., Any])
 
-# -- like a Tensor ---------------------------------------------------------------------------------------------------------------------
+
+# -- like a Tensor -----------------------------------------------------------------------------------------------------
 
 
 def _beside(name: str, a: Any, shape: Any, dtype: Any, device: Any, order: Any, *value: Any) -> Any:
     refuse(name, order=order, device=device)
     (x,) = lift(name, a)
-    make = {"zeros_like": xp.zeros, "ones_like": xp.ones, "empty_like": xp.empty, "full_like": xp.full}[name]
+    make: Any = {"zeros_like": xp.zeros, "ones_like": xp.ones, "empty_like": xp.empty, "full_like": xp.full}[name]
     wanted = x.dtype if dtype is None else as_dtype(dtype, x.default_dtype)
     return make(x.shape if shape is None else shape_tuple(as_ints(name, "shape", shape)), *value, dtype=wanted, device=x.device)
 
@@ -71,7 +74,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     return xp.astype(lift("astype", x)[0], dtype, copy=copy)
 
 
-# -- numbers at equal distances ----------------------------------------------------------------------------------------------------------
+# -- numbers at equal distances ----------------------------------------------------------------------------------------
 
 
 def _steps(x: Any, num: int, endpoint: bool) -> Any:
@@ -132,7 +135,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     return tuple(xp.reshape(t, tuple(-1 if i == axis else 1 for i in range(len(parts)))) for axis, t in zip(order, parts))
 
 
-# -- matrices ------------------------------------------------------------------------------------------------------------------------------
+# -- matrices ----------------------------------------------------------------------------------------------------------
 
 
 @covers("tril")
@@ -177,7 +180,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
 
 
 @covers("vander")
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # noqa: N803 (NumPy's name)
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """Stand for `numpy.vander`."""
     (t,) = lift("vander", x)
     count = t.shape[0] if N is None else N
@@ -188,11 +191,11 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # no
     return xp.stack(powers if increasing else powers[::-1], axis=-1)
 
 
-# -- beside the keyword argument `like` ------------------------------------------------------------------------------------------------------
+# -- beside the keyword argument `like` --------------------------------------------------------------------------------
 
 
-def _like(*names: str) -> Any:
-    def declare(func: Any) -> Any:
+def _like(*names: str) -> Callable[[F], F]:
+    def declare(func: F) -> F:
         for name in names:
             LIKE[name] = func
         return func
@@ -204,17 +207,24 @@ def _like(*names: str) -> Any:
 def _array(like: Any, obj: Any, dtype: Any = None, *, copy: Any = None, **options: Any) -> Any:
     options.pop("ndmin", None)
     refuse("asarray", **{k: v for k, v in options.items() if k != "order"})
-    out = obj if isinstance(obj, TensorBase) else constant("asarray", obj, like)
+    out = obj if isinstance(obj, Tensor) else constant("asarray", obj, like)
     return out if dtype is None else out._cast(as_dtype(dtype, out.default_dtype))
 
 
 def _maker(name: str) -> Any:
     def make(like: Any, *args: Any, **options: Any) -> Any:
         refuse(name, **{k: options.pop(k) for k in ("order", "device") if k in options})
-        names = {"zeros": ("shape", "dtype"), "ones": ("shape", "dtype"), "empty": ("shape", "dtype"), "full": ("shape", "fill_value", "dtype")}
+        names = {
+            "zeros": ("shape", "dtype"),
+            "ones": ("shape", "dtype"),
+            "empty": ("shape", "dtype"),
+            "full": ("shape", "fill_value", "dtype"),
+        }
         given = dict(zip(names[name], args)) | options
         shape = as_ints(name, "shape", given.pop("shape"))
-        return getattr(xp, name)(shape, *([given.pop("fill_value")] if name == "full" else []), dtype=given.pop("dtype", None), device=like.device)
+        return getattr(xp, name)(
+            shape, *([given.pop("fill_value")] if name == "full" else []), dtype=given.pop("dtype", None), device=like.device
+        )
 
     LIKE[name] = make
     return make
@@ -225,7 +235,7 @@ for _name in ("zeros", "ones", "empty", "full"):
 
 
 @_like("eye")
-def _eye(like: Any, N: Any, M: Any = None, k: int = 0, dtype: Any = None, **options: Any) -> Any:  # noqa: N803 (NumPy's names)
+def _eye(like: Any, N: Any, M: Any = None, k: int = 0, dtype: Any = None, **options: Any) -> Any:
     refuse("eye", **options)
     return xp.eye(N, M, k=k, dtype=dtype, device=like.device)
 
@@ -242,7 +252,5 @@ def _arange(like: Any, *args: Any, dtype: Any = None, **options: Any) -> Any:
 
 
 @_like("tri")
-def _tri(like: Any, N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:  # noqa: N803 (NumPy's names)
+def _tri(like: Any, N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
     return xp.tril(xp.ones((N, N if M is None else M), dtype=dtype, device=like.device), k=k)
-
-

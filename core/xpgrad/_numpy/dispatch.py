@@ -59,5 +59,5 @@ def _look_up(x: Any, func: Any) -> Any:
 
 def install() -> None:
     """Put the two methods on `Tensor`, in the place of those that load this floor at their first call."""
-    Tensor.__array_ufunc__ = array_ufunc
-    Tensor.__array_function__ = array_function
+    setattr(Tensor, "__array_ufunc__", array_ufunc)  # noqa: B010 (a type checker sees a method that is replaced)
+    setattr(Tensor, "__array_function__", array_function)  # noqa: B010 (as above)

@@ -18,7 +18,7 @@ __all__ = ["least_squares"]
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-# -- products --------------------------------------------------------------------------------------------------------------------------
+# -- products ----------------------------------------------------------------------------------------------------------
 
 
 @covers("dot")
@@ -137,7 +137,7 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     return into("linalg.multi_dot", out, functools.reduce(xp.matmul, lift_all("linalg.multi_dot", arrays)))
 
 
-# -- inverses and determinants ---------------------------------------------------------------------------------------------------------------
+# -- inverses and determinants -----------------------------------------------------------------------------------------
 
 
 def _one(name: str, a: Any) -> Any:
@@ -205,7 +205,7 @@ def matrix_power(a: Any, n: int) -> Any:
 
 
 @covers("linalg.matrix_rank", differentiable=False)
-def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:  # noqa: N803 (NumPy's name)
+def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
     """Stand for `numpy.linalg.matrix_rank`."""
     x = _one("matrix_rank", A)
     if x.ndim < 2:
@@ -234,7 +234,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     return solution, squares, rank, linalg.svdvals(x)
 
 
-# -- factorisations ------------------------------------------------------------------------------------------------------------------------------
+# -- factorisations ----------------------------------------------------------------------------------------------------
 
 
 def _from_triangle(x: Any, upper: bool) -> Any:
@@ -270,13 +270,13 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
 
 
 @covers("linalg.eigh", note="the gradient is that of the one triangle that NumPy reads")
-def eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803 (NumPy's name)
+def eigh(a: Any, UPLO: str = "L") -> Any:
     """Stand for `numpy.linalg.eigh`."""
     return linalg.eigh(_from_triangle(_need_square("eigh", _one("eigh", a)), _upper("eigh", UPLO)))
 
 
 @covers("linalg.eigvalsh", note="the gradient is that of the one triangle that NumPy reads")
-def eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803 (NumPy's name)
+def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     """Stand for `numpy.linalg.eigvalsh`."""
     return linalg.eigvalsh(_from_triangle(_need_square("eigvalsh", _one("eigvalsh", a)), _upper("eigvalsh", UPLO)))
 
@@ -303,7 +303,7 @@ def svdvals(x: Any, /) -> Any:
     return linalg.svdvals(_one("svdvals", x))
 
 
-# -- norms and diagonals ---------------------------------------------------------------------------------------------------------------------
+# -- norms and diagonals -----------------------------------------------------------------------------------------------
 
 
 @covers("linalg.norm")
@@ -359,5 +359,3 @@ def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
 def linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """Stand for `numpy.linalg.trace`."""
     return trace_of(x, offset, -2, -1, dtype)
-
-

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
 import xpgrad as xp
-from xpgrad._array.base import TensorBase
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.shapes import normalize_axis
 from xpgrad._numpy.operands import as_ints, constant, into, lift, lift_all, refuse
 from xpgrad._numpy.reductions import maximum, mean, minimum
 from xpgrad._numpy.table import covers
+from xpgrad._tensor.tensor import Tensor
 from xpgrad.linalg import diagonal as diagonal_of
 
 __all__ = ["as_matrices_last"]
 
 
-# -- questions -------------------------------------------------------------------------------------------------------------------------
+# -- questions ---------------------------------------------------------------------------------------------------------
 
 
 @covers("shape", differentiable=False, note="a tuple of ints")
@@ -39,7 +40,7 @@ def size_of(a: Any, axis: Any = None) -> int:
     return math.prod(a.shape[i] for i in axes)
 
 
-# -- shapes ----------------------------------------------------------------------------------------------------------------------------
+# -- shapes ------------------------------------------------------------------------------------------------------------
 
 
 def _in_columns(name: str, order: Any) -> bool:
@@ -161,7 +162,9 @@ def atleast_3d(*arys: Any) -> Any:
 @covers("broadcast_to")
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     """Stand for `numpy.broadcast_to`."""
-    return xp.broadcast_to(lift("broadcast_to", array)[0], as_ints("broadcast_to", "shape", shape if hasattr(shape, "__len__") else (shape,)))
+    return xp.broadcast_to(
+        lift("broadcast_to", array)[0], as_ints("broadcast_to", "shape", shape if hasattr(shape, "__len__") else (shape,))
+    )
 
 
 @covers("broadcast_arrays")
@@ -170,7 +173,7 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     return tuple(xp.broadcast_arrays(*lift("broadcast_arrays", *args)))
 
 
-# -- joining and splitting -----------------------------------------------------------------------------------------------------------------
+# -- joining and splitting ---------------------------------------------------------------------------------------------
 
 
 def _joined(name: str, row: Any, arrays: Any, axis: Any, out: Any, dtype: Any, casting: Any) -> Any:
@@ -266,7 +269,7 @@ def _split(name: str, ary: Any, where: Any, axis: int, uneven: bool = False) -> 
         for k in range(given):
             bounds.append(bounds[-1] + size + (k < more))
     lead = (slice(None),) * normalize_axis(axis, x.ndim, name)
-    return [x[(*lead, slice(a, b))] for a, b in zip(bounds, bounds[1:])]
+    return [x[(*lead, slice(a, b))] for a, b in itertools.pairwise(bounds)]
 
 
 @covers("split")
@@ -305,11 +308,11 @@ def unstack(x: Any, /, *, axis: int = 0) -> Any:
     return xp.unstack(lift("unstack", x)[0], axis=axis)
 
 
-# -- repeating, leaving out and turning ------------------------------------------------------------------------------------------------------
+# -- repeating, leaving out and turning --------------------------------------------------------------------------------
 
 
 @covers("tile")
-def tile(A: Any, reps: Any) -> Any:  # noqa: N803 (NumPy's name)
+def tile(A: Any, reps: Any) -> Any:
     """Stand for `numpy.tile`."""
     return xp.tile(lift("tile", A)[0], as_ints("tile", "reps", reps if hasattr(reps, "__len__") else (reps,)))
 
@@ -318,7 +321,7 @@ def tile(A: Any, reps: Any) -> Any:  # noqa: N803 (NumPy's name)
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     """Stand for `numpy.repeat`."""
     (x,) = lift("repeat", a)
-    counts = repeats if isinstance(repeats, TensorBase) else as_ints("repeat", "repeats", repeats)
+    counts = repeats if isinstance(repeats, Tensor) else as_ints("repeat", "repeats", repeats)
     if isinstance(counts, tuple):
         counts = xp.asarray(list(counts), dtype=x.default_dtype("indexing"), device=x.device)
     return xp.repeat(x, counts, axis=axis)
@@ -377,23 +380,21 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
         x, axis = xp.reshape(x, (-1,)), 0
     axis = normalize_axis(axis, x.ndim, "insert")
     n = x.shape[axis]
-    single = not isinstance(obj, slice) and not (hasattr(obj, "__len__") and getattr(obj, "ndim", 1))
-    places = _places("insert", obj, n + 1 if single else n) if isinstance(obj, slice) else [
-        i + n if i < 0 else i for i in (lambda g: g if isinstance(g, tuple) else (g,))(as_ints("insert", "obj", obj))
-    ]  # fmt: skip
+    given = obj.tolist() if hasattr(obj, "tolist") else obj
+    if isinstance(given, slice) or (isinstance(given, (list, tuple)) and given and all(isinstance(i, bool) for i in given)):
+        places = _places("insert", given, n)
+    else:
+        numbers = as_ints("insert", "obj", given)
+        places = [i + n if i < 0 else i for i in (numbers if isinstance(numbers, tuple) else (numbers,))]
     if any(not 0 <= i <= n for i in places):
         msg = f"np.insert: a position is out of range for an axis of length {n}: {obj!r:.60}"
         raise IndexError(msg)
     v = v._cast(x.dtype)
-    if single:
-        v = xp.expand_dims(v, axis=-1) if v.ndim == 0 else v
-        v = xp.moveaxis(v, 0, axis) if v.ndim == x.ndim and x.ndim > 1 else xp.reshape(v, (1,) * (x.ndim - v.ndim) + v.shape)
-        count = v.shape[axis]
-        if x.ndim > 1 and v.shape[axis] != 1 and v.ndim < x.ndim:
-            count = 1
-        places = places * count
-    shape = (*x.shape[:axis], len(places), *x.shape[axis + 1 :])
-    v = xp.broadcast_to(v, shape)
+    if len(places) == 1:  # all new elements go there
+        v = xp.reshape(v, (1,) * (x.ndim - v.ndim) + v.shape)
+        v = v if isinstance(given, (list, tuple, slice)) else xp.moveaxis(v, 0, axis)
+        places = places * v.shape[axis]
+    v = xp.broadcast_to(v, (*x.shape[:axis], len(places), *x.shape[axis + 1 :]))
     # Where the old and the new elements end up: new ones before the old one at their position, in the order given.
     order = sorted([(i, 0, k, n + k) for k, i in enumerate(places)] + [(i, 1, 0, i) for i in range(n)])
     return _chosen(xp.concat([x, v], axis=axis), [source for *_, source in order], axis)
@@ -458,7 +459,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return xp.roll(x, shift, axis=axis)
 
 
-# -- diagonals -----------------------------------------------------------------------------------------------------------------------------
+# -- diagonals ---------------------------------------------------------------------------------------------------------
 
 
 def as_matrices_last(name: str, a: Any, axis1: int, axis2: int) -> Any:
@@ -479,7 +480,7 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     return into("trace", out, xp.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype))
 
 
-# -- borders -------------------------------------------------------------------------------------------------------------------------------
+# -- borders -----------------------------------------------------------------------------------------------------------
 
 
 @covers("pad", note="`linear_ramp`, `empty`, `stat_length`, `reflect_type='odd'` and functions as modes are refused")
@@ -507,7 +508,7 @@ def _pairs(what: str, given: Any, rank: int) -> list[Any]:
         for axis, pair in given.items():
             pairs[axis] = pair if isinstance(pair, (tuple, list)) else (pair, pair)
         return pairs
-    if hasattr(given, "tolist") and not isinstance(given, TensorBase):
+    if hasattr(given, "tolist") and not isinstance(given, Tensor):
         given = given.tolist()
     if not isinstance(given, (tuple, list)):
         return [(given, given)] * rank
@@ -529,11 +530,12 @@ def _padded(x: Any, axis: int, before: int, after: int, mode: str, values: Any) 
         return _chosen(x, [_source(i, n, mode) for i in range(-before, n + after)], axis)
     if mode == "constant":
         borders = _pairs("constant_values", values, x.ndim)[axis]
-        borders = [b if isinstance(b, TensorBase) else constant("pad", b, x) for b in borders]
+        borders = [b if isinstance(b, Tensor) else constant("pad", b, x) for b in borders]
         if not x.dtype.differentiable:
             borders = [b._cast(x.dtype) for b in borders]
     else:
-        from_all = {"maximum": maximum, "minimum": minimum, "mean": mean, "median": _median}[mode](x, axis=axis, keepdims=True)
+        reduction: Any = {"maximum": maximum, "minimum": minimum, "mean": mean, "median": _median}[mode]
+        from_all = reduction(x, axis=axis, keepdims=True)
         borders = [from_all, from_all]
     parts = []
     for border, count in zip(borders, (before, after)):
@@ -543,7 +545,9 @@ def _padded(x: Any, axis: int, before: int, after: int, mode: str, values: Any) 
 
 def _median(x: Any, axis: int, keepdims: bool) -> Any:
     n = x.shape[axis]
-    middle = xp.take(xp.sort(x, axis=axis), xp.asarray([(n - 1) // 2, n // 2], dtype=x.default_dtype("indexing"), device=x.device), axis=axis)
+    middle = xp.take(
+        xp.sort(x, axis=axis), xp.asarray([(n - 1) // 2, n // 2], dtype=x.default_dtype("indexing"), device=x.device), axis=axis
+    )
     return xp.mean(middle, axis=axis, keepdims=keepdims)
 
 
@@ -560,5 +564,3 @@ def _source(i: int, n: int, mode: str) -> int:
         return 0
     i %= 2 * (n - 1)
     return min(i, 2 * (n - 1) - i)
-
-

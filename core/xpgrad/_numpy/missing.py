@@ -19,12 +19,13 @@ absent("it computes with integers only; use sums and products", "ravel_multi_ind
 #: Functions that NumPy does not dispatch, by why they are no concern of Tensors.
 ASIDE: dict[str, tuple[str, ...]] = {
     "makes an array from numbers; with `like=x` beside a Tensor (`zeros`, `ones`, `full`, `empty`, `eye`, `identity`, `arange`, `tri`)": (
-        "arange", "bartlett", "blackman", "diag_indices", "empty", "eye", "frombuffer", "fromfile", "fromfunction", "fromiter", "fromregex",
-        "fromstring", "full", "genfromtxt", "hamming", "hanning", "identity", "indices", "kaiser", "load", "loadtxt", "mask_indices", "ones",
-        "tri", "tril_indices", "triu_indices", "zeros", "fft.fftfreq", "fft.rfftfreq",
+        "arange", "bartlett", "blackman", "diag_indices", "empty", "eye", "frombuffer", "fromfile", "fromfunction", "fromiter",
+        "fromregex", "fromstring", "full", "genfromtxt", "hamming", "hanning", "identity", "indices", "kaiser", "load", "loadtxt",
+        "mask_indices", "ones", "tri", "tril_indices", "triu_indices", "zeros", "fft.fftfreq", "fft.rfftfreq",
     ),
     "makes a NumPy array: it refuses a Tensor that requires grad, unless `like=x` asks for a Tensor": (
-        "array", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "asmatrix", "bmat", "from_dlpack", "require",
+        "array", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "asmatrix", "bmat",
+        "from_dlpack", "require",
     ),
     "asks about shapes, dtypes or objects": (
         "broadcast_shapes", "isdtype", "isfortran", "isscalar", "issubdtype", "iterable", "mintypecode", "promote_types", "typename",
@@ -32,8 +33,9 @@ ASIDE: dict[str, tuple[str, ...]] = {
     "calls another function, which is covered": ("row_stack",),
     "makes a function or an iterator": ("frompyfunc", "nested_iters"),
     "formats numbers, or sets or shows what NumPy is set to": (
-        "base_repr", "binary_repr", "datetime_data", "format_float_positional", "format_float_scientific", "get_include", "get_printoptions",
-        "getbufsize", "geterr", "geterrcall", "info", "printoptions", "set_printoptions", "setbufsize", "seterr", "seterrcall", "show_config",
+        "base_repr", "binary_repr", "datetime_data", "format_float_positional", "format_float_scientific", "get_include",
+        "get_printoptions", "getbufsize", "geterr", "geterrcall", "info", "printoptions", "set_printoptions", "setbufsize", "seterr",
+        "seterrcall", "show_config",
         "show_runtime", "test", "linalg.test", "fft.test",
     ),
 }  # fmt: skip

@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import xpgrad as xp
-from xpgrad._array.base import TensorBase
 from xpgrad._numpy.operands import floating, into, lift, refuse
 from xpgrad._numpy.reductions import bounds
 from xpgrad._numpy.table import covers
+from xpgrad._tensor.tensor import Tensor
 
 __all__: list[str] = []
 
@@ -78,7 +78,8 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     least, greatest = bounds(t)
     out = t
     for mask, value in (
-        (xp.isnan(t), nan), (xp.equal(t, math.inf), greatest if posinf is None else posinf), (xp.equal(t, -math.inf), least if neginf is None else neginf),
+        (xp.isnan(t), nan), (xp.equal(t, math.inf), greatest if posinf is None else posinf),
+        (xp.equal(t, -math.inf), least if neginf is None else neginf),
     ):  # fmt: skip
         out = xp.where(mask, value, out)
     return out if copy else into("nan_to_num", t, out)
@@ -133,7 +134,7 @@ def _polynomial(z: Any, coefficients: list[float]) -> Any:
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * math.pi) -> Any:
     """Stand for `numpy.unwrap`."""
     (x,) = map(floating, lift("unwrap", p))
-    if isinstance(period, TensorBase):
+    if isinstance(period, Tensor):
         refuse("unwrap", period=period)
     limit = period / 2 if discont is None else discont
     # The jumps are whole periods: as constants, they leave the derivative alone.

@@ -1,4 +1,4 @@
-"""Operands of NumPy's functions: what is not a Tensor becomes a constant beside the Tensors, or is refused; nothing is converted silently."""
+"""Operands of NumPy's functions: what is not a Tensor becomes a constant beside the Tensors, or is refused by name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import xpgrad as xp
-from xpgrad._array.base import TensorBase
 from xpgrad._backends.classes import class_for_array, host_backend
 from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_raw_array
 from xpgrad._operations.coerce import unify
@@ -17,7 +16,7 @@ from xpgrad.errors import DeviceMismatchError
 __all__ = ["as_ints", "constant", "fitting", "floating", "into", "is_default", "lift", "lift_all", "numpy_dtype", "refuse", "weak"]
 
 
-# -- constants -------------------------------------------------------------------------------------------------------------------
+# -- constants ---------------------------------------------------------------------------------------------------------
 
 
 def constant(name: str, x: Any, like: Tensor) -> Tensor:
@@ -52,7 +51,7 @@ def constant(name: str, x: Any, like: Tensor) -> Tensor:
 
 
 def _holds_tensor(x: Any) -> bool:
-    return isinstance(x, TensorBase) or (isinstance(x, (list, tuple)) and any(_holds_tensor(item) for item in x))
+    return isinstance(x, Tensor) or (isinstance(x, (list, tuple)) and any(_holds_tensor(item) for item in x))
 
 
 def _check_array(name: str, x: Any, like: Tensor) -> None:
@@ -68,9 +67,10 @@ def _check_array(name: str, x: Any, like: Tensor) -> None:
     if hasattr(x, "mask") and hasattr(x, "filled"):
         msg = f"np.{name}: {here} met a masked array ({what}), whose mask would be lost; give `x.filled(value)`, and use `np.where`"
         raise TypeError(msg)
-    if isinstance(x, host_backend().array_types()):
+    host: Any = host_backend().array_types()
+    if isinstance(x, host):
         if x.dtype.kind not in "biufc":
-            inside = any(isinstance(item, TensorBase) for item in x.flat) if x.dtype.kind == "O" else False
+            inside = any(isinstance(item, Tensor) for item in x.flat) if x.dtype.kind == "O" else False
             advice = "`np.stack` makes one Tensor of several" if inside else "convert it with `x.astype(float)`"
             which = f"an array of dtype {x.dtype}" + (" that holds Tensors" if inside else "")
             msg = f"np.{name}: {here} met {which}, which no device has; {advice}"
@@ -93,11 +93,13 @@ def _check_array(name: str, x: Any, like: Tensor) -> None:
         )
         raise TypeError(msg)
     if home.device != like.device:
-        msg = f"np.{name}: {here} met a raw array ({what}) on {home.device}; move one of them, e.g. with `x.to_device({str(home.device)!r})`"
+        msg = (
+            f"np.{name}: {here} met a raw array ({what}) on {home.device}; move one of them, e.g. with `x.to_device({str(home.device)!r})`"
+        )
         raise DeviceMismatchError(msg)
 
 
-# -- several operands --------------------------------------------------------------------------------------------------------------
+# -- several operands --------------------------------------------------------------------------------------------------
 
 
 def _anchor(name: str, tensors: list[Any]) -> Any:
@@ -117,19 +119,19 @@ def lift(name: str, *args: Any) -> Any:
         As `constant`, and for Tensors on several devices.
     """
     first = args[0].__class__
-    if issubclass(first, TensorBase) and (len(args) == 1 or all(a.__class__ is first for a in args)):
+    if issubclass(first, Tensor) and (len(args) == 1 or all(a.__class__ is first for a in args)):
         return args
-    like = _anchor(name, [a for a in args if isinstance(a, TensorBase)])
-    return _together(name, [a if a is None or isinstance(a, TensorBase) else constant(name, a, like) for a in args])
+    like = _anchor(name, [a for a in args if isinstance(a, Tensor)])
+    return _together(name, [a if a is None or isinstance(a, Tensor) else constant(name, a, like) for a in args])
 
 
 def weak(name: str, *args: Any) -> Any:
     """Operands as Tensors on one device, but Python's and NumPy's scalars as Python scalars, which do not raise a precision."""
-    tensors = [a for a in args if isinstance(a, TensorBase)]
+    tensors = [a for a in args if isinstance(a, Tensor)]
     like = _anchor(name, tensors)
     out = []
     for a in args:
-        if a is not None and not isinstance(a, TensorBase):
+        if a is not None and not isinstance(a, Tensor):
             scalar = as_scalar(a)
             a = constant(name, a, like) if scalar is NOT_SCALAR else scalar
         out.append(a)
@@ -137,7 +139,7 @@ def weak(name: str, *args: Any) -> Any:
 
 
 def _together(name: str, out: list[Any]) -> Any:
-    places = [i for i, a in enumerate(out) if isinstance(a, TensorBase)]
+    places = [i for i, a in enumerate(out) if isinstance(a, Tensor)]
     if len({type(out[i]) for i in places}) > 1:
         for i, t in zip(places, unify(f"np.{name}", [out[i] for i in places])):
             out[i] = t
@@ -152,7 +154,7 @@ def lift_all(name: str, arrays: Any, like: Any = None) -> list[Any]:
     TypeError, ValueError
         For what is not a sequence, or an empty one.
     """
-    if isinstance(arrays, TensorBase):
+    if isinstance(arrays, Tensor):
         return list(arrays)
     if not isinstance(arrays, Iterable):
         msg = f"np.{name} needs a sequence of arrays, but got {type(arrays).__name__}"
@@ -162,19 +164,19 @@ def lift_all(name: str, arrays: Any, like: Any = None) -> list[Any]:
         msg = f"np.{name} needs at least one array"
         raise ValueError(msg)
     if like is not None:
-        items = [a if isinstance(a, TensorBase) else constant(name, a, like) for a in items]
+        items = [a if isinstance(a, Tensor) else constant(name, a, like) for a in items]
     found = [t for item in items for t in _tensors_in(item)]
     like = _anchor(name, found)
-    return list(_together(name, [a if isinstance(a, TensorBase) else constant(name, a, like) for a in items]))
+    return list(_together(name, [a if isinstance(a, Tensor) else constant(name, a, like) for a in items]))
 
 
 def _tensors_in(x: Any) -> list[Any]:
-    if isinstance(x, TensorBase):
+    if isinstance(x, Tensor):
         return [x]
     return [t for item in x for t in _tensors_in(item)] if isinstance(x, (list, tuple)) else []
 
 
-# -- dtypes --------------------------------------------------------------------------------------------------------------------------
+# -- dtypes ------------------------------------------------------------------------------------------------------------
 
 
 def floating(x: Any) -> Any:
@@ -187,7 +189,7 @@ def numpy_dtype(dtype: Any) -> Any:
     return sys.modules["numpy"].dtype(dtype)
 
 
-# -- options -------------------------------------------------------------------------------------------------------------------------
+# -- options -----------------------------------------------------------------------------------------------------------
 
 
 def is_default(value: Any, default: Any) -> bool:
@@ -196,7 +198,7 @@ def is_default(value: Any, default: Any) -> bool:
 
 
 #: Arguments that change nothing about the result's values, by the values that they may have.
-_HARMLESS: dict[str, tuple[Any, ...]] = {
+_HARMLESS: dict[str, tuple[Any, ...] | None] = {
     "order": (None, "K", "C", "A"), "subok": (True, False), "casting": ("same_kind",), "optimize": None, "kind": None,
     "overwrite_input": (True, False), "assume_unique": (True, False), "signature": (None,), "copy": (True,),
 }  # fmt: skip
@@ -207,7 +209,9 @@ def refuse(name: str, **options: Any) -> None:
     for option, value in options.items():
         harmless = _HARMLESS.get(option, (None,))
         if harmless is not None and not any(is_default(value, h) for h in harmless):
-            msg = f"np.{name}: xpgrad has no `{option}`={value!r:.60}; leave it out, or compute with `x.detach().numpy()` what is a constant"
+            msg = (
+                f"np.{name}: xpgrad has no `{option}`={value!r:.60}; leave it out, or compute with `x.detach().numpy()` what is a constant"
+            )
             raise TypeError(msg)
 
 
@@ -221,7 +225,7 @@ def as_ints(name: str, what: str, value: Any) -> Any:
     """
     if value.__class__ is int:
         return value
-    if isinstance(value, TensorBase) or (hasattr(value, "tolist") and hasattr(value, "dtype")):
+    if isinstance(value, Tensor) or (hasattr(value, "tolist") and hasattr(value, "dtype")):
         value = value.tolist()
     if isinstance(value, (list, tuple)):
         return tuple(as_ints(name, what, v) for v in value)
@@ -246,7 +250,7 @@ def into(name: str, out: Any, result: Any, where: Any = None) -> Any:
         return result
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out
-    if not isinstance(out, TensorBase):
+    if not isinstance(out, Tensor):
         what = f"{type(out).__module__}.{type(out).__qualname__}"
         msg = (
             f"np.{name}: `out` is {what}, but the operands are Tensors on {result.device}: the result would leave the graph; write "

@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import xpgrad as xp
-from xpgrad._array.base import TensorBase
 from xpgrad._basics.dtypes import as_dtype, iinfo
-from xpgrad._numpy.operands import floating, into, lift, refuse
+from xpgrad._numpy.operands import floating, into, lift, refuse, weak
 from xpgrad._numpy.table import covers
+from xpgrad._tensor.tensor import Tensor
 
 __all__ = ["counts", "kept", "masked", "no_value", "spread", "without_nan"]
 
@@ -30,7 +30,7 @@ def masked(name: str, a: Any, where: Any, fill: Any) -> Any:
     if where is True:
         return lift(name, a)[0]
     x, mask = lift(name, a, where)
-    fill = fill if isinstance(fill, TensorBase) else type(x).scalar(fill, x.dtype)
+    fill = fill if isinstance(fill, Tensor) else type(x).scalar(fill, x.dtype)
     return xp.where(mask, x, fill)
 
 
@@ -44,11 +44,10 @@ def _initially(name: str, combine: Any, initial: Any, result: Any) -> Any:
     initial = no_value(initial)
     if initial is None:
         return result
-    (start,) = (initial,) if not isinstance(initial, TensorBase) else lift(name, initial)
-    return combine(start, result)
+    return combine(*weak(name, initial, result))
 
 
-# -- sums and products -----------------------------------------------------------------------------------------------------------------
+# -- sums and products -------------------------------------------------------------------------------------------------
 
 
 def _integral(x: Any) -> Any:
@@ -67,7 +66,7 @@ def _sum(name: str, row: Any, combine: Any, neutral: int, a: Any, axis: Any, dty
 def total(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
           ) -> Any:  # fmt: skip
     """Stand for `numpy.sum`."""
-    if where is True and initial is None and out is None and isinstance(a, TensorBase) and (a._node is not None or a.dtype.kind != "bool"):
+    if where is True and initial is None and out is None and isinstance(a, Tensor) and (a._node is not None or a.dtype.kind != "bool"):
         return xp.sum(a, axis=axis, dtype=dtype, keepdims=no_value(keepdims, False))
     return _sum("sum", xp.sum, xp.add, 0, a, axis, dtype, out, keepdims, initial, where)
 
@@ -135,18 +134,24 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> 
 @covers("cumulative_sum")
 def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
     """Stand for `numpy.cumulative_sum`."""
-    return into("cumulative_sum", out, xp.cumulative_sum(_integral(lift("cumulative_sum", x)[0]), axis=axis, dtype=dtype, include_initial=include_initial))
+    return into(
+        "cumulative_sum",
+        out,
+        xp.cumulative_sum(_integral(lift("cumulative_sum", x)[0]), axis=axis, dtype=dtype, include_initial=include_initial),
+    )
 
 
 @covers("cumulative_prod")
 def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
     """Stand for `numpy.cumulative_prod`."""
     return into(
-        "cumulative_prod", out, xp.cumulative_prod(_integral(lift("cumulative_prod", x)[0]), axis=axis, dtype=dtype, include_initial=include_initial)
+        "cumulative_prod",
+        out,
+        xp.cumulative_prod(_integral(lift("cumulative_prod", x)[0]), axis=axis, dtype=dtype, include_initial=include_initial),
     )
 
 
-# -- extrema ---------------------------------------------------------------------------------------------------------------------------
+# -- extrema -----------------------------------------------------------------------------------------------------------
 
 
 def _extremum(name: str, row: Any, combine: Any, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
@@ -156,7 +161,7 @@ def _extremum(name: str, row: Any, combine: Any, a: Any, axis: Any, out: Any, ke
         raise ValueError(msg)
     x = masked(name, a, where, initial)
     if initial is not None and not x.size:
-        value = initial if isinstance(initial, TensorBase) else type(x).scalar(initial, x.dtype)
+        value = initial if isinstance(initial, Tensor) else type(x).scalar(initial, x.dtype)
         x, initial = xp.broadcast_to(value, tuple(n or 1 for n in x.shape)), None
     result = row(x, axis=axis, keepdims=kept(keepdims))
     return into(name, out, _initially(name, combine, initial, result))
@@ -203,7 +208,7 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any
     return into("ptp", out, maximum(a, axis, None, keepdims) - minimum(a, axis, None, keepdims))
 
 
-# -- means and variances -----------------------------------------------------------------------------------------------------------------
+# -- means and variances -----------------------------------------------------------------------------------------------
 
 
 def _in(x: Any, dtype: Any) -> Any:
@@ -214,7 +219,7 @@ def _in(x: Any, dtype: Any) -> Any:
 @covers("mean")
 def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     """Stand for `numpy.mean`."""
-    if where is True and dtype is None and out is None and isinstance(a, TensorBase):
+    if where is True and dtype is None and out is None and isinstance(a, Tensor):
         return xp.mean(a, axis=axis, keepdims=no_value(keepdims, False))
     where = no_value(where, True)
     if where is True:
@@ -240,7 +245,7 @@ def _variance(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, kee
               nans: bool = False) -> Any:  # fmt: skip
     correction, centre, where = no_value(correction), no_value(centre), no_value(where, True)
     ddof = ddof if correction is None else correction
-    (x,) = lift(name, a)
+    x, centre = lift(name, a, centre)
     x = _in(x, dtype)
     if where is True and centre is None and not nans:
         row = xp.std if name == "std" else xp.var
@@ -250,7 +255,7 @@ def _variance(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, kee
         mask = xp.logical_and(mask, xp.logical_not(xp.isnan(x)))
         x = without_nan(x, 0.0)
     number = counts(x, mask, axis)
-    middle = _mean_where(x, mask, axis) if centre is None else lift(name, centre, x)[0]
+    middle = _mean_where(x, mask, axis) if centre is None else centre
     apart = xp.where(mask, x - middle, xp.zeros_like(x))
     squares = xp.real(apart * xp.conj(apart)) if x.dtype.is_complex else apart * apart
     freedom = xp.real(number) - ddof
@@ -324,7 +329,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     return (result, xp.broadcast_to(number, result.shape)) if returned else result
 
 
-# -- truth, counts and places --------------------------------------------------------------------------------------------------------------
+# -- truth, counts and places ------------------------------------------------------------------------------------------
 
 
 def _every(name: str, row: Any, neutral: bool, a: Any, axis: Any, out: Any, keepdims: Any, where: Any) -> Any:
@@ -381,7 +386,7 @@ def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = Fals
     return _place("nanargmin", xp.argmin, without_nan(a, math.inf), axis, out, keepdims)
 
 
-# -- differences ---------------------------------------------------------------------------------------------------------------------------
+# -- differences -------------------------------------------------------------------------------------------------------
 
 
 @covers("diff")
@@ -393,10 +398,10 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         shape[axis] = 1
     before, after = (xp.broadcast_to(t, tuple(shape)) if t is not None and t.ndim == 0 else t for t in (before, after))
     if x.dtype.kind == "bool":
+        refuse("diff", prepend=before, append=after)
         for _ in range(n):
             lead = (slice(None),) * (axis % x.ndim)
             x = xp.not_equal(x[(*lead, slice(1, None))], x[(*lead, slice(None, -1))])
-        refuse("diff", prepend=before, append=after)
         return x
     return xp.diff(x, axis=axis, n=n, prepend=before, append=after)
 
@@ -404,7 +409,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 @covers("ediff1d")
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Stand for `numpy.ediff1d`."""
-    x, end, begin = (t if t is None else xp.reshape(t, (-1,)) for t in lift("ediff1d", ary, to_end, to_begin))
+    flat: list[Any] = [t if t is None else xp.reshape(t, (-1,)) for t in lift("ediff1d", ary, to_end, to_begin)]
+    x, end, begin = flat
     parts = [t for t in (begin, x[1:] - x[:-1], end) if t is not None]
     return xp.concat(parts) if len(parts) > 1 else parts[0]
 
@@ -412,7 +418,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 @covers("trapezoid")
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """Stand for `numpy.trapezoid`."""
-    if x is None and not isinstance(dx, TensorBase):
+    if x is None and not isinstance(dx, Tensor):
         (y,), step = lift("trapezoid", y), dx
     elif x is None:
         y, step = lift("trapezoid", y, dx)
@@ -422,7 +428,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         if x.ndim == 1:
             step = xp.reshape(step, tuple(-1 if i == axis % y.ndim else 1 for i in range(y.ndim)))
     y = xp.moveaxis(floating(y), axis, -1)
-    if isinstance(step, TensorBase) and step.ndim == y.ndim:
+    if isinstance(step, Tensor) and step.ndim == y.ndim:
         step = xp.moveaxis(step, axis, -1)
     return xp.sum(step * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1)
 
@@ -470,7 +476,9 @@ def _gradient_along(x: Any, axis: int, step: Any, edge_order: int) -> Any:
         end = (part(n - 1, n) - part(n - 2, n - 1)) / last
     else:
         d1, d2 = along(gaps[:1]), along(gaps[1:2])
-        start = part(0, 1) * (-(2.0 * d1 + d2) / (d1 * (d1 + d2))) + part(1, 2) * ((d1 + d2) / (d1 * d2)) - part(2, 3) * (d1 / (d2 * (d1 + d2)))
+        start = (
+            part(0, 1) * (-(2.0 * d1 + d2) / (d1 * (d1 + d2))) + part(1, 2) * ((d1 + d2) / (d1 * d2)) - part(2, 3) * (d1 / (d2 * (d1 + d2)))
+        )
         d1, d2 = along(gaps[-2:-1]), along(gaps[-1:])
         end = part(n - 3, n - 2) * (d2 / (d1 * (d1 + d2))) - part(n - 2, n - 1) * ((d2 + d1) / (d1 * d2))
         end = end + part(n - 1, n) * ((2.0 * d2 + d1) / (d2 * (d1 + d2)))
@@ -481,7 +489,7 @@ def _gradient_along(x: Any, axis: int, step: Any, edge_order: int) -> Any:
     return xp.concat(parts, axis=axis)
 
 
-# -- numbers that count as the bounds of a dtype, for the other chapters -----------------------------------------------------------------------
+# -- numbers that count as the bounds of a dtype, for the other chapters -----------------------------------------------
 
 
 def bounds(x: Any) -> tuple[Any, Any]:

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 import xpgrad as xp
-from xpgrad._array.base import TensorBase
 from xpgrad._basics.shapes import normalize_axis
 from xpgrad._numpy.operands import as_ints, constant, floating, into, lift, lift_all, numpy_dtype, refuse, weak
 from xpgrad._numpy.reductions import bounds
 from xpgrad._numpy.table import covers
+from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.sets import UniqueAll, UniqueCounts, UniqueInverse
 
 __all__: list[str] = []
@@ -21,14 +21,14 @@ __all__: list[str] = []
 
 def _indices(x: Any, places: Any) -> Any:
     """Integers beside `x`, which index it."""
-    if isinstance(places, TensorBase):
+    if isinstance(places, Tensor):
         return places
     return constant("take", places, x) if not isinstance(places, (list, tuple)) or places else xp.asarray(
         [], dtype=x.default_dtype("indexing"), device=x.device
     )  # fmt: skip
 
 
-# -- choosing ------------------------------------------------------------------------------------------------------------------------------
+# -- choosing ----------------------------------------------------------------------------------------------------------
 
 
 @covers("where")
@@ -40,14 +40,14 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         msg = "np.where: give both values, `np.where(condition, x, y)`, or none"
         raise ValueError(msg)
     kind = condition.__class__
-    if x.__class__ is kind and y.__class__ is kind and issubclass(kind, TensorBase) and condition.dtype.kind == "bool":
+    if x.__class__ is kind and y.__class__ is kind and issubclass(kind, Tensor) and condition.dtype.kind == "bool":
         return xp.where(condition, x, y)
     mask, a, b = weak("where", condition, x, y)
-    like = next(t for t in (mask, a, b) if isinstance(t, TensorBase))
-    if not isinstance(mask, TensorBase):
+    like = next(t for t in (mask, a, b) if isinstance(t, Tensor))
+    if not isinstance(mask, Tensor):
         mask = constant("where", mask, like)
     mask = mask if mask.dtype.kind == "bool" else xp.not_equal(mask, 0)
-    if not isinstance(a, TensorBase) and not isinstance(b, TensorBase):
+    if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         a = constant("where", a, like)
     return xp.where(mask, a, b)
 
@@ -55,8 +55,8 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 @covers("take")
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     """Stand for `numpy.take`."""
-    like = a if isinstance(a, TensorBase) else indices
-    x = a if isinstance(a, TensorBase) else constant("take", a, like)
+    like = a if isinstance(a, Tensor) else indices
+    x = a if isinstance(a, Tensor) else constant("take", a, like)
     index = _indices(x, indices)
     if axis is None:
         x, axis = xp.reshape(x, (-1,)), 0
@@ -101,7 +101,7 @@ def extract(condition: Any, arr: Any) -> Any:
 @covers("choose")
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     """Stand for `numpy.choose`."""
-    parts = lift_all("choose", [a, *(choices if not isinstance(choices, TensorBase) else xp.unstack(choices))])
+    parts = lift_all("choose", [a, *(choices if not isinstance(choices, Tensor) else xp.unstack(choices))])
     index, *options = xp.broadcast_arrays(*parts)
     if mode in ("wrap", "clip"):
         index = xp.remainder(index, len(options)) if mode == "wrap" else xp.clip(index, 0, len(options) - 1)
@@ -132,10 +132,10 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 @covers("piecewise", note="each function is applied to all of `x`, and its result is taken where its condition holds")
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     """Stand for `numpy.piecewise`."""
-    (t,) = (x,) if isinstance(x, TensorBase) else (None,)
+    (t,) = (x,) if isinstance(x, Tensor) else (None,)
     conditions = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
     if t is None:
-        found = [c for c in (*conditions, *funclist) if isinstance(c, TensorBase)]
+        found = [c for c in (*conditions, *funclist) if isinstance(c, Tensor)]
         t = constant("piecewise", x, found[0])
     masks = [m if m.dtype.kind == "bool" else xp.not_equal(m, 0) for m in lift("piecewise", t, *conditions)[1:]]
     if len(masks) not in (len(funclist), len(funclist) - 1):
@@ -153,7 +153,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
             value = function(inside, *args, **kw)
         else:
             value = function
-        value = value if isinstance(value, TensorBase) else constant("piecewise", value, t)
+        value = value if isinstance(value, Tensor) else constant("piecewise", value, t)
         result = xp.where(mask, value._cast(t.dtype) if one else value, result)
     return result
 
@@ -172,12 +172,12 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: 
     low, high = (low if min is None else min), (high if max is None else max)
     refuse("clip", **{k: v for k, v in kwargs.items() if k not in ("casting", "order", "subok")})
     x, low, high = weak("clip", a, low, high)
-    if not isinstance(x, TensorBase):
-        x = constant("clip", x, low if isinstance(low, TensorBase) else high)
+    if not isinstance(x, Tensor):
+        x = constant("clip", x, low if isinstance(low, Tensor) else high)
     for bound, row in ((low, xp.maximum), (high, xp.minimum)):
         if bound is None:
             continue
-        narrow = isinstance(bound, TensorBase) and (bound.dtype is not x.dtype or xp.broadcast_shapes(bound.shape, x.shape) != x.shape)
+        narrow = isinstance(bound, Tensor) and (bound.dtype is not x.dtype or xp.broadcast_shapes(bound.shape, x.shape) != x.shape)
         if narrow or (isinstance(bound, float) and not x.dtype.differentiable):
             x = row(x, bound)
         else:
@@ -185,7 +185,7 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: 
     return into("clip", out, x if low is not None or high is not None else xp.positive(x))
 
 
-# -- sorting -------------------------------------------------------------------------------------------------------------------------------
+# -- sorting -----------------------------------------------------------------------------------------------------------
 
 
 def _sorted(name: str, row: Any, a: Any, axis: Any, order: Any) -> Any:
@@ -223,14 +223,14 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", or
 @covers("lexsort", differentiable=False)
 def lexsort(keys: Any, axis: int = -1) -> Any:
     """Stand for `numpy.lexsort`."""
-    first, *rest = lift_all("lexsort", keys)
+    first, *rest = (k._cast(k.default_dtype("integral")) if k.dtype.kind == "bool" else k for k in lift_all("lexsort", keys))
     order = xp.argsort(first, axis=axis)
     for key in rest:
         order = xp.take_along_axis(order, xp.argsort(xp.take_along_axis(key.detach(), order, axis=axis), axis=axis), axis=axis)
     return order
 
 
-# -- searching -----------------------------------------------------------------------------------------------------------------------------
+# -- searching ---------------------------------------------------------------------------------------------------------
 
 
 @covers("nonzero", differentiable=False)
@@ -331,7 +331,7 @@ def ix_(*args: Any) -> Any:
     return tuple(out)
 
 
-# -- sets ------------------------------------------------------------------------------------------------------------------------------------
+# -- sets --------------------------------------------------------------------------------------------------------------
 
 
 def _distinct(x: Any, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
@@ -357,8 +357,16 @@ def _distinct(x: Any, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
 
 
 @covers("unique", note="`axis` is refused; equal elements give the gradient to the first")
-def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: Any = None, *,
-           equal_nan: bool = True, sorted: bool = True) -> Any:  # noqa: A002 (NumPy's name)
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: Any = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,  # noqa: A002 (NumPy's name)
+) -> Any:
     """Stand for `numpy.unique`."""
     refuse("unique", axis=axis)
     values, *rest = _distinct(lift("unique", ar)[0], equal_nan)
@@ -432,7 +440,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     return xp.sort(xp.concat([a[xp.isin(a, b, invert=True)], b[xp.isin(b, a, invert=True)]]))
 
 
-# -- truth and kinds -----------------------------------------------------------------------------------------------------------------------
+# -- truth and kinds ---------------------------------------------------------------------------------------------------
 
 
 @covers("isclose", differentiable=False)
@@ -511,8 +519,8 @@ def isposinf(x: Any, out: Any = None) -> Any:
 @covers("result_type", differentiable=False, note="NumPy's dtype of the name that xpgrad's promotion gives")
 def result_type(*arrays_and_dtypes: Any) -> Any:
     """Stand for `numpy.result_type`."""
-    given = [a.dtype if hasattr(a, "dtype") and hasattr(a, "shape") else a for a in arrays_and_dtypes if not isinstance(a, TensorBase)]
-    return numpy_dtype(xp.result_type(*(a for a in arrays_and_dtypes if isinstance(a, TensorBase)), *given))
+    given = [a.dtype if hasattr(a, "dtype") and hasattr(a, "shape") else a for a in arrays_and_dtypes if not isinstance(a, Tensor)]
+    return numpy_dtype(xp.result_type(*(a for a in arrays_and_dtypes if isinstance(a, Tensor)), *given))
 
 
 @covers("can_cast", differentiable=False, note="a bool, by NumPy's rules")
@@ -534,7 +542,7 @@ def common_type(*arrays: Any) -> Any:
     return numpy_dtype(found if found.differentiable else xp.float64).type
 
 
-# -- writing in place ------------------------------------------------------------------------------------------------------------------------
+# -- writing in place --------------------------------------------------------------------------------------------------
 
 
 def _target(name: str, x: Any) -> Any:
@@ -545,7 +553,7 @@ def _target(name: str, x: Any) -> Any:
     TypeError
         If it is not a Tensor: a Tensor's values would leave the graph.
     """
-    if not isinstance(x, TensorBase):
+    if not isinstance(x, Tensor):
         what = f"{type(x).__module__}.{type(x).__qualname__}"
         msg = f"np.{name}: a Tensor cannot be written into {what}; make the target a Tensor, or write `x.detach().numpy()`"
         raise TypeError(msg)
@@ -553,15 +561,20 @@ def _target(name: str, x: Any) -> Any:
 
 
 def _value(name: str, x: Any, value: Any) -> Any:
-    return value if isinstance(value, TensorBase) else constant(name, value, x)._cast(x.dtype)
+    return value if isinstance(value, Tensor) else constant(name, value, x)._cast(x.dtype)
 
 
 @covers("copyto", note="in place")
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """Stand for `numpy.copyto`."""
-    refuse("copyto", casting=casting)
     x = _target("copyto", dst)
-    into("copyto", x, src if isinstance(src, TensorBase) else constant("copyto", src, x), None if where is True else lift("copyto", where, x)[0])
+    refuse("copyto", casting=casting)
+    into(
+        "copyto",
+        x,
+        src if isinstance(src, Tensor) else constant("copyto", src, x),
+        None if where is True else lift("copyto", where, x)[0],
+    )
 
 
 @covers("fill_diagonal", note="in place; matrices")
@@ -600,7 +613,7 @@ def _cycled(value: Any, count: int) -> Any:
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """Stand for `numpy.place`."""
     x = _target("place", arr)
-    (chosen,) = lift("place", mask) if isinstance(mask, TensorBase) else (constant("place", mask, x),)
+    (chosen,) = lift("place", mask) if isinstance(mask, Tensor) else (constant("place", mask, x),)
     index = flatnonzero(chosen)
     if index.shape[0]:
         put(x, index, _cycled(xp.reshape(_value("place", x, vals), (-1,)), index.shape[0]))
@@ -610,7 +623,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 def putmask(a: Any, /, mask: Any, values: Any) -> None:
     """Stand for `numpy.putmask`."""
     x = _target("putmask", a)
-    chosen = mask if isinstance(mask, TensorBase) else constant("putmask", mask, x)
+    chosen = mask if isinstance(mask, Tensor) else constant("putmask", mask, x)
     spread = _cycled(xp.reshape(_value("putmask", x, values), (-1,)), x.size)
     x[...] = xp.where(chosen, xp.reshape(spread, x.shape)._cast(x.dtype), x)
 

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 import xpgrad as xp
-from xpgrad._array.base import TensorBase
 from xpgrad._numpy.creation import vander
 from xpgrad._numpy.linear_algebra import least_squares
 from xpgrad._numpy.operands import constant, floating, lift, refuse
 from xpgrad._numpy.table import covers
+from xpgrad._tensor.tensor import Tensor
 
 __all__: list[str] = []
 
 
-# -- convolutions ----------------------------------------------------------------------------------------------------------------------
+# -- convolutions ------------------------------------------------------------------------------------------------------
 
 
 def _full(x: Any, y: Any) -> Any:
@@ -66,7 +66,7 @@ def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
     return _convolved("correlate", a, v, mode, True)
 
 
-# -- polynomials: coefficients from the highest power down -----------------------------------------------------------------------------------
+# -- polynomials: coefficients from the highest power down -------------------------------------------------------------
 
 
 def _coefficients(name: str, *given: Any) -> Any:
@@ -143,11 +143,11 @@ def polyder(p: Any, m: int = 1) -> Any:
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """Stand for `numpy.polyint`."""
     (c,) = map(floating, _coefficients("polyint", p))
-    constants = [0.0] * m if k is None else list(k) if hasattr(k, "__len__") and getattr(k, "ndim", 1) else [k] * m
+    constants = [0.0] * m if k is None else list(k) if hasattr(k, "__len__") and getattr(k, "ndim", True) else [k] * m
     constants = constants * m if len(constants) == 1 else constants
     for each in constants[:m]:
         powers = xp.astype(xp.arange(c.shape[0], 0, -1, device=c.device), c.dtype)
-        last = each if isinstance(each, TensorBase) else constant("polyint", each, c)
+        last = each if isinstance(each, Tensor) else constant("polyint", each, c)
         c = xp.concat([c / powers, xp.reshape(last, (1,))._cast(c.dtype)])
     return c
 
@@ -157,7 +157,9 @@ def poly(seq_of_zeros: Any) -> Any:
     """Stand for `numpy.poly`."""
     (zeros,) = lift("poly", seq_of_zeros)
     if zeros.ndim > 1:
-        msg = f"np.poly: the characteristic polynomial of a matrix of shape {zeros.shape} needs eigenvalues, which xpgrad has for Hermitian "
+        msg = (
+            f"np.poly: the characteristic polynomial of a matrix of shape {zeros.shape} needs eigenvalues, which xpgrad has for Hermitian "
+        )
         raise TypeError(msg + "matrices only; use `np.poly(np.linalg.eigvalsh(x))`")
     zeros = floating(zeros)
     out = xp.ones((1,), dtype=zeros.dtype, device=zeros.device)
@@ -171,9 +173,11 @@ def poly(seq_of_zeros: Any) -> Any:
 def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False) -> Any:
     """Stand for `numpy.polyfit`."""
     refuse("polyfit", full=None if full is False else full, cov=None if cov is False else cov)
-    at, heights, weights = (t if t is None else floating(t) for t in lift("polyfit", x, y, w))
+    at, heights, weights = lift("polyfit", x, y, w)
+    at, heights = floating(at), floating(heights)
     matrix = vander(at, deg + 1)
     if weights is not None:
+        weights = floating(weights)
         matrix = matrix * xp.reshape(weights, (-1, 1))
         heights = heights * (weights if heights.ndim == 1 else xp.reshape(weights, (-1, 1)))
     # Columns of unit length: the powers of large numbers differ by many orders of magnitude.
@@ -183,7 +187,7 @@ def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: 
     return out / (scale if out.ndim == 1 else xp.reshape(scale, (-1, 1)))
 
 
-# -- along axes ------------------------------------------------------------------------------------------------------------------------------
+# -- along axes --------------------------------------------------------------------------------------------------------
 
 
 @covers("apply_along_axis")
@@ -198,7 +202,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
         msg = f"np.apply_along_axis needs at least one vector, but got shape {x.shape}"
         raise ValueError(msg)
     found = [func1d(lane, *args, **kwargs) for lane in xp.unstack(flat)]
-    parts = [f if isinstance(f, TensorBase) else constant("apply_along_axis", f, x) for f in found]
+    parts = [f if isinstance(f, Tensor) else constant("apply_along_axis", f, x) for f in found]
     out = xp.reshape(xp.stack(parts), (*rest, *parts[0].shape))
     inner = len(parts[0].shape)
     return xp.moveaxis(out, tuple(range(len(rest), out.ndim)), tuple(range(axis, axis + inner))) if inner else out

@@ -6,16 +6,16 @@ import math
 from typing import Any
 
 import xpgrad as xp
-from xpgrad._array.base import TensorBase
 from xpgrad._numpy.operands import constant, floating, into, is_default, lift, lift_all, refuse
 from xpgrad._numpy.reductions import kept
 from xpgrad._numpy.table import covers
+from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.indexing import add_slices
 
 __all__: list[str] = []
 
 
-# -- quantiles -------------------------------------------------------------------------------------------------------------------------
+# -- quantiles ---------------------------------------------------------------------------------------------------------
 
 #: The parameters of the continuous methods: the sought position among n elements is ``n q + alpha + q (1 - alpha - beta) - 1``.
 _CONTINUOUS = {
@@ -45,7 +45,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
         msg = f"np.{name} needs an order, which complex numbers do not have; take `np.abs(x)` or `np.real(x)` first"
         raise TypeError(msg)
     at = at / 100.0 if percent else at
-    if not isinstance(q, TensorBase) and not bool(xp.all((at >= 0) & (at <= 1))):
+    if not isinstance(q, Tensor) and not bool(xp.all((at >= 0) & (at <= 1))):
         msg = f"np.{name}: `q` must be between 0 and {100 if percent else 1}, but got {q!r:.60}"
         raise ValueError(msg)
     flat, axes = _in_last(x, axis)
@@ -56,7 +56,9 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
     # One axis for the quantiles in front of those of `x`; how many elements count may differ from row to row.
     positions = xp.reshape(at, (-1,) + (1,) * (flat.ndim - 1))
     lacking = xp.isnan(ranked.detach())
-    number = xp.sum(xp.astype(~lacking, x.dtype), axis=-1) if nans else xp.full(flat.shape[:-1], flat.shape[-1], dtype=x.dtype, device=x.device)
+    number = (
+        xp.sum(xp.astype(~lacking, x.dtype), axis=-1) if nans else xp.full(flat.shape[:-1], flat.shape[-1], dtype=x.dtype, device=x.device)
+    )
     number = xp.broadcast_to(number, (at.size, *flat.shape[:-1]))
     alpha, beta = _CONTINUOUS.get(method, (1.0, 1.0))
     place = number * positions + (alpha + positions * (1.0 - alpha - beta)) - 1.0
@@ -65,7 +67,9 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
     below = xp.floor(place.detach())
     share = place - below
     if method in _PICKING:
-        share = xp.where(share > 0, xp.ones_like(share), xp.zeros_like(share)) * {"lower": 0.0, "higher": 1.0, "midpoint": 0.5}.get(method, 0.0)
+        share = xp.where(share > 0, xp.ones_like(share), xp.zeros_like(share)) * {"lower": 0.0, "higher": 1.0, "midpoint": 0.5}.get(
+            method, 0.0
+        )
         if method == "nearest":
             below = xp.round(place.detach())
     above = xp.minimum(below + 1.0, last)
@@ -116,7 +120,7 @@ def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool =
     return _median("nanmedian", a, axis, out, keepdims)
 
 
-# -- covariances -------------------------------------------------------------------------------------------------------------------------
+# -- covariances -------------------------------------------------------------------------------------------------------
 
 
 @covers("cov")
@@ -152,7 +156,7 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: An
         factor = number - freedom * (xp.sum(w * weights._cast(w.dtype)) / number if weights is not None else 1.0)
     right = xp.matrix_transpose(centred if scaled is None else scaled)
     out = xp.matmul(centred, xp.conj(right) if right.dtype.is_complex else right)
-    out = out / factor if isinstance(factor, TensorBase) or factor else out / 0.0
+    out = out / factor if isinstance(factor, Tensor) or factor else out / 0.0
     return xp.squeeze(out, axis=tuple(i for i, n in enumerate(out.shape) if n == 1))
 
 
@@ -171,7 +175,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     return c / xp.reshape(spread, (-1, 1)) / xp.reshape(spread, (1, -1))
 
 
-# -- histograms ----------------------------------------------------------------------------------------------------------------------------
+# -- histograms --------------------------------------------------------------------------------------------------------
 
 
 def _counted(index: Any, weights: Any, length: int) -> Any:
@@ -185,7 +189,9 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     """Stand for `numpy.bincount`."""
     index, w = lift("bincount", x, weights)
     if index.dtype.differentiable or index.ndim != 1:
-        msg = f"np.bincount counts a vector of integers, but got dtype {index.dtype} and shape {index.shape}; use `np.histogram` for numbers"
+        msg = (
+            f"np.bincount counts a vector of integers, but got dtype {index.dtype} and shape {index.shape}; use `np.histogram` for numbers"
+        )
         raise TypeError(msg)
     length = max(int(xp.max(index)) + 1 if index.size else 0, minlength)
     return _counted(index, None if w is None else floating(w), length)
@@ -196,9 +202,9 @@ def _edges(name: str, x: Any, bins: Any, limits: Any) -> Any:
     if isinstance(bins, str):
         msg = f"np.{name}: xpgrad does not choose the number of bins ({bins!r}); give it, or the edges"
         raise TypeError(msg)
-    if isinstance(bins, TensorBase) and bins.ndim:
+    if isinstance(bins, Tensor) and bins.ndim:
         return bins
-    if not isinstance(bins, TensorBase) and hasattr(bins, "__len__"):
+    if not isinstance(bins, Tensor) and hasattr(bins, "__len__"):
         return constant(name, bins, x)
     count = int(bins)
     if count < 1:
@@ -231,7 +237,7 @@ def _bin_of(x: Any, edges: Any) -> tuple[Any, Any]:
 @covers("histogram_bin_edges")
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:  # noqa: A002 (NumPy's name)
     """Stand for `numpy.histogram_bin_edges`."""
-    like = a if isinstance(a, TensorBase) else next(t for t in (bins, weights) if isinstance(t, TensorBase))
+    like = a if isinstance(a, Tensor) else next(t for t in (bins, weights) if isinstance(t, Tensor))
     return _edges("histogram_bin_edges", xp.reshape(a if a is like else constant("histogram_bin_edges", a, like), (-1,)), bins, range)
 
 
@@ -255,7 +261,7 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = N
     if isinstance(sample, (list, tuple)):
         columns = lift_all("histogramdd", sample)
     else:
-        (table,) = lift("histogramdd", sample) if isinstance(sample, TensorBase) else (constant("histogramdd", sample, weights),)
+        (table,) = lift("histogramdd", sample) if isinstance(sample, Tensor) else (constant("histogramdd", sample, weights),)
         columns = list(xp.unstack(table, axis=1))
     return _histogram("histogramdd", columns, _per_axis(bins, len(columns)), range, density, weights)
 
@@ -269,7 +275,7 @@ def _per_axis(bins: Any, rank: int) -> list[Any]:
 
 
 def _histogram(name: str, columns: Any, bins: Any, ranges: Any, density: Any, weights: Any) -> tuple[Any, list[Any]]:
-    *data, w = lift(name, *columns, weights)
+    *data, w = lift(name, *columns, weights, *(b for b in bins if isinstance(b, Tensor)))[: len(columns) + 1]
     data = [xp.reshape(x, (-1,)) for x in data]
     limits = [None] * len(data) if is_default(ranges, None) else list(ranges)
     edges = [_edges(name, x, b, r) for x, b, r in zip(data, bins, limits)]

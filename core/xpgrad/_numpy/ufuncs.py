@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 import xpgrad as xp
-from xpgrad._array.base import TensorBase
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._numpy.operands import constant, floating, into, lift, refuse, weak
 from xpgrad._numpy.table import ABSENT, UFUNCS, absent, no_rule
 from xpgrad._rows.namespace import operations
+from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.indexing import prepare_key, scatter_add
 
 __all__ = ["Ufunc", "apply", "find"]
@@ -70,8 +70,8 @@ def find(ufunc: Any) -> Ufunc:
         name = getattr(ufunc, "__name__", repr(ufunc))
         if getattr(sys.modules["numpy"], name, None) is not ufunc:
             msg = (
-                f"the universal function `{name}` of another library has no rule in xpgrad; write it with NumPy's or xpgrad's functions, wrap "
-                "it in `xpgrad.autograd.Function` or `custom_rule`, or compute with `x.detach().numpy()` what is a constant"
+                f"the universal function `{name}` of another library has no rule in xpgrad; write it with NumPy's or xpgrad's functions, "
+                "wrap it in `xpgrad.autograd.Function` or `custom_rule`, or compute with `x.detach().numpy()` what is a constant"
             )
             raise TypeError(msg)
         if name not in UFUNCS:
@@ -80,7 +80,7 @@ def find(ufunc: Any) -> Ufunc:
     return found
 
 
-# -- calls ---------------------------------------------------------------------------------------------------------------------------
+# -- calls -------------------------------------------------------------------------------------------------------------
 
 
 def _one(op: Callable[..., Any], numeric: bool) -> Callable[..., Any]:
@@ -114,8 +114,8 @@ def _division(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
             a, b = weak(name, a, b)
         if a.__class__ is b.__class__ and a._node is not None:
             return op(a, b)
-        if not any(isinstance(t, TensorBase) and t.dtype.differentiable for t in (a, b)):
-            a, b = (floating(t) if isinstance(t, TensorBase) else t for t in (a, b))
+        if not any(isinstance(t, Tensor) and t.dtype.differentiable for t in (a, b)):
+            a, b = (floating(t) if isinstance(t, Tensor) else t for t in (a, b))
         return op(a, b)
 
     return call
@@ -334,7 +334,7 @@ absent("Tensors hold no dates", "isnat")
 UFUNCS["vecdot"].axis = True
 
 
-# -- methods -------------------------------------------------------------------------------------------------------------------------
+# -- methods -----------------------------------------------------------------------------------------------------------
 
 
 def _log_sum(x: Any, axis: Any, keepdims: bool) -> Any:
@@ -379,8 +379,8 @@ def _call(found: Ufunc, inputs: tuple[Any, ...], out: Any, *, where: Any = True,
             return _written(found, xp.vecdot(*lift("vecdot", *inputs), axis=options["axis"]), out, None)
         refuse(found.name, **options)
     if where is True:
-        if not any(isinstance(x, TensorBase) for x in inputs):
-            like = next(t for t in (out if isinstance(out, tuple) else (out,)) if isinstance(t, TensorBase))
+        if not any(isinstance(x, Tensor) for x in inputs):
+            like = next(t for t in (out if isinstance(out, tuple) else (out,)) if isinstance(t, Tensor))
             inputs = tuple(constant(found.name, x, like) for x in inputs)
         return _written(found, found.call(*inputs), out, None)
     if out is None or any(t is None for t in out):
@@ -407,7 +407,7 @@ def _with_dtype(found: Ufunc, inputs: tuple[Any, ...], dtype: Any) -> tuple[Any,
     if not found.differentiable or found.several:
         msg = f"np.{found.name}: xpgrad has no `dtype` for this function, whose results have dtypes of their own; use `astype`"
         raise TypeError(msg)
-    tensors = [t for t in inputs if isinstance(t, TensorBase)]
+    tensors = [t for t in inputs if isinstance(t, Tensor)]
     if not tensors:
         return inputs
     return tuple(_in_dtype(found.name, t, dtype) for t in lift(found.name, *inputs))
@@ -433,8 +433,8 @@ def _reduce(found: Ufunc, inputs: tuple[Any, ...], out: Any, axis: Any = 0, dtyp
             initial: Any = None, where: Any = True) -> Any:  # fmt: skip
     _need_two(found, "reduce")
     name = f"{found.name}.reduce"
-    like = next((t for t in (*inputs, where, initial, out, _out) if isinstance(t, TensorBase)), None)
-    (x,) = (t if isinstance(t, TensorBase) else constant(name, t, like if like is not None else _first(out)) for t in inputs)
+    like = next((t for t in (*inputs, where, initial, out, _out) if isinstance(t, Tensor)), None)
+    (x,) = (t if isinstance(t, Tensor) else constant(name, t, like if like is not None else _first(out)) for t in inputs)
     if dtype is not None:
         x = _in_dtype(name, x, dtype)
     if found.name.startswith("logical") and x.dtype.kind != "bool":
@@ -448,7 +448,7 @@ def _reduce(found: Ufunc, inputs: tuple[Any, ...], out: Any, axis: Any = 0, dtyp
             msg = f"np.{name}: `where` needs `initial`, because this reduction has no neutral element"
             raise ValueError(msg)
         mask, x = lift(name, where, x)
-        fill = fill if isinstance(fill, TensorBase) else type(x).scalar(fill, x.dtype)
+        fill = fill if isinstance(fill, Tensor) else type(x).scalar(fill, x.dtype)
         x = xp.where(mask, x, fill)
     if found.reduction is not None:
         if x.size == 0 and initial is not None and found.neutral is None:
@@ -457,13 +457,13 @@ def _reduce(found: Ufunc, inputs: tuple[Any, ...], out: Any, axis: Any = 0, dtyp
     else:
         result = _step_by_step(found, x, axis, keepdims)
     if initial is not None:
-        result = found.call(initial, result)
+        result = found.call(*weak(name, initial, result))
     return into(name, _out if out is None else out, result)
 
 
 def _broadcast_initial(x: Any, initial: Any) -> Any:
     """One element per axis, of value `initial`: what an empty reduction is."""
-    value = initial if isinstance(initial, TensorBase) else type(x).scalar(initial, x.dtype)
+    value = initial if isinstance(initial, Tensor) else type(x).scalar(initial, x.dtype)
     return xp.broadcast_to(value, tuple(n or 1 for n in x.shape))
 
 
@@ -491,7 +491,7 @@ def _step_by_step(found: Ufunc, x: Any, axis: Any, keepdims: bool) -> Any:
 def _accumulate(found: Ufunc, inputs: tuple[Any, ...], out: Any, axis: Any = 0, dtype: Any = None, _out: Any = None) -> Any:
     _need_two(found, "accumulate")
     name = f"{found.name}.accumulate"
-    (x,) = (t if isinstance(t, TensorBase) else constant(name, t, _first(out)) for t in inputs)
+    (x,) = (t if isinstance(t, Tensor) else constant(name, t, _first(out)) for t in inputs)
     if dtype is not None:
         x = _in_dtype(name, x, dtype)
     if found.running is not None:
@@ -510,11 +510,13 @@ def _outer(found: Ufunc, inputs: tuple[Any, ...], out: Any, **options: Any) -> A
     return _call(found, (xp.reshape(a, a.shape + (1,) * b.ndim), b), out, **options)
 
 
-def _reduceat(found: Ufunc, inputs: tuple[Any, ...], out: Any, indices: Any = None, axis: int = 0, dtype: Any = None, _out: Any = None) -> Any:
+def _reduceat(
+    found: Ufunc, inputs: tuple[Any, ...], out: Any, indices: Any = None, axis: int = 0, dtype: Any = None, _out: Any = None
+) -> Any:
     _need_two(found, "reduceat")
     name = f"{found.name}.reduceat"
     x, *given = inputs
-    x = x if isinstance(x, TensorBase) else constant(name, x, next(t for t in (*given, _first(out)) if isinstance(t, TensorBase)))
+    x = x if isinstance(x, Tensor) else constant(name, x, next(t for t in (*given, _first(out)) if isinstance(t, Tensor)))
     places = given[0] if given else indices
     starts = [int(i) for i in (places.tolist() if hasattr(places, "tolist") else places)]
     if dtype is not None:
@@ -536,10 +538,10 @@ def _at(found: Ufunc, inputs: tuple[Any, ...], out: Any) -> None:
         msg = f"np.{found.name}.at has no rule in xpgrad: only `np.add.at` and `np.subtract.at` do; write `x[key] = f(x[key], value)` for "
         raise TypeError(msg + "keys without duplicates")
     x, key, value = inputs
-    if not isinstance(x, TensorBase):
+    if not isinstance(x, Tensor):
         msg = f"np.{found.name}.at: a Tensor cannot be added into {type(x).__module__}.{type(x).__qualname__}; make the target a Tensor"
         raise TypeError(msg)
-    value = value if isinstance(value, TensorBase) else constant(f"{found.name}.at", value, x)
+    value = value if isinstance(value, Tensor) else constant(f"{found.name}.at", value, x)
     prepared, basic = prepare_key(x, key)
     part = x[key]
     value = xp.broadcast_to(value._cast(x.dtype), part.shape)
