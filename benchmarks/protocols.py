@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -31,8 +30,8 @@ PAIRS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = 
 }
 
 
-def differences(rounds: int = 200, calls: int = 200) -> dict[str, tuple[float, float]]:
-    """For each pair the microseconds of xpgrad's spelling, and how many more NumPy's takes: medians of rounds taken in turns."""
+def differences(rounds: int = 2000, calls: int = 20) -> dict[str, tuple[float, float]]:
+    """For each pair the microseconds of xpgrad's spelling, and how many more NumPy's takes: the best of rounds taken in turns."""
     x, y = (xp.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True) for _ in range(2))
     found = {}
     for name, pair in PAIRS.items():
@@ -43,7 +42,7 @@ def differences(rounds: int = 200, calls: int = 200) -> dict[str, tuple[float, f
                 for _ in range(calls):
                     call(x, y)
                 each.append((time.perf_counter() - start) / calls * 1e6)
-        protocol, direct = map(statistics.median, times)
+        protocol, direct = map(min, times)
         found[name] = direct, protocol - direct
     return found
 

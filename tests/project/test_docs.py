@@ -18,6 +18,7 @@ RUN = {
     "docs/compiling.md": ("jax",),
     "docs/conformance-suite.md": (),
     "docs/devices-and-errors.md": (),
+    "docs/numpy.md": (),
     "docs/transforms.md": (),
     "docs/writing-in-place.md": (),
 }

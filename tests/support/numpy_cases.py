@@ -92,14 +92,14 @@ def _put(write: Callable[..., Any]) -> Callable[..., Any]:
 _ONE = {
     "absolute": M, "arccos": U, "arccosh": P + 1, "arcsin": U, "arcsinh": M, "arctan": M, "arctanh": U, "cbrt": M, "ceil": M,
     "conjugate": M, "cos": M, "cosh": M, "deg2rad": M, "degrees": M, "exp": M, "exp2": M, "expm1": M, "fabs": M, "floor": M, "log": P,
-    "log10": P, "log1p": P, "log2": P, "modf": 3 * M, "negative": M, "positive": M, "rad2deg": M, "radians": M, "reciprocal": P, 
+    "log10": P, "log1p": P, "log2": P, "modf": 3 * M, "negative": M, "positive": M, "rad2deg": M, "radians": M, "reciprocal": P,
     "rint": 3 * M, "sign": M, "sin": M, "sinh": M, "sqrt": P, "square": M, "tan": M, "tanh": M, "trunc": 3 * M, "frexp": 7 * M,
 }  # fmt: skip
 _TWO = {
-    "add": (M, N), "arctan2": (M, N), "copysign": (M, N), "divide": (M, P), "divmod": (5 * M, P), "float_power": (P, M), 
-    "floor_divide": (5 * M, P), "fmax": (M, N), "fmin": (M, N), "fmod": (5 * M, N), "heaviside": (M, N), "hypot": (M, N), "logaddexp": (M, N),
-    "logaddexp2": (M, N), "matmul": (M, N.T.copy()), "maximum": (M, N), "minimum": (M, N), "multiply": (M, N), "power": (P, N),
-    "remainder": (5 * M, N), "subtract": (M, N), "vecdot": (M, N),
+    "add": (M, N), "arctan2": (M, N), "copysign": (M, N), "divide": (M, P), "divmod": (5 * M, P), "float_power": (P, M),
+    "floor_divide": (5 * M, P), "fmax": (M, N), "fmin": (M, N), "fmod": (5 * M, N), "heaviside": (M, N), "hypot": (M, N),
+    "logaddexp": (M, N), "logaddexp2": (M, N), "matmul": (M, N.T.copy()), "maximum": (M, N), "minimum": (M, N), "multiply": (M, N),
+    "power": (P, N), "remainder": (5 * M, N), "subtract": (M, N), "vecdot": (M, N),
 }  # fmt: skip
 _TRUTHS = (
     "equal", "greater", "greater_equal", "less", "less_equal", "logical_and", "logical_or", "logical_xor", "not_equal", "nextafter",

@@ -82,7 +82,7 @@ def matmul(x1: Any, x2: Any, /) -> Any:
 @covers("linalg.vecdot")
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Stand for `numpy.linalg.vecdot`."""
-    return xp.vecdot(*lift("linalg.vecdot", x1, x2), axis=axis)
+    return xp.vecdot(*(xp.moveaxis(t, axis, -1) for t in lift("linalg.vecdot", x1, x2)))
 
 
 @covers("linalg.outer")

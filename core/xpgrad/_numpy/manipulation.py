@@ -53,6 +53,8 @@ def _in_columns(name: str, order: Any) -> bool:
 @covers("reshape")
 def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> Any:
     """Stand for `numpy.reshape`."""
+    if shape.__class__ is tuple and order == "C" and copy is None and isinstance(a, Tensor):
+        return xp.reshape(a, shape)
     (x,) = lift("reshape", a)
     target = as_ints("reshape", "shape", shape)
     if _in_columns("reshape", order):

@@ -33,7 +33,7 @@ def constant(name: str, x: Any, like: Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        For an array of objects, a masked array, an array of another library, or what is no array at all.
+        For an array of objects, a masked array, an array of another library, or an object of another kind.
     DeviceMismatchError
         For a NumPy array where the device is not in the host's memory, or a raw array on another device.
     """
@@ -47,7 +47,15 @@ def constant(name: str, x: Any, like: Tensor) -> Tensor:
                 _check_array(name, item, like)
         return xp.asarray(x, device=like.device)
     _check_array(name, x, like)
-    return xp.asarray(x, device=like.device, copy=True if like.backend.capabilities.mutable else None)
+    return xp.asarray(x, device=like.device, copy=True if _home(like).backend.capabilities.mutable else None)
+
+
+def _home(like: Tensor) -> Any:
+    """The class of the Tensors of a device, for an element of a batch too."""
+    cls: Any = type(like)
+    while cls.depth:
+        cls = cls.inner
+    return cls
 
 
 def _holds_tensor(x: Any) -> bool:
@@ -62,6 +70,7 @@ def _check_array(name: str, x: Any, like: Tensor) -> None:
         return
     if as_scalar(x) is not NOT_SCALAR:
         return
+    backend = _home(like).backend
     what = f"{type(x).__module__}.{type(x).__qualname__}"
     here = f"a Tensor on {like.device}"
     if hasattr(x, "mask") and hasattr(x, "filled"):
@@ -75,7 +84,7 @@ def _check_array(name: str, x: Any, like: Tensor) -> None:
             which = f"an array of dtype {x.dtype}" + (" that holds Tensors" if inside else "")
             msg = f"np.{name}: {here} met {which}, which no device has; {advice}"
             raise TypeError(msg)
-        if not like.backend.on_host(like.device):
+        if not backend.on_host(like.device):
             msg = (
                 f"np.{name}: {here} met a NumPy array of shape {x.shape} in the host's memory; move it there once, with "
                 f"`xpgrad.asarray(array, device={str(like.device)!r})`"
@@ -86,7 +95,7 @@ def _check_array(name: str, x: Any, like: Tensor) -> None:
     if home is None:
         msg = f"np.{name}: {here} met {what}, which is neither a number nor an array of a registered backend; use `xpgrad.asarray(x)`"
         raise TypeError(msg)
-    if home.backend is not like.backend:
+    if home.backend is not backend:
         msg = (
             f"np.{name}: {here} met a raw array of another library ({what}), which lives on {home.device}; wrap it and move it: "
             f"`xpgrad.asarray(array, device={str(like.device)!r})`"
@@ -107,7 +116,7 @@ def _anchor(name: str, tensors: list[Any]) -> Any:
     if not tensors:
         msg = f"np.{name}: none of the arrays is a Tensor, only `out` or an option; wrap one with `xpgrad.asarray(x)`"
         raise TypeError(msg)
-    return next((t for t in tensors if t.ndim or not t.backend.is_host), tensors[0])
+    return next((t for t in tensors if t.ndim or not _home(t).backend.is_host), tensors[0])
 
 
 def lift(name: str, *args: Any) -> Any:

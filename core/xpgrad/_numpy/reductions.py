@@ -16,6 +16,8 @@ __all__ = ["counts", "kept", "masked", "no_value", "spread", "without_nan"]
 
 def no_value(value: Any, default: Any = None) -> Any:
     """An argument, or its default where NumPy's mark says that it was not given."""
+    if value is None or value is False or value is True:
+        return value
     return default if type(value).__name__ == "_NoValueType" else value
 
 
@@ -155,6 +157,8 @@ def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any 
 
 
 def _extremum(name: str, row: Any, combine: Any, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+    if where is True and initial is None and out is None and isinstance(a, Tensor):
+        return row(a, axis=axis, keepdims=no_value(keepdims, False))
     initial, where = no_value(initial), no_value(where, True)
     if where is not True and initial is None:
         msg = f"np.{name}: `where` needs `initial`, because this reduction has no neutral element"

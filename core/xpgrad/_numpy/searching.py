@@ -546,7 +546,7 @@ def common_type(*arrays: Any) -> Any:
 
 
 def _target(name: str, x: Any) -> Any:
-    """What is written to.
+    """Return what is written to.
 
     Raises
     ------

@@ -376,7 +376,7 @@ def _call(found: Ufunc, inputs: tuple[Any, ...], out: Any, *, where: Any = True,
     inputs = _with_dtype(found, inputs, dtype)
     if found.core and options:
         if found.name == "vecdot" and set(options) == {"axis"}:
-            return _written(found, xp.vecdot(*lift("vecdot", *inputs), axis=options["axis"]), out, None)
+            return _written(found, xp.vecdot(*(xp.moveaxis(t, options["axis"], -1) for t in lift("vecdot", *inputs))), out, None)
         refuse(found.name, **options)
     if where is True:
         if not any(isinstance(x, Tensor) for x in inputs):
