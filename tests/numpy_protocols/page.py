@@ -61,7 +61,9 @@ print(np.median(np.fft.rfft(x.detach()).real))  # tensor(3.)
   `subok=` change nothing about values: what NumPy decides there is the backend's.
 * **Dtypes** follow xpgrad's promotion, which is the same on every device: an integer with a floating dtype gives the latter (NumPy:
   int64 with float32 gives float64); functions of integers with floating results, such as `np.sin` and `np.mean`, give the device's
-  default floating dtype; NumPy's scalars are as weak as Python's. Indices and counts are int64, or what the backend has.
+  default floating dtype; NumPy's scalars are as weak as Python's. What NumPy always computes in
+  float64 (`cov`, `interp`, `bincount`, the polynomials, ...) stays in the precision of the Tensors. Indices and counts are int64, or
+  what the backend has.
 * **Results** are Tensors where NumPy's are arrays or NumPy scalars. Views are the library's, as for `xpgrad.reshape`.
 * **Methods of universal functions**: `reduce` and `accumulate` (by rows for sums, products and extrema, step by step for the others),
   `outer`, `reduceat`, and `at` for `np.add` and `np.subtract`.

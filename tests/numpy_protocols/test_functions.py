@@ -26,7 +26,7 @@ PLACES: list[tuple[str, Any]] = [("", np), ("linalg.", np.linalg), ("fft.", np.f
 #: How a Tensor that requires grad refuses what NumPy does with an argument that it does not ask about, or writes into an array.
 READ_UNASKED = (
     r"cannot be written into|`out` is|Can't call numpy\(\) on Tensor that requires grad|works on Tensors, but got a raw array"
-    r"|Converting a tensor"
+    r"|Converting a tensor|setting an array element with a sequence"
 )
 ALL = [(name, k) for name, cases in CASES.items() for k in range(len(cases))]
 
@@ -153,6 +153,17 @@ def test_values_and_gradients(name: str, k: int, xpgrad_device: str) -> None:
         check_slope(case, i, g, f"operand {i}")
 
 
+@pytest.mark.parametrize(("name", "k"), ALL)
+def test_single_precision_stays(name: str, k: int) -> None:
+    """Law: constants in a call, and in the functions' own text, do not widen what is computed from float32."""
+    case = CASES[name][k]
+    narrow = {"float64": np.float32, "complex128": np.complex64}
+    points = [np.asarray(p).astype(narrow[np.asarray(p).dtype.name]) for p in case.points]
+    for a in outputs(quiet(case.function, *(leaf(p, "numpy", True) for p in points))):
+        if isinstance(a, xp.Tensor) and a.dtype.differentiable and name not in ("astype", "float_power", "trim_zeros"):
+            assert a.dtype.name in ("float32", "complex64")
+
+
 @pytest.mark.parametrize(("name", "k"), [(name, k) for name, k in ALL if len(CASES[name][k].points) > 1])
 def test_one_tensor_among_arrays(name: str, k: int, xpgrad_device: str) -> None:
     """Law: NumPy's arrays are constants beside a Tensor in any position, or the function says that it needs a Tensor there."""
@@ -165,7 +176,7 @@ def test_one_tensor_among_arrays(name: str, k: int, xpgrad_device: str) -> None:
         error = None
         try:
             out = quiet(case.function, *given)
-        except (RuntimeError, TypeError, UserWarning) as exc:
+        except (RuntimeError, TypeError, UserWarning, ValueError) as exc:
             error = str(exc)
         if error is not None:
             # A Tensor cannot be written into an array; and some arguments NumPy reads without asking the Tensor, which then refuses.

@@ -103,7 +103,8 @@ def test_integers_are_taken_as_numpy_takes_them(xpgrad_device: str) -> None:
     t = xp.asarray(ints, device=xpgrad_device)
     for function in (np.sin, np.sqrt, np.mean, np.var, np.median, lambda a: np.true_divide(a, a + 1), lambda a: np.arctan2(a, a),
                      np.linalg.norm, np.fft.fft, lambda a: np.logaddexp(a, a), np.cbrt, np.exp2, np.rint, np.average, np.std,
-                     lambda a: np.percentile(a, 30), np.sum, np.prod, np.cumsum, lambda a: np.add(a, 2), np.corrcoef, np.isfinite, lambda a: np.hypot(a, 2.0)):  # fmt: skip
+                     lambda a: np.percentile(a, 30), np.sum, np.prod, np.cumsum, lambda a: np.add(a, 2), np.corrcoef,
+                     np.isfinite, lambda a: np.hypot(a, 2.0)):  # fmt: skip
         found = function(t)
         expected = function(ints)
         np.testing.assert_allclose(values(found), expected, rtol=1e-12)

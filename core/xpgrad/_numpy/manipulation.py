@@ -456,8 +456,9 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     shift = as_ints("roll", "shift", shift)
     if isinstance(shift, tuple) and not isinstance(axis, (tuple, list)):
         shift = sum(shift)
-    elif isinstance(axis, (tuple, list)) and not isinstance(shift, tuple):
-        shift = (shift,) * len(axis)
+    if isinstance(axis, (tuple, list)):
+        axis = tuple(axis)
+        shift = shift if isinstance(shift, tuple) else (shift,) * len(axis)
     return xp.roll(x, shift, axis=axis)
 
 

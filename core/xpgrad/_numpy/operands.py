@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterable
 from typing import Any
 
 import xpgrad as xp
 from xpgrad._backends.classes import class_for_array, host_backend
+from xpgrad._basics.dtypes import promote, promote_scalar
 from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_raw_array
 from xpgrad._operations.coerce import unify
 from xpgrad._tensor.tensor import Tensor
@@ -130,8 +132,18 @@ def lift(name: str, *args: Any) -> Any:
     first = args[0].__class__
     if issubclass(first, Tensor) and (len(args) == 1 or all(a.__class__ is first for a in args)):
         return args
-    like = _anchor(name, [a for a in args if isinstance(a, Tensor)])
-    return _together(name, [a if a is None or isinstance(a, Tensor) else constant(name, a, like) for a in args])
+    tensors = [a for a in args if isinstance(a, Tensor)]
+    like = _anchor(name, tensors)
+    return _together(name, [a if a is None or isinstance(a, Tensor) else _beside(name, a, tensors, like) for a in args])
+
+
+def _beside(name: str, x: Any, tensors: list[Any], like: Tensor) -> Tensor:
+    """A constant; a number in the dtype in which it meets the Tensors as a weak one. A bool stays one: it is a condition."""
+    scalar = as_scalar(x)
+    if scalar is NOT_SCALAR or isinstance(scalar, bool):
+        return constant(name, x, like)
+    dtype = functools.reduce(promote, (t.dtype for t in tensors))
+    return xp.full((), scalar, dtype=promote_scalar(dtype, scalar, like.default_dtype), device=like.device)
 
 
 def weak(name: str, *args: Any) -> Any:

@@ -40,7 +40,8 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
     if method not in _CONTINUOUS and method not in _PICKING:
         msg = f"np.{name}: xpgrad has no `method`={method!r:.60}; it has {', '.join((*_CONTINUOUS, *_PICKING))}"
         raise TypeError(msg)
-    x, at = map(floating, lift(name, a, q))
+    x, at = lift(name, a, q) if isinstance(q, Tensor) else lift(name, a, constant(name, q, a))
+    x, at = floating(x), floating(at)
     if x.dtype.is_complex or at.dtype.is_complex:
         msg = f"np.{name} needs an order, which complex numbers do not have; take `np.abs(x)` or `np.real(x)` first"
         raise TypeError(msg)
@@ -57,7 +58,9 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
     positions = xp.reshape(at, (-1,) + (1,) * (flat.ndim - 1))
     lacking = xp.isnan(ranked.detach())
     number = (
-        xp.sum(xp.astype(~lacking, x.dtype), axis=-1) if nans else xp.full(flat.shape[:-1], flat.shape[-1], dtype=x.dtype, device=x.device)
+        xp.sum(xp.astype(~lacking, at.dtype), axis=-1)
+        if nans
+        else xp.full(flat.shape[:-1], flat.shape[-1], dtype=at.dtype, device=x.device)
     )
     number = xp.broadcast_to(number, (at.size, *flat.shape[:-1]))
     alpha, beta = _CONTINUOUS.get(method, (1.0, 1.0))
@@ -74,7 +77,9 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
             below = xp.round(place.detach())
     above = xp.minimum(below + 1.0, last)
     lower, upper = (_at(ranked, t) for t in (below, above))
+    # Positions are computed as exactly as the device can; constant ones do not change the precision of the result.
     result = lower + (upper - lower) * share
+    result = result if isinstance(q, Tensor) else result._cast(x.dtype)
     if not nans:
         result = xp.where(lacking[..., -1], math.nan, result)
     elif bool(xp.any(number == 0)):
@@ -290,9 +295,9 @@ def _histogram(name: str, columns: Any, bins: Any, ranges: Any, density: Any, we
     ones = xp.where(inside, ones, xp.zeros_like(ones))
     counts = xp.reshape(_counted(xp.where(inside, flat, 0), ones, math.prod(lengths)), lengths)
     if w is None and len(data) > 1:
-        counts = floating(counts)
+        counts = counts._cast(floating(edges[0]).dtype)
     if density:
-        counts = floating(counts)
+        counts = counts if counts.dtype.differentiable else counts._cast(floating(edges[0]).dtype)
         total = xp.sum(counts)
         for i, e in enumerate(edges):
             e = floating(e)

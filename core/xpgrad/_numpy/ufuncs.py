@@ -237,13 +237,18 @@ def _scaled(x: Any, exponent: Any) -> Any:
     return x * xp.pow(2.0, half) * xp.pow(2.0, exponent - half)
 
 
-@_composed("ldexp", count=2, numeric=False, note="differentiable in the first argument")
 def _ldexp(x: Any, exponent: Any) -> Any:
+    """``x * 2 ** exponent`` for integers, which a number would not stay beside a floating Tensor."""
+    like = x if isinstance(x, Tensor) else exponent
+    x, exponent = (t if isinstance(t, Tensor) else constant("ldexp", t, like) for t in (x, exponent))
     if exponent.dtype.differentiable:
         msg = f"np.ldexp: the exponents must be integers, but got dtype {exponent.dtype}; use `x * np.exp2(y)`"
         raise TypeError(msg)
-    x = floating(x)
+    x, exponent = lift("ldexp", floating(x), exponent)
     return _scaled(x, exponent._cast(x.dtype))
+
+
+Ufunc("ldexp", _ldexp, 2, note="differentiable in the first argument")
 
 
 @_composed("spacing", differentiable=False)
