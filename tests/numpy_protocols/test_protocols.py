@@ -30,6 +30,7 @@ def x(xpgrad_device: str) -> xp.Tensor:
     return xp.tensor(M, device=xpgrad_device, requires_grad=True)
 
 
+@pytest.mark.skipif(not np.__version__.startswith("2.4."), reason="the page lists the names of NumPy 2.4")
 def test_the_page_is_what_the_tables_say() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "write it: PYTHONPATH=tests python -m numpy_protocols.page"
 
