@@ -49,7 +49,8 @@ print(np.median(np.fft.rfft(x.detach()).real))  # tensor(3.)
 * **Nothing is converted silently.** What has no rule raises `TypeError`, with the nearest name that has one. `np.asarray(x)` of what
   requires grad raises, as ever; `x.detach().numpy()` says that a constant is meant. `requires_grad` does not change what a function
   does.
-* **Constants.** Beside a Tensor, Python's numbers are weak, NumPy's scalars too; lists of numbers and NumPy's arrays become constants
+* **Constants.** Beside a Tensor, numbers are weak (Python's, NumPy's, and NumPy's 0-d arrays); lists of numbers and NumPy's arrays become
+  constants
   on the Tensor's device, in the dtype that they have. NumPy's arrays are copied, because a later write to one must not change a
   gradient: wrap a large one that is used often, `xp.asarray(array)`. Where the device is not in the host's memory, a NumPy array raises
   `DeviceMismatchError`: move it there once. A list that holds Tensors is stacked. Arrays of objects, masked arrays and other libraries'

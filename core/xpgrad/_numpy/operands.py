@@ -39,8 +39,8 @@ def constant(name: str, x: Any, like: Tensor) -> Tensor:
     DeviceMismatchError
         For a NumPy array where the device is not in the host's memory, or a raw array on another device.
     """
-    if as_scalar(x) is not NOT_SCALAR:
-        return xp.asarray(x, device=like.device)
+    if (scalar := _number(x)) is not NOT_SCALAR:
+        return xp.asarray(scalar, device=like.device)
     if isinstance(x, (list, tuple)):
         if _holds_tensor(x):  # a list is as many operands, and none of them leaves the graph
             return xp.stack(lift_all(name, x, like))
@@ -50,6 +50,16 @@ def constant(name: str, x: Any, like: Tensor) -> Tensor:
         return xp.asarray(x, device=like.device)
     _check_array(name, x, like)
     return xp.asarray(x, device=like.device, copy=True if _home(like).backend.capabilities.mutable else None)
+
+
+def _number(x: Any) -> Any:
+    """`x` as a Python scalar if it is one of Python's or NumPy's, or a 0-d array of NumPy's, which its comparisons make of a scalar."""
+    scalar = as_scalar(x)
+    if scalar is NOT_SCALAR and getattr(x, "ndim", None) == 0 and not isinstance(x, Tensor) and not hasattr(x, "mask"):
+        host: Any = host_backend().array_types()
+        if isinstance(x, host) and x.dtype.kind in "biufc":
+            return x.item()
+    return scalar
 
 
 def _home(like: Tensor) -> Any:
@@ -139,7 +149,7 @@ def lift(name: str, *args: Any) -> Any:
 
 def _beside(name: str, x: Any, tensors: list[Any], like: Tensor) -> Tensor:
     """A constant; a number in the dtype in which it meets the Tensors as a weak one. A bool stays one: it is a condition."""
-    scalar = as_scalar(x)
+    scalar = _number(x)
     if scalar is NOT_SCALAR or isinstance(scalar, bool):
         return constant(name, x, like)
     dtype = functools.reduce(promote, (t.dtype for t in tensors))
@@ -153,7 +163,7 @@ def weak(name: str, *args: Any) -> Any:
     out = []
     for a in args:
         if a is not None and not isinstance(a, Tensor):
-            scalar = as_scalar(a)
+            scalar = _number(a)
             a = constant(name, a, like) if scalar is NOT_SCALAR else scalar
         out.append(a)
     return _together(name, out)
