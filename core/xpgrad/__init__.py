@@ -277,6 +277,10 @@ def __getattr__(name: str) -> Any:
 
         setattr(_sys.modules[__name__], name, namespace)
         return namespace
+    if name == "_numpy_functions":
+        from xpgrad._numpy.dispatch import install  # loads late: NumPy's functions, at the first that is called
+
+        return install
     if name == "_rebuild_tensor":
         from xpgrad._tensor.copying import _rebuild_tensor  # loads late: pickles
 

@@ -192,7 +192,7 @@ def third_of_products(x: Any, d: Any) -> Any:
 
 
 def third_derivatives(lib: Any) -> None:
-    """What a polynomial says of the third derivative of functions whose formulas have formulas of their own."""
+    """Compare third derivatives, those of formulas of formulas, with a polynomial's."""
     for n, (name, (ours, expected)) in itertools.product((2, 3), CUBES.items()):
         if name == "prod" and n == 2:
             continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from xpgrad._array import classes
 from xpgrad._array.base import TensorBase
@@ -52,8 +52,6 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
     __module__ = "xpgrad"
     __slots__ = ()
 
-    __array_ufunc__: ClassVar[None] = None  # NB: else `ndarray * Tensor` would make an object array, element by element
-
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
         msg = "`Tensor` cannot be called; make one with `xpgrad.tensor(data)`, which copies, or `xpgrad.asarray(array)`"
         raise TypeError(msg)
@@ -64,6 +62,17 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
             msg = f"xpgrad supports versions {', '.join(_VERSIONS)} of the Array API standard, not {api_version!r}"
             raise ValueError(msg)
         return namespace.package.namespace(self.device)
+
+    # NumPy's functions are a floor of their own: its first call puts its methods in the place of these two.
+    def __array_ufunc__(self, ufunc: Any, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
+        """Apply a universal function of NumPy, recorded (NEP 13)."""
+        namespace.package._numpy_functions()
+        return self.__array_ufunc__(ufunc, method, *inputs, **kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Apply another function of NumPy, recorded (NEP 18)."""
+        namespace.package._numpy_functions()
+        return self.__array_function__(func, types, args, kwargs)
 
     # -- autograd ----------------------------------------------------------------------------------------------
 

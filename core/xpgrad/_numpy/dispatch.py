@@ -1,0 +1,63 @@
+"""The two methods by which NumPy hands its functions to Tensors: `__array_ufunc__` (NEP 13) and `__array_function__` (NEP 18)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._numpy import chapters as chapters
+from xpgrad._numpy.table import FUNCTIONS, LIKE, no_rule
+from xpgrad._numpy.ufuncs import _FOUND, apply, find
+from xpgrad._tensor.tensor import Tensor
+
+__all__ = ["array_function", "array_ufunc", "install"]
+
+
+def array_ufunc(self: Any, ufunc: Any, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
+    """Apply a universal function of NumPy, recorded (NEP 13)."""
+    found = _FOUND.get(ufunc) or find(ufunc)
+    if method == "__call__" and not kwargs:
+        return found.call(*inputs)
+    return apply(found, method, inputs, kwargs)
+
+
+#: NumPy's function objects that were met, and what stands for them.
+_KNOWN: dict[Any, Any] = {}
+
+
+def array_function(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """Apply another function of NumPy, recorded (NEP 18)."""
+    call = _KNOWN.get(func)
+    if call is None:
+        call = _look_up(self, func)
+        if call is None:
+            return LIKE[func.__name__](self, *args, **kwargs)
+    return call(*args, **kwargs)
+
+
+def _look_up(x: Any, func: Any) -> Any:
+    """The function that stands for one of NumPy's; None for one that makes an array beside `x`.
+
+    Raises
+    ------
+    TypeError
+        If there is none.
+    """
+    module = getattr(func, "__module__", None) or "?"
+    name = getattr(func, "__name__", repr(func))
+    inner = {"numpy": "", "numpy.linalg": "linalg.", "numpy.fft": "fft."}.get(module)
+    if inner is None:
+        msg = f"{module}.{name} has no rule in xpgrad; for constants use `{module}.{name}(x.detach().numpy())`"
+        raise TypeError(msg)
+    if not inner and name in LIKE:
+        return None
+    found = FUNCTIONS.get(inner + name)
+    if found is None:
+        raise no_rule(inner + name)
+    _KNOWN[func] = found.call
+    return found.call
+
+
+def install() -> None:
+    """Put the two methods on `Tensor`, in the place of those that load this floor at their first call."""
+    setattr(Tensor, "__array_ufunc__", array_ufunc)  # noqa: B010 (a type checker sees a method that is replaced)
+    setattr(Tensor, "__array_function__", array_function)  # noqa: B010 (as above)

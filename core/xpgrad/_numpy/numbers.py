@@ -1,0 +1,175 @@
+"""Functions of each element that are not universal functions: rounding, parts of complex numbers, interpolation, special functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import xpgrad as xp
+from xpgrad._numpy.operands import floating, into, lift, refuse
+from xpgrad._numpy.reductions import bounds
+from xpgrad._numpy.table import covers
+from xpgrad._tensor.tensor import Tensor
+
+__all__: list[str] = []
+
+
+@covers("real")
+def real(val: Any) -> Any:
+    """Stand for `numpy.real`."""
+    return xp.real(val)
+
+
+@covers("imag")
+def imag(val: Any) -> Any:
+    """Stand for `numpy.imag`."""
+    return xp.imag(val) if val.dtype.is_complex else val * 0
+
+
+@covers("angle")
+def angle(z: Any, deg: bool = False) -> Any:
+    """Stand for `numpy.angle`."""
+    z = floating(z)
+    out = xp.atan2(xp.imag(z), xp.real(z)) if z.dtype.is_complex else xp.atan2(z * 0, z)
+    return out * (180.0 / math.pi) if deg else out
+
+
+@covers("real_if_close", note="reads the values")
+def real_if_close(a: Any, tol: Any = 100) -> Any:
+    """Stand for `numpy.real_if_close`."""
+    (x,) = lift("real_if_close", a)
+    if not x.dtype.is_complex:
+        return x
+    limit = tol * xp.finfo(x.dtype).eps if tol > 1 else tol
+    return xp.real(x) if bool(xp.all(xp.abs(xp.imag(x.detach())) < limit)) else x
+
+
+@covers("round", "around")
+def rounded(a: Any, decimals: int = 0, out: Any = None) -> Any:
+    """Stand for `numpy.round`."""
+    (x,) = lift("round", a)
+    if not x.dtype.differentiable:
+        if decimals < 0:
+            refuse("round", decimals=decimals)
+        return into("round", out, xp.positive(x))
+    scale = 10.0 ** abs(decimals)
+    if decimals == 0:
+        result = xp.round(x)
+    else:
+        result = xp.round(x * scale) / scale if decimals > 0 else xp.round(x / scale) * scale
+    return into("round", out, result)
+
+
+@covers("fix")
+def fix(x: Any, out: Any = None) -> Any:
+    """Stand for `numpy.fix`."""
+    return into("fix", out, xp.trunc(lift("fix", x)[0]))
+
+
+@covers("nan_to_num")
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """Stand for `numpy.nan_to_num`."""
+    (t,) = lift("nan_to_num", x)
+    if not t.dtype.differentiable:
+        return xp.positive(t) if copy else t
+    if t.dtype.is_complex:
+        msg = "np.nan_to_num: xpgrad replaces real numbers; apply it to `np.real(x)` and `np.imag(x)`"
+        raise TypeError(msg)
+    least, greatest = bounds(t)
+    out = t
+    for mask, value in (
+        (xp.isnan(t), nan), (xp.equal(t, math.inf), greatest if posinf is None else posinf),
+        (xp.equal(t, -math.inf), least if neginf is None else neginf),
+    ):  # fmt: skip
+        out = xp.where(mask, value, out)
+    return out if copy else into("nan_to_num", t, out)
+
+
+@covers("sinc")
+def sinc(x: Any) -> Any:
+    """Stand for `numpy.sinc`."""
+    (t,) = map(floating, lift("sinc", x))
+    angle = t * math.pi
+    # Near 0 the quotient, and even more its derivatives, lose all digits: the series is exact there.
+    near = xp.abs(angle.detach()) < 0.05
+    safe = xp.where(near, xp.ones_like(angle), angle)
+    square = xp.where(near, angle * angle, xp.zeros_like(angle))
+    series = 1 - square / 6.0 * (1 - square / 20.0 * (1 - square / 42.0 * (1 - square / 72.0 * (1 - square / 110.0))))
+    return xp.where(near, series, xp.sin(safe) / safe)
+
+
+#: Coefficients of the power series of I0 in ``(x / 2) ** 2``, and of the asymptotic series of ``I0(x) exp(-x) sqrt(2 pi x)`` in ``1 / x``.
+_SERIES = [1.0 / math.factorial(k) ** 2 for k in range(60)]
+_ASYMPTOTIC = [1.0]
+for _k in range(1, 25):
+    _ASYMPTOTIC.append(_ASYMPTOTIC[-1] * (2 * _k - 1) ** 2 / (8.0 * _k))
+_FAR = 25.0
+
+
+@covers("i0")
+def i0(x: Any) -> Any:
+    """Stand for `numpy.i0`."""
+    (t,) = map(floating, lift("i0", x))
+    if t.dtype.is_complex:
+        msg = "np.i0 is not defined for complex numbers"
+        raise TypeError(msg)
+    size = xp.where(t < 0, -t, t)
+    far = size > _FAR
+    z = xp.where(far, xp.ones_like(size), size)
+    z = z * z / 4.0
+    inner = _polynomial(z, _SERIES)
+    large = xp.where(far, size, xp.full_like(size, _FAR))
+    outer = xp.exp(large) / xp.sqrt(large * (2 * math.pi)) * _polynomial(1.0 / large, _ASYMPTOTIC)
+    return xp.where(far, outer, inner)
+
+
+def _polynomial(z: Any, coefficients: list[float]) -> Any:
+    out = xp.full_like(z, coefficients[-1])
+    for c in coefficients[-2::-1]:
+        out = out * z + c
+    return out
+
+
+@covers("unwrap")
+def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * math.pi) -> Any:
+    """Stand for `numpy.unwrap`."""
+    (x,) = map(floating, lift("unwrap", p))
+    if isinstance(period, Tensor):
+        refuse("unwrap", period=period)
+    limit = period / 2 if discont is None else discont
+    # The jumps are whole periods: as constants, they leave the derivative alone.
+    steps = xp.diff(x.detach(), axis=axis)
+    whole = xp.remainder(steps + period / 2, period) - period / 2
+    whole = xp.where((whole == -period / 2) & (steps > 0), period / 2, whole)
+    jumps = xp.where(xp.abs(steps) < limit, xp.zeros_like(steps), whole - steps)
+    lead = (slice(None),) * (axis % x.ndim)
+    return xp.concat([x[(*lead, slice(None, 1))], x[(*lead, slice(1, None))] + xp.cumulative_sum(jumps, axis=axis)], axis=axis)
+
+
+def _interpolated(x: Any, xp_: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """Interpolate linearly between knots."""
+    refuse("interp", period=period)
+    at, knots, heights, low, high = lift("interp", x, xp_, fp, left, right)
+    at, knots, heights = floating(at), floating(knots), floating(heights)
+    n = knots.shape[0] if knots.ndim == 1 else -1
+    if n < 1 or heights.shape != (n,):
+        msg = f"np.interp: the knots and heights must be vectors of one length, but got shapes {knots.shape} and {heights.shape}"
+        raise ValueError(msg)
+    first = heights[0] if low is None else low
+    last = heights[-1] if high is None else high
+    inside = xp.reshape(at, (-1,))
+    if n > 1:
+        place = xp.clip(xp.searchsorted(knots.detach(), inside.detach(), side="right") - 1, 0, n - 2)
+        x0, x1, y0, y1 = (xp.take(t, place + k) for t in (knots, heights) for k in (0, 1))
+        out = y0 + (inside - x0) * ((y1 - y0) / (x1 - x0))
+    else:
+        out = xp.broadcast_to(heights, inside.shape)
+    out = xp.reshape(out, at.shape)
+    out = xp.where(at < knots[0], first, out)
+    return xp.where(at > knots[-1], last, out)
+
+
+@covers("interp", note="`period` is refused")
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """Stand for `numpy.interp`, whose second argument has the name that xpgrad has here."""
+    return _interpolated(x, xp, fp, left, right, period)

@@ -1,0 +1,289 @@
+"""Operands of NumPy's functions: what is not a Tensor becomes a constant beside the Tensors, or is refused by name."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import xpgrad as xp
+from xpgrad._backends.classes import host_backend
+from xpgrad._basics.dtypes import promote, promote_scalar
+from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_raw_array
+from xpgrad._operations.coerce import unify
+from xpgrad._operations.lift import lift as lift_beside
+from xpgrad._tensor.tensor import Tensor
+
+__all__ = ["as_ints", "constant", "fitting", "floating", "into", "is_default", "lift", "lift_all", "numpy_dtype", "refuse", "weak"]
+
+
+# -- constants ---------------------------------------------------------------------------------------------------------
+
+
+def constant(name: str, x: Any, like: Tensor) -> Tensor:
+    """`x`, which is not a Tensor, as a constant on the device of `like`.
+
+    Parameters
+    ----------
+    name : str
+        The function's name, for the message.
+    x : number, sequence of numbers or Tensors, NumPy array, or raw array of the library of `like`
+        An array shares its memory where the library can: writing to it later is not seen (`_operations.lift`).
+    like : Tensor
+
+    Raises
+    ------
+    TypeError
+        For an array of objects, a masked array, an array of another library, or an object of another kind.
+    DeviceMismatchError
+        For a NumPy array where the device is not in the host's memory, or a raw array on another device.
+    """
+    if (scalar := _number(x)) is not NOT_SCALAR:
+        return xp.asarray(scalar, device=like.device)
+    if isinstance(x, (list, tuple)):
+        if _holds_tensor(x):  # a list is as many operands, and none of them leaves the graph
+            return xp.asarray(x)
+        for item in x:
+            if isinstance(item, (list, tuple)) or is_raw_array(item):
+                _check_array(name, item, like)
+        return xp.asarray(x, device=like.device)
+    _check_kind(name, x, like)
+    found: Tensor = lift_beside(f"np.{name}", x, like)
+    return found if found.device == like.device else found.to_device(like.device)
+
+
+def _number(x: Any) -> Any:
+    """`x` as a Python scalar if it is one of Python's or NumPy's, or a 0-d array of NumPy's, which its comparisons make of a scalar."""
+    scalar = as_scalar(x)
+    if scalar is NOT_SCALAR and getattr(x, "ndim", None) == 0 and not isinstance(x, Tensor) and not hasattr(x, "mask"):
+        host: Any = host_backend().array_types()
+        if isinstance(x, host) and x.dtype.kind in "biufc":
+            return x.item()
+    return scalar
+
+
+def _home(like: Tensor) -> Any:
+    """The class of the Tensors of a device, for an element of a batch too."""
+    cls: Any = type(like)
+    while cls.depth:
+        cls = cls.inner
+    return cls
+
+
+def _holds_tensor(x: Any) -> bool:
+    return isinstance(x, Tensor) or (isinstance(x, (list, tuple)) and any(_holds_tensor(item) for item in x))
+
+
+def _check_array(name: str, x: Any, like: Tensor) -> None:
+    """Raise for what, in a list, is not an array that can stand beside a Tensor as a constant."""
+    if isinstance(x, (list, tuple)):
+        for item in x:
+            _check_array(name, item, like)
+    elif as_scalar(x) is NOT_SCALAR:
+        _check_kind(name, x, like)
+        lift_beside(f"np.{name}", x, like)
+
+
+def _check_kind(name: str, x: Any, like: Tensor) -> None:
+    """Raise for objects, text and what is not an array."""
+    what = f"{type(x).__module__}.{type(x).__qualname__}"
+    host: Any = host_backend().array_types()
+    if isinstance(x, host) and x.dtype.kind not in "biufc":
+        inside = any(isinstance(item, Tensor) for item in x.flat) if x.dtype.kind == "O" else False
+        advice = "`np.stack` makes one Tensor of several" if inside else "convert it with `x.astype(float)`"
+        which = f"an array of dtype {x.dtype}" + (" that holds Tensors" if inside else "")
+        msg = f"np.{name}: a Tensor on {like.device} met {which}, which no device has; {advice}"
+        raise TypeError(msg)
+    if not is_raw_array(x):
+        msg = f"np.{name}: a Tensor on {like.device} met {what}, which is neither a number nor an array; use `xpgrad.asarray(x)`"
+        raise TypeError(msg)
+
+
+# -- several operands --------------------------------------------------------------------------------------------------
+
+
+def _anchor(name: str, tensors: list[Any]) -> Any:
+    """The Tensor beside which constants are made: one that no other mixes with by moving."""
+    if not tensors:
+        msg = f"np.{name}: none of the arrays is a Tensor, only `out` or an option; wrap one with `xpgrad.asarray(x)`"
+        raise TypeError(msg)
+    return next((t for t in tensors if t.ndim or not _home(t).backend.is_host), tensors[0])
+
+
+def lift(name: str, *args: Any) -> Any:
+    """Operands as Tensors on one device; None stays None.
+
+    Raises
+    ------
+    TypeError, DeviceMismatchError
+        As `constant`, and for Tensors on several devices.
+    """
+    first = args[0].__class__
+    if issubclass(first, Tensor) and (len(args) == 1 or all(a.__class__ is first for a in args)):
+        return args
+    tensors = [a for a in args if isinstance(a, Tensor)]
+    like = _anchor(name, tensors)
+    return _together(name, [a if a is None or isinstance(a, Tensor) else _beside(name, a, tensors, like) for a in args])
+
+
+def _beside(name: str, x: Any, tensors: list[Any], like: Tensor) -> Tensor:
+    """A constant; a number in the dtype in which it meets the Tensors as a weak one. A bool stays one: it is a condition."""
+    scalar = _number(x)
+    if scalar is NOT_SCALAR or isinstance(scalar, bool):
+        return constant(name, x, like)
+    dtype = functools.reduce(promote, (t.dtype for t in tensors))
+    return xp.full((), scalar, dtype=promote_scalar(dtype, scalar, like.default_dtype), device=like.device)
+
+
+def weak(name: str, *args: Any) -> Any:
+    """Operands as Tensors on one device, but Python's and NumPy's scalars as Python scalars, which do not raise a precision."""
+    tensors = [a for a in args if isinstance(a, Tensor)]
+    like = _anchor(name, tensors)
+    out = []
+    for a in args:
+        if a is not None and not isinstance(a, Tensor):
+            scalar = _number(a)
+            a = constant(name, a, like) if scalar is NOT_SCALAR else scalar
+        out.append(a)
+    return _together(name, out)
+
+
+def _together(name: str, out: list[Any]) -> Any:
+    places = [i for i, a in enumerate(out) if isinstance(a, Tensor)]
+    if len({type(out[i]) for i in places}) > 1:
+        for i, t in zip(places, unify(f"np.{name}", [out[i] for i in places])):
+            out[i] = t
+    return tuple(out)
+
+
+def lift_all(name: str, arrays: Any, like: Any = None) -> list[Any]:
+    """A sequence of array-likes as Tensors on one device.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is not a sequence, or an empty one.
+    """
+    if isinstance(arrays, Tensor):
+        return list(arrays)
+    if not isinstance(arrays, Iterable):
+        msg = f"np.{name} needs a sequence of arrays, but got {type(arrays).__name__}"
+        raise TypeError(msg)
+    items = list(arrays)
+    if not items:
+        msg = f"np.{name} needs at least one array"
+        raise ValueError(msg)
+    if like is not None:
+        items = [a if isinstance(a, Tensor) else constant(name, a, like) for a in items]
+    found = [t for item in items for t in _tensors_in(item)]
+    like = _anchor(name, found)
+    return list(_together(name, [a if isinstance(a, Tensor) else constant(name, a, like) for a in items]))
+
+
+def _tensors_in(x: Any) -> list[Any]:
+    if isinstance(x, Tensor):
+        return [x]
+    return [t for item in x for t in _tensors_in(item)] if isinstance(x, (list, tuple)) else []
+
+
+# -- dtypes ------------------------------------------------------------------------------------------------------------
+
+
+def floating(x: Any) -> Any:
+    """`x`, or its values in the device's default floating dtype if it holds integers or bools."""
+    return x if x._node is not None or x.dtype.differentiable else x._cast(x.default_dtype("real floating"))
+
+
+def numpy_dtype(dtype: Any) -> Any:
+    """NumPy's dtype of that name: what NumPy code compares with."""
+    return sys.modules["numpy"].dtype(dtype)
+
+
+# -- options -----------------------------------------------------------------------------------------------------------
+
+
+def is_default(value: Any, default: Any) -> bool:
+    """Return whether an argument is its default, or NumPy's mark for one that was not given."""
+    return value is default or type(value).__name__ == "_NoValueType" or (type(value) is type(default) and bool(value == default))
+
+
+#: Arguments that change nothing about the result's values, by the values that they may have.
+_HARMLESS: dict[str, tuple[Any, ...] | None] = {
+    "order": (None, "K", "C", "A"), "subok": (True, False), "casting": ("same_kind",), "optimize": None, "kind": None,
+    "overwrite_input": (True, False), "assume_unique": (True, False), "signature": (None,), "copy": (True,),
+}  # fmt: skip
+
+
+def refuse(name: str, **options: Any) -> None:
+    """Raise TypeError for an argument, by name, that has another value than its default (None if it has no other)."""
+    for option, value in options.items():
+        harmless = _HARMLESS.get(option, (None,))
+        if harmless is not None and not any(is_default(value, h) for h in harmless):
+            msg = (
+                f"np.{name}: xpgrad has no `{option}`={value!r:.60}; leave it out, or compute with `x.detach().numpy()` what is a constant"
+            )
+            raise TypeError(msg)
+
+
+def as_ints(name: str, what: str, value: Any) -> Any:
+    """An int, or a tuple of ints, from one, a sequence of them, or an array.
+
+    Raises
+    ------
+    TypeError
+        If it is not made of integers.
+    """
+    if value.__class__ is int:
+        return value
+    if isinstance(value, Tensor) or (hasattr(value, "tolist") and hasattr(value, "dtype")):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return tuple(as_ints(name, what, v) for v in value)
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return value.__index__()
+    except (AttributeError, TypeError):
+        msg = f"np.{name}: `{what}` must be an int or a sequence of ints, but got {type(value).__name__} {value!r:.60}"
+        raise TypeError(msg) from None
+
+
+def into(name: str, out: Any, result: Any, where: Any = None) -> Any:
+    """A result, or `out` after the result was written into it, recorded like any other write in place.
+
+    Raises
+    ------
+    TypeError
+        If `out` is not a Tensor: what a gradient depends on cannot be written into another library's array.
+    """
+    if out is None or type(out).__name__ == "_NoValueType":
+        return result
+    if isinstance(out, tuple) and len(out) == 1:
+        (out,) = out
+    if not isinstance(out, Tensor):
+        what = f"{type(out).__module__}.{type(out).__qualname__}"
+        msg = (
+            f"np.{name}: `out` is {what}, but the operands are Tensors on {result.device}: the result would leave the graph; write "
+            "`out[...] = result.detach().numpy()` after it, or give a Tensor"
+        )
+        raise TypeError(msg)
+    if where is not None:
+        result = xp.where(where, result, out)
+    out[...] = fitting(name, result, out)
+    return out
+
+
+def fitting(name: str, result: Any, out: Any) -> Any:
+    """A result in the dtype of `out`, by NumPy's rule "same_kind".
+
+    Raises
+    ------
+    TypeError
+        If that would lose its fractions, imaginary part or sign.
+    """
+    order = {"bool": 0, "unsigned integer": 1, "signed integer": 2, "real floating": 3, "complex floating": 4}
+    if order[result.dtype.kind] > order[out.dtype.kind]:
+        msg = f"np.{name}: a result of dtype {result.dtype} does not fit `out` of dtype {out.dtype}; convert it with `xpgrad.astype`"
+        raise TypeError(msg)
+    return result._cast(out.dtype)

@@ -1,0 +1,505 @@
+"""Sums, products, extrema, means, running totals and differences."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import xpgrad as xp
+from xpgrad._basics.dtypes import as_dtype, iinfo
+from xpgrad._numpy.operands import floating, into, lift, refuse, weak
+from xpgrad._numpy.table import covers
+from xpgrad._tensor.tensor import Tensor
+
+__all__ = ["counts", "kept", "masked", "no_value", "spread", "without_nan"]
+
+
+def no_value(value: Any, default: Any = None) -> Any:
+    """An argument, or its default where NumPy's mark says that it was not given."""
+    if value is None or value is False or value is True:
+        return value
+    return default if type(value).__name__ == "_NoValueType" else value
+
+
+def kept(keepdims: Any) -> bool:
+    """`keepdims` as a bool."""
+    return bool(no_value(keepdims, False))
+
+
+def masked(name: str, a: Any, where: Any, fill: Any) -> Any:
+    """`a` with a number in the place of what ``where`` leaves out."""
+    where = no_value(where, True)
+    if where is True:
+        return lift(name, a)[0]
+    x, mask = lift(name, a, where)
+    fill = fill if isinstance(fill, Tensor) else type(x).scalar(fill, x.dtype)
+    return xp.where(mask, x, fill)
+
+
+def counts(x: Any, where: Any, axis: Any) -> Any:
+    """How many elements take part in a reduction, with its axes kept: in the dtype of `x`."""
+    mask = xp.broadcast_to(where, xp.broadcast_shapes(where.shape, x.shape))
+    return xp.sum(xp.astype(mask, x.dtype), axis=axis, keepdims=True)
+
+
+def _initially(name: str, combine: Any, initial: Any, result: Any) -> Any:
+    initial = no_value(initial)
+    if initial is None:
+        return result
+    return combine(*weak(name, initial, result))
+
+
+# -- sums and products -------------------------------------------------------------------------------------------------
+
+
+def _integral(x: Any) -> Any:
+    """`x`, or its truth values as integers, which they are summed as."""
+    return x._cast(x.default_dtype("integral")) if x._node is None and x.dtype.kind == "bool" else x
+
+
+def _sum(name: str, row: Any, combine: Any, neutral: int, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any
+         ) -> Any:  # fmt: skip
+    x = _integral(masked(name, a, where, neutral))
+    result = row(x, axis=axis, dtype=no_value(dtype), keepdims=kept(keepdims))
+    return into(name, out, _initially(name, combine, initial, result))
+
+
+@covers("sum")
+def total(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+          ) -> Any:  # fmt: skip
+    """Stand for `numpy.sum`."""
+    if where is True and initial is None and out is None and isinstance(a, Tensor) and (a._node is not None or a.dtype.kind != "bool"):
+        return xp.sum(a, axis=axis, dtype=dtype, keepdims=no_value(keepdims, False))
+    return _sum("sum", xp.sum, xp.add, 0, a, axis, dtype, out, keepdims, initial, where)
+
+
+@covers("prod")
+def product(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+            ) -> Any:  # fmt: skip
+    """Stand for `numpy.prod`."""
+    return _sum("prod", xp.prod, xp.multiply, 1, a, axis, dtype, out, keepdims, initial, where)
+
+
+def without_nan(a: Any, fill: float) -> Any:
+    """`a` with a number in the place of what is not one."""
+    (x,) = lift("isnan", a)
+    return x if not x.dtype.differentiable else xp.where(xp.isnan(x), type(x).scalar(fill, x.dtype), x)
+
+
+@covers("nansum")
+def nansum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+           ) -> Any:  # fmt: skip
+    """Stand for `numpy.nansum`."""
+    return total(without_nan(a, 0), axis, dtype, out, keepdims, initial, where)
+
+
+@covers("nanprod")
+def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+            ) -> Any:  # fmt: skip
+    """Stand for `numpy.nanprod`."""
+    return product(without_nan(a, 1), axis, dtype, out, keepdims, initial, where)
+
+
+def _running(name: str, row: Any, a: Any, axis: Any, dtype: Any, out: Any, **options: Any) -> Any:
+    x = _integral(lift(name, a)[0])
+    if axis is None:
+        x, axis = xp.reshape(x, (-1,)), 0
+    elif x.ndim == 0:
+        x = xp.reshape(x, (1,))
+    return into(name, out, row(x, axis=axis, dtype=no_value(dtype), **options))
+
+
+@covers("cumsum")
+def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    """Stand for `numpy.cumsum`."""
+    return _running("cumsum", xp.cumulative_sum, a, axis, dtype, out)
+
+
+@covers("cumprod")
+def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    """Stand for `numpy.cumprod`."""
+    return _running("cumprod", xp.cumulative_prod, a, axis, dtype, out)
+
+
+@covers("nancumsum")
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    """Stand for `numpy.nancumsum`."""
+    return _running("nancumsum", xp.cumulative_sum, without_nan(a, 0), axis, dtype, out)
+
+
+@covers("nancumprod")
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    """Stand for `numpy.nancumprod`."""
+    return _running("nancumprod", xp.cumulative_prod, without_nan(a, 1), axis, dtype, out)
+
+
+@covers("cumulative_sum")
+def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
+    """Stand for `numpy.cumulative_sum`."""
+    return into(
+        "cumulative_sum",
+        out,
+        xp.cumulative_sum(_integral(lift("cumulative_sum", x)[0]), axis=axis, dtype=dtype, include_initial=include_initial),
+    )
+
+
+@covers("cumulative_prod")
+def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
+    """Stand for `numpy.cumulative_prod`."""
+    return into(
+        "cumulative_prod",
+        out,
+        xp.cumulative_prod(_integral(lift("cumulative_prod", x)[0]), axis=axis, dtype=dtype, include_initial=include_initial),
+    )
+
+
+# -- extrema -----------------------------------------------------------------------------------------------------------
+
+
+def _extremum(name: str, row: Any, combine: Any, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+    if where is True and initial is None and out is None and isinstance(a, Tensor):
+        return row(a, axis=axis, keepdims=no_value(keepdims, False))
+    initial, where = no_value(initial), no_value(where, True)
+    if where is not True and initial is None:
+        msg = f"np.{name}: `where` needs `initial`, because this reduction has no neutral element"
+        raise ValueError(msg)
+    x = masked(name, a, where, initial)
+    if initial is not None and not x.size:
+        value = initial if isinstance(initial, Tensor) else type(x).scalar(initial, x.dtype)
+        x, initial = xp.broadcast_to(value, tuple(n or 1 for n in x.shape)), None
+    result = row(x, axis=axis, keepdims=kept(keepdims))
+    return into(name, out, _initially(name, combine, initial, result))
+
+
+@covers("max", "amax")
+def maximum(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True) -> Any:
+    """Stand for `numpy.max`."""
+    return _extremum("max", xp.max, xp.maximum, a, axis, out, keepdims, initial, where)
+
+
+@covers("min", "amin")
+def minimum(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True) -> Any:
+    """Stand for `numpy.min`."""
+    return _extremum("min", xp.min, xp.minimum, a, axis, out, keepdims, initial, where)
+
+
+def _nan_extremum(name: str, pick: Any, fill: float, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+    (x,) = lift(name, a)
+    if not x.dtype.differentiable:
+        return pick(x, axis, out, keepdims, initial, where)
+    result = pick(without_nan(x, fill), axis, None, keepdims, initial, where)
+    if no_value(initial) is None:
+        nothing = xp.all(xp.isnan(x), axis=axis, keepdims=kept(keepdims))
+        result = xp.where(nothing, type(x).scalar(math.nan, x.dtype), result)
+    return into(name, out, result)
+
+
+@covers("nanmax")
+def nanmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True) -> Any:
+    """Stand for `numpy.nanmax`."""
+    return _nan_extremum("nanmax", maximum, -math.inf, a, axis, out, keepdims, initial, where)
+
+
+@covers("nanmin")
+def nanmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True) -> Any:
+    """Stand for `numpy.nanmin`."""
+    return _nan_extremum("nanmin", minimum, math.inf, a, axis, out, keepdims, initial, where)
+
+
+@covers("ptp")
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+    """Stand for `numpy.ptp`."""
+    return into("ptp", out, maximum(a, axis, None, keepdims) - minimum(a, axis, None, keepdims))
+
+
+# -- means and variances -----------------------------------------------------------------------------------------------
+
+
+def _in(x: Any, dtype: Any) -> Any:
+    dtype = no_value(dtype)
+    return floating(x) if dtype is None else x._cast(as_dtype(dtype, x.default_dtype))
+
+
+@covers("mean")
+def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
+    """Stand for `numpy.mean`."""
+    if where is True and dtype is None and out is None and isinstance(a, Tensor):
+        return xp.mean(a, axis=axis, keepdims=no_value(keepdims, False))
+    where = no_value(where, True)
+    if where is True:
+        return into("mean", out, xp.mean(_in(lift("mean", a)[0], dtype), axis=axis, keepdims=kept(keepdims)))
+    x, mask = lift("mean", a, where)
+    x = _in(x, dtype)
+    return into("mean", out, spread(_mean_where(x, mask, axis), x, axis, keepdims))
+
+
+def _mean_where(x: Any, mask: Any, axis: Any) -> Any:
+    return xp.sum(xp.where(mask, x, xp.zeros_like(x)), axis=axis, keepdims=True) / counts(x, mask, axis)
+
+
+def spread(result: Any, x: Any, axis: Any, keepdims: Any) -> Any:
+    """A reduction's result whose axes were kept, without them unless `keepdims`."""
+    if kept(keepdims):
+        return result
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return xp.squeeze(result, axis=tuple(a % result.ndim for a in axes)) if result.ndim else result
+
+
+def _variance(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any, where: Any, centre: Any, correction: Any,
+              nans: bool = False) -> Any:  # fmt: skip
+    correction, centre, where = no_value(correction), no_value(centre), no_value(where, True)
+    ddof = ddof if correction is None else correction
+    x, centre = lift(name, a, centre)
+    x = _in(x, dtype)
+    if where is True and centre is None and not nans:
+        row = xp.std if name == "std" else xp.var
+        return into(name, out, row(x, axis=axis, correction=ddof, keepdims=kept(keepdims)))
+    mask = xp.ones_like(x, dtype=xp.bool) if where is True else lift(name, where, x)[0]
+    if nans:
+        mask = xp.logical_and(mask, xp.logical_not(xp.isnan(x)))
+        x = without_nan(x, 0.0)
+    number = counts(x, mask, axis)
+    middle = _mean_where(x, mask, axis) if centre is None else centre
+    apart = xp.where(mask, x - middle, xp.zeros_like(x))
+    squares = xp.real(apart * xp.conj(apart)) if x.dtype.is_complex else apart * apart
+    freedom = xp.real(number) - ddof
+    blank = xp.full_like(freedom, math.nan)
+    result = xp.sum(squares, axis=axis, keepdims=True) / xp.where(freedom > 0, freedom, blank)
+    if name.endswith("std"):
+        flat = result == 0  # as for `xpgrad.std`, the derivative where all values are equal is 0
+        result = xp.where(flat, xp.zeros_like(result), xp.sqrt(xp.where(flat, xp.ones_like(result), result)))
+    return into(name, out, spread(result, x, axis, keepdims))
+
+
+@covers("var")
+def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *, where: Any = True,
+        mean: Any = None, correction: Any = None) -> Any:  # fmt: skip
+    """Stand for `numpy.var`."""
+    return _variance("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
+
+
+@covers("std")
+def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *, where: Any = True,
+        mean: Any = None, correction: Any = None) -> Any:  # fmt: skip
+    """Stand for `numpy.std`."""
+    return _variance("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
+
+
+@covers("nanmean")
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
+    """Stand for `numpy.nanmean`."""
+    (x,) = lift("nanmean", a)
+    x = _in(x, dtype)
+    mask = xp.logical_not(xp.isnan(x))
+    if no_value(where, True) is not True:
+        mask = xp.logical_and(mask, lift("nanmean", where, x)[0])
+    return into("nanmean", out, spread(_mean_where(without_nan(x, 0.0), mask, axis), x, axis, keepdims))
+
+
+@covers("nanvar")
+def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *, where: Any = True,
+           mean: Any = None, correction: Any = None) -> Any:  # fmt: skip
+    """Stand for `numpy.nanvar`."""
+    return _variance("nanvar", a, axis, dtype, out, ddof, keepdims, where, mean, correction, True)
+
+
+@covers("nanstd")
+def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *, where: Any = True,
+           mean: Any = None, correction: Any = None) -> Any:  # fmt: skip
+    """Stand for `numpy.nanstd`."""
+    return _variance("nanstd", a, axis, dtype, out, ddof, keepdims, where, mean, correction, True)
+
+
+@covers("average")
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
+    """Stand for `numpy.average`."""
+    if weights is None:
+        (x,) = map(floating, lift("average", a))
+        result = xp.mean(x, axis=axis, keepdims=kept(keepdims))
+        number = xp.full_like(result, x.size / max(result.size, 1))
+    else:
+        x, w = map(floating, lift("average", a, weights))
+        if w.shape != x.shape:
+            axes = axis if isinstance(axis, tuple) else (axis,)
+            if axis is None or w.shape != tuple(x.shape[i] for i in axes):
+                msg = f"np.average: `weights` of shape {w.shape} fit neither `a` of shape {x.shape} nor its axis {axis}"
+                raise (TypeError if axis is None else ValueError)(msg)
+            places = [i % x.ndim for i in axes]
+            w = xp.permute_dims(w, tuple(sorted(range(len(places)), key=places.__getitem__)))
+            w = xp.reshape(w, tuple(n if i in places else 1 for i, n in enumerate(x.shape)))
+        w = xp.broadcast_to(w, x.shape)
+        number = xp.sum(w, axis=axis, keepdims=kept(keepdims))
+        result = xp.sum(x * w, axis=axis, keepdims=kept(keepdims)) / number
+    return (result, xp.broadcast_to(number, result.shape)) if returned else result
+
+
+# -- truth, counts and places ------------------------------------------------------------------------------------------
+
+
+def _every(name: str, row: Any, neutral: bool, a: Any, axis: Any, out: Any, keepdims: Any, where: Any) -> Any:
+    (x,) = lift(name, a)
+    x = x if x.dtype.kind == "bool" else xp.not_equal(x, 0)
+    return into(name, out, row(masked(name, x, where, neutral), axis=axis, keepdims=kept(keepdims)))
+
+
+@covers("all", differentiable=False)
+def every(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
+    """Stand for `numpy.all`."""
+    return _every("all", xp.all, True, a, axis, out, keepdims, where)
+
+
+@covers("any", differentiable=False)
+def some(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
+    """Stand for `numpy.any`."""
+    return _every("any", xp.any, False, a, axis, out, keepdims, where)
+
+
+@covers("count_nonzero", differentiable=False)
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """Stand for `numpy.count_nonzero`."""
+    return xp.count_nonzero(lift("count_nonzero", a)[0], axis=axis, keepdims=keepdims)
+
+
+def _place(name: str, row: Any, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+    (x,) = lift(name, a)
+    x = _integral(x)
+    return into(name, out, row(x, axis=axis, keepdims=kept(keepdims)))
+
+
+@covers("argmax", differentiable=False)
+def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+    """Stand for `numpy.argmax`."""
+    return _place("argmax", xp.argmax, a, axis, out, keepdims)
+
+
+@covers("argmin", differentiable=False)
+def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+    """Stand for `numpy.argmin`."""
+    return _place("argmin", xp.argmin, a, axis, out, keepdims)
+
+
+@covers("nanargmax", differentiable=False, note="all nan gives the index 0, where NumPy raises")
+def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+    """Stand for `numpy.nanargmax`."""
+    return _place("nanargmax", xp.argmax, without_nan(a, -math.inf), axis, out, keepdims)
+
+
+@covers("nanargmin", differentiable=False, note="all nan gives the index 0, where NumPy raises")
+def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+    """Stand for `numpy.nanargmin`."""
+    return _place("nanargmin", xp.argmin, without_nan(a, math.inf), axis, out, keepdims)
+
+
+# -- differences -------------------------------------------------------------------------------------------------------
+
+
+@covers("diff")
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """Stand for `numpy.diff`."""
+    x, before, after = lift("diff", a, no_value(prepend), no_value(append))
+    shape = list(x.shape)
+    if shape:
+        shape[axis] = 1
+    before, after = (xp.broadcast_to(t, tuple(shape)) if t is not None and t.ndim == 0 else t for t in (before, after))
+    if x.dtype.kind == "bool":
+        refuse("diff", prepend=before, append=after)
+        for _ in range(n):
+            lead = (slice(None),) * (axis % x.ndim)
+            x = xp.not_equal(x[(*lead, slice(1, None))], x[(*lead, slice(None, -1))])
+        return x
+    return xp.diff(x, axis=axis, n=n, prepend=before, append=after)
+
+
+@covers("ediff1d")
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """Stand for `numpy.ediff1d`."""
+    flat: list[Any] = [t if t is None else xp.reshape(t, (-1,)) for t in lift("ediff1d", ary, to_end, to_begin)]
+    x, end, begin = flat
+    parts = [t for t in (begin, x[1:] - x[:-1], end) if t is not None]
+    return xp.concat(parts) if len(parts) > 1 else parts[0]
+
+
+@covers("trapezoid")
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """Stand for `numpy.trapezoid`."""
+    if x is None and not isinstance(dx, Tensor):
+        (y,), step = lift("trapezoid", y), dx
+    elif x is None:
+        y, step = lift("trapezoid", y, dx)
+    else:
+        y, x = lift("trapezoid", y, x)
+        step = xp.diff(x, axis=axis if x.ndim > 1 else -1)
+        if x.ndim == 1:
+            step = xp.reshape(step, tuple(-1 if i == axis % y.ndim else 1 for i in range(y.ndim)))
+    y = xp.moveaxis(floating(y), axis, -1)
+    if isinstance(step, Tensor) and step.ndim == y.ndim:
+        step = xp.moveaxis(step, axis, -1)
+    return xp.sum(step * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1)
+
+
+@covers("gradient")
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Stand for `numpy.gradient`."""
+    x, *given = lift("gradient", f, *varargs)
+    x = floating(x)
+    axes = tuple(range(x.ndim)) if axis is None else tuple(a % x.ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    steps: list[Any] = [None] * len(axes) if not given else given * len(axes) if len(given) == 1 and given[0].ndim == 0 else given
+    if len(steps) != len(axes):
+        msg = f"np.gradient: {len(given)} distances were given for {len(axes)} axes; give none, one number, or one for each"
+        raise TypeError(msg)
+    if edge_order not in (1, 2):
+        msg = f"np.gradient: `edge_order` must be 1 or 2, but got {edge_order!r}"
+        raise ValueError(msg)
+    out = [_gradient_along(x, a, step, edge_order) for a, step in zip(axes, steps)]
+    return out[0] if len(out) == 1 and (axis is None or not isinstance(axis, (tuple, list))) else tuple(out)
+
+
+def _gradient_along(x: Any, axis: int, step: Any, edge_order: int) -> Any:
+    n = x.shape[axis]
+    if n < edge_order + 1:
+        msg = f"np.gradient: axis {axis} has {n} elements, but edge_order={edge_order} needs at least {edge_order + 1}"
+        raise ValueError(msg)
+    if step is not None and step.ndim and step.shape != (n,):
+        msg = f"np.gradient: the coordinates along axis {axis} must have shape ({n},), but got {step.shape}"
+        raise ValueError(msg)
+
+    def part(start: int | None, stop: int | None) -> Any:
+        return x[(*(slice(None),) * axis, slice(start, stop))]
+
+    def along(d: Any) -> Any:
+        return xp.reshape(d, tuple(-1 if i == axis else 1 for i in range(x.ndim)))
+
+    gaps = xp.ones((n - 1,), dtype=xp.real(x).dtype, device=x.device)
+    if step is not None:
+        gaps = step[1:] - step[:-1] if step.ndim else xp.broadcast_to(step, (n - 1,))
+    a, b = along(gaps[:-1]), along(gaps[1:])
+    first, last = along(gaps[:1]), along(gaps[-1:])
+    parts = []
+    if edge_order == 1 or n < 3:
+        start = (part(1, 2) - part(0, 1)) / first
+        end = (part(n - 1, n) - part(n - 2, n - 1)) / last
+    else:
+        d1, d2 = along(gaps[:1]), along(gaps[1:2])
+        start = (
+            part(0, 1) * (-(2.0 * d1 + d2) / (d1 * (d1 + d2))) + part(1, 2) * ((d1 + d2) / (d1 * d2)) - part(2, 3) * (d1 / (d2 * (d1 + d2)))
+        )
+        d1, d2 = along(gaps[-2:-1]), along(gaps[-1:])
+        end = part(n - 3, n - 2) * (d2 / (d1 * (d1 + d2))) - part(n - 2, n - 1) * ((d2 + d1) / (d1 * d2))
+        end = end + part(n - 1, n) * ((2.0 * d2 + d1) / (d2 * (d1 + d2)))
+    parts.append(start)
+    if n > 2:
+        parts.append(part(0, n - 2) * (-b / (a * (a + b))) + part(1, n - 1) * ((b - a) / (a * b)) + part(2, n) * (a / (b * (a + b))))
+    parts.append(end)
+    return xp.concat(parts, axis=axis)
+
+
+# -- numbers that count as the bounds of a dtype, for the other chapters -----------------------------------------------
+
+
+def bounds(x: Any) -> tuple[Any, Any]:
+    """The least and greatest number of the dtype of `x`."""
+    if x.dtype.differentiable:
+        limits = xp.finfo(x.dtype)
+        return limits.min, limits.max
+    whole = iinfo(x.dtype)
+    return whole.min, whole.max

@@ -1,0 +1,219 @@
+"""Convolutions, polynomials, and functions that are applied along axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import xpgrad as xp
+from xpgrad._numpy.creation import vander
+from xpgrad._numpy.linear_algebra import least_squares
+from xpgrad._numpy.operands import constant, floating, lift, refuse
+from xpgrad._numpy.table import covers
+from xpgrad._tensor.tensor import Tensor
+
+__all__: list[str] = []
+
+
+# -- convolutions ------------------------------------------------------------------------------------------------------
+
+
+def _full(x: Any, y: Any) -> Any:
+    """The convolution of two vectors: the shorter one's products with windows of the longer one."""
+    if x.shape[0] < y.shape[0]:
+        x, y = y, x
+    n, m = x.shape[0], y.shape[0]
+    dtype = xp.result_type(x, y)
+    border = xp.zeros((m - 1,), dtype=dtype, device=x.device)
+    padded = xp.concat([border, x._cast(dtype), border]) if m > 1 else x._cast(dtype)
+    start = xp.arange(n + m - 1, device=x.device)
+    windows = xp.take(padded, xp.reshape(xp.reshape(start, (-1, 1)) + xp.reshape(xp.arange(m, device=x.device), (1, -1)), (-1,)))
+    return xp.matmul(xp.reshape(windows, (n + m - 1, m)), xp.flip(y._cast(dtype)))
+
+
+def _convolved(name: str, a: Any, v: Any, mode: Any, reverse: bool) -> Any:
+    x, y = (xp.reshape(t, (1,)) if t.ndim == 0 else t for t in lift(name, a, v))
+    if x.ndim != 1 or y.ndim != 1 or not x.shape[0] or not y.shape[0]:
+        msg = f"np.{name} needs two vectors that are not empty, but got shapes {x.shape} and {y.shape}"
+        raise ValueError(msg)
+    if reverse:
+        y = xp.flip(xp.conj(y) if y.dtype.is_complex else y)
+    out = _full(x, y)
+    n, m = max(x.shape[0], y.shape[0]), min(x.shape[0], y.shape[0])
+    mode = {0: "valid", 1: "same", 2: "full"}.get(mode, mode)
+    if mode == "full":
+        return out
+    if mode == "same":
+        # NB: NumPy's correlation of a vector with a longer one is the mirrored one of the two exchanged.
+        start = (m - 1) // 2 if not (reverse and x.shape[0] < y.shape[0]) else m // 2
+        return out[start : start + n]
+    if mode == "valid":
+        return out[m - 1 : n]
+    msg = f"np.{name}: `mode` must be 'full', 'same' or 'valid', but got {mode!r:.60}"
+    raise ValueError(msg)
+
+
+@covers("convolve")
+def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
+    """Stand for `numpy.convolve`."""
+    return _convolved("convolve", a, v, mode, False)
+
+
+@covers("correlate")
+def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
+    """Stand for `numpy.correlate`."""
+    return _convolved("correlate", a, v, mode, True)
+
+
+# -- polynomials: coefficients from the highest power down -------------------------------------------------------------
+
+
+def _coefficients(name: str, *given: Any) -> Any:
+    return [xp.reshape(t, (1,)) if t.ndim == 0 else t for t in lift(name, *given)]
+
+
+@covers("polyval")
+def polyval(p: Any, x: Any) -> Any:
+    """Stand for `numpy.polyval`."""
+    c, t = lift("polyval", p, x)
+    parts = xp.unstack(xp.reshape(c, (-1,)))
+    out = xp.zeros_like(t) if not parts else xp.zeros_like(t) + parts[0]
+    for part in parts[1:]:
+        out = out * t + part
+    return out
+
+
+def _summed(name: str, a1: Any, a2: Any, sign: int) -> Any:
+    x, y = _coefficients(name, a1, a2)
+    dtype = xp.result_type(x, y)
+    n = max(x.shape[0], y.shape[0])
+    x, y = (xp.concat([xp.zeros((n - t.shape[0],), dtype=dtype, device=t.device), t._cast(dtype)]) for t in (x, y))
+    return x + y if sign > 0 else x - y
+
+
+@covers("polyadd")
+def polyadd(a1: Any, a2: Any) -> Any:
+    """Stand for `numpy.polyadd`."""
+    return _summed("polyadd", a1, a2, 1)
+
+
+@covers("polysub")
+def polysub(a1: Any, a2: Any) -> Any:
+    """Stand for `numpy.polysub`."""
+    return _summed("polysub", a1, a2, -1)
+
+
+@covers("polymul")
+def polymul(a1: Any, a2: Any) -> Any:
+    """Stand for `numpy.polymul`."""
+    return _full(*_coefficients("polymul", a1, a2))
+
+
+@covers("polydiv", note="leading zeros of the remainder are not cut off")
+def polydiv(u: Any, v: Any) -> Any:
+    """Stand for `numpy.polydiv`."""
+    x, y = map(floating, _coefficients("polydiv", u, v))
+    dtype = xp.result_type(x, y)
+    x, y = x._cast(dtype), y._cast(dtype)
+    steps = x.shape[0] - y.shape[0] + 1
+    if steps < 1:
+        return xp.zeros((1,), dtype=dtype, device=x.device), x
+    out, rest = [], x
+    for _ in range(steps):
+        factor = rest[0] / y[0]
+        out.append(factor)
+        rest = xp.concat([rest[1 : y.shape[0]] - factor * y[1:], rest[y.shape[0] :]])
+    if not rest.shape[0]:
+        rest = xp.zeros((1,), dtype=dtype, device=x.device)
+    return xp.stack(out), rest
+
+
+@covers("polyder")
+def polyder(p: Any, m: int = 1) -> Any:
+    """Stand for `numpy.polyder`."""
+    (c,) = _coefficients("polyder", p)
+    for _ in range(m):
+        n = c.shape[0]
+        c = c[:-1] * xp.astype(xp.arange(n - 1, 0, -1, device=c.device), c.dtype) if n > 1 else c[:0]
+    return c
+
+
+@covers("polyint")
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    """Stand for `numpy.polyint`."""
+    (c,) = map(floating, _coefficients("polyint", p))
+    constants = [0.0] * m if k is None else list(k) if hasattr(k, "__len__") and getattr(k, "ndim", True) else [k] * m
+    constants = constants * m if len(constants) == 1 else constants
+    for each in constants[:m]:
+        powers = xp.astype(xp.arange(c.shape[0], 0, -1, device=c.device), c.dtype)
+        last = each if isinstance(each, Tensor) else constant("polyint", each, c)
+        c = xp.concat([c / powers, xp.reshape(last, (1,))._cast(c.dtype)])
+    return c
+
+
+@covers("poly", note="of zeros; a matrix is refused")
+def poly(seq_of_zeros: Any) -> Any:
+    """Stand for `numpy.poly`."""
+    (zeros,) = lift("poly", seq_of_zeros)
+    if zeros.ndim > 1:
+        msg = (
+            f"np.poly: the characteristic polynomial of a matrix of shape {zeros.shape} needs eigenvalues, which xpgrad has for Hermitian "
+        )
+        raise TypeError(msg + "matrices only; use `np.poly(np.linalg.eigvalsh(x))`")
+    zeros = floating(zeros)
+    out = xp.ones((1,), dtype=zeros.dtype, device=zeros.device)
+    for zero in xp.unstack(zeros) if zeros.ndim else [zeros]:
+        one = xp.ones((1,), dtype=zeros.dtype, device=zeros.device)
+        out = _full(out, xp.concat([one, xp.reshape(-zero, (1,))]))
+    return out
+
+
+@covers("polyfit", note="`full` and `cov` are refused")
+def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False) -> Any:
+    """Stand for `numpy.polyfit`."""
+    refuse("polyfit", full=None if full is False else full, cov=None if cov is False else cov)
+    at, heights, weights = lift("polyfit", x, y, w)
+    at, heights = floating(at), floating(heights)
+    matrix = vander(at, deg + 1)
+    if weights is not None:
+        weights = floating(weights)
+        matrix = matrix * xp.reshape(weights, (-1, 1))
+        heights = heights * (weights if heights.ndim == 1 else xp.reshape(weights, (-1, 1)))
+    # Columns of unit length: the powers of large numbers differ by many orders of magnitude.
+    scale = xp.sqrt(xp.sum(matrix * matrix, axis=0))
+    limit = xp.finfo(at.dtype).eps * at.shape[0] if rcond is None else rcond
+    out = least_squares(matrix / scale, heights, limit)
+    return out / (scale if out.ndim == 1 else xp.reshape(scale, (-1, 1)))
+
+
+# -- along axes --------------------------------------------------------------------------------------------------------
+
+
+@covers("apply_along_axis")
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+    """Stand for `numpy.apply_along_axis`."""
+    (x,) = lift("apply_along_axis", arr)
+    axis = axis % x.ndim
+    lanes = xp.moveaxis(x, axis, -1)
+    rest = lanes.shape[:-1]
+    flat = xp.reshape(lanes, (math.prod(rest), lanes.shape[-1]))
+    if not flat.shape[0]:
+        msg = f"np.apply_along_axis needs at least one vector, but got shape {x.shape}"
+        raise ValueError(msg)
+    found = [func1d(lane, *args, **kwargs) for lane in xp.unstack(flat)]
+    parts = [f if isinstance(f, Tensor) else constant("apply_along_axis", f, x) for f in found]
+    out = xp.reshape(xp.stack(parts), (*rest, *parts[0].shape))
+    inner = len(parts[0].shape)
+    return xp.moveaxis(out, tuple(range(len(rest), out.ndim)), tuple(range(axis, axis + inner))) if inner else out
+
+
+@covers("apply_over_axes")
+def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
+    """Stand for `numpy.apply_over_axes`."""
+    (x,) = lift("apply_over_axes", a)
+    rank = x.ndim
+    for axis in (axes,) if not hasattr(axes, "__len__") else axes:
+        out = func(x, axis % rank)
+        x = out if out.ndim == rank else xp.expand_dims(out, axis=axis % rank)
+    return x

@@ -1,0 +1,306 @@
+"""Quantiles, covariances, histograms and counts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import xpgrad as xp
+from xpgrad._numpy.operands import constant, floating, into, is_default, lift, lift_all, refuse
+from xpgrad._numpy.reductions import kept
+from xpgrad._numpy.table import covers
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.rules.indexing import add_slices
+
+__all__: list[str] = []
+
+
+# -- quantiles ---------------------------------------------------------------------------------------------------------
+
+#: The parameters of the continuous methods: the sought position among n elements is ``n q + alpha + q (1 - alpha - beta) - 1``.
+_CONTINUOUS = {
+    "linear": (1.0, 1.0), "weibull": (0.0, 0.0), "hazen": (0.5, 0.5), "interpolated_inverted_cdf": (0.0, 1.0),
+    "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
+}  # fmt: skip
+#: Those that pick one of the two neighbours of the linear method's position, or their middle.
+_PICKING = ("lower", "higher", "midpoint", "nearest")
+
+
+def _in_last(x: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
+    """`x` with the reduced axes merged into one, the last; and which they were."""
+    if axis is None:
+        return xp.reshape(x, (-1,)), tuple(range(x.ndim))
+    axes = tuple(a % x.ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    rest = [i for i in range(x.ndim) if i not in axes]
+    return xp.reshape(xp.permute_dims(x, (*rest, *axes)), (*(x.shape[i] for i in rest), -1)), axes
+
+
+def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: Any, weights: Any, nans: bool, percent: bool) -> Any:
+    refuse(name, weights=weights)
+    if method not in _CONTINUOUS and method not in _PICKING:
+        msg = f"np.{name}: xpgrad has no `method`={method!r:.60}; it has {', '.join((*_CONTINUOUS, *_PICKING))}"
+        raise TypeError(msg)
+    x, at = lift(name, a, q) if isinstance(q, Tensor) else lift(name, a, constant(name, q, a))
+    x, at = floating(x), floating(at)
+    if x.dtype.is_complex or at.dtype.is_complex:
+        msg = f"np.{name} needs an order, which complex numbers do not have; take `np.abs(x)` or `np.real(x)` first"
+        raise TypeError(msg)
+    at = at / 100.0 if percent else at
+    if not isinstance(q, Tensor) and not bool(xp.all((at >= 0) & (at <= 1))):
+        msg = f"np.{name}: `q` must be between 0 and {100 if percent else 1}, but got {q!r:.60}"
+        raise ValueError(msg)
+    flat, axes = _in_last(x, axis)
+    if not flat.shape[-1]:
+        msg = f"np.{name} needs at least one element along the axes that it reduces, but got shape {x.shape}"
+        raise ValueError(msg)
+    ranked = xp.sort(flat, axis=-1)
+    # One axis for the quantiles in front of those of `x`; how many elements count may differ from row to row.
+    positions = xp.reshape(at, (-1,) + (1,) * (flat.ndim - 1))
+    lacking = xp.isnan(ranked.detach())
+    number = (
+        xp.sum(xp.astype(~lacking, at.dtype), axis=-1)
+        if nans
+        else xp.full(flat.shape[:-1], flat.shape[-1], dtype=at.dtype, device=x.device)
+    )
+    number = xp.broadcast_to(number, (at.size, *flat.shape[:-1]))
+    alpha, beta = _CONTINUOUS.get(method, (1.0, 1.0))
+    place = number * positions + (alpha + positions * (1.0 - alpha - beta)) - 1.0
+    last = xp.maximum(number - 1.0, 0.0)
+    place = xp.minimum(xp.maximum(place, 0.0), last)
+    below = xp.floor(place.detach())
+    share = place - below
+    if method in _PICKING:
+        share = xp.where(share > 0, xp.ones_like(share), xp.zeros_like(share)) * {"lower": 0.0, "higher": 1.0, "midpoint": 0.5}.get(
+            method, 0.0
+        )
+        if method == "nearest":
+            below = xp.round(place.detach())
+    above = xp.minimum(below + 1.0, last)
+    lower, upper = (_at(ranked, t) for t in (below, above))
+    # Positions are computed as exactly as the device can; constant ones do not change the precision of the result.
+    result = lower + (upper - lower) * share
+    result = result if isinstance(q, Tensor) else result._cast(x.dtype)
+    if not nans:
+        result = xp.where(lacking[..., -1], math.nan, result)
+    elif bool(xp.any(number == 0)):
+        result = xp.where(number == 0, math.nan, result)
+    if kept(keepdims):
+        result = xp.reshape(result, (at.size, *(1 if i in axes else n for i, n in enumerate(x.shape))))
+    return into(name, out, xp.reshape(result, at.shape + result.shape[1:]))
+
+
+def _at(ranked: Any, place: Any) -> Any:
+    """The elements of rows at places that differ from row to row, and from quantile to quantile along a first axis."""
+    index = xp.moveaxis(place._cast(place.default_dtype("indexing")), 0, -1)
+    return xp.moveaxis(xp.take_along_axis(ranked, index, axis=-1), -1, 0)
+
+
+def _declare() -> None:
+    """Put the four functions into the table, which differ in the range of `q` and in what they do with nan."""
+    for name in ("quantile", "percentile", "nanquantile", "nanpercentile"):
+
+        def function(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+                     keepdims: Any = False, *, weights: Any = None, name: str = name) -> Any:  # fmt: skip
+            return _quantile(name, a, q, axis, out, method, keepdims, weights, name.startswith("nan"), name.endswith("percentile"))
+
+        covers(name, note="differentiable in `q` too; `weights` and the methods without interpolation are refused")(function)
+
+
+_declare()
+
+
+def _median(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+    return _quantile(name, a, 0.5, axis, out, "linear", keepdims, None, name == "nanmedian", False)
+
+
+@covers("median")
+def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
+    """Stand for `numpy.median`."""
+    return _median("median", a, axis, out, keepdims)
+
+
+@covers("nanmedian")
+def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
+    """Stand for `numpy.nanmedian`."""
+    return _median("nanmedian", a, axis, out, keepdims)
+
+
+# -- covariances -------------------------------------------------------------------------------------------------------
+
+
+@covers("cov")
+def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None, fweights: Any = None, aweights: Any = None, *,
+        dtype: Any = None) -> Any:  # fmt: skip
+    """Stand for `numpy.cov`."""
+    x, other, repeats, weights = lift("cov", m, y, fweights, aweights)
+    rows = []
+    for t in (x, other):
+        if t is not None:
+            if t.ndim > 2:
+                msg = f"np.cov needs at most two axes, but got shape {t.shape}"
+                raise ValueError(msg)
+            t = floating(t) if dtype is None else xp.astype(t, dtype)
+            t = xp.reshape(t, (1, -1)) if t.ndim < 2 else t
+            rows.append(t if rowvar or t.shape[0] == 1 else xp.matrix_transpose(t))
+    x = xp.concat(rows, axis=0) if len(rows) > 1 else rows[0]
+    freedom = ddof if ddof is not None else 0 if bias else 1
+    w = None
+    for given in (repeats, weights):
+        if given is not None:
+            given = given._cast(xp.real(x).dtype)
+            w = given if w is None else w * given
+    if w is None:
+        number: Any = x.shape[1]
+        centred, scaled = _centred(x, None, number), None
+        factor: Any = max(number - freedom, 0)
+    else:
+        number = xp.sum(w)
+        centred = _centred(x, w, number)
+        scaled = centred * w
+        # With weights of their own, observations count as often as their squares say.
+        factor = number - freedom * (xp.sum(w * weights._cast(w.dtype)) / number if weights is not None else 1.0)
+    right = xp.matrix_transpose(centred if scaled is None else scaled)
+    out = xp.matmul(centred, xp.conj(right) if right.dtype.is_complex else right)
+    out = out / factor if isinstance(factor, Tensor) or factor else out / 0.0
+    return xp.squeeze(out, axis=tuple(i for i, n in enumerate(out.shape) if n == 1))
+
+
+def _centred(x: Any, w: Any, number: Any) -> Any:
+    return x - (xp.mean(x, axis=1, keepdims=True) if w is None else xp.sum(x * w, axis=1, keepdims=True) / number)
+
+
+@covers("corrcoef")
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
+    """Stand for `numpy.corrcoef`."""
+    c = cov(x, y, rowvar, dtype=dtype)
+    if not c.ndim:
+        return c / c
+    n = c.shape[0]
+    spread = xp.sqrt(xp.real(xp.reshape(c, (-1,))[:: n + 1]))
+    return c / xp.reshape(spread, (-1, 1)) / xp.reshape(spread, (1, -1))
+
+
+# -- histograms --------------------------------------------------------------------------------------------------------
+
+
+def _counted(index: Any, weights: Any, length: int) -> Any:
+    """The sums of weights (or the numbers) of equal indices."""
+    ones = xp.ones_like(index) if weights is None else weights
+    return add_slices(xp.zeros((length,), dtype=ones.dtype, device=index.device), 0, index, ones)
+
+
+@covers("bincount", note="differentiable in the weights")
+def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
+    """Stand for `numpy.bincount`."""
+    index, w = lift("bincount", x, weights)
+    if index.dtype.differentiable or index.ndim != 1:
+        msg = (
+            f"np.bincount counts a vector of integers, but got dtype {index.dtype} and shape {index.shape}; use `np.histogram` for numbers"
+        )
+        raise TypeError(msg)
+    length = max(int(xp.max(index)) + 1 if index.size else 0, minlength)
+    return _counted(index, None if w is None else floating(w), length)
+
+
+def _edges(name: str, x: Any, bins: Any, limits: Any) -> Any:
+    """The edges of bins, differentiable in the data where they depend on it."""
+    if isinstance(bins, str):
+        msg = f"np.{name}: xpgrad does not choose the number of bins ({bins!r}); give it, or the edges"
+        raise TypeError(msg)
+    if isinstance(bins, Tensor) and bins.ndim:
+        return bins
+    if not isinstance(bins, Tensor) and hasattr(bins, "__len__"):
+        return constant(name, bins, x)
+    count = int(bins)
+    if count < 1:
+        msg = f"np.{name}: the number of bins must be positive, but got {count}"
+        raise ValueError(msg)
+    if limits is not None:
+        low, high = (floating(t) for t in lift(name, *limits, x)[:2])
+    elif not x.size:
+        low, high = (type(x).scalar(v, x.default_dtype("real floating")) for v in (0.0, 1.0))
+    else:
+        low, high = floating(xp.min(x)), floating(xp.max(x))
+    if bool(low > high):
+        msg = f"np.{name}: `range` must ascend, but got {limits!r:.60}"
+        raise ValueError(msg)
+    if bool(low == high):
+        low, high = low - 0.5, high + 0.5
+    steps = xp.arange(count + 1, dtype=low.dtype, device=low.device) / count
+    return low * (1.0 - steps) + high * steps
+
+
+def _bin_of(x: Any, edges: Any) -> tuple[Any, Any]:
+    """The bin of each element, and whether it is in one; the last bin is closed."""
+    held, bounds = x.detach(), edges.detach()
+    n = edges.shape[0] - 1
+    place = xp.searchsorted(bounds, held, side="right") - 1
+    place = xp.where(held == bounds[-1], n - 1, place)
+    return place, (place >= 0) & (place < n)
+
+
+@covers("histogram_bin_edges")
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:  # noqa: A002 (NumPy's name)
+    """Stand for `numpy.histogram_bin_edges`."""
+    like = a if isinstance(a, Tensor) else next(t for t in (bins, weights) if isinstance(t, Tensor))
+    return _edges("histogram_bin_edges", xp.reshape(a if a is like else constant("histogram_bin_edges", a, like), (-1,)), bins, range)
+
+
+@covers("histogram", note="differentiable in the weights, and in the edges with `density`; counts have no gradient")
+def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:  # noqa: A002 (NumPy's name)
+    """Stand for `numpy.histogram`."""
+    counts, (edges,) = _histogram("histogram", [a], [bins], None if range is None else [range], density, weights)
+    return counts, edges
+
+
+@covers("histogram2d", note="as `histogram`")
+def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:  # noqa: A002 (NumPy's name)
+    """Stand for `numpy.histogram2d`."""
+    counts, (first, second) = _histogram("histogram2d", [x, y], _per_axis(bins, 2), range, density, weights)
+    return counts, first, second
+
+
+@covers("histogramdd", note="as `histogram`")
+def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:  # noqa: A002 (NumPy's name)
+    """Stand for `numpy.histogramdd`."""
+    if isinstance(sample, (list, tuple)):
+        columns = lift_all("histogramdd", sample)
+    else:
+        (table,) = lift("histogramdd", sample) if isinstance(sample, Tensor) else (constant("histogramdd", sample, weights),)
+        columns = list(xp.unstack(table, axis=1))
+    return _histogram("histogramdd", columns, _per_axis(bins, len(columns)), range, density, weights)
+
+
+def _per_axis(bins: Any, rank: int) -> list[Any]:
+    if hasattr(bins, "__len__") and not (hasattr(bins, "ndim") and not bins.ndim):
+        if len(bins) == rank:
+            return list(bins)
+        return [bins] * rank
+    return [bins] * rank
+
+
+def _histogram(name: str, columns: Any, bins: Any, ranges: Any, density: Any, weights: Any) -> tuple[Any, list[Any]]:
+    *data, w = lift(name, *columns, weights, *(b for b in bins if isinstance(b, Tensor)))[: len(columns) + 1]
+    data = [xp.reshape(x, (-1,)) for x in data]
+    limits = [None] * len(data) if is_default(ranges, None) else list(ranges)
+    edges = [_edges(name, x, b, r) for x, b, r in zip(data, bins, limits)]
+    lengths = tuple(e.shape[0] - 1 for e in edges)
+    flat: Any = 0
+    inside: Any = None
+    for x, e in zip(data, edges):
+        place, held = _bin_of(x, e)
+        flat = flat * (e.shape[0] - 1) + place
+        inside = held if inside is None else inside & held
+    ones = xp.ones_like(flat) if w is None else xp.reshape(w, (-1,))
+    ones = xp.where(inside, ones, xp.zeros_like(ones))
+    counts = xp.reshape(_counted(xp.where(inside, flat, 0), ones, math.prod(lengths)), lengths)
+    if w is None and len(data) > 1:
+        counts = counts._cast(floating(edges[0]).dtype)
+    if density:
+        counts = counts if counts.dtype.differentiable else counts._cast(floating(edges[0]).dtype)
+        total = xp.sum(counts)
+        for i, e in enumerate(edges):
+            e = floating(e)
+            counts = counts / xp.reshape(e[1:] - e[:-1], tuple(-1 if j == i else 1 for j, _ in enumerate(edges)))
+        counts = counts / total
+    return counts, edges

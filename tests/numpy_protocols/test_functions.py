@@ -1,0 +1,194 @@
+"""Law: each of NumPy's public functions, handed Tensors, gives NumPy's own values and the right gradients, or says that it does not.
+
+The oracle is NumPy itself on the raw arrays: its values, and central differences of them.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xpgrad as xp
+from support.central_differences import STEP, has_float64, numbers
+from support.numpy_cases import CASES, Case
+from xpgrad._numpy import dispatch
+from xpgrad._numpy.missing import ASIDE
+from xpgrad._numpy.table import ABSENT, FUNCTIONS, UFUNCS
+
+assert dispatch  # which loads the tables
+
+PLACES: list[tuple[str, Any]] = [("", np), ("linalg.", np.linalg), ("fft.", np.fft)]
+#: How a Tensor that requires grad refuses what NumPy does with an argument that it does not ask about, or writes into an array.
+READ_UNASKED = (
+    r"cannot be written into|`out` is|Can't call numpy\(\) on Tensor that requires grad|works on Tensors, but got a raw array"
+    r"|Converting a tensor|setting an array element with a sequence"
+)
+ALL = [(name, k) for name, cases in CASES.items() for k in range(len(cases))]
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """NumPy's public functions, by the name that each says it has (`np.concat` says that it is `concatenate`)."""
+    for prefix, module in PLACES:
+        for name in dir(module):
+            found = getattr(module, name)
+            if callable(found) and not name.startswith("_") and not isinstance(found, type):
+                yield prefix + getattr(found, "__name__", name), found
+
+
+def test_every_public_function_is_covered_or_said_not_to_be() -> None:
+    """Law: nothing of NumPy's namespaces is forgotten."""
+    aside = {name for names in ASIDE.values() for name in names}
+    covered = {*FUNCTIONS, *UFUNCS}
+    names = {name for name, _ in public()}
+    assert names - covered - set(ABSENT) - aside == set()
+    assert not covered & set(ABSENT)
+    assert not covered & aside
+
+
+def test_every_function_of_the_table_has_a_case() -> None:
+    """Law: the table of samples is whole; what a case says of derivatives is what the table of functions says."""
+    entries = {**FUNCTIONS, **UFUNCS}
+    assert set(entries) - {"concat", "permute_dims", "abs"} - set(CASES) == set()
+    for name, cases in CASES.items():
+        assert entries[name].differentiable == any(not case.constant for case in cases), name
+
+
+def outputs(out: Any) -> list[Any]:
+    return [part for each in out for part in outputs(each)] if isinstance(out, (tuple, list)) else [out]
+
+
+def loss(out: Any, raw: bool) -> Any:
+    """A real number that depends on all floating outputs, smoothly and not linearly."""
+    total: Any = 0.0
+    for k, y in enumerate(outputs(out)):
+        kind = (
+            np.asarray(y).dtype.kind
+            if raw
+            else {"real floating": "f", "complex floating": "c"}.get(getattr(getattr(y, "dtype", None), "kind", ""), "")
+        )
+        if kind not in "fc" or kind == "":
+            continue
+        parts = [y] if kind == "f" else [y.real, y.imag] if raw else [xp.real(y), xp.imag(y)]
+        for j, part in enumerate(parts):
+            w = numbers(np.shape(part), 1.0 + k + 5 * j)
+            if raw:
+                part = np.where(np.isfinite(part), part, 0.0)
+                total = total + np.sum(w * (part + 0.3 * part * part))
+            else:
+                part = xp.where(xp.isfinite(part), part, 0.0)
+                total = total + xp.sum(xp.asarray(w, dtype=part.dtype, device=part.device) * (part + 0.3 * part * part))
+    return total
+
+
+def quiet(function: Callable[..., Any], *args: Any) -> Any:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings("error", message="Converting a tensor")  # a number that leaves the graph with a warning
+        return function(*args)
+
+
+def agree(found: Any, expected: Any, near: float) -> None:
+    found, expected = outputs(found), outputs(expected)
+    assert len(found) == len(expected)
+    for a, b in zip(found, expected):
+        if isinstance(a, xp.Tensor):
+            assert a.shape == np.shape(b)
+            # NB: kinds alone: the Array API's functions give indices and counts in dtypes of their own.
+            assert np.asarray(a.detach()).dtype.kind in {"i": "iu", "u": "iu"}.get(np.asarray(b).dtype.kind, np.asarray(b).dtype.kind)
+            np.testing.assert_allclose(np.asarray(a.detach()), b, rtol=near, atol=near)
+        else:
+            assert a == b
+
+
+def leaf(point: np.ndarray, device: str, requires_grad: bool) -> xp.Tensor:
+    return xp.tensor(np.asarray(point), device=device, requires_grad=requires_grad)
+
+
+def slope(case: Case, i: int) -> tuple[np.ndarray, float]:
+    """A direction in the i-th operand, and the derivative along it."""
+    point = np.asarray(case.points[i])
+    direction = numbers(point.shape, 3.0 + i, point.dtype)
+    ends = [
+        quiet(
+            lambda s: loss(case.function(*(q + s * STEP * direction if j == i else np.copy(q) for j, q in enumerate(case.points))), True), s
+        )
+        for s in (1, -1)
+    ]
+    return direction, float((ends[0] - ends[1]) / (2 * STEP))
+
+
+def check_slope(case: Case, i: int, gradient: Any, what: str) -> None:
+    direction, expected = slope(case, i)
+    g = np.asarray(gradient.detach()) if gradient is not None else np.zeros_like(direction)
+    g = np.where(np.isnan(np.asarray(case.points[i])), 0.0, g)
+    found = float(np.sum(g.real * direction.real) + np.sum(g.imag * direction.imag))
+    assert abs(found - expected) <= 5e-6 * max(1.0, abs(expected)) * (1.0 + np.linalg.norm(np.ravel(g)) * 1e-2), (
+        f"{what}: {found} instead of {expected}"
+    )
+
+
+@pytest.mark.parametrize(("name", "k"), ALL)
+def test_values_and_gradients(name: str, k: int, xpgrad_device: str) -> None:
+    case = CASES[name][k]
+    if not has_float64(xpgrad_device):
+        pytest.skip("the differences are taken in float64")
+    expected = quiet(case.function, *map(np.copy, case.points))
+    plain = quiet(case.function, *(leaf(p, xpgrad_device, False) for p in case.points))
+    agree(plain, expected, 1e-9)
+    leaves = [leaf(p, xpgrad_device, True) for p in case.points]
+    out = quiet(case.function, *leaves)
+    agree(out, expected, 1e-9)
+    assert [type(a) for a in outputs(out)] == [type(a) for a in outputs(plain)]
+    tracked = any(isinstance(a, xp.Tensor) and a.requires_grad for a in outputs(out))
+    assert tracked != case.constant
+    if case.constant:
+        return
+    grads = xp.autograd.grad(loss(out, False), leaves, allow_unused=True)
+    for i, g in enumerate(grads):
+        check_slope(case, i, g, f"operand {i}")
+
+
+#: Functions whose cases ask for float64, by a dtype or a constant.
+GIVEN_FLOAT64 = ("astype", "float_power", "histogram2d", "trim_zeros")
+
+
+@pytest.mark.parametrize(("name", "k"), ALL)
+def test_single_precision_stays(name: str, k: int) -> None:
+    """Law: constants in a call, and in the functions' own text, do not widen what is computed from float32."""
+    case = CASES[name][k]
+    narrow = {"float64": np.float32, "complex128": np.complex64}
+    points = [np.asarray(p).astype(narrow[np.asarray(p).dtype.name]) for p in case.points]
+    for a in outputs(quiet(case.function, *(leaf(p, "numpy", True) for p in points))):
+        if isinstance(a, xp.Tensor) and a.dtype.differentiable and name not in GIVEN_FLOAT64:
+            assert a.dtype.name in ("float32", "complex64")
+
+
+@pytest.mark.parametrize(("name", "k"), [(name, k) for name, k in ALL if len(CASES[name][k].points) > 1])
+def test_one_tensor_among_arrays(name: str, k: int, xpgrad_device: str) -> None:
+    """Law: NumPy's arrays are constants beside a Tensor in any position, or the function says that it needs a Tensor there."""
+    case = CASES[name][k]
+    if not has_float64(xpgrad_device):
+        pytest.skip("the differences are taken in float64")
+    expected = quiet(case.function, *map(np.copy, case.points))
+    for i, point in enumerate(case.points):
+        given = [leaf(point, xpgrad_device, True) if j == i else np.copy(q) for j, q in enumerate(case.points)]
+        error = None
+        try:
+            out = quiet(case.function, *given)
+        except (RuntimeError, TypeError, UserWarning, ValueError) as exc:
+            error = str(exc)
+        if error is not None:
+            # A Tensor cannot be written into an array; and some arguments NumPy reads without asking the Tensor, which then refuses.
+            assert re.search(READ_UNASKED, error), error
+            continue
+        agree(out, expected, 1e-9)
+        if case.constant:
+            continue
+        total = loss(out, False)
+        gradient = xp.autograd.grad(total, given[i], allow_unused=True)[0] if getattr(total, "requires_grad", False) else None
+        check_slope(case, i, gradient, f"operand {i}")

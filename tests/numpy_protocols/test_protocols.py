@@ -1,0 +1,414 @@
+"""NumPy's protocols beyond single functions: methods of universal functions, constants, `out`, `like`, refusals, and the transforms."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xpgrad as xp
+from support.central_differences import numbers, values
+from xpgrad._numpy import dispatch
+from xpgrad._numpy.table import ABSENT, UFUNCS
+from xpgrad.errors import DeviceMismatchError
+
+from .page import PAGE, page
+
+assert dispatch
+
+V, M, N = numbers((5,)), numbers((3, 4)), numbers((3, 4), 2.5)
+P = np.abs(M) + 0.5
+
+
+@pytest.fixture
+def x(xpgrad_device: str) -> xp.Tensor:
+    return xp.tensor(M, device=xpgrad_device, requires_grad=True)
+
+
+@pytest.mark.skipif(not np.__version__.startswith("2.4."), reason="the page lists the names of NumPy 2.4")
+def test_the_page_is_what_the_tables_say() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "write it: PYTHONPATH=tests python -m numpy_protocols.page"
+
+
+def test_the_tables_load_at_the_first_call_and_import_no_numpy() -> None:
+    script = (
+        "import sys, xpgrad\n"
+        "assert not [m for m in sys.modules if m.startswith('xpgrad._numpy')]\n"
+        "import numpy as np\n"
+        "assert np.sin(xpgrad.tensor([0.0])).tolist() == [0.0]\n"
+        "assert 'xpgrad._numpy.dispatch' in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+# -- universal functions -------------------------------------------------------------------------------------------------
+
+
+METHODS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
+    "add.reduce": (lambda a: np.add.reduce(a), (M,)),
+    "add.reduce(axis=None, where=)": (lambda a: np.add.reduce(a, axis=None, where=M > 0, initial=3.0), (M,)),
+    "multiply.reduce": (lambda a: np.multiply.reduce(a, axis=(0, 1), keepdims=True), (P,)),
+    "maximum.reduce": (lambda a: np.maximum.reduce(a, axis=1, initial=0.2), (M,)),
+    "minimum.reduce": (lambda a: np.minimum.reduce(a, 1, initial=0.2, where=M < 0.9), (M,)),
+    "logaddexp.reduce": (lambda a: np.logaddexp.reduce(a, axis=1), (M,)),
+    "subtract.reduce": (lambda a: np.subtract.reduce(a, axis=1, keepdims=True), (M,)),
+    "hypot.reduce": (lambda a: np.hypot.reduce(a), (M,)),
+    "add.reduce(dtype=)": (lambda a: np.add.reduce(a, dtype=np.complex128), (M,)),
+    "add.accumulate": (lambda a: np.add.accumulate(a, axis=1), (M,)),
+    "multiply.accumulate": (lambda a: np.multiply.accumulate(a), (P,)),
+    "maximum.accumulate": (lambda a: np.maximum.accumulate(a, axis=1), (M,)),
+    "multiply.outer": (lambda a, b: np.multiply.outer(a, b), (M, V)),
+    "power.outer": (lambda a, b: np.power.outer(a, b), (P, V)),
+    "add.reduceat": (lambda a: np.add.reduceat(a, [0, 2, 1], axis=1), (M,)),
+    "multiply.reduceat": (lambda a: np.multiply.reduceat(a, np.array([0, 3, 3, 1])), (V,)),
+    "vecdot(axis=)": (lambda a, b: np.vecdot(a, b, axis=0), (M, N)),
+    "add(dtype=)": (lambda a, b: np.add(a, b, dtype=np.complex128), (M, N)),
+    "arr * x": (lambda a: M * a, (N,)),
+    "arr - x": (lambda a: M - a, (N,)),
+    "arr @ x": (lambda a: M @ a, (N.T.copy(),)),
+    "arr / x": (lambda a: M / a, (P,)),
+    "arr ** x": (lambda a: P**a, (N,)),
+    "np.float64 * x": (lambda a: np.float64(2.5) * a, (M,)),
+    "np.float64 array of rank 0": (lambda a: np.array(2.5) / a, (P,)),
+    "a list": (lambda a: np.add([1.0, 2.0, 3.0, 4.0], a), (M,)),
+    "a list of Tensors": (lambda a, b: np.multiply(a, [a, b]), (M, N)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_and_operators(name: str, xpgrad_device: str) -> None:
+    """Law: values are NumPy's, and gradients those of central differences of NumPy's values."""
+    function, points = METHODS[name]
+    leaves = [xp.tensor(p, device=xpgrad_device, requires_grad=True) for p in points]
+    out = function(*leaves)
+    expected = function(*points)
+    np.testing.assert_allclose(values(out), expected, rtol=1e-12)
+    weights = numbers(expected.shape, 7.0)
+    grads = xp.autograd.grad(xp.sum(xp.real(out) * xp.asarray(weights, device=xpgrad_device)), leaves)
+    for i, (point, g) in enumerate(zip(points, grads)):
+        direction = numbers(point.shape, 9.0)
+        ends = [
+            np.sum(weights * np.real(function(*(q + s * 1e-6 * direction if j == i else q for j, q in enumerate(points))))) for s in (1, -1)
+        ]
+        np.testing.assert_allclose(np.sum(values(g) * direction), (ends[0] - ends[1]) / 2e-6, rtol=1e-6, atol=1e-7)
+
+
+def test_integers_are_taken_as_numpy_takes_them(xpgrad_device: str) -> None:
+    ints = np.array([[3, 1, 2], [5, 4, 7]])
+    t = xp.asarray(ints, device=xpgrad_device)
+    for function in (np.sin, np.sqrt, np.mean, np.var, np.median, lambda a: np.true_divide(a, a + 1), lambda a: np.arctan2(a, a),
+                     np.linalg.norm, np.fft.fft, lambda a: np.logaddexp(a, a), np.cbrt, np.exp2, np.rint, np.average, np.std,
+                     lambda a: np.percentile(a, 30), np.sum, np.prod, np.cumsum, lambda a: np.add(a, 2), np.corrcoef,
+                     np.isfinite, lambda a: np.hypot(a, 2.0)):  # fmt: skip
+        found = function(t)
+        expected = function(ints)
+        np.testing.assert_allclose(values(found), expected, rtol=1e-12)
+        assert np.asarray(found).dtype.kind == np.asarray(expected).dtype.kind
+
+
+def test_what_requires_no_grad_computes_the_same(xpgrad_device: str) -> None:
+    plain, tracked = (xp.tensor(M, device=xpgrad_device, requires_grad=r) for r in (False, True))
+    for t in (plain, tracked):
+        for refused in (lambda t: np.save("never", t), lambda t: np.sort_complex(t), lambda t: np.add(t, M, out=np.zeros((3, 4))),
+                        lambda t: np.add(t, np.array([None] * 4)), lambda t: np.add(t, np.ma.masked_array(M, M > 0))):  # fmt: skip
+            with pytest.raises(TypeError):
+                refused(t)
+
+
+def test_a_later_write_to_a_constant_counts_alike_on_both_sides(xpgrad_device: str) -> None:
+    """It is not seen, in NumPy's functions as in xpgrad's (docs/constants.md)."""
+    found = []
+    for multiply in (lambda c, x: c * x, lambda c, x: x * c, np.multiply, xp.multiply):
+        x = xp.tensor(M, device=xpgrad_device, requires_grad=True)
+        constant = N.copy()
+        out = np.sum(multiply(constant, x))
+        constant[...] = 2.0
+        out.backward()
+        found.append(values(x.grad))
+    for each in found[1:]:
+        np.testing.assert_array_equal(each, found[0])
+
+
+# -- out and where -----------------------------------------------------------------------------------------------------------
+
+
+def test_out_is_written_in_place_and_recorded(x: xp.Tensor) -> None:
+    out = xp.zeros((3, 4), dtype=x.dtype, device=x.device)
+    assert np.multiply(x, x, out=out) is out
+    assert np.sum(x, axis=0, out=out[0]) is not None
+    np.sum(out).backward()
+    expected = 2 * M
+    expected[0] = 0.0
+    np.testing.assert_allclose(values(x.grad), expected + 1.0)
+    row = xp.zeros(4, dtype=x.dtype, device=x.device)
+    assert np.cumsum(x[0], out=row) is row
+    np.testing.assert_allclose(values(row), np.cumsum(M[0]))
+
+
+def test_where_with_out_computes_nothing_that_is_left_out(xpgrad_device: str) -> None:
+    point = np.array([0.0, 1.0, 4.0, -1.0])
+    x = xp.tensor(point, device=xpgrad_device, requires_grad=True)
+    out = np.sqrt(x, where=point > 0, out=xp.full((4,), 7.0, dtype=x.dtype, device=x.device))
+    assert out.tolist() == [7.0, 1.0, 2.0, 7.0]
+    np.sum(out).backward()
+    assert x.grad.tolist() == [0.0, 0.5, 0.25, 0.0]
+
+
+@pytest.mark.parametrize("name", [n for n, u in UFUNCS.items() if u.differentiable and not u.core and not u.several and n != "ldexp"])
+def test_where_gives_finite_gradients_for_every_function(name: str, xpgrad_device: str) -> None:
+    """Law: what ``where`` leaves out has the gradient 0, whatever it is."""
+    ufunc = getattr(np, name)
+    for bad in (0.0, -3.0, np.nan, np.inf):
+        points = [np.array([1.5 if name == "arccosh" else 0.4, bad]) for _ in range(ufunc.nin)]
+        leaves = [xp.tensor(p, device=xpgrad_device, requires_grad=True) for p in points]
+        with np.errstate(all="ignore"):
+            out = ufunc(*leaves, where=[True, False], out=xp.zeros(2, dtype=xp.float64, device=xpgrad_device))
+            grads = xp.autograd.grad(xp.sum(out), leaves, allow_unused=True)
+        for g in grads:
+            assert g is None or (values(g)[1] == 0.0 and np.isfinite(values(g)[0]))
+
+
+def test_in_place_addition_adds_duplicates_up(x: xp.Tensor) -> None:
+    target, expected = x * 1.0, M.copy()
+    np.add.at(target, ([0, 0, 2], [1, 1, 3]), xp.asarray([1.0, 2.0, 3.0], device=x.device))
+    np.add.at(expected, ([0, 0, 2], [1, 1, 3]), [1.0, 2.0, 3.0])
+    np.subtract.at(target, 1, 5.0)
+    np.subtract.at(expected, 1, 5.0)
+    np.testing.assert_allclose(values(target), expected)
+    v = xp.tensor([1.0, 2.0], device=x.device, requires_grad=True)
+    zeros = xp.zeros(3, dtype=v.dtype, device=x.device)
+    np.add.at(zeros, [1, 1], v * v)
+    np.sum(zeros).backward()
+    assert v.grad.tolist() == [2.0, 4.0]
+
+
+# -- making arrays ------------------------------------------------------------------------------------------------------------
+
+
+def test_like_makes_arrays_beside_a_tensor(x: xp.Tensor) -> None:
+    made = {
+        "zeros": np.zeros(3, like=x), "ones": np.ones((2, 3), dtype=np.float32, like=x), "full": np.full(2, 7.0, like=x),
+        "eye": np.eye(3, k=1, like=x),
+        "identity": np.identity(2, like=x), "arange": np.arange(1, 7, 2, like=x), "tri": np.tri(3, 4, like=x),
+        "asarray": np.asarray(M, like=x),
+        "array": np.array([1.0, 2.0], like=x), "empty": np.empty((2, 1), like=x),
+    }  # fmt: skip
+    assert all(isinstance(t, xp.Tensor) and t.device == x.device for t in made.values())
+    assert made["arange"].tolist() == [1, 3, 5]
+    assert made["eye"].tolist() == np.eye(3, k=1).tolist()
+    assert made["ones"].dtype is xp.float32
+    assert np.asarray(x, like=x) is x
+
+
+# -- refusals ---------------------------------------------------------------------------------------------------------------------
+
+
+REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "no rule": (lambda x: np.lib.stride_tricks.sliding_window_view(x, 2), r"sliding_window_view has no rule.*x\.detach\(\)\.numpy\(\)"),
+    "a reason": (lambda x: np.linalg.eigvals(x), "np.linalg.eigvals has no rule in xpgrad: the Array API standard has no eigenvalues"),
+    "text": (lambda x: np.array2string(x), "print a Tensor"),
+    "integers only": (lambda x: np.gcd(x, 2), "np.gcd has no rule"),
+    "out= of NumPy": (lambda x: np.sin(x, out=np.zeros((3, 4))), "np.sin: `out` is numpy.ndarray.*leave the graph"),
+    "out= of a function": (lambda x: np.sum(x, out=np.zeros(())), "np.sum: `out` is numpy.ndarray"),
+    "augmented": (lambda x: exec("a = M.copy(); a += x", {"M": M, "x": x}), "np.add: `out` is numpy.ndarray"),  # noqa: S102 (a statement)
+    "where= without out=": (lambda x: np.log(x, where=M > 0), "np.log: `where` without `out`"),
+    "casting=": (lambda x: np.add(x, 1.0, casting="unsafe"), "np.add: xpgrad has no `casting`='unsafe'"),
+    "signature=": (lambda x: np.add(x, 1.0, signature="dd->d"), "`signature`"),
+    "dtype= that loses": (lambda x: np.add(x, 1.0, dtype=np.int64), "np.add: `dtype`=int64 would lose"),
+    "dtype= of a comparison": (lambda x: np.less(x, 1.0, dtype=bool), "np.less: xpgrad has no `dtype`"),
+    "axes=": (lambda x: np.matmul(x, x, axes=[(0, 1), (1, 0), (0, 1)]), "`axes`"),
+    "an option": (lambda x: np.percentile(x, 30, weights=np.ones((3, 4)), method="inverted_cdf"), "np.percentile: xpgrad has no `weights`"),
+    "a method of quantiles": (lambda x: np.quantile(x, 0.3, method="closest_observation"), "`method`='closest_observation'; it has"),
+    "a mode": (lambda x: np.pad(x, 1, "linear_ramp"), "np.pad: xpgrad has no `mode`='linear_ramp'"),
+    "a period": (lambda x: np.interp(x, [0.0, 1.0], [2.0, 3.0], period=1.0), "np.interp: xpgrad has no `period`"),
+    "unique rows": (lambda x: np.unique(x, axis=0), "np.unique: xpgrad has no `axis`=0"),
+    "objects": (lambda x: np.add(x, np.array([None] * 4)), "a Tensor on .* met an array of dtype object"),
+    "objects with Tensors": (lambda x: np.add(x, _objects(x)), "that holds Tensors, which no device has; `np.stack`"),
+    "text arrays": (lambda x: np.add(x, np.array(["a"] * 4)), "met an array of dtype <U1"),
+    "masked": (lambda x: np.add(np.ma.masked_array(M, M > 0).view(_Masked), x), "masked array"),
+    "a string": (lambda x: np.concatenate([x, "abc"]), "met builtins.str"),
+    "at": (lambda x: np.multiply.at(x, 0, 2.0), "np.multiply.at has no rule in xpgrad: only `np.add.at`"),
+    "at into an array": (lambda x: np.add.at(np.zeros((3, 4)), 0, x[0]), "cannot be added into numpy.ndarray"),
+    "reduce of one operand": (lambda x: np.divmod.reduce(x), "reduce"),
+    "order of elements": (lambda x: np.subtract.reduce(x, axis=None), "goes along one axis"),
+}  # fmt: skip
+
+
+class _Masked(np.ma.MaskedArray):
+    """A masked array that leaves universal functions to the other operand."""
+
+    def __array_ufunc__(self, *args: Any, **kwargs: Any) -> Any:
+        return NotImplemented
+
+
+def _objects(x: Any) -> np.ndarray:
+    out = np.empty(4, dtype=object)
+    out[0] = x
+    return out
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals_say_what_and_why(name: str, x: xp.Tensor) -> None:
+    function, message = REFUSED[name]
+    for t in (x, x.detach()):
+        with pytest.raises((TypeError, ValueError), match=message):
+            function(t)
+
+
+@pytest.mark.parametrize("name", sorted(ABSENT))
+def test_what_is_not_there_says_so(name: str, x: xp.Tensor) -> None:
+    """Law: every function that is said not to be there raises, and quotes the reason, if NumPy asks for it at all."""
+    function: Any = np
+    for part in name.split("."):
+        function = getattr(function, part)
+    for t in (x, x.detach()):
+        args = {"save": ("f", t), "savetxt": ("f", t), "savez": ("f", t), "savez_compressed": ("f", t),
+                "ravel_multi_index": ((t, t), (3, 4)),
+                "einsum_path": ("ij", t), "may_share_memory": (t, t), "shares_memory": (t, t), "gcd": (t, t), "lcm": (t, t),
+                "busday_count": (t, t), "busday_offset": (t, t)}.get(name, (t,))  # fmt: skip
+        with pytest.raises(TypeError, match=f"np.{name} has no rule in xpgrad"):
+            function(*args)
+
+
+def test_another_librarys_universal_function(x: xp.Tensor) -> None:
+    special = pytest.importorskip("scipy.special")
+    with pytest.raises(TypeError, match="`gamma` of another library has no rule"):
+        special.gamma(x)
+    with pytest.raises(TypeError, match=r"`abs \(vectorized\)` of another library"):
+        np.frompyfunc(abs, 1, 1)(x)
+
+
+def test_tensors_of_two_devices() -> None:
+    a, b = xp.ones(3, device="numpy"), xp.ones(3, device="numpy+readonly")
+    for function in (
+        np.add,
+        np.dot,
+        lambda x, y: np.concatenate([x, y]),
+        lambda x, y: np.where(x > 0, x, y),
+        lambda x, y: np.interp(x, y, y),
+    ):
+        with pytest.raises(DeviceMismatchError, match=r"numpy.*numpy\+readonly"):
+            function(a, b)
+
+
+def test_raw_arrays_of_another_library() -> None:
+    strict = pytest.importorskip("array_api_strict")
+    x = xp.ones(3, device="numpy", requires_grad=True)
+    with pytest.raises(
+        TypeError, match=r"`np.concatenate` got a Tensor on numpy and an array of type array_api_strict.*, of another library"
+    ):
+        np.concatenate([x, strict.ones(3)])
+
+
+def test_a_device_that_is_not_in_the_hosts_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = xp.ones(3, device="strict", requires_grad=True)
+    monkeypatch.setattr(type(x.backend), "on_host", lambda self, device: False)
+    with pytest.raises(DeviceMismatchError, match=r"got a Tensor on strict .* and an array of type numpy.ndarray on numpy .* move it"):
+        np.add(np.ones(3), x)
+    assert np.add(2.0, x).tolist() == np.multiply([3.0] * 3, x).tolist()
+
+
+def test_asarray_still_refuses_what_requires_grad(x: xp.Tensor) -> None:
+    for function in (np.asarray, np.array, lambda t: np.array([t, t]), lambda t: M.dot(t)):
+        with pytest.raises(RuntimeError, match="requires grad"):
+            function(x)
+
+
+# -- modes and transforms -----------------------------------------------------------------------------------------------------------
+
+
+def by_rows(x: Any) -> Any:
+    """`numpy_energy` by xpgrad's own functions."""
+    gaps = xp.diff(x, prepend=xp.zeros((1,), dtype=x.dtype, device=x.device))
+    bent = xp.where(gaps > 0, xp.square(gaps), xp.log1p(xp.exp(gaps)))
+    weights = xp.flip(xp.linspace(1.0, 2.0, 5, dtype=x.dtype, device=x.device))
+    return xp.sum(xp.sort(bent) * weights) + xp.linalg.vector_norm(xp.fft.rfft(x)) + xp.sum(x * x)
+
+
+def numpy_energy(x: Any) -> Any:
+    """NumPy code."""
+    gaps = np.diff(x, prepend=0.0)
+    bent = np.where(gaps > 0, np.square(gaps), np.log1p(np.exp(gaps)))
+    ranked = np.multiply(np.sort(bent), np.linspace(1.0, 2.0, 5)[::-1])
+    return np.sum(ranked) + np.linalg.norm(np.fft.rfft(x)) + np.einsum("i,i->", x, x)
+
+
+def test_transforms_of_numpy_code(xpgrad_device: str) -> None:
+    x = xp.tensor(V, device=xpgrad_device)
+    np.testing.assert_allclose(values(numpy_energy(x)), numpy_energy(V))
+    grad = xp.func.grad(numpy_energy)(x)
+    np.testing.assert_allclose(values(grad), values(xp.func.grad(by_rows)(x)), rtol=1e-10)
+    np.testing.assert_allclose(values(xp.func.hessian(numpy_energy)(x)), values(xp.func.hessian(by_rows)(x)), rtol=1e-8, atol=1e-9)
+    tangent = xp.tensor(numbers((5,), 3.0), device=xpgrad_device)
+    _, out = xp.func.jvp(numpy_energy, (x,), (tangent,))
+    np.testing.assert_allclose(values(out), np.sum(values(grad) * values(tangent)), rtol=1e-10)
+    batch = xp.tensor(numbers((3, 5), 2.0), device=xpgrad_device)
+    each = np.stack([numpy_energy(row) for row in batch])
+    np.testing.assert_allclose(values(xp.func.vmap(numpy_energy)(batch)), values(each), rtol=1e-10)
+
+
+def test_compiled_numpy_code(xpgrad_device: str) -> None:
+    x = xp.tensor(V, device=xpgrad_device, requires_grad=True)
+    compiled = xp.compile(lambda t: np.sum(np.tanh(t) * np.mean(t)))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*does not compile")
+        compiled(x).backward()
+    y = xp.tensor(V, device=xpgrad_device, requires_grad=True)
+    xp.sum(xp.tanh(y) * xp.mean(y)).backward()
+    np.testing.assert_allclose(values(x.grad), values(y.grad), rtol=1e-10)
+
+
+def test_no_grad_and_inference_mode(x: xp.Tensor) -> None:
+    with xp.no_grad():
+        assert not np.sin(x).requires_grad
+    with xp.inference_mode():
+        t = np.sin(x.detach())
+        assert t.is_inference()
+        assert np.add(t, x.detach()).is_inference()
+        assert np.concatenate([t, x.detach()]).is_inference()
+
+
+# -- HIPS autograd ----------------------------------------------------------------------------------------------------------------------
+
+
+def _hips() -> dict[str, Callable[[Any, Any], Any]]:
+    """Programs in NumPy's functions, of the module to take them from and an array."""
+    return {
+        "softmax": lambda m, a: m.sum(m.exp(a - m.max(a)) / m.sum(m.exp(a))),
+        "tensordot": lambda m, a: m.sum(m.tensordot(a, m.transpose(a), 1) ** 2),
+        "kron": lambda m, a: m.sum(m.sin(m.kron(a, a))),
+        "cumsum and roll": lambda m, a: m.sum(m.roll(m.cumsum(a, axis=1), 1, axis=0) * a),
+        "where": lambda m, a: m.sum(m.where(a > 0, m.sqrt(m.abs(a)), a**2)),
+        "std, var, mean": lambda m, a: m.std(a) + m.sum(m.var(a, axis=0)) * m.mean(a),
+        "fft": lambda m, a: m.sum(m.abs(m.fft.fft(a)) ** 2),
+        "linalg": lambda m, a: m.linalg.slogdet(m.add(m.dot(a, m.transpose(a)), 4.0 * m.eye(3)))[1],
+        "norm": lambda m, a: m.linalg.norm(a) + m.sum(m.linalg.inv(m.add(m.dot(a, m.transpose(a)), 4.0 * m.eye(3)))),
+        "einsum": lambda m, a: m.einsum("ij,kj,ik->", a, a, m.dot(a, m.transpose(a))),
+        "concatenate": lambda m, a: m.sum(m.sinc(m.concatenate([a, 2.0 * a], axis=0))),
+        "stack, split": lambda m, a: m.sum(m.vstack(m.split(m.hstack([a, a]), 2, axis=1)) ** 3),
+        "gradient": lambda m, a: m.sum(m.gradient(a, axis=1) ** 2),
+        "diff, pad, tile": lambda m, a: m.sum(m.diff(m.pad(m.tile(a, (2, 1)), 1, "constant"), axis=0) ** 2),
+        "sort": lambda m, a: m.sum(m.arange(12.0) * m.sort(m.ravel(a))),
+        "logaddexp": lambda m, a: m.sum(m.logaddexp(a, m.flipud(a)) * m.tril(a)),
+    }
+
+
+@pytest.mark.parametrize("name", sorted(_hips()))
+def test_gradients_are_those_of_hips_autograd(name: str) -> None:
+    pytest.importorskip("autograd", reason="the extra `bench` brings it")
+    import autograd
+    import autograd.numpy as anp
+
+    program = _hips()[name]
+    x = xp.tensor(M, requires_grad=True)
+    out = program(np, x)
+    out.backward()
+    expected = autograd.grad(lambda a: program(anp, a))(M)
+    np.testing.assert_allclose(values(out), program(anp, M), rtol=1e-10)
+    np.testing.assert_allclose(values(x.grad), expected, rtol=1e-8, atol=1e-10)
