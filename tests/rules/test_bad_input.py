@@ -155,7 +155,9 @@ GOOD: dict[str, Callable[[], Call]] = {
     "get_default_device": lambda: call(), "is_grad_enabled": lambda: call(), "is_inference_mode_enabled": lambda: call(),
     "register_backend": lambda: call(None), "__array_namespace_info__": lambda: call(),
     # transforms
-    **dict.fromkeys(("func.grad", "func.grad_and_value"), lambda: call(total, 0)),
+    **dict.fromkeys(("func.grad", "func.grad_and_value", "func.value_and_grad"), lambda: call(total, 0)),
+    **dict.fromkeys(("func.elementwise_grad", "func.hessian_vector_product"), lambda: call(total, 0)),
+    "func.ravel_pytree": lambda: call([matrix(), vector()]),
     **dict.fromkeys(("func.hessian", "func.jacfwd", "func.jacrev"), lambda: call(total, 0)),
     "func.jvp": lambda: call(total, (vector(),), (vector(),)), "func.linearize": lambda: call(total, vector()),
     "func.vjp": lambda: call(total, vector()), "func.vmap": lambda: call(total),
@@ -312,7 +314,8 @@ def run(name: str, good: Call) -> Any:
     """The result; of a transform, that of the function it returns, and of a context, that of entering it."""
     out = resolve(name)(*good.args, **good.options)
     if name.startswith("func.") and callable(out):
-        return out(leaf([[0.5, 0.25], [0.75, 1.0]]))
+        points = [leaf([[0.5, 0.25], [0.75, 1.0]]) for _ in range(2 if "product" in name else 1)]
+        return out(*points)
     if name in ("compile", "autograd.custom_rule"):
         return out(vector())
     if hasattr(type(out), "__enter__") and not isinstance(out, type):

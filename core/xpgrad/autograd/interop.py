@@ -1,4 +1,4 @@
-"""Custom rules for other libraries: one rule as a `jax.custom_vjp` function, and as a function with PyTorch's autograd.
+"""Bridges to other libraries: a custom rule as a `jax.custom_vjp` function, or with PyTorch's autograd; a function for SciPy's optimisers.
 
 Written with xpgrad's public names; JAX and PyTorch are imported when a function for them is made.
 """
@@ -13,9 +13,10 @@ from typing import Any
 
 import xpgrad as xp
 from xpgrad.autograd._rule import CustomRule, summed_to
+from xpgrad.autograd._scipy import ScipyObjective, scipy_objective
 from xpgrad.autograd.function import Function, FunctionCtx, once_differentiable
 
-__all__ = ["to_jax_custom_vjp", "to_torch_function"]
+__all__ = ["ScipyObjective", "scipy_objective", "to_jax_custom_vjp", "to_torch_function"]
 
 
 def to_jax_custom_vjp(rule: Any) -> Callable[..., Any]:

@@ -1,10 +1,19 @@
-"""`xpgrad.func`: transforms of functions, with the names of `torch.func`; they compose in any order."""
+"""`xpgrad.func`: transforms of functions, by the names of `torch.func`, some by JAX's or HIPS autograd's; they compose in any order."""
 
 from __future__ import annotations
 
 from xpgrad.func._forward import jvp as jvp, linearize as linearize
 from xpgrad.func._jacobians import hessian as hessian, jacfwd as jacfwd
+from xpgrad.func._named import (
+    elementwise_grad as elementwise_grad,
+    hessian_vector_product as hessian_vector_product,
+    ravel_pytree as ravel_pytree,
+    value_and_grad as value_and_grad,
+)
 from xpgrad.func._reverse import grad as grad, grad_and_value as grad_and_value, jacrev as jacrev, vjp as vjp
 from xpgrad.func._vmap import vmap as vmap
 
-__all__ = ["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp", "vmap"]
+__all__ = [
+    "elementwise_grad", "grad", "grad_and_value", "hessian", "hessian_vector_product", "jacfwd", "jacrev", "jvp", "linearize",
+    "ravel_pytree", "value_and_grad", "vjp", "vmap",
+]  # fmt: skip
