@@ -118,6 +118,23 @@ SPELLINGS: dict[str, tuple[Call, Call]] = {
         lambda lib, x: x * (x <= 0.5) + 2.0 * (x > 0.5),
     ),
     "x.expand": (lambda lib, x: x[:, :1].expand(-1, 3), lambda lib, x: lib.xp.broadcast_to(x[:, :1], (2, 3))),
+    "cross, stretched": (
+        lambda lib, x: lib.xp.linalg.cross(lib.xp.broadcast_to(x[:1], (2, 3)) if lib.oracle else x[:1], x),
+        lambda lib, x: lib.xp.stack([x[0] * 0, lib.xp.linalg.cross(x[0], x[1])]),
+    ),
+    "take_along_axis, stretched": (
+        lambda lib, x: lib.xp.take_along_axis(x, lib.places([[1, 0]] * (2 if lib.oracle else 1)), axis=1),
+        lambda lib, x: lib.xp.flip(x[:, :2], axis=1),
+    ),
+    "times NumPy's numbers": (lambda lib, x: np.float64(2.0) * (x * np.float64(1.5)) + np.int64(3), lambda lib, x: 3.0 * x + 3.0),
+    "x[i, :, j]": (
+        lambda lib, x: x[None][lib.places([0, 0]), :, lib.places([1, 2])],
+        lambda lib, x: lib.xp.permute_dims(x[:, 1:], (1, 0)),
+    ),
+    "x[:, i, None, j]": (
+        lambda lib, x: x[None, None][:, lib.places([0, 0]), None, :, lib.places([1, 2])],
+        lambda lib, x: lib.xp.reshape(lib.xp.permute_dims(x[:, 1:], (1, 0)), (2, 1, 1, 2)),
+    ),
     "x.T": (lambda lib, x: x.T, lambda lib, x: lib.xp.permute_dims(x, (1, 0))),
     "x.mT": (lambda lib, x: x[None].mT, lambda lib, x: lib.xp.permute_dims(x, (1, 0))[None]),
     "x[(0,)]": (lambda lib, x: x[(0,)], lambda lib, x: x[0]),
@@ -200,6 +217,14 @@ def operators(lib: Any) -> None:
 def conversions(lib: Any, x: Any) -> None:
     """A Tensor out of a Tensor: the same one, a copy, another dtype."""
     xp = lib.xp
+    for same in (xp.asarray(x, device=x.device), xp.asarray(x, device=x.device, copy=True)):
+        lib.equal(same, X)
+        assert same.device == x.device
+        lib.equal(lib.grad(xp.sum(same * same), x)[0], 2 * X)
+    for create in (xp.zeros_like, xp.ones_like, xp.empty_like):
+        made = create(x, device=x.device)
+        assert (made.device, made.dtype, tuple(made.shape), made.requires_grad) == (x.device, x.dtype, X.shape, False)
+        assert create(x, dtype=lib.dtype(lib.narrow)).dtype == lib.dtype(lib.narrow)
     y = xp.asarray(x, copy=True)
     lib.equal(y, X)
     assert y is not x
@@ -381,6 +406,7 @@ def exchange(lib: Any) -> None:
     lib.equal(y, X)
     assert not y.requires_grad
     lib.equal(lib.xp.from_dlpack(x, copy=True), X)
+    assert len(x.__dlpack_device__()) == 2
     host = np.array(ROW, dtype=lib.real)
     there = lib.xp.from_dlpack(host)
     np.testing.assert_array_equal(np.asarray(there.numpy()), host)
