@@ -26,6 +26,7 @@ FILES = (
 
 def stand_in(command: list[str]) -> Any:
     environment = {**os.environ, "PYTHONPATH": search_path(), "XPGRAD_TEST_DEVICES": "cupy:0"}
+    environment["XPGRAD_TEST_SHARE"] = os.environ.get("XPGRAD_TEST_REPEATS", "1")  # the same laws on one more backend
     return subprocess.run([sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 

@@ -278,6 +278,8 @@ class DefaultKernels:
         """``buffer[key] += g`` for a basic key, in place where arrays can be written."""
         if not xp._backend.capabilities.mutable:
             return buffer + xp.index_basic_transpose(g, key, tuple(buffer.shape))
+        if not buffer.shape:  # a library may add up numbers without axes to scalars, which cannot be written to
+            return buffer + xp.reshape(g, ())
         return xp.written(buffer, key, xp.index_basic(buffer, key) + g)
 
 
