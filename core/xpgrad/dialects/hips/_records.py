@@ -10,19 +10,20 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._memory.cells import alias_of
 from xpgrad._modes import state, switches
 from xpgrad._modes.running import run_transformed
 from xpgrad._operations.lift import new_tensor
+from xpgrad._tape.engine import run_pass
 from xpgrad._tape.leaf import AccumulateGrad
 from xpgrad._tape.node import walk
+from xpgrad._tape.task import Pass
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.level import active_levels
 from xpgrad._transforms.batch.passes import gradients
 from xpgrad._transforms.forward.levels import new_level
 from xpgrad.dialects.hips._arrays import ARRAY, np
 from xpgrad.func._reverse import basis, fresh, released, tracked
-from xpgrad.func._tree import Structure, flatten, unflatten
+from xpgrad.func._tree import LEAF, Structure, flatten, unflatten
 from xpgrad.rules.creation import zeros_like
 
 __all__ = ["Record", "as_input", "leaves_of", "left", "push_forward", "raw_of"]
@@ -75,8 +76,7 @@ def _begin(x: Any) -> Any:
     if x._node is not None or x.depth or state.carries_tangents() or active_levels() or x.is_inference():
         return fresh(x)
     out = x._wrap(x.backend.own(x))
-    alias_of(out).forbidden = "argument"  # as `fresh` does it: nobody writes to the caller's array
-    out._node = _Start(out)
+    out._node = _Start(out)  # nobody writes to the caller's array: it is that of a leaf that requires grad
     return out
 
 
@@ -163,6 +163,15 @@ def _gradient(g: Any, like: Any, keep: bool) -> Any:
     return g
 
 
+def _plain_gradient(g: Any, like: Any) -> Any:
+    """As `_gradient`, of an array."""
+    if g is None:
+        return np.zeros(like.shape, np.dtype(like.dtype))
+    if g.dtype.kind == "c":
+        return np.conjugate(g)
+    return g.copy() if g.__class__ is _ARRAY and (g.base is not None or not g.flags.writeable) else g
+
+
 def leaves_of(name: str, out: Any) -> tuple[list[Any], Structure]:
     """The leaves of a function's result, each a Tensor, or an array or number without history.
 
@@ -211,17 +220,23 @@ class Record:
         Whether something further out is being differentiated, so that results have a history.
     """
 
-    @state.restoring
     def __init__(self, name: str, function: Callable[..., Any], x: Any) -> None:
         self.name = name
-        recording = state.is_grad_enabled()
-        given, self.shape = flatten(x)
+        mode = state.current()
+        given, self.shape = ([x], LEAF) if x.__class__ is _ARRAY or x.__class__ is float else flatten(x)
         self.inputs = [as_input(name, leaf) for leaf in given]
-        with switches.recorded():
+        try:
+            if mode is not None:
+                state.put(state.replaced(inference=False, recording=True))
             self.inner = [_begin(t) for t in self.inputs]
-            self.out = run_transformed(name, function, unflatten(self.shape, self.inner))
-        self.outs, self.structure = leaves_of(name, self.out)
-        self.keep = recording and _tracked(self.outs, self.inner)
+            self.out = run_transformed(name, function, self.inner[0] if self.shape is LEAF else unflatten(self.shape, self.inner))
+        finally:
+            state.put(mode)
+        if self.out.__class__ is ARRAY and self.out._node is not None:
+            self.outs, self.structure = [self.out], LEAF
+        else:
+            self.outs, self.structure = leaves_of(name, self.out)
+        self.keep = state.records(mode) and _tracked(self.outs, self.inner)
         for t in self.inner:
             if t._node.__class__ is _Start:
                 t._node.__class__ = _Ended
@@ -243,13 +258,13 @@ class Record:
         Parameters
         ----------
         seeds : list of Tensor or None
-            None stands for ones, where there is one element; False for zeros.
+            None stands for one, where there is one element.
         last : bool
             Release what the pass needs.
         batched : bool
             The seeds have an axis more, in front: so have the gradients.
         """
-        needed = [(o, s) for o, s in zip(self.outs, seeds) if o.requires_grad and s is not False]
+        needed = [(o, s) for o, s in zip(self.outs, seeds) if o._node is not None]
         if not needed or not self.inner:
             return [None] * len(self.inner)
         create = state.is_grad_enabled() and (self.keep or any(s is not None and s.requires_grad for _, s in needed))
@@ -259,11 +274,36 @@ class Record:
                 create_graph=create, allow_unused=True, is_grads_batched=batched,
             )  # fmt: skip
 
+    def _plain(self, seeds: list[Any], last: bool) -> list[Any] | None:
+        """As `pulled`, as arrays and without the checks of a request, where nothing else is going on; else None."""
+        if self.keep or state.current() is not None or active_levels():
+            return None
+        roots, raw = [], []
+        for o, s in zip(self.outs, seeds):
+            if o.__class__ is not ARRAY or not (
+                s is None or (s.__class__ is ARRAY and s._node is None and s._array.dtype == o._array.dtype)
+            ):
+                return None
+            if o._node is not None:
+                roots.append(o._node)
+                raw.append(ARRAY.backend.seed(o._array, o.dtype, ARRAY.device) if s is None else s._array)
+        targets = [t._node for t in self.inner]
+        if not roots or any(node.__class__ is not _Ended for node in targets):
+            return None
+        task = Pass(graph=False, retain=not last, targets=targets, capture=True, create=False)
+        by_node = dict(zip(task.targets or (), run_pass(task, roots, raw)))
+        return [by_node[node] for node in targets]
+
     def pull_back(self, seeds: list[Any], last: bool = True) -> Any:
         """The gradients, in the structure of the argument, as the caller gets them."""
-        found = self.pulled(seeds, last)
-        out = [_gradient(g, x, True) for g, x in zip(found, self.inputs)]
-        if len(out) > 1:  # one array may be the gradient of several leaves, or a cotangent
+        found = self._plain(seeds, last)
+        if found is None:
+            out = [_gradient(g, x, True) for g, x in zip(self.pulled(seeds, last), self.inputs)]
+        else:
+            out = [_plain_gradient(g, x) for g, x in zip(found, self.inputs)]
+        if self.shape is LEAF:
+            return out[0]
+        if len(out) > 1:  # one array may be the gradient of several leaves
             seen: set[int] = set()
             for i, g in enumerate(out):
                 out[i] = g.copy() if id(g) in seen and isinstance(g, _ARRAY) else g
@@ -285,10 +325,9 @@ class Record:
             raise ValueError(msg)
         seeds = [as_cotangent(self.name, c, o) for c, o in zip(given, self.outs)]
         seeds = [np.conjugate(s) if s.dtype.is_complex else s for s in seeds]
-        result = self.pull_back(seeds, last=False)
-        if not isinstance(result, _ARRAY):
-            return result
-        return result.copy() if any(result is s._array for s in seeds) else result
+        given = {id(s._array) for s in seeds}  # a cotangent may be a gradient as it is
+        leaves, structure = flatten(self.pull_back(seeds, last=False))
+        return unflatten(structure, [leaf.copy() if id(leaf) in given else leaf for leaf in leaves])
 
     def rows(self, alone: type | None = None) -> Any:
         """The Jacobian of one array in another, of shape ``(*out.shape, *x.shape)``.
