@@ -15,7 +15,7 @@ import xpgrad
 from xpgrad._basics.arguments import check_callable
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.autograd._custom import FunctionNode
-from xpgrad.dialects.hips._arrays import np
+from xpgrad.dialects.hips._arrays import ARRAY, np
 from xpgrad.dialects.hips._records import Record, left, push_forward
 from xpgrad.dialects.hips._spaces import vspace
 from xpgrad.func._tree import flatten, unflatten
@@ -109,7 +109,11 @@ def _scalar(record: Record) -> None:
 
 
 def _ones(record: Record) -> list[Any]:
-    return [None if not o.shape and not o.dtype.is_complex else ones_like(o) for o in record.outs]
+    return [None if not o.shape and not o.dtype.is_complex else _one(o) for o in record.outs]
+
+
+def _one(o: Any) -> Any:
+    return ARRAY._wrap(np.ones(o.shape, o._array.dtype)) if o.__class__ is ARRAY else ones_like(o)
 
 
 @unary_to_nary
