@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections import namedtuple
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -724,3 +725,17 @@ def test_check_grads_notices(mode: str) -> None:
     ours.extend.defjvp(wrong, lambda g, ans, x: g * OURS.np.cos(x) * 1.01)
     with pytest.raises(AssertionError, match="failed"):
         ours.test_util.check_grads(wrong, modes=[mode], order=1)(V)
+
+
+# -- the programs that are timed -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_the_timed_programs_compute_the_same(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2]))
+    programs = importlib.import_module("benchmarks.hips")
+    assert len(programs.PROGRAMS) == 10
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        times = programs.measured(list(programs.PROGRAMS)[number], 0.0)  # compares, and then times
+    assert min(times) > 0.0

@@ -91,6 +91,9 @@ def test_the_normal_distribution(name: str) -> None:
 def test_what_is_not_there_says_so() -> None:
     with pytest.raises(AttributeError, match=r"no 'signal', only `special` and `stats.norm`"):
         scipy.signal
+    for name in ("linalg", "signal", "integrate"):
+        with pytest.raises(ImportError, match=f"no '{name}', only `special`"):
+            importlib.import_module(f"{scipy.__name__}.{name}")
     with pytest.raises(AttributeError, match="no 't', only `norm`"):
         scipy.stats.t
     with pytest.raises(NotImplementedError, match="argument 0"):

@@ -325,9 +325,9 @@ class Record:
             raise ValueError(msg)
         seeds = [as_cotangent(self.name, c, o) for c, o in zip(given, self.outs)]
         seeds = [np.conjugate(s) if s.dtype.is_complex else s for s in seeds]
-        given = {id(s._array) for s in seeds}  # a cotangent may be a gradient as it is
+        cotangents = {id(s._array) for s in seeds}  # a cotangent may be a gradient as it is
         leaves, structure = flatten(self.pull_back(seeds, last=False))
-        return unflatten(structure, [leaf.copy() if id(leaf) in given else leaf for leaf in leaves])
+        return unflatten(structure, [leaf.copy() if id(leaf) in cotangents else leaf for leaf in leaves])
 
     def rows(self, alone: type | None = None) -> Any:
         """The Jacobian of one array in another, of shape ``(*out.shape, *x.shape)``.
