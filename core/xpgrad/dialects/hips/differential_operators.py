@@ -18,7 +18,7 @@ from xpgrad.autograd._custom import FunctionNode
 from xpgrad.dialects.hips._arrays import ARRAY, np
 from xpgrad.dialects.hips._records import Record, left, push_forward
 from xpgrad.dialects.hips._spaces import vspace
-from xpgrad.func._tree import flatten, unflatten
+from xpgrad.func._tree import flatten
 from xpgrad.rules.creation import ones_like
 
 __all__ = [
@@ -293,10 +293,10 @@ def deriv(fun: Callable[[Any], Any], x: Any) -> Any:
 @unary_to_nary
 def make_jvp_reversemode(fun: Callable[[Any], Any], x: Any) -> Any:
     """A function that returns, at its arguments, ``jvp``, which computes the derivative along a tangent by two passes in reverse."""
-    record = Record("make_jvp_reversemode", fun, x)
-    zeros = unflatten(record.structure, [np.zeros(o.shape, np.dtype(o.dtype)) for o in record.outs])
-    vjp_vjp, _ = make_vjp(make_vjp(fun)(x)[0])(zeros)
-    return vjp_vjp
+    back, value = make_vjp(fun)(x)
+    nothing = vspace(value).zeros()
+    # What a cotangent becomes is linear in it, so that the transpose of that, at any cotangent, is the derivative itself.
+    return make_vjp(back)(nothing)[0]
 
 
 # -- second derivatives ----------------------------------------------------------------------------------------------------
@@ -352,18 +352,14 @@ def make_ggnvp(f: Callable[..., Any], g: Callable[[Any], Any] = _half_square, f_
         The outer one, of the value of `f`, with one number as its value; half the sum of squares by default.
     """
 
-    def _make(f: Callable[[Any], Any], x: Any) -> Any:
-        f_vjp, f_x = make_vjp(f)(x)
-        g_hvp, _ = make_vjp(grad(g))(f_x)
-        f_jvp = make_jvp_reversemode(f)(x)
+    def at_point(inner: Callable[[Any], Any], x: Any) -> Any:
+        back, value = make_vjp(inner)(x)
+        forth = make_jvp_reversemode(inner)(x)
+        curvature = make_hvp(g)(value)[0]
+        return lambda v: back(curvature(forth(v)))
 
-        def ggnvp(v: Any) -> Any:
-            return f_vjp(g_hvp(f_jvp(v)))
-
-        return ggnvp
-
-    _make.__name__ = "make_ggnvp"
-    return unary_to_nary(_make)(f, f_argnum)
+    at_point.__name__ = "make_ggnvp"
+    return unary_to_nary(at_point)(f, f_argnum)
 
 
 # -- memory ----------------------------------------------------------------------------------------------------------------

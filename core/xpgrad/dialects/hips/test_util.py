@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -123,15 +123,12 @@ def check_grads(f: Callable[[Any], Any], x: Any, modes: Any = ("fwd", "rev"), or
 
 def combo_check(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., None]:
     """`check_grads` for all combinations of arguments: ``combo_check(f, argnums, modes=...)([x, y], [z], axis=[0, 1])``."""
+    checked = check_grads(fun, *args, **kwargs)
 
     def check(*choices: Any, **named: Any) -> None:
-        for values in product(*choices):
-            for options in _options(named):
-                check_grads(fun, *args, **kwargs)(*values, **options)
+        for chosen in product(*choices, *named.values()):
+            values = iter(chosen)
+            positional = [next(values) for _ in choices]
+            checked(*positional, **{name: next(values) for name in named})
 
     return check
-
-
-def _options(named: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for values in product(*named.values()):
-        yield dict(zip(named, values))

@@ -26,22 +26,29 @@ def fixed_point(f: Callable[..., Any], a: Any, x0: Any, distance: Callable[..., 
         ``distance(x, y)``, until it is at most `tol`.
     tol : float
     """
-    step = f(a)
-    before, x = x0, step(x0)
-    while distance(x, before) > tol:
-        before, x = x, step(x)
-    return x
+    step, x = f(a), x0
+    while True:
+        new = step(x)
+        if not distance(new, x) > tol:
+            return new
+        x = new
 
 
-def _vjp(ans: Any, f: Any, a: Any, x0: Any, distance: Any, tol: float) -> Callable[[Any], Any]:
-    # By the implicit function theorem the cotangent of x is itself a fixed point, of w = g + w (df/dx).
-    def adjoint(parameters: Any) -> Callable[[Any], Any]:
-        a, x, g = parameters
-        vjp_x, _ = make_vjp(f(a))(x)
-        return lambda w: vspace(g).add(vjp_x(w), g)
+def _implicit(ans: Any, f: Any, a: Any, x0: Any, distance: Any, tol: float) -> Callable[[Any], Any]:
+    """By the implicit function theorem: the cotangent g of the limit x becomes w = g + w (df/dx), and that of a is w (df/da)."""
+    space = vspace(x0)
 
-    vjp_a, _ = make_vjp(lambda a, x: f(a)(x))(a, ans)
-    return lambda g: vjp_a(fixed_point(adjoint, (a, ans, g), vspace(x0).zeros(), distance, tol))
+    def sums(given: Any) -> Callable[[Any], Any]:
+        parameters, limit, cotangent = given
+        through_x = make_vjp(f(parameters))(limit)[0]
+        return lambda w: space.add(cotangent, through_x(w))
+
+    def pulled(cotangent: Any) -> Any:
+        w = fixed_point(sums, (a, ans, cotangent), space.zeros(), distance, tol)
+        through_a = make_vjp(lambda parameters: f(parameters)(ans))(a)[0]
+        return through_a(w)
+
+    return pulled
 
 
-defvjp(fixed_point, None, _vjp, None)
+defvjp(fixed_point, None, _implicit, None)

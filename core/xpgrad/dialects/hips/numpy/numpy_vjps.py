@@ -12,13 +12,16 @@ __all__ = ["unbroadcast", "unbroadcast_f"]
 
 def unbroadcast(x: Any, target_meta: Any, broadcast_idx: int = 0) -> Any:
     """`x` summed to the shape, number of axes, dtype and kind of `target_meta`, which `numpy.metadata` returns."""
-    shape, ndim, _, is_complex = target_meta
-    while np.ndim(x) > ndim:
-        x = np.sum(x, axis=broadcast_idx)
-    for axis, length in enumerate(shape):
-        if length == 1 and np.shape(x)[axis] != 1:
-            x = np.sum(x, axis=axis, keepdims=True)
-    return np.real(x) if np.iscomplexobj(x) and not is_complex else x
+    shape, _, _, is_complex = target_meta
+    surplus = np.ndim(x) - len(shape)
+    first = broadcast_idx % np.ndim(x) if surplus > 0 else 0
+    front = range(first - surplus + 1, first + 1) if broadcast_idx < 0 else range(first, first + surplus)
+    rest = [axis for axis in range(np.ndim(x)) if surplus <= 0 or axis not in front]
+    stretched = [axis for axis, length in zip(rest, shape) if length == 1 and np.shape(x)[axis] != 1]
+    axes = (*(front if surplus > 0 else ()), *stretched)
+    if axes:
+        x = np.reshape(np.sum(x, axis=axes), shape)
+    return x if is_complex or not np.iscomplexobj(x) else np.real(x)
 
 
 def unbroadcast_f(target: Any, f: Callable[..., Any]) -> Callable[..., Any]:
