@@ -63,8 +63,13 @@ def test_the_compatibility_namespace_is_not_loaded_for_arithmetic() -> None:
     assert run(code) == [False, [2.0, 4.0]]
 
 
+#: What a file of the core may import all the same: HIPS autograd's interface takes and returns NumPy's arrays. Only who imports it pays.
+ITS_DATA = {ROOT / "core" / "xpgrad" / "dialects" / "hips" / "_arrays.py": {"numpy"}}
+
+
 @pytest.mark.parametrize("file", sorted((ROOT / "core").rglob("*.py")), ids=lambda f: str(f.relative_to(ROOT)))
 def test_the_core_imports_no_array_library(file: Path) -> None:
+    refused = {*ARRAY_LIBRARIES, "xpgrad_numpy"} - ITS_DATA.get(file, set())
     for node in ast.walk(ast.parse(file.read_text())):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -75,7 +80,7 @@ def test_the_core_imports_no_array_library(file: Path) -> None:
             called = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
             if called in ("import_module", "__import__"):
                 names = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-        assert not {n.partition(".")[0] for n in names} & {*ARRAY_LIBRARIES, "xpgrad_numpy"}, f"{file}:{getattr(node, 'lineno', 0)}"
+        assert not {n.partition(".")[0] for n in names} & refused, f"{file}:{getattr(node, 'lineno', 0)}"
 
 
 # -- discovery ---------------------------------------------------------------------------------------------------------------------

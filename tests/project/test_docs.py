@@ -19,6 +19,7 @@ RUN = {
     "docs/conformance-suite.md": (),
     "docs/constants.md": (),
     "docs/devices-and-errors.md": (),
+    "docs/hips.md": (),
     "docs/numpy.md": (),
     "docs/transforms.md": (),
     "docs/writing-in-place.md": (),

@@ -1,6 +1,6 @@
-"""Dialects of the same autograd, a module each: `libtorch` follows PyTorch's C++ documentation, `oneflow` OneFlow's.
+"""Dialects of the same autograd: `libtorch` follows PyTorch's C++ documentation, `oneflow` OneFlow's; `hips` is HIPS autograd's interface.
 
-They differ from `xpgrad.autograd` in defaults, checks and messages only; the engine is the same. Import the one that you port from.
+They differ from `xpgrad.autograd` in names, defaults, checks and messages; the engine is the same. Import the one that you port from.
 """
 
 __all__: list[str] = []

@@ -1,0 +1,46 @@
+"""`xpgrad.dialects.hips`: HIPS autograd's public interface, for programs that change `autograd` to it in their imports and nothing else.
+
+NumPy's arrays and numbers go in and come out; inside of a function that is being differentiated they are Tensors. `docs/hips.md` says what
+is there, and what differs.
+"""
+
+from __future__ import annotations
+
+from xpgrad.dialects.hips import (
+    builtins as builtins,
+    differential_operators as differential_operators,
+    extend as extend,
+    misc as misc,
+    numpy as numpy,
+    test_util as test_util,
+    tracer as tracer,
+)
+from xpgrad.dialects.hips.builtins import dict, isinstance, list, tuple, type  # noqa: A004 (HIPS autograd's names)
+from xpgrad.dialects.hips.differential_operators import (
+    checkpoint,
+    deriv,
+    elementwise_grad,
+    grad,
+    grad_and_aux,
+    grad_named,
+    hessian,
+    hessian_tensor_product,
+    hessian_vector_product,
+    holomorphic_grad,
+    jacobian,
+    make_ggnvp,
+    make_hvp,
+    make_jvp,
+    make_vjp,
+    multigrad_dict,
+    tensor_jacobian_product,
+    value_and_grad,
+    vector_jacobian_product,
+)  # fmt: skip
+from xpgrad.dialects.hips.extend import primitive
+
+__all__ = [
+    "checkpoint", "deriv", "dict", "elementwise_grad", "grad", "grad_and_aux", "grad_named", "hessian", "hessian_tensor_product",
+    "hessian_vector_product", "holomorphic_grad", "isinstance", "jacobian", "list", "make_ggnvp", "make_hvp", "make_jvp", "make_vjp",
+    "multigrad_dict", "primitive", "tensor_jacobian_product", "tuple", "type", "value_and_grad", "vector_jacobian_product",
+]  # fmt: skip

@@ -1,0 +1,158 @@
+"""The values inside of a differentiated function: Tensors on the device ``numpy+hips``, NumPy's arrays with NumPy's methods.
+
+Their class is one of its own because HIPS autograd's boxes have the methods of NumPy's arrays where Tensors have PyTorch's, and because
+``x += y`` binds a new value to the name there: nothing that was computed before changes.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from xpgrad._array.base import TensorBase
+from xpgrad._backends import loading
+from xpgrad._backends.classes import host_backend, tensor_class
+from xpgrad._basics.device import Device
+from xpgrad._modes import state
+from xpgrad._numpy import chapters as chapters
+from xpgrad._numpy.table import FUNCTIONS
+from xpgrad._tensor.tensor import Tensor
+
+__all__ = ["ARRAY", "np", "on_tensors"]
+
+#: NumPy: the data that this dialect takes and returns is NumPy's. The rest of the core imports no array library, no type is asked of it.
+np: Any = importlib.import_module("numpy")
+
+
+def on_tensors(name: str) -> Any:
+    """The function on Tensors that stands for one of NumPy's: what NumPy's own protocol would find."""
+    return FUNCTIONS[name].call
+
+
+def _rebinds(self: Any, other: Any, /) -> Any:
+    """Leave ``x += y`` to ``x = x + y``."""
+    return NotImplemented
+
+
+class _Methods(TensorBase):
+    """The methods of NumPy's arrays; those of `Tensor` that mean the same are not repeated."""
+
+    __slots__ = ()
+
+    # -- attributes ----------------------------------------------------------------------------------------------------
+
+    @property
+    def T(self) -> Any:  # noqa: N802 (NumPy's name)
+        """The array with its axes in reverse order."""
+        return on_tensors("transpose")(self)
+
+    @property
+    def real(self) -> Any:
+        """The real part."""
+        return on_tensors("real")(self)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part."""
+        return on_tensors("imag")(self)
+
+    @property
+    def flat(self) -> Any:
+        """The elements one after another."""
+        return iter(on_tensors("ravel")(self))
+
+    # -- methods that NumPy has in another form than the functions --------------------------------------------------------
+
+    def reshape(self, *shape: Any, order: str = "C") -> Any:
+        """The same elements in another shape."""
+        return on_tensors("reshape")(self, shape[0] if len(shape) == 1 else shape, order=order)
+
+    def transpose(self, *axes: Any) -> Any:
+        """The array with its axes in another order; in reverse order by default."""
+        order = None if not axes else axes[0] if len(axes) == 1 else axes
+        return on_tensors("transpose")(self, order)
+
+    def flatten(self, order: str = "C") -> Any:
+        """The elements as a vector."""
+        return on_tensors("ravel")(self, order=order)
+
+    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+        """The array in another dtype."""
+        return on_tensors("astype")(self, np.dtype(dtype))
+
+    def conj(self) -> Any:
+        """The complex conjugate."""
+        return np.conjugate(self)
+
+    conjugate = conj
+
+    # -- numbers -------------------------------------------------------------------------------------------------------
+
+    def __float__(self) -> float:
+        return float(_number(self, "float(x)"))
+
+    def __int__(self) -> int:
+        return int(_number(self, "int(x)"))
+
+    def __complex__(self) -> complex:
+        return complex(_number(self, "complex(x)"))
+
+    def item(self, *args: Any) -> Any:
+        """The only element as a number, of what is not being differentiated."""
+        return _number(self, "x.item()").item(*args)
+
+    def tolist(self) -> Any:
+        """The elements in lists, of what is not being differentiated."""
+        return _number(self, "x.tolist()").tolist()
+
+
+def _number(x: Any, what: str) -> Any:
+    """The array of a Tensor that becomes plain numbers.
+
+    Raises
+    ------
+    TypeError
+        If its derivative would be lost, as in HIPS autograd.
+    """
+    if x._node is not None or state.carries_tangents():
+        msg = f"{what}: `x` is being differentiated, and its derivative would be lost; `tracer.getval(x)` is its value as a constant"
+        raise TypeError(msg)
+    return np.asarray(x._array)
+
+
+def _method(name: str, function: str) -> Any:
+    call = FUNCTIONS[function].call
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return call(self, *args, **kwargs)
+
+    method.__name__, method.__qualname__ = name, f"Tensor.{name}"
+    method.__doc__ = f"As `numpy.{function}`."
+    return method
+
+
+for _name in (
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "clip", "compress", "cumprod", "cumsum", "diagonal", "dot", "max",
+    "mean", "min", "nonzero", "prod", "ptp", "ravel", "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take",
+    "trace", "var",
+):  # fmt: skip
+    if _name in FUNCTIONS:
+        setattr(_Methods, _name, _method(_name, _name))
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"):
+    setattr(_Methods, f"__i{_name}__", _rebinds)
+
+
+def _make_class() -> Any:
+    """The class of these Tensors, made of NumPy's backend with the name of this device."""
+    device = Device("numpy+hips")
+    with loading.LOCK:
+        if device.table not in loading.LOADED:
+            backend = type("HipsBackend", (type(host_backend()),), {"variant": "hips", "device": device})()
+            backend.tensor_base = type(
+                "Tensor", (_Methods, Tensor), {"__slots__": (), "backend": backend, "__module__": "xpgrad", "__qualname__": "Tensor"}
+            )
+            loading.LOADED[device.table] = backend
+    return tensor_class(device)
+
+
+ARRAY: Any = _make_class()

@@ -1,0 +1,380 @@
+"""A function that ran once on Tensors, and what comes of it: data in, cotangents back, data out.
+
+Arrays and numbers go in as Tensors and leave as NumPy has them; what a transform further out differentiates stays a Tensor. Gradients are
+HIPS autograd's: for a real function of complex numbers the conjugates of xpgrad's, so that steps of descent go along their conjugates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad._modes import state, switches
+from xpgrad._modes.running import run_transformed
+from xpgrad._operations.lift import new_tensor
+from xpgrad._tape.engine import run_pass
+from xpgrad._tape.leaf import AccumulateGrad
+from xpgrad._tape.node import walk
+from xpgrad._tape.task import Pass
+from xpgrad._tensor.tensor import Tensor
+from xpgrad._transforms.batch.level import active_levels
+from xpgrad._transforms.batch.passes import gradients
+from xpgrad._transforms.forward.levels import new_level
+from xpgrad.dialects.hips._arrays import ARRAY, np
+from xpgrad.func._reverse import basis, fresh, released, tracked
+from xpgrad.func._tree import LEAF, Structure, flatten, unflatten
+from xpgrad.rules.creation import zeros_like
+
+__all__ = ["Record", "as_input", "leaves_of", "left", "push_forward", "raw_of"]
+
+_ARRAY = np.ndarray
+_SCALARS: Any = (float, complex, np.floating, np.complexfloating, np.ndarray)
+
+
+# -- data in ---------------------------------------------------------------------------------------------------------------
+
+
+def as_input(name: str, x: Any) -> Any:
+    """A leaf of what is differentiated in, as a Tensor: NumPy's floating and complex arrays and numbers, and Tensors.
+
+    Raises
+    ------
+    TypeError
+        For anything else, Python's integers among them. Arrays of integers become floating ones.
+    """
+    if isinstance(x, Tensor):
+        if x.dtype.differentiable:
+            return x
+    elif isinstance(x, _SCALARS):
+        raw: Any = x if x.__class__ is _ARRAY else np.asarray(x)
+        kind = raw.dtype.kind
+        if kind in "fc":
+            return new_tensor(ARRAY, raw)
+        if kind in "iu":
+            return new_tensor(ARRAY, raw.astype(float))
+    what = f"an array of dtype {x.dtype}" if hasattr(x, "dtype") else f"{type(x).__name__} {x!r:.40}"
+    advice = "write a float, such as 1.0" if isinstance(x, (int, np.integer)) else "give floating or complex arrays and numbers"
+    msg = f"{name}: cannot differentiate with respect to {what}; {advice}, or tuples, lists and dicts of them"
+    raise TypeError(msg)
+
+
+class _Start(AccumulateGrad):
+    """The node of an argument whose history begins at it, while the function runs."""
+
+    __slots__ = ()
+
+
+class _Ended(_Start):
+    """The same once the function has run: nobody outside can differentiate in it."""
+
+    __slots__ = ()
+
+
+def _begin(x: Any) -> Any:
+    """A Tensor in place of `x` with respect to which one can differentiate; what `x` depends on gets its derivatives through it."""
+    if x._node is not None or x.depth or state.carries_tangents() or active_levels() or x.is_inference():
+        return fresh(x)
+    out = x._wrap(x.backend.own(x))
+    out._node = _Start(out)  # nobody writes to the caller's array: it is that of a leaf that requires grad
+    return out
+
+
+def _tracked(outs: list[Any], inner: list[Any]) -> bool:
+    """Return whether results depend on what something further out is being differentiated in."""
+    own = {x._node for x in inner if not x.depth}
+    if len(own) < len(inner) or any(node.__class__ is not _Start for node in own):
+        return tracked(outs, inner)
+    if not state.is_grad_enabled():
+        return False
+    for node in walk([o._node for o in outs if o._node is not None]):
+        if node.is_leaf and node not in own and node.__class__ is not _Ended:
+            return True
+    return False
+
+
+def as_cotangent(name: str, value: Any, like: Any) -> Any:
+    """A cotangent or a tangent of a Tensor.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For another shape, or complex numbers beside a real Tensor.
+    """
+    if isinstance(value, Tensor):
+        given: Any = value
+        if value.dtype is not like.dtype and (like.dtype.is_complex or not value.dtype.is_complex):
+            given = value._cast(like.dtype)
+    else:
+        raw = np.asarray(value)
+        if raw.dtype.kind not in "biufc":
+            msg = f"{name}: expected an array or a number of shape {like.shape}, but got {type(value).__name__} {value!r:.40}"
+            raise TypeError(msg)
+        if raw.dtype.kind == "c" and not like.dtype.is_complex:
+            msg = f"{name}: got complex numbers where the function is real; give their real part"
+            raise TypeError(msg)
+        given = new_tensor(ARRAY, raw.astype(np.dtype(like.dtype), copy=False))
+    if given.shape != like.shape:
+        msg = f"{name}: expected shape {like.shape}, but got {given.shape}"
+        raise ValueError(msg)
+    return given
+
+
+# -- data out --------------------------------------------------------------------------------------------------------------
+
+
+def raw_of(x: Any) -> Any:
+    """The NumPy array or number that a Tensor without history holds."""
+    raw = x._array
+    if raw.__class__ is _ARRAY:
+        return raw if raw.shape else raw[()]
+    return raw if isinstance(raw, (np.ndarray, np.generic)) else x.detach().numpy()
+
+
+def left(tree: Any, keep: bool = False) -> Any:
+    """Results as the caller gets them: NumPy's arrays and numbers, where nothing further out is being differentiated."""
+    if isinstance(tree, Tensor):
+        return _left(tree, keep)
+    if isinstance(tree, (tuple, list, dict)):
+        leaves, structure = flatten(tree)
+        return unflatten(structure, [_left(x, keep) for x in leaves])
+    return tree
+
+
+def _left(x: Any, keep: bool) -> Any:
+    if not isinstance(x, Tensor):
+        return x
+    if x.depth or state.carries_tangents() or (keep and x._node is not None):
+        return released(x, keep)
+    return raw_of(x)
+
+
+def _gradient(g: Any, like: Any, keep: bool) -> Any:
+    """A gradient as the caller gets it, an array of its own."""
+    if g is None:
+        if not like.depth and not state.carries_tangents():
+            return np.zeros(like.shape, np.dtype(like.dtype))
+        return zeros_like(like)
+    if g.dtype.is_complex:
+        g = np.conjugate(g)
+    g = _left(g, keep)
+    if g.__class__ is _ARRAY and (g.base is not None or not g.flags.writeable):
+        return g.copy()
+    return g
+
+
+def _plain_gradient(g: Any, like: Any) -> Any:
+    """As `_gradient`, of an array."""
+    if g is None:
+        return np.zeros(like.shape, np.dtype(like.dtype))
+    if g.dtype.kind == "c":
+        return np.conjugate(g)
+    return g.copy() if g.__class__ is _ARRAY and (g.base is not None or not g.flags.writeable) else g
+
+
+def leaves_of(name: str, out: Any) -> tuple[list[Any], Structure]:
+    """The leaves of a function's result, each a Tensor, or an array or number without history.
+
+    Raises
+    ------
+    TypeError
+        For results that have no derivative: integers, bools, None, text.
+    """
+    leaves, structure = flatten(out)
+    for i, x in enumerate(leaves):
+        if isinstance(x, Tensor):
+            if x.dtype.differentiable:
+                continue
+        elif isinstance(x, _SCALARS) and np.asarray(x).dtype.kind in "fc":
+            leaves[i] = new_tensor(ARRAY, np.asarray(x))
+            continue
+        elif isinstance(x, np.ndarray) and x.dtype.kind == "O":
+            msg = f"{name}: the function returned an array of objects; make one of values with `array` of xpgrad.dialects.hips.numpy"
+            raise TypeError(msg)
+        what = f"an array of dtype {x.dtype}" if hasattr(x, "dtype") else f"{type(x).__name__} {x!r:.40}"
+        msg = f"{name}: the function returned {what}, which has no derivative; return floating or complex arrays and numbers"
+        raise TypeError(msg)
+    return leaves, structure
+
+
+# -- reverse ---------------------------------------------------------------------------------------------------------------
+
+
+class Record:
+    """One run of a function of one argument, differentiable in reverse.
+
+    Parameters
+    ----------
+    name : str
+        What is asked for, for messages.
+    function : callable
+    x : array, number, Tensor, or nested tuples, lists and dicts of them
+
+    Attributes
+    ----------
+    out : object
+        What the function returned; `outs` are its leaves, as Tensors, in the arrangement `structure`.
+    inputs : list of Tensor
+        The leaves of `x`, as Tensors; `inner` are those that the function was given.
+    keep : bool
+        Whether something further out is being differentiated, so that results have a history.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any], x: Any) -> None:
+        self.name = name
+        mode = state.current()
+        given, self.shape = ([x], LEAF) if x.__class__ is _ARRAY or x.__class__ is float else flatten(x)
+        self.inputs = [as_input(name, leaf) for leaf in given]
+        try:
+            if mode is not None:
+                state.put(state.replaced(inference=False, recording=True))
+            self.inner = [_begin(t) for t in self.inputs]
+            self.out = run_transformed(name, function, self.inner[0] if self.shape is LEAF else unflatten(self.shape, self.inner))
+        finally:
+            state.put(mode)
+        if self.out.__class__ is ARRAY and self.out._node is not None:
+            self.outs, self.structure = [self.out], LEAF
+        else:
+            self.outs, self.structure = leaves_of(name, self.out)
+        self.keep = state.records(mode) and _tracked(self.outs, self.inner)
+        for t in self.inner:
+            if t._node.__class__ is _Start:
+                t._node.__class__ = _Ended
+
+    @property
+    def value(self) -> Any:
+        """The result as the caller gets it."""
+        return left(self.out, self.keep)
+
+    @property
+    def size(self) -> int:
+        """The number of real numbers in the result."""
+        return sum(math.prod(o.shape) * (2 if o.dtype.is_complex else 1) for o in self.outs)
+
+    @state.restoring
+    def pulled(self, seeds: list[Any], last: bool = True, batched: bool = False) -> list[Any]:
+        """The gradients in each leaf of the argument, for one cotangent per leaf of the result, in xpgrad's convention.
+
+        Parameters
+        ----------
+        seeds : list of Tensor or None
+            None stands for one, where there is one element.
+        last : bool
+            Release what the pass needs.
+        batched : bool
+            The seeds have an axis more, in front: so have the gradients.
+        """
+        needed = [(o, s) for o, s in zip(self.outs, seeds) if o._node is not None]
+        if not needed or not self.inner:
+            return [None] * len(self.inner)
+        create = state.is_grad_enabled() and (self.keep or any(s is not None and s.requires_grad for _, s in needed))
+        with switches.recorded():
+            return gradients(
+                [o for o, _ in needed], self.inner, [s for _, s in needed], retain_graph=True if not last or create else None,
+                create_graph=create, allow_unused=True, is_grads_batched=batched,
+            )  # fmt: skip
+
+    def _plain(self, seeds: list[Any], last: bool) -> list[Any] | None:
+        """As `pulled`, as arrays and without the checks of a request, where nothing else is going on; else None."""
+        if self.keep or state.current() is not None or active_levels():
+            return None
+        roots, raw = [], []
+        for o, s in zip(self.outs, seeds):
+            if o.__class__ is not ARRAY or not (
+                s is None or (s.__class__ is ARRAY and s._node is None and s._array.dtype == o._array.dtype)
+            ):
+                return None
+            if o._node is not None:
+                roots.append(o._node)
+                raw.append(ARRAY.backend.seed(o._array, o.dtype, ARRAY.device) if s is None else s._array)
+        targets = [t._node for t in self.inner]
+        if not roots or any(node.__class__ is not _Ended for node in targets):
+            return None
+        task = Pass(graph=False, retain=not last, targets=targets, capture=True, create=False)
+        by_node = dict(zip(task.targets or (), run_pass(task, roots, raw)))
+        return [by_node[node] for node in targets]
+
+    def pull_back(self, seeds: list[Any], last: bool = True) -> Any:
+        """The gradients, in the structure of the argument, as the caller gets them."""
+        found = self._plain(seeds, last)
+        if found is None:
+            out = [_gradient(g, x, True) for g, x in zip(self.pulled(seeds, last), self.inputs)]
+        else:
+            out = [_plain_gradient(g, x) for g, x in zip(found, self.inputs)]
+        if self.shape is LEAF:
+            return out[0]
+        if len(out) > 1:  # one array may be the gradient of several leaves
+            seen: set[int] = set()
+            for i, g in enumerate(out):
+                out[i] = g.copy() if id(g) in seen and isinstance(g, _ARRAY) else g
+                seen.add(id(g))
+        return unflatten(self.shape, out)
+
+    def vjp(self, cotangent: Any) -> Any:
+        """The product of a cotangent, of the structure of the result, and the Jacobian.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a cotangent that does not fit the result.
+        """
+        given, structure = flatten(cotangent)
+        if structure != self.structure:
+            kinds = f"{type(cotangent).__name__}, not {type(self.out).__name__}"
+            msg = f"{self.name}: the cotangent is arranged in another way than the result: {kinds}"
+            raise ValueError(msg)
+        seeds = [as_cotangent(self.name, c, o) for c, o in zip(given, self.outs)]
+        seeds = [np.conjugate(s) if s.dtype.is_complex else s for s in seeds]
+        cotangents = {id(s._array) for s in seeds}  # a cotangent may be a gradient as it is
+        leaves, structure = flatten(self.pull_back(seeds, last=False))
+        return unflatten(structure, [leaf.copy() if id(leaf) in cotangents else leaf for leaf in leaves])
+
+    def rows(self, alone: type | None = None) -> Any:
+        """The Jacobian of one array in another, of shape ``(*out.shape, *x.shape)``.
+
+        Parameters
+        ----------
+        alone : type, optional
+            A class of nodes that cannot take part in one pass for all rows.
+        """
+        (out,), (x,) = self.outs, self.inputs
+        n = math.prod(out.shape)
+        shape = (*out.shape, *x.shape)
+        if not n or not out.requires_grad:
+            return _gradient(None, zeros_like(x) if not shape else ARRAY._wrap(np.zeros(shape, np.dtype(x.dtype))), True)
+        (seeds,) = basis([out], 0, n)
+        if alone is not None and any(isinstance(node.owner if hasattr(node, "owner") else node, alone) for node in walk([out._node])):
+            rows = [self.pulled([seeds[i]], last=False)[0] for i in range(n)]
+            jacobian = np.stack([zeros_like(x) if r is None else r for r in rows])
+        else:
+            (found,) = self.pulled([seeds], batched=True)
+            jacobian = found
+        return _gradient(None if jacobian is None else np.reshape(jacobian, shape), ARRAY._wrap(np.zeros(shape, np.dtype(x.dtype))), True)
+
+
+# -- forward ---------------------------------------------------------------------------------------------------------------
+
+
+@state.restoring
+def push_forward(name: str, function: Callable[..., Any], x: Any, tangent: Any) -> tuple[Any, Any]:
+    """The value of a function of one argument and its derivative along a tangent, by forward mode.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments, tangents and results that do not fit.
+    """
+    given, structure = flatten(x)
+    points = [as_input(name, leaf) for leaf in given]
+    along, other = flatten(tangent)
+    if other != structure:
+        msg = f"{name}: the tangent is arranged in another way than the argument: {type(tangent).__name__}, not {type(x).__name__}"
+        raise ValueError(msg)
+    directions = [as_cotangent(name, t, p) for t, p in zip(along, points)]
+    with new_level() as level:
+        duals = [level.dual(p, t) for p, t in zip(points, directions)]
+        out = run_transformed(name, function, unflatten(structure, duals))
+        outs, shape = leaves_of(name, out)
+        found = [level.tangent(y) for y in outs]
+    slopes = [zeros_like(y) if t is None else t for y, t in zip(outs, found)]
+    return left(out, True), left(unflatten(shape, slopes), True)

@@ -1,0 +1,132 @@
+"""`vspace`: what shape, dtype and structure a value has, and the vectors of that kind: zeros, ones, random ones, a basis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.dialects.hips._arrays import np
+from xpgrad.func._tree import flatten, unflatten
+
+__all__ = ["SparseObject", "VSpace", "vspace"]
+
+
+class VSpace:
+    """The space of values of one structure, with leaves of certain shapes and dtypes, as vectors over the real numbers.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of one array or number; of containers, the tuple of their leaves' shapes.
+    dtype : dtype
+        NumPy's, of the first leaf.
+    size : int
+        The number of real numbers.
+    iscomplex : bool
+    """
+
+    def __init__(self, value: Any) -> None:
+        leaves, self._structure = flatten(value)
+        self._leaves: list[tuple[tuple[int, ...], Any]] = []
+        for x in leaves:
+            dtype = np.dtype(x.dtype) if isinstance(x, Tensor) else np.asarray(x).dtype
+            if dtype.kind not in "fc" or isinstance(x, int):
+                what = f"an array of dtype {dtype}" if hasattr(x, "dtype") else f"{type(x).__name__} {x!r:.40}"
+                msg = f"vspace: {what} is no vector; give floating or complex arrays and numbers, or tuples, lists and dicts of them"
+                raise TypeError(msg)
+            self._leaves.append((tuple(np.shape(x)), dtype))
+        single = self._structure.is_leaf
+        self.shape: Any = self._leaves[0][0] if single else tuple(shape for shape, _ in self._leaves)
+        self.dtype = self._leaves[0][1] if self._leaves else np.dtype(float)
+        self.ndim = len(self.shape)
+        self.iscomplex = any(dtype.kind == "c" for _, dtype in self._leaves)
+        self.size = sum(math.prod(shape) * (2 if dtype.kind == "c" else 1) for shape, dtype in self._leaves)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VSpace) and (self._structure, self._leaves) == (other._structure, other._leaves)
+
+    def __hash__(self) -> int:
+        return hash((self.size, len(self._leaves)))
+
+    def __repr__(self) -> str:
+        return f"VSpace({', '.join(f'{dtype}{list(shape)}' for shape, dtype in self._leaves)})"
+
+    def _made(self, function: Callable[[tuple[int, ...], Any], Any]) -> Any:
+        return unflatten(self._structure, [function(shape, dtype) for shape, dtype in self._leaves])
+
+    def _mapped(self, function: Callable[..., Any], *values: Any) -> Any:
+        return unflatten(self._structure, [function(*leaves) for leaves in zip(*(flatten(v)[0] for v in values))])
+
+    def zeros(self) -> Any:
+        """The vector of zeros."""
+        return self._made(np.zeros)
+
+    def ones(self) -> Any:
+        """The vector of ones; of complex numbers, of ones plus i, as in HIPS autograd."""
+        return self._made(lambda shape, dtype: np.full(shape, 1 + 1j if dtype.kind == "c" else 1, dtype))
+
+    def randn(self) -> Any:
+        """A vector of normally distributed numbers, from NumPy's global generator."""
+
+        def draw(shape: tuple[int, ...], dtype: Any) -> Any:
+            out = np.asarray(np.random.randn(*shape))
+            return (out + 1j * np.random.randn(*shape) if dtype.kind == "c" else out).astype(dtype)
+
+        return self._made(draw)
+
+    def standard_basis(self) -> Iterator[Any]:
+        """The vectors of zeros with a single one; of complex numbers, those with a single i, too."""
+        for k, (shape, dtype) in enumerate(self._leaves):
+            for index in np.ndindex(*shape):
+                for unit in (1.0, 1j) if dtype.kind == "c" else (1.0,):
+                    leaves = [np.zeros(s, d) for s, d in self._leaves]
+                    leaves[k][index] = unit
+                    yield unflatten(self._structure, leaves)
+
+    def add(self, x: Any, y: Any) -> Any:
+        """The sum of two vectors."""
+        return self._mapped(lambda a, b: a + b, x, y)
+
+    mut_add = add
+
+    def scalar_mul(self, x: Any, a: Any) -> Any:
+        """A vector times a number."""
+        return self._mapped(lambda leaf: leaf * a, x)
+
+    def inner_prod(self, x: Any, y: Any) -> Any:
+        """The real inner product of two vectors."""
+        pairs = zip(flatten(x)[0], flatten(y)[0])
+        return sum((np.real(np.sum(np.conj(a) * b)) for a, b in pairs), 0.0)
+
+    def covector(self, x: Any) -> Any:
+        """The covector that takes the inner product with `x`: its conjugate."""
+        return self._mapped(lambda leaf: np.conj(leaf) if np.iscomplexobj(leaf) else leaf, x)
+
+
+def vspace(value: Any) -> VSpace:
+    """The space that a value is a vector of.
+
+    Raises
+    ------
+    TypeError
+        For integers, text, and whatever else is no vector.
+    """
+    return VSpace(value)
+
+
+class SparseObject:
+    """A gradient that is zero almost everywhere: what a rule may return in place of an array.
+
+    Parameters
+    ----------
+    vs : VSpace
+    mut_add : callable
+        ``mut_add(array)`` is the array with the gradient added; it may be the same, written to.
+    """
+
+    __slots__ = ("mut_add", "vs")
+
+    def __init__(self, vs: VSpace, mut_add: Callable[[Any], Any]) -> None:
+        self.vs, self.mut_add = vs, mut_add

@@ -1,0 +1,34 @@
+"""`isinstance` and `type`, which see through Tensors to the arrays that they stand for, and Python's containers under the same names.
+
+A function that is differentiated gets its containers as they are, Tensors in them, so that Python's own are all that it needs.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from xpgrad._tensor.tensor import Tensor
+
+__all__ = ["dict", "isinstance", "list", "tuple", "type"]
+
+list: Any = builtins.list  # noqa: A001 (HIPS autograd's name)
+tuple: Any = builtins.tuple  # noqa: A001 (as above)
+dict: Any = builtins.dict  # noqa: A001 (as above)
+
+
+def isinstance(x: Any, A: Any) -> bool:  # noqa: A001 (as above)
+    """As Python's; a Tensor is of its own classes, and of those of the array that it stands for."""
+    if builtins.isinstance(x, A):
+        return True
+    if not builtins.isinstance(x, Tensor) or x.depth:
+        return False
+    # A number without axes may be held as an array: it is of both classes.
+    return builtins.isinstance(x._array, A) or (not x.shape and builtins.isinstance(x._array[()], A))
+
+
+def type(x: Any) -> Any:  # noqa: A001 (as above)
+    """As Python's; that of the array or number that a Tensor stands for."""
+    if not builtins.isinstance(x, Tensor) or x.depth:
+        return builtins.type(x)
+    return builtins.type(x._array) if x.shape else builtins.type(x._array[()])

@@ -1,0 +1,378 @@
+"""HIPS autograd's differential operators: `grad`, `jacobian`, `make_vjp` and the others, functions that make functions.
+
+All take the number of the argument to differentiate in, or several numbers, and return a function of the same arguments.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import xpgrad
+from xpgrad._basics.arguments import check_callable
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.autograd._custom import FunctionNode
+from xpgrad.dialects.hips._arrays import ARRAY, np
+from xpgrad.dialects.hips._records import Record, left, push_forward
+from xpgrad.dialects.hips._spaces import vspace
+from xpgrad.func._tree import flatten
+from xpgrad.rules.creation import ones_like
+
+__all__ = [
+    "checkpoint", "deriv", "elementwise_grad", "grad", "grad_and_aux", "grad_named", "hessian", "hessian_tensor_product",
+    "hessian_vector_product", "holomorphic_grad", "jacobian", "make_ggnvp", "make_hvp", "make_jvp", "make_jvp_reversemode", "make_vjp",
+    "multigrad_dict", "tensor_jacobian_product", "unary_to_nary", "value_and_grad", "vector_jacobian_product",
+]  # fmt: skip
+
+Argnum = int | Sequence[int]
+
+
+# -- one argument of several -----------------------------------------------------------------------------------------------
+
+
+def _check(name: str, fun: Any, argnum: Any) -> None:
+    check_callable(fun, name)
+    numbers = argnum if isinstance(argnum, (tuple, list)) else (argnum,)
+    if not all(isinstance(a, int) and not isinstance(a, bool) for a in numbers):
+        msg = f"{name}: `argnum` must be an int, or a tuple or list of ints, but got {argnum!r:.60}; `grad_named` takes an argument's name"
+        raise TypeError(msg)
+
+
+def _split(fun: Callable[..., Any], argnum: Argnum, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Callable[[Any], Any], Any]:
+    """A function of the chosen argument, or of the tuple of those, and its value."""
+    if isinstance(argnum, int):
+        if len(args) == 1 and not kwargs and argnum in (0, -1):
+            return fun, args[0]
+        places: tuple[int, ...] = (range(len(args))[argnum],)
+        x: Any = args[argnum]
+    else:
+        places = tuple(range(len(args))[a] for a in argnum)
+        x = tuple(args[a] for a in places)
+    rest = list(args)
+
+    def unary(x: Any) -> Any:
+        new = rest[:]
+        for place, part in zip(places, (x,) if isinstance(argnum, int) else x):
+            new[place] = part
+        return fun(*new, **kwargs)
+
+    return unary, x
+
+
+def unary_to_nary(unary_operator: Callable[..., Any]) -> Callable[..., Any]:
+    """Make an operator of functions of several arguments of one of functions of one argument.
+
+    Parameters
+    ----------
+    unary_operator : callable
+        ``unary_operator(fun, x, *options)``, with `fun` of one argument.
+
+    Returns
+    -------
+    callable
+        ``operator(fun, argnum=0, *options)``, which returns a function of the arguments of `fun`. With a tuple or list as `argnum`, `x` is
+        the tuple of those arguments.
+    """
+    name = getattr(unary_operator, "__name__", "operator")
+
+    def nary_operator(fun: Callable[..., Any], argnum: Argnum = 0, *options: Any, **named: Any) -> Callable[..., Any]:
+        _check(name, fun, argnum)
+
+        def nary_f(*args: Any, **kwargs: Any) -> Any:
+            unary, x = _split(fun, argnum, args, kwargs)
+            return unary_operator(unary, x, *options, **named)
+
+        nary_f.__name__ = nary_f.__qualname__ = f"{name}_of_{getattr(fun, '__name__', '[unknown name]')}_wrt_argnum_{argnum}"
+        nary_f.__doc__ = f"`{name}` of a function with respect to its argument {argnum}; takes the same arguments."
+        return nary_f
+
+    nary_operator.__name__ = nary_operator.__qualname__ = name
+    nary_operator.__doc__ = unary_operator.__doc__
+    nary_operator.__module__ = __name__
+    return nary_operator
+
+
+# -- reverse ---------------------------------------------------------------------------------------------------------------
+
+
+def _scalar(record: Record) -> None:
+    if record.size != 1:
+        shapes = ", ".join(f"{o.dtype} of shape {o.shape}" for o in record.outs) or "nothing"
+        msg = (
+            f"{record.name} applies to functions with one real number as their value, but this one returned {shapes}; use `jacobian`, "
+            "`elementwise_grad` or `holomorphic_grad`"
+        )
+        raise TypeError(msg)
+
+
+def _ones(record: Record) -> list[Any]:
+    return [None if not o.shape and not o.dtype.is_complex else _one(o) for o in record.outs]
+
+
+def _one(o: Any) -> Any:
+    return ARRAY._wrap(np.ones(o.shape, o._array.dtype)) if o.__class__ is ARRAY else ones_like(o)
+
+
+@unary_to_nary
+def grad(fun: Callable[[Any], Any], x: Any) -> Any:
+    """A function that computes the gradient of `fun`, whose value is one real number.
+
+    Parameters
+    ----------
+    fun : callable
+    argnum : int, or tuple or list of int
+        The argument to differentiate in: an array, a number, or nested tuples, lists and dicts of them.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `fun`; returns the gradient, in the structure of the argument. In complex numbers it is that of HIPS
+        autograd: the derivative in the real part minus i times that in the imaginary part, the conjugate of xpgrad's.
+
+    Raises
+    ------
+    TypeError
+        By the function: for an argument that has no derivative, or a value that is not one real number.
+
+    >>> from xpgrad.dialects.hips import grad
+    >>> float(grad(lambda x: x**3)(2.0))
+    12.0
+    """
+    record = Record("grad", fun, x)
+    _scalar(record)
+    return record.pull_back(_ones(record))
+
+
+@unary_to_nary
+def value_and_grad(fun: Callable[[Any], Any], x: Any) -> Any:
+    """A function that computes the value of `fun` and its gradient; see `grad`. SciPy's optimisers take it with ``jac=True``."""
+    record = Record("value_and_grad", fun, x)
+    _scalar(record)
+    gradient = record.pull_back(_ones(record))
+    return record.value, gradient
+
+
+@unary_to_nary
+def elementwise_grad(fun: Callable[[Any], Any], x: Any) -> Any:
+    """A function that computes the sum of each column of the Jacobian of `fun`: its derivative at every element, if it acts elementwise.
+
+    Raises
+    ------
+    TypeError
+        By the function: for complex values, and as `grad`.
+    """
+    record = Record("elementwise_grad", fun, x)
+    if any(o.dtype.is_complex for o in record.outs):
+        msg = "elementwise_grad applies to functions with real values, but this one returned complex numbers; use `holomorphic_grad`"
+        raise TypeError(msg)
+    return record.pull_back(_ones(record))
+
+
+@unary_to_nary
+def jacobian(fun: Callable[[Any], Any], x: Any) -> Any:
+    """A function that computes the Jacobian of `fun`, of shape ``(*value.shape, *argument.shape)``.
+
+    All rows come of one pass, except where a `primitive` takes part.
+
+    Raises
+    ------
+    TypeError
+        By the function: for an argument or a value that is not one array or number, and as `grad`.
+    ValueError
+        For complex values, as in HIPS autograd: a function of complex numbers has a Jacobian only where it is holomorphic.
+    """
+    record = Record("jacobian", fun, x)
+    if not record.structure.is_leaf or not record.shape.is_leaf:
+        msg = "jacobian takes functions of one array with one array as their value; `misc.flatten` makes an array of tuples and dicts"
+        raise TypeError(msg)
+    if record.outs[0].dtype.is_complex:
+        msg = "jacobian applies to functions with real values, but this one returned complex numbers; take their parts"
+        raise ValueError(msg)
+    return record.rows(alone=FunctionNode)
+
+
+@unary_to_nary
+def hessian(fun: Callable[[Any], Any], x: Any) -> Any:
+    """A function that computes the Jacobian of the Jacobian: of `fun` with one number as its value the Hessian."""
+    return jacobian(jacobian(fun))(x)
+
+
+@unary_to_nary
+def make_vjp(fun: Callable[[Any], Any], x: Any) -> Any:
+    """A function that returns, at its arguments, the pair ``(vjp, value)``.
+
+    ``vjp(v)`` is the product of `v`, of the shape and structure of the value, and the Jacobian, in the structure of the argument; it may be
+    called repeatedly.
+    """
+    record = Record("make_vjp", fun, x)
+    value = record.value
+    # NB: the pass reads the arrays of the run, to which a caller may write.
+    return record.vjp, value.copy() if isinstance(value, np.ndarray) else value
+
+
+@unary_to_nary
+def holomorphic_grad(fun: Callable[[Any], Any], x: Any) -> Any:
+    """A function that computes the complex derivative of a holomorphic `fun` with one number as its value."""
+
+    def real(x: Any) -> Any:
+        return np.real(fun(x))
+
+    if not any(np.iscomplexobj(leaf) for leaf in flatten(x)[0]):
+        warnings.warn("Input to holomorphic_grad is not complex", UserWarning, stacklevel=3)
+    return grad(real)(x)
+
+
+def grad_named(fun: Callable[..., Any], argname: str) -> Callable[..., Any]:
+    """`grad` with respect to the argument of this name, which is given by its position when the function is called."""
+    check_callable(fun, "grad_named")
+    names = inspect.getfullargspec(fun).args
+    if argname not in names:
+        msg = f"grad_named: the function has no argument {argname!r}; its arguments: {', '.join(names) or 'none'}"
+        raise ValueError(msg)
+    return grad(fun, names.index(argname))
+
+
+@unary_to_nary
+def grad_and_aux(fun: Callable[[Any], Any], x: Any) -> Any:
+    """A function that computes the gradient of the first of two values of `fun`, and hands on the second."""
+    kept: list[Any] = []
+
+    def first(x: Any) -> Any:
+        value, aux = fun(x)
+        kept.append(aux)
+        return value
+
+    record = Record("grad_and_aux", first, x)
+    return record.pull_back(_ones(record)), left(kept[0], record.keep)
+
+
+def multigrad_dict(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that computes the gradients in all arguments, as an ordered dict by their names; defaults count as arguments."""
+    check_callable(fun, "multigrad_dict")
+    signature = inspect.signature(fun)
+
+    def gradfun(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+
+        def of_dict(arguments: Any) -> Any:
+            call = inspect.BoundArguments(signature, OrderedDict(arguments))
+            return fun(*call.args, **call.kwargs)
+
+        found = grad(of_dict)(dict(bound.arguments))
+        return OrderedDict((name, found[name]) for name in bound.arguments)
+
+    return gradfun
+
+
+# -- forward ---------------------------------------------------------------------------------------------------------------
+
+
+@unary_to_nary
+def make_jvp(fun: Callable[[Any], Any], x: Any) -> Any:
+    """A function that returns, at its arguments, ``jvp``: ``jvp(v)`` is the value and its derivative along `v` (forward mode)."""
+
+    def jvp(v: Any) -> Any:
+        return push_forward("make_jvp", fun, x, v)
+
+    return jvp
+
+
+@unary_to_nary
+def deriv(fun: Callable[[Any], Any], x: Any) -> Any:
+    """A function that computes the derivative of `fun` along ones, by forward mode: of a function of one number its derivative.
+
+    Along complex numbers it is that along 1 + i, as in HIPS autograd: `holomorphic_grad` is the derivative.
+    """
+    return push_forward("deriv", fun, x, vspace(x).ones())[1]
+
+
+@unary_to_nary
+def make_jvp_reversemode(fun: Callable[[Any], Any], x: Any) -> Any:
+    """A function that returns, at its arguments, ``jvp``, which computes the derivative along a tangent by two passes in reverse."""
+    back, value = make_vjp(fun)(x)
+    nothing = vspace(value).zeros()
+    # What a cotangent becomes is linear in it, so that the transpose of that, at any cotangent, is the derivative itself.
+    return make_vjp(back)(nothing)[0]
+
+
+# -- second derivatives ----------------------------------------------------------------------------------------------------
+
+
+@unary_to_nary
+def make_hvp(fun: Callable[[Any], Any], x: Any) -> Any:
+    """A function that returns, at its arguments, the pair ``(hvp, gradient)``; ``hvp(v)`` is the product of the Hessian and `v`."""
+    return make_vjp(grad(fun))(x)
+
+
+def hessian_tensor_product(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
+    """A function of the arguments of `fun` and, behind them, a tensor: the product of the Hessian and the tensor."""
+    _check("hessian_tensor_product", fun, argnum)
+
+    def product(*args: Any, **kwargs: Any) -> Any:
+        *rest, tensor = args
+        unary, x = _split(fun, argnum, tuple(rest), kwargs)
+        return make_hvp(unary)(x)[0](tensor)
+
+    return product
+
+
+hessian_vector_product = hessian_tensor_product
+
+
+def tensor_jacobian_product(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
+    """A function of the arguments of `fun` and, behind them, a tensor: the tensor multiplied, over all its axes, with the Jacobian."""
+    _check("tensor_jacobian_product", fun, argnum)
+
+    def contracted(*args: Any, **kwargs: Any) -> Any:
+        *rest, tensor = args
+        return np.tensordot(tensor, fun(*rest, **kwargs), axes=np.ndim(tensor))
+
+    return jacobian(contracted, argnum)
+
+
+vector_jacobian_product = tensor_jacobian_product
+
+
+def _half_square(x: Any) -> Any:
+    return 0.5 * np.sum(x**2, axis=-1)
+
+
+def make_ggnvp(f: Callable[..., Any], g: Callable[[Any], Any] = _half_square, f_argnum: int = 0) -> Callable[..., Any]:
+    """A function that returns, at its arguments, the function of `v` that multiplies it with the generalised Gauss-Newton matrix.
+
+    Parameters
+    ----------
+    f : callable
+        The inner function; `f_argnum` is the number of its argument.
+    g : callable
+        The outer one, of the value of `f`, with one number as its value; half the sum of squares by default.
+    """
+
+    def at_point(inner: Callable[[Any], Any], x: Any) -> Any:
+        back, value = make_vjp(inner)(x)
+        forth = make_jvp_reversemode(inner)(x)
+        curvature = make_hvp(g)(value)[0]
+        return lambda v: back(curvature(forth(v)))
+
+    at_point.__name__ = "make_ggnvp"
+    return unary_to_nary(at_point)(f, f_argnum)
+
+
+# -- memory ----------------------------------------------------------------------------------------------------------------
+
+
+def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """`fun` without what it computes on the way: the pass runs it again."""
+    check_callable(fun, "checkpoint")
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(leaf, Tensor) for leaf in flatten((args, kwargs))[0]):
+            return xpgrad.utils.checkpoint.checkpoint(fun, *args, **kwargs)
+        return fun(*args, **kwargs)
+
+    wrapped.__name__, wrapped.__doc__ = getattr(fun, "__name__", "checkpoint"), fun.__doc__
+    return wrapped

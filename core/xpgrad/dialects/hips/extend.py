@@ -1,0 +1,374 @@
+"""Functions with rules of one's own: `primitive`, and `defvjp`, `defjvp` and their relatives, over `xpgrad.autograd.Function`.
+
+What a primitive computes is hidden from the record: its function gets NumPy's arrays and may do anything with them. Its rules get arrays
+too, where nothing differentiates them again; else Tensors, with which they must compute in operations that have derivatives.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad._modes import state
+from xpgrad._operations.lift import new_tensor
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.autograd.function import Function
+from xpgrad.dialects.hips._arrays import ARRAY, np
+from xpgrad.dialects.hips._records import raw_of
+from xpgrad.dialects.hips._spaces import SparseObject, VSpace, vspace
+from xpgrad.dialects.hips.tracer import Box, getval
+from xpgrad.func._tree import flatten, tree_map, unflatten
+
+__all__ = [
+    "Box", "JVPNode", "SparseObject", "VJPNode", "VSpace", "def_linear", "defjvp", "defjvp_argnum", "defjvp_argnums", "defvjp",
+    "defvjp_argnum", "defvjp_argnums", "notrace_primitive", "primitive", "register_notrace", "vspace",
+]  # fmt: skip
+
+
+class VJPNode:
+    """Stands for reverse mode in `register_notrace`."""
+
+
+class JVPNode:
+    """Stands for forward mode in `register_notrace`."""
+
+
+# -- the operation ---------------------------------------------------------------------------------------------------------
+
+
+class _Call:
+    """One call of a primitive: the arrangement of its arguments and of its value."""
+
+    def __init__(self, target: Primitive, structure: Any, kwargs: dict[str, Any]) -> None:
+        self.target, self.structure, self.kwargs = target, structure, kwargs
+        self.value: Any = None  # the structure of the value
+
+    def argnums(self, needs: Any) -> tuple[int, ...]:
+        """The numbers of the arguments of which a leaf is marked."""
+        flags, out = iter(needs), []
+        for number, child in enumerate(self.structure.children):
+            marked = [next(flags) for _ in range(_count(child))]
+            if any(marked):
+                out.append(number)
+        return tuple(out)
+
+
+def _count(structure: Any) -> int:
+    return 1 if structure.is_leaf else sum(_count(child) for child in structure.children)
+
+
+def _wrapped(x: Any) -> Any:
+    """The array or number that a primitive computed, as a Tensor."""
+    if isinstance(x, Tensor):
+        return x
+    raw = np.asarray(x)
+    if raw.dtype.kind not in "biufc":
+        msg = f"a primitive must return arrays and numbers, or tuples, lists and dicts of them, but got {type(x).__name__}"
+        raise TypeError(msg)
+    return new_tensor(ARRAY, raw)
+
+
+def _raw(x: Any) -> Any:
+    return raw_of(x.detach()) if isinstance(x, Tensor) and not x.depth else x
+
+
+def _conj(x: Any) -> Any:
+    return np.conjugate(x) if np.iscomplexobj(x) else x
+
+
+class _Primitive(Function):
+    """The node of a primitive."""
+
+    @staticmethod
+    def forward(call: _Call, *leaves: Any) -> tuple[Any, ...]:
+        args = unflatten(call.structure, [_raw(x) for x in leaves])
+        outs, call.value = flatten(call.target.fun(*args, **call.kwargs))
+        return tuple(_wrapped(x) for x in outs)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.call, *leaves = inputs
+        ctx.constants = [None if isinstance(x, Tensor) else x for x in leaves]
+        ctx.tensors = [i for i, x in enumerate(leaves) if isinstance(x, Tensor)]
+        ctx.count = len(ctx.tensors)
+        ctx.save_for_backward(*(leaves[i] for i in ctx.tensors), *output)
+        ctx.save_for_forward(*(leaves[i] for i in ctx.tensors), *output)
+
+    @staticmethod
+    def _read(ctx: Any, plain: bool) -> tuple[list[Any], Any]:
+        """The leaves of the arguments, and the value, as arrays or as Tensors."""
+        saved = ctx.saved_tensors
+        saved = [_raw(x) for x in saved] if plain else list(saved)
+        leaves = list(ctx.constants)
+        for i, x in zip(ctx.tensors, saved):
+            leaves[i] = x
+        return leaves, unflatten(ctx.call.value, saved[ctx.count :])
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> tuple[Any, ...]:
+        call = ctx.call
+        plain = not state.is_grad_enabled() and not state.carries_tangents() and not any(g is not None and g.depth for g in grad_outputs)
+        leaves, ans = _Primitive._read(ctx, plain)
+        args = unflatten(call.structure, leaves)
+        given = [_raw(g) if plain else g for g in grad_outputs]
+        g = unflatten(call.value, [_conj(g) for g in given])
+        argnums = call.argnums(ctx.needs_input_grad[1:])
+        found = call.target.vjps(argnums, ans, args, call.kwargs)(g)
+        out: list[Any] = [None] * len(leaves)
+        start = 0
+        by_number = dict(zip(argnums, found))
+        for number, child in enumerate(call.structure.children):
+            count = _count(child)
+            if number in by_number:
+                part = by_number[number]
+                part = part.mut_add(part.vs.zeros()) if isinstance(part, SparseObject) else part
+                parts = flatten(part)[0]
+                if len(parts) != count:
+                    msg = f"{call.target.__name__}: the vjp of argument {number} returned {len(parts)} arrays for an argument of {count}"
+                    raise TypeError(msg)
+                for i, x in zip(range(start, start + count), parts):
+                    if ctx.needs_input_grad[1 + i]:
+                        out[i] = _fitting(_conj(x), leaves[i])
+            start += count
+        return (None, *out)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        call = ctx.call
+        given = tangents[1:]
+        involved = [t for t in (*given, *ctx.saved_tensors) if t is not None]
+        plain = not state.carries_tangents() and not any(t.requires_grad or t.depth for t in involved)
+        leaves, ans = _Primitive._read(ctx, plain)
+        args = unflatten(call.structure, leaves)
+        argnums = call.argnums([t is not None for t in given])
+        filled = [np.zeros_like(x) if t is None else _raw(t) if plain else t for t, x in zip(given, leaves)]
+        tangent_args = unflatten(call.structure, filled)
+        found = call.target.jvps(argnums, [tangent_args[n] for n in argnums], ans, args, call.kwargs)
+        outs = [_fitting(t, a) for t, a in zip(flatten(found)[0], flatten(ans)[0])]
+        return tuple(outs)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+        results = []
+        for i in range(info.batch_size):
+            results.append(_Primitive.apply(*(x if d is None else np.moveaxis(x, d, 0)[i] for x, d in zip(args, in_dims))))
+        return tuple(np.stack(parts) for parts in zip(*results)), (0,) * len(results[0])
+
+
+def _fitting(x: Any, like: Any) -> Any:
+    """The array that a rule returned as a Tensor of the shape and dtype of its argument, of which it may leave out broadcast axes."""
+    x = _wrapped(x)
+    dtype = np.dtype(like.dtype) if hasattr(like, "dtype") else np.asarray(like).dtype
+    if x.dtype.is_complex and dtype.kind != "c":
+        x = np.real(x)
+    shape = tuple(np.shape(like))
+    return np.broadcast_to(x, shape) if x.shape != shape else x
+
+
+# -- primitives ------------------------------------------------------------------------------------------------------------
+
+
+class Primitive:
+    """A function with rules of its own; see `primitive`."""
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        self.fun = fun
+        self.__name__ = getattr(fun, "__name__", "primitive")
+        self.__doc__ = fun.__doc__
+        self.__wrapped__ = fun
+        self._vjps: Callable[..., Any] | None = None
+        self._jvps: Callable[..., Any] | None = None
+        self._known: Callable[[int], bool] = lambda argnum: True
+        self._untraced: set[type] = set()
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.__name__}>"
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """A method of the instance, as any function in a class."""
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, structure = flatten(args)
+        if not any(isinstance(x, Tensor) for x in leaves):
+            return self.fun(*args, **kwargs)
+        if self._untraced:
+            tangents = state.carries_tangents()
+            if (VJPNode in self._untraced and not tangents) or (JVPNode in self._untraced and tangents):
+                return self.fun(*tree_map(getval, args), **kwargs)
+        call = _Call(self, structure, kwargs)
+        if state.is_grad_enabled() and not state.carries_tangents():
+            for number in call.argnums([isinstance(x, Tensor) and x.requires_grad for x in leaves]):
+                if self._vjps is None or not self._known(number):
+                    raise self._missing("VJP", (number,))
+        outs = _Primitive.apply(call, *leaves)
+        return unflatten(call.value, outs)
+
+    def _missing(self, kind: str, argnums: Any) -> NotImplementedError:
+        return NotImplementedError(
+            f"{kind} of {self.__name__} wrt argnums {tuple(argnums)} not defined; define it with `def{kind.lower()}({self.__name__}, ...)`"
+        )
+
+    def vjps(self, argnums: tuple[int, ...], ans: Any, args: Any, kwargs: Any) -> Any:
+        """The function that makes, of the cotangent of the value, those of these arguments."""
+        if self._vjps is None:
+            raise self._missing("VJP", argnums)
+        return self._vjps(argnums, ans, args, kwargs)
+
+    def jvps(self, argnums: tuple[int, ...], gs: Any, ans: Any, args: Any, kwargs: Any) -> Any:
+        """The tangent of the value, of those of these arguments."""
+        if self._jvps is None:
+            raise self._missing("JVP", argnums)
+        return self._jvps(argnums, gs, ans, args, kwargs)
+
+
+def primitive(f_raw: Callable[..., Any]) -> Any:
+    """Decorate a function of arrays and numbers, whose derivatives are defined by `defvjp` and `defjvp` and not found in what it does.
+
+    Its positional arguments are those that can be differentiated in; they, and its value, may be tuples, lists and dicts.
+
+    >>> from xpgrad.dialects.hips import grad
+    >>> from xpgrad.dialects.hips.extend import defvjp, primitive
+    >>> @primitive
+    ... def cube(x):
+    ...     return x**3
+    >>> defvjp(cube, lambda ans, x: lambda g: 3 * x**2 * g)
+    >>> float(grad(cube)(2.0))
+    12.0
+    """
+    return f_raw if isinstance(f_raw, Primitive) else Primitive(f_raw)
+
+
+def notrace_primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a function whose value does not change with small changes of its arguments: it gets arrays, its value is a constant."""
+
+    def f_wrapped(*args: Any, **kwargs: Any) -> Any:
+        return f_raw(*tree_map(getval, args), **kwargs)
+
+    f_wrapped.__name__, f_wrapped.__doc__ = getattr(f_raw, "__name__", "f_wrapped"), f_raw.__doc__
+    return f_wrapped
+
+
+def register_notrace(trace_type: type, primitive_fun: Any) -> None:
+    """Declare the value of a primitive constant in reverse mode (`VJPNode`) or in forward mode (`JVPNode`)."""
+    _need(primitive_fun, "register_notrace")._untraced.add(trace_type)
+
+
+def _need(fun: Any, name: str) -> Primitive:
+    if not isinstance(fun, Primitive):
+        msg = f"{name}: {getattr(fun, '__name__', fun)!r} is not a primitive; decorate one with `@primitive`. NumPy's have rules already"
+        raise TypeError(msg)
+    return fun
+
+
+# -- reverse ---------------------------------------------------------------------------------------------------------------
+
+
+def defvjp_argnums(fun: Any, vjpmaker: Callable[..., Any]) -> None:
+    """Define all vjps at once: ``vjpmaker(argnums, ans, args, kwargs)`` returns the function from ``g`` to one gradient per argnum."""
+    target = _need(fun, "defvjp_argnums")
+    target._vjps, target._known = vjpmaker, lambda argnum: True
+
+
+def defvjp_argnum(fun: Any, vjpmaker: Callable[..., Any]) -> None:
+    """Define the vjps in one function: ``vjpmaker(argnum, ans, args, kwargs)`` returns the function from ``g`` to the gradient."""
+
+    def all_of_them(argnums: tuple[int, ...], ans: Any, args: Any, kwargs: Any) -> Any:
+        functions = [vjpmaker(argnum, ans, args, kwargs) for argnum in argnums]
+        return lambda g: tuple(f(g) for f in functions)
+
+    defvjp_argnums(_need(fun, "defvjp_argnum"), all_of_them)
+
+
+def defvjp(fun: Any, *vjpmakers: Callable[..., Any] | None, argnums: Any = None) -> None:
+    """Define the vjp of each argument: ``vjpmaker(ans, *args, **kwargs)`` returns the function from ``g`` to the gradient.
+
+    Parameters
+    ----------
+    fun : primitive
+    *vjpmakers : callable or None
+        None stands for zeros.
+    argnums : iterable of int, optional
+        The numbers of the arguments, from 0 on by default.
+    """
+    makers = dict(zip(range(len(vjpmakers)) if argnums is None else argnums, vjpmakers))
+
+    def all_of_them(numbers: tuple[int, ...], ans: Any, args: Any, kwargs: Any) -> Any:
+        functions = []
+        for number in numbers:
+            maker = makers[number]
+            functions.append(_zeros(args[number]) if maker is None else maker(ans, *args, **kwargs))
+        return lambda g: tuple(f(g) for f in functions)
+
+    defvjp_argnums(_need(fun, "defvjp"), all_of_them)
+    fun._known = makers.__contains__
+
+
+def _zeros(x: Any) -> Callable[[Any], Any]:
+    return lambda g: tree_map(np.zeros_like, x)
+
+
+# -- forward ---------------------------------------------------------------------------------------------------------------
+
+
+def defjvp_argnums(fun: Any, jvpmaker: Callable[..., Any]) -> None:
+    """Define the jvp of all arguments at once: ``jvpmaker(argnums, gs, ans, args, kwargs)`` is the tangent of the value."""
+    _need(fun, "defjvp_argnums")._jvps = jvpmaker
+
+
+def _summed(parts: list[Any]) -> Any:
+    out = parts[0]
+    for part in parts[1:]:
+        a, structure = flatten(out)
+        out = unflatten(structure, [x + y for x, y in zip(a, flatten(part)[0])])
+    return out
+
+
+def defjvp_argnum(fun: Any, jvpmaker: Callable[..., Any]) -> None:
+    """Define the jvps in one function: ``jvpmaker(argnum, g, ans, args, kwargs)`` is what one argument adds to the tangent."""
+
+    def all_of_them(argnums: tuple[int, ...], gs: Any, ans: Any, args: Any, kwargs: Any) -> Any:
+        return _summed([jvpmaker(argnum, g, ans, args, kwargs) for argnum, g in zip(argnums, gs)])
+
+    defjvp_argnums(_need(fun, "defjvp_argnum"), all_of_them)
+
+
+def defjvp(fun: Any, *jvpfuns: Callable[..., Any] | str | None, argnums: Any = None) -> None:
+    """Define the jvp of each argument: ``jvpfun(g, ans, *args, **kwargs)`` is what it adds to the tangent.
+
+    Parameters
+    ----------
+    fun : primitive
+    *jvpfuns : callable, "same" or None
+        "same": the function is linear in this argument, and is itself applied to the tangent. None stands for zeros.
+    argnums : iterable of int, optional
+        The numbers of the arguments, from 0 on by default.
+    """
+    target = _need(fun, "defjvp")
+    known = dict(zip(range(len(jvpfuns)) if argnums is None else argnums, jvpfuns))
+
+    def one(argnum: int, g: Any, ans: Any, args: Any, kwargs: Any) -> Any:
+        if argnum not in known:
+            raise target._missing("JVP", (argnum,))
+        jvp = known[argnum]
+        if jvp is None:
+            return tree_map(np.zeros_like, ans)
+        if isinstance(jvp, str):
+            if jvp != "same":
+                msg = f'defjvp: a jvp must be a function, "same" or None, but got {jvp!r:.40}'
+                raise TypeError(msg)
+            return target(*(g if i == argnum else a for i, a in enumerate(args)), **kwargs)
+        return jvp(g, ans, *args, **kwargs)
+
+    defjvp_argnum(target, one)
+
+
+def def_linear(fun: Any) -> None:
+    """Declare a primitive linear in each of its arguments, for forward mode."""
+    target = _need(fun, "def_linear")
+
+    def one(argnum: int, g: Any, ans: Any, args: Any, kwargs: Any) -> Any:
+        return target(*(g if i == argnum else a for i, a in enumerate(args)), **kwargs)
+
+    defjvp_argnum(target, one)

@@ -1,0 +1,166 @@
+"""NumPy's functions where NumPy does not ask a Tensor: those that make arrays of lists, and lists of Tensors in the place of an array."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad._numpy.table import FUNCTIONS
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.dialects.hips._arrays import ARRAY, np
+
+__all__ = [
+    "array", "array_from_args", "c_", "concatenate_args", "exported", "full", "holds_tensor", "make_diagonal", "metadata", "r_",
+    "wrap_if_boxes_inside",
+]  # fmt: skip
+
+
+def holds_tensor(x: Any) -> bool:
+    """Return whether a list or tuple, or one in it, holds a Tensor."""
+    return any(isinstance(item, Tensor) or (isinstance(item, (list, tuple)) and holds_tensor(item)) for item in x)
+
+
+def _stacked(x: Any) -> Any:
+    """Lists of Tensors, arrays and numbers as one Tensor."""
+    if isinstance(x, (list, tuple)):
+        parts = [_stacked(item) for item in x]
+        return np.stack(parts) if any(isinstance(p, Tensor) for p in parts) else np.asarray(parts)
+    return x if isinstance(x, Tensor) else np.asarray(x)
+
+
+def array(A: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `numpy.array`, also of Tensors, and of lists, nested as deep as you like, that hold some.
+
+    Raises
+    ------
+    TypeError
+        Beside Tensors: for options other than `dtype`, `ndmin`, `copy` and `order`.
+    """
+    out: Any = A
+    if isinstance(A, Tensor):
+        pass
+    elif isinstance(A, (list, tuple)) and holds_tensor(A):
+        out = _stacked(A)
+    elif isinstance(A, np.ndarray) and out.dtype.kind == "O" and any(isinstance(item, Tensor) for item in out.flat):
+        out = np.reshape(_stacked(list(out.flat)), out.shape)
+    else:
+        return np.array(A, *args, **kwargs)
+    return _finished(out, *args, **kwargs)
+
+
+def _finished(out: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: Any = False, ndmin: int = 0) -> Any:
+    """A Tensor in another dtype, with more axes in front."""
+    if dtype is not None:
+        out = np.astype(out, np.dtype(dtype))
+    return np.reshape(out, (1,) * (ndmin - out.ndim) + out.shape) if out.ndim < ndmin else out
+
+
+def _as(name: str) -> Callable[..., Any]:
+    """`asarray` and its relatives, also of Tensors and lists of them."""
+    own = getattr(np, name)
+
+    def convert(a: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(a, Tensor) or (isinstance(a, (list, tuple)) and holds_tensor(a)):
+            return array(a, dtype)
+        return own(a, dtype, *args, **kwargs)
+
+    convert.__name__, convert.__doc__ = name, f"As `numpy.{name}`, also of Tensors and of lists of them."
+    return convert
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """As `numpy.full`, also of a Tensor as the value."""
+    if isinstance(fill_value, Tensor) or (isinstance(fill_value, (list, tuple)) and holds_tensor(fill_value)):
+        return np.broadcast_to(array(fill_value, dtype), shape)
+    return np.full(shape, fill_value, dtype, *args, **kwargs)
+
+
+def _with_lists(own: Any, on_tensors: Any) -> Callable[..., Any]:
+    """A function of NumPy whose first argument is an array, also where that is a list of Tensors."""
+
+    def function(a: Any, *args: Any, **kwargs: Any) -> Any:
+        if a.__class__ is ARRAY:
+            return on_tensors(a, *args, **kwargs)
+        if (a.__class__ is list or a.__class__ is tuple) and holds_tensor(a):
+            return on_tensors(array(a), *args, **kwargs)
+        return own(a, *args, **kwargs)
+
+    return functools.update_wrapper(function, own, ("__name__", "__qualname__", "__doc__"), ())
+
+
+#: Whose first argument is one array: only there may a list of Tensors stand for one.
+_FIRST = (
+    "all", "amax", "amin", "any", "argmax", "argmin", "argsort", "average", "clip", "compress", "count_nonzero", "cumprod", "cumsum",
+    "diag", "diagonal", "diff", "dot", "expand_dims", "flip", "fliplr", "flipud", "imag", "inner", "kron", "max", "mean", "median", "min",
+    "moveaxis", "nan_to_num", "nanmean", "nansum", "ndim", "outer", "pad", "partition", "prod", "ptp", "ravel", "real", "repeat",
+    "reshape", "roll", "rot90", "shape", "size", "sort", "squeeze", "std", "sum", "swapaxes", "take", "tensordot", "tile", "trace",
+    "transpose", "tril", "triu", "var",
+)  # fmt: skip
+
+
+class _Columns:
+    """NumPy's `r_` and `c_`, also with Tensors between the brackets."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getitem__(self, key: Any) -> Any:
+        items = key if isinstance(key, tuple) else (key,)
+        if not holds_tensor(items):
+            return getattr(np, self._name)[key]
+        parts = []
+        for item in items:
+            if isinstance(item, str):
+                msg = f"np.{self._name}: directives such as {item!r} do not go with Tensors; use `concatenate` or `stack`"
+                raise TypeError(msg)
+            part = np.atleast_1d(np.r_[item] if isinstance(item, slice) else array(item))
+            parts.append(np.expand_dims(part, -1) if self._name == "c_" and part.ndim == 1 else part)
+        return np.concatenate(parts, axis=-1 if self._name == "c_" else 0)
+
+
+r_ = _Columns("r_")
+c_ = _Columns("c_")
+
+
+# -- what HIPS autograd's wrapper adds to NumPy --------------------------------------------------------------------------
+
+
+def concatenate_args(axis: Any, *args: Any) -> Any:
+    """`numpy.concatenate` of the arguments."""
+    return np.concatenate(args, axis)
+
+
+def array_from_args(array_args: Any, array_kwargs: Any, *args: Any) -> Any:
+    """`array` of the list of the arguments."""
+    return array(list(args), *array_args, **array_kwargs)
+
+
+def wrap_if_boxes_inside(raw_array: Any, slow_op_name: str | None = None) -> Any:
+    """An array of objects that are Tensors as one Tensor."""
+    return array(raw_array) if raw_array.dtype.kind == "O" else raw_array
+
+
+def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """Arrays with the last axis of `D` on their diagonals; only for ``offset=0, axis1=-1, axis2=-2``."""
+    if (offset, axis1, axis2) != (0, -1, -2):
+        msg = "make_diagonal: only offset=0, axis1=-1, axis2=-2 are there"
+        raise NotImplementedError(msg)
+    return np.expand_dims(D, -1) * np.eye(np.shape(D)[-1])
+
+
+def metadata(A: Any) -> Any:
+    """The shape, the number of axes, the dtype, and whether that is complex."""
+    return np.shape(A), np.ndim(A), np.result_type(A), np.iscomplexobj(A)
+
+
+def exported() -> dict[str, Any]:
+    """All public names of NumPy, with the functions of this module in the place of NumPy's."""
+    out = {name: value for name, value in vars(np).items() if not name.startswith("_")}
+    for name in _FIRST:
+        out[name] = _with_lists(getattr(np, name), FUNCTIONS[name].call)
+    for name in ("asarray", "asanyarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray"):
+        out[name] = _as(name)
+    own = (array, array_from_args, concatenate_args, full, make_diagonal, metadata, wrap_if_boxes_inside)
+    out.update({f.__name__: f for f in own}, r_=r_, c_=c_)
+    return out

@@ -1,0 +1,9 @@
+"""Not there: `scipy.linalg`; importing it says so."""
+
+from __future__ import annotations
+
+msg = (
+    "xpgrad.dialects.hips.scipy has no 'linalg', only `special` and `stats.norm`; make a primitive of a function of SciPy with "
+    "`extend.primitive` and `extend.defvjp`"
+)
+raise ImportError(msg)

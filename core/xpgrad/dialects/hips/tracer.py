@@ -1,0 +1,23 @@
+"""Questions to values while a function is differentiated: whether they are traced, and what they hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.dialects.hips._records import raw_of
+
+__all__ = ["Box", "getval", "isbox"]
+
+#: What stands for an array or number while a function is differentiated.
+Box = Tensor
+
+
+def isbox(x: Any) -> bool:
+    """Return whether `x` stands for an array or number in a function that is being differentiated."""
+    return isinstance(x, Tensor)
+
+
+def getval(x: Any) -> Any:
+    """The array or number that `x` stands for, without history; anything else is returned as it is."""
+    return raw_of(x.detach()) if isinstance(x, Tensor) else x
