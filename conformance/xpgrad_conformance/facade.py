@@ -62,11 +62,11 @@ class Library:
     narrow: str
     index: str
     capabilities: Mapping[str, bool]
-    library: str
+    release: str
 
     def about(self) -> dict[str, Any]:
         """The library and its capabilities, as reports have them."""
-        return {"library": self.library, "capabilities": dict(self.capabilities)}
+        return {"library": self.release, "capabilities": dict(self.capabilities)}
 
     # -- making Tensors ----------------------------------------------------------------------------------------------
 
@@ -267,7 +267,7 @@ class Xpgrad(Library):
         self._dtypes = {d.name for d in backend.dtypes()}
         info = registry.describe(backend.name)
         rows = registry.survey(only=backend.name)
-        self.library = f"{(info.array_modules or (backend.name,))[0]} {rows[0]['version'] if rows else ''}".strip()
+        self.release = f"{(info.array_modules or (backend.name,))[0]} {rows[0]['version'] if rows else ''}".strip()
 
     def tensor(self, data: Any, rg: bool = True, dtype: str | None = None) -> Any:
         # NB: a NumPy array would bring its own device.
@@ -320,7 +320,7 @@ class PyTorch(Library):
 
         self.ns, self.ag, self.xp = torch, torch.autograd, namespace
         self.graph = importlib.import_module("torch.autograd.graph")
-        self.library = f"torch {torch.__version__}"
+        self.release = f"torch {torch.__version__}"
         absent = {"lazy", "streams", "negative_step", "jit"}
         self.capabilities = {
             name: name not in absent

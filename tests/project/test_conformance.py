@@ -433,7 +433,7 @@ def test_from_python() -> None:
 
 def test_the_oracle_is_pytorch() -> None:
     pytest.importorskip("torch", reason="the oracle")
-    assert open_library("pytorch").library.startswith("torch 2.13.0")
+    assert open_library("pytorch").release.startswith("torch 2.13.0")
     run = command("oracle", "--only", FEW)
     assert run.returncode == 0, run.stdout + run.stderr
 

@@ -12,7 +12,7 @@ from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import promote, promote_scalar
 from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_raw_array
 from xpgrad._operations.coerce import unify
-from xpgrad._operations.lift import lift as lift_beside
+from xpgrad._operations.lift import lift as lift_beside, moves
 from xpgrad._tensor.tensor import Tensor
 
 __all__ = ["as_ints", "constant", "fitting", "floating", "into", "is_default", "lift", "lift_all", "numpy_dtype", "refuse", "weak"]
@@ -42,7 +42,7 @@ def constant(name: str, x: Any, like: Tensor) -> Tensor:
     if (scalar := _number(x)) is not NOT_SCALAR:
         return xp.asarray(scalar, device=like.device)
     if isinstance(x, (list, tuple)):
-        if _holds_tensor(x):  # a list is as many operands, and none of them leaves the graph
+        if _tensors_in(x):  # a list is as many operands, and none of them leaves the graph
             return xp.asarray(x)
         for item in x:
             if isinstance(item, (list, tuple)) or is_raw_array(item):
@@ -61,18 +61,6 @@ def _number(x: Any) -> Any:
         if isinstance(x, host) and x.dtype.kind in "biufc":
             return x.item()
     return scalar
-
-
-def _home(like: Tensor) -> Any:
-    """The class of the Tensors of a device, for an element of a batch too."""
-    cls: Any = type(like)
-    while cls.depth:
-        cls = cls.inner
-    return cls
-
-
-def _holds_tensor(x: Any) -> bool:
-    return isinstance(x, Tensor) or (isinstance(x, (list, tuple)) and any(_holds_tensor(item) for item in x))
 
 
 def _check_array(name: str, x: Any, like: Tensor) -> None:
@@ -108,7 +96,7 @@ def _anchor(name: str, tensors: list[Any]) -> Any:
     if not tensors:
         msg = f"np.{name}: none of the arrays is a Tensor, only `out` or an option; wrap one with `xpgrad.asarray(x)`"
         raise TypeError(msg)
-    return next((t for t in tensors if t.ndim or not _home(t).backend.is_host), tensors[0])
+    return next((t for t in tensors if not moves(t)), tensors[0])
 
 
 def lift(name: str, *args: Any) -> Any:
@@ -157,7 +145,7 @@ def _together(name: str, out: list[Any]) -> Any:
     return tuple(out)
 
 
-def lift_all(name: str, arrays: Any, like: Any = None) -> list[Any]:
+def lift_all(name: str, arrays: Any) -> list[Any]:
     """A sequence of array-likes as Tensors on one device.
 
     Raises
@@ -174,8 +162,6 @@ def lift_all(name: str, arrays: Any, like: Any = None) -> list[Any]:
     if not items:
         msg = f"np.{name} needs at least one array"
         raise ValueError(msg)
-    if like is not None:
-        items = [a if isinstance(a, Tensor) else constant(name, a, like) for a in items]
     found = [t for item in items for t in _tensors_in(item)]
     like = _anchor(name, found)
     return list(_together(name, [a if isinstance(a, Tensor) else constant(name, a, like) for a in items]))
