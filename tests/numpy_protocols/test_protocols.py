@@ -135,6 +135,25 @@ def test_a_later_write_to_a_constant_counts_alike_on_both_sides(xpgrad_device: s
         np.testing.assert_array_equal(each, found[0])
 
 
+def test_arrays_without_axes_are_weak(xpgrad_device: str) -> None:
+    x = xp.tensor(M, dtype=xp.float32, device=xpgrad_device, requires_grad=True)
+    for number in (0.5, np.float64(0.5), np.asarray(0.5)):
+        assert np.multiply(number, x).dtype == np.multiply(x, number).dtype == xp.float32
+        assert np.where(x > 0, x, number).dtype == xp.float32
+
+
+def test_arrays_go_where_the_tensors_with_axes_are(xpgrad_device: str) -> None:
+    """A Tensor without axes goes there, too, and does not say where that is."""
+    x = xp.tensor(M, device=xpgrad_device, requires_grad=True)
+    number = xp.tensor(2.0, device="numpy", requires_grad=True)
+    out = np.where(M > 0, number, x)
+    assert out.device == x.device
+    np.sum(out).backward()
+    assert number.grad is not None
+    assert float(number.grad) == np.sum(M > 0)
+    np.testing.assert_array_equal(values(x.grad), M <= 0)
+
+
 # -- out and where -----------------------------------------------------------------------------------------------------------
 
 
