@@ -387,12 +387,34 @@ def difference(theirs: list[Any], ours: list[Any]) -> int | None:
     return None if len(theirs) == len(ours) else min(len(theirs), len(ours))
 
 
-def differs_by_rounding(program: list[tuple[Any, ...]], theirs: list[Any], k: int) -> bool:
-    """Return whether PyTorch's own results up to the k-th differ where the leaves differ in their last places."""
+def differs_by_rounding(program: list[tuple[Any, ...]], theirs: list[Any], ours: list[Any], k: int) -> bool:
+    """Return whether the k-th entries differ by rounding only.
+
+    They do where PyTorch's own differ as well when the leaves change in their last places; and in single precision where they are close
+    beside their largest element, and the same program agrees in double precision.
+    """
+    single = is_single(theirs)
     other = Operations("torch")
-    other.nudge = 8 * float(np.finfo("float32" if is_single(theirs) else "float64").eps)
+    other.nudge = 8 * float(np.finfo("float32" if single else "float64").eps)
     found = difference(theirs, run(other, program))
-    return found is not None and found <= k
+    if found is not None and found <= k:
+        return True
+    if not single or k >= min(len(theirs), len(ours)) or not _close_as_arrays(theirs[k], ours[k]):
+        return False
+    double = [tuple("float64" if part == "float32" else part for part in step) for step in program]
+    return difference(run(Operations("torch"), double), run(Operations("xpgrad"), double)) is None
+
+
+def _close_as_arrays(a: Any, b: Any) -> bool:
+    """Return whether arrays, in nested tuples, differ by a hundredth of a thousandth of their largest element."""
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(_close_as_arrays(x, y) for x, y in zip(a, b))
+    if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.shape == b.shape and a.dtype == b.dtype):
+        return type(a) is type(b) and bool(np.all(a == b))
+    if not a.size or a.dtype.kind not in "fc":
+        return bool(np.array_equal(a, b))
+    largest = np.max(np.abs(a), initial=0.0, where=np.isfinite(a))
+    return bool(np.allclose(a, b, rtol=0, atol=1e-5 * largest, equal_nan=True))
 
 
 def same(a: Any, b: Any, tolerance: float) -> bool:
@@ -414,7 +436,7 @@ def test_random_graphs_agree_with_pytorch(block: int) -> None:
             program = draw(seed)
             theirs, ours = run(Operations("torch"), program), run(Operations("xpgrad"), program)
             k = difference(theirs, ours)
-            if k is not None and differs_by_rounding(program, theirs, k):
+            if k is not None and differs_by_rounding(program, theirs, ours, k):
                 rounded += 1
                 continue
             both = [log[k] if k is not None and k < len(log) else "nothing" for log in (theirs, ours)]
