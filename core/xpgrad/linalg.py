@@ -20,7 +20,7 @@ from xpgrad.rules import factorisations as _factors, matrices as _rows
 from xpgrad.rules.creation import zeros
 from xpgrad.rules.elementwise import abs as _abs
 from xpgrad.rules.linear_algebra import matmul as matmul, tensordot as tensordot, vecdot as vecdot
-from xpgrad.rules.manipulation import _same_kind, broadcast_to, matrix_transpose as matrix_transpose, reshape
+from xpgrad.rules.manipulation import _same_kind, broadcast_to, matrix_transpose as matrix_transpose, reshape, reshape_to
 from xpgrad.rules.matrices import check_order, diagonal_offset, need_floating, need_matrices, raw_tolerance
 from xpgrad.rules.reduction import finished, max as _max, min as _min, sum as _sum
 
@@ -114,8 +114,8 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
         raise ValueError(msg)
     a, b = _same_kind("solve", (x1, x2))
     if b.ndim == 1:
-        out = _rows.solve_matrix(a, reshape(b, (-1, 1)))
-        return reshape(out, out.shape[:-1])
+        out = _rows.solve_matrix(a, reshape_to(b, (*b.shape, 1)))
+        return reshape_to(out, out.shape[:-1])
     common_shape(a.shape[:-2], b.shape[:-2], name="solve")
     return _rows.solve_matrix(a, b)
 
