@@ -122,6 +122,7 @@ GOOD: dict[str, Callable[[], Call]] = {
     "einsum": lambda: call("ij,jk->ik", square(), matrix()), "linalg.cholesky": lambda: call(square()),
     "linalg.cross": lambda: call(matrix(), matrix(), axis=-1), "linalg.det": lambda: call(square()),
     "linalg.diagonal": lambda: call(square()), "linalg.eigh": lambda: call(square()), "linalg.eigvalsh": lambda: call(square()),
+    "linalg.eig": lambda: call(square()), "linalg.eigvals": lambda: call(square()),
     "linalg.inv": lambda: call(square()), "linalg.matmul": lambda: call(square(), matrix()), "linalg.matrix_norm": lambda: call(matrix()),
     "linalg.matrix_power": lambda: call(square(), 3), "linalg.matrix_rank": lambda: call(matrix()),
     "linalg.matrix_transpose": lambda: call(matrix()), "linalg.outer": lambda: call(vector(), vector()),

@@ -30,7 +30,7 @@ def complex_seen() -> bool:
     return _complex_seen
 
 
-class Beyond(Exception):  # noqa: N818 (an answer, which nobody sees)
+class Beyond(Exception):
     """A pass that was to be alone found other leaves than its targets."""
 
 

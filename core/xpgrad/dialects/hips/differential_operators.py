@@ -16,7 +16,7 @@ from xpgrad._basics.arguments import check_callable
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.autograd._custom import FunctionNode
 from xpgrad.dialects.hips._arrays import ARRAY, np
-from xpgrad.dialects.hips._records import Record, left, push_forward
+from xpgrad.dialects.hips._records import Record, push_forward
 from xpgrad.dialects.hips._spaces import vspace
 from xpgrad.func._tree import flatten
 from xpgrad.rules.creation import ones_like
