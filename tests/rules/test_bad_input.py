@@ -222,7 +222,8 @@ GOOD: dict[str, Callable[[], Call]] = {
 #: What is no function that takes arguments of a user's: classes of results and errors, and the engine's own class methods.
 OTHER = {
     "DType", "Tensor", "BackendLoadError", "BackendNotFoundError", "CapabilityError", "DeviceMismatchError", "GradcheckError",
-    "MissingAttributeError", "XpgradError", "linalg.EighResult", "linalg.QRResult", "linalg.SVDResult", "linalg.SlogdetResult",
+    "MissingAttributeError", "XpgradError", "linalg.EigResult", "linalg.EighResult", "linalg.QRResult",
+    "linalg.SVDResult", "linalg.SlogdetResult",
     "autograd.Function",
     "graph.GradientEdge", "graph.Node", "forward_ad.UnpackedDualTensor", "checkpoint.CheckpointError", "Tensor.align", "Tensor.lift",
     "Tensor.default_dtype", "Tensor.scalar",

@@ -479,6 +479,12 @@ CASES: dict[str, list[Case]] = {
     "polydiv": [_d(np.polydiv, V, P[0, :3])],
     "polyder": [_d(np.polyder, V), _d(lambda x: np.polyder(x, 2), V)],
     "polyint": [_d(np.polyint, V), _d(lambda x, k: np.polyint(x, 2, k), V, W[:2])],
+    "lib.stride_tricks.sliding_window_view": [
+        _d(lambda x: np.lib.stride_tricks.sliding_window_view(x, 3), V),
+        _d(lambda x: np.lib.stride_tricks.sliding_window_view(x, (2, 1, 3)), T),
+        _d(lambda x: np.lib.stride_tricks.sliding_window_view(x, (2, 2, 2), axis=(0, -1, 0)), numbers((4, 3))),
+        _d(lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, axis=1), M),
+    ],
     "poly": [
         _d(np.poly, V),
         _d(np.poly, S),

@@ -29,6 +29,7 @@ ASIDE: dict[str, tuple[str, ...]] = {
     "asks about shapes, dtypes or objects": (
         "broadcast_shapes", "isdtype", "isfortran", "isscalar", "issubdtype", "iterable", "mintypecode", "promote_types", "typename",
     ),
+    "reads memory by strides; `lib.stride_tricks.sliding_window_view` has a rule": ("lib.stride_tricks.as_strided",),
     "calls another function, which is covered": ("row_stack",),
     "makes a function or an iterator": ("frompyfunc", "nested_iters"),
     "formats numbers, or sets or shows what NumPy is set to": (

@@ -180,7 +180,7 @@ def _freed(tree: Any, keep: bool) -> Any:
 
 
 def _beside(aux: Any, recording: bool, inner: list[Any]) -> tuple[Any, bool]:
-    """What a function returned beside its value, and whether something in it has a history beyond the function's arguments.
+    """Values that a function returned beside its own, and whether one of them has a history beyond the function's arguments.
 
     Such a Tensor keeps its history, whatever the value depends on; the pass over the value must leave what they share.
     """

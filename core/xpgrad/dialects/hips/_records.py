@@ -270,7 +270,7 @@ class Record:
 
     @property
     def keep(self) -> bool:
-        """Whether something further out is being differentiated, so that results have a history; a walk over the graph finds out."""
+        """True where something further out is being differentiated, so that results have a history; a walk over the graph finds out."""
         if self._keep is None:
             self._keep = _tracked(self.outs, self.inner)
         return self._keep
@@ -281,7 +281,7 @@ class Record:
         return left(self.out, self.keep)
 
     def beside(self, aux: Any) -> tuple[Any, bool]:
-        """What the function computed beside its result, as the caller gets it, and whether it has a history beyond the argument."""
+        """Values that the function computed beside its result, as the caller gets them, and whether one has a history of its own."""
         leaves, structure = flatten(aux)
         kept = [isinstance(x, Tensor) and self.recorded and x.requires_grad and _tracked([x], self.inner) for x in leaves]
         return unflatten(structure, [_left(x, k) for x, k in zip(leaves, kept)]), any(kept)
