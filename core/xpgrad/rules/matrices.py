@@ -36,7 +36,7 @@ def inverse(xp: Any, x: Any) -> Any:
 
 
 def _solve_left(g: Any, x1: Any, out: Any, x1_shape: Any, xp: Any) -> Any:
-    return xp.sum_to(-(xp.solve_matrix(xp.swap_last(x1), g) @ xp.swap_last(out)), x1_shape)
+    return xp.sum_to(-xp.solve_matrix(xp.swap_last(x1), g) @ xp.swap_last(out), x1_shape)  # the right side is mostly the smaller one
 
 
 def _solve_jvp(d_x1: Any, d_x2: Any, x1: Any, out: Any, xp: Any) -> Any:
