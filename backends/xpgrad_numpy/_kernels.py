@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -311,6 +312,34 @@ def written(buffer: Any, key: Any, value: Any) -> Any:
 
 
 @kernel
+def surely_nonzero(x: Any) -> bool:
+    return bool(x.all())
+
+
+@functools.lru_cache(maxsize=64)
+def _triangle(rows: int, columns: int, k: int) -> Any:
+    """True on and below a diagonal; kept, since for a small matrix `np.tri` costs more than everything else."""
+    mask = np.tri(rows, columns, k, dtype=bool)
+    mask.flags.writeable = False
+    return mask
+
+
+_SMALL = 4096  # elements of a triangle that is kept
+
+
+@kernel
+def lower(x: Any, k: int) -> Any:
+    rows, columns = x.shape[-2:]
+    return np.where(_triangle(rows, columns, k), x, np.zeros((), x.dtype)) if rows * columns <= _SMALL else np.tril(x, k)
+
+
+@kernel
+def upper(x: Any, k: int) -> Any:
+    rows, columns = x.shape[-2:]
+    return np.where(_triangle(rows, columns, k - 1), np.zeros((), x.dtype), x) if rows * columns <= _SMALL else np.triu(x, k)
+
+
+@kernel
 def diagonal_view(x: Any, offset: int) -> Any:
     out = np.diagonal(x, offset, -2, -1)
     if x.flags.writeable:
@@ -342,6 +371,8 @@ class _LinearAlgebra:
         found = getattr(namespace, name)
         setattr(self, name, found)
         return found
+
+    solve = staticmethod(np.linalg.solve)  # NB: the standard's since NumPy 2; array-api-compat's looks for its parts at each call
 
     def svd(self, x: Any, *, full_matrices: bool = True) -> Any:
         if np.isfinite(x).all():

@@ -1,4 +1,4 @@
-"""`xpgrad.linalg`: the linear algebra extension of the Array API standard 2024.12, differentiable.
+"""`xpgrad.linalg`: the linear algebra extension of the Array API standard 2024.12, differentiable; with `eig`, `eigvals` of 2025.12.
 
 Matrices are the last two axes of a Tensor, all axes before them are a batch, and the batches of two operands broadcast. A singular
 matrix, or one that is not positive definite, raises what the backend's library raises (NumPy: `numpy.linalg.LinAlgError`).
@@ -20,15 +20,22 @@ from xpgrad.rules import factorisations as _factors, matrices as _rows
 from xpgrad.rules.creation import zeros
 from xpgrad.rules.elementwise import abs as _abs
 from xpgrad.rules.linear_algebra import matmul as matmul, tensordot as tensordot, vecdot as vecdot
-from xpgrad.rules.manipulation import _same_kind, broadcast_to, matrix_transpose as matrix_transpose, reshape
+from xpgrad.rules.manipulation import _same_kind, broadcast_to, matrix_transpose as matrix_transpose, reshape, reshape_to
 from xpgrad.rules.matrices import check_order, diagonal_offset, need_floating, need_matrices, raw_tolerance
 from xpgrad.rules.reduction import finished, max as _max, min as _min, sum as _sum
 
 __all__ = [
-    "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul",
-    "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
-    "tensordot", "trace", "vecdot", "vector_norm",
+    "EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals",
+    "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet",
+    "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+
+class EigResult(NamedTuple):
+    """The pair that `eig` returns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
 
 
 class EighResult(NamedTuple):
@@ -114,8 +121,8 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
         raise ValueError(msg)
     a, b = _same_kind("solve", (x1, x2))
     if b.ndim == 1:
-        out = _rows.solve_matrix(a, reshape(b, (-1, 1)))
-        return reshape(out, out.shape[:-1])
+        out = _rows.solve_matrix(a, reshape_to(b, (*b.shape, 1)))
+        return reshape_to(out, out.shape[:-1])
     common_shape(a.shape[:-2], b.shape[:-2], name="solve")
     return _rows.solve_matrix(a, b)
 
@@ -190,6 +197,43 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     """
     x = need_matrices("cholesky", x, square=True)
     return _factors.cholesky_factor(x, as_flag(upper, "cholesky", "upper"))
+
+
+@front
+def eig(x: Tensor, /) -> EigResult:
+    """Eigenvalues, in no order, and eigenvectors (columns of length 1) of square matrices (Array API 2025.12, `eig`; `torch.linalg.eig`).
+
+    Both are complex, for real matrices too, whose gradient is real.
+
+    The gradient needs independent eigenvectors; through the eigenvectors also distinct eigenvalues, and a loss that does not depend on the
+    vectors' phases: otherwise backward raises RuntimeError, as PyTorch does.
+
+    Raises
+    ------
+    CapabilityError
+        If the backend's library has no `eig`, or none for this device.
+    TypeError, ValueError
+        For integers, or matrices that are not square.
+    """
+    x = need_matrices("eig", x, square=True)
+    return EigResult(*_factors.general_eigen_pairs(x))
+
+
+@front
+def eigvals(x: Tensor, /) -> Tensor:
+    """The eigenvalues of square matrices, in no order, complex for real ones too (Array API 2025.12, `eigvals`); see `eig`.
+
+    Where eigenvalues coincide only symmetric functions of them have a gradient, and none where their eigenvectors coincide as well.
+
+    Raises
+    ------
+    CapabilityError, TypeError, ValueError
+        As `eig`.
+    """
+    x = need_matrices("eigvals", x, square=True)
+    if _recorded(x):
+        return _factors.general_eigen_pairs(x)[0]
+    return finished(x, x.backend.adopt(x.backend.kernels.general_eigenvalues(x._array)))
 
 
 @front

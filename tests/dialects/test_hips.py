@@ -353,6 +353,7 @@ OPERATORS: dict[str, Callable[[Any], Any]] = {
     "holomorphic_grad": lambda m: m.holomorphic_grad(lambda z: z**3 * m.np.exp(z))(1.0 + 2.0j),
     "grad_named": lambda m: m.grad_named(lambda a, b: m.np.sum(a * b**2), "b")(V, W),
     "grad_and_aux": lambda m: m.grad_and_aux(lambda x: (m.np.sum(x**2), 2.0 * m.np.sum(V)))(V),
+    "grad of what grad_and_aux hands on": lambda m: m.grad(lambda y: sum(m.grad_and_aux(lambda x: (x**2, x**2 * y**3))(2.0)))(3.0),
     "make_vjp": lambda m: (lambda vjp, y: (vjp(np.ones(3)), vjp(np.arange(3.0)), y))(*m.make_vjp(lambda x: field(m.np, x))(V)),
     "make_vjp of a tuple": lambda m: m.make_vjp(lambda x: m.tuple((x**2, m.np.sum(x))))(V)[0]((W, 2.0)),
     "make_vjp of a list of a dict": lambda m: m.make_vjp(lambda d: m.list([d["a"] ** 2, d["b"]]))({"a": V, "b": 1.0})[0]([W, 2.0]),
@@ -730,11 +731,11 @@ def test_check_grads_notices(mode: str) -> None:
 # -- the programs that are timed -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", range(10))
+@pytest.mark.parametrize("number", range(14))
 def test_the_timed_programs_compute_the_same(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2]))
     programs = importlib.import_module("benchmarks.hips")
-    assert len(programs.PROGRAMS) == 10
+    assert len(programs.PROGRAMS) == 14
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         times = programs.measured(list(programs.PROGRAMS)[number], 0.0)  # compares, and then times

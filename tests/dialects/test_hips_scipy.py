@@ -88,13 +88,105 @@ def test_the_normal_distribution(name: str) -> None:
     assert np.isfinite(ours.grad(scipy.stats.norm.logcdf)(-40.0))
 
 
+A, B = RNG.normal(size=(3, 3)) + 3 * np.eye(3), RNG.normal(size=(3, 3)) + 2 * np.eye(3)
+MATRICES: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], tuple[int, ...]]] = {
+    **{
+        f"solve_triangular {trans} {lower} {rhs.shape}": ("solve_triangular", (A, rhs), {"trans": trans, "lower": lower}, (0, 1))
+        for trans in (0, 1, "N", "T")
+        for lower in (False, True)
+        for rhs in (B, B[0])
+    },
+    "solve_sylvester": ("solve_sylvester", (A, B, X.T @ X), {}, (0, 1, 2)),
+    "sqrtm": ("sqrtm", (A @ A,), {}, (0,)),
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_functions_of_matrices(name: str) -> None:
+    function, args, options, argnums = MATRICES[name]
+
+    def program(m: Any, special: Any, norm: Any, np: Any) -> Any:
+        f = getattr(importlib.import_module(f"{m.__name__}.scipy.linalg"), function)
+        return [f(*args, **options), *(m.grad(lambda *a: np.sum(f(*a, **options) ** 2), n)(*args) for n in argnums)]
+
+    both(program)
+    f = getattr(scipy.linalg, function)
+    np.random.seed(0)  # noqa: NPY002 (as above)
+    for n in argnums:
+        ours.test_util.check_grads(lambda *a: np.sum(f(*a, **options) ** 2), n, order=2)(*args)
+
+
+def test_triangular_systems_with_ones_on_the_diagonal() -> None:
+    ours.test_util.check_grads(lambda a, b: scipy.linalg.solve_triangular(a, b, unit_diagonal=True), (0, 1), order=2)(A, B)
+    with pytest.raises(NotImplementedError, match="trans='C'"):
+        ours.grad(lambda a: np.real(np.sum(scipy.linalg.solve_triangular(a, B, trans="C"))))(A + 1j)
+
+
+C = np.array([[2.0, 0.3, 0.1], [0.3, 1.5, -0.2], [0.1, -0.2, 1.0]])
+SIMPLEX = np.array([0.2, 0.5, 0.3])
+#: By distribution and function: the arguments, and the numbers of those in which HIPS autograd and we differentiate to second order.
+DENSITIES: dict[tuple[str, str], tuple[tuple[Any, ...], tuple[int, ...]]] = {
+    **{("gamma", name): ((X, Y), (0, 1)) for name in ("logpdf", "pdf")}, ("gamma", "cdf"): ((X, 1.7), (0,)),
+    **{("chi2", name): ((Y, 3.0), (0,)) for name in ("logpdf", "pdf", "cdf")},
+    **{("beta", name): ((X, Y, 1.8), (0, 1, 2)) for name in ("logpdf", "pdf")}, ("beta", "cdf"): ((X, 1.5, 2.5), (0,)),
+    **{("t", name): ((X, 3.5 * Y, 0.3, Y), (0, 1, 2, 3)) for name in ("logpdf", "pdf")},
+    **{("t", name): ((X, 3.5 * Y, 0.3, Y), (0, 2)) for name in ("logcdf", "cdf")},
+    **{("poisson", name): ((np.array([0.0, 1.0, 4.0]), Y), (1,)) for name in ("logpmf", "pmf", "cdf")},
+    **{("dirichlet", name): ((SIMPLEX, Y[0]), (0, 1)) for name in ("logpdf", "pdf")},
+    **{("multivariate_normal", name): ((Y, X[0], C), (0, 1, 2)) for name in ("logpdf", "pdf")},
+    ("multivariate_normal", "entropy"): ((X[0], C), (1,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("distribution", "name"), DENSITIES)
+def test_densities(distribution: str, name: str) -> None:
+    args, argnums = DENSITIES[distribution, name]
+
+    def program(m: Any, special: Any, norm: Any, np: Any) -> Any:
+        f = getattr(importlib.import_module(f"{m.__name__}.scipy.stats.{distribution}"), name)
+        return [f(*args), *(m.grad(lambda *a: np.sum(f(*a) ** 2), n)(*args) for n in argnums)]
+
+    both(program)
+    f = getattr(getattr(scipy.stats, distribution), name)
+    np.random.seed(0)  # noqa: NPY002 (as above)
+    for n in argnums:
+        ours.test_util.check_grads(lambda *a: np.sum(f(*a) ** 2), n, order=2)(*args)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "x", "rest"),
+    [
+        ("gamma", [-1.0, 0.0, 2.0], (1.0,)), ("gamma", [-1.0, 0.0, 2.0], (0.5,)), ("gamma", [-1.0, 0.0, 2.0], (2.5,)),
+        ("chi2", [-1.0, 0.0, 2.0], (2.0,)), ("beta", [-0.1, 0.0, 0.5, 1.0, 1.1], (1.0, 2.0)), ("beta", [0.0, 1.0], (0.5, 1.0)),
+    ],
+)  # fmt: skip
+def test_densities_at_and_beyond_the_ends(distribution: str, x: Any, rest: Any) -> None:
+    with np.errstate(all="ignore"):
+        expected = getattr(importlib.import_module("scipy.stats"), distribution)
+        for name in ("logpdf", "cdf"):
+            found = getattr(getattr(scipy.stats, distribution), name)(np.array(x), *rest)
+            np.testing.assert_allclose(found, getattr(expected, name)(np.array(x), *rest))
+        outside = ours.grad(lambda v: np.sum(getattr(scipy.stats, distribution).pdf(v, *rest)))(np.array([-3.0]))
+    np.testing.assert_array_equal(outside, [0.0])
+
+
+def test_shapes_of_the_multivariate_normal_are_scipys() -> None:
+    expected: Any = importlib.import_module("scipy.stats").multivariate_normal
+    for args in ((Y, X[0], C), (Y[0], X[0], C), (Y[0], X[0], 2.0), (Y[0], X[0], Y[1]), (0.7, 0.2, 2.0), (Y[0], 0.2, np.array([[2.0]])),
+                 (np.stack([Y, Y]), X[0], C), (Y[:1], X[0], C)):  # fmt: skip
+        found = scipy.stats.multivariate_normal.logpdf(*args)
+        np.testing.assert_allclose(found, expected.logpdf(*args))
+    with pytest.raises(ValueError, match="allow_singular"):
+        scipy.stats.multivariate_normal.logpdf(Y, X[0], C, allow_singular=True)
+
+
 def test_what_is_not_there_says_so() -> None:
-    with pytest.raises(AttributeError, match=r"no 'signal', only `special` and `stats.norm`"):
+    with pytest.raises(AttributeError, match=r"no 'signal', only `linalg`, `special` and `stats`"):
         scipy.signal
-    for name in ("linalg", "signal", "integrate"):
-        with pytest.raises(ImportError, match=f"no '{name}', only `special`"):
+    for name in ("signal", "integrate"):
+        with pytest.raises(ImportError, match=f"no '{name}', only `linalg`"):
             importlib.import_module(f"{scipy.__name__}.{name}")
-    with pytest.raises(AttributeError, match="no 't', only `norm`"):
-        scipy.stats.t
+    with pytest.raises(AttributeError, match="no 'cauchy', only `beta`"):
+        scipy.stats.cauchy
     with pytest.raises(NotImplementedError, match="argument 0"):
         ours.grad(scipy.special.gammainc)(1.5, 2.0)

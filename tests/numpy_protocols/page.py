@@ -18,7 +18,7 @@ from xpgrad._numpy.table import ABSENT, FUNCTIONS, UFUNCS
 assert dispatch  # which loads the tables
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "numpy.md"
-PLACES: list[tuple[str, Any]] = [("", np), ("linalg.", np.linalg), ("fft.", np.fft)]
+PLACES: list[tuple[str, Any]] = [("", np), ("linalg.", np.linalg), ("fft.", np.fft), ("lib.stride_tricks.", np.lib.stride_tricks)]
 
 HEAD = """# NumPy code on Tensors
 
@@ -76,11 +76,55 @@ print(np.median(np.fft.rfft(x.detach()).real))  # tensor(3.)
 
 An operation of this kind costs less than 1.5 us more than its xpgrad spelling (`python -m benchmarks.protocols`).
 
+## Coming from MyGrad
+
+A program for [MyGrad](https://mygrad.readthedocs.io) writes `xp.tensor(values, requires_grad=True)` for `mg.tensor(values)`, and `np`
+for `mg` in what it computes: every function of MyGrad that has NumPy's name is in the table below, with the same values and gradients.
+The others:
+
+| MyGrad | here |
+|---|---|
+| `mg.sec(x)` | `1 / np.cos(x)` |
+| `mg.csc(x)` | `1 / np.sin(x)` |
+| `mg.cot(x)` | `1 / np.tan(x)` |
+| `mg.sech(x)` | `1 / np.cosh(x)` |
+| `mg.csch(x)` | `1 / np.sinh(x)` |
+| `mg.coth(x)` | `1 / np.tanh(x)` |
+| `mg.arcsec(x + 1)` | `np.arccos(1 / (x + 1))` |
+| `mg.arccsc(x + 1)` | `np.arcsin(1 / (x + 1))` |
+| `mg.arccot(x)` | `np.arctan(1 / x)` |
+| `mg.arccsch(x)` | `np.arcsinh(1 / x)` |
+| `mg.arccoth(x + 1)` | `np.arctanh(1 / (x + 1))` |
+| `mg.add_sequence(x, x, x)` | `sum([x, x, x])` |
+| `mg.multiply_sequence(x, x, x)` | `math.prod([x, x, x])` |
+| `mg.multi_matmul([x, x.T, x])` | `np.linalg.multi_dot([x, x.T, x])` |
+| `mg.astensor(x)` | `xp.asarray(x)` |
+| `mg.nnet.relu(x)` | `np.maximum(x, 0)` |
+| `mg.nnet.leaky_relu(x, 0.1)` | `np.where(x > 0, x, 0.1 * x)` |
+| `mg.nnet.elu(x, 0.5)` | `np.where(x > 0, x, 0.5 * np.expm1(x))` |
+| `mg.nnet.selu(x)` | `1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x))` |
+| `mg.nnet.sigmoid(x)` | `1 / (1 + np.exp(-x))` |
+| `mg.nnet.soft_sign(x)` | `x / (1 + np.abs(x))` |
+| `mg.nnet.hard_tanh(x)` | `np.clip(x, -1, 1)` |
+| `mg.nnet.tanh(x)` | `np.tanh(x)` |
+| `mg.nnet.glu(x)` | `x[..., :2] / (1 + np.exp(-x[..., 2:]))` |
+| `mg.nnet.softmax(x)` | `np.exp(x) / np.sum(np.exp(x), axis=-1, keepdims=True)` |
+| `mg.nnet.logsoftmax(x)` | `x - np.log(np.sum(np.exp(x), axis=-1, keepdims=True))` |
+
+* `f.backward()` of an `f` with axes sums it in MyGrad; here it needs a gradient, as in PyTorch, or `np.sum(f).backward()`.
+* Gradients add up over several passes here, and last until they are deleted; MyGrad forgets them when the Tensor is used again. `x.grad` is
+  a Tensor. Passes free the graph in both.
+* `constant=True` of a function is `x.detach()`; `mg.no_autodiff` is `xp.no_grad()`; `mg.execute_op` and `Operation` are
+  [`xp.autograd.Function`](tutorial.md). There is no memory guard to turn off: writes are recorded, or refused.
+* MyGrad's other layers, losses and initial values (`batchnorm`, `conv_nd`, `max_pool`, `focal_loss`, `softmax_crossentropy`, ...) have no
+  counterpart: they are compositions of NumPy's functions. Its own `sliding_window_view`, with steps and gaps, is NumPy's with a key:
+  `np.lib.stride_tricks.sliding_window_view(x, 3)[::2]`.
+
 ## The table
 
-Every public function of `numpy`, `numpy.linalg` and `numpy.fft` in NumPy 2.4. The tests compare each ✓ with NumPy itself: its values,
-and central differences of them, with a Tensor that requires grad in each argument. This page is written by `PYTHONPATH=tests python -m
-numpy_protocols.page`.
+Every public function of `numpy`, `numpy.linalg`, `numpy.fft` and `numpy.lib.stride_tricks` in NumPy 2.4. The tests compare each ✓ with
+NumPy itself: its values, and central differences of them, with a Tensor that requires grad in each argument. This page is written by
+`PYTHONPATH=tests python -m numpy_protocols.page`.
 
 * ✓: differentiable.
 * constant: computes; the result (an index, a count, a truth, a shape) has no derivative.

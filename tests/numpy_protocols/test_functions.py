@@ -22,7 +22,7 @@ from xpgrad._numpy.table import ABSENT, FUNCTIONS, UFUNCS
 
 assert dispatch  # which loads the tables
 
-PLACES: list[tuple[str, Any]] = [("", np), ("linalg.", np.linalg), ("fft.", np.fft)]
+PLACES: list[tuple[str, Any]] = [("", np), ("linalg.", np.linalg), ("fft.", np.fft), ("lib.stride_tricks.", np.lib.stride_tricks)]
 #: How a Tensor that requires grad refuses what NumPy does with an argument that it does not ask about, or writes into an array.
 READ_UNASKED = (
     r"cannot be written into|`out` is|Can't call numpy\(\) on Tensor that requires grad|works on Tensors, but got a raw array"

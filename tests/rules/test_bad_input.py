@@ -122,6 +122,7 @@ GOOD: dict[str, Callable[[], Call]] = {
     "einsum": lambda: call("ij,jk->ik", square(), matrix()), "linalg.cholesky": lambda: call(square()),
     "linalg.cross": lambda: call(matrix(), matrix(), axis=-1), "linalg.det": lambda: call(square()),
     "linalg.diagonal": lambda: call(square()), "linalg.eigh": lambda: call(square()), "linalg.eigvalsh": lambda: call(square()),
+    "linalg.eig": lambda: call(square()), "linalg.eigvals": lambda: call(square()),
     "linalg.inv": lambda: call(square()), "linalg.matmul": lambda: call(square(), matrix()), "linalg.matrix_norm": lambda: call(matrix()),
     "linalg.matrix_power": lambda: call(square(), 3), "linalg.matrix_rank": lambda: call(matrix()),
     "linalg.matrix_transpose": lambda: call(matrix()), "linalg.outer": lambda: call(vector(), vector()),
@@ -221,7 +222,8 @@ GOOD: dict[str, Callable[[], Call]] = {
 #: What is no function that takes arguments of a user's: classes of results and errors, and the engine's own class methods.
 OTHER = {
     "DType", "Tensor", "BackendLoadError", "BackendNotFoundError", "CapabilityError", "DeviceMismatchError", "GradcheckError",
-    "MissingAttributeError", "XpgradError", "linalg.EighResult", "linalg.QRResult", "linalg.SVDResult", "linalg.SlogdetResult",
+    "MissingAttributeError", "XpgradError", "linalg.EigResult", "linalg.EighResult", "linalg.QRResult",
+    "linalg.SVDResult", "linalg.SlogdetResult",
     "autograd.Function",
     "graph.GradientEdge", "graph.Node", "forward_ad.UnpackedDualTensor", "checkpoint.CheckpointError", "Tensor.align", "Tensor.lift",
     "Tensor.default_dtype", "Tensor.scalar",

@@ -26,7 +26,7 @@ strict = pytest.importorskip("array_api_strict", reason="the reference namespace
 
 inf = math.inf
 NAMES = [
-    "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power",
+    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power",
     "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace",
     "vecdot", "vector_norm",
 ]  # fmt: skip
@@ -99,6 +99,7 @@ VALUES: list[tuple[str, tuple[Any, ...], tuple[Any, ...], dict[str, Any]]] = [
     ("cross", ((2, 3), (2, 3)), (), {}), ("cross", ((3, 4), (3, 1)), (), {"axis": -2}),
     ("det", ((2, 3, 3),), (), {}), ("det", ((0, 0),), (), {}),
     *(("diagonal", ((2, 3, 5),), (), {"offset": k}) for k in (0, 1, -1, 4, -2)),
+    ("eig", ((2, 3, 3),), (), {}), ("eigvals", ((2, 3, 3),), (), {}),
     ("eigh", (("spd", 2, 3, 3),), (), {}), ("eigvalsh", (("spd", 2, 3, 3),), (), {}), ("inv", ((2, 3, 3),), (), {}),
     ("matmul", ((2, 3, 4), (4, 5)), (), {}), ("matrix_transpose", ((2, 3, 4),), (), {}), ("outer", ((3,), (4,)), (), {}),
     *(("matrix_norm", ((2, 3, 4),), (), {"ord": p, "keepdims": k}) for p in MATRIX_ORDERS for k in (False, True)),
@@ -164,6 +165,12 @@ def whole(u: Any, s: Any, vh: Any, k: int) -> Any:
     return again(u[..., :, :k], s, vh[..., :k, :])
 
 
+def general(ns: Any, x: Any) -> Any:
+    """Eigenvalues and lengths of the parts of eigenvectors, in ways that do not depend on an order, on phases or signs."""
+    w, v = ns.eig(x)
+    return (v * w[..., None, :] ** 3) @ ns.inv(v) + (abs(v) ** 3 * w[..., None, :] ** 2) @ (abs(v).mT + 0 * w[..., None])
+
+
 T = (2, 4, 3)  # tall
 W = (2, 3, 4)  # wide
 S = (2, 3, 3)  # square
@@ -179,6 +186,8 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "solve vector": (lambda ns, a, b: ns.solve(a, b), (3, 3), (3,)),
     "cholesky": (lambda ns, x: ns.cholesky(herm(x)), S),
     "cholesky upper": (lambda ns, x: ns.cholesky(herm(x), upper=True), S),
+    "eigvals": (lambda ns, x: sum(ns.eigvals(x)[..., k] ** 3 for k in range(3)), S),
+    "eig": (general, S),
     "eigvalsh": (lambda ns, x: ns.eigvalsh(herm(x)), S),
     "eigh": (lambda ns, x: spectral(*ns.eigh(herm(x))), S),
     "eigh vectors": (lambda ns, x: abs(ns.eigh(herm(x))[1]), S),
@@ -380,6 +389,42 @@ def test_phases_must_not_matter():
             xp.sum(xp.real(y * xp.asarray(draw((3, 3), "complex128", 3)))).backward()
 
 
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_phases_of_eigenvectors_must_not_matter(dtype):
+    x = xp.tensor(draw((4, 4), dtype), requires_grad=True)
+    values, vectors = la.eig(x)
+    assert (values.dtype, vectors.dtype, bool(np.any(np.imag(values.detach().numpy())))) == (xp.complex128, xp.complex128, True)
+    with pytest.raises(RuntimeError, match="ill-defined"):
+        xp.sum(xp.real(vectors * xp.asarray(draw((4, 4), "complex128", 3)))).backward()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("recorded", [False, True])
+def test_eigenvalues_of_any_matrix(dtype, recorded, xpgrad_device):
+    raw = draw((2, 4, 4), dtype)
+    x = xp.tensor(raw, device=xpgrad_device, requires_grad=recorded)
+    values, vectors = la.eig(x)
+    assert values.dtype is vectors.dtype is la.eigvals(x).dtype is xp.result_type(x, xp.complex64)
+    for w, v, more, a in zip(*map(numpy_of, (values, vectors, la.eigvals(x))), raw):
+        np.testing.assert_allclose(a @ v, v * w, atol=1e-5 if dtype in ("float32", "complex64") else 1e-12)
+        np.testing.assert_allclose(np.linalg.norm(v, axis=0), 1.0, atol=1e-6)
+        np.testing.assert_allclose(np.sort_complex(more.round(4)), np.sort_complex(w.round(4)), atol=1e-3)
+
+
+def test_a_gradient_of_a_real_matrix_is_real():
+    x = xp.tensor(draw((4, 4)), requires_grad=True)
+    xp.sum(xp.imag(la.eigvals(x)) ** 2).backward()
+    assert x.grad.dtype is xp.float64
+
+
+def test_a_library_without_eigenvalues_says_so(monkeypatch):
+    kernels = xp.tensor(1.0).backend.kernels
+    monkeypatch.setattr(kernels, "linalg", object())
+    for function in (la.eig, la.eigvals):
+        with pytest.raises(xp.CapabilityError, match=r"has no function `linalg\.eig"):
+            function(xp.asarray(np.eye(2)))
+
+
 def test_sign_of_a_real_determinant_has_the_gradient_zero():
     x = xp.tensor(draw((3, 3)), requires_grad=True)
     la.slogdet(x).sign.backward()
@@ -434,7 +479,7 @@ def test_every_backend_agrees(name, dtype, xpgrad_device):
 # -- errors ------------------------------------------------------------------------------------------------------------------
 
 one, rect, whole_numbers = np.ones(3), np.ones((2, 3)), np.ones((2, 2), np.int64)
-SQUARE_ONLY = ("cholesky", "det", "eigh", "eigvalsh", "inv", "slogdet")
+SQUARE_ONLY = ("cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "slogdet")
 MATRICES = (*SQUARE_ONLY, "qr", "svd", "svdvals", "pinv", "matrix_norm", "matrix_rank", "diagonal", "trace")
 ERRORS = [
     *((name, (rect,), {}, ValueError, "square") for name in SQUARE_ONLY),

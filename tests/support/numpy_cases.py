@@ -29,6 +29,7 @@ T = numbers((2, 3, 4), 2.0)
 P = np.abs(numbers((3, 4), 1.3)) + 0.5
 U = 0.8 * numbers((3, 4), 3.3)
 H = np.array([[1.0, -2.0], [0.5, 3.0]])
+SPIRAL = np.array([[1.0, -2.0], [3.0, 4.0]])  # eigenvalues in a conjugate pair
 Z = numbers((3, 4), 1.0, np.complex128)
 HOLES = np.where(np.arange(12).reshape(3, 4) % 5 == 1, np.nan, M)
 MASK = np.arange(12).reshape(3, 4) % 3 != 1
@@ -372,6 +373,13 @@ CASES: dict[str, list[Case]] = {
     "linalg.matrix_rank": [_c(np.linalg.matrix_rank, M)],
     "linalg.lstsq": [_d(lambda a, b: np.linalg.lstsq(a, b)[:2], R, B), _d(lambda a, b: np.linalg.lstsq(a, b)[0], R, V[:4])],
     "linalg.cholesky": [_d(np.linalg.cholesky, S @ S.T), _d(lambda x: np.linalg.cholesky(x, upper=True), S @ S.T)],
+    "linalg.eig": [
+        _d(lambda x: np.linalg.eig(x)[0], SPIRAL),
+        _d(lambda x: np.abs(np.linalg.eig(x).eigenvectors), SPIRAL),
+        _d(lambda x: np.linalg.eig(x), np.diag([1.0, 2.0, -1.5]) + 0.2 * numbers((3, 3))),  # all of it real
+        _d(lambda x: np.abs(np.linalg.eig(x)[1]), Z[:, :3]),
+    ],
+    "linalg.eigvals": [_d(np.linalg.eigvals, S), _d(np.linalg.eigvals, S @ S.T), _d(np.linalg.eigvals, T[:, :, :3])],
     "linalg.eigh": [
         _d(lambda x: np.linalg.eigh(x)[0], S),
         _d(lambda x: np.abs(np.linalg.eigh(x, "U")[1]), S),
@@ -471,7 +479,26 @@ CASES: dict[str, list[Case]] = {
     "polydiv": [_d(np.polydiv, V, P[0, :3])],
     "polyder": [_d(np.polyder, V), _d(lambda x: np.polyder(x, 2), V)],
     "polyint": [_d(np.polyint, V), _d(lambda x, k: np.polyint(x, 2, k), V, W[:2])],
-    "poly": [_d(np.poly, V)],
+    "lib.stride_tricks.sliding_window_view": [
+        _d(lambda x: np.lib.stride_tricks.sliding_window_view(x, 3), V),
+        _d(lambda x: np.lib.stride_tricks.sliding_window_view(x, (2, 1, 3)), T),
+        _d(lambda x: np.lib.stride_tricks.sliding_window_view(x, (2, 2, 2), axis=(0, -1, 0)), numbers((4, 3))),
+        _d(lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, axis=1), M),
+    ],
+    "poly": [
+        _d(np.poly, V),
+        _d(np.poly, S),
+        _d(np.poly, Z[0]),
+        _d(lambda x: np.poly(np.concat([x, np.conj(x)])), Z[0]),
+    ],
+    "roots": [
+        _d(np.roots, V),
+        _d(np.roots, np.array([1.0, -6.0, 11.0, -6.0])),
+        _d(np.roots, Z[0]),
+        _d(lambda x: np.roots(np.pad(x, (2, 0))), V),
+        _d(lambda x: np.sum(np.exp(np.roots(x))), np.array([1.5, -2.0, 0.7, 0.0])),  # also in the coefficient that is 0
+        _d(np.roots, V[:2]),
+    ],
     "polyfit": [
         _d(lambda x, y: np.polyfit(x, y, 2), KNOTS, V),
         _d(lambda x, y, w: np.polyfit(x, y, 1, w=w), KNOTS, numbers((5, 2)), P.ravel()[:5]),

@@ -266,6 +266,33 @@ def test_perturbations_are_not_confused(xpgrad_device: str) -> None:
         assert found.item() == pytest.approx(3 * 2 * 9.0)
 
 
+@pytest.mark.parametrize(
+    "inner",
+    [
+        lambda f, x: func.grad(f, has_aux=True)(x)[1],
+        lambda f, x: func.grad_and_value(f, has_aux=True)(x)[1][1],
+        lambda f, x: func.vjp(f, x, has_aux=True)[2],
+        lambda f, x: func.jacrev(f, has_aux=True)(x)[1],
+        lambda f, x: func.jacrev(lambda v: tuple(t[None] for t in f(v)), has_aux=True)(x)[1][0],
+    ],
+    ids=["grad", "grad_and_value", "vjp", "jacrev", "jacrev of a vector"],
+)
+@pytest.mark.parametrize("shared", [False, True], ids=["apart", "from the value"])
+def test_derivatives_flow_through_what_stands_beside_a_value(inner: Any, shared: bool, xpgrad_device: str) -> None:
+    x, y = xp.tensor(2.0, device=xpgrad_device), xp.tensor(3.0, device=xpgrad_device)
+
+    def f(x: Any, y: Any) -> Any:  # the value does not depend on `y`, what stands beside it does
+        value = x**2
+        return value, (value if shared else x) * y**3
+
+    expected = (4.0 if shared else 2.0) * 27.0
+    assert func.grad(lambda y: inner(lambda x: f(x, y), x))(y).item() == pytest.approx(expected)
+    leaf = y.detach().requires_grad_()
+    inner(lambda x: f(x, leaf), x).backward()  # of all leaves: nothing on the way has been freed
+    assert leaf.grad.item() == pytest.approx(expected)
+    assert not inner(lambda x: f(x, y), x).requires_grad
+
+
 def test_trees_aux_and_argnums(xpgrad_device: str) -> None:
     w = {"a": xp.tensor(numbers((2, 3)), device=xpgrad_device), "b": [xp.tensor(numbers((2,), 3.0), device=xpgrad_device)]}
     x = xp.tensor(numbers((3,), 5.0), device=xpgrad_device)

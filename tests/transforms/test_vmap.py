@@ -139,7 +139,7 @@ def test_linear_algebra(name: str, sizes: Any, args: Any, kw: Any, dtype: str, x
         points.append(test_linalg.positive(s[1:], dtype) if s and s[0] == "spd" else test_linalg.draw(s, dtype, i))
     if any(p.size == 0 for p in points):
         return
-    ambiguous = name in ("svd", "eigh", "qr") or dtype == "complex128"  # the loss would depend on free phases
+    ambiguous = name in ("svd", "eig", "eigh", "qr") or dtype == "complex128"  # the loss would depend on free phases
     first = getattr(xp.linalg, name)
     hermitian = name in ("cholesky", "eigh", "eigvalsh")
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xpgrad._basics.dtypes import float32
+from xpgrad._basics.dtypes import complex_of, float32
 from xpgrad._basics.keys import check_ellipsis, full_key, is_basic, out_of_range, too_many, zero_step
 from xpgrad._basics.shapes import common_shape, row_major_strides
+from xpgrad.errors import CapabilityError
 
 __all__ = ["DefaultKernels", "checked_key"]
 
@@ -55,6 +56,21 @@ class DefaultKernels:
                 "is ill-defined: its gradient does not exist. Use a loss that is the same for all phases"
             )
             raise RuntimeError(msg)
+
+    @staticmethod
+    def general_eigen(xp: Any, x: Any) -> Any:
+        """Eigenvalues and eigenvectors of square matrices, complex for real ones too: the library's `eig` (Array API 2025.12)."""
+        return tuple(_as_complex(xp, part) for part in _eigen(xp, "eig", x))
+
+    @staticmethod
+    def general_eigenvalues(xp: Any, x: Any) -> Any:
+        """Eigenvalues of square matrices, complex for real ones too: the library's `eigvals` (Array API 2025.12)."""
+        return _as_complex(xp, _eigen(xp, "eigvals", x))
+
+    @staticmethod
+    def surely_nonzero(xp: Any, x: Any) -> bool:
+        """Return whether no element is 0, where a look at the values costs nothing; False where nobody knows."""
+        return False
 
     @staticmethod
     def check_regular(xp: Any, x: Any) -> None:
@@ -325,6 +341,35 @@ def checked_key(xp: Any, key: Any, shape: tuple[int, ...], like: Any) -> tuple[A
             axis += 1
     _together(arrays)
     return parts
+
+
+def _eigen(xp: Any, name: str, x: Any) -> Any:
+    """A function of the library's own for matrices that are not Hermitian.
+
+    Raises
+    ------
+    CapabilityError
+        If the library has none, or none for the device of `x`.
+    """
+    function = getattr(xp.linalg, name, None)
+    table = xp._backend.table_name
+    if function is None:
+        msg = f"backend {table!r} has no function `linalg.{name}`, which the standard has since 2025.12"
+        raise CapabilityError(msg)
+    try:
+        return function(x)
+    except NotImplementedError as exc:
+        if isinstance(exc, CapabilityError):
+            raise
+        device = xp._backend.device_of(x)
+        msg = f"backend {table!r} has no function `linalg.{name}` on {str(device)!r} ({exc}); compute on its CPU, or on another backend"
+        raise CapabilityError(msg) from exc
+
+
+def _as_complex(xp: Any, x: Any) -> Any:
+    backend = xp._backend
+    dtype = backend.dtype_of(x.dtype)
+    return x if dtype.is_complex else xp.cast(x, backend.raw_dtype(complex_of(dtype)))
 
 
 def _bounds(part: slice, n: int) -> tuple[int, int, int]:

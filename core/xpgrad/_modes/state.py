@@ -34,9 +34,11 @@ class Mode:
         The levels of forward mode that are active, the outermost first; they carry the tangents.
     plain : bool
         There is nothing to add to a result: the hot path need not call `finish_operation`.
+    outside : dict
+        Forward mode's: the modes outside of each level, made once (`Levels.carry`).
     """
 
-    __slots__ = ("anomaly", "check_nan", "copies", "inference", "levels", "packing", "plain", "recording")
+    __slots__ = ("anomaly", "check_nan", "copies", "inference", "levels", "outside", "packing", "plain", "recording")
 
     def __init__(
         self, *, recording: bool = True, inference: bool = False, anomaly: Any = None, check_nan: bool = True, copies: bool = False,
@@ -49,6 +51,7 @@ class Mode:
         self.check_nan = check_nan
         self.packing = packing
         self.levels = levels
+        self.outside: dict[Any, Any] = {}
         self.plain = not inference and not levels and not (self.recording and (anomaly is not None or packing is not None))
 
     def finish(self, out: Any) -> None:
@@ -70,7 +73,9 @@ class Mode:
         statics : tuple
         """
         # In inference mode a view of a normal Tensor stays normal (INF-08).
-        if not (self.inference and row.is_view and (operands[0]._alias is None or operands[0]._alias.forbidden != "inference")):
+        if (self.inference or self.anomaly is not None) and not (
+            self.inference and row.is_view and (operands[0]._alias is None or operands[0]._alias.forbidden != "inference")
+        ):
             for o in out if out.__class__ is tuple else (out,):
                 self.finish(o)
         if self.packing is not None and self.recording:

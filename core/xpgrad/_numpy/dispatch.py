@@ -34,6 +34,10 @@ def array_function(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> 
     return call(*args, **kwargs)
 
 
+#: What stands before the names of a module's functions in the table.
+_PREFIXES = {"numpy": "", "numpy.linalg": "linalg.", "numpy.fft": "fft.", "numpy.lib.stride_tricks": "lib.stride_tricks."}
+
+
 def _look_up(x: Any, func: Any) -> Any:
     """The function that stands for one of NumPy's; None for one that makes an array beside `x`.
 
@@ -44,7 +48,7 @@ def _look_up(x: Any, func: Any) -> Any:
     """
     module = getattr(func, "__module__", None) or "?"
     name = getattr(func, "__name__", repr(func))
-    inner = {"numpy": "", "numpy.linalg": "linalg.", "numpy.fft": "fft."}.get(module)
+    inner = _PREFIXES.get(module)
     if inner is None:
         msg = f"{module}.{name} has no rule in xpgrad; for constants use `{module}.{name}(x.detach().numpy())`"
         raise TypeError(msg)

@@ -13,7 +13,7 @@ from xpgrad._numpy.operands import as_ints, floating, into, lift, lift_all, refu
 from xpgrad._numpy.reductions import no_value
 from xpgrad._numpy.table import covers
 
-__all__ = ["least_squares"]
+__all__ = ["eigvals", "least_squares", "visible"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -279,6 +279,35 @@ def eigh(a: Any, UPLO: str = "L") -> Any:
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     """Stand for `numpy.linalg.eigvalsh`."""
     return linalg.eigvalsh(_from_triangle(_need_square("eigvalsh", _one("eigvalsh", a)), _upper("eigvalsh", UPLO)))
+
+
+_REAL = "real where the matrix is and all eigenvalues are, as in NumPy; complex in `vmap`, on lazy devices and where values are traced"
+
+
+def visible(x: Any) -> bool:
+    """Return whether values can be looked at, by which NumPy chooses some dtypes: not in `vmap`, nor lazy or traced ones."""
+    return not (x.depth or x.backend.capabilities.lazy or x.backend.is_traced(x._array))
+
+
+def _all_real(x: Any, values: Any) -> bool:
+    """Return whether NumPy would return real eigenvalues: of a real matrix, all of them real."""
+    return not x.dtype.is_complex and visible(values) and not bool(xp.any(xp.not_equal(xp.imag(values.detach()), 0)))
+
+
+@covers("linalg.eig", note=_REAL)
+def eig(a: Any) -> Any:
+    """Stand for `numpy.linalg.eig`."""
+    x = _need_square("eig", _one("eig", a))
+    out = linalg.eig(x)
+    return linalg.EigResult(*map(xp.real, out)) if _all_real(x, out.eigenvalues) else out
+
+
+@covers("linalg.eigvals", note=_REAL)
+def eigvals(a: Any) -> Any:
+    """Stand for `numpy.linalg.eigvals`."""
+    x = _need_square("eigvals", _one("eigvals", a))
+    values = linalg.eigvals(x)
+    return xp.real(values) if _all_real(x, values) else values
 
 
 @covers("linalg.qr", note="modes `reduced`, `complete` and `r`")

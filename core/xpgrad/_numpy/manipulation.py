@@ -169,6 +169,32 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     )
 
 
+@covers("lib.stride_tricks.sliding_window_view", note="a copy; `writeable` is refused")
+def sliding_window_view(x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False) -> Any:
+    """Stand for `numpy.lib.stride_tricks.sliding_window_view`."""
+    name = "lib.stride_tricks.sliding_window_view"
+    refuse(name, writeable=None if writeable is False else writeable)
+    (out,) = lift(name, x)
+    sizes, places = (
+        (n,) if isinstance(n, int) else n
+        for n in (as_ints(name, "window_shape", window_shape), tuple(range(out.ndim)) if axis is None else as_ints(name, "axis", axis))
+    )
+    if len(sizes) != len(places):
+        msg = f"np.{name}: `window_shape`={sizes} must have one length for each of the axes {places} of shape {out.shape}"
+        raise ValueError(msg)
+    for size, place in zip(sizes, places):
+        place = normalize_axis(place, x.ndim, name, "axis")
+        count = out.shape[place] - size + 1
+        if size < 0 or count < 1:
+            msg = f"np.{name}: windows of shape {sizes} do not fit an array of shape {x.shape}"
+            raise ValueError(msg)
+        starts, steps = (xp.arange(n, device=out.device) for n in (count, size))
+        flat = xp.take(out, xp.reshape(xp.reshape(starts, (-1, 1)) + xp.reshape(steps, (1, -1)), (-1,)), axis=place)
+        shape = (*out.shape[:place], count, size, *out.shape[place + 1 :])
+        out = xp.moveaxis(xp.reshape(flat, shape), place + 1, -1)
+    return out
+
+
 @covers("broadcast_arrays")
 def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     """Stand for `numpy.broadcast_arrays`."""

@@ -6,7 +6,6 @@ from xpgrad._numpy.table import ABSENT, FUNCTIONS, absent
 
 __all__ = ["ASIDE"]
 
-absent("the Array API standard has no eigenvalues of matrices that are not Hermitian", "linalg.eig", "linalg.eigvals", "roots")
 absent("complex numbers have no order that a gradient could follow; sort by `np.real(x)` with `np.argsort`", "sort_complex")
 absent("Tensors hold no dates", "busday_count", "busday_offset", "datetime_as_string", "is_busday")
 absent("it packs bits, which have no gradient, and the Array API standard has no such function", "packbits", "unpackbits")
@@ -30,6 +29,7 @@ ASIDE: dict[str, tuple[str, ...]] = {
     "asks about shapes, dtypes or objects": (
         "broadcast_shapes", "isdtype", "isfortran", "isscalar", "issubdtype", "iterable", "mintypecode", "promote_types", "typename",
     ),
+    "reads memory by strides; `lib.stride_tricks.sliding_window_view` has a rule": ("lib.stride_tricks.as_strided",),
     "calls another function, which is covered": ("row_stack",),
     "makes a function or an iterator": ("frompyfunc", "nested_iters"),
     "formats numbers, or sets or shows what NumPy is set to": (

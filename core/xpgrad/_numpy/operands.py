@@ -12,7 +12,7 @@ from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import promote, promote_scalar
 from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_raw_array
 from xpgrad._operations.coerce import unify
-from xpgrad._operations.lift import lift as lift_beside, moves
+from xpgrad._operations.lift import as_it_is, lift as lift_beside, moves
 from xpgrad._tensor.tensor import Tensor
 
 __all__ = ["as_ints", "constant", "fitting", "floating", "into", "is_default", "lift", "lift_all", "numpy_dtype", "refuse", "weak"]
@@ -110,9 +110,22 @@ def lift(name: str, *args: Any) -> Any:
     first = args[0].__class__
     if issubclass(first, Tensor) and (len(args) == 1 or all(a.__class__ is first for a in args)):
         return args
+    if len(args) == 2 and (found := _pair(*args)) is not None:
+        return found
     tensors = [a for a in args if isinstance(a, Tensor)]
     like = _anchor(name, tensors)
     return _together(name, [a if a is None or isinstance(a, Tensor) else _beside(name, a, tensors, like) for a in args])
+
+
+def _pair(a: Any, b: Any) -> Any:
+    """A Tensor and an array that stands beside it as it is, in their order; else None."""
+    if isinstance(a, Tensor):
+        b = as_it_is(b, a)
+        return None if b is None else (a, b)
+    if isinstance(b, Tensor):
+        a = as_it_is(a, b)
+        return None if a is None else (a, b)
+    return None
 
 
 def _beside(name: str, x: Any, tensors: list[Any], like: Tensor) -> Tensor:
@@ -126,6 +139,8 @@ def _beside(name: str, x: Any, tensors: list[Any], like: Tensor) -> Tensor:
 
 def weak(name: str, *args: Any) -> Any:
     """Operands as Tensors on one device, but Python's and NumPy's scalars as Python scalars, which do not raise a precision."""
+    if len(args) == 2 and (found := _pair(*args)) is not None:
+        return found
     tensors = [a for a in args if isinstance(a, Tensor)]
     like = _anchor(name, tensors)
     out = []

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import xpgrad as xp
+from xpgrad import linalg
 from xpgrad._numpy.creation import vander
-from xpgrad._numpy.linear_algebra import least_squares
+from xpgrad._numpy.linear_algebra import eigvals, least_squares, visible
 from xpgrad._numpy.operands import constant, floating, lift, refuse
 from xpgrad._numpy.table import covers
 from xpgrad._tensor.tensor import Tensor
@@ -152,21 +153,62 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     return c
 
 
-@covers("poly", note="of zeros; a matrix is refused")
+@covers("poly", note="real of zeros in conjugate pairs, where values can be looked at")
 def poly(seq_of_zeros: Any) -> Any:
     """Stand for `numpy.poly`."""
     (zeros,) = lift("poly", seq_of_zeros)
-    if zeros.ndim > 1:
-        msg = (
-            f"np.poly: the characteristic polynomial of a matrix of shape {zeros.shape} needs eigenvalues, which xpgrad has for Hermitian "
-        )
-        raise TypeError(msg + "matrices only; use `np.poly(np.linalg.eigvalsh(x))`")
     zeros = floating(zeros)
-    out = xp.ones((1,), dtype=zeros.dtype, device=zeros.device)
-    for zero in xp.unstack(zeros) if zeros.ndim else [zeros]:
-        one = xp.ones((1,), dtype=zeros.dtype, device=zeros.device)
+    if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1]:  # the characteristic polynomial of a matrix
+        out = _product(linalg.eigvals(zeros))
+        return out if zeros.dtype.is_complex else xp.real(out)
+    if zeros.ndim > 1:
+        msg = f"np.poly needs zeros in one dimension, or a square matrix, but got shape {zeros.shape}"
+        raise ValueError(msg)
+    return _product(zeros if zeros.ndim else xp.reshape(zeros, (1,)))
+
+
+def _product(zeros: Any) -> Any:
+    """The coefficients of the polynomial with these zeros."""
+    one = xp.ones((1,), dtype=zeros.dtype, device=zeros.device)
+    out = one
+    for zero in xp.unstack(zeros):
         out = _full(out, xp.concat([one, xp.reshape(-zero, (1,))]))
-    return out
+    return xp.real(out) if zeros.dtype.is_complex and visible(zeros) and _in_pairs(zeros.detach().tolist()) else out
+
+
+def _in_pairs(zeros: list[complex]) -> bool:
+    """Return whether complex numbers are those of a polynomial with real coefficients."""
+    return sorted((z.real, z.imag) for z in zeros) == sorted((z.real, -z.imag) for z in zeros)
+
+
+@covers("roots", note="zeros in front are dropped, as constants; real or complex as `linalg.eigvals`")
+def roots(p: Any) -> Any:
+    """Stand for `numpy.roots`."""
+    (c,) = map(floating, _coefficients("roots", p))
+    if c.ndim != 1:
+        msg = f"np.roots needs the coefficients in one dimension, but got shape {c.shape}"
+        raise ValueError(msg)
+    there = [not visible(c) or bool(x) for x in xp.not_equal(c.detach(), 0)]
+    if True not in there[:-1]:
+        return xp.zeros((0,), dtype=c.dtype, device=c.device)
+    c = c[there.index(True) :]
+    found = _zeros(c)
+    # NB: NumPy divides by the factors x first, and adds their zeros behind: the derivatives in the last coefficients would be lost.
+    dropped = there[::-1].index(True)
+    if not dropped:
+        return found
+    rest, order = found.detach().tolist(), []
+    for zero in (_zeros(c.detach()[:-dropped]).tolist() if dropped < c.shape[0] - 1 else []) + [0.0] * dropped:  # in NumPy's order
+        left = [i for i in range(len(rest)) if i not in order]
+        order.append(min(left, key=lambda i: abs(rest[i] - zero)))
+    return xp.take(found, xp.asarray(order, device=c.device), axis=0)
+
+
+def _zeros(c: Any) -> Any:
+    """The zeros of the polynomial with these coefficients: the eigenvalues of its companion matrix."""
+    n = c.shape[0] - 1
+    below = xp.eye(n - 1, n, dtype=c.dtype, device=c.device)
+    return eigvals(xp.concat([xp.reshape(-c[1:] / c[0], (1, n)), below]))
 
 
 @covers("polyfit", note="`full` and `cov` are refused")

@@ -13,7 +13,7 @@ from xpgrad._array.base import TensorBase
 from xpgrad._basics.dtypes import bool_, promote, promote_scalar
 from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_raw_array
 from xpgrad._basics.shapes import common_shape
-from xpgrad._operations.lift import kind_of, lift_all, moves, strongest
+from xpgrad._operations.lift import as_it_is, kind_of, lift_all, moves, strongest
 from xpgrad._rows.namespace import operations
 from xpgrad._rows.row import Row
 from xpgrad._tape.saved import check_kept
@@ -90,7 +90,12 @@ def coerce(row: Any, *args: Any) -> Any:
     -------
     Tensor, or NotImplemented for an operand of an unknown type, so that its own reflected operator may try.
     """
-
+    if len(args) == 2 == len(row.tensors):
+        a, b = args
+        constant = as_it_is(b, a) if isinstance(a, TensorBase) else as_it_is(a, b) if isinstance(b, TensorBase) else None
+        if constant is not None:
+            a, b = (a, constant) if isinstance(a, TensorBase) else (constant, b)
+            return getattr(a, row.method)(b)
     count = len(row.tensors)
     operands, statics = list(args[:count]), args[count:]
     arrays = False

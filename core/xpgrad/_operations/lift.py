@@ -21,7 +21,7 @@ from xpgrad._tape.task import note_complex
 from xpgrad.errors import DeviceMismatchError
 
 __all__ = [
-    "as_operand", "as_tensor", "as_tensors", "is_constant", "kind_of", "lift", "lift_all", "lift_leaves", "lift_like", "moves",
+    "as_it_is", "as_operand", "as_tensor", "as_tensors", "is_constant", "kind_of", "lift", "lift_all", "lift_leaves", "lift_like", "moves",
     "new_tensor", "raw_dtype_of", "scaled", "strongest", "wrap_own",
 ]  # fmt: skip
 
@@ -125,6 +125,21 @@ def lift(name: str, x: Any, beside: Any) -> Any:
         For an array of another library than NumPy and that of `beside`, or one of objects, of strings or with a mask.
     """
     return _beside(name, x, beside) if is_constant(x) else x
+
+
+def as_it_is(x: Any, beside: Any) -> Any:
+    """`lift` where nothing is to be decided: an array of the host's library, of the dtype of the Tensor that it meets; else None."""
+    cls = beside.__class__
+    backend = cls.backend
+    if x.__class__ is not backend.array_type or x.dtype is not beside._array.dtype or not x.shape or cls.fresh is not None or cls.depth:
+        return None
+    if not backend.is_host or not backend.shares_input or backend.device_of(x) is not cls.device:
+        return None
+    out = cls._wrap(backend.share(x))
+    mode = state.current()
+    if mode is not None and not mode.plain:
+        mode.finish(out)
+    return out
 
 
 def _beside(name: str, x: Any, beside: Any) -> Any:

@@ -8,6 +8,7 @@ the backend's raw namespace, under ``create_graph`` it is xpgrad's own: a formul
 from __future__ import annotations
 
 import builtins
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -144,7 +145,7 @@ class Row:
         kinds = dict(zip(self.tensors, mask))
         return [n for n in self.saved(mask) if n == "out" or kinds.get(n, "s") != "s"]
 
-    @property
+    @functools.cached_property
     def differentiable(self) -> bool:
         """True if any formula exists."""
         return any(f is not None for f in self.formulas)

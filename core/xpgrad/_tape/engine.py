@@ -20,7 +20,7 @@ from xpgrad._tape.leaf import accumulate_graph
 from xpgrad._tape.node import SlotNode, add_into, sum_for
 from xpgrad._tape.shadows import run_on_shadows
 from xpgrad._tape.streams import several_streams, steps_on_streams
-from xpgrad._tape.task import CURRENT, Pass, complex_seen
+from xpgrad._tape.task import CURRENT, Beyond, Pass, complex_seen
 
 __all__ = ["run_pass"]
 
@@ -125,6 +125,8 @@ def _only_needed(task: Pass, order: list[Any], roots: set[Any]) -> list[Any]:
         # All leaves and nothing else: every node is needed, and no target's node is on the way to another.
         task.special = dict.fromkeys(leaves, False) if task.capture else {}
         return order
+    if task.alone and not targets.issuperset(leaves):
+        raise Beyond
     # INP-06: `backward` runs a target's own node; for one of several outputs that is the node that owns them.
     needed: set[Any] = set() if task.capture else {node.owner for node in targets if node.is_slot}
     special: dict[Any, bool] = {}
@@ -164,6 +166,9 @@ def _steps(task: Pass, order: list[Any], empty: Any) -> None:
                 _general(task, node, None, empty)
             else:
                 node.undefined()
+        elif node.hooks is None and not (node.is_shadow or special[node]):  # type: ignore[index]
+            task.captured[node] = None if g is empty else g  # a target whose node does not run
+            node.undefined()
         else:
             _general(task, node, None if g is empty else g, empty)
         g = None  # the gradient dies before the next one is made

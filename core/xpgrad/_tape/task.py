@@ -11,7 +11,7 @@ from typing import Any
 from xpgrad._tape.node import Node
 from xpgrad._tape.streams import CLASSES, ambient_streams
 
-__all__ = ["Pass", "current_pass", "note_complex"]
+__all__ = ["Beyond", "Pass", "current_pass", "note_complex"]
 
 _complex_seen = False
 _task_ids = itertools.count()
@@ -28,6 +28,10 @@ def note_complex() -> None:
 def complex_seen() -> bool:
     """Return whether there has been a complex Tensor."""
     return _complex_seen
+
+
+class Beyond(Exception):
+    """A pass that was to be alone found other leaves than its targets."""
 
 
 class Pass:
@@ -49,10 +53,12 @@ class Pass:
         Targets, and roots from which no target can be reached (their tensor hooks still fire), with whether their node runs.
     capture : bool
         ``grad()``: gradients are returned, not accumulated.
+    alone : bool
+        The targets must be all leaves that the roots depend on: `Beyond` is raised, before anything runs, where there are others.
     """
 
-    __slots__ = ("ambient", "callbacks", "capture", "captured", "create", "depth", "graph", "id", "notes", "on_thread", "order", "retain",
-                 "special", "targets", "thread")  # fmt: skip
+    __slots__ = ("alone", "ambient", "callbacks", "capture", "captured", "create", "depth", "graph", "id", "notes", "on_thread", "order",
+                 "retain", "special", "targets", "thread")  # fmt: skip
 
     def __init__(self, *, graph: bool, retain: bool, targets: list[Any] | None, capture: bool, create: bool | None = None) -> None:
         self.id = next(_task_ids)
@@ -62,6 +68,7 @@ class Pass:
         self.targets = None if targets is None else list(dict.fromkeys(targets))
         self.special: dict[Any, bool] | None = None  # known once the graph has been walked
         self.capture = capture
+        self.alone = False
         self.captured: dict[Any, Any] = {}
         self.callbacks: list[Callable[[], None]] = []
         self.order: list[Any] = []  # the nodes whose gradient this pass computes

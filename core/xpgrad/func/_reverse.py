@@ -179,6 +179,16 @@ def _freed(tree: Any, keep: bool) -> Any:
     return unflatten(structure, [released(x, keep) for x in leaves])
 
 
+def _beside(aux: Any, recording: bool, inner: list[Any]) -> tuple[Any, bool]:
+    """Values that a function returned beside its own, and whether one of them has a history beyond the function's arguments.
+
+    Such a Tensor keeps its history, whatever the value depends on; the pass over the value must leave what they share.
+    """
+    leaves, structure = flatten(aux)
+    kept = [recording and isinstance(x, Tensor) and x.requires_grad and tracked([x], inner) for x in leaves]
+    return unflatten(structure, [released(x, k) for x, k in zip(leaves, kept)]), any(kept)
+
+
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that computes the gradient of `func`, a real scalar function, and its value (`torch.func.grad_and_value`).
 
@@ -217,14 +227,15 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             out, aux = _split_aux("grad", out, has_aux)
             _scalar("grad", out)
             keep = recording and out.requires_grad and tracked([out], inner)
+            aux, shared = _beside(aux, recording, inner)
             if out.requires_grad:
-                found = gradients([out], inner, [None], create_graph=keep, allow_unused=True)
+                found = gradients([out], inner, [None], retain_graph=True if shared else None, create_graph=keep, allow_unused=True)
             else:
                 found = [None] * len(inner)
         zeros = [zeros_like(x) if g is None else g for x, g in zip(leaves, found)]
         result = unflatten(structure, zeros)
         value = released(out, keep)
-        return (result, (value, _freed(aux, keep))) if has_aux else (result, value)
+        return (result, (value, aux)) if has_aux else (result, value)
 
     return wrapper
 
@@ -323,7 +334,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         return result
 
     value = _freed(out, keep)
-    return (value, vjp_fn, _freed(aux, keep)) if has_aux else (value, vjp_fn)
+    return (value, vjp_fn, _beside(aux, recording, inner)[0]) if has_aux else (value, vjp_fn)
 
 
 def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None) -> Callable[..., Any]:
@@ -364,18 +375,21 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
             out = run_transformed("jacrev", func, *put_back(args, argnums, places, unflatten(structure, inner)), **kwargs)
             out, aux = _split_aux("jacrev", out, has_aux)
             outs, out_structure = _outputs("jacrev", out)
+            aux, shared = _beside(aux, recording, inner)
             keep, rows = False, None
-            if len(outs) == 1 and outs[0].ndim == 1 and outs[0].requires_grad and chunk_size is None and not outs[0].depth:
+            plain = len(outs) == 1 and outs[0].ndim == 1 and chunk_size is None and not shared
+            if plain and outs[0].requires_grad and not outs[0].depth:
                 rows = plain_jacobian(outs[0], inner, alone=recording)
             if rows is None:
                 keep = recording and tracked(outs, inner)
             if len(outs) == 1 and outs[0].shape == () and outs[0].requires_grad:
                 # One row: a gradient, which needs no batch.
-                found = gradients(outs, inner, [ones_like(outs[0])], create_graph=keep, allow_unused=True)
+                retain = True if shared else None
+                found = gradients(outs, inner, [ones_like(outs[0])], retain_graph=retain, create_graph=keep, allow_unused=True)
                 row = unflatten(structure, [zeros_like(x) if g is None else g for g, x in zip(found, leaves)])
                 result = unflatten(out_structure, [row])
-                return (result, _freed(aux, keep)) if has_aux else result
-            rows = _rows(outs, inner, chunk_size, keep) if rows is None else rows
+                return (result, aux) if has_aux else result
+            rows = _rows(outs, inner, chunk_size, keep, shared) if rows is None else rows
         jacobians, start = [], 0
         for o in outs:
             n = math.prod(o.shape)
@@ -383,7 +397,7 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
             jacobians.append(unflatten(structure, parts))
             start += n
         result = unflatten(out_structure, jacobians)
-        return (result, _freed(aux, keep)) if has_aux else result
+        return (result, aux) if has_aux else result
 
     return wrapper
 
@@ -406,7 +420,7 @@ def basis(tensors: list[Any], start: int, stop: int) -> list[Any]:
     return out
 
 
-def _rows(outs: list[Any], inner: list[Any], chunk_size: int | None, create: bool) -> list[Any]:
+def _rows(outs: list[Any], inner: list[Any], chunk_size: int | None, create: bool, retain: bool) -> list[Any]:
     """The gradients of all elements of the outputs, stacked along axis 0, for each input."""
 
     total = sum(math.prod(o.shape) for o in outs)
@@ -424,7 +438,7 @@ def _rows(outs: list[Any], inner: list[Any], chunk_size: int | None, create: boo
         found = [None] * len(inner)
         if needed:
             found = gradients(
-                [o for o, _ in needed], inner, [s for _, s in needed], retain_graph=True if create or stop < count else None,
+                [o for o, _ in needed], inner, [s for _, s in needed], retain_graph=True if create or retain or stop < count else None,
                 create_graph=create, allow_unused=True, is_grads_batched=True,
             )  # fmt: skip
         for column, g, x in zip(columns, found, inner):

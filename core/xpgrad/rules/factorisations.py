@@ -1,4 +1,4 @@
-"""Rows of the matrix factorisations: Cholesky, QR, symmetric eigenvalues, singular values; and the parts that their gradients share.
+"""Rows of the matrix factorisations: Cholesky, QR, eigenvalues, singular values; and the parts that their gradients share.
 
 Matrices are stacked: the last two axes are a matrix, all before them are a batch. For complex matrices the gradients follow PyTorch's
 convention, and a loss must not depend on the phases that a factorisation leaves open.
@@ -92,6 +92,39 @@ def _eigh_vjp(g: Any, out: Any, xp: Any) -> Any:
 def eigen_pairs(xp: Any, x: Any) -> Any:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices."""
     return tuple(xp.linalg.eigh(x))
+
+
+# -- eigenvalues of any matrix ---------------------------------------------------------------------------------------------
+
+
+def _eig_vjp(g: Any, out: Any, x_dtype: Any, xp: Any) -> Any:
+    # Giles, "An extended collection of matrix derivative results ..." (2008), section 3.1, for eigenvectors that are kept at length 1:
+    # along itself a vector moves by what its length leaves, nothing but its phase, which a loss must not depend on.
+    gvalues, gvectors = g
+    values, vectors = out
+    rows = adjoint(vectors, xp)
+    if gvectors is None:
+        if gvalues is None:
+            return None
+        inner = gvalues[..., :, None] * rows
+    else:
+        turn = rows @ gvectors
+        along = xp.diagonal_view(turn, 0)
+        xp.check_phase(xp.imag(along), xp.abs(turn), "eig: the phases of the eigenvectors")
+        turn = turn - (rows @ vectors) * xp.real(along)[..., None, :]
+        identity = identity_like(turn, xp)
+        inner = (turn - turn * identity) / xp.conj(_gaps(values, xp))
+        if gvalues is not None:
+            inner = inner + identity * gvalues[..., None, :]
+        inner = inner @ rows
+    result = xp.solve_matrix(rows, inner)
+    return result if xp.isdtype(x_dtype, "complex floating") else xp.real(result)
+
+
+@rule(_eig_vjp, outputs=2, node="LinalgEigBackward0", batch="stacked")
+def general_eigen_pairs(xp: Any, x: Any) -> Any:
+    """Eigenvalues, in no order, and eigenvectors of length 1 of square matrices, complex for real ones too."""
+    return xp.general_eigen(x)
 
 
 # -- singular values ----------------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def inverse(xp: Any, x: Any) -> Any:
 
 
 def _solve_left(g: Any, x1: Any, out: Any, x1_shape: Any, xp: Any) -> Any:
-    return xp.sum_to(-(xp.solve_matrix(xp.swap_last(x1), g) @ xp.swap_last(out)), x1_shape)
+    return xp.sum_to(-xp.solve_matrix(xp.swap_last(x1), g) @ xp.swap_last(out), x1_shape)  # the right side is mostly the smaller one
 
 
 def _solve_jvp(d_x1: Any, d_x2: Any, x1: Any, out: Any, xp: Any) -> Any:
@@ -155,6 +155,13 @@ def _check_regular(x: Any) -> None:
 PRIMITIVES["check_regular"] = _check_regular
 
 
+def _surely_nonzero(x: Any) -> bool:
+    return bool(x.backend.kernels.surely_nonzero(x._array))
+
+
+PRIMITIVES["surely_nonzero"] = _surely_nonzero
+
+
 def _slogdet_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
     gsign, glog = g
     sign = out[0]
@@ -165,6 +172,8 @@ def _slogdet_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
         scale = turn if glog is None else glog + turn
     if scale is None:
         return None if gsign is None else xp.zeros_like(x)
+    if xp.surely_nonzero(sign):
+        return scale[..., None, None] * adjoint(xp.inverse(x), xp)
     # Of a singular matrix the logarithm is -inf, and has no gradient: nan, as PyTorch gives nan and infinities, rather than an error.
     regular = (xp.abs(sign) > 0)[..., None, None]
     identity = identity_like(x, xp)

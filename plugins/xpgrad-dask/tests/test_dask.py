@@ -97,6 +97,8 @@ CASES: dict[str, Function] = {
     "det": lambda x: xp.linalg.det(x[:4]),
     "slogdet": lambda x: xp.linalg.slogdet(x[:4])[1],
     "cholesky": lambda x: xp.linalg.cholesky(x.mT @ x + xp.eye(4, dtype=xp.float64, device=x.device)),
+    "eigvals": lambda x: xp.real(xp.sum(xp.linalg.eigvals(x.mT @ x + xp.triu(x.mT @ x)) ** 3, axis=-1)),
+    "eig": lambda x: xp.abs(xp.linalg.eig(x.mT @ x + xp.triu(x.mT @ x)).eigenvectors),
     "eigvalsh": lambda x: xp.linalg.eigvalsh(x.mT @ x),
     "svdvals": lambda x: xp.linalg.svdvals(x),
     "svd": lambda x: xp.abs(xp.linalg.svd(x, full_matrices=False)[0]),

@@ -378,6 +378,16 @@ def _eigh(x: Any) -> Any:
     return tuple(np.linalg.eigh(x))
 
 
+def _eig(x: Any) -> Any:
+    # NB: NumPy's dtypes depend on the values, which those of an array that is not computed yet cannot.
+    return tuple(part.astype(np.result_type(part.dtype, np.complex64)) for part in np.linalg.eig(x))
+
+
+def _eigvals(x: Any) -> Any:
+    values = np.linalg.eigvals(x)
+    return values.astype(np.result_type(values.dtype, np.complex64))
+
+
 def _slogdet(x: Any) -> Any:
     return tuple(np.linalg.slogdet(x))
 
@@ -482,6 +492,8 @@ EXTENSIONS: dict[str, dict[str, Any]] = {
         "inv": _matrices(np.linalg.inv, "(m,m)->(m,m)", 1),
         "det": _matrices(np.linalg.det, "(m,m)->()", 1),
         "slogdet": _matrices(_slogdet, "(m,m)->(),()", 2),
+        "eig": _matrices(_eig, "(m,m)->(m),(m,m)", 2),
+        "eigvals": _matrices(_eigvals, "(m,m)->(m)", 1),
         "eigh": _matrices(_eigh, "(m,m)->(m),(m,m)", 2),
         "eigvalsh": _matrices(np.linalg.eigvalsh, "(m,m)->(m)", 1),
         "solve": _matrices(_solve, "(m,m),(m,n)->(m,n)", 1),

@@ -62,6 +62,7 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
     **{f"linalg.{name}": (f"xp.linalg.{name}(x)",) for name in ("diagonal", "matrix_norm", "matrix_transpose", "pinv", "svdvals", "trace",
                                                                 "vector_norm")},
     **{f"linalg.{name}": (f"xp.linalg.{name}(a)",) for name in ("cholesky", "det", "eigvalsh", "inv", "matrix_rank", "slogdet")},
+    "linalg.eig": ("xp.sum(xp.abs(xp.linalg.eig(a)[0]))",), "linalg.eigvals": ("xp.sum(xp.linalg.eigvals(a) ** 2)",),
     "linalg.qr": ("xp.abs(xp.linalg.qr(a)[1])",), "linalg.svd": ("xp.linalg.svd(x)[1]",), "linalg.eigh": ("xp.linalg.eigh(a)[0]",),
     "linalg.solve": ("xp.linalg.solve(a, x)", "xp.linalg.solve(a, x[:, 0])"), "linalg.cross": ("xp.linalg.cross(x, y)",),
     "linalg.matrix_power": ("xp.linalg.matrix_power(a, 3)", "xp.linalg.matrix_power(a, -1)"),
@@ -83,8 +84,8 @@ NOT_COMPUTED = {"can_cast", "finfo", "iinfo", "isdtype"}
 _ORDER = ("less", "less_equal", "greater", "greater_equal", "maximum", "minimum", "clip", "max", "min", "argmax", "argmin", "sort",
           "argsort", "searchsorted", "isin")  # fmt: skip
 _BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift")
-_LINALG = tuple(f"linalg.{name}" for name in ("cholesky", "det", "eigh", "eigvalsh", "inv", "matrix_power", "matrix_rank", "pinv", "qr",
-                                              "slogdet", "solve", "svd", "svdvals"))  # fmt: skip
+_LINALG = tuple(f"linalg.{name}" for name in ("cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matrix_power",
+                                              "matrix_rank", "pinv", "qr", "slogdet", "solve", "svd", "svdvals"))  # fmt: skip
 #: Functions that may be missing, by dtype. Outside the standard: the order and the rounding of complex numbers, arithmetic of bools, the
 #: bits of floats. Within: linear algebra in half precision, which NumPy does not have either.
 REFUSED: dict[str, set[str]] = {

@@ -290,8 +290,9 @@ _FREE = frozenset((
     "copy", "clone", "clone_contiguous", "clone_laid_out", "to_dtype", "cast", "reshape_to", "transpose_axes", "swap_last",
     "broadcast_view", "broadcast_to", "diagonal_view", "expand_reduced", "sum_to", "reduce_sum", "scale", "keep", "zeros_like",
     "ones_like", "real_part", "imag_part", "isdtype", "finfo", "iinfo", "asarray", "zeros", "arange", "empty", "full_like", "read",
-    "flat_index", "count_up", "zeros_near", "put_at_path", "check_phase", "check_regular", "isnan", "isinf", "isfinite", "real", "imag",
-    "where", "running_sum", "running_prod", "concat", "join", "stack", "pile", "mean", "reduce_mean", "count_nonzero", "all", "any",
+    "flat_index", "count_up", "zeros_near", "put_at_path", "check_phase", "check_regular", "surely_nonzero", "isnan", "isinf",
+    "isfinite", "real", "imag", "where", "running_sum", "running_prod", "concat", "join", "stack", "pile", "mean", "reduce_mean",
+    "count_nonzero", "all", "any",
 ))  # fmt: skip
 _ONE = frozenset(("abs", "floor", "ceil", "trunc", "round", "signbit", "logical_not", "bitwise_invert"))
 

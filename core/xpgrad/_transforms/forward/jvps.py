@@ -22,7 +22,7 @@ __all__ = ["as_tuple", "jvp_of", "of_dtype", "zeros_for"]
 
 def of_dtype(t: Any, like: Any) -> Any:
     """A tangent, or None, in the dtype of another Tensor."""
-    return t if t is None or t.dtype is like.dtype else PRIMITIVES["cast"](t, like.dtype)
+    return t if t is None or t._array.dtype is like._array.dtype or t.dtype is like.dtype else PRIMITIVES["cast"](t, like.dtype)
 
 
 @functools.cache
@@ -113,7 +113,13 @@ def _shape(x: Any) -> Any:
 
 
 def _formula(row: Row, i: int, g: Any, operands: Sequence[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
-    return row.formulas[i](*(g if n == "g" else _read(n, row, operands, statics, outs) for n in row.reads[i]))
+    known = row.tensors
+    return row.formulas[i](
+        *[
+            g if n == "g" else operands[known.index(n)] if n in known and not row.varargs else _read(n, row, operands, statics, outs)
+            for n in row.reads[i]
+        ]
+    )
 
 
 def _elementwise(row: Row, operands: Sequence[Any], tangents: list[Any], statics: tuple[Any, ...], out: Any) -> Any:

@@ -336,15 +336,29 @@ class Levels(tuple[Level, ...]):
             if level.records and not mode.recording:
                 with _at(self.outside(i)):  # views without a history: what is not recorded is a constant for the tangent, too
                     primals = tuple(x[...] if isinstance(x, Tensor) and x.requires_grad else x for x in flat)
-            with _at(self.outside(i), level.records):
-                tangents = [of_dtype(level.find(x), x) if isinstance(x, Tensor) else None for x in flat]
-                if all(t is None for t in tangents):
+            before = state.current()
+            try:
+                state.put(self._around(before, i))
+                tangents, known = [], set()
+                for x in flat:
+                    t = of_dtype(level.find(x), x) if isinstance(x, Tensor) else None
+                    tangents.append(t)
+                    if t is not None:
+                        known.add(id(t))
+                if not known:
                     continue
                 for o, t in zip(outs, jvp_of(row, primals, tangents, statics, outs)):
                     if t is not None and o.dtype.differentiable:
                         # PyTorch gives a fresh tangent too: the user may write to the one given to `make_dual`.
-                        t = t.clone() if any(t is known for known in tangents) and not row.is_view else of_dtype(t, o)
-                        level.note(o, t)
+                        level.note(o, t.clone() if id(t) in known and not row.is_view else of_dtype(t, o))
+            finally:
+                state.put(before)
+
+    def _around(self, mode: Any, i: int) -> Any:
+        """The mode in which the tangents at the i-th level are computed: `_at` of the levels outside of it, made once for each mode."""
+        if i not in mode.outside:
+            mode.outside[i] = _at(self.outside(i), self[i].records).value
+        return mode.outside[i]
 
     def carry_over(self, x: Any, out: Any, function: Any) -> None:
         """Give `out`, which is ``function(x)`` for a linear function that has no row, its tangents."""

@@ -16,7 +16,7 @@ from xpgrad._operations.lift import new_tensor
 from xpgrad._tape.engine import run_pass
 from xpgrad._tape.leaf import AccumulateGrad
 from xpgrad._tape.node import walk
-from xpgrad._tape.task import Pass
+from xpgrad._tape.task import Beyond, Pass
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.level import active_levels
 from xpgrad._transforms.batch.passes import gradients
@@ -65,6 +65,13 @@ class _Start(AccumulateGrad):
     __slots__ = ()
 
 
+def _started(raw: Any) -> Any:
+    """An array as an argument whose history begins at it: `as_input` and `_begin` of an array of floats, where nothing else is going on."""
+    out = ARRAY._wrap(raw)
+    out._node = _Start(out)
+    return out
+
+
 class _Ended(_Start):
     """The same once the function has run: nobody outside can differentiate in it."""
 
@@ -81,16 +88,10 @@ def _begin(x: Any) -> Any:
 
 
 def _tracked(outs: list[Any], inner: list[Any]) -> bool:
-    """Return whether results depend on what something further out is being differentiated in."""
-    own = {x._node for x in inner if not x.depth}
-    if len(own) < len(inner) or any(node.__class__ is not _Start for node in own):
+    """Return whether results depend on what something further out is being differentiated in, once the function has run."""
+    if any(x.depth or x._node.__class__ is not _Ended for x in inner):
         return tracked(outs, inner)
-    if not state.is_grad_enabled():
-        return False
-    for node in walk([o._node for o in outs if o._node is not None]):
-        if node.is_leaf and node not in own and node.__class__ is not _Ended:
-            return True
-    return False
+    return any(node.is_leaf and node.__class__ is not _Ended for node in walk([o._node for o in outs if o._node is not None]))
 
 
 def as_cotangent(name: str, value: Any, like: Any) -> Any:
@@ -118,6 +119,19 @@ def as_cotangent(name: str, value: Any, like: Any) -> Any:
         msg = f"{name}: expected shape {like.shape}, but got {given.shape}"
         raise ValueError(msg)
     return given
+
+
+#: The cotangent of a number, by its dtype; read-only, since it may be a gradient as it is.
+_ONES: dict[Any, Any] = {}
+
+
+def _seed(raw: Any) -> Any:
+    """The start of a pass from a number: a one."""
+    found = _ONES.get(raw.dtype)
+    if found is None:
+        found = _ONES[raw.dtype] = np.ones((), raw.dtype)
+        found.flags.writeable = False
+    return found
 
 
 # -- data out --------------------------------------------------------------------------------------------------------------
@@ -216,35 +230,61 @@ class Record:
         What the function returned; `outs` are its leaves, as Tensors, in the arrangement `structure`.
     inputs : list of Tensor
         The leaves of `x`, as Tensors; `inner` are those that the function was given.
-    keep : bool
-        Whether something further out is being differentiated, so that results have a history.
     """
+
+    __slots__ = ("_keep", "inner", "inputs", "name", "out", "outs", "recorded", "shape", "structure")
 
     def __init__(self, name: str, function: Callable[..., Any], x: Any) -> None:
         self.name = name
         mode = state.current()
-        given, self.shape = ([x], LEAF) if x.__class__ is _ARRAY or x.__class__ is float else flatten(x)
-        self.inputs = [as_input(name, leaf) for leaf in given]
+        single = x.__class__ is _ARRAY or x.__class__ is float
+        given, self.shape = ([x], LEAF) if single else flatten(x)
         try:
-            if mode is not None:
+            if mode is None and not active_levels():
+                self.inner, self.inputs = inner, inputs = [], []
+                for leaf in given:
+                    raw = leaf if leaf.__class__ is _ARRAY else np.asarray(leaf) if leaf.__class__ is float else None
+                    if raw is not None and raw.dtype.kind == "f":
+                        start = _started(raw)
+                        inputs.append(start)
+                    else:
+                        inputs.append(as_input(name, leaf))
+                        start = _begin(inputs[-1])
+                    inner.append(start)
+            else:
+                self.inputs = [as_input(name, leaf) for leaf in given]
                 state.put(state.replaced(inference=False, recording=True))
-            self.inner = [_begin(t) for t in self.inputs]
-            self.out = run_transformed(name, function, self.inner[0] if self.shape is LEAF else unflatten(self.shape, self.inner))
+                self.inner = [_begin(t) for t in self.inputs]
+            self.out = run_transformed(name, function, self.inner[0] if single else unflatten(self.shape, self.inner))
         finally:
             state.put(mode)
         if self.out.__class__ is ARRAY and self.out._node is not None:
             self.outs, self.structure = [self.out], LEAF
         else:
             self.outs, self.structure = leaves_of(name, self.out)
-        self.keep = state.records(mode) and _tracked(self.outs, self.inner)
+        self.recorded = mode is None or mode.recording
+        self._keep: bool | None = None if self.recorded else False
         for t in self.inner:
             if t._node.__class__ is _Start:
                 t._node.__class__ = _Ended
 
     @property
+    def keep(self) -> bool:
+        """True where something further out is being differentiated, so that results have a history; a walk over the graph finds out."""
+        if self._keep is None:
+            self._keep = _tracked(self.outs, self.inner)
+        return self._keep
+
+    @property
     def value(self) -> Any:
         """The result as the caller gets it."""
         return left(self.out, self.keep)
+
+    def beside(self, aux: Any) -> tuple[Any, bool]:
+        """Values that the function computed beside its result, as the caller gets them, and whether one has a history of its own."""
+        leaves, structure = flatten(aux)
+        kept = [isinstance(x, Tensor) and self.recorded and x.requires_grad and _tracked([x], self.inner) for x in leaves]
+        return unflatten(structure, [_left(x, k) for x, k in zip(leaves, kept)]), any(kept)
 
     @property
     def size(self) -> int:
@@ -275,8 +315,11 @@ class Record:
             )  # fmt: skip
 
     def _plain(self, seeds: list[Any], last: bool) -> list[Any] | None:
-        """As `pulled`, as arrays and without the checks of a request, where nothing else is going on; else None."""
-        if self.keep or state.current() is not None or active_levels():
+        """As `pulled`, as arrays and without the checks of a request, where nothing else is going on; else None.
+
+        The pass itself finds out whether something further out is being differentiated: it meets its leaves.
+        """
+        if self._keep or state.current() is not None or active_levels():
             return None
         roots, raw = [], []
         for o, s in zip(self.outs, seeds):
@@ -286,17 +329,29 @@ class Record:
                 return None
             if o._node is not None:
                 roots.append(o._node)
-                raw.append(ARRAY.backend.seed(o._array, o.dtype, ARRAY.device) if s is None else s._array)
-        targets = [t._node for t in self.inner]
-        if not roots or any(node.__class__ is not _Ended for node in targets):
+                raw.append(_seed(o._array) if s is None else s._array)
+        targets = []
+        for t in self.inner:
+            node = t._node
+            if node.__class__ is not _Ended:
+                return None
+            targets.append(node)
+        if not roots:
             return None
         task = Pass(graph=False, retain=not last, targets=targets, capture=True, create=False)
-        by_node = dict(zip(task.targets or (), run_pass(task, roots, raw)))
-        return [by_node[node] for node in targets]
+        task.alone = self.recorded
+        try:
+            found = run_pass(task, roots, raw)
+        except Beyond:
+            return None
+        self._keep = False
+        return found if len(found) == 1 else [task.captured.get(node) for node in targets]
 
     def pull_back(self, seeds: list[Any], last: bool = True) -> Any:
         """The gradients, in the structure of the argument, as the caller gets them."""
         found = self._plain(seeds, last)
+        if found is not None and self.shape is LEAF:
+            return _plain_gradient(found[0], self.inputs[0])
         if found is None:
             out = [_gradient(g, x, True) for g, x in zip(self.pulled(seeds, last), self.inputs)]
         else:

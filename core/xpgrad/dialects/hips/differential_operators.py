@@ -16,7 +16,7 @@ from xpgrad._basics.arguments import check_callable
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.autograd._custom import FunctionNode
 from xpgrad.dialects.hips._arrays import ARRAY, np
-from xpgrad.dialects.hips._records import Record, left, push_forward
+from xpgrad.dialects.hips._records import Record, push_forward
 from xpgrad.dialects.hips._spaces import vspace
 from xpgrad.func._tree import flatten
 from xpgrad.rules.creation import ones_like
@@ -82,6 +82,8 @@ def unary_to_nary(unary_operator: Callable[..., Any]) -> Callable[..., Any]:
         _check(name, fun, argnum)
 
         def nary_f(*args: Any, **kwargs: Any) -> Any:
+            if argnum == 0 and len(args) == 1 and not kwargs:
+                return unary_operator(fun, args[0], *options, **named)
             unary, x = _split(fun, argnum, args, kwargs)
             return unary_operator(unary, x, *options, **named)
 
@@ -98,7 +100,17 @@ def unary_to_nary(unary_operator: Callable[..., Any]) -> Callable[..., Any]:
 # -- reverse ---------------------------------------------------------------------------------------------------------------
 
 
-def _scalar(record: Record) -> None:
+def _one_for(record: Record) -> list[Any]:
+    """The cotangent of a value that is one real number.
+
+    Raises
+    ------
+    TypeError
+        For any other value.
+    """
+    (out, *more) = record.outs or [None]
+    if out.__class__ is ARRAY and not more and not out._array.shape and out._array.dtype.kind == "f":
+        return [None]
     if record.size != 1:
         shapes = ", ".join(f"{o.dtype} of shape {o.shape}" for o in record.outs) or "nothing"
         msg = (
@@ -106,10 +118,11 @@ def _scalar(record: Record) -> None:
             "`elementwise_grad` or `holomorphic_grad`"
         )
         raise TypeError(msg)
+    return _ones(record)
 
 
 def _ones(record: Record) -> list[Any]:
-    return [None if not o.shape and not o.dtype.is_complex else _one(o) for o in record.outs]
+    return [None if not o._array.shape and not o.dtype.is_complex else _one(o) for o in record.outs]
 
 
 def _one(o: Any) -> Any:
@@ -142,16 +155,14 @@ def grad(fun: Callable[[Any], Any], x: Any) -> Any:
     12.0
     """
     record = Record("grad", fun, x)
-    _scalar(record)
-    return record.pull_back(_ones(record))
+    return record.pull_back(_one_for(record))
 
 
 @unary_to_nary
 def value_and_grad(fun: Callable[[Any], Any], x: Any) -> Any:
     """A function that computes the value of `fun` and its gradient; see `grad`. SciPy's optimisers take it with ``jac=True``."""
     record = Record("value_and_grad", fun, x)
-    _scalar(record)
-    gradient = record.pull_back(_ones(record))
+    gradient = record.pull_back(_one_for(record))
     return record.value, gradient
 
 
@@ -246,7 +257,8 @@ def grad_and_aux(fun: Callable[[Any], Any], x: Any) -> Any:
         return value
 
     record = Record("grad_and_aux", first, x)
-    return record.pull_back(_ones(record)), left(kept[0], record.keep)
+    aux, shared = record.beside(kept[0])
+    return record.pull_back(_ones(record), last=not shared), aux
 
 
 def multigrad_dict(fun: Callable[..., Any]) -> Callable[..., Any]:

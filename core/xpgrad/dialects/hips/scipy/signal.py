@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 msg = (
-    "xpgrad.dialects.hips.scipy has no 'signal', only `special` and `stats.norm`; make a primitive of a function of SciPy with "
+    "xpgrad.dialects.hips.scipy has no 'signal', only `linalg`, `special` and `stats`; make a primitive of a function of SciPy with "
     "`extend.primitive` and `extend.defvjp`"
 )
 raise ImportError(msg)

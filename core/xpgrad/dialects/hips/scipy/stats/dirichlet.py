@@ -1,0 +1,23 @@
+"""The Dirichlet distribution: density and its logarithm, differentiable in all arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad.dialects.hips._arrays import np
+from xpgrad.dialects.hips.scipy.special import gammaln
+from xpgrad.dialects.hips.scipy.stats._support import xlogy
+
+__all__ = ["logpdf", "pdf"]
+
+
+def logpdf(x: Any, alpha: Any) -> Any:
+    """The logarithm of the density at a point whose coordinates, along the first axis, add up to 1; all are free variables here."""
+    x, alpha = (np.asarray(v) if isinstance(v, (list, tuple)) else v for v in (x, alpha))
+    constant = gammaln(np.sum(alpha)) - np.sum(gammaln(alpha))
+    return constant + np.sum(xlogy((alpha - 1.0) if np.ndim(x) == 1 else np.expand_dims(alpha - 1.0, -1), x), axis=0)
+
+
+def pdf(x: Any, alpha: Any) -> Any:
+    """The density."""
+    return np.exp(logpdf(x, alpha))
