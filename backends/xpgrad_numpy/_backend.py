@@ -132,6 +132,9 @@ class NumPyBackend(Backend):
     def may_alias(self, x: Any, y: Any) -> bool:
         return bool(np.may_share_memory(x, y))
 
+    def is_unit(self, g: Any) -> bool:
+        return g.shape == () and bool(g == 1)
+
     def update(self, x: Any, key: Any, value: Any) -> Any:
         x[key] = value
         return x
