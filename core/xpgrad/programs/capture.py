@@ -29,7 +29,7 @@ __all__ = ["capture", "capture_class"]
 #: Kernels that write into their first operand, which a program never does: they get a copy.
 _WRITING = frozenset(("written", "add_at", "scatter_into", "scale"))
 #: Private kernels that are taken as a whole, since their compositions are made for arrays that are not written to.
-_WHOLE = frozenset((*_WRITING, "scatter_add", "index_basic_transpose", "segment_sum", "take_flat"))
+_WHOLE = frozenset((*_WRITING, "index_basic", "scatter_add", "index_basic_transpose", "segment_sum", "take_flat"))
 #: Kernels that return what they are given: values of a program are never written to.
 _SAME = frozenset(("copy", "clone", "clone_contiguous", "positive"))
 #: Kernels that fill an array with one value.
