@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from types import SimpleNamespace
 from typing import Any
 
@@ -56,7 +57,7 @@ class CaptureBackend(Backend):
         self.device: Device = inner.device
         self.name, self.variant, self.is_host = below.name, below.variant, below.is_host
         self.capabilities = replace(
-            below.capabilities, mutable=False, view_aliases=False, strides=False, boolean_indexing=False, data_dependent_shapes=False,
+            below.capabilities, mutable=False, view_aliases=False, strides=False, boolean_indexing=False, data_dependent_shapes=True,
             streams=False, jit=False, dlpack=False, lazy=False, negative_step=True,
         )  # fmt: skip
         super().__init__()
@@ -394,7 +395,7 @@ def capture(cls: Any, function: Callable[..., Any], arrays: Sequence[Any], names
     arrays : sequence of array
         Raw arrays of the backend below.
     names : sequence of (str or None)
-        What the user calls them.
+        What the user calls them, as far as they have names.
 
     Returns
     -------
@@ -406,7 +407,7 @@ def capture(cls: Any, function: Callable[..., Any], arrays: Sequence[Any], names
     backend = cls.backend
     recorder = Recorder(backend.below)
     symbols = []
-    for array, name in zip(arrays, names):
+    for array, name in zip_longest(arrays, names):
         variable = recorder.add_input(tuple(array.shape), backend.below.dtype_of(array.dtype), name)
         symbols.append(backend.raw(array, variable, recorder))
     try:

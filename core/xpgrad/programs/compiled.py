@@ -91,7 +91,7 @@ class _Compiled:
         else:
             self.inside = capture_class(cls)
             self.forward = _Captured(self.inside, self._forward, options.names(template, len(needs)), options.threads)
-            self.backward = _Captured(self.inside, self._backward, [None] * len(needs), options.threads)
+            self.backward = _Captured(self.inside, self._backward, [], options.threads)
             self.scale = self._scaled
         # What the first call finds out:
         self.out_template: Any = None

@@ -53,8 +53,8 @@ def _assigned(code: CodeType, offset: int) -> str | None:
         before = -1
         for instruction in dis.get_instructions(code):
             if instruction.opname in _STORES:
-                if before >= 0:
-                    names[before] = instruction.argval
+                for k in range(before, instruction.offset if before >= 0 else before, 2):  # a call may be at its instruction, or behind
+                    names[k] = instruction.argval
                 before = -1
             elif instruction.opname != "CACHE":
                 before = instruction.offset
