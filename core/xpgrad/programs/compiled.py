@@ -22,8 +22,9 @@ from xpgrad._tape.saved import check_version, unpack, unpack_constant
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.errors import CaptureError
 from xpgrad.programs.capture import Taking, capture, capture_class, from_outside
-from xpgrad.programs.evaluated import built
+from xpgrad.programs.evaluation import as_function, evaluator
 from xpgrad.programs.program import Program
+from xpgrad.programs.simplify import simplified
 from xpgrad.rules.creation import zeros
 from xpgrad.rules.elementwise import positive
 
@@ -61,8 +62,9 @@ class _Captured:
         """Capture the function as it is for these arrays."""
         program, template, _ = capture(self.cls, self.function, raws, self.names)
         self.arranged = eval(f"lambda o: {_arrangement(template)}")  # our own text: a tuple's structure
-        self.program = program
-        self.run = self.cls.backend.below.compile_program(program, threads=self.threads) or built(program, self.cls.backend.below)
+        below = self.cls.backend.below
+        self.program = program = simplified(program, evaluator(below))
+        self.run = below.compile_program(program, threads=self.threads) or as_function(program, below)
 
 
 def _arrangement(template: Any) -> str:
