@@ -86,8 +86,8 @@ class _Compiled:
         self.scale: Any
         if backend.capabilities.jit:
             self.inside = cls
-            self.forward = backend.compile(functools.partial(self._forward, None))
-            self.backward = backend.compile(functools.partial(self._backward, None))
+            self.forward = backend.compile(self._traced_forward)
+            self.backward = backend.compile(self._traced_backward)
             cast = backend.kernels.cast  # NB: a loss may have another precision than an argument
             self.scale = backend.compile(lambda g, *grads: tuple(None if v is None else cast(v * g, v.dtype) for v in grads))
         else:
@@ -165,6 +165,12 @@ class _Compiled:
             )
             raise RuntimeError(msg)
         return self.inside.lift(out)
+
+    def _traced_forward(self, *raws: Any) -> Any:
+        return self._forward(None, *raws)
+
+    def _traced_backward(self, *raws: Any) -> Any:
+        return self._backward(None, *raws)
 
     def _forward(self, recorder: Any, *raws: Any) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
         leaves, outs = self._call(recorder, raws)
@@ -491,8 +497,21 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
             program.key = key
         return program, flat, args, kwargs
 
+    known: dict[Any, Any] = {}  # programs by what is cheap to ask of Tensors given by position, where no mode is on
+
     @functools.wraps(function)
     def compiled(*args: Any, **kwargs: Any) -> Any:
+        mode = state.current()
+        quick: Any = None
+        if mode is None and not kwargs:
+            try:
+                quick = tuple([(a.__class__, (r := a._array).__class__, r.shape, r.dtype, a._node is None) for a in args])
+                program = known.get(quick)
+            except (AttributeError, TypeError):  # not a Tensor, or shapes that are not hashable
+                quick = program = None
+            if program is not None:
+                arrays = [a._array for a in args]
+                return _result(program, arrays, *program.forward(*arrays), args, None)
         program, flat, args, kwargs = prepared(args, kwargs)
         if program is None or program is _AS_IS:
             return function(*args, **kwargs)
@@ -509,17 +528,9 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
             programs[program.key] = program  # not before it has been seen to work
             if len(programs) == _MANY:
                 warnings.warn(_varying(_title(function), list(programs)), UserWarning, stacklevel=2)
-        cls, mode = program.cls, state.current()
-        node = _node(program, cls, arrays, gradients, flat) if True in program.requires else None
-        outs = []
-        for k, (raw, requires) in enumerate(zip(raws, program.requires)):
-            out = cls._wrap(raw)
-            if requires and node is not None:
-                out._node = new_slot(node, k) if node.slotted else node
-            outs.append(out)
-        if node is not None and mode is not None and mode.packing is not None:
-            node.pack(mode.packing, flat)
-        return outs[0] if program.out_template is None else _rebuilt(program.out_template, iter(outs))
+        if quick is not None and program.template is None and all(a is b for a, b in zip(args, flat, strict=True)):
+            known[quick] = program
+        return _result(program, arrays, raws, gradients, flat, mode)
 
     def program_for(*args: Any, **kwargs: Any) -> Program:
         """The program of the forward, with the gradients where the function returns one real number, for such arguments."""
@@ -549,7 +560,7 @@ def _varying(title: str, keys: list[Any]) -> str:
     varying = []
     shapes = [key[4] for key in keys]
     if len({len(s) for s in shapes}) == 1:
-        varying = [f"Tensor {i} has had {', '.join(sorted({str(s[i][0]) for s in shapes})[:3])}, ..." for i in range(len(shapes[0]))
+        varying = [f"Tensor {i} has had {', '.join(sorted({str(tuple(s[i][0])) for s in shapes})[:3])}, ..." for i in range(len(shapes[0]))
                    if len({s[i] for s in shapes}) > 1]  # fmt: skip
     if len({key[0] for key in keys}) > 1:
         varying.append("an argument that is not a Tensor varies")
@@ -557,6 +568,25 @@ def _varying(title: str, keys: list[Any]) -> str:
         f"`{title}` was compiled {len(keys)} times, which takes time and memory: {'; '.join(varying) or 'its arguments vary'}. Give it "
         "arguments of fewer different shapes and values, or Tensors instead of numbers"
     )
+
+
+def _result(program: _Compiled, arrays: list[Any], raws: Any, gradients: Any, flat: Any, mode: Any) -> Any:
+    """What a call returns: the results, with one node below them where one requires grad."""
+    cls = program.cls
+    node = _node(program, cls, arrays, gradients, flat) if True in program.requires else None
+    if program.out_template is None:
+        out = object.__new__(cls)
+        out._array, out._alias = raws[0], None
+        out._node = node if program.scalar or node is None else new_slot(node, 0)
+        outs = [out]
+    else:
+        outs = [cls._wrap(raw) for raw in raws]
+        for k, requires in enumerate(program.requires):
+            if requires:
+                outs[k]._node = new_slot(node, k)
+    if node is not None and mode is not None and mode.packing is not None:
+        node.pack(mode.packing, flat)
+    return outs[0] if program.out_template is None else _rebuilt(program.out_template, iter(outs))
 
 
 def _node(program: _Compiled, cls: Any, arrays: list[Any], gradients: Any, flat: list[Any]) -> Any:
