@@ -132,6 +132,14 @@ class NumPyBackend(Backend):
     def may_alias(self, x: Any, y: Any) -> bool:
         return bool(np.may_share_memory(x, y))
 
+    def compile_program(self, program: Any, *, threads: int | None = None) -> Callable[..., Any]:
+        from xpgrad.programs import numpy_function  # NB: only programs that compile need it
+
+        return numpy_function(program, self)
+
+    def is_unit(self, g: Any) -> bool:
+        return g.shape == () and bool(g == 1)
+
     def update(self, x: Any, key: Any, value: Any) -> Any:
         x[key] = value
         return x
@@ -173,6 +181,9 @@ class ReadOnlyNumPyBackend(NumPyBackend):
     capabilities = Capabilities(strides=True, mutable=False)
     device = Device("numpy+readonly")
     operators = False
+
+    def compile_program(self, program: Any, *, threads: int | None = None) -> Any:
+        return None  # its text would write to what it owns
 
     def from_host(self, array: Any, device: Device) -> Any:
         return _freeze(np.array(_unmasked(array), copy=True))

@@ -64,7 +64,7 @@ from xpgrad._modes.switches import (
 )
 from xpgrad._rows import namespace as _namespace
 from xpgrad._tensor.tensor import Tensor as Tensor
-from xpgrad._transforms.compiled import compile_function as compile
+from xpgrad.programs.compiled import compile_function as compile
 from xpgrad.errors import (
     BackendLoadError as BackendLoadError,
     BackendNotFoundError as BackendNotFoundError,

@@ -32,15 +32,17 @@ class Mode:
         The hooks that are applied to what is saved (`saved_tensors_hooks`).
     levels : Levels, or an empty tuple
         The levels of forward mode that are active, the outermost first; they carry the tangents.
+    capturing : Taking, or None
+        What makes constants writable where a function is captured (`programs.capture`).
     plain : bool
         There is nothing to add to a result: the hot path need not call `finish_operation`.
     """
 
-    __slots__ = ("anomaly", "check_nan", "copies", "inference", "levels", "packing", "plain", "recording")
+    __slots__ = ("anomaly", "capturing", "check_nan", "copies", "inference", "levels", "packing", "plain", "recording")
 
     def __init__(
         self, *, recording: bool = True, inference: bool = False, anomaly: Any = None, check_nan: bool = True, copies: bool = False,
-        packing: Any = None, levels: Any = (),
+        packing: Any = None, levels: Any = (), capturing: Any = None,
     ) -> None:  # fmt: skip
         self.copies = copies
         self.inference = inference
@@ -49,10 +51,13 @@ class Mode:
         self.check_nan = check_nan
         self.packing = packing
         self.levels = levels
-        self.plain = not inference and not levels and not (self.recording and (anomaly is not None or packing is not None))
+        self.capturing = capturing
+        self.plain = not inference and not levels and capturing is None and not (self.recording and (anomaly is not None or packing is not None))
 
     def finish(self, out: Any) -> None:
         """Add to a fresh constant (a Tensor) what this mode asks for."""
+        if self.capturing is not None:
+            self.capturing.take(out)
         if self.inference:
             out._become_inference()
         elif self.anomaly is not None and out._node is not None:
@@ -79,7 +84,7 @@ class Mode:
             self.levels.carry(self, out, row, operands, statics)
 
     def _key(self) -> tuple[Any, ...]:
-        return (self.recording, self.inference, self.anomaly, self.check_nan, self.copies, self.packing, self.levels)
+        return (self.recording, self.inference, self.anomaly, self.check_nan, self.copies, self.packing, self.levels, self.capturing)
 
 
 NO_GRAD = Mode(recording=False)
@@ -103,6 +108,7 @@ def replaced(**changes: Any) -> Mode | None:
         "copies": mode.copies,
         "packing": mode.packing,
         "levels": mode.levels,
+        "capturing": mode.capturing,
     } | changes
     new = Mode(**fields)
     if new._key() == _COMMON._key():
