@@ -21,6 +21,8 @@ __all__ = ["Loop", "fused"]
 
 #: ("rows", length) or ("flat", shape).
 Domain: TypeAlias = "tuple[str, Any]"
+_CACHE = 1 << 20  # bytes
+_LEAST = 1024
 _LOCAL = frozenset((*ELEMENTWISE, "to_dtype"))
 _REDUCED = frozenset(("reduce_max", "reduce_min", "reduce_sum"))
 
@@ -158,6 +160,23 @@ def _is_cut(domain: Domain, operation: Operation, v: Variable) -> bool:
 # -- the order ----------------------------------------------------------------------------------------------------------
 
 
+def _fitting(body: list[Operation]) -> int:
+    """How many elements a block may have, so that all that is alive at once in a loop fits the cache; not too few to be worth a call."""
+    last: dict[Variable, int] = {}
+    for k, operation in enumerate(body):
+        for v in (*operation.operands(), operation.out):
+            last[v] = k
+    alive = most = 0
+    seen: set[Variable] = set()
+    for k, operation in enumerate(body):
+        for v in {*operation.operands(), operation.out} - seen:
+            alive += v.dtype.itemsize
+            seen.add(v)
+        most = max(most, alive)
+        alive -= sum(v.dtype.itemsize for v in {*operation.operands(), operation.out} if last[v] == k)
+    return max(_CACHE // max(most, 1), _LEAST)
+
+
 class _Schedule:
     """The order of a program's operations while it is made: what waits for what."""
 
@@ -288,11 +307,9 @@ class _Schedule:
                 read = {v for o in body if o not in outside for v in o.operands()}
         body = [o for o in body if o not in outside]
         inside = {o: None for o in body}
-        results = tuple(
-            o.out for o in body if o.out in self.outputs or any(self.all[k] not in inside for k in self.readers.get(o.out, ()))
-        )
+        results = tuple(o.out for o in body if o.out in self.outputs or any(self.all[k] not in inside for k in self.readers.get(o.out, ())))
         kind, extent = domain
         length = extent if kind == "rows" else math.prod(extent)
         row = 1 if kind == "flat" else max(math.prod((_extent(o) or ())[1:]) for o in body)
-        rows = min(max(self.block // row, 1), length)
+        rows = min(max(min(self.block, _fitting(body)) // row, 1), length)
         return [*before, Loop(body, domain, rows, results), *after[::-1]]

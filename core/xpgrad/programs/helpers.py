@@ -40,13 +40,6 @@ def _scatter_add(values, key, shape):
     """Zeros of a shape with values added at [key], duplicates included."""
     return _scatter_into(np.zeros(shape, values.dtype), values, key)
 ''',
-    "_placed": '''\
-def _placed(values, key, shape):
-    """Zeros of a shape with values at [key]."""
-    out = np.zeros(shape, values.dtype)
-    out[key] = values
-    return out
-''',
     "_placed_on_diagonal": '''\
 def _placed_on_diagonal(values, shape, offset):
     """Zeros of a shape with values on a diagonal of the last two axes."""

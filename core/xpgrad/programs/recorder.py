@@ -153,9 +153,6 @@ class Recorder:
         return Program(self.inputs, self.constants, self.operations, outputs)
 
 
-
-
-
 def refusal(what: str, instead: str) -> CaptureError:
     """The error for what depends on values: the user's line, and what to write instead."""
     return CaptureError(f"{what} inside of a compiled function{user_line()}: its values are not known when it is compiled; {instead}")

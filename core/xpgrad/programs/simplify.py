@@ -446,6 +446,10 @@ def _float(x: Any) -> bool:
     return isinstance(x, (int, float)) and not isinstance(x, bool) and x != 0
 
 
+def _doubles(x: Any) -> bool:
+    return _float(x) and math.isfinite(x) and abs(x) > 1 and math.frexp(x)[0] in (0.5, -0.5)
+
+
 def _is(x: Any, number: int) -> bool:
     """Whether `x` is this Python number."""
     return isinstance(x, (int, float)) and x == number
@@ -484,6 +488,10 @@ def _multiply(walk: _Walk, operation: Operation) -> Variable | None:
     if _is(b, 1):
         return _same(walk, operation, a)
     real = operation.out.dtype.is_floating_point
+    if real and _doubles(b):  # to scale by a power of 2 rounds nothing; only where the first product is subnormal, less is lost
+        inner = _inner(walk, a, "multiply")
+        if inner is not None and _float(inner[1]) and math.isfinite(inner[1] * b):
+            return walk.instead(operation, "multiply", inner[0], inner[1] * b)
     if real and _is(b, -1):
         return walk.instead(operation, "negative", a)
     left, right = _inner(walk, a, "negative"), _inner(walk, b, "negative")
