@@ -220,7 +220,9 @@ def same(x: Any, y: Any, program: Program) -> None:
     assert np.asarray(x).dtype == np.asarray(y).dtype
     sums = any(o.name in ("reduce_sum", "reduce_mean", "sum_to", "matmul") for o in program.operations)
     x, y = np.asarray(x), np.asarray(y)
-    if not sums:
+    if not sums and x.dtype.kind == "c":  # NumPy's scalars multiply complex numbers otherwise than its arrays, without fused rounding
+        np.testing.assert_allclose(x, y, rtol=50 * np.finfo(x.dtype).eps, atol=0)
+    elif not sums:
         np.testing.assert_array_equal(x, y)
         if x.dtype.kind == "f":
             np.testing.assert_array_equal(np.signbit(x) & ~np.isnan(x), np.signbit(y) & ~np.isnan(y))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from programs.building import BACKEND, EVALUATE, Builder, random_program, same
+from xpgrad.programs.blocks import Loop, fused
 from xpgrad.programs.evaluation import evaluated
 from xpgrad.programs.numpy_text import numpy_source
 from xpgrad.programs.program import Program
@@ -46,7 +47,8 @@ def check(b: Builder, **options: Any) -> Program:
     with np.errstate(all="ignore"):
         wanted = evaluated(program, BACKEND, b.raws())
         small = simplified(program, EVALUATE)
-        for one in (program, small):
+        loops = [fused(small, block, threshold) for block, threshold in ((2, 2), (4, 4), (7, 3))]
+        for one in (program, small, *loops):
             for large in (0, 1 << 17):
                 text = numpy_source(one, plan=lambda p, large=large: reuse(p, large))
                 try:

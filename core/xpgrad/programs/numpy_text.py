@@ -12,8 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._basics.dtypes import DType
+from xpgrad.programs.blocks import Loop
 from xpgrad.programs.helpers import HELPERS, needed
 from xpgrad.programs.literals import key_text, text_of
+from xpgrad.programs.loop_text import write_loop
 from xpgrad.programs.naming import Names
 from xpgrad.programs.program import Operation, Program, Variable
 from xpgrad.programs.reuse import Reuse, reuse
@@ -55,7 +57,7 @@ class Writer:
 
     def __init__(self, program: Program, name: str, plan: Reuse) -> None:
         self.program, self.name, self.plan = program, name, plan
-        self.names = Names(name, *HELPERS)
+        self.names = Names(name, "block", "start", *HELPERS)
         self.called: dict[Variable, str] = {}
         self.helpers: set[str] = set()
         self.kernels: dict[str, None] = {}
@@ -88,7 +90,7 @@ class Writer:
                 self.put("# backward")
                 line = None
             backward = operation.backward
-            if operation.results[0] in self.inlined:
+            if operation.results and operation.results[0] in self.inlined:
                 self.inlined[operation.out] = self.expression(operation)
                 continue
             if operation.line is not None and operation.line != line:
@@ -124,18 +126,23 @@ class Writer:
                     called[v] = called[taken]
                 else:
                     called[v] = ""
-        for operation in reversed(self.program.operations):
+        for operation in self.program.operations:
             for v in operation.results:
                 if not called[v]:
-                    later = heir.get(v)
-                    called[v] = (later is not None and called[later]) or names.numbered("g" if operation.backward else "t")
+                    chain = [v]
+                    while not called[chain[-1]] and chain[-1] in heir:
+                        chain.append(heir[chain[-1]])
+                    name = called[chain[-1]] or names.numbered("g" if operation.backward else "t")
+                    for one in chain:
+                        called[one] = called[one] or name
 
     def find_inlined(self) -> None:
         """Views that one operation reads are written where it reads them, if they have no name of their own."""
         count: dict[Variable, int] = dict.fromkeys(self.program.outputs, 2)
         for operation in self.program.operations:
+            reads = 2 if operation.__class__ is Loop else 1  # there it would be made again for each block
             for v in operation.operands():
-                count[v] = count.get(v, 0) + 1
+                count[v] = count.get(v, 0) + reads
         for operation in self.program.operations:
             if operation.name in VIEWS and not operation.several and operation.out.name is None and count.get(operation.out) == 1:
                 self.inlined[operation.out] = ""
@@ -160,6 +167,9 @@ class Writer:
     def write(self, operation: Operation) -> None:
         """Add the statement of one operation."""
         name = operation.name
+        if operation.__class__ is Loop:
+            write_loop(self, operation)
+            return
         if operation.several:
             self.put(f"{', '.join([self.called[v] for v in operation.results])}, = {self.expression(operation)}")
             return
