@@ -143,7 +143,8 @@ class _Compiled:
         outs = [self._own(o) for o in outs]
         own = set(nodes)
         for node in walk([o._node for o in outs if o._node is not None]):
-            if node.is_leaf and node not in own:
+            # NB: a leaf that the function made, as transforms do, has an array that is traced.
+            if node.is_leaf and node not in own and not node.cls.backend.is_traced(node.array):
                 raise from_outside(node.variable)
         self.requires = tuple(o.requires_grad for o in outs)
         self.metas = [(o.shape, o.dtype, self.cls) for o in outs]
