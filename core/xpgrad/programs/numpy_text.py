@@ -1,8 +1,8 @@
 """Programs as a function in plain NumPy, as one would write it by hand: operators, `out=` into dead arrays, the user's names and lines.
 
-The text says ``np.`` and runs on NumPy alone. What it computes is what the kernels of NumPy's backend compute, to the dtype and the last bit:
-each of them is an expression here, or one of the helper functions that the text brings with it. Kernels that are not known are called in
-the table ``xp`` of the backend; `Source.kernels` says which.
+The text says ``np.`` and runs on NumPy alone. What it computes is what the kernels of NumPy's backend compute, to the dtype and the last
+bit: each of them is an expression here, or one of the helper functions that the text brings with it. Kernels that are not known are called
+in the table ``xp`` of the backend; `Source.kernels` says which.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from xpgrad.programs.loop_text import write_loop
 from xpgrad.programs.naming import Names
 from xpgrad.programs.program import Operation, Program, Variable
 from xpgrad.programs.reuse import Reuse, reuse
+from xpgrad.programs.simplify import with_numbers, without_dead_code
 from xpgrad.programs.source import Source, comment
 from xpgrad.programs.vocabulary import ELEMENTWISE, IN_PLACE, OPERATORS, VIEWS
 
@@ -49,6 +50,7 @@ def numpy_source(program: Program, name: str = "function", plan: Callable[[Progr
     docstring : str
         The function's.
     """
+    program = without_dead_code(with_numbers(program))
     return Writer(program, name, plan(program)).source(docstring)
 
 
@@ -150,10 +152,9 @@ class Writer:
         for operation in reversed(operations):
             if not operation.several and operation.out.name is None and count.get(operation.out) == 1:
                 out, name = operation.out, operation.name
-                if name in VIEWS or (
-                    reader[out] is following and out not in taken and operation not in into and name not in IN_PLACE and name not in _STATEMENTS
-                    and operation.backward == following.backward
-                ):  # fmt: skip
+                next_reads = following is not None and reader[out] is following and operation.backward == following.backward
+                whole = name in IN_PLACE or name in _STATEMENTS or operation in into or out in taken
+                if name in VIEWS or (next_reads and not whole):
                     self.inlined[out] = self.bare[out] = ""
                     self.reader[out] = reader[out]
                     continue

@@ -3,8 +3,8 @@
 One walk from the first operation to the last does all of it: constants are folded, equal operations computed once, expanded operands
 replaced by what they are expansions of, and the rules of algebra below applied; then what nobody reads is dropped.
 
-The rules keep every bit: dtype, shape, nan, infinities and the sign of zero. So ``x * 0`` is not 0, and ``x + 0.0`` is not `x`, which may be
--0.0, while ``x - 0.0`` and ``x * 1`` are. The one exception are sums: that of an expansion is a product, which rounds otherwise than adding
+The rules keep every bit: dtype, shape, nan, infinities and the sign of zero. So ``x * 0`` is not 0, and ``x + 0.0`` is not `x`, which may
+be -0.0, while ``x - 0.0`` and ``x * 1`` are. The one exception are sums: that of an expansion is a product, which rounds otherwise than adding
 up does, and where all terms are -0.0 is -0.0.
 """
 
@@ -17,9 +17,9 @@ from typing import Any
 from xpgrad._basics.dtypes import DType
 from xpgrad._basics.shapes import common_shape
 from xpgrad.programs.program import Operation, Program, Variable, substituted
-from xpgrad.programs.vocabulary import ELEMENTWISE, FRESH, RESHAPING, VIEWS
+from xpgrad.programs.vocabulary import ELEMENTWISE, FRESH, OPERATORS, RESHAPING, VIEWS
 
-__all__ = ["Evaluate", "simplified", "without_dead_code"]
+__all__ = ["Evaluate", "simplified", "with_numbers", "without_dead_code"]
 
 #: Runs one operation on raw arrays, its operands by variable, and returns its raw results.
 Evaluate = Callable[[Operation, dict[Variable, Any]], "list[Any]"]
@@ -73,6 +73,32 @@ def without_dead_code(program: Program) -> Program:
     return Program(program.inputs, constants, kept[::-1], program.outputs)
 
 
+def with_numbers(program: Program) -> Program:
+    """The same program for a library all of whose elementwise functions take Python numbers, as operators do everywhere."""
+    constants = program.constants
+    if all(v.shape for v in constants):
+        return program
+    operations = [_with_number(o, constants) if o.name in ELEMENTWISE else o for o in program.operations]
+    return Program(program.inputs, constants, operations, program.outputs)
+
+
+def _with_number(operation: Operation, constants: dict[Variable, Any]) -> Operation:
+    """A constant without axes as a Python number, where this, which is weak, gives the same dtype."""
+    args = operation.args
+    first = 1 if operation.name == "where" else 0
+    if len(args) != first + 2:
+        return operation
+    a, b = args[first:]
+    if a.__class__ is not Variable or b.__class__ is not Variable or a.dtype is not b.dtype:
+        return operation
+    for i, (x, y) in enumerate(((a, b), (b, a))):
+        if x in constants and y not in constants and not x.shape and not x.dtype.is_complex:
+            item = getattr(constants[x], "item", None)
+            if item is not None:
+                return operation.replaced(args=(*args[: first + i], item(), *args[first + i + 1 :]))
+    return operation
+
+
 class _Walk:
     """The program that grows; what is known of its variables."""
 
@@ -112,8 +138,8 @@ class _Walk:
                 if found.__class__ is Variable:
                     return (found,)
                 operation = found
-            if name in ELEMENTWISE:
-                operation = self.with_numbers(operation)
+            if name in OPERATORS and self.constants:
+                operation = _with_number(operation, self.constants)
             rule = _RULES.get(name)
             if rule is not None:
                 simpler = rule(self, operation)
@@ -134,8 +160,7 @@ class _Walk:
     def call(self, like: Operation, name: str, args: tuple[Any, ...], shape: tuple[int, ...], dtype: DType) -> Variable:
         """The result of another operation, of the line of `like`."""
         out = Variable(shape, dtype)
-        found = self.add(Operation(name, args, {}, (out,), line=like.line, backward=like.backward))[0]
-        return found
+        return self.add(Operation(name, args, {}, (out,), line=like.line, backward=like.backward))[0]
 
     def instead(self, operation: Operation, name: str, *args: Any) -> Variable:
         """The result of another operation in place of one."""
@@ -160,31 +185,6 @@ class _Walk:
             return False
         constants.update(zip(operation.results, results))
         return True
-
-    def number(self, v: Any) -> Any:
-        """The Python number that a constant without axes is; None if `v` is none, or complex."""
-        if v.__class__ is not Variable:
-            return v if isinstance(v, (bool, int, float)) else None
-        if v.shape or v.dtype.is_complex or v not in self.constants:
-            return None
-        item = getattr(self.constants[v], "item", None)
-        return None if item is None else item()
-
-    def with_numbers(self, operation: Operation) -> Operation:
-        """Constants without axes as Python numbers, where these, which are weak, give the same dtype."""
-        args = operation.args
-        first = 1 if operation.name == "where" else 0
-        if len(args) != first + 2 or operation.name == "clip":
-            return operation
-        a, b = args[first:]
-        if a.__class__ is not Variable or b.__class__ is not Variable or a.dtype is not b.dtype:
-            return operation
-        for i, (x, y) in enumerate(((a, b), (b, a))):
-            if not x.shape and x in self.constants and y not in self.constants:
-                number = self.number(x)
-                if number is not None:
-                    return operation.replaced(args=(*args[: first + i], number, *args[first + i + 1 :]))
-        return operation
 
     # -- expansions ---------------------------------------------------------------------------------------------
 
@@ -260,14 +260,15 @@ def _creation(walk: _Walk, operation: Operation) -> Variable | None:
     if walk.evaluate is None or value is None:
         return None
     number = Variable((), out.dtype)
-    if not walk.folded(Operation("full", ((), value), {"dtype": out.dtype}, (number,))):
+    options = {**{k: x for k, x in operation.options.items() if k != "fill_value"}, "dtype": out.dtype}
+    if not walk.folded(Operation("full", ((), value), options, (number,))):
         return None
     if not out.shape:
         return number
     if operation.name not in ("zeros", "ones", "full"):  # it need not keep the array that it is like
         name = operation.name.removesuffix("_like")
         args = (out.shape,) if name != "full" else (out.shape, value)
-        operation = Operation(name, args, {"dtype": out.dtype}, (out,), line=operation.line, backward=operation.backward)
+        operation = Operation(name, args, options, (out,), line=operation.line, backward=operation.backward)
     walk.operations.append(operation)
     walk.slim[out] = number
     return out
