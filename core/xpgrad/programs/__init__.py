@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad.programs.array_api_text import array_api_source
+from xpgrad.programs.array_api_text import array_api_function, array_api_source
 from xpgrad.programs.blocks import fused
 from xpgrad.programs.numpy_text import numpy_source
 from xpgrad.programs.program import Operation, Program, Variable
@@ -19,8 +19,3 @@ __all__ = [
 def numpy_function(program: Program, backend: Any) -> Callable[..., tuple[Any, ...]]:
     """A program as a function of NumPy's arrays, run from its text in NumPy's calls."""
     return built(numpy_source(fused(program)), {"xp": backend.kernels}, backend.raw_dtype)
-
-
-def array_api_function(program: Program, backend: Any) -> Callable[..., tuple[Any, ...]]:
-    """A program as a function of any backend's raw arrays, run from its text in calls of the backend's kernels."""
-    return built(array_api_source(program, operators=backend.operators), {"xp": backend.kernels}, backend.raw_dtype)

@@ -6,16 +6,17 @@ side, and private kernels as `xpgrad.backend` describes them. Nothing is written
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from xpgrad._basics.dtypes import DType
 from xpgrad.programs.literals import text_of
 from xpgrad.programs.naming import Names
 from xpgrad.programs.program import Operation, Program, Variable
-from xpgrad.programs.source import Source, comment
+from xpgrad.programs.source import Source, built, comment
 from xpgrad.programs.vocabulary import IN_PLACE, OPERATORS
 
-__all__ = ["array_api_source"]
+__all__ = ["array_api_function", "array_api_source"]
 
 #: Kernels whose results are in new memory in every library; some return what they are given where there is nothing to do, or a view of it.
 _NEW = frozenset(OPERATORS) | {"exp", "log", "maximum", "minimum", "sin", "cos", "tanh", "sqrt", "square", "reduce_sum"}
@@ -39,6 +40,11 @@ def array_api_source(program: Program, name: str = "function", docstring: str = 
         Its text refers to ``xp``, the backend's table of kernels (`Backend.kernels`).
     """
     return _Writer(program, name, operators).source(docstring)
+
+
+def array_api_function(program: Program, backend: Any) -> Callable[..., tuple[Any, ...]]:
+    """A program as a function of any backend's raw arrays, run from its text in calls of the backend's kernels."""
+    return built(array_api_source(program, operators=backend.operators), {"xp": backend.kernels}, backend.raw_dtype)
 
 
 class _Writer:

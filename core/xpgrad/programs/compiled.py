@@ -21,8 +21,9 @@ from xpgrad._tape.requests import grad
 from xpgrad._tape.saved import check_version, unpack, unpack_constant
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.errors import CaptureError
+from xpgrad.programs.array_api_text import array_api_function
 from xpgrad.programs.capture import Taking, capture, capture_class, from_outside
-from xpgrad.programs.evaluation import as_function, evaluator
+from xpgrad.programs.evaluation import evaluator
 from xpgrad.programs.program import Program
 from xpgrad.programs.simplify import simplified
 from xpgrad.rules.creation import zeros
@@ -64,7 +65,7 @@ class _Captured:
         self.arranged = eval(f"lambda o: {_arrangement(template)}")  # our own text: a tuple's structure
         below = self.cls.backend.below
         self.program = program = simplified(program, evaluator(below))
-        self.run = below.compile_program(program, threads=self.threads) or as_function(program, below)
+        self.run = below.compile_program(program, threads=self.threads) or array_api_function(program, below)
 
 
 def _arrangement(template: Any) -> str:
