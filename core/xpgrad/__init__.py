@@ -65,6 +65,7 @@ from xpgrad._modes.switches import (
 from xpgrad._rows import namespace as _namespace
 from xpgrad._tensor.tensor import Tensor as Tensor
 from xpgrad.programs.compiled import compile_function as compile
+from xpgrad.programs.export import export as export
 from xpgrad.errors import (
     BackendLoadError as BackendLoadError,
     BackendNotFoundError as BackendNotFoundError,
@@ -250,6 +251,7 @@ __all__ = [
     "Device", "default_device", "get_default_device", "set_default_device", "namespace", "backend_names", "register_backend",
     "autograd", "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
     "compile",
+    "export",
     "errors", "BackendLoadError", "BackendNotFoundError", "CapabilityError", "DeviceMismatchError", "GradcheckError",
     "MissingAttributeError", "XpgradError",
 ]  # fmt: skip

@@ -53,6 +53,7 @@ class _Captured:
         self.program: Program | None = None
         self.run: Any = None
         self.arranged: Any = None
+        self.template: Any = None  # where the results are among the program's outputs
 
     def __call__(self, *raws: Any) -> Any:
         if self.run is None:
@@ -61,8 +62,8 @@ class _Captured:
 
     def capture(self, raws: Any) -> None:
         """Capture the function as it is for these arrays."""
-        program, template, _ = capture(self.cls, self.function, raws, self.names)
-        self.arranged = eval(f"lambda o: {_arrangement(template)}")  # our own text: a tuple's structure
+        program, self.template, _ = capture(self.cls, self.function, raws, self.names)
+        self.arranged = eval(f"lambda o: {_arrangement(self.template)}")  # our own text: a tuple's structure
         below = self.cls.backend.below
         self.program = program = simplified(program, evaluator(below))
         self.run = below.compile_program(program, threads=self.threads) or array_api_function(program, below)
@@ -534,18 +535,24 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
             known[quick] = program
         return _result(program, arrays, raws, gradients, flat, mode)
 
-    def program_for(*args: Any, **kwargs: Any) -> Program:
-        """The program of the forward, with the gradients where the function returns one real number, for such arguments."""
+    def captured(*args: Any, **kwargs: Any) -> tuple[_Compiled, list[Any]]:
+        """What was made for such arguments, captured, and the raw arrays among them."""
         made, flat, *_ = prepared(args, kwargs)
         if not isinstance(made, _Compiled) or not isinstance(made.forward, _Captured):
             why = "runs as it is" if not isinstance(made, _Compiled) else f"is compiled by {made.cls.backend.name!r} itself"
             msg = f"there is no program: for these arguments `{_title(function)}` {why}"
             raise ValueError(msg)
+        arrays = [t._array for t in flat]
         if made.forward.program is None:
-            made.forward.capture([t._array for t in flat])
-        found: Any = made.forward.program
+            made.forward.capture(arrays)
+        return made, arrays
+
+    def program_for(*args: Any, **kwargs: Any) -> Program:
+        """The program of the forward, with the gradients where the function returns one real number, for such arguments."""
+        found: Any = captured(*args, **kwargs)[0].forward.program
         return found  # type: ignore[no-any-return]
 
+    compiled.captured = captured  # type: ignore[attr-defined]
     compiled.program = program_for  # type: ignore[attr-defined]
     return compiled
 

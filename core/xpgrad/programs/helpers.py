@@ -73,4 +73,4 @@ _NEEDS = {"_scatter_add": ("_scatter_into",)}
 def needed(used: set[str]) -> str:
     """The text of the helpers in use, with those that they use."""
     every = used | {other for name in used for other in _NEEDS.get(name, ())}
-    return "".join(f"\n\n{text}" for name, text in HELPERS.items() if name in every)
+    return "".join(f"\n\n\n{text.rstrip()}" for name, text in HELPERS.items() if name in every)

@@ -117,7 +117,7 @@ class Writer:
                     self.put(f"del {', '.join(names)}")
         outs = [self.ref(v) + (".copy()" if copied else "") for v, copied in zip(program.outputs, self.plan.copied)]
         self.put(f"return {', '.join(outs)}{',' if len(outs) == 1 else ''}" if outs else "return ()")
-        text = "import numpy as np" + needed(self.helpers) + "\n\n" + "\n".join(self.lines) + "\n"
+        text = "import numpy as np" + needed(self.helpers) + "\n\n\n" + "\n".join(self.lines) + "\n"
         return Source(text.replace("\n\n    \n", "\n\n"), self.name, parameters, constants, self.dtypes, list(self.kernels))
 
     def names_of(self, v: Variable) -> set[str]:
@@ -325,7 +325,7 @@ class Writer:
     def helper(self, name: str, *args: Any) -> str:
         """A call of a helper function."""
         self.helpers.add(name)
-        return f"{name}({', '.join([self.text(x) for x in args])})"
+        return f"{name}({', '.join([self.alone(x) for x in args])})"
 
     def dtype(self, dtype: DType) -> str:
         """`dtype` as the last argument of a function that makes an array."""
@@ -355,9 +355,9 @@ def _axes(axes: Any) -> str:
 def _reduction(w: Writer, function: str, operation: Operation) -> str:
     x, axes, keepdims = operation.args
     if axes is None and len(x.shape) == 1 and not keepdims:
-        return f"{function}({w.ref(x)})"  # the only axis is the first
+        return f"{function}({w.alone(x)})"  # the only axis is the first
     keep = ", keepdims=True" if keepdims else ""
-    return f"{function}({w.ref(x)}, {_axes(axes)}{keep})"
+    return f"{function}({w.alone(x)}, {_axes(axes)}{keep})"
 
 
 @_writes("reduce_sum", "reduce_max", "reduce_min")
