@@ -152,7 +152,7 @@ def _origin(function: Any, title: str) -> str:
     function = inspect.unwrap(function)
     code = getattr(function, "__code__", None)
     module = getattr(function, "__module__", None)
-    where = f"`{title}`" + (f" of module `{module}`" if module and module != "__main__" else "")
+    where = f"`{title}`" + (f" of module `{module}`" if module and module.isidentifier() and module != "__main__" else "")
     if code is None:
         return where
     return f"{where} ({code.co_filename.replace(os.sep, '/').rpartition('/')[2]}, line {code.co_firstlineno})"
@@ -226,8 +226,15 @@ def _kind(v: Variable) -> str:
 
 
 def _constant(name: str, raw: Any) -> str:
-    """A constant as a literal."""
+    """A constant as a literal, or as the call that makes one like it."""
+    dtype = "bool_" if raw.dtype.name == "bool" else raw.dtype.name
     if raw.size > _SMALL:
+        if raw.dtype.kind != "c" and raw.min() == raw.max():
+            return f"np.full({tuple(raw.shape)}, {text_of(raw.min().item(), repr)}, np.{dtype})"
+        if raw.ndim == 1 and raw.dtype.kind in "iu" and (raw[1:] - raw[:-1] == 1).all():
+            return f"np.arange({int(raw[0])}, {int(raw[-1]) + 1}, dtype=np.{dtype})"
+        if raw.ndim == 2 and (raw.diagonal() == 1).all() and (raw != 0).sum() == min(raw.shape):
+            return f"np.eye({raw.shape[0]}, {raw.shape[1]}, dtype=np.{dtype})"
         msg = (
             f"export: the function uses an array of shape {tuple(raw.shape)} and dtype {raw.dtype} that is not an argument, too large for a "
             f"text (more than {_SMALL} elements); pass it as an argument"
@@ -238,7 +245,7 @@ def _constant(name: str, raw: Any) -> str:
         msg = f"export: the constant {name!r} holds {x!r}, which has no text"
         raise ValueError(msg)
 
-    return f"np.array({text_of(raw.tolist(), unknown)}, np.{'bool_' if raw.dtype.name == 'bool' else raw.dtype.name})"
+    return f"np.array({text_of(raw.tolist(), unknown)}, np.{dtype})"
 
 
 def _example(program: Program, flat: list[Any]) -> str:
