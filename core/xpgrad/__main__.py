@@ -29,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
     new.add_argument("name")
     export = commands.add_parser("export", help="write a function and its gradients as a module that needs NumPy only")
     export.add_argument("target", help="MODULE:FUNCTION")
-    export.add_argument("specs", nargs="*", metavar="ARGUMENT", help="an array as its dtype and shape, e.g. 'float64[3,4]', or a Python literal")
+    export.add_argument("specs", nargs="*", metavar="ARGUMENT", help="an array, as 'float64[3,4]', or a Python literal")
     export.add_argument("--args", dest="source", help="MODULE:NAME of a tuple of arguments, or of a function that returns one")
     export.add_argument("--output", default="gradients.py", help="where it is written (default: gradients.py)")
     commands.add_parser("conformance", add_help=False, help="check backends against the contracts of PyTorch's documentation")

@@ -124,10 +124,11 @@ def check(seed=0):
         eps = max(np.finfo(x.dtype).eps, np.finfo(value.dtype).eps)
 
         def slope(step):
-            there, back = (
-                gaussian_process_and_gradients(*arguments[:place], (x + s * direction).astype(x.dtype), *arguments[place + 1 :])[0] for s in (step, -step)
-            )
-            return (float(there) - float(back)) / (2 * step)
+            values = []
+            for moved in (x + step * direction, x - step * direction):
+                others = [*arguments[:place], moved.astype(x.dtype), *arguments[place + 1 :]]
+                values.append(float(gaussian_process_and_gradients(*others)[0]))
+            return (values[0] - values[1]) / (2 * step)
 
         step = float(eps ** (1 / 3))
         near, far = slope(step), slope(2 * step)

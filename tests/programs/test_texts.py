@@ -19,7 +19,6 @@ from xpgrad.programs.reuse import reuse
 from xpgrad.programs.simplify import simplified
 from xpgrad.programs.source import Source, built
 
-
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy.exceptions.ComplexWarning")
 
 

@@ -107,7 +107,7 @@ def _extent(operation: Operation) -> tuple[int, ...] | None:
     if name in _LOCAL:
         return operation.out.shape
     if name in _REDUCED or name == "reshape_to":
-        return operation.args[0].shape  # type: ignore[no-any-return]
+        return operation.args[0].shape
     if name == "gather":
         x, key = operation.args
         key = key[0] if key.__class__ is tuple and len(key) == 1 else key

@@ -177,8 +177,8 @@ def module_text(
     """
     if source.kernels:
         msg = (
-            f"export: {', '.join(f'`{k}`' for k in source.kernels)} {'has' if len(source.kernels) == 1 else 'have'} no text in NumPy alone; "
-            "compute it outside and pass the result as an argument"
+            f"export: {', '.join(f'`{k}`' for k in source.kernels)}: no text in NumPy alone is known; compute it outside, and pass the "
+            "result as an argument"
         )
         raise ValueError(msg)
     constants = [f"{name} = {_constant(name, raw)}\n" for name, raw in source.constants.items()]
@@ -229,15 +229,16 @@ def _constant(name: str, raw: Any) -> str:
     """A constant as a literal, or as the call that makes one like it."""
     dtype = "bool_" if raw.dtype.name == "bool" else raw.dtype.name
     if raw.size > _SMALL:
-        if raw.dtype.kind != "c" and raw.min() == raw.max():
-            return f"np.full({tuple(raw.shape)}, {text_of(raw.min().item(), repr)}, np.{dtype})"
+        first = raw.flat[0]
+        if raw.tobytes() == first.tobytes() * raw.size:
+            return f"np.full({tuple(raw.shape)}, {text_of(first.item(), repr)}, np.{dtype})"
         if raw.ndim == 1 and raw.dtype.kind in "iu" and (raw[1:] - raw[:-1] == 1).all():
             return f"np.arange({int(raw[0])}, {int(raw[-1]) + 1}, dtype=np.{dtype})"
         if raw.ndim == 2 and (raw.diagonal() == 1).all() and (raw != 0).sum() == min(raw.shape):
             return f"np.eye({raw.shape[0]}, {raw.shape[1]}, dtype=np.{dtype})"
         msg = (
-            f"export: the function uses an array of shape {tuple(raw.shape)} and dtype {raw.dtype} that is not an argument, too large for a "
-            f"text (more than {_SMALL} elements); pass it as an argument"
+            f"export: the function uses an array of shape {tuple(raw.shape)} and dtype {raw.dtype} that is not an argument, and too large "
+            f"for a text (more than {_SMALL} elements); pass it as an argument"
         )
         raise ValueError(msg)
 
@@ -250,9 +251,8 @@ def _constant(name: str, raw: Any) -> str:
 
 def _example(program: Program, flat: list[Any]) -> str:
     """A function that draws arguments in the ranges of those that were given."""
-    lines = [
-        "def _example(seed):", '    """Arguments in the ranges of those that this module was made with."""', "    rng = np.random.default_rng(seed)"
-    ]  # fmt: skip
+    doc = '    """Arguments in the ranges of those that this module was made with."""'
+    lines = ["def _example(seed):", doc, "    rng = np.random.default_rng(seed)"]
     draws = [_draw(v, raw) for v, raw in zip(program.inputs, flat)]
     lines.append(f"    return [{draws[0]}]" if len(draws) == 1 else "    return [\n" + "".join(f"        {d},\n" for d in draws) + "    ]")
     return "\n".join(lines) + "\n\n\n"
@@ -321,10 +321,11 @@ def {check}(seed=0):
         eps = max(np.finfo(x.dtype).eps, np.finfo(value.dtype).eps)
 
         def slope(step):
-            there, back = (
-                {source.name}(*arguments[:place], (x + s * direction).astype(x.dtype), *arguments[place + 1 :])[0] for s in (step, -step)
-            )
-            return (float(there) - float(back)) / (2 * step)
+            values = []
+            for moved in (x + step * direction, x - step * direction):
+                others = [*arguments[:place], moved.astype(x.dtype), *arguments[place + 1 :]]
+                values.append(float({source.name}(*others)[0]))
+            return (values[0] - values[1]) / (2 * step)
 
         step = float(eps ** (1 / 3))
         near, far = slope(step), slope(2 * step)

@@ -62,9 +62,9 @@ def reuse(program: Program, large: int = _LARGE) -> Reuse:
             last[root] = math.inf
     found = Reuse()
     dying: dict[float, list[Variable]] = {}
-    for root, k in last.items():
+    for root, end in last.items():
         if root in owned and root.shape:
-            dying.setdefault(k, []).append(root)
+            dying.setdefault(end, []).append(root)
     pool: dict[tuple[tuple[int, ...], object], list[tuple[Variable, Operation]]] = {}
     for k, operation in enumerate(program.operations):
         name = operation.name

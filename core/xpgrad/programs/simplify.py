@@ -3,9 +3,10 @@
 One walk from the first operation to the last does all of it: constants are folded, equal operations computed once, expanded operands
 replaced by what they are expansions of, and the rules of algebra below applied; then what nobody reads is dropped.
 
-The rules keep every bit: dtype, shape, nan, infinities and the sign of zero. So ``x * 0`` is not 0, and ``x + 0.0`` is not `x`, which may
-be -0.0, while ``x - 0.0`` and ``x * 1`` are. The one exception are sums: that of an expansion is a product, which rounds otherwise than adding
-up does, and where all terms are -0.0 is -0.0.
+The rules keep every bit: dtype, shape, nan, infinities and the sign of zero. So ``x * 0`` is not 0, and ``x + 0.0`` is not `x`, which
+may be -0.0, while ``x - 0.0`` and ``x * 1`` are. There are two exceptions. The sum of an expansion is a product, which rounds otherwise
+than adding up does, and where all terms are -0.0 is -0.0. And ``x * a * 2`` is ``x * (2 * a)``, which differs where the first product is
+subnormal.
 """
 
 from __future__ import annotations
@@ -250,7 +251,7 @@ def _cast(walk: _Walk, operation: Operation) -> Variable | None:
 def _creation(walk: _Walk, operation: Operation) -> Variable | None:
     """An array of one number, which operands broadcast with by itself."""
     out = operation.out
-    value = _CREATION[operation.name]
+    value: Any = _CREATION[operation.name]
     if value is None:
         value = operation.args[1] if len(operation.args) > 1 else operation.options.get("fill_value")
     if value.__class__ is Variable:
@@ -436,7 +437,7 @@ def _negative(walk: _Walk, operation: Operation) -> Variable | None:
     (x,) = operation.args
     inner = _inner(walk, x, "negative")
     if inner is not None:
-        return inner[0]  # type: ignore[no-any-return]
+        return inner[0]
     inner = _inner(walk, x, "multiply") or _inner(walk, x, "divide")
     if inner is not None and _float(inner[1]) and x.dtype.is_floating_point:
         return walk.instead(operation, walk.made[x].name, inner[0], -inner[1])

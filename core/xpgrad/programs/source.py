@@ -63,7 +63,7 @@ def built(source: Source, names: Mapping[str, Any] | None = None, raw_dtype: Cal
     exec(compile(source.text, filename, "exec", dont_inherit=True), space)  # noqa: S102 (it is the program's own text)
     # NB: an entry without a time stays until somebody clears the cache.
     linecache.cache[filename] = (len(source.text), None, source.text.splitlines(keepends=True), filename)
-    return space[source.name]  # type: ignore[no-any-return]
+    return space[source.name]
 
 
 def comment(line: tuple[str, int, str]) -> str:
