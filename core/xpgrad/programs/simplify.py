@@ -80,7 +80,7 @@ def with_numbers(program: Program) -> Program:
     if all(v.shape for v in constants):
         return program
     operations = [_with_number(o, constants) if o.name in ELEMENTWISE else o for o in program.operations]
-    return Program(program.inputs, constants, operations, program.outputs)
+    return without_dead_code(Program(program.inputs, constants, operations, program.outputs))
 
 
 def _with_number(operation: Operation, constants: dict[Variable, Any]) -> Operation:
