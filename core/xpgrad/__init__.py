@@ -64,7 +64,6 @@ from xpgrad._modes.switches import (
 )
 from xpgrad._rows import namespace as _namespace
 from xpgrad._tensor.tensor import Tensor as Tensor
-from xpgrad.programs.compiled import compile_function as compile
 from xpgrad.errors import (
     BackendLoadError as BackendLoadError,
     BackendNotFoundError as BackendNotFoundError,
@@ -74,6 +73,7 @@ from xpgrad.errors import (
     MissingAttributeError as MissingAttributeError,
     XpgradError as XpgradError,
 )
+from xpgrad.programs.compiled import compile_function as compile
 from xpgrad.rules import writing as _writing_rules  # noqa: F401 (declares rows)
 from xpgrad.rules.conversion import asarray as asarray, from_dlpack as from_dlpack, tensor as tensor
 from xpgrad.rules.creation import (

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from programs.building import BACKEND, EVALUATE, Builder, random_program, same
-from xpgrad.programs.blocks import Loop, fused
+from xpgrad.programs.blocks import fused
 from xpgrad.programs.evaluation import evaluated
 from xpgrad.programs.numpy_text import numpy_source
 from xpgrad.programs.program import Program
 from xpgrad.programs.reuse import reuse
 from xpgrad.programs.simplify import simplified
 from xpgrad.programs.source import Source, built
-
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy.exceptions.ComplexWarning")
 

@@ -1,17 +1,1 @@
 """Programs: what functions of Tensors do with arrays, captured once, made smaller by passes, and emitted as Python source."""
-
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
-from xpgrad.programs.numpy_text import numpy_source
-from xpgrad.programs.program import Operation, Program, Variable
-from xpgrad.programs.source import Source, built
-
-__all__ = ["Operation", "Program", "Source", "Variable", "numpy_function", "numpy_source"]
-
-
-def numpy_function(program: Program, backend: Any) -> Callable[..., tuple[Any, ...]]:
-    """A program as a function of NumPy's arrays, run from its text in NumPy's calls."""
-    return built(numpy_source(program), {"xp": backend.kernels}, backend.raw_dtype)

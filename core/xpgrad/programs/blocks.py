@@ -287,10 +287,8 @@ class _Schedule:
                 outside[operation] = None
                 read = {v for o in body if o not in outside for v in o.operands()}
         body = [o for o in body if o not in outside]
-        inside = {o: None for o in body}
-        results = tuple(
-            o.out for o in body if o.out in self.outputs or any(self.all[k] not in inside for k in self.readers.get(o.out, ()))
-        )
+        inside = dict.fromkeys(body)
+        results = tuple(o.out for o in body if o.out in self.outputs or any(self.all[k] not in inside for k in self.readers.get(o.out, ())))
         kind, extent = domain
         length = extent if kind == "rows" else math.prod(extent)
         row = 1 if kind == "flat" else max(math.prod((_extent(o) or ())[1:]) for o in body)

@@ -1,6 +1,6 @@
 """A program: what a function does with arrays, as a straight list of calls of kernels.
 
-It is data, and knows nothing of Tensors or of any library. Passes (`simplified`, ...) make another program of it, emitters a text that runs.
+It is data, and knows nothing of Tensors or of any library. Passes (`simplified`, ...) make another program of it, emitters a text.
 """
 
 from __future__ import annotations
