@@ -133,9 +133,14 @@ class NumPyBackend(Backend):
         return bool(np.may_share_memory(x, y))
 
     def compile_program(self, program: Any, *, threads: int | None = None) -> Callable[..., Any]:
-        from xpgrad.programs import numpy_function  # NB: only programs that compile need it
+        from xpgrad.programs.emission import numpy_function  # NB: only programs that compile need it
 
         return numpy_function(program, self)
+
+    def program_source(self, program: Any) -> str:
+        from xpgrad.programs.emission import numpy_source  # NB: as above
+
+        return numpy_source(program).text
 
     def is_unit(self, g: Any) -> bool:
         return g.shape == () and bool(g == 1)
@@ -184,6 +189,9 @@ class ReadOnlyNumPyBackend(NumPyBackend):
 
     def compile_program(self, program: Any, *, threads: int | None = None) -> Any:
         return None  # its text would write to what it owns
+
+    def program_source(self, program: Any) -> str:
+        return str(program)
 
     def from_host(self, array: Any, device: Device) -> Any:
         return _freeze(np.array(_unmasked(array), copy=True))

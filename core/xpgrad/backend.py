@@ -462,6 +462,10 @@ class Backend(ABC):
         """
         return None
 
+    def program_source(self, program: Any) -> str:
+        """The text that `compile_program` runs, for people to read; by default the program as it prints."""
+        return str(program)
+
     def is_unit(self, g: Any) -> bool:
         """Return whether a raw gradient is known to be the number 1; where values are computed later, without looking at it."""
         return False

@@ -52,7 +52,8 @@ class Mode:
         self.packing = packing
         self.levels = levels
         self.capturing = capturing
-        self.plain = not inference and not levels and capturing is None and not (self.recording and (anomaly is not None or packing is not None))
+        watched = self.recording and (anomaly is not None or packing is not None)
+        self.plain = not (inference or levels or watched or capturing is not None)
 
     def finish(self, out: Any) -> None:
         """Add to a fresh constant (a Tensor) what this mode asks for."""

@@ -23,6 +23,7 @@ from xpgrad.backend import Backend
 from xpgrad.errors import missing
 from xpgrad.programs.program import Program, Variable
 from xpgrad.programs.recorder import Recorder, refusal
+from xpgrad.programs.refusals import from_outside
 from xpgrad.programs.symbols import Symbol
 
 __all__ = ["capture", "capture_class"]
@@ -174,7 +175,7 @@ class CaptureBackend(Backend):
         return known
 
     def _value(self, x: Any) -> Any:
-        """What the backend below takes for an argument."""
+        """An argument as the backend below takes it."""
         cls = x.__class__
         if cls is self.raw:
             return x.value
@@ -197,7 +198,7 @@ class CaptureBackend(Backend):
         return None
 
     def _recorded(self, recorder: Recorder, x: Any) -> Any:
-        """What an operation of the program holds for an argument."""
+        """An argument as an operation of the program holds it."""
         cls = x.__class__
         if cls is self.raw:
             return recorder.variable(x)
@@ -267,7 +268,7 @@ class CaptureBackend(Backend):
         return kernel
 
     def _filled(self, recorder: Recorder, name: str, out: Any, args: tuple[Any, ...]) -> Any:
-        """What is as large as an array, but does not depend on it: made from nothing."""
+        """An array of one value, which is made of nothing else than its shape and dtype."""
         below = self.below
         variable = Variable(tuple(out.shape), below.dtype_of(out.dtype))
         options = {"dtype": variable.dtype, **below.creation_options(self.device)}
@@ -303,7 +304,7 @@ def _is_mask(part: Any, raw: Any) -> bool:
 def _length(n: Any, name: str) -> int:
     """A length of an axis, which must be known."""
     try:
-        return n.__index__()  # type: ignore[no-any-return]
+        return int(n.__index__())
     except (AttributeError, TypeError):
         raise refusal(f"the result of `{name}` has an axis of unknown length", "compute its chunks before the call") from None
 
@@ -316,8 +317,12 @@ class CapturedTensor(Tensor):
     @property
     def array(self) -> Any:
         """Refused: there is no array yet."""
-        error = refusal("`.array` was read", "stay with Tensors, or read it outside")
-        raise missing(RuntimeError)(str(error))
+        raise missing(RuntimeError)(str(refusal("`.array` was read", "stay with Tensors, or read it outside")))
+
+    @classmethod
+    def taking(cls, recorder: Recorder) -> Taking:
+        """The part of a mode that makes constants into Tensors of this class."""
+        return Taking(cls, recorder)
 
     @classmethod
     def align(cls, tensors: list[Any]) -> list[Any]:
@@ -330,14 +335,6 @@ class CapturedTensor(Tensor):
         if x._node is not None and state.is_grad_enabled():
             raise from_outside(x)
         return cls._wrap(cls.backend.raw(x._stand_in()._array))
-
-
-def from_outside(x: Any) -> RuntimeError:
-    """The error for a Tensor with history that is not an argument."""
-    return RuntimeError(
-        "a compiled function uses a Tensor that requires grad and is not one of its arguments: its gradient would be lost. "
-        f"Pass it as an argument (its shape is {tuple(x.shape)})"
-    )
 
 
 _classes: dict[Any, Any] = {}
@@ -357,7 +354,7 @@ def capture_class(inner: Any) -> Any:
 
 
 class Taking:
-    """What a mode adds to a constant that is made while a function is captured: it becomes a captured Tensor, which can be written to.
+    """The part of a mode that turns constants, as a function makes them while it is captured, into captured Tensors, which it may write to.
 
     Attributes
     ----------

@@ -9,73 +9,26 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from xpgrad._basics.arguments import as_flag, check_callable
-from xpgrad._modes import state, switches
+from xpgrad._modes import state
 from xpgrad._operations.coerce import unify
-from xpgrad._operations.lift import is_constant, lift_all
-from xpgrad._tape.node import ListNode, add_into, freed, new_slot, walk
+from xpgrad._operations.lift import lift_all
+from xpgrad._tape.node import new_slot, walk
 from xpgrad._tape.requests import grad
-from xpgrad._tape.saved import check_version, unpack, unpack_constant
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.errors import CaptureError
-from xpgrad.programs.array_api_text import array_api_function
-from xpgrad.programs.capture import Taking, capture, capture_class, from_outside
-from xpgrad.programs.evaluation import evaluator
+from xpgrad.programs.compiled_node import new_node
 from xpgrad.programs.program import Program
-from xpgrad.programs.simplify import simplified
-from xpgrad.rules.creation import zeros
-from xpgrad.rules.elementwise import positive
+from xpgrad.programs.refusals import from_outside
+from xpgrad.programs.structure import arguments, described, named, rebuilt
 
-__all__ = ["CompiledNode", "compile_function"]
+__all__ = ["compile_function"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MANY = 8  # programs of one function, after which a warning says what varies
-
-
-class _Captured:
-    """A function of raw arrays as a captured program: what `Backend.compile` is where the library has no compiler.
-
-    Parameters
-    ----------
-    cls : type
-        The class of captured Tensors.
-    function : callable
-        ``function(recorder, *raws)`` returns nested tuples of raw arrays and None.
-    names : list of (str or None)
-        What the user calls the arrays.
-    """
-
-    def __init__(self, cls: Any, function: Callable[..., Any], names: list[str | None], threads: int | None) -> None:
-        self.cls, self.function, self.names, self.threads = cls, function, names, threads
-        self.program: Program | None = None
-        self.run: Any = None
-        self.arranged: Any = None
-        self.template: Any = None  # where the results are among the program's outputs
-
-    def __call__(self, *raws: Any) -> Any:
-        if self.run is None:
-            self.capture(raws)
-        return self.arranged(self.run(*raws))
-
-    def capture(self, raws: Any) -> None:
-        """Capture the function as it is for these arrays."""
-        program, self.template, _ = capture(self.cls, self.function, raws, self.names)
-        self.arranged = eval(f"lambda o: {_arrangement(self.template)}")  # our own text: a tuple's structure
-        below = self.cls.backend.below
-        self.program = program = simplified(program, evaluator(below))
-        self.run = below.compile_program(program, threads=self.threads) or array_api_function(program, below)
-
-
-def _arrangement(template: Any) -> str:
-    """The text that puts the outputs ``o`` of a program where a function returned them."""
-    if template is None:
-        return "None"
-    if template.__class__ is tuple:
-        return f"({''.join(_arrangement(t) + ', ' for t in template)})"
-    return f"o[{template}]"
 
 
 class _Compiled:
@@ -93,10 +46,14 @@ class _Compiled:
             cast = backend.kernels.cast  # NB: a loss may have another precision than an argument
             self.scale = backend.compile(lambda g, *grads: tuple(None if v is None else cast(v * g, v.dtype) for v in grads))
         else:
+            from xpgrad.programs.capture import capture_class  # loads late: where the library has no compiler
+            from xpgrad.programs.captured import Captured  # loads late: the same
+
             self.inside = capture_class(cls)
-            self.forward = _Captured(self.inside, self._forward, options.names(template, len(needs)), options.threads)
-            self.backward = _Captured(self.inside, self._backward, [], options.threads)
+            self.forward = Captured(self.inside, self._forward, options.names(template, len(needs)), options.threads)
+            self.backward = Captured(self.inside, self._backward, [], options.threads)
             self.scale = self._scaled
+        self.key: Any = None
         # What the first call finds out:
         self.out_template: Any = None
         self.requires: tuple[bool, ...] = ()
@@ -117,7 +74,7 @@ class _Compiled:
                 leaf.requires_grad_()
             leaves.append(leaf)
         nodes = [leaf._node for leaf in leaves]
-        args, kwargs = _arguments(self.template, list(leaves))
+        args, kwargs = arguments(self.template, list(leaves))
         before = state.current()
         try:
             state.put(self._mode(self.recording, recorder))
@@ -141,7 +98,7 @@ class _Compiled:
                 )
                 raise RuntimeError(msg)
         outs: list[Any] = []
-        self.out_template = _described(out, outs)
+        self.out_template = described(out, outs)
         outs = [self._own(o) for o in outs]
         own = set(nodes)
         for node in walk([o._node for o in outs if o._node is not None]):
@@ -155,7 +112,7 @@ class _Compiled:
     def _mode(self, recording: bool, recorder: Any) -> Any:
         if recorder is None:
             return None if recording else state.NO_GRAD
-        return state.Mode(recording=recording, capturing=Taking(self.inside, recorder))
+        return state.Mode(recording=recording, capturing=self.inside.taking(recorder))
 
     def _own(self, out: Any) -> Any:
         """A result, which may be a constant from outside, as a Tensor of the class that the function computes with."""
@@ -216,157 +173,8 @@ def _around(cls: Any, raw: Any) -> Any:
     return out
 
 
-class CompiledNode(ListNode):
-    """The node of one call of a compiled function.
-
-    Attributes
-    ----------
-    arrays : list or None
-        The raw arguments.
-    gradients : tuple or None
-        For a function that returns one real number: its gradients.
-    sources : list
-        The origin of each argument: an edge, or the Tensor itself if it is a constant.
-    """
-
-    __slots__ = ("arrays", "cls", "gradients", "metas", "n_outputs", "packs", "program", "slots", "slotted", "sources")
-
-    title = "CompiledBackward0"
-    saves = True
-    cls: Any
-    program: _Compiled
-    arrays: Any
-    gradients: Any
-    metas: Any
-    slots: Any
-    sources: list[Any]
-
-    def _arguments(self) -> list[Any]:
-        """The raw arguments, unpacked where hooks packed them, otherwise checked."""
-        if self.arrays is None:
-            raise freed(self)
-        found = []
-        for k, (array, source) in enumerate(zip(self.arrays, self.sources)):
-            if self.packs:
-                array = array.array()
-            elif source._alias is not None:
-                check_version(self, f"argument {k}", source._alias)
-            found.append(array)
-        return found
-
-    def pack(self, hooks: Any, tensors: list[Any]) -> None:
-        """Give the arguments and the gradients to hooks, and keep what they return in their place."""
-        self.packs = True
-        backend = self.cls.backend
-        self.arrays = [hooks.packed(t) for t in tensors]
-        self.sources = [None if isinstance(s, Tensor) else s for s in self.sources]
-        if self.gradients is not None:
-            self.gradients = tuple(None if v is None else hooks.packed(backend.wrap(v)) for v in self.gradients)
-
-    def _seeds(self, g: Any, zeros: Callable[[Any], Any]) -> list[Any]:
-        """One gradient for each result that requires grad."""
-        given = g if self.slotted else [g]
-        given = [None] * self.n_outputs if given is None else given
-        return [zeros(m) if v is None else v for v, m, r in zip(given, self.metas, self.program.requires) if r]
-
-    def step(self, g: Any, empty: Any, retain: bool) -> None:
-        values = self._handed_out(g) if not retain and not self.packs else self.grads(g)
-        for e, v in zip(self.edges(), values):
-            first = e.buffer is empty
-            add_into(e, v, empty)
-            if first and v is not None:
-                e.owned = True  # nobody else holds it
-        if not retain:
-            self.release()
-
-    def grads(self, g: Any) -> list[Any]:
-        backend, found = self.cls.backend, self._handed_out(g)
-        if self.gradients is not None and backend.capabilities.mutable:  # what the node keeps is not written to
-            found = [v if v is None or all(v is not kept for kept in self.gradients) else backend.kernels.copy(v) for v in found]
-        return found
-
-    def _handed_out(self, g: Any) -> list[Any]:
-        """The gradients, which may be the arrays that the node keeps."""
-        backend = self.cls.backend
-        if self.gradients is not None:
-            gradients = self.gradients
-            if self.packs:
-                gradients = [None if v is None else v.array() for v in gradients]
-            return list(gradients if backend.is_unit(g) else self.program.scale(g, *gradients))
-        return list(
-            self.program.backward(*self._arguments(), *self._seeds(g, lambda m: backend.kernels.zeros(m[0], dtype=backend.raw_dtype(m[1]))))
-        )
-
-    def graph_grads(self, g: Any) -> list[Any]:
-        """Run the function again, uncompiled and recorded, so that the gradients can be differentiated."""
-        program, backend = self.program, self.cls.backend
-        outs: list[Any] = []
-        seeds = self._seeds(g, lambda m: zeros(m[0], dtype=m[1], device=self.cls.device))
-        with switches.enable_grad():  # where Tensors have tangents, a pass runs on them without recording
-            # NB: separate results, so that each argument has its own gradient where one is given twice, or computed from another.
-            inputs = []
-            for raw, s in zip(self._arguments(), self.sources):
-                if isinstance(s, Tensor):
-                    inputs.append(unpack_constant(backend, raw, s))
-                else:  # no source: a constant that was packed
-                    inputs.append(backend.wrap(raw) if s is None else positive(unpack(backend, raw, s)))
-            args, kwargs = _arguments(program.template, inputs)
-            wanted = [inputs[i] for i in program.places]
-            _described(program.function(*args, **kwargs), outs)
-            return list(grad([o for o in outs if o.requires_grad], wanted, seeds, create_graph=True, allow_unused=True))
-
-    def held(self) -> list[Any]:
-        return [] if self.packs else [*(self.arrays or ()), *(v for v in self.gradients or () if v is not None)]
-
-    def release(self) -> None:
-        self.arrays = self.gradients = None
-
-    def released(self) -> bool:
-        return self.arrays is None
-
-
-def _described(x: Any, flat: list[Any], *, arrays: bool = False) -> Any:
-    """The structure of nested tuples, lists and dicts, hashable; the Tensors in it, and if asked raw arrays, are appended to `flat`."""
-    if isinstance(x, Tensor) or (arrays and is_constant(x)):
-        flat.append(x)
-        return None
-    cls = x.__class__
-    if cls is tuple or cls is list:
-        return (cls, *[_described(item, flat, arrays=arrays) for item in x])
-    if cls is dict:
-        return (dict, tuple(x), *[_described(item, flat, arrays=arrays) for item in x.values()])
-    if isinstance(x, tuple) and hasattr(x, "_fields"):
-        return (cls, *[_described(item, flat, arrays=arrays) for item in x])
-    try:
-        hash(x)
-    except TypeError:
-        msg = (
-            f"a compiled function takes and returns Tensors, hashable values, and tuples, lists and dicts of these, not {cls.__name__}; "
-            "wrap an array with `xpgrad.asarray(x)`"
-        )
-        raise TypeError(msg) from None
-    return ("static", cls, x, repr(x) if isinstance(x, (float, complex)) else None)  # 0.0 == -0.0
-
-
-def _arguments(template: Any, tensors: list[Any]) -> Any:
-    """Positional and keyword arguments; without a template the Tensors are the positional ones."""
-    return (tensors, {}) if template is None else _rebuilt(template, iter(tensors))
-
-
-def _rebuilt(template: Any, flat: Iterator[Any]) -> Any:
-    if template is None:
-        return next(flat)
-    kind = template[0]
-    if kind == "static":
-        return template[2]
-    if kind is dict:
-        return dict(zip(template[1], [_rebuilt(t, flat) for t in template[2:]]))
-    items = [_rebuilt(t, flat) for t in template[1:]]
-    return kind(*items) if hasattr(kind, "_fields") else kind(items)
-
-
 class _Options:
-    """What `compile` was asked for, and what it tells programs of the function.
+    """The options of one `compile`, and the names of the function's parameters.
 
     Attributes
     ----------
@@ -386,34 +194,21 @@ class _Options:
         self.rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
 
     def names(self, template: Any, count: int) -> list[str | None]:
-        """What the function calls the Tensors among its arguments: a parameter, with what leads from there to the Tensor."""
+        """The names of the Tensors among the arguments: the parameter's, with what leads from there to the Tensor."""
         found: list[str | None] = []
         if template is None:
             return [self._parameter(i) for i in range(count)]
         _, args, kwargs = template  # a tuple of both
         for i, t in enumerate(args[1:]):
-            _name(self._parameter(i), t, found)
+            named(self._parameter(i), t, found)
         for key, t in zip(kwargs[1], kwargs[2:]):
-            _name(key, t, found)
+            named(key, t, found)
         return found
 
     def _parameter(self, i: int) -> str | None:
         if i < len(self.parameters):
             return self.parameters[i]
         return None if self.rest is None else f"{self.rest}_{i - len(self.parameters)}"
-
-
-def _name(name: str | None, template: Any, found: list[str | None]) -> None:
-    """The names of the Tensors in one argument, by its structure."""
-    if template is None:
-        found.append(name if name is None or name.isidentifier() else None)
-    elif template[0] is dict:
-        for key, t in zip(template[1], template[2:]):
-            _name(f"{name}_{key}", t, found)
-    elif template[0] != "static":
-        fields = getattr(template[0], "_fields", range(len(template) - 1))
-        for key, t in zip(fields, template[1:]):
-            _name(f"{name}_{key}", t, found)
 
 
 @overload
@@ -475,10 +270,10 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
         template: Any = None
         if kwargs or not all(isinstance(a, Tensor) for a in args):
             flat = []
-            template = _described((args, kwargs), flat, arrays=True)
+            template = described((args, kwargs), flat, arrays=True)
             if not all(isinstance(a, Tensor) for a in flat):
                 flat = lift_all("compile", flat)
-                args, kwargs = _arguments(template, flat)
+                args, kwargs = arguments(template, flat)
         if not flat:
             return None, flat, args, kwargs
         cls = flat[0].__class__
@@ -514,7 +309,8 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
                 quick = program = None
             if program is not None:
                 arrays = [a._array for a in args]
-                return _result(program, arrays, *program.forward(*arrays), args, None)
+                raws, gradients = program.forward(*arrays)
+                return _result(program, arrays, raws, gradients, args, None)
         program, flat, args, kwargs = prepared(args, kwargs)
         if program is None or program is _AS_IS:
             return function(*args, **kwargs)
@@ -535,11 +331,23 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
             known[quick] = program
         return _result(program, arrays, raws, gradients, flat, mode)
 
-    def captured(*args: Any, **kwargs: Any) -> tuple[_Compiled, list[Any]]:
+    def program_for(*args: Any, **kwargs: Any) -> Program:
+        """The program of the forward, with the gradients where the function returns one real number, for such arguments."""
+        found: Program = captured_for(args, kwargs)[0].forward.program
+        return found
+
+    def source_for(*args: Any, **kwargs: Any) -> str:
+        """The text that runs for such arguments."""
+        forward = captured_for(args, kwargs)[0].forward
+        found: str = forward.cls.backend.below.program_source(forward.program)
+        return found
+
+    def captured_for(args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
         """What was made for such arguments, captured, and the raw arrays among them."""
         made, flat, *_ = prepared(args, kwargs)
-        if not isinstance(made, _Compiled) or not isinstance(made.forward, _Captured):
-            why = "runs as it is" if not isinstance(made, _Compiled) else f"is compiled by {made.cls.backend.name!r} itself"
+        kept = made is not None and made is not _AS_IS
+        if not kept or made.inside is made.cls:
+            why = f"is compiled by {made.cls.backend.name!r} itself" if kept else "runs as it is"
             msg = f"there is no program: for these arguments `{_title(function)}` {why}"
             raise ValueError(msg)
         arrays = [t._array for t in flat]
@@ -547,13 +355,8 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
             made.forward.capture(arrays)
         return made, arrays
 
-    def program_for(*args: Any, **kwargs: Any) -> Program:
-        """The program of the forward, with the gradients where the function returns one real number, for such arguments."""
-        found: Any = captured(*args, **kwargs)[0].forward.program
-        return found  # type: ignore[no-any-return]
-
-    compiled.captured = captured  # type: ignore[attr-defined]
-    compiled.program = program_for  # type: ignore[attr-defined]
+    compiled.captured = captured_for  # type: ignore[attr-defined]
+    compiled.program, compiled.source = program_for, source_for  # type: ignore[attr-defined]
     return compiled
 
 
@@ -580,9 +383,9 @@ def _varying(title: str, keys: list[Any]) -> str:
 
 
 def _result(program: _Compiled, arrays: list[Any], raws: Any, gradients: Any, flat: Any, mode: Any) -> Any:
-    """What a call returns: the results, with one node below them where one requires grad."""
+    """The results of a call, with one node below them where one requires grad."""
     cls = program.cls
-    node = _node(program, cls, arrays, gradients, flat) if True in program.requires else None
+    node = new_node(program, cls, arrays, gradients, flat) if True in program.requires else None
     if program.out_template is None:
         out = object.__new__(cls)
         out._array, out._alias = raws[0], None
@@ -595,17 +398,4 @@ def _result(program: _Compiled, arrays: list[Any], raws: Any, gradients: Any, fl
                 outs[k]._node = new_slot(node, k)
     if node is not None and mode is not None and mode.packing is not None:
         node.pack(mode.packing, flat)
-    return outs[0] if program.out_template is None else _rebuilt(program.out_template, iter(outs))
-
-
-def _node(program: _Compiled, cls: Any, arrays: list[Any], gradients: Any, flat: list[Any]) -> Any:
-    node: Any = CompiledNode.made_now()
-    edges = [t._node for t in flat] if program.recording else [None] * len(flat)
-    node.e = tuple([e for e in edges if e is not None])
-    node.cls, node.program, node.arrays, node.gradients = cls, program, arrays, gradients
-    node.sources = [t if e is None else e for t, e in zip(flat, edges)]
-    node.packs = False
-    node.n_outputs, node.slotted = len(program.requires), not program.scalar
-    node.stream = (cls, cls.backend.current_stream(cls.device)) if cls.backend.capabilities.streams else None
-    node.slots, node.metas = [None] * node.n_outputs, program.metas
-    return node
+    return outs[0] if program.out_template is None else rebuilt(program.out_template, iter(outs))

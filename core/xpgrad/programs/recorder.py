@@ -62,7 +62,7 @@ def _assigned(code: CodeType, offset: int) -> str | None:
 
 
 class Recorder:
-    """What one capture has recorded.
+    """The record of one capture.
 
     Parameters
     ----------
@@ -101,8 +101,8 @@ class Recorder:
             return found
         if symbol.recorder is not None:
             msg = (
-                "a Tensor left the call of a compiled function in which it was made, e.g. through a global variable or a list, and was used "
-                f"in another{user_line()}; return it from the function instead"
+                "a Tensor left the call of a compiled function in which it was made, e.g. through a global, and was used in another"
+                f"{user_line()}; return it from the function instead"
             )
             raise CaptureError(msg)
         constant = self._known.get(id(symbol.value))
