@@ -12,6 +12,7 @@ import pytest
 from programs.building import BACKEND, EVALUATE, Builder
 from xpgrad._basics.dtypes import DTYPES
 from xpgrad.programs.blocks import Loop, fused
+from xpgrad.programs.evaluation import evaluated
 from xpgrad.programs.numpy_text import numpy_source
 from xpgrad.programs.program import Program, Variable
 from xpgrad.programs.reuse import reuse
@@ -64,6 +65,7 @@ LEFT: dict[str, tuple[Made, list[str]]] = {
     "a square": (lambda b, x, y: b("pow", x, 2), ["square"]),
     "twice the same": (lambda b, x, y: b("add", b("sin", x), b("sin", x)), ["sin", "add"]),
     "not the same": (lambda b, x, y: b("add", b("multiply", x, 2), b("multiply", x, 3)), ["multiply", "multiply", "add"]),
+    "zeros of both signs": (lambda b, x, y: b("add", b("divide", x, 0.0), b("divide", x, -0.0)), ["divide", "divide", "add"]),
     "not read": (lambda b, x, y: (b("sin", x), b("cos", x))[1], ["cos"]),
     "casts": (lambda b, x, y: b("to_dtype", x, F64), []),
     "a cast": (lambda b, x, y: b("to_dtype", x, F32), ["to_dtype"]),
@@ -92,6 +94,17 @@ def test_what_is_left(name: str) -> None:
     small = simplified(before, EVALUATE)
     assert [o.name for o in small.operations] == left, f"{before}\n\n{small}"
     assert [(v.shape, v.dtype) for v in small.outputs] == [(v.shape, v.dtype) for v in before.outputs]
+    values = [0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan, 1e300]
+    pairs = np.array(values * len(values)), np.repeat(values, len(values))
+    with np.errstate(all="ignore"):
+        for i in range(0, len(pairs[0]), 6):  # every two of them in one place
+            inputs = [np.resize(v[i : i + 12], (3, 4)) for v in pairs]
+            for wanted, found in zip(evaluated(before, BACKEND, inputs), evaluated(small, BACKEND, inputs)):
+                if "sum" in name or "mean" in name:
+                    np.testing.assert_allclose(found, wanted, rtol=1e-15)
+                else:
+                    np.testing.assert_array_equal(found, wanted)
+                    np.testing.assert_array_equal(np.signbit(found) & ~np.isnan(found), np.signbit(wanted) & ~np.isnan(wanted))
 
 
 def test_large_constants_are_left_alone() -> None:

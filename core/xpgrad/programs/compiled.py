@@ -343,7 +343,7 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
         return found
 
     def captured_for(args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
-        """What was made for such arguments, captured, and the raw arrays among them."""
+        """The compiled function for such arguments, captured, and the raw arrays among them."""
         made, flat, *_ = prepared(args, kwargs)
         kept = made is not None and made is not _AS_IS
         if not kept or made.inside is made.cls:

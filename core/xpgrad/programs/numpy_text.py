@@ -135,7 +135,7 @@ class Writer:
         self.lines.append(self.indent + line if line else "")
 
     def find_inlined(self) -> None:
-        """What is written where it is read: by one operation only, and without a name of the user's.
+        """Find the results that are written where they are read: by one operation only, and without a name of the user's.
 
         Views always; other results if nothing happens in between, and nobody takes their memory.
         """

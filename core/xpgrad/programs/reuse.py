@@ -23,7 +23,7 @@ _EXPANSIONS = frozenset(("broadcast_to", "broadcast_view", "expand_reduced"))
 
 @dataclass
 class Reuse:
-    """What `reuse` found out.
+    """The findings of `reuse`.
 
     Attributes
     ----------
