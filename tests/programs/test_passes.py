@@ -254,6 +254,18 @@ def test_a_column_used_as_a_row_ends_a_loop() -> None:
     np.testing.assert_allclose(f(*b.raws())[0], b.values[x] * b.values[x].sum(1))
 
 
+def test_a_small_array_is_not_used_again_while_a_view_of_it_is_read() -> None:
+    b = Builder()
+    x, y, c = b.input(np.arange(160.0).reshape(20, 8)), b.input(np.ones((20, 8))), b.input(np.full(20, 3.0))
+    other = b("reduce_sum", y, (1,), False)
+    column = b("reshape_to", b("reduce_sum", x, (1,), False), (20, 1))
+    another = b("add", b("multiply", other, c), other)
+    out = b("add", b("multiply", x, column), b("multiply", y, b("reshape_to", another, (20, 1))))
+    p = fused(b.program(out), 24, 16)
+    assert len(loops(p)[0].body) == 9
+    np.testing.assert_array_equal(built(numpy_source(p))(*b.raws())[0], b.values[out])
+
+
 def test_small_arrays_are_not_in_loops() -> None:
     p = program(lambda b, x, y: b("sin", b("multiply", x, y)), (1000,))
     assert fused(p) is p
