@@ -135,7 +135,7 @@ class NumPyBackend(Backend):
     def compile_program(self, program: Any, *, threads: int | None = None) -> Callable[..., Any]:
         from xpgrad.programs.emission import numpy_function  # NB: only programs that compile need it
 
-        return numpy_function(program, self)
+        return numpy_function(program, self, threads)
 
     def program_source(self, program: Any) -> str:
         from xpgrad.programs.emission import numpy_source  # NB: as above

@@ -16,11 +16,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-def numpy_source(program: Program, name: str = "function", docstring: str = "") -> Source:
-    """The text of a program in NumPy, with loops over blocks of large arrays."""
-    return numpy_text.numpy_source(fused(program), name, docstring=docstring)
+def numpy_source(program: Program, name: str = "function", threads: int | None = None) -> Source:
+    """The text of a program in NumPy, with loops over blocks of large arrays, which several threads may share."""
+    return numpy_text.numpy_source(fused(program), name, threads=threads or 1)
 
 
-def numpy_function(program: Program, backend: Any) -> Callable[..., tuple[Any, ...]]:
+def numpy_function(program: Program, backend: Any, threads: int | None = None) -> Callable[..., tuple[Any, ...]]:
     """A program as a function of NumPy's arrays, run from its text in NumPy's calls."""
-    return built(numpy_source(program), {"xp": backend.kernels}, backend.raw_dtype)
+    return built(numpy_source(program, threads=threads), {"xp": backend.kernels}, backend.raw_dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["HELPERS", "needed"]
+__all__ = ["HELPERS", "IN_THREADS", "needed"]
 
 #: The text of each, by name. NB: they compute what the kernels of NumPy's backend do, and these say why.
 HELPERS: dict[str, str] = {
@@ -67,10 +67,33 @@ def _variance(x, axis, correction, keepdims):
 ''',
 }
 
+#: A loop in threads; ``{threads}`` is how many.
+IN_THREADS = '''\
+import contextvars
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+_pools = {{}}  # by process: threads do not survive a fork
+
+
+def _in_threads(part, length, step):
+    """Call part(start, stop) with a share of the blocks in each thread; returns what the calls return, in order."""
+    if os.getpid() not in _pools:
+        _pools[os.getpid()] = ThreadPoolExecutor({threads})
+    share = -(-length // (step * {threads})) * step
+    calls = [
+        _pools[os.getpid()].submit(contextvars.copy_context().run, part, start, min(start + share, length))
+        for start in range(0, length, share)
+    ]
+    return [call.result() for call in calls]
+'''
+
 _NEEDS = {"_scatter_add": ("_scatter_into",)}
 
 
-def needed(used: set[str]) -> str:
+def needed(used: set[str], threads: int = 1) -> str:
     """The text of the helpers in use, with those that they use."""
+    if "_in_threads" in used:
+        return f"\n{IN_THREADS.format(threads=threads).rstrip()}{needed(used - {'_in_threads'})}"
     every = used | {other for name in used for other in _NEEDS.get(name, ())}
     return "".join(f"\n\n\n{text.rstrip()}" for name, text in HELPERS.items() if name in every)

@@ -20,6 +20,8 @@ class _Writer(Protocol):
     names: Names
     called: dict[Variable, str]
     indent: str
+    threads: int
+    helpers: set[str]
 
     def put(self, line: str) -> None: ...
     def ref(self, x: Any) -> str: ...
@@ -47,9 +49,10 @@ class _LoopText:
         length, rows = loop.length, loop.rows
         body, cut = self.body()
         kept = [o.out for o in loop.body if o.out in loop.results and not loop.is_total(o)]
-        for operation in loop.body:
-            if loop.is_total(operation):
-                put(f"{self.writer.called[operation.out]} = {self.zero(operation.out)}")
+        totals = [(self.writer.called[o.out], self.zero(o.out)) for o in loop.body if loop.is_total(o)]
+        threads = self.writer.threads > 1
+        for name, zero in totals:
+            put(f"{name} = {zero}")
         whole: dict[Variable, str] = {}
         for v in kept:
             put(f"{self.writer.called[v]} = {self.empty(v.shape, v)}")
@@ -59,10 +62,17 @@ class _LoopText:
                 name = self.writer.names.new(f"{self.blocks[v]}flat")
                 put(f"{name} = {whole[v]}.reshape(-1)")
                 whole[v] = name
+        outside = self.writer.indent
+        if threads:
+            put("")
+            put("def part(start, stop):")
+            self.writer.indent += "    "
+            for name, zero in totals:
+                put(f"{name} = {zero}")
         names = [(name, key) for key, found in self.registers.items() for name in found]
         for name, (row, v) in [(n, (k[0], self.sample[k])) for n, k in names]:
             put(f"{name} = {self.empty((rows, *row), v)}")
-        put(f"for start in range(0, {length}, {rows}):")
+        put(f"for start in range({'start, stop' if threads else f'0, {length}'}, {rows}):")
         before = self.writer.indent
         self.writer.indent += "    "
         put(f"block = slice(start, start + {rows})")
@@ -77,6 +87,16 @@ class _LoopText:
         for line in body:
             put(line)
         self.writer.indent = before
+        if threads:
+            if totals:
+                put(f"return {', '.join(name for name, _ in totals)},")
+            self.writer.indent = outside
+            self.writer.helpers.add("_in_threads")
+            put("")
+            call = f"_in_threads(part, {length}, {rows})"
+            put(f"for totals in {call}:" if totals else call)
+            for i, (name, _) in enumerate(totals):
+                put(f"    {name} += totals[{i}]")
 
     def body(self) -> tuple[list[str], list[Variable]]:
         """The statements for one block, and the variables from outside that are cut."""

@@ -37,7 +37,9 @@ _LINALG = frozenset(
 )
 
 
-def numpy_source(program: Program, name: str = "function", plan: Callable[[Program], Reuse] = reuse, docstring: str = "") -> Source:
+def numpy_source(
+    program: Program, name: str = "function", plan: Callable[[Program], Reuse] = reuse, docstring: str = "", threads: int = 1
+) -> Source:
     """The text of a program in NumPy.
 
     Parameters
@@ -49,17 +51,21 @@ def numpy_source(program: Program, name: str = "function", plan: Callable[[Progr
         Decides whose memory each result takes.
     docstring : str
         The function's.
+    threads : int
+        How many run the blocks of a loop.
     """
     program = with_numbers(program)
-    return Writer(program, name, plan(program)).source(docstring)
+    return Writer(program, name, plan(program), threads).source(docstring)
 
 
 class Writer:
     """One text that is being written."""
 
-    def __init__(self, program: Program, name: str, plan: Reuse) -> None:
-        self.program, self.name, self.plan = program, name, plan
-        self.names = Names(name, "block", "start", *HELPERS)
+    def __init__(self, program: Program, name: str, plan: Reuse, threads: int = 1) -> None:
+        self.program, self.name, self.plan, self.threads = program, name, plan, threads
+        self.names = Names(
+            name, "block", "start", "stop", "part", "totals", "os", "contextvars", "ThreadPoolExecutor", "_in_threads", "_pools", *HELPERS
+        )
         self.called: dict[Variable, str] = {}
         self.helpers: set[str] = set()
         self.kernels: dict[str, None] = {}
@@ -117,7 +123,7 @@ class Writer:
                     self.put(f"del {', '.join(names)}")
         outs = [self.ref(v) + (".copy()" if copied else "") for v, copied in zip(program.outputs, self.plan.copied)]
         self.put(f"return {', '.join(outs)}{',' if len(outs) == 1 else ''}" if outs else "return ()")
-        text = "import numpy as np" + needed(self.helpers) + "\n\n\n" + "\n".join(self.lines) + "\n"
+        text = "import numpy as np" + needed(self.helpers, self.threads) + "\n\n\n" + "\n".join(self.lines) + "\n"
         return Source(text.replace("\n\n    \n", "\n\n"), self.name, parameters, constants, self.dtypes, list(self.kernels))
 
     def names_of(self, v: Variable) -> set[str]:
