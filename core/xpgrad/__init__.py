@@ -23,6 +23,7 @@ if _typing.TYPE_CHECKING:  # what editors see of the modules that load at first 
         utils as utils,
     )
     from xpgrad._namespaces import namespace as namespace
+    from xpgrad.programs.export import export as export
 
 from xpgrad import autograd as autograd, errors as errors
 from xpgrad._backends.default_device import (
@@ -68,6 +69,7 @@ from xpgrad.errors import (
     BackendLoadError as BackendLoadError,
     BackendNotFoundError as BackendNotFoundError,
     CapabilityError as CapabilityError,
+    CaptureError as CaptureError,
     DeviceMismatchError as DeviceMismatchError,
     GradcheckError as GradcheckError,
     MissingAttributeError as MissingAttributeError,
@@ -249,8 +251,8 @@ __all__ = [
     "Tensor", "tensor", "DType",
     "Device", "default_device", "get_default_device", "set_default_device", "namespace", "backend_names", "register_backend",
     "autograd", "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
-    "compile",
-    "errors", "BackendLoadError", "BackendNotFoundError", "CapabilityError", "DeviceMismatchError", "GradcheckError",
+    "compile", "export",
+    "errors", "BackendLoadError", "BackendNotFoundError", "CapabilityError", "CaptureError", "DeviceMismatchError", "GradcheckError",
     "MissingAttributeError", "XpgradError",
 ]  # fmt: skip
 
@@ -277,6 +279,11 @@ def __getattr__(name: str) -> Any:
 
         setattr(_sys.modules[__name__], name, namespace)
         return namespace
+    if name == "export":
+        from xpgrad.programs.export import export  # loads late: writes modules
+
+        setattr(_sys.modules[__name__], name, export)
+        return export
     if name == "_numpy_functions":
         from xpgrad._numpy.dispatch import install  # loads late: NumPy's functions, at the first that is called
 

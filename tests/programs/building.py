@@ -160,7 +160,11 @@ def _step(b: Builder, random: Random, made: list[Variable]) -> Variable | None:
         return b("expand_reduced", b("reduce_sum", x, axes, keepdims), x.shape, axes, keepdims) if real else None
     if kind < 0.80:
         shape = (random.choice([2, 3]), *x.shape)
-        return b("sum_to", x, random.choice([x.shape, x.shape[1:], tuple(1 for _ in x.shape)])) if real and kind < 0.78 else b("broadcast_to", x, shape)
+        return (
+            b("sum_to", x, random.choice([x.shape, x.shape[1:], tuple(1 for _ in x.shape)]))
+            if real and kind < 0.78
+            else b("broadcast_to", x, shape)
+        )
     if kind < 0.85:
         name = random.choice(["zeros_like", "ones_like", "full_like", "zeros"])
         if name == "zeros":
@@ -175,7 +179,9 @@ def _step(b: Builder, random: Random, made: list[Variable]) -> Variable | None:
 
 def _view(b: Builder, random: Random, x: Variable) -> Variable | None:
     rank = len(x.shape)
-    name = random.choice(["index_basic", "index_basic", "reshape_to", "transpose_axes", "swap_last", "real", "expand_dims", "broadcast_view"])
+    name = random.choice(
+        ["index_basic", "index_basic", "reshape_to", "transpose_axes", "swap_last", "real", "expand_dims", "broadcast_view"]
+    )
     if name == "index_basic":
         return b(name, x, _key(random, x.shape))
     if name == "reshape_to":

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from programs.building import BACKEND, EVALUATE, Builder, random_program, same
+from xpgrad.programs.array_api_text import array_api_source
 from xpgrad.programs.blocks import fused
 from xpgrad.programs.evaluation import evaluated
 from xpgrad.programs.numpy_text import numpy_source
@@ -56,6 +57,11 @@ def check(b: Builder, **options: Any) -> Program:
                 except Exception as exc:
                     exc.add_note(f"{program}\n\n{one}\n\n{text.text}")
                     raise
+        for one in (program, small):
+            text = array_api_source(one)
+            f = built(text, {"xp": BACKEND.kernels}, BACKEND.raw_dtype)
+            for x, y in zip(f(*b.raws()), wanted, strict=True):
+                same(x, y, program)
     for v, raw in program.constants.items():
         np.testing.assert_array_equal(raw, constants[v])
     return small

@@ -21,6 +21,8 @@ __all__ = ["Loop", "fused"]
 
 #: ("rows", length) or ("flat", shape).
 Domain: TypeAlias = "tuple[str, Any]"
+_CACHE = 1 << 20  # bytes
+_LEAST = 1024
 _LOCAL = frozenset((*ELEMENTWISE, "to_dtype"))
 _REDUCED = frozenset(("reduce_max", "reduce_min", "reduce_sum"))
 
@@ -105,7 +107,7 @@ def _extent(operation: Operation) -> tuple[int, ...] | None:
     if name in _LOCAL:
         return operation.out.shape
     if name in _REDUCED or name == "reshape_to":
-        return operation.args[0].shape  # type: ignore[no-any-return]
+        return operation.args[0].shape
     if name == "gather":
         x, key = operation.args
         key = key[0] if key.__class__ is tuple and len(key) == 1 else key
@@ -156,6 +158,23 @@ def _is_cut(domain: Domain, operation: Operation, v: Variable) -> bool:
 
 
 # -- the order ----------------------------------------------------------------------------------------------------------
+
+
+def _fitting(body: list[Operation]) -> int:
+    """How many elements a block may have, so that all that is alive at once in a loop fits the cache; not too few to be worth a call."""
+    last: dict[Variable, int] = {}
+    for k, operation in enumerate(body):
+        for v in (*operation.operands(), operation.out):
+            last[v] = k
+    alive = most = 0
+    seen: set[Variable] = set()
+    for k, operation in enumerate(body):
+        for v in {*operation.operands(), operation.out} - seen:
+            alive += v.dtype.itemsize
+            seen.add(v)
+        most = max(most, alive)
+        alive -= sum(v.dtype.itemsize for v in {*operation.operands(), operation.out} if last[v] == k)
+    return max(_CACHE // max(most, 1), _LEAST)
 
 
 class _Schedule:
@@ -292,5 +311,5 @@ class _Schedule:
         kind, extent = domain
         length = extent if kind == "rows" else math.prod(extent)
         row = 1 if kind == "flat" else max(math.prod((_extent(o) or ())[1:]) for o in body)
-        rows = min(max(self.block // row, 1), length)
+        rows = min(max(min(self.block, _fitting(body)) // row, 1), length)
         return [*before, Loop(body, domain, rows, results), *after[::-1]]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad.programs.array_api_text import array_api_function
 from xpgrad.programs.capture import capture
-from xpgrad.programs.evaluation import as_function, evaluator
+from xpgrad.programs.evaluation import evaluator
 from xpgrad.programs.program import Program
 from xpgrad.programs.simplify import simplified
 from xpgrad.programs.structure import arrangement
@@ -32,6 +33,7 @@ class Captured:
         self.program: Program | None = None
         self.run: Any = None
         self.arranged: Any = None
+        self.template: Any = None  # where the results are among the program's outputs
 
     def __call__(self, *raws: Any) -> Any:
         if self.run is None:
@@ -40,8 +42,8 @@ class Captured:
 
     def capture(self, raws: Any) -> None:
         """Capture the function as it is for these arrays."""
-        program, template, _ = capture(self.cls, self.function, raws, self.names)
-        self.arranged = eval(f"lambda o: {arrangement(template)}")  # our own text: a tuple's structure
+        program, self.template, _ = capture(self.cls, self.function, raws, self.names)
+        self.arranged = eval(f"lambda o: {arrangement(self.template)}")  # our own text: a tuple's structure
         below = self.cls.backend.below
         self.program = program = simplified(program, evaluator(below))
-        self.run = below.compile_program(program, threads=self.threads) or as_function(program, below)
+        self.run = below.compile_program(program, threads=self.threads) or array_api_function(program, below)

@@ -333,27 +333,29 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
 
     def program_for(*args: Any, **kwargs: Any) -> Program:
         """The program of the forward, with the gradients where the function returns one real number, for such arguments."""
-        found: Program = forward_for(args, kwargs).program
+        found: Program = captured(*args, **kwargs)[0].forward.program
         return found
 
     def source_for(*args: Any, **kwargs: Any) -> str:
         """The text that runs for such arguments."""
-        forward = forward_for(args, kwargs)
+        forward = captured(*args, **kwargs)[0].forward
         found: str = forward.cls.backend.below.program_source(forward.program)
         return found
 
-    def forward_for(args: Any, kwargs: Any) -> Any:
+    def captured(*args: Any, **kwargs: Any) -> tuple[_Compiled, list[Any]]:
+        """The function as it was captured for such arguments, and the raw arrays among them."""
         made, flat, *_ = prepared(args, kwargs)
         kept = made is not None and made is not _AS_IS
         if not kept or made.inside is made.cls:
             why = f"is compiled by {made.cls.backend.name!r} itself" if kept else "runs as it is"
             msg = f"there is no program: for these arguments `{_title(function)}` {why}"
             raise ValueError(msg)
+        arrays = [t._array for t in flat]
         if made.forward.program is None:
-            made.forward.capture([t._array for t in flat])
-        return made.forward
+            made.forward.capture(arrays)
+        return made, arrays
 
-    compiled.program, compiled.source = program_for, source_for  # type: ignore[attr-defined]
+    compiled.captured, compiled.program, compiled.source = captured, program_for, source_for  # type: ignore[attr-defined]
     return compiled
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad.programs.array_api_text import array_api_function, array_api_source
+from xpgrad.programs.blocks import fused
 from xpgrad.programs.numpy_text import numpy_source
 from xpgrad.programs.program import Operation, Program, Variable
 from xpgrad.programs.source import Source, built
 
-__all__ = ["Operation", "Program", "Source", "Variable", "numpy_function", "numpy_source"]
+__all__ = [
+    "Operation", "Program", "Source", "Variable", "array_api_function", "array_api_source", "built", "numpy_function", "numpy_source",
+]  # fmt: skip
 
 
 def numpy_function(program: Program, backend: Any) -> Callable[..., tuple[Any, ...]]:
     """A program as a function of NumPy's arrays, run from its text in NumPy's calls."""
-    return built(numpy_source(program), {"xp": backend.kernels}, backend.raw_dtype)
+    return built(numpy_source(fused(program)), {"xp": backend.kernels}, backend.raw_dtype)

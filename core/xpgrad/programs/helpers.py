@@ -40,13 +40,6 @@ def _scatter_add(values, key, shape):
     """Zeros of a shape with values added at [key], duplicates included."""
     return _scatter_into(np.zeros(shape, values.dtype), values, key)
 ''',
-    "_placed": '''\
-def _placed(values, key, shape):
-    """Zeros of a shape with values at [key]."""
-    out = np.zeros(shape, values.dtype)
-    out[key] = values
-    return out
-''',
     "_placed_on_diagonal": '''\
 def _placed_on_diagonal(values, shape, offset):
     """Zeros of a shape with values on a diagonal of the last two axes."""
@@ -80,4 +73,4 @@ _NEEDS = {"_scatter_add": ("_scatter_into",)}
 def needed(used: set[str]) -> str:
     """The text of the helpers in use, with those that they use."""
     every = used | {other for name in used for other in _NEEDS.get(name, ())}
-    return "".join(f"\n\n{text}" for name, text in HELPERS.items() if name in every)
+    return "".join(f"\n\n\n{text.rstrip()}" for name, text in HELPERS.items() if name in every)

@@ -11,30 +11,30 @@ from xpgrad.programs.program import Variable
 __all__ = ["key_text", "number_text", "text_of"]
 
 
-def number_text(x: complex) -> str:
-    """A Python number, of which every bit is kept; ``np`` has what Python has no literal for."""
+def number_text(x: complex, module: str = "np.") -> str:
+    """A Python number, of which every bit is kept; a module has ``inf`` and ``nan``, for which Python has no literals."""
     if isinstance(x, float) and not math.isfinite(x):
-        return "np.nan" if x != x else "np.inf" if x > 0 else "-np.inf"
+        return f"{module}nan" if x != x else f"{module}inf" if x > 0 else f"-{module}inf"
     if isinstance(x, complex):
-        return f"complex({number_text(x.real)}, {number_text(x.imag)})"
+        return f"complex({number_text(x.real, module)}, {number_text(x.imag, module)})"
     return repr(x)
 
 
-def text_of(x: Any, name: Callable[[Any], str]) -> str:
+def text_of(x: Any, name: Callable[[Any], str], module: str = "np.") -> str:
     """Nested tuples and lists of variables, numbers and slices; `name` says what variables, and everything unknown, are called."""
     if x.__class__ is Variable:
         return name(x)
     if x is None or x is Ellipsis or isinstance(x, (str, bool, int)):
         return "..." if x is Ellipsis else repr(x)
     if isinstance(x, (float, complex)):
-        return number_text(x)
+        return number_text(x, module)
     if isinstance(x, tuple):
-        inner = ", ".join([text_of(i, name) for i in x])
+        inner = ", ".join([text_of(i, name, module) for i in x])
         return f"({inner},)" if len(x) == 1 else f"({inner})"
     if isinstance(x, list):
-        return f"[{', '.join([text_of(i, name) for i in x])}]"
+        return f"[{', '.join([text_of(i, name, module) for i in x])}]"
     if isinstance(x, slice):
-        return f"slice({', '.join(text_of(p, name) for p in (x.start, x.stop, x.step))})"
+        return f"slice({', '.join(text_of(p, name, module) for p in (x.start, x.stop, x.step))})"
     return name(x)
 
 

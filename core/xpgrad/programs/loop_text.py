@@ -68,9 +68,10 @@ class _LoopText:
         put(f"block = slice(start, start + {rows})")
         if length % rows and names:
             put(f"if start + {rows} > {length}:  # the last block is shorter")
-            listed = ", ".join(n for n, _ in names)
-            shorter = ", ".join(f"{n}[:{length % rows}]" for n, _ in names)
-            put(f"    {listed} = {shorter}")
+            for few in [names[i : i + 6] for i in range(0, len(names), 6)]:
+                listed = ", ".join(n for n, _ in few)
+                shorter = ", ".join(f"{n}[:{length % rows}]" for n, _ in few)
+                put(f"    {listed} = {shorter}")
         for v in [*cut, *kept]:
             put(f"{self.blocks[v]} = {whole[v]}[block]")
         for line in body:

@@ -1,8 +1,8 @@
 """Programs as a function in plain NumPy, as one would write it by hand: operators, `out=` into dead arrays, the user's names and lines.
 
-The text says ``np.`` and runs on NumPy alone. What it computes is what the kernels of NumPy's backend compute, to the dtype and the last bit:
-each of them is an expression here, or one of the helper functions that the text brings with it. Kernels that are not known are called in
-the table ``xp`` of the backend; `Source.kernels` says which.
+The text says ``np.`` and runs on NumPy alone. What it computes is what the kernels of NumPy's backend compute, to the dtype and the last
+bit: each of them is an expression here, or one of the helper functions that the text brings with it. Kernels that are not known are called
+in the table ``xp`` of the backend; `Source.kernels` says which.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from xpgrad.programs.loop_text import write_loop
 from xpgrad.programs.naming import Names
 from xpgrad.programs.program import Operation, Program, Variable
 from xpgrad.programs.reuse import Reuse, reuse
+from xpgrad.programs.simplify import with_numbers, without_dead_code
 from xpgrad.programs.source import Source, comment
 from xpgrad.programs.vocabulary import ELEMENTWISE, IN_PLACE, OPERATORS, VIEWS
 
 __all__ = ["Writer", "numpy_source"]
 
+_STATEMENTS = frozenset(("index_basic_transpose", "loop"))  # more than an expression
 _AUGMENTED = frozenset(("add", "subtract", "multiply", "divide"))
-_DEFAULTS = {"float64": ""}
 _SAME_NAMES = frozenset((
     "all", "any", "arange", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum", "expand_dims", "flip", "full_like",
     "imag", "max", "mean", "min", "moveaxis", "ones_like", "prod", "real", "repeat", "roll", "searchsorted", "squeeze", "std", "sum",
@@ -49,6 +50,7 @@ def numpy_source(program: Program, name: str = "function", plan: Callable[[Progr
     docstring : str
         The function's.
     """
+    program = without_dead_code(with_numbers(program))
     return Writer(program, name, plan(program)).source(docstring)
 
 
@@ -64,7 +66,11 @@ class Writer:
         self.dtypes: dict[str, DType] = {}
         self.lines: list[str] = []
         self.indent = "    "
-        self.inlined: dict[Variable, str] = {}
+        self.inlined: dict[Variable, str] = {}  # as an operand of anything
+        self.bare: dict[Variable, str] = {}  # the same where nothing is beside it
+        self.before = {operation.out: v for operation, v in plan.into.items()}
+        self.holder: dict[str, Variable] = {}  # what a name stands for now
+        self.reader: dict[Variable, Operation] = {}
 
     # -- the function ------------------------------------------------------------------------------------------
 
@@ -77,12 +83,12 @@ class Writer:
         for v, raw in program.constants.items():
             name = self.called[v] = self.names.new(v.name or "c")
             constants[name] = raw
+        self.find_inlined()
         self.name_results()
         parameters = [self.called[v] for v in program.inputs]
         self.lines.append(f"def {self.name}({', '.join(parameters)}):")
         if docstring:
             self.lines.append(f'    """{docstring}"""')
-        self.find_inlined()
         line, backward = None, False
         for operation in program.operations:
             if operation.backward and not backward:
@@ -91,61 +97,117 @@ class Writer:
                 line = None
             backward = operation.backward
             if operation.results and operation.results[0] in self.inlined:
-                self.inlined[operation.out] = self.expression(operation)
+                text = self.expression(operation)
+                self.bare[operation.out] = text
+                simple = operation.name not in OPERATORS and operation.name not in ("reduce_mean", "scale", "add_at")
+                self.inlined[operation.out] = text if simple else f"({text})"
                 continue
             if operation.line is not None and operation.line != line:
                 line = operation.line
                 self.put(comment(line))
             self.write(operation)
+            for v in operation.results:
+                self.holder[self.called[v]] = v
             dropped = self.plan.dropped.get(operation)
             if dropped:
-                names = sorted({self.called[v] for v in dropped if v not in self.inlined})
+                names = sorted({name for v in dropped if v not in self.inlined for name in self.names_of(v)})
+                for name in names:
+                    del self.holder[name]
                 if names:
                     self.put(f"del {', '.join(names)}")
         outs = [self.ref(v) + (".copy()" if copied else "") for v, copied in zip(program.outputs, self.plan.copied)]
         self.put(f"return {', '.join(outs)}{',' if len(outs) == 1 else ''}" if outs else "return ()")
-        text = "import numpy as np" + needed(self.helpers) + "\n\n" + "\n".join(self.lines) + "\n"
+        text = "import numpy as np" + needed(self.helpers) + "\n\n\n" + "\n".join(self.lines) + "\n"
         return Source(text.replace("\n\n    \n", "\n\n"), self.name, parameters, constants, self.dtypes, list(self.kernels))
+
+    def names_of(self, v: Variable) -> set[str]:
+        """All names that stand for the memory of a variable."""
+        found = set()
+        while True:
+            if self.holder.get(self.called[v]) is v:
+                found.add(self.called[v])
+            if v not in self.before:
+                return found
+            v = self.before[v]
 
     def put(self, line: str) -> None:
         """Add a line."""
         self.lines.append(self.indent + line if line else "")
 
-    def name_results(self) -> None:
-        """Names of all results: the user's, else that of the memory that they take, or that is later called something."""
-        into, called, names = self.plan.into, self.called, self.names
-        heir: dict[Variable, Variable] = {}
-        for operation, v in into.items():
-            heir[v] = operation.out
-        for operation in self.program.operations:
-            taken = into.get(operation)
-            for v in operation.results:
-                if v.name is not None:
-                    called[v] = names.new(v.name)
-                elif taken is not None and taken in called and operation.name != "matmul":
-                    called[v] = called[taken]
-                else:
-                    called[v] = ""
-        for operation in self.program.operations:
-            for v in operation.results:
-                if not called[v]:
-                    chain = [v]
-                    while not called[chain[-1]] and chain[-1] in heir:
-                        chain.append(heir[chain[-1]])
-                    name = called[chain[-1]] or names.numbered("g" if operation.backward else "t")
-                    for one in chain:
-                        called[one] = called[one] or name
-
     def find_inlined(self) -> None:
-        """Views that one operation reads are written where it reads them, if they have no name of their own."""
+        """What is written where it is read: by one operation only, and without a name of the user's.
+
+        Views always; other results if nothing happens in between, and nobody takes their memory.
+        """
+        operations, into = self.program.operations, self.plan.into
         count: dict[Variable, int] = dict.fromkeys(self.program.outputs, 2)
-        for operation in self.program.operations:
+        reader: dict[Variable, Operation] = {}
+        for operation in operations:
             reads = 2 if operation.__class__ is Loop else 1  # there it would be made again for each block
             for v in operation.operands():
                 count[v] = count.get(v, 0) + reads
-        for operation in self.program.operations:
-            if operation.name in VIEWS and not operation.several and operation.out.name is None and count.get(operation.out) == 1:
-                self.inlined[operation.out] = ""
+                reader[v] = operation
+        taken = set(into.values())
+        following: Operation | None = None  # the statement that comes next
+        for operation in reversed(operations):
+            if not operation.several and operation.out.name is None and count.get(operation.out) == 1:
+                out, name = operation.out, operation.name
+                next_reads = following is not None and reader[out] is following and operation.backward == following.backward
+                whole = name in IN_PLACE or name in _STATEMENTS or operation in into or out in taken
+                if name in VIEWS or (next_reads and not whole):
+                    self.inlined[out] = self.bare[out] = ""
+                    self.reader[out] = reader[out]
+                    continue
+            following = operation
+
+    def name_results(self) -> None:
+        """Names of all results: the user's, else that of the memory that they take, or that is later called something.
+
+        The others share a few: a name that is bound again frees the memory of what it stood for.
+        """
+        operations, into, called, names = self.program.operations, self.plan.into, self.called, self.names
+        heir = {v: operation.out for operation, v in into.items()}
+        last: dict[Variable, int] = {}
+        place: dict[Operation, int] = {}
+        for k in range(len(operations) - 1, -1, -1):
+            operation = operations[k]
+            inlined = operation.several is False and operation.out in self.inlined
+            place[operation] = position = place[self.reader[operation.out]] if inlined else k
+            for v in operation.operands():
+                if last.get(v, -1) < position:
+                    last[v] = position
+        for v in self.program.outputs:
+            last[v] = len(operations)
+        for operation in operations:
+            for v in operation.results:
+                if v.name is not None:
+                    called[v] = names.new(v.name)
+        dying: dict[int, list[Variable]] = {}
+        free: dict[str, list[str]] = {"t": [], "g": []}
+        shared: set[Variable] = set()
+        for k, operation in enumerate(operations):
+            taken = into.get(operation)
+            prefix = "g" if operation.backward else "t"
+            for v in operation.results:
+                if v in self.inlined:
+                    continue
+                if v not in called:
+                    end = v
+                    while end not in called and end in heir:
+                        end = heir[end]
+                    if taken is not None and taken in called and operation.name != "matmul":
+                        called[v] = called[taken]
+                        if taken in shared:
+                            shared.add(v)
+                    elif end in called:
+                        called[v] = called[end]
+                    else:
+                        called[v] = free[prefix].pop() if free[prefix] else names.numbered(prefix)
+                        shared.add(v)
+                if v in shared and v not in heir:
+                    dying.setdefault(max(last.get(v, k), k), []).append(v)
+            for v in dying.get(k, ()):
+                free[called[v][0]].append(called[v])
 
     def ref(self, x: Any) -> str:
         """How the text names a variable."""
@@ -157,6 +219,10 @@ class Writer:
             return "np.bool_" if x.name == "bool" else f"np.{x.name}"
         msg = f"{self.name}: a program holds an argument of type {type(x).__name__!r}, which has no text"
         raise TypeError(msg)
+
+    def alone(self, x: Any) -> str:
+        """Any argument as text where nothing stands beside it."""
+        return self.bare[x] if x.__class__ is Variable and x in self.bare else text_of(x, self.ref)
 
     def text(self, x: Any) -> str:
         """Any argument as text."""
@@ -177,16 +243,20 @@ class Writer:
         taken = self.plan.into.get(operation)
         if name in IN_PLACE and out.shape:
             self.write_into(operation, taken)
+        elif name == "index_basic_transpose":
+            values, key, shape = operation.args
+            self.put(f"{self.called[out]} = np.zeros({shape[0] if len(shape) == 1 else shape}{self.dtype(out.dtype)})")
+            self.put(f"{self.called[out]}[{key_text(key, shape, self.ref)}] = {self.alone(values)}")
         elif taken is not None:
             target, here = self.called[out], self.called[taken]
             a, b = (*operation.args, None)[:2]
             if name in _AUGMENTED and target == here and (a is taken or (b is taken and name in ("add", "multiply"))):
                 other = b if a is taken else a
-                self.put(f"{target} {OPERATORS[name]}= {self.text(other)}")
+                self.put(f"{target} {OPERATORS[name]}= {self.alone(other)}")
             else:
                 call = "matmul" if name == "matmul" else ELEMENTWISE[name]
                 prefix = "" if target == here else f"{target} = "
-                self.put(f"{prefix}np.{call}({', '.join([self.text(x) for x in operation.args])}, out={here})")
+                self.put(f"{prefix}np.{call}({', '.join([self.alone(x) for x in operation.args])}, out={here})")
         else:
             self.put(f"{self.called[out]} = {self.expression(operation)}")
 
@@ -204,8 +274,10 @@ class Writer:
             self.helpers.add("_scatter_into")
             self.put(f"_scatter_into({target}, {self.text(other)}, {self.text(key)})")
         else:
-            sign = "+=" if operation.name == "add_at" else "="
-            self.put(f"{target}[{key_text(key, buffer.shape, self.ref)}] {sign} {self.text(other)}")
+            sign, text = "+=" if operation.name == "add_at" else "=", self.alone(other)
+            if sign == "+=" and text[0] == "-" and text[1:].isidentifier():
+                sign, text = "-=", text[1:]
+            self.put(f"{target}[{key_text(key, buffer.shape, self.ref)}] {sign} {text}")
 
     def expression(self, operation: Operation) -> str:
         """The right side of an operation's statement."""
@@ -226,7 +298,7 @@ class Writer:
                     texts[0] = f"({texts[0]})"
                 return f"{texts[0]} {symbol} {texts[1]}"
             if name in ELEMENTWISE:
-                return f"np.{ELEMENTWISE[name]}({', '.join([self.text(x) for x in args])})"
+                return f"np.{ELEMENTWISE[name]}({', '.join([self.alone(x) for x in args])})"
         if name in _SAME_NAMES:
             return self.call(f"np.{name}", operation)
         first, _, rest = name.partition(".")
@@ -253,7 +325,7 @@ class Writer:
     def helper(self, name: str, *args: Any) -> str:
         """A call of a helper function."""
         self.helpers.add(name)
-        return f"{name}({', '.join([self.text(x) for x in args])})"
+        return f"{name}({', '.join([self.alone(x) for x in args])})"
 
     def dtype(self, dtype: DType) -> str:
         """`dtype` as the last argument of a function that makes an array."""
@@ -283,9 +355,9 @@ def _axes(axes: Any) -> str:
 def _reduction(w: Writer, function: str, operation: Operation) -> str:
     x, axes, keepdims = operation.args
     if axes is None and len(x.shape) == 1 and not keepdims:
-        return f"{function}({w.ref(x)})"  # the only axis is the first
+        return f"{function}({w.alone(x)})"  # the only axis is the first
     keep = ", keepdims=True" if keepdims else ""
-    return f"{function}({w.ref(x)}, {_axes(axes)}{keep})"
+    return f"{function}({w.alone(x)}, {_axes(axes)}{keep})"
 
 
 @_writes("reduce_sum", "reduce_max", "reduce_min")
@@ -395,11 +467,6 @@ def _take_flat(w: Writer, operation: Operation) -> str:
 @_writes("gather_along")
 def _gather_along(w: Writer, operation: Operation) -> str:
     return f"np.take_along_axis({', '.join([w.text(x) for x in operation.args])})"
-
-
-@_writes("index_basic_transpose")
-def _place(w: Writer, operation: Operation) -> str:
-    return w.helper("_placed", *operation.args)
 
 
 @_writes("diagonal_transpose")

@@ -30,7 +30,7 @@ class Reuse:
     into : dict
         The variable whose memory an operation's result takes.
     dropped : dict
-        Large variables that nobody needs after an operation, and whose memory nobody takes.
+        Large variables, and views of them, that nobody needs after an operation, and whose memory nobody takes.
     copied : list of bool
         For each output, whether it shares memory with an input, a constant, another output or itself.
     """
@@ -62,9 +62,9 @@ def reuse(program: Program, large: int = _LARGE) -> Reuse:
             last[root] = math.inf
     found = Reuse()
     dying: dict[float, list[Variable]] = {}
-    for root, k in last.items():
+    for root, end in last.items():
         if root in owned and root.shape:
-            dying.setdefault(k, []).append(root)
+            dying.setdefault(end, []).append(root)
     pool: dict[tuple[tuple[int, ...], object], list[tuple[Variable, Operation]]] = {}
     for k, operation in enumerate(program.operations):
         name = operation.name
@@ -90,9 +90,12 @@ def reuse(program: Program, large: int = _LARGE) -> Reuse:
         for v in dying.get(k, ()):
             if v is not taken and _bytes(v) >= large:
                 pool.setdefault((v.shape, v.dtype), []).append((v, operation))
-    for free in pool.values():
-        for v, operation in free:
-            found.dropped.setdefault(operation, []).append(v)
+    given_back = {v: operation for free in pool.values() for v, operation in free}
+    if given_back:
+        for v, mine in roots.items():  # views, too, keep it
+            for root in mine:
+                if root in given_back:
+                    found.dropped.setdefault(given_back[root], []).append(v)
     seen: set[Variable] = set()
     for v in program.outputs:
         mine = roots[v]

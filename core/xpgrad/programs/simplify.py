@@ -3,9 +3,10 @@
 One walk from the first operation to the last does all of it: constants are folded, equal operations computed once, expanded operands
 replaced by what they are expansions of, and the rules of algebra below applied; then what nobody reads is dropped.
 
-The rules keep every bit: dtype, shape, nan, infinities and the sign of zero. So ``x * 0`` is not 0, and ``x + 0.0`` is not `x`, which may be
--0.0, while ``x - 0.0`` and ``x * 1`` are. The one exception are sums: that of an expansion is a product, which rounds otherwise than adding
-up does, and where all terms are -0.0 is -0.0.
+The rules keep every bit: dtype, shape, nan, infinities and the sign of zero. So ``x * 0`` is not 0, and ``x + 0.0`` is not `x`, which
+may be -0.0, while ``x - 0.0`` and ``x * 1`` are. There are two exceptions. The sum of an expansion is a product, which rounds otherwise
+than adding up does, and where all terms are -0.0 is -0.0. And ``x * a * 2`` is ``x * (2 * a)``, which differs where the first product is
+subnormal.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from typing import Any
 from xpgrad._basics.dtypes import DType
 from xpgrad._basics.shapes import common_shape
 from xpgrad.programs.program import Operation, Program, Variable, substituted
-from xpgrad.programs.vocabulary import ELEMENTWISE, FRESH, RESHAPING, VIEWS
+from xpgrad.programs.vocabulary import ELEMENTWISE, FRESH, OPERATORS, RESHAPING, VIEWS
 
-__all__ = ["Evaluate", "simplified", "without_dead_code"]
+__all__ = ["Evaluate", "simplified", "with_numbers", "without_dead_code"]
 
 #: Runs one operation on raw arrays, its operands by variable, and returns its raw results.
 Evaluate = Callable[[Operation, dict[Variable, Any]], "list[Any]"]
@@ -73,6 +74,32 @@ def without_dead_code(program: Program) -> Program:
     return Program(program.inputs, constants, kept[::-1], program.outputs)
 
 
+def with_numbers(program: Program) -> Program:
+    """The same program for a library all of whose elementwise functions take Python numbers, as operators do everywhere."""
+    constants = program.constants
+    if all(v.shape for v in constants):
+        return program
+    operations = [_with_number(o, constants) if o.name in ELEMENTWISE else o for o in program.operations]
+    return Program(program.inputs, constants, operations, program.outputs)
+
+
+def _with_number(operation: Operation, constants: dict[Variable, Any]) -> Operation:
+    """A constant without axes as a Python number, where this, which is weak, gives the same dtype."""
+    args = operation.args
+    first = 1 if operation.name == "where" else 0
+    if len(args) != first + 2:
+        return operation
+    a, b = args[first:]
+    if a.__class__ is not Variable or b.__class__ is not Variable or a.dtype is not b.dtype:
+        return operation
+    for i, (x, y) in enumerate(((a, b), (b, a))):
+        if x in constants and y not in constants and not x.shape and not x.dtype.is_complex:
+            item = getattr(constants[x], "item", None)
+            if item is not None:
+                return operation.replaced(args=(*args[: first + i], item(), *args[first + i + 1 :]))
+    return operation
+
+
 class _Walk:
     """The program that grows; what is known of its variables."""
 
@@ -112,8 +139,8 @@ class _Walk:
                 if found.__class__ is Variable:
                     return (found,)
                 operation = found
-            if name in ELEMENTWISE:
-                operation = self.with_numbers(operation)
+            if name in OPERATORS and self.constants:
+                operation = _with_number(operation, self.constants)
             rule = _RULES.get(name)
             if rule is not None:
                 simpler = rule(self, operation)
@@ -134,8 +161,7 @@ class _Walk:
     def call(self, like: Operation, name: str, args: tuple[Any, ...], shape: tuple[int, ...], dtype: DType) -> Variable:
         """The result of another operation, of the line of `like`."""
         out = Variable(shape, dtype)
-        found = self.add(Operation(name, args, {}, (out,), line=like.line, backward=like.backward))[0]
-        return found
+        return self.add(Operation(name, args, {}, (out,), line=like.line, backward=like.backward))[0]
 
     def instead(self, operation: Operation, name: str, *args: Any) -> Variable:
         """The result of another operation in place of one."""
@@ -160,31 +186,6 @@ class _Walk:
             return False
         constants.update(zip(operation.results, results))
         return True
-
-    def number(self, v: Any) -> Any:
-        """The Python number that a constant without axes is; None if `v` is none, or complex."""
-        if v.__class__ is not Variable:
-            return v if isinstance(v, (bool, int, float)) else None
-        if v.shape or v.dtype.is_complex or v not in self.constants:
-            return None
-        item = getattr(self.constants[v], "item", None)
-        return None if item is None else item()
-
-    def with_numbers(self, operation: Operation) -> Operation:
-        """Constants without axes as Python numbers, where these, which are weak, give the same dtype."""
-        args = operation.args
-        first = 1 if operation.name == "where" else 0
-        if len(args) != first + 2 or operation.name == "clip":
-            return operation
-        a, b = args[first:]
-        if a.__class__ is not Variable or b.__class__ is not Variable or a.dtype is not b.dtype:
-            return operation
-        for i, (x, y) in enumerate(((a, b), (b, a))):
-            if not x.shape and x in self.constants and y not in self.constants:
-                number = self.number(x)
-                if number is not None:
-                    return operation.replaced(args=(*args[: first + i], number, *args[first + i + 1 :]))
-        return operation
 
     # -- expansions ---------------------------------------------------------------------------------------------
 
@@ -250,7 +251,7 @@ def _cast(walk: _Walk, operation: Operation) -> Variable | None:
 def _creation(walk: _Walk, operation: Operation) -> Variable | None:
     """An array of one number, which operands broadcast with by itself."""
     out = operation.out
-    value = _CREATION[operation.name]
+    value: Any = _CREATION[operation.name]
     if value is None:
         value = operation.args[1] if len(operation.args) > 1 else operation.options.get("fill_value")
     if value.__class__ is Variable:
@@ -260,14 +261,15 @@ def _creation(walk: _Walk, operation: Operation) -> Variable | None:
     if walk.evaluate is None or value is None:
         return None
     number = Variable((), out.dtype)
-    if not walk.folded(Operation("full", ((), value), {"dtype": out.dtype}, (number,))):
+    options = {**{k: x for k, x in operation.options.items() if k != "fill_value"}, "dtype": out.dtype}
+    if not walk.folded(Operation("full", ((), value), options, (number,))):
         return None
     if not out.shape:
         return number
     if operation.name not in ("zeros", "ones", "full"):  # it need not keep the array that it is like
         name = operation.name.removesuffix("_like")
         args = (out.shape,) if name != "full" else (out.shape, value)
-        operation = Operation(name, args, {"dtype": out.dtype}, (out,), line=operation.line, backward=operation.backward)
+        operation = Operation(name, args, options, (out,), line=operation.line, backward=operation.backward)
     walk.operations.append(operation)
     walk.slim[out] = number
     return out
@@ -435,7 +437,7 @@ def _negative(walk: _Walk, operation: Operation) -> Variable | None:
     (x,) = operation.args
     inner = _inner(walk, x, "negative")
     if inner is not None:
-        return inner[0]  # type: ignore[no-any-return]
+        return inner[0]
     inner = _inner(walk, x, "multiply") or _inner(walk, x, "divide")
     if inner is not None and _float(inner[1]) and x.dtype.is_floating_point:
         return walk.instead(operation, walk.made[x].name, inner[0], -inner[1])
@@ -444,6 +446,10 @@ def _negative(walk: _Walk, operation: Operation) -> Variable | None:
 
 def _float(x: Any) -> bool:
     return isinstance(x, (int, float)) and not isinstance(x, bool) and x != 0
+
+
+def _doubles(x: Any) -> bool:
+    return _float(x) and math.isfinite(x) and abs(x) > 1 and math.frexp(x)[0] in (0.5, -0.5)
 
 
 def _is(x: Any, number: int) -> bool:
@@ -484,6 +490,10 @@ def _multiply(walk: _Walk, operation: Operation) -> Variable | None:
     if _is(b, 1):
         return _same(walk, operation, a)
     real = operation.out.dtype.is_floating_point
+    if real and _doubles(b):  # to scale by a power of 2 rounds nothing; only where the first product is subnormal, less is lost
+        inner = _inner(walk, a, "multiply")
+        if inner is not None and _float(inner[1]) and math.isfinite(inner[1] * b):
+            return walk.instead(operation, "multiply", inner[0], inner[1] * b)
     if real and _is(b, -1):
         return walk.instead(operation, "negative", a)
     left, right = _inner(walk, a, "negative"), _inner(walk, b, "negative")

@@ -13,6 +13,7 @@ from xpgrad._basics.dtypes import DType
 __all__ = ["Source", "built", "comment"]
 
 _numbers = itertools.count(1)
+_LONG = 100  # characters of a user's line that a comment shows
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,12 @@ def built(source: Source, names: Mapping[str, Any] | None = None, raw_dtype: Cal
     exec(compile(source.text, filename, "exec", dont_inherit=True), space)  # noqa: S102 (it is the program's own text)
     # NB: an entry without a time stays until somebody clears the cache.
     linecache.cache[filename] = (len(source.text), None, source.text.splitlines(keepends=True), filename)
-    return space[source.name]  # type: ignore[no-any-return]
+    return space[source.name]
 
 
 def comment(line: tuple[str, int, str]) -> str:
     """A user's line as a comment: where it is, and its text where it can be read."""
     file, number, function = line
     text = linecache.getline(file, number).strip()
+    text = text if len(text) <= _LONG else f"{text[:_LONG]} ..."
     return f"# {file.replace(chr(92), '/').rpartition('/')[2]}:{number}{f'  {text}' if text else f' in {function}'}"
