@@ -12,10 +12,16 @@ from xpgrad.programs.program import Operation, Program, Variable
 from xpgrad.programs.source import Source, built
 
 __all__ = [
-    "Operation", "Program", "Source", "Variable", "array_api_function", "array_api_source", "built", "numpy_function", "numpy_source",
+    "Operation", "Program", "Source", "Variable", "array_api_function", "array_api_source", "blocked_source", "built", "numpy_function",
+    "numpy_source",
 ]  # fmt: skip
 
 
 def numpy_function(program: Program, backend: Any) -> Callable[..., tuple[Any, ...]]:
     """A program as a function of NumPy's arrays, run from its text in NumPy's calls."""
-    return built(numpy_source(fused(program)), {"xp": backend.kernels}, backend.raw_dtype)
+    return built(blocked_source(program), {"xp": backend.kernels}, backend.raw_dtype)
+
+
+def blocked_source(program: Program) -> Source:
+    """The text of a program in NumPy's calls, with loops over blocks where arrays are large."""
+    return numpy_source(fused(program))
