@@ -71,6 +71,8 @@ def array(random: Random, shape: tuple[int, ...], dtype: str) -> Any:
     rng = np.random.default_rng(random.randrange(1 << 16))
     x = rng.normal(size=shape)
     x = np.where(rng.uniform(size=shape) < 0.1, -0.0, np.where(rng.uniform(size=shape) < 0.1, 0.0, x))
+    if random.random() < 0.2 and not dtype.startswith("int"):
+        x = np.where(rng.uniform(size=shape) < 0.1, rng.choice([np.nan, np.inf, -np.inf], shape), x)
     if dtype.startswith("complex"):
         x = x + 1j * rng.normal(size=shape)
     x = np.asarray(x * 3 if dtype.startswith("int") else x).astype(dtype)
@@ -241,7 +243,7 @@ def same(x: Any, y: Any, program: Program) -> None:
 
 def _largest(y: Any) -> float:
     finite = np.abs(y[np.isfinite(y)])
-    return float(max(finite.max(initial=0), 1e-3 * 1))
+    return float(max(finite.max(initial=0), 1.0))
 
 
 def variables(program: Program) -> set[Variable]:

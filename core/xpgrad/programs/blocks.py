@@ -54,11 +54,11 @@ class Loop(Operation):
         return extent if kind == "rows" else math.prod(extent)
 
     def is_cut(self, operation: Operation, v: Variable) -> bool:
-        """Whether an operation of the body reads a block of `v`, or the whole."""
+        """Return whether an operation of the body reads a block of `v`, not the whole."""
         return _is_cut(self.domain, operation, v)
 
     def is_total(self, operation: Operation) -> bool:
-        """Whether its result is known only when the loop has ended."""
+        """Return whether its result is known only when the loop has ended."""
         return _is_total(self.domain, operation)
 
 

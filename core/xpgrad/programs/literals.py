@@ -39,7 +39,7 @@ def text_of(x: Any, name: Callable[[Any], str], module: str = "np.") -> str:
 
 
 def key_text(key: Any, shape: tuple[int, ...], name: Callable[[Any], str]) -> str:
-    """What stands between the brackets of ``x[...]``; bounds of slices that are the ends of their axis are left out."""
+    """The text between the brackets of ``x[...]``; bounds of slices that are the ends of their axis are left out."""
     parts = key if key.__class__ is tuple else (key,)
     if not parts:
         return "()"

@@ -145,7 +145,7 @@ class _LoopText:
         return f"np.{ELEMENTWISE[name]}({', '.join(args)}, out={target})"
 
     def expression(self, operation: Operation, args: list[str]) -> str:
-        """What makes a new small array."""
+        """The right side of a statement that makes a new small array."""
         name, out = operation.name, operation.out
         if name == "gather":
             return f"{args[0]}.take({args[1].strip('(),')}, axis=0)"

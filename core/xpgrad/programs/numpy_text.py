@@ -19,7 +19,7 @@ from xpgrad.programs.loop_text import write_loop
 from xpgrad.programs.naming import Names
 from xpgrad.programs.program import Operation, Program, Variable
 from xpgrad.programs.reuse import Reuse, reuse
-from xpgrad.programs.simplify import with_numbers, without_dead_code
+from xpgrad.programs.simplify import with_numbers
 from xpgrad.programs.source import Source, comment
 from xpgrad.programs.vocabulary import ELEMENTWISE, IN_PLACE, OPERATORS, VIEWS
 
@@ -50,7 +50,7 @@ def numpy_source(program: Program, name: str = "function", plan: Callable[[Progr
     docstring : str
         The function's.
     """
-    program = without_dead_code(with_numbers(program))
+    program = with_numbers(program)
     return Writer(program, name, plan(program)).source(docstring)
 
 
@@ -135,7 +135,7 @@ class Writer:
         self.lines.append(self.indent + line if line else "")
 
     def find_inlined(self) -> None:
-        """What is written where it is read: by one operation only, and without a name of the user's.
+        """Find the results that are written where they are read: by one operation only, and without a name of the user's.
 
         Views always; other results if nothing happens in between, and nobody takes their memory.
         """

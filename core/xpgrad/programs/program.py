@@ -1,6 +1,7 @@
 """A program: what a function does with arrays, as a straight list of calls of kernels.
 
-It is data, and knows nothing of Tensors or of any library. Passes (`simplified`, ...) make another program of it, emitters a text.
+It is data, and knows nothing of Tensors or of any library. Passes (`simplified`, ...) make another program of it, emitters a text that
+runs.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Operation:
         It belongs to a backward pass.
     """
 
-    __slots__ = ("args", "backward", "line", "name", "options", "results", "several")
+    __slots__ = ("_reads", "args", "backward", "line", "name", "options", "results", "several")
 
     def __init__(
         self, name: str, args: tuple[Any, ...], options: dict[str, Any], results: tuple[Variable, ...], *, several: bool = False,
@@ -69,21 +70,29 @@ class Operation:
     ) -> None:  # fmt: skip
         self.name, self.args, self.options, self.results = name, args, options, results
         self.several, self.line, self.backward = several, line, backward
+        self._reads: tuple[Variable, ...] | None = None
 
     @property
     def out(self) -> Variable:
         """The only result."""
         return self.results[0]
 
-    def operands(self) -> Iterator[Variable]:
+    def operands(self) -> tuple[Variable, ...]:
         """The variables that it reads, in order; one that is read twice comes twice."""
-        yield from variables_in(self.args)
-        if self.options:
-            yield from variables_in(tuple(self.options.values()))
+        reads = self._reads
+        if reads is None:  # NB: every pass asks
+            found: list[Variable] = []
+            for x in (*self.args, *self.options.values()) if self.options else self.args:
+                if x.__class__ is Variable:
+                    found.append(x)
+                elif x.__class__ is tuple or x.__class__ is list:
+                    found.extend(variables_in(x))
+            reads = self._reads = tuple(found)
+        return reads
 
     def replaced(self, **changes: Any) -> Operation:
         """The same operation with some fields changed."""
-        fields = {name: getattr(self, name) for name in self.__slots__} | changes
+        fields = {name: getattr(self, name) for name in Operation.__slots__[1:]} | changes
         return Operation(**fields)
 
 

@@ -23,7 +23,7 @@ _EXPANSIONS = frozenset(("broadcast_to", "broadcast_view", "expand_reduced"))
 
 @dataclass
 class Reuse:
-    """What `reuse` found out.
+    """The findings of `reuse`.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ def reuse(program: Program, large: int = _LARGE) -> Reuse:
         taken = None
         if name in IN_PLACE:
             buffer = operation.args[0]
-            others = [root for v in list(operation.operands())[1:] for root in roots[v]]
+            others = [root for v in operation.operands()[1:] for root in roots[v]]
             if buffer in owned and buffer.shape and last[buffer] == k and buffer not in others:
                 taken = buffer
         elif not operation.several and operation.out.shape and (name in ELEMENTWISE or name == "matmul") and name != "where":
@@ -116,7 +116,7 @@ def _memory(program: Program) -> tuple[dict[Variable, tuple[Variable, ...]], set
                 roots[v] = (v,)
             owned.update(operation.results)
         else:
-            operands = list(operation.operands())
+            operands = operation.operands()
             if name in VIEWS:
                 operands = operands[:1]
             mine = tuple(dict.fromkeys(root for v in operands for root in roots[v]))

@@ -80,7 +80,7 @@ def with_numbers(program: Program) -> Program:
     if all(v.shape for v in constants):
         return program
     operations = [_with_number(o, constants) if o.name in ELEMENTWISE else o for o in program.operations]
-    return Program(program.inputs, constants, operations, program.outputs)
+    return without_dead_code(Program(program.inputs, constants, operations, program.outputs))
 
 
 def _with_number(operation: Operation, constants: dict[Variable, Any]) -> Operation:
@@ -206,7 +206,7 @@ class _Walk:
 
 
 def _key(x: Any) -> Any:
-    """What tells arguments apart: 1, 1.0 and True are different, and so are 0.0 and -0.0."""
+    """A key that tells arguments apart: 1, 1.0 and True are different, and so are 0.0 and -0.0."""
     if x.__class__ is Variable or x is None or x.__class__ is str:
         return x
     if x.__class__ is tuple or x.__class__ is list:
@@ -453,7 +453,7 @@ def _doubles(x: Any) -> bool:
 
 
 def _is(x: Any, number: int) -> bool:
-    """Whether `x` is this Python number."""
+    """Return whether `x` is this Python number."""
     return isinstance(x, (int, float)) and x == number
 
 

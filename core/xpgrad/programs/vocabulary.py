@@ -1,4 +1,4 @@
-"""What is known of kernels by their names: which work element by element, whose results may share an operand's memory, which reduce.
+"""Facts about kernels by their names: which work element by element, whose results may share an operand's memory, which reduce.
 
 A kernel that is not in these tables may return a view of every operand, and its results are never written to.
 """
