@@ -138,9 +138,9 @@ class NumPyBackend(Backend):
         return numpy_function(program, self)
 
     def program_source(self, program: Any) -> str:
-        from xpgrad.programs.emission import blocked_source  # NB: as above
+        from xpgrad.programs.emission import numpy_source  # NB: as above
 
-        return blocked_source(program).text
+        return numpy_source(program).text
 
     def is_unit(self, g: Any) -> bool:
         return g.shape == () and bool(g == 1)

@@ -76,10 +76,6 @@ from xpgrad.errors import (
     XpgradError as XpgradError,
 )
 from xpgrad.programs.compiled import compile_function as compile
-<<<<<<< HEAD
-=======
-from xpgrad.programs.export import export as export
->>>>>>> part-passes
 from xpgrad.rules import writing as _writing_rules  # noqa: F401 (declares rows)
 from xpgrad.rules.conversion import asarray as asarray, from_dlpack as from_dlpack, tensor as tensor
 from xpgrad.rules.creation import (

@@ -333,30 +333,17 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
 
     def program_for(*args: Any, **kwargs: Any) -> Program:
         """The program of the forward, with the gradients where the function returns one real number, for such arguments."""
-<<<<<<< HEAD
-        found: Program = captured(*args, **kwargs)[0].forward.program
-=======
         found: Program = captured_for(args, kwargs)[0].forward.program
->>>>>>> part-passes
         return found
 
     def source_for(*args: Any, **kwargs: Any) -> str:
         """The text that runs for such arguments."""
-<<<<<<< HEAD
-        forward = captured(*args, **kwargs)[0].forward
-        found: str = forward.cls.backend.below.program_source(forward.program)
-        return found
-
-    def captured(*args: Any, **kwargs: Any) -> tuple[_Compiled, list[Any]]:
-        """The function as it was captured for such arguments, and the raw arrays among them."""
-=======
         forward = captured_for(args, kwargs)[0].forward
         found: str = forward.cls.backend.below.program_source(forward.program)
         return found
 
     def captured_for(args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
         """The compiled function for such arguments, captured, and the raw arrays among them."""
->>>>>>> part-passes
         made, flat, *_ = prepared(args, kwargs)
         kept = made is not None and made is not _AS_IS
         if not kept or made.inside is made.cls:
@@ -368,12 +355,8 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
             made.forward.capture(arrays)
         return made, arrays
 
-<<<<<<< HEAD
-    compiled.captured, compiled.program, compiled.source = captured, program_for, source_for  # type: ignore[attr-defined]
-=======
     compiled.captured = captured_for  # type: ignore[attr-defined]
     compiled.program, compiled.source = program_for, source_for  # type: ignore[attr-defined]
->>>>>>> part-passes
     return compiled
 
 

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """Programs as they stand, one kernel after the other, on raw arrays: what constants are folded with, and texts compared with."""
-=======
-"""Programs as they stand, one kernel after the other, on a backend's raw arrays: for constants, and to compare texts with."""
->>>>>>> part-passes
 
 from __future__ import annotations
 
