@@ -23,7 +23,6 @@ if _typing.TYPE_CHECKING:  # what editors see of the modules that load at first 
         utils as utils,
     )
     from xpgrad._namespaces import namespace as namespace
-    from xpgrad.programs.export import export as export
 
 from xpgrad import autograd as autograd, errors as errors
 from xpgrad._backends.default_device import (
@@ -76,6 +75,7 @@ from xpgrad.errors import (
     XpgradError as XpgradError,
 )
 from xpgrad.programs.compiled import compile_function as compile
+from xpgrad.programs.export import export as export
 from xpgrad.rules import writing as _writing_rules  # noqa: F401 (declares rows)
 from xpgrad.rules.conversion import asarray as asarray, from_dlpack as from_dlpack, tensor as tensor
 from xpgrad.rules.creation import (
@@ -279,11 +279,6 @@ def __getattr__(name: str) -> Any:
 
         setattr(_sys.modules[__name__], name, namespace)
         return namespace
-    if name == "export":
-        from xpgrad.programs.export import export  # loads late: writes modules
-
-        setattr(_sys.modules[__name__], name, export)
-        return export
     if name == "_numpy_functions":
         from xpgrad._numpy.dispatch import install  # loads late: NumPy's functions, at the first that is called
 
