@@ -68,6 +68,7 @@ from xpgrad.errors import (
     BackendLoadError as BackendLoadError,
     BackendNotFoundError as BackendNotFoundError,
     CapabilityError as CapabilityError,
+    CaptureError as CaptureError,
     DeviceMismatchError as DeviceMismatchError,
     GradcheckError as GradcheckError,
     MissingAttributeError as MissingAttributeError,
@@ -250,9 +251,8 @@ __all__ = [
     "Tensor", "tensor", "DType",
     "Device", "default_device", "get_default_device", "set_default_device", "namespace", "backend_names", "register_backend",
     "autograd", "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
-    "compile",
-    "export",
-    "errors", "BackendLoadError", "BackendNotFoundError", "CapabilityError", "DeviceMismatchError", "GradcheckError",
+    "compile", "export",
+    "errors", "BackendLoadError", "BackendNotFoundError", "CapabilityError", "CaptureError", "DeviceMismatchError", "GradcheckError",
     "MissingAttributeError", "XpgradError",
 ]  # fmt: skip
 

@@ -1,8 +1,7 @@
-"""Programs as they stand, one kernel after the other, on a backend's raw arrays: for constants, and to compare texts with."""
+"""Programs as they stand, one kernel after the other, on raw arrays: what constants are folded with, and texts compared with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from xpgrad._basics.dtypes import DType
@@ -10,7 +9,7 @@ from xpgrad.backend import Backend
 from xpgrad.programs.program import Operation, Program, Variable
 from xpgrad.programs.vocabulary import IN_PLACE
 
-__all__ = ["as_function", "evaluated", "evaluator"]
+__all__ = ["evaluated", "evaluator"]
 
 
 def evaluator(backend: Backend) -> Any:
@@ -44,12 +43,3 @@ def evaluated(program: Program, backend: Backend, inputs: list[Any]) -> list[Any
     for operation in program.operations:
         values.update(zip(operation.results, evaluate(operation, values)))
     return [values[v] for v in program.outputs]
-
-
-def as_function(program: Program, backend: Backend) -> Callable[..., tuple[Any, ...]]:
-    """The function that a program stands for; what it returns is new memory."""
-
-    def run(*arrays: Any) -> tuple[Any, ...]:
-        return tuple([backend.kernels.copy(x) for x in evaluated(program, backend, list(arrays))])
-
-    return run

@@ -45,7 +45,7 @@ class Symbol:
     @property
     def dtype(self) -> DType:
         """The data type."""
-        return self.backend.below.dtype_of(self.value.dtype)  # type: ignore[no-any-return]
+        return self.backend.below.dtype_of(self.value.dtype)
 
     @property
     def ndim(self) -> int:
