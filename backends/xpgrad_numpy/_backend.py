@@ -132,6 +132,19 @@ class NumPyBackend(Backend):
     def may_alias(self, x: Any, y: Any) -> bool:
         return bool(np.may_share_memory(x, y))
 
+    def compile_program(self, program: Any, *, threads: int | None = None) -> Callable[..., Any]:
+        from xpgrad.programs.emission import numpy_function  # NB: only programs that compile need it
+
+        return numpy_function(program, self, threads)
+
+    def program_source(self, program: Any) -> str:
+        from xpgrad.programs.emission import numpy_source  # NB: as above
+
+        return numpy_source(program).text
+
+    def is_unit(self, g: Any) -> bool:
+        return g.shape == () and bool(g == 1)
+
     def update(self, x: Any, key: Any, value: Any) -> Any:
         x[key] = value
         return x
@@ -173,6 +186,12 @@ class ReadOnlyNumPyBackend(NumPyBackend):
     capabilities = Capabilities(strides=True, mutable=False)
     device = Device("numpy+readonly")
     operators = False
+
+    def compile_program(self, program: Any, *, threads: int | None = None) -> Any:
+        return None  # its text would write to what it owns
+
+    def program_source(self, program: Any) -> str:
+        return str(program)
 
     def from_host(self, array: Any, device: Device) -> Any:
         return _freeze(np.array(_unmasked(array), copy=True))

@@ -64,16 +64,18 @@ from xpgrad._modes.switches import (
 )
 from xpgrad._rows import namespace as _namespace
 from xpgrad._tensor.tensor import Tensor as Tensor
-from xpgrad._transforms.compiled import compile_function as compile
 from xpgrad.errors import (
     BackendLoadError as BackendLoadError,
     BackendNotFoundError as BackendNotFoundError,
     CapabilityError as CapabilityError,
+    CaptureError as CaptureError,
     DeviceMismatchError as DeviceMismatchError,
     GradcheckError as GradcheckError,
     MissingAttributeError as MissingAttributeError,
     XpgradError as XpgradError,
 )
+from xpgrad.programs.compiled import compile_function as compile
+from xpgrad.programs.export import export as export
 from xpgrad.rules import writing as _writing_rules  # noqa: F401 (declares rows)
 from xpgrad.rules.conversion import asarray as asarray, from_dlpack as from_dlpack, tensor as tensor
 from xpgrad.rules.creation import (
@@ -249,8 +251,8 @@ __all__ = [
     "Tensor", "tensor", "DType",
     "Device", "default_device", "get_default_device", "set_default_device", "namespace", "backend_names", "register_backend",
     "autograd", "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
-    "compile",
-    "errors", "BackendLoadError", "BackendNotFoundError", "CapabilityError", "DeviceMismatchError", "GradcheckError",
+    "compile", "export",
+    "errors", "BackendLoadError", "BackendNotFoundError", "CapabilityError", "CaptureError", "DeviceMismatchError", "GradcheckError",
     "MissingAttributeError", "XpgradError",
 ]  # fmt: skip
 

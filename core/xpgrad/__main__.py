@@ -1,4 +1,5 @@
-"""The command line: ``xpgrad backends`` lists what is registered and helps authors of backends; ``xpgrad conformance`` checks one."""
+"""The command line: ``xpgrad backends`` lists what is registered and helps authors of backends; ``xpgrad conformance`` checks one;
+``xpgrad export`` writes gradients as NumPy."""
 
 from __future__ import annotations
 
@@ -26,6 +27,11 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--import", action="store_true", dest="imported", help="import it, too, and compute a gradient")
     new = actions.add_parser("new", help="write a complete plugin project")
     new.add_argument("name")
+    export = commands.add_parser("export", help="write a function and its gradients as a module that needs NumPy only")
+    export.add_argument("target", help="MODULE:FUNCTION")
+    export.add_argument("specs", nargs="*", metavar="ARGUMENT", help="an array, as 'float64[3,4]', or a Python literal")
+    export.add_argument("--args", dest="source", help="MODULE:NAME of a tuple of arguments, or of a function that returns one")
+    export.add_argument("--output", default="gradients.py", help="where it is written (default: gradients.py)")
     commands.add_parser("conformance", add_help=False, help="check backends against the contracts of PyTorch's documentation")
     new.add_argument("--directory", default=".", help="where the folder xpgrad-NAME is made (default: here)")
     return parser
@@ -42,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0; 1 if no backend is ready, the one asked for is not, a check failed, or a project could not be written; the conformance
+        0; 1 if no backend is ready, the one asked for is not, a check failed, or a file could not be written; the conformance
         suite has exit codes of its own.
     """
     given = list(sys.argv[1:] if argv is None else argv)
@@ -51,8 +57,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return conformance(given[1:])
     options = _parser().parse_args(given)
+    if options.command == "export":
+        from xpgrad._cli.exporting import export_function  # loads late: each command its own
+
+        return export_function(options.target, options.specs, options.source, options.output)
     if options.action == "check":
-        from xpgrad._cli.checking import check_backend  # loads late: each command its own
+        from xpgrad._cli.checking import check_backend  # loads late: as above
 
         return check_backend(options.name, options.imported)
     if options.action == "new":

@@ -454,8 +454,20 @@ class Backend(ABC):
         msg = f"backend {self.table_name!r} does not compile"
         raise CapabilityError(msg)
 
+    def compile_program(self, program: Any, *, threads: int | None = None) -> Callable[..., Any] | None:
+        """A function that does what a captured program says (`xpgrad.programs`), for a library without a compiler of its own.
+
+        It takes the raw arrays of the program's inputs, by position, and returns a tuple of those of its outputs: new ones, in memory that
+        nobody else holds. None: the program's operations are called one by one, as the kernels of this table.
+        """
+        return None
+
+    def program_source(self, program: Any) -> str:
+        """The text that `compile_program` runs, for people to read; by default the program as it prints."""
+        return str(program)
+
     def is_unit(self, g: Any) -> bool:
-        """Return whether a raw gradient is known to be the number 1, without looking at its value."""
+        """Return whether a raw gradient is known to be the number 1; where values are computed later, without looking at it."""
         return False
 
     # -- kernels -----------------------------------------------------------------------------------------------

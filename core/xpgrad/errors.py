@@ -26,6 +26,10 @@ class CapabilityError(XpgradError, NotImplementedError):
     """The backend declares that it does not support what was requested."""
 
 
+class CaptureError(CapabilityError):
+    """A function that is being compiled asks for values, which are not known yet."""
+
+
 class GradcheckError(XpgradError, RuntimeError):
     """An analytic gradient disagrees with the numerical one (contract GCK-02)."""
 

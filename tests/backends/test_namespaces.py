@@ -143,7 +143,6 @@ def test_the_inspection_of_a_device_that_has_less(monkeypatch: Any) -> None:
     assert xp.namespace(OTHER).zeros(2).dtype is xp.float32
 
 
-@pytest.mark.filterwarnings("ignore:backend .* does not compile")
 def test_a_namespace_inside_of_a_compiled_function(xpgrad_device: str) -> None:
     x = xp.asarray([1.0, 2.0], device=xpgrad_device)
     step = xp.compile(lambda v: v.__array_namespace__().sum(v * v.__array_namespace__().arange(1.0, 3.0)))

@@ -415,12 +415,8 @@ def _ours(device: str) -> dict[str, Any]:
     return names | {"F": func, "index": Library("xpgrad", device).index, "no_grad": xp.no_grad}
 
 
-def run(source: str, names: dict[str, Any], leaves: list[Any], grad: Any, how: int, call: Any = lambda f, *xs: f(*xs)) -> list[Any]:
-    """The program's value, the gradient of a scalar of it, and the gradient of a scalar of that.
-
-    Where it is `BATCHED`, two vector-Jacobian products instead of the gradient; where it is `FORWARD`, modulo 4, the derivative of the
-    gradient along a tangent, forward over reverse, or the gradient of the derivative along it, reverse over forward.
-    """
+def function(source: str, names: dict[str, Any]) -> Any:
+    """The function that a program is the text of, with a library's names."""
 
     def pull(found: Any) -> Any:
         out, back = found
@@ -432,7 +428,18 @@ def run(source: str, names: dict[str, Any], leaves: list[Any], grad: Any, how: i
 
     space = names | {"pull": pull, "pull_two": pull_two}
     exec(compile(source, "<program>", "exec"), space)  # noqa: S102 (our own source)
-    y = call(space["program"], *leaves)
+    return space["program"]
+
+
+def run(source: str, names: dict[str, Any], leaves: list[Any], grad: Any, how: int, call: Any = lambda f, *xs: f(*xs)) -> list[Any]:
+    """The program's value, the gradient of a scalar of it, and the gradient of a scalar of that.
+
+    Where it is `BATCHED`, two vector-Jacobian products instead of the gradient; where it is `FORWARD`, modulo 4, the derivative of the
+    gradient along a tangent, forward over reverse, or the gradient of the derivative along it, reverse over forward.
+    """
+
+    program = function(source, names)
+    y = call(program, *leaves)
     found = [y]
     if how % 4 == FORWARD:
         over = how == FORWARD
@@ -441,7 +448,7 @@ def run(source: str, names: dict[str, Any], leaves: list[Any], grad: Any, how: i
         along = tuple(names["cos"](x) for x in points)
 
         def scalar(*xs: Any) -> Any:
-            return names["sum"](names["sin"](space["program"](*xs)))
+            return names["sum"](names["sin"](program(*xs)))
 
         if over:
             found += transforms.jvp(transforms.grad(scalar, argnums=every), points, along)[1]

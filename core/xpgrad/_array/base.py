@@ -25,8 +25,10 @@ class TensorBase:
         The class that a stale view returns to when it is renewed (`_memory.stale`).
     depth : int
         The number of batches it is an element of (`_transforms.batch`).
+    stage : int
+        The number of interpreters it is inside of: batches, and a capture (`programs.capture`). Where Tensors meet, the highest wins.
     inner : type or None
-        The class of the Tensors that hold the innermost batch.
+        The class of Tensors one stage below.
     """
 
     __slots__ = ("__weakref__", "_alias", "_array", "_dead_node", "_grad", "_node")
@@ -41,6 +43,7 @@ class TensorBase:
     backend: ClassVar[Any]
     fresh: ClassVar[Any] = None
     depth: ClassVar[int] = 0
+    stage: ClassVar[int] = 0
     inner: ClassVar[Any] = None
     # What the engine asks of a node and a constant operand alike: a Tensor is never part of a pass.
     buffer: ClassVar[None] = None
@@ -137,7 +140,7 @@ class TensorBase:
 
     @classmethod
     def align(cls, tensors: list[Any]) -> list[Any]:
-        """Tensors of different depths, all at the depth of the deepest, which is of this class."""
+        """Tensors of different stages, all of this class, which is the highest among theirs."""
         return tensors
 
     @classmethod

@@ -32,17 +32,19 @@ class Mode:
         The hooks that are applied to what is saved (`saved_tensors_hooks`).
     levels : Levels, or an empty tuple
         The levels of forward mode that are active, the outermost first; they carry the tangents.
+    capturing : Taking, or None
+        What makes constants writable where a function is captured (`programs.capture`).
     plain : bool
         There is nothing to add to a result: the hot path need not call `finish_operation`.
     outside : dict
         Forward mode's: the modes outside of each level, made once (`Levels.carry`).
     """
 
-    __slots__ = ("anomaly", "check_nan", "copies", "inference", "levels", "outside", "packing", "plain", "recording")
+    __slots__ = ("anomaly", "capturing", "check_nan", "copies", "inference", "levels", "outside", "packing", "plain", "recording")
 
     def __init__(
         self, *, recording: bool = True, inference: bool = False, anomaly: Any = None, check_nan: bool = True, copies: bool = False,
-        packing: Any = None, levels: Any = (),
+        packing: Any = None, levels: Any = (), capturing: Any = None,
     ) -> None:  # fmt: skip
         self.copies = copies
         self.inference = inference
@@ -52,10 +54,14 @@ class Mode:
         self.packing = packing
         self.levels = levels
         self.outside: dict[Any, Any] = {}
-        self.plain = not inference and not levels and not (self.recording and (anomaly is not None or packing is not None))
+        self.capturing = capturing
+        watched = self.recording and (anomaly is not None or packing is not None)
+        self.plain = not (inference or levels or watched or capturing is not None)
 
     def finish(self, out: Any) -> None:
         """Add to a fresh constant (a Tensor) what this mode asks for."""
+        if self.capturing is not None:
+            self.capturing.take(out)
         if self.inference:
             out._become_inference()
         elif self.anomaly is not None and out._node is not None:
@@ -73,7 +79,7 @@ class Mode:
         statics : tuple
         """
         # In inference mode a view of a normal Tensor stays normal (INF-08).
-        if (self.inference or self.anomaly is not None) and not (
+        if (self.inference or self.anomaly is not None or self.capturing is not None) and not (
             self.inference and row.is_view and (operands[0]._alias is None or operands[0]._alias.forbidden != "inference")
         ):
             for o in out if out.__class__ is tuple else (out,):
@@ -84,7 +90,7 @@ class Mode:
             self.levels.carry(self, out, row, operands, statics)
 
     def _key(self) -> tuple[Any, ...]:
-        return (self.recording, self.inference, self.anomaly, self.check_nan, self.copies, self.packing, self.levels)
+        return (self.recording, self.inference, self.anomaly, self.check_nan, self.copies, self.packing, self.levels, self.capturing)
 
 
 NO_GRAD = Mode(recording=False)
@@ -108,6 +114,7 @@ def replaced(**changes: Any) -> Mode | None:
         "copies": mode.copies,
         "packing": mode.packing,
         "levels": mode.levels,
+        "capturing": mode.capturing,
     } | changes
     new = Mode(**fields)
     if new._key() == _COMMON._key():

@@ -41,8 +41,8 @@ def unify(name: str, tensors: list[Any]) -> list[Any]:
     if len(classes) == 1 and classes.pop().fresh is None:
         return tensors
     tensors = [t._stand_in() for t in tensors]
-    if any(t.depth for t in tensors):
-        tensors = _in_batches(tensors)
+    if any(t.stage for t in tensors):
+        tensors = _on_one_stage(tensors)
     anchors = [t for t in tensors if not moves(t)] or tensors[:1]
     target = type(anchors[0])
     for t in anchors:
@@ -74,13 +74,13 @@ def _numbers(tensors: list[Any]) -> list[Any]:
     return [t.dtype for t in tensors if t.dtype.kind != "bool"] or [t.dtype for t in tensors]
 
 
-def _in_batches(tensors: list[Any]) -> list[Any]:
-    """Tensors of which some are elements of a batch, all as elements of the innermost one."""
+def _on_one_stage(tensors: list[Any]) -> list[Any]:
+    """Tensors of which some are elements of a batch, or captured, all as those of the highest class."""
     # 0-d Tensors of a host device move first: a batch has the device of what it holds.
-    anchors = [t for t in tensors if t.depth and not moves(t)]
+    anchors = [t for t in tensors if t.stage and not moves(t)]
     if anchors:
-        tensors = [_moved(t, anchors, type(anchors[0])) if not t.depth and moves(t) else t for t in tensors]
-    return type(max(tensors, key=lambda t: t.depth)).align(tensors)
+        tensors = [_moved(t, anchors, type(anchors[0])) if not t.stage and moves(t) else t for t in tensors]
+    return type(max(tensors, key=lambda t: t.stage)).align(tensors)
 
 
 def coerce(row: Any, *args: Any) -> Any:

@@ -57,7 +57,7 @@ def check_writable(x: Any, value: Any = None) -> None:
     """
     mode = state.current()
     recording = state.records(mode)
-    if getattr(value, "depth", 0) > x.depth:
+    if getattr(value, "stage", 0) > x.stage:
         raise shared_by_batch(x)
     if x.is_inference():
         if mode is None or not mode.inference:

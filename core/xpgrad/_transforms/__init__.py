@@ -1,1 +1,1 @@
-"""Interpreters alongside the tape: batches, tangents, and functions compiled as one node."""
+"""Interpreters alongside the tape: batches and tangents."""

@@ -19,9 +19,9 @@ from xpgrad._operations.lists import VarNode
 from xpgrad._tape.edges import GradientEdge, output_edge
 from xpgrad._tape.node import Node
 from xpgrad._tensor.tensor import Tensor
-from xpgrad._transforms.compiled import CompiledNode
 from xpgrad.autograd._custom import FunctionNode
 from xpgrad.autograd._drawing_parts import COLOURS, EDGE_COLOUR, TEXT_COLOUR, Arrow, Vertex
+from xpgrad.programs.compiled_node import CompiledNode
 
 __all__ = ["Arrow", "Drawing", "Vertex", "draw"]
 

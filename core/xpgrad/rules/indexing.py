@@ -101,9 +101,9 @@ def _index_array(x: Tensor, part: Any) -> Any:
             part = asarray(part, device=x.device)
     elif part.device != x.device:
         part = part.to_device(x.device)
-    if part.depth > x.depth:  # reading lifts `x` first
+    if part.stage > x.stage:  # reading lifts `x` first
         raise shared_by_batch(x)
-    if part.depth < x.depth:
+    if part.stage < x.stage:
         part = type(x).lift(part)
     kind = part.dtype.kind
     if kind not in ("bool", "signed integer", "unsigned integer"):
@@ -129,9 +129,9 @@ def _picked_from(name: str, x: Any, indices: Any) -> Any:
 
 
 def among(x: Tensor, *parts: Any) -> Tensor:
-    """`x` as an element of the batch to which one of the indices belongs."""
-    deepest = max((p for p in parts if isinstance(p, TensorBase)), key=lambda p: p.depth, default=x)
-    return type(deepest).align([x, deepest])[0] if deepest.depth > x.depth else x
+    """`x` as an element of the batch to which one of the indices belongs, or captured as it is."""
+    highest = max((p for p in parts if isinstance(p, TensorBase)), key=lambda p: p.stage, default=x)
+    return type(highest).align([x, highest])[0] if highest.stage > x.stage else x
 
 
 def getitem(x: Tensor, key: Any) -> Tensor:

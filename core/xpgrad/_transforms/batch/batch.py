@@ -237,8 +237,8 @@ def batch_class(inner: Any) -> Any:
     if found is None:
         backend = BatchBackend(inner)
         body = {
-            "__slots__": (), "backend": backend, "device": inner.device, "depth": inner.depth + 1, "inner": inner, "__module__": "xpgrad",
-            "__qualname__": "Tensor",
+            "__slots__": (), "backend": backend, "device": inner.device, "depth": inner.depth + 1, "stage": inner.stage + 1, "inner": inner,
+            "__module__": "xpgrad", "__qualname__": "Tensor",
         }  # fmt: skip
         found = backend.cls = backend.tensor_base = _classes[inner] = type("Tensor", (BatchedTensor,), body)
     return found
@@ -255,7 +255,9 @@ def class_of_depth(cls: Any, depth: int) -> Any:
 
 def lift(x: Any, cls: Any) -> Any:
     """`x` as a Tensor of a class above its own: the same value for all elements."""
-    return x if x.depth == cls.depth else _wrapped(x._stand_in(), None, cls)
+    if x.stage == cls.stage:
+        return x
+    return _wrapped(x._stand_in(), None, cls) if issubclass(cls, BatchedTensor) else cls.lift(x)
 
 
 def enter(x: Any, level: BatchLevel, cls: Any) -> Any:
@@ -311,6 +313,6 @@ def _wrapped(value: Any, level: BatchLevel | None, cls: Any) -> Any:
 
 
 def raise_to_common(tensors: list[Any]) -> list[Any]:
-    """Tensors of different depths on one device, all at the depth of the deepest."""
-    depth = max(t.depth for t in tensors)
-    return [t if t.depth == depth else lift(t, class_of_depth(type(t._stand_in()), depth)) for t in tensors]
+    """Tensors of different stages on one device, all of the class of the highest."""
+    highest = max(tensors, key=lambda t: t.stage)
+    return [lift(t, type(highest._stand_in())) for t in tensors]

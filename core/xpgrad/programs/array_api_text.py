@@ -1,0 +1,150 @@
+"""Programs as calls of the kernels of a backend: the same text runs on any library.
+
+Functions of the standard stand there under their own names (``xp.sin(x)``), arithmetic as Python's operators, which take numbers on either
+side, and private kernels as `xpgrad.backend` describes them. Nothing is written to: kernels that change their first operand get a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad._basics.dtypes import DType
+from xpgrad.programs.literals import text_of
+from xpgrad.programs.naming import Names
+from xpgrad.programs.program import Operation, Program, Variable
+from xpgrad.programs.source import Source, built, comment
+from xpgrad.programs.vocabulary import IN_PLACE, OPERATORS
+
+__all__ = ["array_api_function", "array_api_source"]
+
+#: Kernels whose results are in new memory in every library; some return what they are given where there is nothing to do, or a view of it.
+_NEW = frozenset(OPERATORS) | {"exp", "log", "maximum", "minimum", "sin", "cos", "tanh", "sqrt", "square", "reduce_sum"}
+
+
+def array_api_source(program: Program, name: str = "function", docstring: str = "", *, operators: bool = True) -> Source:
+    """The text of a program on any backend.
+
+    Parameters
+    ----------
+    program : Program
+        Without loops.
+    name, docstring : str
+        The function's.
+    operators : bool
+        The library's arrays have Python's operators, as `Backend.operators` says.
+
+    Returns
+    -------
+    Source
+        Its text refers to ``xp``, the backend's table of kernels (`Backend.kernels`).
+    """
+    return _Writer(program, name, operators).source(docstring)
+
+
+def array_api_function(program: Program, backend: Any) -> Callable[..., tuple[Any, ...]]:
+    """A program as a function of any backend's raw arrays, run from its text in calls of the backend's kernels."""
+    return built(array_api_source(program, operators=backend.operators), {"xp": backend.kernels}, backend.raw_dtype)
+
+
+class _Writer:
+    """One text that is being written."""
+
+    def __init__(self, program: Program, name: str, operators: bool) -> None:
+        self.program, self.name, self.operators = program, name, operators
+        self.names = Names(name, "inf", "nan")
+        self.called: dict[Variable, str] = {}
+        self.dtypes: dict[str, DType] = {}
+        self.statics: dict[str, Any] = {}
+        self.kernels: dict[str, None] = {}
+
+    def source(self, docstring: str) -> Source:
+        """Write it all."""
+        program, called, names = self.program, self.called, self.names
+        for v in program.inputs:
+            called[v] = names.new(v.name or "x")
+        parameters = [called[v] for v in program.inputs]
+        constants = {}
+        for v, raw in program.constants.items():
+            called[v] = names.new(v.name or "c")
+            constants[called[v]] = raw
+        dead = self.dead()
+        free: list[str] = []
+        lines = [f"def {self.name}({', '.join(parameters)}):"]
+        if docstring:
+            lines.append(f'    """{docstring}"""')
+        line, backward = None, False
+        for k, operation in enumerate(program.operations):
+            if operation.backward and not backward:
+                lines += ["", "    # backward"]
+                line = None
+            backward = operation.backward
+            if operation.line is not None and operation.line != line:
+                line = operation.line
+                lines.append(f"    {comment(line)}")
+            text = self.expression(operation)
+            for v in operation.results:
+                called[v] = names.new(v.name) if v.name is not None else free.pop() if free else names.numbered("t")
+            results = ", ".join([called[v] for v in operation.results]) + ("," if operation.several else "")
+            lines.append(f"    {results} = {text}")
+            for v in dead.get(k, ()):  # a name that is bound again frees what it stood for
+                if v.name is None:
+                    free.append(called[v])
+        own = {o.out for o in program.operations if o.name in _NEW}
+        outs = []
+        for i, v in enumerate(program.outputs):
+            shared = v not in own or v in program.outputs[:i]
+            outs.append(f"xp.copy({called[v]})" if shared else called[v])
+        lines.append(f"    return {', '.join(outs)}{',' if len(outs) == 1 else ''}" if outs else "    return ()")
+        text = "from math import inf, nan\n\n\n" + "\n".join(lines) + "\n"
+        return Source(text, self.name, parameters, {**constants, **self.statics}, self.dtypes, list(self.kernels))
+
+    def dead(self) -> dict[int, list[Variable]]:
+        """The results that no operation after one reads."""
+        last: dict[Variable, int] = {}
+        for k, operation in enumerate(self.program.operations):
+            for v in (*operation.results, *operation.operands()):
+                last[v] = k
+        for v in (*self.program.outputs, *self.program.inputs, *self.program.constants):
+            last.pop(v, None)
+        found: dict[int, list[Variable]] = {}
+        for v, k in last.items():
+            found.setdefault(k, []).append(v)
+        return found
+
+    def expression(self, operation: Operation) -> str:
+        """The right side of an operation's statement."""
+        name = operation.name
+        args = [self.text(x) for x in operation.args]
+        if name in OPERATORS and self.operators and not operation.options:
+            symbol = OPERATORS[name]
+            if len(args) == 1:
+                return f"{symbol}{args[0]}"
+            if name == "pow" and args[0][0] == "-":
+                args[0] = f"({args[0]})"
+            return f"{args[0]} {symbol} {args[1]}"
+        self.kernels[name] = None
+        if name in IN_PLACE or name == "scale":
+            self.kernels["copy"] = None
+            args[0] = f"xp.copy({args[0]})"
+        args += [f"{k}={self.text(x)}" for k, x in operation.options.items()]
+        return f"xp.{name}({', '.join(args)})"
+
+    def text(self, x: Any) -> str:
+        """Any argument as text."""
+        return text_of(x, self.ref, "")
+
+    def ref(self, x: Any) -> str:
+        """The name of a variable, of a dtype, or of an argument that has no text, which is handed over as it is."""
+        if x.__class__ is Variable:
+            return self.called[x]
+        if isinstance(x, DType):
+            name = f"dtype_{x.name}"
+            self.dtypes[name] = x
+            return name
+        for name, known in self.statics.items():
+            if known is x:
+                return name
+        name = self.names.new("static")
+        self.statics[name] = x
+        return name

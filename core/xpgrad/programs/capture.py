@@ -1,0 +1,425 @@
+"""Capturing: a function is run once on symbols, whose kernels append to a program what they do.
+
+Capture is a backend, as `vmap` is one: Tensors of a class of its own hold symbols, and rules, the tape and the engine treat them as any
+others. A symbol also has the value of the first call, by which the backend below tells shapes and dtypes; no decision depends on it, and
+what would raises a `CaptureError`. What no argument of the function goes into is computed at once: a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from types import SimpleNamespace
+from typing import Any
+
+from xpgrad._array.kernels import DefaultKernels
+from xpgrad._basics.device import Device
+from xpgrad._basics.dtypes import DTYPES, DType
+from xpgrad._modes import state
+from xpgrad._rows.row import ROWS
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.backend import Backend
+from xpgrad.errors import missing
+from xpgrad.programs.program import Program, Variable
+from xpgrad.programs.recorder import Recorder, refusal
+from xpgrad.programs.refusals import from_outside
+from xpgrad.programs.symbols import Symbol
+
+__all__ = ["capture", "capture_class"]
+
+#: Kernels that write into their first operand, which a program never does: they get a copy.
+_WRITING = frozenset(("written", "add_at", "scatter_into", "scale"))
+#: Private kernels that are taken as a whole, since their compositions are made for arrays that are not written to.
+_WHOLE = frozenset((*_WRITING, "index_basic", "scatter_add", "index_basic_transpose", "segment_sum", "take_flat"))
+#: Kernels that return what they are given: values of a program are never written to.
+_SAME = frozenset(("copy", "clone", "clone_contiguous", "positive"))
+#: Kernels that fill an array with one value.
+_FILLING = frozenset(("zeros", "ones", "zeros_like", "ones_like", "full_like", "zeros_near"))
+#: Kernels whose results may be much larger than what they are made of: recorded, also where they are constants.
+_GROWING = frozenset((*_FILLING, "expand_reduced", "broadcast_view", "broadcast_to", "index_basic_transpose"))
+#: Functions of dtypes, which are known.
+_OF_DTYPES = frozenset(("isdtype", "finfo", "iinfo", "result_type", "can_cast", "broadcast_shapes"))
+#: Functions whose results have shapes that depend on values.
+_BY_VALUE = frozenset(("nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"))
+#: Kernels that read or write at keys; a mask among the key's parts picks a number of elements that depends on values.
+_PICKING = frozenset(("gather", "scatter_add", "scatter_into", "flat_index", "take_flat"))
+
+
+class CaptureBackend(Backend):
+    """The backend of symbols over the arrays of one class of Tensors: its capabilities, without what depends on values and memory."""
+
+    weak_scalars = True
+    checks_indices = True  # the kernels below do, when the program runs
+
+    def __init__(self, inner: Any) -> None:
+        below = inner.backend
+        self.inner, self.below = inner, below
+        self.device: Device = inner.device
+        self.name, self.variant, self.is_host = below.name, below.variant, below.is_host
+        self.capabilities = replace(
+            below.capabilities, mutable=False, view_aliases=False, strides=False, boolean_indexing=False, data_dependent_shapes=True,
+            streams=False, jit=False, dlpack=False, lazy=False, negative_step=True,
+        )  # fmt: skip
+        super().__init__()
+        self.table_name = f"compiling for {below.table_name}"
+        self.array_type = self.raw = type("Symbol", (Symbol,), {"__slots__": (), "backend": self})
+        self._namespace = SimpleNamespace(asarray=self._scalar)
+        self.cls: Any = None
+
+    # -- the table -----------------------------------------------------------------------------------------------------------
+
+    def namespace(self) -> Any:
+        return self._namespace
+
+    def _scalar(self, value: Any, dtype: Any = None) -> Any:
+        return self.raw(self.inner.scalar(value, dtype)._array)
+
+    def array_types(self) -> tuple[type, ...]:
+        return (self.raw,)
+
+    def from_host(self, array: Any, device: Device) -> Any:
+        return self.raw(self.below.from_host(array, device))
+
+    def to_host(self, x: Any) -> Any:
+        if x.recorder is None:
+            return self.below.to_host(x.value)
+        raise refusal(
+            "a value was asked for (`.item()`, `.numpy()`, `float(x)`, `if x:`, `for` over indices)",
+            "use `xpgrad.where` instead of a branch, return the Tensor and read it outside, or compile with `fallback=True`",
+        )
+
+    def text(self, x: Any, indent: int) -> str:
+        return str(self.below.text(x.value, indent)) if x.recorder is None else f"compiling, shape={x.shape}"
+
+    def device_of(self, x: Any) -> Device:
+        return self.device
+
+    def to_device(self, x: Any, device: Device) -> Any:
+        return x
+
+    def devices(self) -> Sequence[Device]:
+        return (self.device,)
+
+    def default_dtype(self, kind: str, device: Device) -> DType:
+        return self.below.default_dtype(kind, device)
+
+    def creation_options(self, device: Device) -> dict[str, Any]:
+        return self.below.creation_options(device)
+
+    def raw_dtype(self, dtype: DType) -> Any:
+        self.below.raw_dtype(dtype)  # raises if the library has none
+        return dtype
+
+    def find_dtype(self, name: str) -> Any:
+        return DTYPES[name] if self.below.find_dtype(name) is not None else None
+
+    def dtype_of(self, raw: Any) -> DType:
+        return raw if isinstance(raw, DType) else self.below.dtype_of(raw)
+
+    def is_complex(self, x: Any) -> bool:
+        return x.dtype.is_complex
+
+    def is_traced(self, x: Any) -> bool:
+        return True  # nothing may depend on the value
+
+    def ones(self, shape: tuple[int, ...], dtype: DType, device: Device) -> Any:
+        return self.kernels.ones(shape, dtype=dtype, **self.creation_options(device))
+
+    def operand_shape(self, x: Any) -> tuple[int, ...]:
+        return self.below.operand_shape(x.value)
+
+    def wrap(self, raw: Any) -> Any:
+        return self.cls._wrap(raw)
+
+    # -- kernels -------------------------------------------------------------------------------------------------------------
+
+    def kernel(self, name: str) -> Any:
+        if name in _SAME:
+            return lambda x, *args, **options: x
+        if name == "clone_laid_out":
+            return lambda x, like: x
+        if name in DTYPES:
+            return DTYPES[name]
+        if name == "asarray":
+            return self._asarray
+        below = self.below
+        found = below.kernel(name)
+        if found is None and name not in _WHOLE:
+            row = ROWS.get(name)
+            if (row is not None and row.kernel is not None) or hasattr(DefaultKernels, name):
+                return None  # composed of others, here as there
+            found = getattr(below.namespace(), name, None)
+        if found is None and name not in _WHOLE:
+            return None
+        resolved = getattr(below.kernels, name)  # with what the backend wraps around it
+        if not callable(resolved):
+            return _Extension(self, name, resolved) if name in ("linalg", "fft") else resolved
+        return self._static(resolved) if name in _OF_DTYPES else self.primitive(name, resolved)
+
+    def _asarray(self, value: Any, dtype: Any = None, copy: bool | None = None, device: Any = None) -> Any:
+        if value.__class__ is self.raw:
+            return value
+        return self.raw(self.inner.scalar(value, dtype)._array)
+
+    def _static(self, function: Any) -> Any:
+        """A function of dtypes and shapes: nothing to record."""
+
+        def known(*args: Any, **options: Any) -> Any:
+            out = function(*[self._value(a) for a in args], **options)
+            try:
+                return self.below.dtype_of(out)
+            except (TypeError, KeyError, AttributeError):
+                return out
+
+        return known
+
+    def _value(self, x: Any) -> Any:
+        """An argument as the backend below takes it."""
+        cls = x.__class__
+        if cls is self.raw:
+            return x.value
+        if cls is DType:
+            return self.below.raw_dtype(x)
+        if cls is tuple or cls is list:
+            return cls([self._value(item) for item in x])
+        return x
+
+    def _recorder(self, x: Any) -> Any:
+        """The recorder of the first symbol in an argument that is not a constant."""
+        cls = x.__class__
+        if cls is self.raw:
+            return x.recorder
+        if cls is tuple or cls is list:
+            for item in x:
+                found = self._recorder(item)
+                if found is not None:
+                    return found
+        return None
+
+    def _recorded(self, recorder: Recorder, x: Any) -> Any:
+        """An argument as an operation of the program holds it."""
+        cls = x.__class__
+        if cls is self.raw:
+            return recorder.variable(x)
+        if cls is tuple or cls is list:
+            return cls([self._recorded(recorder, item) for item in x])
+        if isinstance(x, self.below.array_types()) and not isinstance(x, (int, float, complex)):
+            return recorder.variable(self.raw(x))  # a static that is an array, such as a key of the user's
+        return x
+
+    def primitive(self, name: str, function: Any) -> Any:
+        """A kernel of the backend below, on symbols: it runs, and is recorded."""
+        raw, below = self.raw, self.below
+        writes, picks = name in _WRITING, name in _PICKING
+        made = name in _FILLING
+
+        def kernel(*args: Any, **options: Any) -> Any:
+            recorder = None
+            values: list[Any] = []
+            for a in args:
+                cls = a.__class__
+                if cls is raw:
+                    if recorder is None:
+                        recorder = a.recorder
+                    values.append(a.value)
+                elif cls is float or cls is int or a is None:
+                    values.append(a)
+                else:
+                    if recorder is None:
+                        recorder = self._recorder(a)
+                    values.append(self._value(a))
+            given = {k: self._value(v) for k, v in options.items()} if options else options
+            if recorder is None:
+                recorder = self._recorder(tuple(options.values())) if options else None
+            if recorder is None and name in _GROWING:
+                recorder = current_recorder()
+            if recorder is not None:
+                if name in _BY_VALUE or (name == "repeat" and len(args) > 1 and self._recorder(args[1]) is not None):
+                    raise refusal(f"`{name}`, the shape of whose result depends on values, was called", "call it outside, or use masks")
+                if picks and any(_is_mask(part, raw) for part in (args[1] if args[1].__class__ is tuple else args[1:])):
+                    raise refusal("`x[mask]` was read", "use `xpgrad.where(mask, x, 0)`, or turn the mask into positions outside")
+            if writes:
+                values[0] = below.kernels.copy(values[0])
+            out = function(*values, **given)
+            if recorder is None:
+                return self._constant(out)
+            if made:
+                return self._filled(recorder, name, out, args)
+            several = isinstance(out, (tuple, list))
+            arrays = out if several else (out,)
+            results = []
+            variables = []
+            for array in arrays:
+                shape = tuple(array.shape)
+                if any(n.__class__ is not int for n in shape):
+                    shape = tuple(_length(n, name) for n in shape)
+                variable = Variable(shape, below.dtype_of(array.dtype))
+                variables.append(variable)
+                results.append(raw(array, variable, recorder))
+            recorded = tuple([self._recorded(recorder, a) for a in args])
+            recorder.record(
+                name, recorded, {k: self._recorded(recorder, v) for k, v in options.items()} if options else {}, tuple(variables), several
+            )
+            if not several:
+                return results[0]
+            return type(out)(*results) if hasattr(out, "_fields") else type(out)(results)
+
+        return kernel
+
+    def _filled(self, recorder: Recorder, name: str, out: Any, args: tuple[Any, ...]) -> Any:
+        """An array of one value, which is made of nothing else than its shape and dtype."""
+        below = self.below
+        variable = Variable(tuple(out.shape), below.dtype_of(out.dtype))
+        options = {"dtype": variable.dtype, **below.creation_options(self.device)}
+        which = "zeros" if name == "zeros_near" else name.removesuffix("_like")
+        filled = (variable.shape, self._recorded(recorder, args[1])) if which == "full" else (variable.shape,)
+        recorder.record(which, filled, options, (variable,), False)
+        return self.raw(out, variable, recorder)
+
+    def _constant(self, out: Any) -> Any:
+        """A result in which no argument of the function has a part."""
+        if isinstance(out, (tuple, list)):
+            items = [self.raw(o) for o in out]
+            return type(out)(*items) if hasattr(out, "_fields") else type(out)(items)
+        return self.raw(out) if isinstance(out, self.below.array_types()) or hasattr(out, "shape") else out
+
+
+class _Extension:
+    """An extension of the namespace (`linalg`, `fft`), whose functions are recorded."""
+
+    def __init__(self, backend: CaptureBackend, name: str, namespace: Any) -> None:
+        self._backend, self._name, self._namespace = backend, name, namespace
+
+    def __getattr__(self, name: str) -> Any:
+        found = self._backend.primitive(f"{self._name}.{name}", getattr(self._namespace, name))
+        setattr(self, name, found)
+        return found
+
+
+def _is_mask(part: Any, raw: Any) -> bool:
+    return part.__class__ is raw and part.recorder is not None and part.dtype.kind == "bool"
+
+
+def _length(n: Any, name: str) -> int:
+    """A length of an axis, which must be known."""
+    try:
+        return int(n.__index__())
+    except (AttributeError, TypeError):
+        raise refusal(f"the result of `{name}` has an axis of unknown length", "compute its chunks before the call") from None
+
+
+class CapturedTensor(Tensor):
+    """A Tensor inside of a function that is being captured."""
+
+    __slots__ = ()
+
+    @property
+    def array(self) -> Any:
+        """Refused: there is no array yet."""
+        raise missing(RuntimeError)(str(refusal("`.array` was read", "stay with Tensors, or read it outside")))
+
+    @classmethod
+    def taking(cls, recorder: Recorder) -> Taking:
+        """The part of a mode that makes constants into Tensors of this class."""
+        return Taking(cls, recorder)
+
+    @classmethod
+    def align(cls, tensors: list[Any]) -> list[Any]:
+        return [cls.lift(t) for t in tensors]
+
+    @classmethod
+    def lift(cls, x: Any) -> Any:
+        if isinstance(x, CapturedTensor):
+            return x
+        if x._node is not None and state.is_grad_enabled():
+            raise from_outside(x)
+        return cls._wrap(cls.backend.raw(x._stand_in()._array))
+
+
+_classes: dict[Any, Any] = {}
+
+
+def capture_class(inner: Any) -> Any:
+    """The class of captured Tensors over those of the class `inner`."""
+    found = _classes.get(inner)
+    if found is None:
+        backend = CaptureBackend(inner)
+        body = {
+            "__slots__": (), "backend": backend, "device": inner.device, "stage": inner.stage + 1, "inner": inner, "__module__": "xpgrad",
+            "__qualname__": "Tensor",
+        }  # fmt: skip
+        found = backend.cls = backend.tensor_base = _classes[inner] = type("Tensor", (CapturedTensor,), body)
+    return found
+
+
+class Taking:
+    """The part of a mode that turns constants, as a function makes them while it is captured, into captured Tensors, which it may write to.
+
+    Attributes
+    ----------
+    cls : type
+        The class of captured Tensors.
+    recorder : Recorder
+        Of the capture that goes on.
+    """
+
+    def __init__(self, cls: Any, recorder: Recorder) -> None:
+        self.cls, self.recorder = cls, recorder
+
+    def take(self, x: Any) -> None:
+        """Turn a fresh Tensor of the class below into a captured one."""
+        if type(x) is self.cls.inner and x._alias is None and x._node is None:
+            x._array = self.cls.backend.raw(x._array)
+            x.__class__ = self.cls
+
+
+def current_recorder() -> Any:
+    """The recorder of the capture that goes on in this thread; None where there is none."""
+    mode = state.current()
+    return None if mode is None or mode.capturing is None else mode.capturing.recorder
+
+
+def capture(cls: Any, function: Callable[..., Any], arrays: Sequence[Any], names: Sequence[str | None]) -> tuple[Program, Any, Recorder]:
+    """Run a function on symbols for arrays.
+
+    Parameters
+    ----------
+    cls : type
+        The class of captured Tensors.
+    function : callable
+        ``function(recorder, *symbols)`` returns symbols and None in nested tuples.
+    arrays : sequence of array
+        Raw arrays of the backend below.
+    names : sequence of (str or None)
+        What the user calls them, as far as they have names.
+
+    Returns
+    -------
+    program : Program
+    template : nested tuples of int or None
+        Where the results are among the outputs of the program.
+    recorder : Recorder
+    """
+    backend = cls.backend
+    recorder = Recorder(backend.below)
+    symbols = []
+    for array, name in zip_longest(arrays, names):
+        variable = recorder.add_input(tuple(array.shape), backend.below.dtype_of(array.dtype), name)
+        symbols.append(backend.raw(array, variable, recorder))
+    try:
+        out = function(recorder, *symbols)
+        outputs: list[Variable] = []
+        template = _collected(out, outputs, recorder)
+    finally:
+        recorder.closed = True
+    return recorder.program(outputs), template, recorder
+
+
+def _collected(out: Any, outputs: list[Variable], recorder: Recorder) -> Any:
+    if out is None:
+        return None
+    if out.__class__ is tuple:
+        return tuple([_collected(o, outputs, recorder) for o in out])
+    outputs.append(recorder.variable(out))
+    return len(outputs) - 1

@@ -1,0 +1,401 @@
+"""`xpgrad.compile`: a function of Tensors as one node of the tape, around the forward and the backward as the backend compiles them.
+
+Where the function returns one real number, the gradients are computed together with it, in one compiled call, and the backward pass
+scales them; otherwise a compiled backward computes the function again. A backend without a compiler gets a captured program.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from xpgrad._basics.arguments import as_flag, check_callable
+from xpgrad._modes import state
+from xpgrad._operations.coerce import unify
+from xpgrad._operations.lift import lift_all
+from xpgrad._tape.node import new_slot, walk
+from xpgrad._tape.requests import grad
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.errors import CaptureError
+from xpgrad.programs.compiled_node import new_node
+from xpgrad.programs.program import Program
+from xpgrad.programs.refusals import from_outside
+from xpgrad.programs.structure import arguments, described, named, rebuilt
+
+__all__ = ["compile_function"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+_MANY = 8  # programs of one function, after which a warning says what varies
+
+
+class _Compiled:
+    """A function for arguments of one structure, shapes and dtypes, of which some require grad; compiled when first called."""
+
+    def __init__(self, function: Any, template: Any, cls: Any, needs: tuple[bool, ...], recording: bool, options: Any) -> None:
+        backend = cls.backend
+        self.function, self.template, self.cls, self.needs, self.recording = function, template, cls, needs, recording
+        self.places = [i for i, need in enumerate(needs) if need]
+        self.scale: Any
+        if backend.capabilities.jit:
+            self.inside = cls
+            self.forward = backend.compile(self._traced_forward)
+            self.backward = backend.compile(self._traced_backward)
+            cast = backend.kernels.cast  # NB: a loss may have another precision than an argument
+            self.scale = backend.compile(lambda g, *grads: tuple(None if v is None else cast(v * g, v.dtype) for v in grads))
+        else:
+            from xpgrad.programs.capture import capture_class  # loads late: where the library has no compiler
+            from xpgrad.programs.captured import Captured  # loads late: the same
+
+            self.inside = capture_class(cls)
+            self.forward = Captured(self.inside, self._forward, options.names(template, len(needs)), options.threads)
+            self.backward = Captured(self.inside, self._backward, [], options.threads)
+            self.scale = self._scaled
+        self.key: Any = None
+        # What the first call finds out:
+        self.out_template: Any = None
+        self.requires: tuple[bool, ...] = ()
+        self.metas: list[Any] = []
+        self.scalar = False
+
+    def _scaled(self, g: Any, *gradients: Any) -> tuple[Any, ...]:
+        xp = self.cls.backend.kernels
+        return tuple(None if v is None else xp.multiply(v, xp.cast(g, v.dtype)) for v in gradients)
+
+    def _call(self, recorder: Any, raws: Any) -> tuple[list[Any], list[Any]]:
+        """Run the function on Tensors around raw arrays that are traced, or symbols; returns these Tensors and the results."""
+        leaves = []
+        for raw, need in zip(raws, self.needs):
+            self.cls.backend.note_device(raw, self.cls.device)
+            leaf = _around(self.inside, raw)
+            if need:
+                leaf.requires_grad_()
+            leaves.append(leaf)
+        nodes = [leaf._node for leaf in leaves]
+        args, kwargs = arguments(self.template, list(leaves))
+        before = state.current()
+        try:
+            state.put(self._mode(self.recording, recorder))
+            out = self.function(*args, **kwargs)
+        finally:
+            state.put(before)
+        for leaf, raw, node in zip(leaves, raws, nodes):
+            if leaf._array is not raw or (leaf._alias is not None and leaf._version):
+                msg = "a compiled function writes to one of its arguments, which would be lost; return the new value instead"
+                raise RuntimeError(msg)
+            if leaf._node is not node:
+                msg = (
+                    "a compiled function calls `requires_grad_()` or `detach_()` on one of its arguments, which would be lost; do so "
+                    "before the call, or use `x.detach()`"
+                )
+                raise RuntimeError(msg)
+            if leaf.grad is not None:
+                msg = (
+                    "a compiled function calls `backward()`, which would not reach the `.grad` of its arguments; return the gradients "
+                    "of `xpgrad.autograd.grad` instead, or call `backward()` on what the function returns"
+                )
+                raise RuntimeError(msg)
+        outs: list[Any] = []
+        self.out_template = described(out, outs)
+        outs = [self._own(o) for o in outs]
+        own = set(nodes)
+        for node in walk([o._node for o in outs if o._node is not None]):
+            # NB: a leaf that the function made, as transforms do, has an array that is traced.
+            if node.is_leaf and node not in own and not node.cls.backend.is_traced(node.array):
+                raise from_outside(node.variable)
+        self.requires = tuple(o.requires_grad for o in outs)
+        self.metas = [(o.shape, o.dtype, self.cls) for o in outs]
+        return leaves, outs
+
+    def _mode(self, recording: bool, recorder: Any) -> Any:
+        if recorder is None:
+            return None if recording else state.NO_GRAD
+        return state.Mode(recording=recording, capturing=self.inside.taking(recorder))
+
+    def _own(self, out: Any) -> Any:
+        """A result, which may be a constant from outside, as a Tensor of the class that the function computes with."""
+        if self.inside is self.cls or type(out) is self.inside:
+            return out
+        if type(out._stand_in()) is not self.cls:
+            msg = (
+                f"a compiled function returned a Tensor on {out.device}, but its arguments are on {self.cls.device}; move it outside, or "
+                "return what was computed of the arguments"
+            )
+            raise RuntimeError(msg)
+        return self.inside.lift(out)
+
+    def _traced_forward(self, *raws: Any) -> Any:
+        return self._forward(None, *raws)
+
+    def _traced_backward(self, *raws: Any) -> Any:
+        return self._backward(None, *raws)
+
+    def _forward(self, recorder: Any, *raws: Any) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
+        leaves, outs = self._call(recorder, raws)
+        self.scalar = len(outs) == 1 and self.requires[0] and outs[0].shape == () and not outs[0].dtype.is_complex
+        arrays = tuple(o._array for o in outs)
+        if not self.scalar:
+            return arrays, None
+        # NB: made from the result, so that a tracing backend does not take it for a constant from outside
+        one = arrays[0] if recorder is not None else self.cls.backend.kernels.ones_like(arrays[0])
+        if recorder is not None:
+            one = self.inside.backend.raw(self.cls.backend.seed(one.value, outs[0].dtype, self.cls.device))
+        return arrays, self._gradients(recorder, outs, [_around(self.inside, one)], leaves)
+
+    def _backward(self, recorder: Any, *arrays: Any) -> tuple[Any, ...]:
+        """The gradients, given the raw arguments followed by one raw gradient for each result that requires grad."""
+        count = len(self.needs)
+        leaves, outs = self._call(recorder, arrays[:count])
+        seeds = [_around(self.inside, raw) for raw in arrays[count:]]
+        return self._gradients(recorder, [o for o in outs if o.requires_grad], seeds, leaves)
+
+    def _gradients(self, recorder: Any, outs: list[Any], seeds: list[Any] | None, leaves: list[Any]) -> tuple[Any, ...]:
+        if not outs:
+            return (None,) * len(self.places)
+        before = state.current()
+        try:
+            if recorder is not None:
+                recorder.backward = True
+                state.put(self._mode(True, recorder))
+            grads = grad(outs, [leaves[i] for i in self.places], seeds, allow_unused=True)
+        finally:
+            state.put(before)
+        return tuple(None if g is None else g._array for g in grads)
+
+
+def _around(cls: Any, raw: Any) -> Any:
+    """A Tensor without history."""
+    out = object.__new__(cls)
+    out._array = raw
+    out._node = out._alias = None
+    return out
+
+
+class _Options:
+    """The options of one `compile`, and the names of the function's parameters.
+
+    Attributes
+    ----------
+    fallback : bool
+    threads : int or None
+    parameters : tuple of str
+        The names of the function's positional parameters.
+    """
+
+    def __init__(self, function: Any, fallback: bool, threads: int | None) -> None:
+        self.fallback, self.threads = fallback, threads
+        try:
+            parameters = list(inspect.signature(function).parameters.values())
+        except (TypeError, ValueError):  # a callable that does not tell
+            parameters = []
+        self.parameters = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+        self.rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+
+    def names(self, template: Any, count: int) -> list[str | None]:
+        """The names of the Tensors among the arguments: the parameter's, with what leads from there to the Tensor."""
+        found: list[str | None] = []
+        if template is None:
+            return [self._parameter(i) for i in range(count)]
+        _, args, kwargs = template  # a tuple of both
+        for i, t in enumerate(args[1:]):
+            named(self._parameter(i), t, found)
+        for key, t in zip(kwargs[1], kwargs[2:]):
+            named(key, t, found)
+        return found
+
+    def _parameter(self, i: int) -> str | None:
+        if i < len(self.parameters):
+            return self.parameters[i]
+        return None if self.rest is None else f"{self.rest}_{i - len(self.parameters)}"
+
+
+@overload
+def compile_function(function: F) -> F: ...
+@overload
+def compile_function(function: None = None, *, fallback: bool = ..., threads: int | None = ...) -> Callable[[F], F]: ...
+@overload
+def compile_function(function: F, *, fallback: bool = ..., threads: int | None = ...) -> F: ...
+def compile_function(function: Any = None, *, fallback: bool = False, threads: int | None = None) -> Any:
+    """Compile a function of Tensors, forward and backward (the counterpart of `torch.compile` and `jax.jit`).
+
+    JAX and CuPy compile it themselves; everywhere else the function is run once on symbols, and what it does, with its gradients, becomes
+    a straight program of the library's calls, on NumPy as source that one can read.
+
+    Parameters
+    ----------
+    function : callable
+        It takes and returns Tensors, and tuples, lists and dicts of them. Raw arrays among its arguments become Tensors, as constants.
+        Other arguments must be hashable, and it is compiled again for each of their values, and for each combination of shapes and
+        dtypes. It must not depend on values, write to its arguments, call `backward()` on what depends on them, or use Tensors that
+        require grad and are not arguments. Tensors and arrays that are not arguments are constants, as they are at the first call;
+        that includes whether they require grad, and random numbers that the function draws.
+    fallback : bool
+        A function that depends on values runs as it is, and a warning says so once.
+    threads : int, optional
+        On NumPy: the number of threads for large arrays. By default one.
+
+    Returns
+    -------
+    callable
+        The same function, whose call is one node of the tape. ``compiled.source(*args)`` is the text that runs for such arguments, and
+        ``compiled.program(*args)`` what it was made from, where the library has no compiler of its own. Without a function, a decorator.
+
+    Raises
+    ------
+    CaptureError
+        When it is called and depends on values.
+    TypeError, RuntimeError
+        When it is called with, or does, what is excluded above.
+
+    >>> import xpgrad as xp
+    >>> @xp.compile
+    ... def loss(w, x):
+    ...     return xp.mean((x @ w) ** 2)
+    """
+    if function is None:
+        return functools.partial(compile_function, fallback=fallback, threads=threads)
+    check_callable(function, "compile", "function")
+    fallback = as_flag(fallback, "compile", "fallback")
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        msg = f"compile needs a positive number of `threads`, but got {threads!r}"
+        raise ValueError(msg)
+    options = _Options(function, fallback, threads)
+    programs: dict[Any, Any] = {}
+
+    def prepared(args: Any, kwargs: Any) -> Any:
+        """The program for some arguments, with the Tensors among them; None where the function is to run as it is."""
+        flat: Any = args
+        template: Any = None
+        if kwargs or not all(isinstance(a, Tensor) for a in args):
+            flat = []
+            template = described((args, kwargs), flat, arrays=True)
+            if not all(isinstance(a, Tensor) for a in flat):
+                flat = lift_all("compile", flat)
+                args, kwargs = arguments(template, flat)
+        if not flat:
+            return None, flat, args, kwargs
+        cls = flat[0].__class__
+        if cls.fresh is not None or any(t.__class__ is not cls for t in flat):
+            flat = unify("compile", flat)
+            cls = flat[0].__class__
+        mode = state.current()
+        arrays = [t._array for t in flat]
+        if cls.stage or any(map(cls.backend.is_traced, arrays)):  # inside `vmap` it is the operations that are vectorised
+            return None, flat, args, kwargs
+        if flat[0].is_inference() or (mode is not None and (mode.anomaly or mode.levels)):
+            return None, flat, args, kwargs
+        recording = state.records(mode)
+        needs = tuple([t._node is not None for t in flat]) if recording else (False,) * len(flat)
+        key = (template, cls, needs, recording, tuple([(a.shape, a.dtype) for a in arrays]))
+        program = programs.get(key)
+        if program is None:
+            program = _Compiled(function, template, cls, needs, recording, options)
+            program.key = key
+        return program, flat, args, kwargs
+
+    known: dict[Any, Any] = {}  # programs by what is cheap to ask of Tensors given by position, where no mode is on
+
+    @functools.wraps(function)
+    def compiled(*args: Any, **kwargs: Any) -> Any:
+        mode = state.current()
+        quick: Any = None
+        if mode is None and not kwargs:
+            try:
+                quick = tuple([(a.__class__, (r := a._array).__class__, r.shape, r.dtype, a._node is None) for a in args])
+                program = known.get(quick)
+            except (AttributeError, TypeError):  # not a Tensor, or shapes that are not hashable
+                quick = program = None
+            if program is not None:
+                arrays = [a._array for a in args]
+                raws, gradients = program.forward(*arrays)
+                return _result(program, arrays, raws, gradients, args, None)
+        program, flat, args, kwargs = prepared(args, kwargs)
+        if program is None or program is _AS_IS:
+            return function(*args, **kwargs)
+        arrays = [t._array for t in flat]
+        try:
+            raws, gradients = program.forward(*arrays)
+        except CaptureError as exc:
+            if not fallback:
+                raise
+            programs[program.key] = _AS_IS
+            warnings.warn(f"`{_title(function)}` runs as it is, not compiled: {exc}", UserWarning, stacklevel=2)
+            return function(*args, **kwargs)
+        if program.key not in programs:
+            programs[program.key] = program  # not before it has been seen to work
+            if len(programs) == _MANY:
+                warnings.warn(_varying(_title(function), list(programs)), UserWarning, stacklevel=2)
+        if quick is not None and program.template is None and all(a is b for a, b in zip(args, flat, strict=True)):
+            known[quick] = program
+        return _result(program, arrays, raws, gradients, flat, mode)
+
+    def program_for(*args: Any, **kwargs: Any) -> Program:
+        """The program of the forward, with the gradients where the function returns one real number, for such arguments."""
+        found: Program = captured_for(args, kwargs)[0].forward.program
+        return found
+
+    def source_for(*args: Any, **kwargs: Any) -> str:
+        """The text that runs for such arguments."""
+        forward = captured_for(args, kwargs)[0].forward
+        found: str = forward.cls.backend.below.program_source(forward.program)
+        return found
+
+    def captured_for(args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
+        """The compiled function for such arguments, captured, and the raw arrays among them."""
+        made, flat, *_ = prepared(args, kwargs)
+        kept = made is not None and made is not _AS_IS
+        if not kept or made.inside is made.cls:
+            why = f"is compiled by {made.cls.backend.name!r} itself" if kept else "runs as it is"
+            msg = f"there is no program: for these arguments `{_title(function)}` {why}"
+            raise ValueError(msg)
+        arrays = [t._array for t in flat]
+        if made.forward.program is None:
+            made.forward.capture(arrays)
+        return made, arrays
+
+    compiled.captured = captured_for  # type: ignore[attr-defined]
+    compiled.program, compiled.source = program_for, source_for  # type: ignore[attr-defined]
+    return compiled
+
+
+_AS_IS: Any = object()
+
+
+def _title(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _varying(title: str, keys: list[Any]) -> str:
+    """The warning for a function that was compiled many times: which arguments vary."""
+    varying = []
+    shapes = [key[4] for key in keys]
+    if len({len(s) for s in shapes}) == 1:
+        varying = [f"Tensor {i} has had {', '.join(sorted({str(tuple(s[i][0])) for s in shapes})[:3])}, ..." for i in range(len(shapes[0]))
+                   if len({s[i] for s in shapes}) > 1]  # fmt: skip
+    if len({key[0] for key in keys}) > 1:
+        varying.append("an argument that is not a Tensor varies")
+    return (
+        f"`{title}` was compiled {len(keys)} times, which takes time and memory: {'; '.join(varying) or 'its arguments vary'}. Give it "
+        "arguments of fewer different shapes and values, or Tensors instead of numbers"
+    )
+
+
+def _result(program: _Compiled, arrays: list[Any], raws: Any, gradients: Any, flat: Any, mode: Any) -> Any:
+    """The results of a call, with one node below them where one requires grad."""
+    cls = program.cls
+    node = new_node(program, cls, arrays, gradients, flat) if True in program.requires else None
+    if program.out_template is None:
+        out = object.__new__(cls)
+        out._array, out._alias = raws[0], None
+        out._node = node if program.scalar or node is None else new_slot(node, 0)
+        outs = [out]
+    else:
+        outs = [cls._wrap(raw) for raw in raws]
+        for k, requires in enumerate(program.requires):
+            if requires:
+                outs[k]._node = new_slot(node, k)
+    if node is not None and mode is not None and mode.packing is not None:
+        node.pack(mode.packing, flat)
+    return outs[0] if program.out_template is None else rebuilt(program.out_template, iter(outs))

@@ -1,0 +1,139 @@
+"""The node of a call of a compiled function: its gradients, as they were computed with the value, or by the compiled backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad._modes import switches
+from xpgrad._tape.node import ListNode, add_into, freed
+from xpgrad._tape.requests import grad
+from xpgrad._tape.saved import check_version, unpack, unpack_constant
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.programs.structure import arguments, described
+from xpgrad.rules.creation import zeros
+from xpgrad.rules.elementwise import positive
+
+__all__ = ["CompiledNode", "new_node"]
+
+
+class CompiledNode(ListNode):
+    """The node of one call of a compiled function.
+
+    Attributes
+    ----------
+    arrays : list or None
+        The raw arguments.
+    gradients : tuple or None
+        For a function that returns one real number: its gradients.
+    sources : list
+        The origin of each argument: an edge, or the Tensor itself if it is a constant.
+    """
+
+    __slots__ = ("arrays", "cls", "gradients", "metas", "n_outputs", "packs", "program", "slots", "slotted", "sources")
+
+    title = "CompiledBackward0"
+    saves = True
+    cls: Any
+    program: Any
+    arrays: Any
+    gradients: Any
+    metas: Any
+    slots: Any
+    sources: list[Any]
+
+    def _arguments(self) -> list[Any]:
+        """The raw arguments, unpacked where hooks packed them, otherwise checked."""
+        if self.arrays is None:
+            raise freed(self)
+        found = []
+        for k, (array, source) in enumerate(zip(self.arrays, self.sources)):
+            if self.packs:
+                array = array.array()
+            elif source._alias is not None:
+                check_version(self, f"argument {k}", source._alias)
+            found.append(array)
+        return found
+
+    def pack(self, hooks: Any, tensors: list[Any]) -> None:
+        """Give the arguments and the gradients to hooks, and keep what they return in their place."""
+        self.packs = True
+        backend = self.cls.backend
+        self.arrays = [hooks.packed(t) for t in tensors]
+        self.sources = [None if isinstance(s, Tensor) else s for s in self.sources]
+        if self.gradients is not None:
+            self.gradients = tuple(None if v is None else hooks.packed(backend.wrap(v)) for v in self.gradients)
+
+    def _seeds(self, g: Any, zeros: Callable[[Any], Any]) -> list[Any]:
+        """One gradient for each result that requires grad."""
+        given = g if self.slotted else [g]
+        given = [None] * self.n_outputs if given is None else given
+        return [zeros(m) if v is None else v for v, m, r in zip(given, self.metas, self.program.requires) if r]
+
+    def step(self, g: Any, empty: Any, retain: bool) -> None:
+        values = self._handed_out(g) if not retain and not self.packs else self.grads(g)
+        for e, v in zip(self.edges(), values):
+            first = e.buffer is empty
+            add_into(e, v, empty)
+            if first and v is not None:
+                e.owned = True  # nobody else holds it
+        if not retain:
+            self.release()
+
+    def grads(self, g: Any) -> list[Any]:
+        backend, found = self.cls.backend, self._handed_out(g)
+        if self.gradients is not None and backend.capabilities.mutable:  # what the node keeps is not written to
+            found = [v if v is None or all(v is not kept for kept in self.gradients) else backend.kernels.copy(v) for v in found]
+        return found
+
+    def _handed_out(self, g: Any) -> list[Any]:
+        """The gradients, which may be the arrays that the node keeps."""
+        backend = self.cls.backend
+        if self.gradients is not None:
+            gradients = self.gradients
+            if self.packs:
+                gradients = [None if v is None else v.array() for v in gradients]
+            return list(gradients if backend.is_unit(g) else self.program.scale(g, *gradients))
+        return list(
+            self.program.backward(*self._arguments(), *self._seeds(g, lambda m: backend.kernels.zeros(m[0], dtype=backend.raw_dtype(m[1]))))
+        )
+
+    def graph_grads(self, g: Any) -> list[Any]:
+        """Run the function again, uncompiled and recorded, so that the gradients can be differentiated."""
+        program, backend = self.program, self.cls.backend
+        outs: list[Any] = []
+        seeds = self._seeds(g, lambda m: zeros(m[0], dtype=m[1], device=self.cls.device))
+        with switches.enable_grad():  # where Tensors have tangents, a pass runs on them without recording
+            # NB: separate results, so that each argument has its own gradient where one is given twice, or computed from another.
+            inputs = []
+            for raw, s in zip(self._arguments(), self.sources):
+                if isinstance(s, Tensor):
+                    inputs.append(unpack_constant(backend, raw, s))
+                else:  # no source: a constant that was packed
+                    inputs.append(backend.wrap(raw) if s is None else positive(unpack(backend, raw, s)))
+            args, kwargs = arguments(program.template, inputs)
+            wanted = [inputs[i] for i in program.places]
+            described(program.function(*args, **kwargs), outs)
+            return list(grad([o for o in outs if o.requires_grad], wanted, seeds, create_graph=True, allow_unused=True))
+
+    def held(self) -> list[Any]:
+        return [] if self.packs else [*(self.arrays or ()), *(v for v in self.gradients or () if v is not None)]
+
+    def release(self) -> None:
+        self.arrays = self.gradients = None
+
+    def released(self) -> bool:
+        return self.arrays is None
+
+
+def new_node(program: Any, cls: Any, arrays: list[Any], gradients: Any, flat: list[Any]) -> Any:
+    node: Any = CompiledNode.made_now()
+    edges = [t._node for t in flat] if program.recording else [None] * len(flat)
+    node.e = tuple([e for e in edges if e is not None])
+    node.cls, node.program, node.arrays, node.gradients = cls, program, arrays, gradients
+    node.sources = [t if e is None else e for t, e in zip(flat, edges)]
+    node.packs = False
+    node.n_outputs, node.slotted = len(program.requires), not program.scalar
+    node.stream = (cls, cls.backend.current_stream(cls.device)) if cls.backend.capabilities.streams else None
+    node.slots, node.metas = [None] * node.n_outputs, program.metas
+    return node

@@ -1,0 +1,45 @@
+"""Programs as they stand, one kernel after the other, on raw arrays: what constants are folded with, and texts compared with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._basics.dtypes import DType
+from xpgrad.backend import Backend
+from xpgrad.programs.program import Operation, Program, Variable
+from xpgrad.programs.vocabulary import IN_PLACE
+
+__all__ = ["evaluated", "evaluator"]
+
+
+def evaluator(backend: Backend) -> Any:
+    """``evaluate(operation, values)`` for `simplified`: runs one operation with the backend's kernels; operands are in `values`."""
+    kernels = backend.kernels
+
+    def raw(x: Any, values: dict[Variable, Any]) -> Any:
+        if x.__class__ is Variable:
+            return values[x]
+        if x.__class__ is tuple or x.__class__ is list:
+            return x.__class__([raw(i, values) for i in x])
+        return backend.raw_dtype(x) if isinstance(x, DType) else x
+
+    def evaluate(operation: Operation, values: dict[Variable, Any]) -> list[Any]:
+        args = [raw(x, values) for x in operation.args]
+        if operation.name in IN_PLACE or operation.name == "scale":  # these may write to their first operand
+            args[0] = kernels.copy(args[0])
+        function: Any = kernels
+        for part in operation.name.split("."):
+            function = getattr(function, part)
+        found = function(*args, **{k: raw(x, values) for k, x in operation.options.items()})
+        return list(found) if operation.several else [found]
+
+    return evaluate
+
+
+def evaluated(program: Program, backend: Backend, inputs: list[Any]) -> list[Any]:
+    """The outputs of a program for raw inputs, which are not written to."""
+    evaluate = evaluator(backend)
+    values = {**program.constants, **dict(zip(program.inputs, inputs))}
+    for operation in program.operations:
+        values.update(zip(operation.results, evaluate(operation, values)))
+    return [values[v] for v in program.outputs]

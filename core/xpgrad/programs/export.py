@@ -1,0 +1,53 @@
+"""`xpgrad.export`: a function and its gradients as a module that needs NumPy only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["export"]
+
+
+def export(
+    function: Callable[..., Any], /, *args: Any, path: str | os.PathLike[str] | None = "gradients.py", command: str = "", **kwargs: Any
+) -> str:
+    """Write a function and its gradients as a module that depends on NumPy alone.
+
+    Parameters
+    ----------
+    function : callable
+        As `compile` takes it. If it returns one real number, the module's function returns it and the gradients.
+    *args, **kwargs
+        Arguments of the shapes and dtypes that the module is for: Tensors on NumPy, or NumPy's arrays. Gradients are those of the Tensors
+        that require grad, or, if there are none, of all that are floating or complex. Of their values, the module's self-test keeps the
+        ranges; those of other arguments are part of what it computes.
+    path : str, path or None
+        Where it is written; None only returns the text.
+    command : str
+        How it is made again, for the module's first lines; by default this call.
+
+    Returns
+    -------
+    str
+        The text. ``python gradients.py`` compares the gradients with central differences.
+
+    Raises
+    ------
+    CaptureError
+        If the function depends on values.
+    ValueError
+        If it uses large arrays that are not arguments, functions that have no text in NumPy, or another library's arrays.
+
+    >>> import numpy as np, xpgrad as xp
+    >>> text = xp.export(lambda w, x: xp.mean((x @ w) ** 2), np.ones(3), np.ones((5, 3)), path=None)
+    >>> text.splitlines()[0]
+    '\"\"\"The value of `function` and its gradients, in NumPy alone.'
+    """
+    from xpgrad.programs.exporting import exported  # loads late: few programs export anything
+
+    text = exported(function, args, kwargs, command, None if path is None else os.path.basename(os.fspath(path)))
+    if path is not None:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    return text

@@ -1,0 +1,303 @@
+"""The module that `export` writes: a function's text, what it is for, its constants, and a test of its gradients."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad._basics.dtypes import DType
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.programs.blocks import fused
+from xpgrad.programs.compiled import compile_function
+from xpgrad.programs.literals import text_of
+from xpgrad.programs.naming import Names
+from xpgrad.programs.numpy_text import numpy_source
+from xpgrad.programs.program import Operation, Program, Variable
+from xpgrad.programs.simplify import without_dead_code
+from xpgrad.programs.source import Source
+from xpgrad.rules.conversion import asarray, tensor
+
+__all__ = ["exported"]
+
+_SMALL = 64  # elements of a constant that a text can hold
+
+
+def exported(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], command: str, file: str | None) -> str:
+    """The text of the module for a function and arguments, as `export` takes them; `file` is the name that it is to have."""
+    args, kwargs = _leaves(args, kwargs)
+    made, flat = compile_function(function).captured(args, kwargs)  # type: ignore[attr-defined]
+    if made.cls.backend.name != "numpy":
+        msg = f"export writes NumPy, but the arguments are on {made.cls.device}; give NumPy's arrays, or Tensors made with device='numpy'"
+        raise ValueError(msg)
+    names = [n or f"x{i}" for i, n in enumerate(made.forward.names)]
+    title = getattr(function, "__name__", "function")
+    title = title if title.isidentifier() and title != "<lambda>" else "function"
+    program, results = _with_results(made, names, title)
+    name = f"{title}_and_gradients" if made.scalar else title
+    source = numpy_source(program, name, docstring=_summary(title, made.scalar))
+    return module_text(source, program, title, _origin(function, title), names, results, flat, made, command or _call(title, names, file))
+
+
+def _leaves(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments with Tensors that require grad among them: if none does, all that can."""
+    found: list[Any] = []
+    _collect((args, kwargs), found)
+    if any(isinstance(t, Tensor) and t.requires_grad for t in found):
+        return args, kwargs
+
+    def leaf(x: Any) -> Any:
+        t = x if isinstance(x, Tensor) else asarray(x)
+        return tensor(t, requires_grad=True) if t.dtype.differentiable else t
+
+    return tuple(_mapped(a, leaf) for a in args), {k: _mapped(a, leaf) for k, a in kwargs.items()}
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, Tensor) or (hasattr(x, "shape") and hasattr(x, "dtype"))
+
+
+def _collect(x: Any, found: list[Any]) -> None:
+    if _is_array(x):
+        found.append(x)
+    elif isinstance(x, (tuple, list)):
+        for item in x:
+            _collect(item, found)
+    elif isinstance(x, dict):
+        for item in x.values():
+            _collect(item, found)
+
+
+def _mapped(x: Any, leaf: Callable[[Any], Any]) -> Any:
+    if _is_array(x):
+        return leaf(x)
+    if isinstance(x, (tuple, list)):
+        items = [_mapped(item, leaf) for item in x]
+        return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
+    if isinstance(x, dict):
+        return {k: _mapped(item, leaf) for k, item in x.items()}
+    return x
+
+
+def _with_results(made: Any, names: list[str], title: str) -> tuple[Program, list[tuple[str, int | None]]]:
+    """The program with a gradient for every argument that has one; names of the results, each with the place of its argument."""
+    program: Program = made.forward.program
+    values, gradients = made.forward.template
+    operations, outputs = list(program.operations), [program.outputs[i] for i in values]
+    fixed = {*program.inputs, *program.constants}
+    results: list[tuple[str, int | None]] = [(title if len(values) == 1 else f"{title}_{i}", None) for i in range(len(values))]
+    for v, (name, _) in zip(outputs, results):
+        if v.name is None and v not in fixed:
+            v.name = name
+    for place, i in zip(made.places, gradients or ()):
+        x = program.inputs[place]
+        if i is None:  # the value does not depend on it
+            v = Variable(x.shape, x.dtype)
+            operations.append(Operation("zeros", (x.shape,), {"dtype": x.dtype}, (v,), backward=True))
+        else:
+            v = program.outputs[i]
+        if v.name is None and v not in fixed:
+            v.name = f"grad_{names[place]}"
+        outputs.append(v)
+        results.append((f"grad_{names[place]}", place))
+    return without_dead_code(fused(Program(program.inputs, program.constants, operations, outputs))), results
+
+
+def _summary(title: str, scalar: bool) -> str:
+    return f"`{title}` and its gradients; see the top of the module." if scalar else f"`{title}`; see the top of the module."
+
+
+def _origin(function: Any, title: str) -> str:
+    """Where a function comes from."""
+    function = inspect.unwrap(function)
+    code = getattr(function, "__code__", None)
+    module = getattr(function, "__module__", None)
+    where = f"`{title}`" + (f" of module `{module}`" if module and module.isidentifier() and module != "__main__" else "")
+    if code is None:
+        return where
+    return f"{where} ({code.co_filename.replace(os.sep, '/').rpartition('/')[2]}, line {code.co_firstlineno})"
+
+
+def _call(title: str, names: list[str], file: str | None) -> str:
+    """The call that made a module."""
+    where = "" if file is None else f", path={file!r}"
+    return f"xpgrad.export({title}, {', '.join(names)}{where})"
+
+
+def module_text(
+    source: Source, program: Program, title: str, origin: str, names: list[str], results: list[tuple[str, int | None]], flat: list[Any],
+    made: Any, command: str,
+) -> str:  # fmt: skip
+    """The module around a function's text: what it is for, its constants, its test.
+
+    Raises
+    ------
+    ValueError
+        If it needs more than NumPy, or holds too much.
+    """
+    if source.kernels:
+        msg = (
+            f"export: {', '.join(f'`{k}`' for k in source.kernels)}: no text in NumPy alone is known; compute it outside, and pass the "
+            "result as an argument"
+        )
+        raise ValueError(msg)
+    constants = [f"{name} = {_constant(name, raw)}\n" for name, raw in source.constants.items()]
+    imports, _, functions = source.text.partition("\n")
+    head = _docstring(source, program, title, origin, results, made, command)
+    parts = [head, imports, "\n"]
+    if constants:
+        parts += ["\n", *constants]
+    parts += [functions.rstrip("\n"), "\n\n\n", _example(program, flat)]
+    parts.append(_check(source, [n for n, p in results if p is not None], [p for _, p in results if p is not None]))
+    return "".join(parts)
+
+
+def _docstring(
+    source: Source, program: Program, title: str, origin: str, results: list[tuple[str, int | None]], made: Any, command: str
+) -> str:
+    scalar = made.scalar
+    lines = [f'"""{f"The value of `{title}` and its gradients" if scalar else f"What `{title}` returns"}, in NumPy alone.', ""]
+    lines.append(f"    {', '.join(name for name, _ in results)} = {source.name}({', '.join(source.parameters)})")
+    lines += ["", "Arguments", "---------"]
+    lines += [f"{name} : {_kind(v)}" for name, v in zip(source.parameters, program.inputs)]
+    lines += ["", "Results", "-------"]
+    for (name, place), v in zip(results, program.outputs):
+        what = "" if place is None else f"    the gradient with respect to `{source.parameters[place]}`"
+        lines.append(f"{name} : {_kind(v)}")
+        if what:
+            lines.append(what)
+    statics = _statics(made.template)
+    lines += ["", f"Made from {origin}" + (f", with {', '.join(statics)}" if statics else "") + ", by xpgrad:", "", f"    {command}", ""]
+    lines.append("It is for arrays of these shapes and dtypes, writes to none of them, and returns new ones. To test it, run it.")
+    return "\n".join(lines) + '\n"""\n\n'
+
+
+def _statics(template: Any) -> list[str]:
+    """The arguments that are not arrays, by keyword where they were given so."""
+    if template is None:
+        return []
+    _, args, kwargs = template
+    found = [repr(t[2]) for t in args[1:] if t is not None and t[0] == "static"]
+    return found + [f"{k}={t[2]!r}" for k, t in zip(kwargs[1], kwargs[2:]) if t is not None and t[0] == "static"]
+
+
+def _kind(v: Variable) -> str:
+    return f"{v.dtype}, shape {v.shape}"
+
+
+def _constant(name: str, raw: Any) -> str:
+    """A constant as a literal, or as the call that makes one like it."""
+    dtype = "bool_" if raw.dtype.name == "bool" else raw.dtype.name
+    if raw.size > _SMALL:
+        first = raw.flat[0]
+        if raw.tobytes() == first.tobytes() * raw.size:
+            return f"np.full({tuple(raw.shape)}, {text_of(first.item(), repr)}, np.{dtype})"
+        if raw.ndim == 1 and raw.dtype.kind in "iu" and (raw[1:] - raw[:-1] == 1).all():
+            return f"np.arange({int(raw[0])}, {int(raw[-1]) + 1}, dtype=np.{dtype})"
+        if raw.ndim == 2 and (raw.diagonal() == 1).all() and (raw != 0).sum() == min(raw.shape):
+            return f"np.eye({raw.shape[0]}, {raw.shape[1]}, dtype=np.{dtype})"
+        msg = (
+            f"export: the function uses an array of shape {tuple(raw.shape)} and dtype {raw.dtype} that is not an argument, and too large "
+            f"for a text (more than {_SMALL} elements); pass it as an argument"
+        )
+        raise ValueError(msg)
+
+    def unknown(x: Any) -> str:
+        msg = f"export: the constant {name!r} holds {x!r}, which has no text"
+        raise ValueError(msg)
+
+    return f"np.array({text_of(raw.tolist(), unknown)}, np.{dtype})"
+
+
+def _example(program: Program, flat: list[Any]) -> str:
+    """A function that draws arguments in the ranges of those that were given."""
+    doc = '    """Arguments in the ranges of those that this module was made with."""'
+    lines = ["def _example(seed):", doc, "    rng = np.random.default_rng(seed)"]
+    draws = [_draw(v, raw) for v, raw in zip(program.inputs, flat)]
+    lines.append(f"    return [{draws[0]}]" if len(draws) == 1 else "    return [\n" + "".join(f"        {d},\n" for d in draws) + "    ]")
+    return "\n".join(lines) + "\n\n\n"
+
+
+def _draw(v: Variable, raw: Any) -> str:
+    shape = f"{v.shape}"
+    if not v.size:
+        return f"np.zeros({shape}, np.{_numpy_name(v.dtype)})"
+    if v.dtype.name == "bool":
+        return f"rng.integers(0, 2, {shape}).astype(np.bool_)"
+    if v.dtype.is_complex:
+        parts = [_uniform(raw.real, shape), _uniform(raw.imag, shape)]
+        return f"({parts[0]} + 1j * {parts[1]}).astype(np.{v.dtype.name})"
+    if not v.dtype.differentiable:
+        return f"rng.integers({int(raw.min())}, {int(raw.max())}, {shape}, dtype=np.{v.dtype.name}, endpoint=True)"
+    text = _uniform(raw, shape)
+    return text if v.dtype.name == "float64" and v.shape else f"np.asarray({text}, np.{v.dtype.name})"
+
+
+def _uniform(raw: Any, shape: str) -> str:
+    low, high = float(raw.min()), float(raw.max())
+    if low == high:  # nothing is known of its range
+        high = low + 0.1
+    if not (abs(low) < 1e300 and abs(high) < 1e300):  # also nan
+        low, high = 0.1, 1.0
+    return f"rng.uniform({low:.4g}, {high:.4g}, {shape})"
+
+
+def _numpy_name(dtype: DType) -> str:
+    return "bool_" if dtype.name == "bool" else dtype.name
+
+
+def _check(source: Source, names: list[str], places: list[int]) -> str:
+    """The module's test."""
+    own = Names(*source.parameters, source.name)
+    check = own.new("check")
+    if not places:
+        return f'''\
+def {check}(seed=0):
+    """Call the function, and see that it is finite and writes to nothing."""
+    arguments = _example(seed)
+    before = [x.copy() for x in arguments]
+    results = {source.name}(*arguments)
+    untouched = all(np.array_equal(x, y) for x, y in zip(arguments, before))
+    return untouched and all(np.all(np.isfinite(r)) for r in results)
+
+
+if __name__ == "__main__":
+    good = {check}()
+    print("ok" if good else "FAILED")
+    raise SystemExit(not good)
+'''
+    return f'''\
+def {check}(seed=0):
+    """Compare each gradient with central differences along a random direction; returns whether all agree."""
+    arguments = _example(seed)
+    value, *gradients = {source.name}(*arguments)
+    rng = np.random.default_rng(seed + 1)
+    good = True
+    for name, place, gradient in zip({names!r}, {places!r}, gradients):
+        x = arguments[place]
+        direction = rng.uniform(-1, 1, x.shape)
+        if x.dtype.kind == "c":
+            direction = direction + 1j * rng.uniform(-1, 1, x.shape)
+        eps = max(np.finfo(x.dtype).eps, np.finfo(value.dtype).eps)
+
+        def slope(step):
+            values = []
+            for moved in (x + step * direction, x - step * direction):
+                others = [*arguments[:place], moved.astype(x.dtype), *arguments[place + 1 :]]
+                values.append(float({source.name}(*others)[0]))
+            return (values[0] - values[1]) / (2 * step)
+
+        step = float(eps ** (1 / 3))
+        near, far = slope(step), slope(2 * step)
+        found = float(np.sum(np.real(np.conj(gradient) * direction), dtype=float))
+        allowed = abs(near - far) + 1e2 * eps / step * (abs(float(value)) + 1) + 1e-6 * abs(near)
+        agrees = abs(found - near) <= allowed
+        good = good and agrees
+        print(f"{{name}}: {{found:.10g}}, by central differences {{near:.10g}}: {{'ok' if agrees else 'FAILED'}}")
+    return good
+
+
+if __name__ == "__main__":
+    raise SystemExit(not {check}())
+'''

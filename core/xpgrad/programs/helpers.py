@@ -1,0 +1,99 @@
+"""Functions in plain NumPy that an emitted text brings with it, for what takes NumPy more than a line."""
+
+from __future__ import annotations
+
+__all__ = ["HELPERS", "IN_THREADS", "needed"]
+
+#: The text of each, by name. NB: they compute what the kernels of NumPy's backend do, and these say why.
+HELPERS: dict[str, str] = {
+    "_scatter_into": '''\
+def _scatter_into(out, values, key):
+    """Add values to out[key] in place; where the key has an element twice, both are added."""
+    if isinstance(key, tuple) and len(key) == 1:
+        key = key[0]
+    if isinstance(key, np.ndarray) and key.dtype.kind == "b":
+        out[key] += values  # a mask has no duplicates
+    elif isinstance(key, np.ndarray) and out.flags.c_contiguous:
+        width = int(np.prod(out.shape[1:]))
+        key = key.astype(np.intp, copy=False).reshape(-1, 1)
+        if width == 1:
+            np.add.at(out.reshape(-1), key.reshape(-1), values.reshape(-1))
+        elif out.size:  # np.add.at is fast only for flat arrays of one dtype, and two numbers can be added as one complex
+            flat, values = out.reshape(-1), np.ascontiguousarray(values).reshape(-1)
+            pair = {np.dtype(np.float64): np.complex128, np.dtype(np.float32): np.complex64}.get(out.dtype)
+            if pair is not None and values.dtype == out.dtype and width % 2 == 0:
+                flat, values, width = flat.view(pair), values.view(pair), width // 2
+            places = np.where(key < 0, key + out.shape[0], key) * width + np.arange(width)
+            np.add.at(flat, places.reshape(-1), values)
+    else:
+        np.add.at(out, key, values)
+    return out
+''',
+    "_written": '''\
+def _written(out, key, value):
+    """Overwrite out[key] in place."""
+    out[key] = value
+    return out
+''',
+    "_scatter_add": '''\
+def _scatter_add(values, key, shape):
+    """Zeros of a shape with values added at [key], duplicates included."""
+    return _scatter_into(np.zeros(shape, values.dtype), values, key)
+''',
+    "_placed_on_diagonal": '''\
+def _placed_on_diagonal(values, shape, offset):
+    """Zeros of a shape with values on a diagonal of the last two axes."""
+    out = np.zeros(shape, values.dtype)
+    rows = np.arange(values.shape[-1]) + max(-offset, 0)
+    out[..., rows, rows + offset] = values
+    return out
+''',
+    "_put_back": '''\
+def _put_back(values, order, axis):
+    """Undo an ordering along an axis."""
+    out = np.empty_like(values)
+    np.put_along_axis(out, order, values, axis)
+    return out
+''',
+    "_variance": '''\
+def _variance(x, axis, correction, keepdims):
+    """The variance with a correction to the number of elements."""
+    if x.dtype == np.float16:
+        return np.var(x, axis=axis, dtype=np.float32, ddof=correction, keepdims=keepdims).astype(x.dtype)
+    count = x.size if axis is None else int(np.prod([x.shape[a] for a in axis]))
+    d = x - np.add.reduce(x, axis, keepdims=True) / count
+    d = d.real * d.real + d.imag * d.imag if d.dtype.kind == "c" else d * d
+    return np.add.reduce(d, axis, keepdims=keepdims) / max(count - correction, 0)
+''',
+}
+
+#: A loop in threads; ``{threads}`` is how many.
+IN_THREADS = '''\
+import contextvars
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+_pools = {{}}  # by process: threads do not survive a fork
+
+
+def _in_threads(part, length, step):
+    """Call part(start, stop) with a share of the blocks in each thread; returns what the calls return, in order."""
+    if os.getpid() not in _pools:
+        _pools[os.getpid()] = ThreadPoolExecutor({threads})
+    share = -(-length // (step * {threads})) * step
+    calls = [
+        _pools[os.getpid()].submit(contextvars.copy_context().run, part, start, min(start + share, length))
+        for start in range(0, length, share)
+    ]
+    return [call.result() for call in calls]
+'''
+
+_NEEDS = {"_scatter_add": ("_scatter_into",)}
+
+
+def needed(used: set[str], threads: int = 1) -> str:
+    """The text of the helpers in use, with those that they use."""
+    if "_in_threads" in used:
+        return f"\n{IN_THREADS.format(threads=threads).rstrip()}{needed(used - {'_in_threads'})}"
+    every = used | {other for name in used for other in _NEEDS.get(name, ())}
+    return "".join(f"\n\n\n{text.rstrip()}" for name, text in HELPERS.items() if name in every)

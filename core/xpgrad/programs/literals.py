@@ -1,0 +1,65 @@
+"""Static arguments as text: numbers, shapes, keys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad.programs.program import Variable
+
+__all__ = ["key_text", "number_text", "text_of"]
+
+
+def number_text(x: complex, module: str = "np.") -> str:
+    """A Python number, of which every bit is kept; a module has ``inf`` and ``nan``, for which Python has no literals."""
+    if isinstance(x, float) and not math.isfinite(x):
+        return f"{module}nan" if x != x else f"{module}inf" if x > 0 else f"-{module}inf"
+    if isinstance(x, complex):
+        return f"complex({number_text(x.real, module)}, {number_text(x.imag, module)})"
+    return repr(x)
+
+
+def text_of(x: Any, name: Callable[[Any], str], module: str = "np.") -> str:
+    """Nested tuples and lists of variables, numbers and slices; `name` says what variables, and everything unknown, are called."""
+    if x.__class__ is Variable:
+        return name(x)
+    if x is None or x is Ellipsis or isinstance(x, (str, bool, int)):
+        return "..." if x is Ellipsis else repr(x)
+    if isinstance(x, (float, complex)):
+        return number_text(x, module)
+    if isinstance(x, tuple):
+        inner = ", ".join([text_of(i, name, module) for i in x])
+        return f"({inner},)" if len(x) == 1 else f"({inner})"
+    if isinstance(x, list):
+        return f"[{', '.join([text_of(i, name, module) for i in x])}]"
+    if isinstance(x, slice):
+        return f"slice({', '.join(text_of(p, name, module) for p in (x.start, x.stop, x.step))})"
+    return name(x)
+
+
+def key_text(key: Any, shape: tuple[int, ...], name: Callable[[Any], str]) -> str:
+    """The text between the brackets of ``x[...]``; bounds of slices that are the ends of their axis are left out."""
+    parts = key if key.__class__ is tuple else (key,)
+    if not parts:
+        return "()"
+    basic = not any(p.__class__ is Variable for p in parts)
+    used = sum(p is not None and p is not Ellipsis for p in parts)
+    texts = []
+    axis = 0
+    for part in parts:
+        if part.__class__ is slice:
+            texts.append(_slice_text(part, shape[axis] if basic and axis < len(shape) else None))
+        else:
+            texts.append(text_of(part, name))
+        axis += len(shape) - used if part is Ellipsis else part is not None
+    return ", ".join(texts) if len(texts) > 1 or key.__class__ is not tuple or basic else f"{texts[0]},"
+
+
+def _slice_text(part: slice, length: int | None) -> str:
+    start, stop, step = part.start, part.stop, part.step
+    if length is not None and (step is None or step > 0):
+        start = None if start == 0 else start
+        stop = None if stop is not None and stop >= length else stop
+    text = f"{'' if start is None else start}:{'' if stop is None else stop}"
+    return text if step in (None, 1) else f"{text}:{step}"

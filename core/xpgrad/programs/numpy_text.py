@@ -1,0 +1,584 @@
+"""Programs as a function in plain NumPy, as one would write it by hand: operators, `out=` into dead arrays, the user's names and lines.
+
+The text says ``np.`` and runs on NumPy alone. What it computes is what the kernels of NumPy's backend compute, to the dtype and the last
+bit: each of them is an expression here, or one of the helper functions that the text brings with it. Kernels that are not known are called
+in the table ``xp`` of the backend; `Source.kernels` says which.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad._basics.dtypes import DType
+from xpgrad.programs.blocks import Loop
+from xpgrad.programs.helpers import HELPERS, needed
+from xpgrad.programs.literals import key_text, text_of
+from xpgrad.programs.loop_text import write_loop
+from xpgrad.programs.naming import Names
+from xpgrad.programs.program import Operation, Program, Variable
+from xpgrad.programs.reuse import Reuse, reuse
+from xpgrad.programs.simplify import with_numbers
+from xpgrad.programs.source import Source, comment
+from xpgrad.programs.vocabulary import ELEMENTWISE, IN_PLACE, OPERATORS, VIEWS
+
+__all__ = ["Writer", "numpy_source"]
+
+_STATEMENTS = frozenset(("index_basic_transpose", "loop"))  # more than an expression
+_AUGMENTED = frozenset(("add", "subtract", "multiply", "divide"))
+_SAME_NAMES = frozenset((
+    "all", "any", "arange", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum", "expand_dims", "flip", "full_like",
+    "imag", "max", "mean", "min", "moveaxis", "ones_like", "prod", "real", "repeat", "roll", "searchsorted", "squeeze", "std", "sum",
+    "take", "take_along_axis", "tensordot", "tile", "tril", "triu", "var", "vecdot", "zeros_like", "nonzero", "linspace", "eye", "unstack",
+))  # fmt: skip
+_LINALG = frozenset(
+    ("cholesky", "cross", "det", "eigh", "eigvalsh", "inv", "matrix_norm", "outer", "qr", "slogdet", "solve", "svdvals", "vector_norm")
+)
+
+
+def numpy_source(
+    program: Program, name: str = "function", plan: Callable[[Program], Reuse] = reuse, docstring: str = "", threads: int = 1
+) -> Source:
+    """The text of a program in NumPy.
+
+    Parameters
+    ----------
+    program : Program
+    name : str
+        What the function is to be called.
+    plan : callable
+        Decides whose memory each result takes.
+    docstring : str
+        The function's.
+    threads : int
+        How many run the blocks of a loop.
+    """
+    program = with_numbers(program)
+    return Writer(program, name, plan(program), threads).source(docstring)
+
+
+class Writer:
+    """One text that is being written."""
+
+    def __init__(self, program: Program, name: str, plan: Reuse, threads: int = 1) -> None:
+        self.program, self.name, self.plan, self.threads = program, name, plan, threads
+        self.names = Names(
+            name, "block", "start", "stop", "part", "totals", "os", "contextvars", "ThreadPoolExecutor", "_in_threads", "_pools", *HELPERS
+        )
+        self.called: dict[Variable, str] = {}
+        self.helpers: set[str] = set()
+        self.kernels: dict[str, None] = {}
+        self.dtypes: dict[str, DType] = {}
+        self.lines: list[str] = []
+        self.indent = "    "
+        self.inlined: dict[Variable, str] = {}  # as an operand of anything
+        self.bare: dict[Variable, str] = {}  # the same where nothing is beside it
+        self.before = {operation.out: v for operation, v in plan.into.items()}
+        self.holder: dict[str, Variable] = {}  # what a name stands for now
+        self.reader: dict[Variable, Operation] = {}
+
+    # -- the function ------------------------------------------------------------------------------------------
+
+    def source(self, docstring: str) -> Source:
+        """Write it all."""
+        program = self.program
+        for v in program.inputs:
+            self.called[v] = self.names.new(v.name or "x")
+        constants = {}
+        for v, raw in program.constants.items():
+            name = self.called[v] = self.names.new(v.name or "c")
+            constants[name] = raw
+        self.find_inlined()
+        self.name_results()
+        parameters = [self.called[v] for v in program.inputs]
+        self.lines.append(f"def {self.name}({', '.join(parameters)}):")
+        if docstring:
+            self.lines.append(f'    """{docstring}"""')
+        line, backward = None, False
+        for operation in program.operations:
+            if operation.backward and not backward:
+                self.put("")
+                self.put("# backward")
+                line = None
+            backward = operation.backward
+            if operation.results and operation.results[0] in self.inlined:
+                text = self.expression(operation)
+                self.bare[operation.out] = text
+                simple = operation.name not in OPERATORS and operation.name not in ("reduce_mean", "scale", "add_at")
+                self.inlined[operation.out] = text if simple else f"({text})"
+                continue
+            if operation.line is not None and operation.line != line:
+                line = operation.line
+                self.put(comment(line))
+            self.write(operation)
+            for v in operation.results:
+                self.holder[self.called[v]] = v
+            dropped = self.plan.dropped.get(operation)
+            if dropped:
+                names = sorted({name for v in dropped if v not in self.inlined for name in self.names_of(v)})
+                for name in names:
+                    del self.holder[name]
+                if names:
+                    self.put(f"del {', '.join(names)}")
+        outs = [self.ref(v) + (".copy()" if copied else "") for v, copied in zip(program.outputs, self.plan.copied)]
+        self.put(f"return {', '.join(outs)}{',' if len(outs) == 1 else ''}" if outs else "return ()")
+        text = "import numpy as np" + needed(self.helpers, self.threads) + "\n\n\n" + "\n".join(self.lines) + "\n"
+        return Source(text.replace("\n\n    \n", "\n\n"), self.name, parameters, constants, self.dtypes, list(self.kernels))
+
+    def names_of(self, v: Variable) -> set[str]:
+        """All names that stand for the memory of a variable."""
+        found = set()
+        while True:
+            if self.holder.get(self.called[v]) is v:
+                found.add(self.called[v])
+            if v not in self.before:
+                return found
+            v = self.before[v]
+
+    def put(self, line: str) -> None:
+        """Add a line."""
+        self.lines.append(self.indent + line if line else "")
+
+    def find_inlined(self) -> None:
+        """Find the results that are written where they are read: by one operation only, and without a name of the user's.
+
+        Views always; other results if nothing happens in between, and nobody takes their memory.
+        """
+        operations, into = self.program.operations, self.plan.into
+        count: dict[Variable, int] = dict.fromkeys(self.program.outputs, 2)
+        reader: dict[Variable, Operation] = {}
+        for operation in operations:
+            reads = 2 if operation.__class__ is Loop else 1  # there it would be made again for each block
+            for v in operation.operands():
+                count[v] = count.get(v, 0) + reads
+                reader[v] = operation
+        taken = set(into.values())
+        following: Operation | None = None  # the statement that comes next
+        for operation in reversed(operations):
+            if not operation.several and operation.out.name is None and count.get(operation.out) == 1:
+                out, name = operation.out, operation.name
+                next_reads = following is not None and reader[out] is following and operation.backward == following.backward
+                whole = name in IN_PLACE or name in _STATEMENTS or operation in into or out in taken
+                if name in VIEWS or (next_reads and not whole):
+                    self.inlined[out] = self.bare[out] = ""
+                    self.reader[out] = reader[out]
+                    continue
+            following = operation
+
+    def name_results(self) -> None:
+        """Names of all results: the user's, else that of the memory that they take, or that is later called something.
+
+        The others share a few: a name that is bound again frees the memory of what it stood for.
+        """
+        operations, into, called, names = self.program.operations, self.plan.into, self.called, self.names
+        heir = {v: operation.out for operation, v in into.items()}
+        last: dict[Variable, int] = {}
+        place: dict[Operation, int] = {}
+        for k in range(len(operations) - 1, -1, -1):
+            operation = operations[k]
+            inlined = operation.several is False and operation.out in self.inlined
+            place[operation] = position = place[self.reader[operation.out]] if inlined else k
+            for v in operation.operands():
+                if last.get(v, -1) < position:
+                    last[v] = position
+        for v in self.program.outputs:
+            last[v] = len(operations)
+        for operation in operations:
+            for v in operation.results:
+                if v.name is not None:
+                    called[v] = names.new(v.name)
+        dying: dict[int, list[Variable]] = {}
+        free: dict[str, list[str]] = {"t": [], "g": []}
+        shared: set[Variable] = set()
+        for k, operation in enumerate(operations):
+            taken = into.get(operation)
+            prefix = "g" if operation.backward else "t"
+            for v in operation.results:
+                if v in self.inlined:
+                    continue
+                if v not in called:
+                    end = v
+                    while end not in called and end in heir:
+                        end = heir[end]
+                    if taken is not None and taken in called and operation.name != "matmul":
+                        called[v] = called[taken]
+                        if taken in shared:
+                            shared.add(v)
+                    elif end in called:
+                        called[v] = called[end]
+                    else:
+                        called[v] = free[prefix].pop() if free[prefix] else names.numbered(prefix)
+                        shared.add(v)
+                if v in shared and v not in heir:
+                    dying.setdefault(max(last.get(v, k), k), []).append(v)
+            for v in dying.get(k, ()):
+                free[called[v][0]].append(called[v])
+
+    def ref(self, x: Any) -> str:
+        """How the text names a variable."""
+        if x.__class__ is Variable:
+            if x in self.inlined:
+                return self.inlined[x]
+            return self.called[x]
+        if isinstance(x, DType):
+            return "np.bool_" if x.name == "bool" else f"np.{x.name}"
+        msg = f"{self.name}: a program holds an argument of type {type(x).__name__!r}, which has no text"
+        raise TypeError(msg)
+
+    def alone(self, x: Any) -> str:
+        """Any argument as text where nothing stands beside it."""
+        return self.bare[x] if x.__class__ is Variable and x in self.bare else text_of(x, self.ref)
+
+    def text(self, x: Any) -> str:
+        """Any argument as text."""
+        return text_of(x, self.ref)
+
+    # -- operations --------------------------------------------------------------------------------------------
+
+    def write(self, operation: Operation) -> None:
+        """Add the statement of one operation."""
+        name = operation.name
+        if operation.__class__ is Loop:
+            write_loop(self, operation)
+            return
+        if operation.several:
+            self.put(f"{', '.join([self.called[v] for v in operation.results])}, = {self.expression(operation)}")
+            return
+        out = operation.out
+        taken = self.plan.into.get(operation)
+        if name in IN_PLACE and out.shape:
+            self.write_into(operation, taken)
+        elif name == "index_basic_transpose":
+            values, key, shape = operation.args
+            self.put(f"{self.called[out]} = np.zeros({shape[0] if len(shape) == 1 else shape}{self.dtype(out.dtype)})")
+            self.put(f"{self.called[out]}[{key_text(key, shape, self.ref)}] = {self.alone(values)}")
+        elif taken is not None:
+            target, here = self.called[out], self.called[taken]
+            a, b = (*operation.args, None)[:2]
+            if name in _AUGMENTED and target == here and (a is taken or (b is taken and name in ("add", "multiply"))):
+                other = b if a is taken else a
+                self.put(f"{target} {OPERATORS[name]}= {self.alone(other)}")
+            else:
+                call = "matmul" if name == "matmul" else ELEMENTWISE[name]
+                prefix = "" if target == here else f"{target} = "
+                self.put(f"{prefix}np.{call}({', '.join([self.alone(x) for x in operation.args])}, out={here})")
+        else:
+            self.put(f"{self.called[out]} = {self.expression(operation)}")
+
+    def write_into(self, operation: Operation, taken: Variable | None) -> None:
+        """A change of a buffer: in place, or in a copy where somebody still reads it."""
+        buffer, other, key = operation.args
+        if operation.name == "written":
+            key, other = other, key
+        target, here = self.called[operation.out], self.ref(buffer)
+        if taken is None:
+            self.put(f"{target} = {here}.copy()")
+        elif target != here:
+            self.put(f"{target} = {here}")
+        if operation.name == "scatter_into":
+            self.helpers.add("_scatter_into")
+            self.put(f"_scatter_into({target}, {self.text(other)}, {self.text(key)})")
+        else:
+            sign, text = "+=" if operation.name == "add_at" else "=", self.alone(other)
+            if sign == "+=" and text[0] == "-" and text[1:].isidentifier():
+                sign, text = "-=", text[1:]
+            self.put(f"{target}[{key_text(key, buffer.shape, self.ref)}] {sign} {text}")
+
+    def expression(self, operation: Operation) -> str:
+        """The right side of an operation's statement."""
+        name = operation.name
+        found = _WRITERS.get(name)
+        if found is not None:
+            text: str | None = found(self, operation)
+            if text is not None:
+                return text
+        if not operation.options:
+            args = operation.args
+            if name in OPERATORS:
+                texts = [self.text(x) for x in args]
+                symbol = OPERATORS[name]
+                if len(texts) == 1:
+                    return f"{symbol}{texts[0]}"
+                if name == "pow" and texts[0][0] == "-":
+                    texts[0] = f"({texts[0]})"
+                return f"{texts[0]} {symbol} {texts[1]}"
+            if name in ELEMENTWISE:
+                return f"np.{ELEMENTWISE[name]}({', '.join([self.alone(x) for x in args])})"
+        if name in _SAME_NAMES:
+            return self.call(f"np.{name}", operation)
+        first, _, rest = name.partition(".")
+        if first == "linalg" and rest in _LINALG:
+            return self.call(f"np.linalg.{rest}", operation)
+        self.kernels[name] = None
+        return self.call(f"xp.{name}", operation, self.kernel_argument)
+
+    def call(self, function: str, operation: Operation, ref: Callable[[Any], str] | None = None) -> str:
+        """A call with the operation's own arguments; which device, NumPy does not ask."""
+        ref = ref or self.ref
+        args = [text_of(x, ref) for x in operation.args]
+        args += [f"{k}={text_of(x, ref)}" for k, x in operation.options.items() if k != "device"]
+        return f"{function}({', '.join(args)})"
+
+    def kernel_argument(self, x: Any) -> str:
+        """A dtype that goes to a kernel is the library's own object."""
+        if isinstance(x, DType):
+            name = f"dtype_{x.name}"
+            self.dtypes[name] = x
+            return name
+        return self.ref(x)
+
+    def helper(self, name: str, *args: Any) -> str:
+        """A call of a helper function."""
+        self.helpers.add(name)
+        return f"{name}({', '.join([self.alone(x) for x in args])})"
+
+    def dtype(self, dtype: DType) -> str:
+        """`dtype` as the last argument of a function that makes an array."""
+        return "" if dtype.name == "float64" else f", {self.ref(dtype)}"
+
+
+# -- what is neither an operator nor a call of the same name --------------------------------------------------------------
+
+_Write = Callable[[Writer, Operation], "str | None"]
+_WRITERS: dict[str, _Write] = {}
+
+
+def _writes(*names: str) -> Callable[[_Write], _Write]:
+    def register(function: _Write) -> _Write:
+        _WRITERS.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def _axes(axes: Any) -> str:
+    if axes.__class__ is tuple and len(axes) == 1:
+        return str(axes[0])
+    return str(axes)
+
+
+def _reduction(w: Writer, function: str, operation: Operation) -> str:
+    x, axes, keepdims = operation.args
+    if axes is None and len(x.shape) == 1 and not keepdims:
+        return f"{function}({w.alone(x)})"  # the only axis is the first
+    keep = ", keepdims=True" if keepdims else ""
+    return f"{function}({w.alone(x)}, {_axes(axes)}{keep})"
+
+
+@_writes("reduce_sum", "reduce_max", "reduce_min")
+def _reduce(w: Writer, operation: Operation) -> str:
+    x, axes, keepdims = operation.args
+    if operation.name == "reduce_sum" and not x.dtype.differentiable:
+        return f"np.sum({w.ref(x)}, axis={axes}, keepdims={keepdims})"
+    return _reduction(
+        w, {"reduce_sum": "np.add.reduce", "reduce_max": "np.maximum.reduce", "reduce_min": "np.minimum.reduce"}[operation.name], operation
+    )
+
+
+@_writes("reduce_prod")
+def _product(w: Writer, operation: Operation) -> str:
+    x, axes, keepdims = operation.args
+    return f"np.prod({w.ref(x)}, axis={axes}, keepdims={keepdims})"
+
+
+@_writes("reduce_mean")
+def _mean(w: Writer, operation: Operation) -> str:
+    x, axes, keepdims = operation.args
+    if x.dtype.name == "float16":
+        return f"np.mean({w.ref(x)}, axis={axes}, keepdims={keepdims})"
+    count = x.size if axes is None else math.prod(x.shape[a] for a in axes)
+    return f"{_reduction(w, 'np.add.reduce', operation)} / {count}"
+
+
+@_writes("reduce_var")
+def _variance(w: Writer, operation: Operation) -> str:
+    return w.helper("_variance", *operation.args)
+
+
+@_writes("sum_to")
+def _sum_to(w: Writer, operation: Operation) -> str:
+    x, shape = operation.args
+    full = x.shape
+    if full == shape:
+        return w.ref(x)
+    extra = len(full) - len(shape)
+    axes = (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and full[i + extra] != 1))
+    text = f"np.add.reduce({w.ref(x)}, {_axes(None if len(axes) == len(full) else axes)}{', keepdims=True' if not extra else ''})"
+    return f"{text}.reshape({shape})" if extra and 1 in shape else text
+
+
+@_writes("reshape", "reshape_to", "expand_dims", "squeeze")
+def _reshape(w: Writer, operation: Operation) -> str:
+    x, shape = operation.args[0], operation.out.shape
+    if not shape:
+        return f"{w.ref(x)}.reshape(())"
+    if len(shape) == len(x.shape) + 1 and x.shape:  # a new axis reads better as one
+        for axis, text in ((len(x.shape), f"{':, ' * len(x.shape)}None"), (0, "None")):
+            if shape[axis] == 1 and shape[:axis] + shape[axis + 1 :] == x.shape:
+                return f"{w.ref(x)}[{text}]"
+    return f"{w.ref(x)}.reshape({shape if len(shape) > 1 else shape[0]})"
+
+
+@_writes("transpose_axes", "permute_dims", "swap_last", "matrix_transpose")
+def _transpose(w: Writer, operation: Operation) -> str:
+    x = operation.args[0]
+    rank = len(x.shape)
+    if operation.name in ("swap_last", "matrix_transpose"):
+        axes = (*range(rank - 2), rank - 1, rank - 2)
+    else:
+        axes = tuple(a % rank for a in (operation.args[1] if len(operation.args) > 1 else operation.options["axes"]))
+    if axes == (1, 0):
+        return f"{w.ref(x)}.T"
+    if rank > 1 and axes == (*range(rank - 2), rank - 1, rank - 2):
+        return f"{w.ref(x)}.swapaxes(-1, -2)"
+    return f"{w.ref(x)}.transpose({axes})"
+
+
+@_writes("broadcast_to", "broadcast_view")
+def _broadcast(w: Writer, operation: Operation) -> str:
+    return f"np.broadcast_to({w.ref(operation.args[0])}, {operation.out.shape})"
+
+
+@_writes("expand_reduced")
+def _expand(w: Writer, operation: Operation) -> str:
+    x, shape, axes, keepdims = operation.args
+    text = w.ref(x)
+    if axes is not None and not keepdims and x.shape:
+        axes = {a % len(shape) for a in axes}
+        text += f"[{', '.join('None' if i in axes else ':' for i in range(len(shape)))}]"
+    return f"np.broadcast_to({text}, {shape})"
+
+
+@_writes("index_basic")
+def _index(w: Writer, operation: Operation) -> str:
+    x, key = operation.args
+    return f"{w.ref(x)}[{key_text(key, x.shape, w.ref)}]"
+
+
+@_writes("gather")
+def _gather(w: Writer, operation: Operation) -> str:
+    x, key = operation.args
+    parts = key if key.__class__ is tuple else (key,)
+    if len(parts) == 1 and parts[0].__class__ is Variable and parts[0].dtype.name != "bool":
+        return f"{w.ref(x)}.take({w.ref(parts[0])}, axis=0)"
+    return f"{w.ref(x)}[{key_text(key, x.shape, w.ref)}]"
+
+
+@_writes("take_flat")
+def _take_flat(w: Writer, operation: Operation) -> str:
+    return f"{w.ref(operation.args[0])}.take({w.ref(operation.args[1])})"
+
+
+@_writes("gather_along")
+def _gather_along(w: Writer, operation: Operation) -> str:
+    return f"np.take_along_axis({', '.join([w.text(x) for x in operation.args])})"
+
+
+@_writes("diagonal_transpose")
+def _place_diagonal(w: Writer, operation: Operation) -> str:
+    return w.helper("_placed_on_diagonal", *operation.args)
+
+
+@_writes("diagonal_view")
+def _diagonal(w: Writer, operation: Operation) -> str:
+    return f"np.diagonal({w.ref(operation.args[0])}, {operation.args[1]}, -2, -1)"
+
+
+@_writes("ordered_back")
+def _ordered_back(w: Writer, operation: Operation) -> str:
+    return w.helper("_put_back", *operation.args)
+
+
+@_writes("scatter_add")
+def _scatter_add(w: Writer, operation: Operation) -> str:
+    return w.helper("_scatter_add", *operation.args)
+
+
+@_writes("add_at")
+def _add_to_number(w: Writer, operation: Operation) -> str:
+    buffer, g, _ = operation.args
+    return f"{w.ref(buffer)} + {w.ref(g)}" + (".reshape(())" if g.shape else "")
+
+
+@_writes("scatter_into", "written")
+def _write_number(w: Writer, operation: Operation) -> str:
+    buffer, other, key = operation.args
+    if operation.name == "written":
+        text = f"np.array({w.ref(buffer)})"
+        w.helpers.add("_written")
+        return f"_written({text}, {w.text(other)}, {w.text(key)})"
+    w.helpers.add("_scatter_into")
+    return f"_scatter_into(np.array({w.ref(buffer)}), {w.text(other)}, {w.text(key)})"
+
+
+@_writes("scale")
+def _scale(w: Writer, operation: Operation) -> str:
+    return f"{w.ref(operation.args[0])} * {w.text(operation.args[1])}"
+
+
+@_writes("to_dtype", "astype", "wide")
+def _cast(w: Writer, operation: Operation) -> str:
+    x, out = operation.args[0], operation.out
+    if operation.name != "to_dtype" and x.dtype is out.dtype:
+        return w.ref(x)
+    real = ".real" if x.dtype.is_complex and not out.dtype.is_complex and out.dtype.name != "bool" else ""
+    return f"{w.ref(x)}{real}.astype({w.ref(out.dtype)})"
+
+
+@_writes("copy", "clone", "clone_contiguous")
+def _copy(w: Writer, operation: Operation) -> str:
+    return f"{w.ref(operation.args[0])}.copy()"
+
+
+@_writes("asarray")
+def _asarray(w: Writer, operation: Operation) -> str | None:
+    x, out = operation.args[0], operation.out
+    if x.__class__ is not Variable:
+        return None
+    return w.ref(x) if x.dtype is out.dtype else f"{w.ref(x)}.astype({w.ref(out.dtype)})"
+
+
+@_writes("zeros", "ones", "empty")
+def _filled(w: Writer, operation: Operation) -> str:
+    out = operation.out
+    shape = out.shape[0] if len(out.shape) == 1 else out.shape
+    return f"np.{operation.name}({shape}{w.dtype(out.dtype)})"
+
+
+@_writes("full")
+def _full(w: Writer, operation: Operation) -> str:
+    out = operation.out
+    value = operation.args[1] if len(operation.args) > 1 else operation.options["fill_value"]
+    return f"np.full({out.shape}, {w.text(value)}, {w.ref(out.dtype)})"
+
+
+@_writes("concat")
+def _concat(w: Writer, operation: Operation) -> str:
+    return w.call("np.concatenate", operation)
+
+
+@_writes("stack")
+def _stack(w: Writer, operation: Operation) -> str:
+    return w.call("np.stack", operation)
+
+
+@_writes("running_sum")
+def _running_sum(w: Writer, operation: Operation) -> str:
+    return f"np.cumsum({w.ref(operation.args[0])}, {operation.args[1]})"
+
+
+@_writes("running_prod")
+def _running_prod(w: Writer, operation: Operation) -> str:
+    return f"np.cumprod({w.ref(operation.args[0])}, {operation.args[1]})"
+
+
+@_writes("matmul")
+def _matmul(w: Writer, operation: Operation) -> str:
+    a, b = operation.args
+    return f"{w.ref(a)} @ {w.ref(b)}"
+
+
+@_writes("real_part", "imag_part")
+def _part(w: Writer, operation: Operation) -> str:
+    return f"{w.ref(operation.args[0])}.{operation.name[:4]}"

@@ -1,0 +1,198 @@
+"""A program: what a function does with arrays, as a straight list of calls of kernels.
+
+It is data, and knows nothing of Tensors or of any library. Passes (`simplified`, ...) make another program of it, emitters a text that
+runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from xpgrad._basics.dtypes import DType
+
+__all__ = ["Operation", "Program", "Variable", "substituted", "variables_in"]
+
+
+class Variable:
+    """One array of a program: an input, a constant, or the result of one operation. Variables are compared by identity.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    dtype : DType
+    name : str or None
+        What the user calls it: a parameter's name, or that of the variable that it was assigned to.
+    """
+
+    __slots__ = ("dtype", "name", "shape")
+
+    def __init__(self, shape: tuple[int, ...], dtype: DType, name: str | None = None) -> None:
+        self.shape, self.dtype, self.name = shape, dtype, name
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        size = 1
+        for n in self.shape:
+            size *= n
+        return size
+
+    def __repr__(self) -> str:
+        return f"{self.name or '_'}: {self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+class Operation:
+    """One call of a kernel.
+
+    Parameters
+    ----------
+    name : str
+        The kernel's: a row's, a function's of the standard (``"linalg.inv"`` in an extension), or a private one (see `xpgrad.backend`).
+    args : tuple
+        Variables and static values, as the kernel takes them by position; tuples and lists of them (`concat`, keys). A dtype is a `DType`.
+    options : dict
+        What it takes by keyword.
+    results : tuple of Variable
+    several : bool
+        The kernel returns a tuple or a list, even of one.
+    line : tuple of (str, int, str) or None
+        The user's line that asked for it: file, number, function.
+    backward : bool
+        It belongs to a backward pass.
+    """
+
+    __slots__ = ("_reads", "args", "backward", "line", "name", "options", "results", "several")
+
+    def __init__(
+        self, name: str, args: tuple[Any, ...], options: dict[str, Any], results: tuple[Variable, ...], *, several: bool = False,
+        line: tuple[str, int, str] | None = None, backward: bool = False,
+    ) -> None:  # fmt: skip
+        self.name, self.args, self.options, self.results = name, args, options, results
+        self.several, self.line, self.backward = several, line, backward
+        self._reads: tuple[Variable, ...] | None = None
+
+    @property
+    def out(self) -> Variable:
+        """The only result."""
+        return self.results[0]
+
+    def operands(self) -> tuple[Variable, ...]:
+        """The variables that it reads, in order; one that is read twice comes twice."""
+        reads = self._reads
+        if reads is None:  # NB: every pass asks
+            found: list[Variable] = []
+            for x in (*self.args, *self.options.values()) if self.options else self.args:
+                if x.__class__ is Variable:
+                    found.append(x)
+                elif x.__class__ is tuple or x.__class__ is list:
+                    found.extend(variables_in(x))
+            reads = self._reads = tuple(found)
+        return reads
+
+    def replaced(self, **changes: Any) -> Operation:
+        """The same operation with some fields changed."""
+        fields = {name: getattr(self, name) for name in Operation.__slots__[1:]} | changes
+        return Operation(**fields)
+
+
+class Program:
+    """A straight list of operations.
+
+    Parameters
+    ----------
+    inputs : list of Variable
+    constants : dict
+        Raw arrays by variable: what the function closed over.
+    operations : list of Operation
+        Each after those whose results it reads. They have no effects: a result is a value, which nothing overwrites. Whether a result may
+        share the memory of an operand is what the operation's kind says (`vocabulary`).
+    outputs : list of Variable
+        Inputs, constants and results, each as often as it is returned.
+
+    Notes
+    -----
+    ``print(program)`` shows it, one operation a line.
+    """
+
+    __slots__ = ("constants", "inputs", "operations", "outputs")
+
+    def __init__(
+        self, inputs: list[Variable], constants: dict[Variable, Any], operations: list[Operation], outputs: list[Variable]
+    ) -> None:
+        self.inputs, self.constants, self.operations, self.outputs = inputs, constants, operations, outputs
+
+    def __len__(self) -> int:
+        return len(self.operations)
+
+    def __str__(self) -> str:
+        names = _names(self)
+        lines = [f"inputs: {', '.join(f'{names[v]}: {_kind(v)}' for v in self.inputs)}"]
+        lines += [f"constant {names[v]}: {_kind(v)}" for v in self.constants]
+        backward = False
+        for operation in self.operations:
+            if operation.backward and not backward:
+                lines.append("# backward")
+            backward = operation.backward
+            args = [_text(a, names) for a in operation.args] + [f"{k}={_text(a, names)}" for k, a in operation.options.items()]
+            results = ", ".join(f"{names[v]}: {_kind(v)}" for v in operation.results)
+            lines.append(f"{results} = {operation.name}({', '.join(args)})")
+        lines.append(f"return {', '.join(names[v] for v in self.outputs)}")
+        return "\n".join(lines)
+
+
+def variables_in(x: Any) -> Iterator[Variable]:
+    """The variables in nested tuples, lists, dicts and slices, in order."""
+    if x.__class__ is Variable:
+        yield x
+    elif x.__class__ in (tuple, list):
+        for item in x:
+            yield from variables_in(item)
+
+
+def substituted(x: Any, replace: Callable[[Variable], Any]) -> Any:
+    """Nested tuples and lists with each variable replaced by what `replace` says."""
+    if x.__class__ is Variable:
+        return replace(x)
+    if x.__class__ is tuple or x.__class__ is list:
+        return x.__class__([substituted(item, replace) for item in x])
+    return x
+
+
+def _kind(v: Variable) -> str:
+    return f"{v.dtype}[{','.join(map(str, v.shape))}]"
+
+
+def _names(program: Program) -> dict[Variable, str]:
+    """A name for each variable: its own where it has one that is free."""
+    names: dict[Variable, str] = {}
+    used: dict[str, int] = {}
+
+    def name(v: Variable, otherwise: str) -> None:
+        base = v.name or otherwise
+        count = used[base] = used.get(base, 0) + 1
+        if v.name is None:
+            names[v] = f"{base}{count - 1}"
+        else:
+            names[v] = base if count == 1 else f"{base}_{count}"
+
+    for v in program.inputs:
+        name(v, "x")
+    for v in program.constants:
+        name(v, "c")
+    for operation in program.operations:
+        for v in operation.results:
+            name(v, "t")
+    return names
+
+
+def _text(x: Any, names: dict[Variable, str]) -> str:
+    if x.__class__ is Variable:
+        return names[x]
+    if x.__class__ is list:
+        return f"[{', '.join(_text(i, names) for i in x)}]"
+    if x.__class__ is tuple:
+        return f"({', '.join(_text(i, names) for i in x)}{',' if len(x) == 1 else ''})"
+    if isinstance(x, slice):
+        return ":".join("" if p is None else str(p) for p in (x.start, x.stop, x.step)) if x.step else f"{x.start or ''}:{x.stop or ''}"
+    return str(x) if isinstance(x, DType) else repr(x)

@@ -1,0 +1,158 @@
+"""The recorder of one capture: it turns calls of kernels into operations of a program, with the user's lines and names."""
+
+from __future__ import annotations
+
+import dis
+import sys
+from types import CodeType
+from typing import Any
+
+from xpgrad.errors import CaptureError
+from xpgrad.programs.program import Operation, Program, Variable
+
+__all__ = ["Recorder", "refusal", "user_line"]
+
+#: Whether the code of a function is this package's, or NumPy's, which hands its functions over to it.
+_inside: dict[CodeType, bool] = {}
+_STORES = frozenset(("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"))
+#: The names that results are assigned to, by the place of the call in a function's code.
+_names: dict[CodeType, dict[int, str]] = {}
+
+Place = tuple[CodeType, int, int]  # code, offset of the call, line
+
+
+def _place(depth: int) -> Place | None:
+    """Where the user's code is, seen from the caller's caller; None where there is none."""
+    frame: Any = sys._getframe(depth)
+    while frame is not None:
+        code = frame.f_code
+        inside = _inside.get(code)
+        if inside is None:
+            module = frame.f_globals.get("__name__", "")  # generated text has none
+            inside = _inside[code] = not module or module.partition(".")[0] in ("xpgrad", "numpy", "functools", "contextlib")
+        if not inside:
+            return code, frame.f_lasti, frame.f_lineno
+        frame = frame.f_back
+    return None
+
+
+def user_line() -> str:
+    """The user's line that is running, for messages: " (file.py, line 3, in f)"; empty where there is none."""
+    place = _place(2)
+    if place is None:
+        return ""
+    code, _, line = place
+    return f" ({code.co_filename.rpartition('/')[2]}, line {line}, in {code.co_name})"
+
+
+def _assigned(code: CodeType, offset: int) -> str | None:
+    """The name of the variable that the result of the call at `offset` is assigned to."""
+    names = _names.get(code)
+    if names is None:
+        names = _names[code] = {}
+        before = -1
+        for instruction in dis.get_instructions(code):
+            if instruction.opname in _STORES:
+                for k in range(before, instruction.offset if before >= 0 else before, 2):  # a call may be at its instruction, or behind
+                    names[k] = instruction.argval
+                before = -1
+            elif instruction.opname != "CACHE":
+                before = instruction.offset
+    return names.get(offset)
+
+
+class Recorder:
+    """The record of one capture.
+
+    Parameters
+    ----------
+    table : Backend
+        The backend whose arrays are behind the symbols.
+
+    Attributes
+    ----------
+    backward : bool
+        What is recorded now belongs to the backward pass.
+    closed : bool
+        The capture is over: its symbols mean nothing any more.
+    """
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+        self.operations: list[Operation] = []
+        self.inputs: list[Variable] = []
+        self.constants: dict[Variable, Any] = {}
+        self._known: dict[int, Variable] = {}  # constants by the identity of their array, which `constants` keeps alive
+        self.backward = False
+        self.closed = False
+        self._places: list[Place | None] = []
+        self._lines: tuple[dict[Variable, Any], dict[Variable, Any]] = ({}, {})  # of results of the forward, and of the backward
+
+    def variable(self, symbol: Any) -> Variable:
+        """The variable of a symbol in this program.
+
+        Raises
+        ------
+        CaptureError
+            If it belongs to another capture, which it has left.
+        """
+        if symbol.recorder is self:
+            found: Variable = symbol.variable
+            return found
+        if symbol.recorder is not None:
+            msg = (
+                "a Tensor left the call of a compiled function in which it was made, e.g. through a global, and was used in another"
+                f"{user_line()}; return it from the function instead"
+            )
+            raise CaptureError(msg)
+        constant = self._known.get(id(symbol.value))
+        if constant is None:
+            constant = Variable(symbol.shape, symbol.dtype)
+            self._known[id(symbol.value)] = constant
+            self.constants[constant] = symbol.value
+        return constant
+
+    def add_input(self, shape: tuple[int, ...], dtype: Any, name: str | None) -> Variable:
+        """A new input of the program."""
+        v = Variable(shape, dtype, name)
+        self.inputs.append(v)
+        return v
+
+    def record(self, name: str, args: tuple[Any, ...], options: dict[str, Any], results: tuple[Variable, ...], several: bool) -> None:
+        """Append one operation, whose arguments are variables and statics."""
+        if self.closed:
+            msg = f"a Tensor left the call of a compiled function in which it was made{user_line()}; return it from the function instead"
+            raise CaptureError(msg)
+        operation = Operation(name, args, options, results, several=several, backward=self.backward)
+        if self.backward:
+            operation.line = self._line_of(operation)
+            self._places.append(None)
+        else:
+            place = _place(3)
+            self._places.append(place)
+            if place is not None:
+                operation.line = (place[0].co_filename, place[2], place[0].co_name)
+        if operation.line is not None:
+            for v in results:
+                self._lines[self.backward][v] = operation.line
+        self.operations.append(operation)
+
+    def _line_of(self, operation: Operation) -> tuple[str, int, str] | None:
+        """The forward's line that an operation of the backward pass belongs to: that of a value which it saved, or of the gradient."""
+        operands = list(operation.operands())
+        lines = (known.get(v) for known in self._lines for v in operands)
+        return next((line for line in lines if line is not None), None)
+
+    def program(self, outputs: list[Variable]) -> Program:
+        """The program so far."""
+        for k, (operation, place) in enumerate(zip(self.operations, self._places)):
+            if place is None or (k + 1 < len(self._places) and self._places[k + 1] == place):
+                continue  # the last operation of a call makes what is assigned
+            if len(operation.results) == 1:
+                operation.out.name = _assigned(place[0], place[1])
+        return Program(self.inputs, self.constants, self.operations, outputs)
+
+
+def refusal(what: str, instead: str) -> CaptureError:
+    """The error for what depends on values: the user's line, and what to write instead."""
+    return CaptureError(f"{what} inside of a compiled function{user_line()}: its values are not known when it is compiled; {instead}")

@@ -1,0 +1,131 @@
+"""Who holds memory: which results may be written into arrays that nobody reads any more, and which outputs the caller would share.
+
+A result of a *fresh* kernel owns its memory; views of it are known, and keep it alive. An operation may write to memory that the program
+owns, after the last operation that reads it or a view of it has run, or while this operation itself reads it: NumPy's elementwise functions
+allow an operand as `out=`, and copy first where another operand overlaps with it. Nobody writes to an input or a constant, to
+what an output shares memory with, to a result without axes (NumPy's scalars cannot be written to), nor to a result of a kernel that is not
+known.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from xpgrad.programs.program import Operation, Program, Variable
+from xpgrad.programs.vocabulary import ELEMENTWISE, FRESH, IN_PLACE, VIEWS
+
+__all__ = ["Reuse", "reuse"]
+
+_LARGE = 1 << 17  # bytes: less than this is freed and allocated again for next to nothing
+_EXPANSIONS = frozenset(("broadcast_to", "broadcast_view", "expand_reduced"))
+
+
+@dataclass
+class Reuse:
+    """The findings of `reuse`.
+
+    Attributes
+    ----------
+    into : dict
+        The variable whose memory an operation's result takes.
+    dropped : dict
+        Large variables, and views of them, that nobody needs after an operation, and whose memory nobody takes.
+    copied : list of bool
+        For each output, whether it shares memory with an input, a constant, another output or itself.
+    """
+
+    into: dict[Operation, Variable] = field(default_factory=dict)
+    dropped: dict[Operation, list[Variable]] = field(default_factory=dict)
+    copied: list[bool] = field(default_factory=list)
+
+
+def reuse(program: Program, large: int = _LARGE) -> Reuse:
+    """Find out whose memory each result may take.
+
+    Parameters
+    ----------
+    program : Program
+    large : int
+        Bytes from which on an array's memory is kept for later results, or given back early.
+    """
+    roots, owned, expanded = _memory(program)
+    last: dict[Variable, float] = {}
+    for k, operation in enumerate(program.operations):
+        for v in operation.results:  # what nobody reads is free at once
+            last.setdefault(v, k)
+        for v in operation.operands():
+            for root in roots[v]:
+                last[root] = k
+    for v in program.outputs:
+        for root in roots[v]:
+            last[root] = math.inf
+    found = Reuse()
+    dying: dict[float, list[Variable]] = {}
+    for root, end in last.items():
+        if root in owned and root.shape:
+            dying.setdefault(end, []).append(root)
+    pool: dict[tuple[tuple[int, ...], object], list[tuple[Variable, Operation]]] = {}
+    for k, operation in enumerate(program.operations):
+        name = operation.name
+        taken = None
+        if name in IN_PLACE:
+            buffer = operation.args[0]
+            others = [root for v in operation.operands()[1:] for root in roots[v]]
+            if buffer in owned and buffer.shape and last[buffer] == k and buffer not in others:
+                taken = buffer
+        elif not operation.several and operation.out.shape and (name in ELEMENTWISE or name == "matmul") and name != "where":
+            out = operation.out
+            if name != "matmul":
+                for v in operation.operands():
+                    if v in owned and v.shape == out.shape and v.dtype is out.dtype and last[v] == k:
+                        taken = v
+                        break
+            if taken is None and _bytes(out) >= large:
+                free = pool.get((out.shape, out.dtype))
+                if free:
+                    taken = free.pop()[0]
+        if taken is not None:
+            found.into[operation] = taken
+        for v in dying.get(k, ()):
+            if v is not taken and _bytes(v) >= large:
+                pool.setdefault((v.shape, v.dtype), []).append((v, operation))
+    given_back = {v: operation for free in pool.values() for v, operation in free}
+    if given_back:
+        for v, mine in roots.items():  # views, too, keep it
+            for root in mine:
+                if root in given_back:
+                    found.dropped.setdefault(given_back[root], []).append(v)
+    seen: set[Variable] = set()
+    for v in program.outputs:
+        mine = roots[v]
+        found.copied.append(v in expanded or any(root not in owned or root in seen for root in mine))
+        seen.update(mine)
+    return found
+
+
+def _memory(program: Program) -> tuple[dict[Variable, tuple[Variable, ...]], set[Variable], set[Variable]]:
+    """The variables whose memory each variable may lie in; those that own theirs; those that have some element twice."""
+    roots: dict[Variable, tuple[Variable, ...]] = {v: (v,) for v in (*program.inputs, *program.constants)}
+    owned: set[Variable] = set()
+    expanded: set[Variable] = set()
+    for operation in program.operations:
+        name = operation.name
+        if name in FRESH:
+            for v in operation.results:
+                roots[v] = (v,)
+            owned.update(operation.results)
+        else:
+            operands = operation.operands()
+            if name in VIEWS:
+                operands = operands[:1]
+            mine = tuple(dict.fromkeys(root for v in operands for root in roots[v]))
+            for v in operation.results:
+                roots[v] = mine if name in VIEWS and mine else (*mine, v)  # an unknown kernel's results are nobody's, and themselves
+                if name in _EXPANSIONS or any(o in expanded for o in operands):
+                    expanded.add(v)
+    return roots, owned, expanded
+
+
+def _bytes(v: Variable) -> int:
+    return v.size * v.dtype.itemsize

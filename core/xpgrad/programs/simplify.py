@@ -1,0 +1,548 @@
+"""The first pass: operations that need not be computed are left out, and those that derivatives bring with them made simpler.
+
+One walk from the first operation to the last does all of it: constants are folded, equal operations computed once, expanded operands
+replaced by what they are expansions of, and the rules of algebra below applied; then what nobody reads is dropped.
+
+The rules keep every bit: dtype, shape, nan, infinities and the sign of zero. So ``x * 0`` is not 0, and ``x + 0.0`` is not `x`, which
+may be -0.0, while ``x - 0.0`` and ``x * 1`` are. There are two exceptions. The sum of an expansion is a product, which rounds otherwise
+than adding up does, and where all terms are -0.0 is -0.0. And ``x * a * 2`` is ``x * (2 * a)``, which differs where the first product is
+subnormal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad._basics.dtypes import DType
+from xpgrad._basics.shapes import common_shape
+from xpgrad.programs.program import Operation, Program, Variable, substituted
+from xpgrad.programs.vocabulary import ELEMENTWISE, FRESH, OPERATORS, RESHAPING, VIEWS
+
+__all__ = ["Evaluate", "simplified", "with_numbers", "without_dead_code"]
+
+#: Runs one operation on raw arrays, its operands by variable, and returns its raw results.
+Evaluate = Callable[[Operation, dict[Variable, Any]], "list[Any]"]
+
+_LIMIT = 1 << 16
+_CREATION = {"zeros": 0, "zeros_like": 0, "ones": 1, "ones_like": 1, "full": None, "full_like": None}
+_COPIES = frozenset(("clone", "clone_contiguous", "copy", "positive"))
+_CASTS = frozenset(("astype", "to_dtype", "wide"))
+_TRANSPOSES = frozenset(("matrix_transpose", "moveaxis", "permute_dims", "swap_last", "transpose_axes"))
+_PUSHED = frozenset((*ELEMENTWISE, "to_dtype"))  # an operation on an expansion is the expansion of an operation
+_SAME_EVERYWHERE = (VIEWS | {"to_dtype"}) - {
+    "diagonal_view",
+    "unstack",
+    "asarray",
+    "linalg.diagonal",
+    "imag",
+    "imag_part",
+    "sum_to",
+    "wide",
+}
+
+
+def simplified(program: Program, evaluate: Evaluate | None = None, limit: int = _LIMIT) -> Program:
+    """The same program with less to compute.
+
+    Parameters
+    ----------
+    program : Program
+    evaluate : callable or None
+        ``evaluate(operation, values)`` runs an operation on raw arrays; without it no constants are folded.
+    limit : int
+        The largest number of elements of a result that is computed in advance.
+    """
+    walk = _Walk(program, evaluate, limit)
+    for operation in program.operations:
+        walk.take(operation)
+    same = walk.same
+    outputs = [same.get(v, v) for v in program.outputs]
+    return without_dead_code(Program(program.inputs, walk.constants, walk.operations, outputs))
+
+
+def without_dead_code(program: Program) -> Program:
+    """The same program without operations and constants that no output depends on."""
+    needed = set(program.outputs)
+    kept: list[Operation] = []
+    for operation in reversed(program.operations):
+        if any(v in needed for v in operation.results):
+            kept.append(operation)
+            needed.update(operation.operands())
+    constants = {v: raw for v, raw in program.constants.items() if v in needed}
+    return Program(program.inputs, constants, kept[::-1], program.outputs)
+
+
+def with_numbers(program: Program) -> Program:
+    """The same program for a library all of whose elementwise functions take Python numbers, as operators do everywhere."""
+    constants = program.constants
+    if all(v.shape for v in constants):
+        return program
+    operations = [_with_number(o, constants) if o.name in ELEMENTWISE else o for o in program.operations]
+    return without_dead_code(Program(program.inputs, constants, operations, program.outputs))
+
+
+def _with_number(operation: Operation, constants: dict[Variable, Any]) -> Operation:
+    """A constant without axes as a Python number, where this, which is weak, gives the same dtype."""
+    args = operation.args
+    first = 1 if operation.name == "where" else 0
+    if len(args) != first + 2:
+        return operation
+    a, b = args[first:]
+    if a.__class__ is not Variable or b.__class__ is not Variable or a.dtype is not b.dtype:
+        return operation
+    for i, (x, y) in enumerate(((a, b), (b, a))):
+        if x in constants and y not in constants and not x.shape and not x.dtype.is_complex:
+            item = getattr(constants[x], "item", None)
+            if item is not None:
+                return operation.replaced(args=(*args[: first + i], item(), *args[first + i + 1 :]))
+    return operation
+
+
+class _Walk:
+    """The program that grows; what is known of its variables."""
+
+    def __init__(self, program: Program, evaluate: Evaluate | None, limit: int) -> None:
+        self.evaluate, self.limit = evaluate, limit
+        self.constants = dict(program.constants)
+        self.fixed = {*program.inputs, *program.constants}
+        self.operations: list[Operation] = []
+        self.same: dict[Variable, Variable] = {}  # what is read in place of a variable of the old program
+        self.made: dict[Variable, Operation] = {}  # by which operation of the new program, with one result
+        self.slim: dict[Variable, Variable] = {}  # what an expanded variable is an expansion of: broadcasts to it by itself
+        self.seen: dict[Any, tuple[Variable, ...]] = {}
+
+    def take(self, operation: Operation) -> None:
+        """Add an operation of the old program."""
+        same = self.same
+        if same:
+            for v in operation.operands():
+                if v in same:
+                    operation = operation.replaced(
+                        args=substituted(operation.args, lambda v: same.get(v, v)),
+                        options={k: substituted(x, lambda v: same.get(v, v)) for k, x in operation.options.items()},
+                    )
+                    break
+        for old, new in zip(operation.results, self.add(operation)):
+            if old is not new:
+                same[old] = new
+                if new.name is None and new not in self.fixed:
+                    new.name = old.name
+
+    def add(self, operation: Operation) -> tuple[Variable, ...]:
+        """The variables that hold the results of an operation of the new program, which is added if it has to be."""
+        name = operation.name
+        if not operation.several:
+            if self.slim and name in _PUSHED:
+                found = self.on_expanded(operation)
+                if found.__class__ is Variable:
+                    return (found,)
+                operation = found
+            if name in OPERATORS and self.constants:
+                operation = _with_number(operation, self.constants)
+            rule = _RULES.get(name)
+            if rule is not None:
+                simpler = rule(self, operation)
+                if simpler is not None:
+                    return (simpler,)
+        if self.folded(operation):
+            return operation.results
+        key = (name, _key(operation.args), _key(operation.options) if operation.options else None)
+        seen = self.seen.get(key)
+        if seen is not None and name != "empty" and all(a.dtype is b.dtype for a, b in zip(seen, operation.results)):
+            return seen
+        self.seen[key] = operation.results
+        self.operations.append(operation)
+        if not operation.several:
+            self.made[operation.out] = operation
+        return operation.results
+
+    def call(self, like: Operation, name: str, args: tuple[Any, ...], shape: tuple[int, ...], dtype: DType) -> Variable:
+        """The result of another operation, of the line of `like`."""
+        out = Variable(shape, dtype)
+        return self.add(Operation(name, args, {}, (out,), line=like.line, backward=like.backward))[0]
+
+    def instead(self, operation: Operation, name: str, *args: Any) -> Variable:
+        """The result of another operation in place of one."""
+        out = operation.out
+        return self.add(Operation(name, args, {}, (out,), line=operation.line, backward=operation.backward))[0]
+
+    # -- constants ---------------------------------------------------------------------------------------------
+
+    def folded(self, operation: Operation) -> bool:
+        """Compute an operation on constants now; False if it is not one, or too large."""
+        constants, name = self.constants, operation.name
+        if self.evaluate is None or name == "empty" or not (name in FRESH or name in VIEWS):
+            return False
+        for v in operation.operands():
+            if v not in constants:
+                return False
+        if name not in VIEWS and any(v.size > self.limit for v in operation.results):
+            return False
+        try:
+            results = self.evaluate(operation, constants)
+        except Exception:  # noqa: BLE001 (whatever it is, and warnings that are errors: the user meets it when the program runs)
+            return False
+        constants.update(zip(operation.results, results))
+        return True
+
+    # -- expansions ---------------------------------------------------------------------------------------------
+
+    def on_expanded(self, operation: Operation) -> Any:
+        """An operation with the operands that are expanded by themselves; its result where it is itself an expansion."""
+        slim = self.slim
+        args = operation.args
+        if not any(a.__class__ is Variable and a in slim for a in args):
+            return operation
+        args = tuple([slim.get(a, a) if a.__class__ is Variable else a for a in args])
+        shape = common_shape(*[a.shape for a in args if a.__class__ is Variable])
+        if shape == operation.out.shape:
+            return operation.replaced(args=args)
+        if operation.options:
+            return operation
+        small = self.call(operation, operation.name, args, shape, operation.out.dtype)
+        return self.instead(operation, "broadcast_to", small, operation.out.shape)
+
+
+def _key(x: Any) -> Any:
+    """A key that tells arguments apart: 1, 1.0 and True are different, and so are 0.0 and -0.0."""
+    if x.__class__ is Variable or x is None or x.__class__ is str:
+        return x
+    if x.__class__ is tuple or x.__class__ is list:
+        return tuple([_key(i) for i in x])
+    if x.__class__ is dict:
+        return tuple([(k, _key(i)) for k, i in x.items()])
+    if x.__class__ is slice:
+        return (slice, x.start, x.stop, x.step)
+    return (x.__class__, repr(x))
+
+
+# -- rules ------------------------------------------------------------------------------------------------------------------
+#
+# A rule takes the walk and an operation, and returns the variable that holds its result, or None where it does not apply.
+
+
+def _same(walk: _Walk, operation: Operation, x: Any) -> Variable | None:
+    """`x` as the result, if it has its shape and dtype."""
+    out = operation.out
+    if x.__class__ is not Variable or x.dtype is not out.dtype:
+        return None
+    return x if x.shape == out.shape else walk.instead(operation, "broadcast_to", x, out.shape)
+
+
+def _copy(walk: _Walk, operation: Operation) -> Variable | None:
+    return _same(walk, operation, operation.args[0])
+
+
+def _conjugate(walk: _Walk, operation: Operation) -> Variable | None:
+    return None if operation.out.dtype.is_complex else _same(walk, operation, operation.args[0])
+
+
+def _cast(walk: _Walk, operation: Operation) -> Variable | None:
+    x, out = operation.args[0], operation.out
+    if x.dtype is out.dtype:
+        return _same(walk, operation, x)
+    if operation.name != "to_dtype":  # one name for all
+        return walk.instead(operation, "to_dtype", x, out.dtype)
+    return None
+
+
+def _creation(walk: _Walk, operation: Operation) -> Variable | None:
+    """An array of one number, which operands broadcast with by itself."""
+    out = operation.out
+    value: Any = _CREATION[operation.name]
+    if value is None:
+        value = operation.args[1] if len(operation.args) > 1 else operation.options.get("fill_value")
+    if value.__class__ is Variable:
+        if value.shape or value.dtype is not out.dtype:
+            return None
+        return walk.instead(operation, "broadcast_to", value, out.shape)
+    if walk.evaluate is None or value is None:
+        return None
+    number = Variable((), out.dtype)
+    options = {**{k: x for k, x in operation.options.items() if k != "fill_value"}, "dtype": out.dtype}
+    if not walk.folded(Operation("full", ((), value), options, (number,))):
+        return None
+    if not out.shape:
+        return number
+    if operation.name not in ("zeros", "ones", "full"):  # it need not keep the array that it is like
+        name = operation.name.removesuffix("_like")
+        args = (out.shape,) if name != "full" else (out.shape, value)
+        operation = Operation(name, args, options, (out,), line=operation.line, backward=operation.backward)
+    walk.operations.append(operation)
+    walk.slim[out] = number
+    return out
+
+
+def _expand(walk: _Walk, operation: Operation) -> Variable | None:
+    """Every kind of expansion as `broadcast_to` of what broadcasts by itself."""
+    x, out = operation.args[0], operation.out
+    if x.shape == out.shape:
+        return _same(walk, operation, x)
+    if operation.name == "expand_reduced":
+        _, shape, axes, keepdims = operation.args
+        if axes is not None and not keepdims and x.shape:
+            axes = {a % len(shape) for a in axes}
+            if axes != set(range(len(axes))):
+                x = walk.call(
+                    operation, "reshape_to", (x, tuple(1 if i in axes else n for i, n in enumerate(shape))), *_like(x, axes, shape)
+                )
+    if x.size == out.size:
+        return walk.instead(operation, "reshape_to", x, out.shape)
+    x = walk.slim.get(x, x)
+    if operation.name != "broadcast_to" or operation.args != (x, out.shape):
+        return walk.instead(operation, "broadcast_to", x, out.shape)
+    if x.size < out.size:
+        walk.slim[out] = x
+    return None
+
+
+def _like(x: Variable, axes: set[int], shape: tuple[int, ...]) -> tuple[tuple[int, ...], DType]:
+    return tuple(1 if i in axes else n for i, n in enumerate(shape)), x.dtype
+
+
+def _view(walk: _Walk, operation: Operation) -> Variable | None:
+    """Views of what is the same number everywhere, and of everything."""
+    x, out, name = operation.args[0], operation.out, operation.name
+    if x.dtype is out.dtype and name in _SAME_EVERYWHERE:
+        slim = walk.slim.get(x)
+        if slim is not None and not slim.shape:
+            return walk.instead(operation, "broadcast_to", slim, out.shape)
+    if name in RESHAPING:
+        return _reshape(walk, operation)
+    if name in _TRANSPOSES:
+        return _transpose(walk, operation)
+    if name == "index_basic":
+        key = operation.args[1] if operation.args[1].__class__ is tuple else (operation.args[1],)
+        if all(k is None or k is Ellipsis or k.__class__ is slice for k in key) and x.size == out.size and _forward(key):
+            return walk.instead(operation, "reshape_to", x, out.shape)
+    return None
+
+
+def _forward(key: tuple[Any, ...]) -> bool:
+    return all(k.__class__ is not slice or k.step is None or k.step > 0 for k in key)
+
+
+def _reshape(walk: _Walk, operation: Operation) -> Variable | None:
+    x, out = operation.args[0], operation.out
+    if x.shape == out.shape:
+        return x
+    made = walk.made.get(x)
+    if made is not None and made.name == "reshape_to":
+        return walk.instead(operation, "reshape_to", made.args[0], out.shape)
+    if operation.name != "reshape_to" or operation.args[1] != out.shape or operation.options:
+        return walk.instead(operation, "reshape_to", x, out.shape)
+    return None
+
+
+def _transpose(walk: _Walk, operation: Operation) -> Variable | None:
+    x, name = operation.args[0], operation.name
+    rank = len(x.shape)
+    if name == "moveaxis":
+        return None
+    if name in ("matrix_transpose", "swap_last"):
+        axes = (*range(rank - 2), rank - 1, rank - 2)
+    else:
+        given = operation.args[1] if len(operation.args) > 1 else operation.options.get("axes")
+        if given is None:
+            return None
+        axes = tuple(a % rank for a in given)
+    if axes == tuple(range(rank)):
+        return x
+    made = walk.made.get(x)
+    if made is not None and made.name == "transpose_axes":
+        inner = made.args[1]
+        return walk.instead(operation, "transpose_axes", made.args[0], tuple(inner[a] for a in axes))
+    if name != "transpose_axes" or operation.args[1] != axes or operation.options:
+        return walk.instead(operation, "transpose_axes", x, axes)
+    return None
+
+
+def _sum_to(walk: _Walk, operation: Operation) -> Variable | None:
+    """As a sum over axes; NumPy's own sums of small integers change their dtype."""
+    x, out = operation.args[0], operation.out
+    if x.shape == out.shape:
+        return _same(walk, operation, x)
+    if not x.dtype.differentiable:
+        return None
+    extra = len(x.shape) - len(out.shape)
+    ones = tuple(i + extra for i, n in enumerate(out.shape) if n == 1 and x.shape[i + extra] != 1)
+    axes = tuple(range(extra)) + ones
+    if not axes:
+        return None
+    every = len(axes) == len(x.shape)
+    keepdims = extra == 0
+    shape = (
+        tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+        if keepdims
+        else tuple(n for i, n in enumerate(x.shape) if i not in axes)
+    )
+    args = (x, None if every else axes, keepdims)
+    if shape == out.shape:
+        return walk.instead(operation, "reduce_sum", *args)
+    return walk.instead(operation, "reshape_to", walk.call(operation, "reduce_sum", args, shape, out.dtype), out.shape)
+
+
+def _sum(walk: _Walk, operation: Operation) -> Variable | None:
+    """The sum of an expansion is a product."""
+    x, axes, keepdims = operation.args
+    out = operation.out
+    if not _wide(x.dtype) or not x.size:
+        return None
+    slim = walk.slim.get(x)
+    if slim is None:
+        return None
+    rank = len(x.shape)
+    shape = (1,) * (rank - len(slim.shape)) + slim.shape
+    reduced = range(rank) if axes is None else sorted(a % rank for a in axes)
+    if all(shape[a] == 1 for a in reduced):
+        count = math.prod(x.shape[a] for a in reduced)
+        rest = tuple(1 if a in reduced else n for a, n in enumerate(x.shape)) if keepdims else out.shape
+        small = slim
+        kept = tuple(n for a, n in enumerate(shape) if a not in reduced) if not keepdims else shape
+        if math.prod(kept) != slim.size:
+            return None
+        if slim.shape != kept:
+            small = walk.call(operation, "reshape_to", (slim, kept), kept, slim.dtype)
+        small = walk.call(operation, "multiply", (small, count), kept, slim.dtype)
+        return _same(walk, operation, small) if rest == out.shape else None
+    if axes is None and not keepdims:
+        whole = walk.call(operation, "reduce_sum", (slim, None, False), (), x.dtype)
+        return walk.instead(operation, "multiply", whole, x.size // slim.size)
+    return None
+
+
+def _wide(dtype: DType) -> bool:
+    """Floating or complex, and not of 16 bits, whose sums are added up in another precision."""
+    return dtype.differentiable and dtype.itemsize >= 4
+
+
+def _mean(walk: _Walk, operation: Operation) -> Variable | None:
+    x, axes, keepdims = operation.args
+    out = operation.out
+    if not _wide(x.dtype) or not x.size:
+        return None
+    total = walk.call(operation, "reduce_sum", (x, axes, keepdims), out.shape, x.dtype)
+    return walk.instead(operation, "divide", total, x.size // max(out.size, 1))
+
+
+def _inner(walk: _Walk, x: Any, name: str) -> tuple[Any, ...] | None:
+    """The arguments of the operation of that name that made `x`."""
+    made = walk.made.get(x) if x.__class__ is Variable else None
+    return None if made is None or made.name != name else made.args
+
+
+def _negative(walk: _Walk, operation: Operation) -> Variable | None:
+    (x,) = operation.args
+    inner = _inner(walk, x, "negative")
+    if inner is not None:
+        return inner[0]
+    inner = _inner(walk, x, "multiply") or _inner(walk, x, "divide")
+    if inner is not None and _float(inner[1]) and x.dtype.is_floating_point:
+        return walk.instead(operation, walk.made[x].name, inner[0], -inner[1])
+    return None
+
+
+def _float(x: Any) -> bool:
+    return isinstance(x, (int, float)) and not isinstance(x, bool) and x != 0
+
+
+def _doubles(x: Any) -> bool:
+    return _float(x) and math.isfinite(x) and abs(x) > 1 and math.frexp(x)[0] in (0.5, -0.5)
+
+
+def _is(x: Any, number: int) -> bool:
+    """Return whether `x` is this Python number."""
+    return isinstance(x, (int, float)) and x == number
+
+
+def _add(walk: _Walk, operation: Operation) -> Variable | None:
+    a, b = operation.args
+    if a.__class__ is Variable and a.dtype.differentiable:  # an integer, and -0.0, may be added without a trace; 0.0 makes -0.0 positive
+        if isinstance(b, float) and b == 0 and math.copysign(1.0, b) < 0:
+            return _same(walk, operation, a)
+    elif _is(b, 0):
+        return _same(walk, operation, a)
+    inner = _inner(walk, b, "negative")
+    if inner is not None and a.__class__ is Variable:
+        return walk.instead(operation, "subtract", a, inner[0])
+    inner = _inner(walk, a, "negative")
+    if inner is not None and b.__class__ is Variable:
+        return walk.instead(operation, "subtract", b, inner[0])
+    return None
+
+
+def _subtract(walk: _Walk, operation: Operation) -> Variable | None:
+    a, b = operation.args
+    if _is(b, 0) and (not isinstance(b, float) or math.copysign(1.0, b) > 0):
+        return _same(walk, operation, a)
+    inner = _inner(walk, b, "negative")
+    if inner is not None and a.__class__ is Variable:
+        return walk.instead(operation, "add", a, inner[0])
+    return None
+
+
+def _multiply(walk: _Walk, operation: Operation) -> Variable | None:
+    a, b = operation.args
+    if a.__class__ is not Variable:  # numbers stand on the right
+        return walk.instead(operation, "multiply", b, a)
+    if _is(b, 1):
+        return _same(walk, operation, a)
+    real = operation.out.dtype.is_floating_point
+    if real and _doubles(b):  # to scale by a power of 2 rounds nothing; only where the first product is subnormal, less is lost
+        inner = _inner(walk, a, "multiply")
+        if inner is not None and _float(inner[1]) and math.isfinite(inner[1] * b):
+            return walk.instead(operation, "multiply", inner[0], inner[1] * b)
+    if real and _is(b, -1):
+        return walk.instead(operation, "negative", a)
+    left, right = _inner(walk, a, "negative"), _inner(walk, b, "negative")
+    if left is not None and right is not None:
+        return walk.instead(operation, "multiply", left[0], right[0])
+    if left is not None and real and _float(b):
+        return walk.instead(operation, "multiply", left[0], -b)
+    return None
+
+
+def _divide(walk: _Walk, operation: Operation) -> Variable | None:
+    a, b = operation.args
+    if _is(b, 1):
+        return _same(walk, operation, a)
+    left = _inner(walk, a, "negative")
+    if left is not None and operation.out.dtype.is_floating_point and _float(b):
+        return walk.instead(operation, "divide", left[0], -b)
+    return None
+
+
+def _power(walk: _Walk, operation: Operation) -> Variable | None:
+    a, b = operation.args
+    if a.__class__ is Variable and a.dtype is operation.out.dtype and a.dtype.differentiable and a.shape:
+        if _is(b, 2):  # what NumPy makes of `x ** 2` itself
+            return walk.instead(operation, "square", a)
+        if _is(b, 1):
+            return _same(walk, operation, a)
+    return None
+
+
+def _scale(walk: _Walk, operation: Operation) -> Variable | None:
+    g, factor = operation.args
+    if factor.__class__ is Variable and (factor.dtype is not g.dtype or len(factor.shape) > len(g.shape)):
+        return None
+    return walk.instead(operation, "multiply", g, factor)
+
+
+def _where(walk: _Walk, operation: Operation) -> Variable | None:
+    _, a, b = operation.args
+    return _same(walk, operation, a) if a is b else None
+
+
+_RULES: dict[str, Callable[[_Walk, Operation], Variable | None]] = {
+    **dict.fromkeys(VIEWS - {"asarray", "unstack", "diagonal_view", "linalg.diagonal"}, _view),
+    **dict.fromkeys(_COPIES, _copy),
+    **dict.fromkeys(("conj", "real", "real_part"), _conjugate),
+    **dict.fromkeys(_CASTS, _cast),
+    **dict.fromkeys(_CREATION, _creation),
+    **dict.fromkeys(("broadcast_to", "broadcast_view", "expand_reduced"), _expand),
+    "sum_to": _sum_to, "reduce_sum": _sum, "reduce_mean": _mean, "negative": _negative, "add": _add, "subtract": _subtract,
+    "multiply": _multiply, "divide": _divide, "pow": _power, "scale": _scale, "where": _where,
+}  # fmt: skip

@@ -1,0 +1,74 @@
+"""The text of a program and what it needs to run; from it, a function whose tracebacks show that text."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from xpgrad._basics.dtypes import DType
+
+__all__ = ["Source", "built", "comment"]
+
+_numbers = itertools.count(1)
+_LONG = 100  # characters of a user's line that a comment shows
+
+
+@dataclass(frozen=True)
+class Source:
+    """A function as text.
+
+    Attributes
+    ----------
+    text : str
+        A module: imports, helper functions, and the function. It takes the inputs by position and returns a tuple of the outputs. No
+        input is written to; what it returns is new memory, of which no part is that of an input, a constant or another output.
+    name : str
+        The function's.
+    parameters : list of str
+    constants : dict
+        Raw arrays by the names that the text reads them from.
+    dtypes : dict
+        Dtypes that the text names, in the library's own form, for kernels: `DType` by name.
+    kernels : list of str
+        Functions that the text calls in the table of kernels ``xp``; where there are none it needs no backend.
+    """
+
+    text: str
+    name: str
+    parameters: list[str]
+    constants: dict[str, Any] = field(default_factory=dict)
+    dtypes: dict[str, DType] = field(default_factory=dict)
+    kernels: list[str] = field(default_factory=list)
+
+
+def built(source: Source, names: Mapping[str, Any] | None = None, raw_dtype: Callable[[DType], Any] | None = None) -> Callable[..., Any]:
+    """The function of a text, which tracebacks show.
+
+    Parameters
+    ----------
+    source : Source
+    names : mapping or None
+        What else the text refers to: ``xp``, a backend's table of kernels, where `source.kernels` has any.
+    raw_dtype : callable or None
+        The library's object for a dtype, where `source.dtypes` has any.
+    """
+    space: dict[str, Any] = {"__name__": "<xpgrad>", **source.constants}
+    space.update({} if names is None else names)
+    if raw_dtype is not None:
+        space.update((name, raw_dtype(dtype)) for name, dtype in source.dtypes.items())
+    filename = f"<xpgrad.compile {next(_numbers)}: {source.name}>"
+    exec(compile(source.text, filename, "exec", dont_inherit=True), space)  # noqa: S102 (it is the program's own text)
+    # NB: an entry without a time stays until somebody clears the cache.
+    linecache.cache[filename] = (len(source.text), None, source.text.splitlines(keepends=True), filename)
+    return space[source.name]
+
+
+def comment(line: tuple[str, int, str]) -> str:
+    """A user's line as a comment: where it is, and its text where it can be read."""
+    file, number, function = line
+    text = linecache.getline(file, number).strip()
+    text = text if len(text) <= _LONG else f"{text[:_LONG]} ..."
+    return f"# {file.replace(chr(92), '/').rpartition('/')[2]}:{number}{f'  {text}' if text else f' in {function}'}"

@@ -1,0 +1,73 @@
+"""The structure of a compiled function's arguments and results, hashable: nested tuples, lists and dicts around Tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from xpgrad._operations.lift import is_constant
+from xpgrad._tensor.tensor import Tensor
+
+__all__ = ["arguments", "arrangement", "described", "named", "rebuilt"]
+
+
+def described(x: Any, flat: list[Any], *, arrays: bool = False) -> Any:
+    """The structure of nested tuples, lists and dicts, hashable; the Tensors in it, and if asked raw arrays, are appended to `flat`."""
+    if isinstance(x, Tensor) or (arrays and is_constant(x)):
+        flat.append(x)
+        return None
+    cls = x.__class__
+    if cls is tuple or cls is list:
+        return (cls, *[described(item, flat, arrays=arrays) for item in x])
+    if cls is dict:
+        return (dict, tuple(x), *[described(item, flat, arrays=arrays) for item in x.values()])
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return (cls, *[described(item, flat, arrays=arrays) for item in x])
+    try:
+        hash(x)
+    except TypeError:
+        msg = (
+            f"a compiled function takes and returns Tensors, hashable values, and tuples, lists and dicts of these, not {cls.__name__}; "
+            "wrap an array with `xpgrad.asarray(x)`"
+        )
+        raise TypeError(msg) from None
+    return ("static", cls, x, repr(x) if isinstance(x, (float, complex)) else None)  # 0.0 == -0.0
+
+
+def arguments(template: Any, tensors: list[Any]) -> Any:
+    """Positional and keyword arguments; without a template the Tensors are the positional ones."""
+    return (tensors, {}) if template is None else rebuilt(template, iter(tensors))
+
+
+def rebuilt(template: Any, flat: Iterator[Any]) -> Any:
+    if template is None:
+        return next(flat)
+    kind = template[0]
+    if kind == "static":
+        return template[2]
+    if kind is dict:
+        return dict(zip(template[1], [rebuilt(t, flat) for t in template[2:]]))
+    items = [rebuilt(t, flat) for t in template[1:]]
+    return kind(*items) if hasattr(kind, "_fields") else kind(items)
+
+
+def named(name: str | None, template: Any, found: list[str | None]) -> None:
+    """The names of the Tensors in one argument, by its structure."""
+    if template is None:
+        found.append(name if name is None or name.isidentifier() else None)
+    elif template[0] is dict:
+        for key, t in zip(template[1], template[2:]):
+            named(f"{name}_{key}", t, found)
+    elif template[0] != "static":
+        fields = getattr(template[0], "_fields", range(len(template) - 1))
+        for key, t in zip(fields, template[1:]):
+            named(f"{name}_{key}", t, found)
+
+
+def arrangement(template: Any) -> str:
+    """The text that puts the outputs ``o`` of a program where a function returned them."""
+    if template is None:
+        return "None"
+    if template.__class__ is tuple:
+        return f"({''.join(arrangement(t) + ', ' for t in template)})"
+    return f"o[{template}]"

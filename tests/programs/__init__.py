@@ -1,0 +1,1 @@
+"""Programs: passes over them, the texts that are emitted, exported modules."""

@@ -1,0 +1,251 @@
+"""Programs for tests: a builder that evaluates what it adds with NumPy's kernels, and random programs of any kind of operation."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from xpgrad._basics.dtypes import DTYPES
+from xpgrad.programs.evaluation import evaluator
+from xpgrad.programs.program import Operation, Program, Variable, variables_in
+from xpgrad.registry import backend_for
+
+BACKEND = backend_for("numpy")
+EVALUATE = evaluator(BACKEND)
+
+
+def dtype_of(x: Any) -> Any:
+    return DTYPES[np.asarray(x).dtype.name]
+
+
+class Builder:
+    """A program that grows, and the values of its variables for one set of inputs."""
+
+    def __init__(self) -> None:
+        self.inputs: list[Variable] = []
+        self.constants: dict[Variable, Any] = {}
+        self.operations: list[Operation] = []
+        self.values: dict[Variable, Any] = {}
+        self.backward = False
+
+    def input(self, value: Any, name: str | None = None) -> Variable:
+        v = Variable(np.shape(value), dtype_of(value), name)
+        self.inputs.append(v)
+        self.values[v] = value
+        return v
+
+    def constant(self, value: Any, name: str | None = None) -> Variable:
+        v = Variable(np.shape(value), dtype_of(value), name)
+        self.constants[v] = self.values[v] = value
+        return v
+
+    def __call__(self, kernel: str, *args: Any, several: bool = False, name: str | None = None, **options: Any) -> Any:
+        """Add an operation; returns its result's variable, or a tuple of them."""
+        operation = Operation(kernel, args, options, (), several=several, backward=self.backward)
+        with np.errstate(all="ignore"):
+            raws = EVALUATE(operation, self.values)
+        results = tuple(Variable(np.shape(r), dtype_of(r), name) for r in raws)
+        self.operations.append(operation.replaced(results=results))
+        self.values.update(zip(results, raws))
+        return results if several else results[0]
+
+    def program(self, *outputs: Variable) -> Program:
+        return Program(self.inputs, self.constants, list(self.operations), list(outputs))
+
+    def raws(self) -> list[Any]:
+        return [self.values[v] for v in self.inputs]
+
+
+_SHAPES: list[tuple[int, ...]] = [(), (1,), (4,), (3, 4), (4, 1), (3, 1), (5, 4), (2, 3, 4), (0,), (0, 4), (12,), (4, 3)]
+_FLOATS = ["float64", "float64", "float64", "float32", "complex128"]
+_DTYPES = [*_FLOATS, "int64", "int32", "bool", "float16"]
+_UNARY = ["negative", "sin", "exp", "tanh", "square", "abs", "sqrt", "conj", "positive", "copy", "clone", "reciprocal", "sign"]
+_BINARY = ["add", "subtract", "multiply", "divide", "maximum", "minimum", "add", "multiply", "subtract", "multiply", "hypot"]
+_NUMBERS = [0, 1, 2, -1, 0.0, -0.0, 1.0, -1.0, 0.5, 2.0, float("inf"), float("nan")]
+
+
+def array(random: Random, shape: tuple[int, ...], dtype: str) -> Any:
+    """Numbers of which some are zeros of both signs; sometimes not contiguous, or without axes a scalar."""
+    rng = np.random.default_rng(random.randrange(1 << 16))
+    x = rng.normal(size=shape)
+    x = np.where(rng.uniform(size=shape) < 0.1, -0.0, np.where(rng.uniform(size=shape) < 0.1, 0.0, x))
+    if random.random() < 0.2 and not dtype.startswith("int"):
+        x = np.where(rng.uniform(size=shape) < 0.1, rng.choice([np.nan, np.inf, -np.inf], shape), x)
+    if dtype.startswith("complex"):
+        x = x + 1j * rng.normal(size=shape)
+    x = np.asarray(x * 3 if dtype.startswith("int") else x).astype(dtype)
+    if x.ndim > 1 and random.random() < 0.3:
+        x = np.asfortranarray(x)
+    if x.ndim and random.random() < 0.2:
+        x = np.repeat(x, 2, axis=0)[::2]
+    return x[()] if not x.ndim and random.random() < 0.5 else x
+
+
+def random_program(random: Random, count: int) -> Builder:
+    """A program of about `count` operations; its outputs are in the attribute `outputs`."""
+    b = Builder()
+    names = ["x", "w", None, "np", "lambda", "x"]
+    for _ in range(random.randint(1, 3)):
+        b.input(array(random, random.choice(_SHAPES), random.choice(_DTYPES)), random.choice(names))
+    for _ in range(random.randint(0, 2)):
+        b.constant(array(random, random.choice(_SHAPES[:6]), random.choice(_FLOATS)), random.choice([None, "c"]))
+    made = [*b.inputs, *b.constants]
+    for k in range(count):
+        b.backward = k > count // 2
+        for _ in range(8):  # what does not fit is an error of NumPy's, and not added
+            before = len(b.operations)
+            try:
+                out = _step(b, random, made)
+            except (ValueError, TypeError, IndexError, OverflowError):
+                del b.operations[before:]
+                continue
+            if out is not None and out.size <= 400:
+                out.name = random.choice([None, None, None, "h", "z", "x"])
+                made.append(out)
+                break
+            del b.operations[before:]
+    b.outputs = [random.choice(made[-6:] if random.random() < 0.8 else made) for _ in range(random.randint(1, 4))]
+    return b
+
+
+def _key(random: Random, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    key: list[Any] = []
+    for n in shape:
+        kind = random.random()
+        if kind < 0.2 and n:
+            key.append(random.randrange(-n, n))
+        elif kind < 0.6:
+            start = random.randint(0, n)
+            key.append(slice(start, random.randint(start, n), random.choice([1, 1, 2])) if start < n else slice(0, 0))
+        else:
+            key.append(slice(0, n, 1))
+    if random.random() < 0.2:
+        key.insert(random.randint(0, len(key)), None)
+    return tuple(key)
+
+
+def _step(b: Builder, random: Random, made: list[Variable]) -> Variable | None:
+    x = random.choice(made[-8:] if random.random() < 0.7 else made)
+    kind = random.random()
+    rank = len(x.shape)
+    real = x.dtype.differentiable
+    if kind < 0.3:
+        others = [v for v in made if v.dtype is x.dtype and v.shape[-1:] == x.shape[-1:]] + [
+            v for v in made if v.dtype is x.dtype and not v.shape
+        ]
+        y = random.choice(others) if others and random.random() < 0.8 else random.choice(_NUMBERS)
+        if y.__class__ is not Variable and not real and isinstance(y, float):
+            y = 1
+        pair = (x, y) if random.random() < 0.7 else (y, x)
+        return b(random.choice(_BINARY), *pair)
+    if kind < 0.45:
+        return b(random.choice(_UNARY), x)
+    if kind < 0.5:
+        return b(random.choice(["less", "equal"]), x, random.choice([v for v in made if v.dtype is x.dtype]))
+    if kind < 0.54:
+        conditions = [v for v in made if v.dtype.name == "bool"]
+        if not conditions:
+            return b("less", x, x)
+        return b("where", random.choice(conditions), x, random.choice([v for v in made if v.dtype is x.dtype]))
+    if kind < 0.58:
+        return b("to_dtype", x, DTYPES[random.choice(["float64", "float64", "float32", x.dtype.name])])
+    if kind < 0.66:
+        axes = random.choice([None, *[(i,) for i in range(rank)], *([(0, rank - 1)] if rank > 1 else [])])
+        return b(random.choice(["reduce_sum", "reduce_sum", "reduce_mean", "reduce_max"]), x, axes, random.random() < 0.5)
+    if kind < 0.72:
+        return _view(b, random, x)
+    if kind < 0.76:
+        axes = random.choice([None, *[(i,) for i in range(rank)]])
+        keepdims = random.random() < 0.5
+        return b("expand_reduced", b("reduce_sum", x, axes, keepdims), x.shape, axes, keepdims) if real else None
+    if kind < 0.80:
+        shape = (random.choice([2, 3]), *x.shape)
+        return (
+            b("sum_to", x, random.choice([x.shape, x.shape[1:], tuple(1 for _ in x.shape)]))
+            if real and kind < 0.78
+            else b("broadcast_to", x, shape)
+        )
+    if kind < 0.85:
+        name = random.choice(["zeros_like", "ones_like", "full_like", "zeros"])
+        if name == "zeros":
+            return b("zeros", x.shape, dtype=x.dtype)
+        return b(name, x, *([random.choice([2, 0, 1])] if name == "full_like" else []))
+    if kind < 0.95:
+        return _write(b, random, x, made)
+    if rank == 2:
+        return b("matmul", b("transpose_axes", x, (1, 0)), x) if random.random() < 0.5 else b("matmul", x, b("swap_last", x))
+    return b("concat", (x, x), axis=0) if rank else None
+
+
+def _view(b: Builder, random: Random, x: Variable) -> Variable | None:
+    rank = len(x.shape)
+    name = random.choice(
+        ["index_basic", "index_basic", "reshape_to", "transpose_axes", "swap_last", "real", "expand_dims", "broadcast_view"]
+    )
+    if name == "index_basic":
+        return b(name, x, _key(random, x.shape))
+    if name == "reshape_to":
+        return b(name, x, random.choice([(x.size,), (1, *x.shape), (*x.shape, 1), x.shape, x.shape[::-1]]))
+    if name == "transpose_axes":
+        return b(name, x, tuple(random.sample(range(rank), rank)))
+    if name == "swap_last":
+        return b(name, x) if rank > 1 else None
+    if name == "expand_dims":
+        return b(name, x, axis=random.randint(0, rank))
+    if name == "broadcast_view":
+        return b(name, x, (2, *x.shape))
+    return b(name, x)
+
+
+def _write(b: Builder, random: Random, x: Variable, made: list[Variable]) -> Variable | None:
+    if random.random() < 0.7 and x.shape and 0 not in x.shape:
+        key: Any = _key(random, x.shape)
+        if random.random() < 0.3:
+            index = np.asarray(Random(random.randrange(99)).choices(range(-x.shape[0], x.shape[0]), k=random.choice([1, 3, 5])))
+            key = (b.constant(index) if random.random() < 0.5 else b.input(index),)
+            g = b("gather", x, key)
+            if random.random() < 0.5:
+                return g
+            return b("scatter_into", b("copy", x), g, key) if random.random() < 0.5 else b("scatter_add", g, key, x.shape)
+    else:
+        key = tuple(slice(0, n, 1) for n in x.shape)
+    part = b("index_basic", x, key)
+    part = b("multiply", part, part) if random.random() < 0.5 and x.dtype.differentiable else part
+    kind = random.choice(["add_at", "written", "index_basic_transpose", "written"])
+    if kind == "index_basic_transpose":
+        return b(kind, part, key, x.shape)
+    buffer = x if random.random() < 0.6 else b("negative", x)
+    if kind == "add_at":
+        return b(kind, buffer, part, key) if x.dtype.name != "bool" else None
+    return b(kind, buffer, key, part if random.random() < 0.7 else 2)
+
+
+def same(x: Any, y: Any, program: Program) -> None:
+    """Check that results are what the list of operations gives, up to the rounding of a reordered sum."""
+    assert np.shape(x) == np.shape(y)
+    assert np.asarray(x).dtype == np.asarray(y).dtype
+    sums = any(o.name in ("reduce_sum", "reduce_mean", "sum_to", "matmul") for o in program.operations)
+    x, y = np.asarray(x), np.asarray(y)
+    if not sums and x.dtype.kind == "c":  # NumPy's scalars multiply complex numbers otherwise than its arrays, without fused rounding
+        np.testing.assert_allclose(x, y, rtol=50 * np.finfo(x.dtype).eps, atol=0)
+    elif not sums:
+        np.testing.assert_array_equal(x, y)
+        if x.dtype.kind == "f":
+            np.testing.assert_array_equal(np.signbit(x) & ~np.isnan(x), np.signbit(y) & ~np.isnan(y))
+    elif x.dtype.kind in "fc":
+        eps = np.finfo(x.dtype).eps
+        np.testing.assert_allclose(x, y, rtol=2000 * eps, atol=2000 * eps * _largest(y))
+    else:
+        np.testing.assert_array_equal(x, y)
+
+
+def _largest(y: Any) -> float:
+    finite = np.abs(y[np.isfinite(y)])
+    return float(max(finite.max(initial=0), 1.0))
+
+
+def variables(program: Program) -> set[Variable]:
+    """Every variable of a program."""
+    return {*program.inputs, *program.constants, *(v for o in program.operations for v in (*o.results, *variables_in(o.args)))}

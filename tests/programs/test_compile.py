@@ -1,0 +1,428 @@
+"""Law: a compiled function has the gradients of the function, however its arguments are related; otherwise it refuses.
+
+The expected gradients are NumPy's float64 results of the same function uncompiled.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xpgrad as xp
+from support import DEVICES
+
+DEVICE = [""]  # the test's own
+
+
+@pytest.fixture(params=sorted({*DEVICES, "jax", "torch"}), autouse=True)
+def device(request: pytest.FixtureRequest) -> Iterator[str]:
+    """All backends, those that compile and those whose functions are captured."""
+    name = str(request.param)
+    wide = True
+    if name in ("jax", "torch"):
+        module = pytest.importorskip(name)
+    if name == "jax":
+        wide = module.config.jax_enable_x64
+        module.config.update("jax_enable_x64", True)
+    DEVICE[0] = name
+    yield name
+    DEVICE[0] = ""
+    if name == "jax":
+        module.config.update("jax_enable_x64", wide)
+
+
+def make(values: Any, requires_grad: bool = True, **options: Any) -> Any:
+    return xp.tensor(np.asarray(values), requires_grad=requires_grad, device=DEVICE[0], **options)
+
+
+def total(a: Any, b: Any) -> Any:
+    return xp.sum(xp.sin(a) * b * b)
+
+
+def parts(a: Any, b: Any) -> Any:
+    return a[1:] * b[:-1] ** 2, xp.sum(a * b), xp.argmax(b)
+
+
+def product(a: Any, b: Any) -> Any:
+    return a * xp.exp(0.5 * b) * b
+
+
+def nested(a: Any, b: Any) -> Any:
+    return {"first": [a * b, (b**3,)], "unused": a.detach()}
+
+
+FUNCTIONS = [total, parts, product, nested]
+#: How the two arguments come about: from two leaves.
+ARGUMENTS: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
+    "two leaves": lambda p, q: (p, q),
+    "one leaf twice": lambda p, q: (p, p),
+    "computed from the other": lambda p, q: (p, 2.0 * p * q),
+    "both computed": lambda p, q: (xp.sin(p), xp.sin(p) * q),
+    "views of one": lambda p, q: (p[:2], p[1:]),
+    "one is constant": lambda p, q: (p, q.detach()),
+}
+
+
+def flat(out: Any) -> list[Any]:
+    if isinstance(out, dict):
+        return flat(list(out.values()))
+    if isinstance(out, (tuple, list)):
+        return [t for item in out for t in flat(item)]
+    return [out]
+
+
+def gradients(function: Any, arguments: Any, device: str, dtype: str) -> list[Any]:
+    """First and second gradients of the sum of squares of what the function returns."""
+    rng = np.random.default_rng(0)
+    points = [rng.uniform(0.5, 1.5, 3) + (1j * rng.uniform(0.5, 1.5, 3) if dtype == "complex128" else 0.0) for _ in range(2)]
+    leaves = [xp.tensor(p, requires_grad=True, device=device) for p in points]
+
+    def loss() -> Any:
+        outs = [o for o in flat(function(*arguments(*leaves))) if o.requires_grad]
+        terms = [xp.sum(xp.real(o * xp.conj(o))) for o in outs] if dtype == "complex128" else [xp.sum(o * o) for o in outs]
+        result = terms[0]
+        for t in terms[1:]:
+            result = result + t
+        return result
+
+    loss().backward()
+    first = [leaf.grad for leaf in leaves]
+    grads = [g for g in xp.autograd.grad(loss(), leaves, create_graph=True, allow_unused=True) if g is not None and g.requires_grad]
+    norm = sum(
+        (xp.sum(xp.real(g * xp.conj(g))) if dtype == "complex128" else xp.sum(g * g) for g in grads[1:]), xp.sum(xp.abs(grads[0]) ** 2)
+    )
+    second = xp.autograd.grad(norm, leaves, allow_unused=True)
+    return [None if g is None else np.asarray(g.detach().numpy()) for g in (*first, *grads, *second)]
+
+
+@pytest.mark.parametrize("arguments", list(ARGUMENTS))
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_gradients_are_those_of_the_function(function: Any, arguments: str) -> None:
+    expected = gradients(function, ARGUMENTS[arguments], "numpy", "float64")
+    found = gradients(xp.compile(function), ARGUMENTS[arguments], DEVICE[0], "float64")
+    for a, b in zip(found, expected, strict=True):
+        assert (a is None) == (b is None)
+        if b is not None:
+            np.testing.assert_allclose(a, b, rtol=1e-10)
+
+
+@pytest.mark.parametrize("arguments", ["two leaves", "computed from the other"])
+def test_complex_gradients_are_those_of_the_function(arguments: str) -> None:
+    expected = gradients(product, ARGUMENTS[arguments], "numpy", "complex128")
+    found = gradients(xp.compile(product), ARGUMENTS[arguments], DEVICE[0], "complex128")
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10)
+
+
+def test_gradients_have_the_dtype_of_their_argument() -> None:
+    """A double-precision loss is computed from a single-precision intermediate result."""
+    leaf = make([1.0, 2.0], dtype=xp.float32)
+    y = leaf * 2.0
+    seen = []
+    y.register_hook(lambda g: seen.append(g.dtype))
+    (3.0 * xp.compile(lambda a: xp.sum(xp.astype(a, xp.float64) ** 2))(y)).backward()
+    assert seen == [xp.float32]
+    assert leaf.grad is not None
+    assert leaf.grad.tolist() == [24.0, 48.0]
+
+
+def test_batched_gradients_and_hooks_pass_through() -> None:
+    leaf = make([1.0, 2.0, 3.0])
+    out = xp.compile(lambda a: a * a)(leaf)
+    seen = []
+    handle = out.register_hook(lambda g: seen.append(g.shape))
+    (jacobian,) = xp.autograd.grad(out, leaf, xp.eye(3, device=DEVICE[0]), is_grads_batched=True, retain_graph=True)
+    np.testing.assert_allclose(jacobian.numpy(), np.diag([2.0, 4.0, 6.0]))
+    assert seen == [(3,)]  # one call, for each element of the batch at once
+    handle.remove()
+    seen.clear()
+    out.register_hook(lambda g: seen.append(g.tolist()))
+    out.retain_grad()
+    out.backward(make([1.0, 0.5, 2.0], False))
+    assert seen == [[1.0, 0.5, 2.0]]
+    assert out.grad is not None
+    assert out.grad.tolist() == [1.0, 0.5, 2.0]
+    assert leaf.grad.tolist() == [2.0, 2.0, 12.0]
+
+
+def test_writes_before_the_backward_are_noticed() -> None:
+    """A write to an argument is refused, one to the result has its gradient; the loss's gradients are those of before."""
+    leaf = make([1.0, 2.0])
+    out = xp.compile(lambda a: a * a)(leaf)
+    loss = xp.compile(lambda a: xp.sum(a * a))(leaf)
+    constant = make([3.0, 4.0], False)
+    product = xp.compile(lambda a, b: a * b)(leaf, constant)
+    constant += 1.0
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        xp.sum(product).backward()
+    with xp.no_grad():
+        leaf += 1.0
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        xp.sum(out).backward()
+    loss.backward()
+    assert leaf.grad.tolist() == [2.0, 4.0]
+    out = xp.compile(lambda a: a * a)(leaf)
+    out *= 3.0
+    out[0] = 0.0
+    leaf.grad = None
+    xp.sum(out).backward()
+    assert leaf.grad.tolist() == [0.0, 18.0]
+
+
+def test_a_changed_constant_is_read_as_it_was_saved() -> None:
+    """`x.data` is written to unseen: where memory is not shared, the second pass, recorded, finds the value of the forward."""
+    if make([1.0], False).backend.capabilities.mutable:
+        pytest.skip("`x.data` shares the memory of what was saved, as in PyTorch")
+    leaf, constant = make([1.0, 2.0]), make([3.0, 4.0], False)
+    out = xp.sum(xp.compile(lambda a, b: a * a * b)(leaf, constant))
+    constant.data.mul_(10.0)
+    (g,) = xp.autograd.grad(out, leaf, create_graph=True)
+    assert g.tolist() == [6.0, 16.0]
+
+
+def _backward_inside(x: Any) -> Any:
+    loss = xp.sum(x * x)
+    loss.backward(retain_graph=True)
+    return loss
+
+
+def _data(x: Any) -> Any:
+    x.data.mul_(2.0)
+    return xp.sum(x)
+
+
+REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "backward": (_backward_inside, "calls `backward\\(\\)`"),
+    "requires_grad_": (lambda x: xp.sum(x.detach_()), "calls `requires_grad_\\(\\)` or `detach_\\(\\)`"),
+    "a write": (lambda x: xp.sum(x.mul_(2.0)), "writes to one of its arguments|leaf"),
+    "a write through data": (_data, "writes to one of its arguments"),
+    "a mask": (lambda x: xp.sum(x[x > 1.0]), "depends on values|`x\\[mask\\]` was read"),
+    "a value": (lambda x: x * 2.0 if x[0] > 0.0 else x, "values (of a Tensor )?are not known"),
+}
+
+
+@pytest.mark.parametrize("name", list(REFUSED))
+def test_what_would_be_lost_is_refused(name: str) -> None:
+    function, message = REFUSED[name]
+    x = make([1.0, 2.0])
+    for _ in range(2):  # a program that was refused is not kept
+        with pytest.raises((RuntimeError, xp.CapabilityError), match=message):
+            xp.compile(function)(x)
+    assert x.grad is None
+    assert x.requires_grad
+    assert x.tolist() == [1.0, 2.0]
+
+
+def test_static_arguments_are_told_apart() -> None:
+    """They differ by value and type: 1, 1.0 and True; 0.0 and -0.0; nan is nan."""
+    seen: list[Any] = []
+
+    @xp.compile
+    def scaled(x: Any, *, by: Any) -> Any:
+        seen.append(by)
+        return xp.sum(x) * by
+
+    x = make([1.0, 2.0])
+    for by, expected in ((1, "3.0"), (1.0, "3.0"), (0.0, "0.0"), (-0.0, "-0.0"), (1, "3.0"), (-0.0, "-0.0"), (np.float64(-0.0), "-0.0")):
+        assert str(scaled(x, by=by).item()) == expected
+    assert str(seen) == "[1, 1.0, 0.0, -0.0, np.float64(-0.0)]"
+
+
+def test_without_recording_there_is_no_node() -> None:
+    calls = []
+
+    @xp.compile
+    def double(x: Any) -> Any:
+        calls.append(None)
+        return x * 2.0
+
+    x = make([1.0, 2.0])
+    assert double(x).requires_grad
+    with xp.no_grad():
+        assert not double(x).requires_grad
+    assert not double(x.detach()).requires_grad
+    assert double(x).grad_fn.name() == "CompiledBackward0"
+    assert len(calls) == 3
+
+
+def test_compiled_functions_inside_others() -> None:
+    inner = xp.compile(lambda a: a * a)
+    outer = xp.compile(lambda a: xp.sum(inner(a) * a))
+    x = make([1.0, 2.0])
+    outer(x).backward()
+    assert x.grad.tolist() == [3.0, 12.0]
+
+
+# -- what only captured programs promise ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def captured(device: str) -> str:
+    """A backend whose functions are captured."""
+    if device == "jax":
+        pytest.skip("JAX compiles by itself")
+    return device
+
+
+def test_gradients_are_nobody_elses(captured: str) -> None:
+    """What a pass hands out may be written to: it changes neither another pass's gradients nor an argument."""
+
+    @xp.compile
+    def linear(a: Any, b: Any) -> Any:
+        return xp.sum(a * 2.0) + xp.sum(a * b)
+
+    a, b = make([1.0, 2.0]), make([3.0, 4.0])
+    loss = linear(a, b)
+    first = xp.autograd.grad(loss, [a, b], retain_graph=True)
+    for g in first:
+        g.mul_(100.0)
+    second = xp.autograd.grad(loss, [a, b], retain_graph=True)
+    assert [g.tolist() for g in second] == [[5.0, 6.0], [1.0, 2.0]]
+    loss.backward()
+    a.grad.mul_(100.0)
+    assert (a.tolist(), b.tolist(), b.grad.tolist()) == ([1.0, 2.0], [3.0, 4.0], [1.0, 2.0])
+    linear(a, b).backward()
+    assert a.grad.tolist() == [505.0, 606.0]
+
+
+def test_results_are_nobody_elses(captured: str) -> None:
+    """An argument, a part of one, a constant or the same Tensor twice, returned: each result has memory of its own."""
+    table = make([7.0, 8.0], False)
+    same = xp.compile(lambda a: (a, a[:1], table, a * 2.0, xp.reshape(a, (2, 1)), a))
+    a = make([1.0, 2.0], False)
+    for _ in range(2):
+        results = same(a)
+        for r in results:
+            r.mul_(0.0)
+        assert a.tolist() == [1.0, 2.0]
+        assert table.tolist() == [7.0, 8.0]
+    doubled = xp.compile(lambda a: (lambda y: (y, y, xp.flip(y)))(a * 2.0))
+    one, two, three = doubled(a)
+    one.mul_(0.0)
+    assert (two.tolist(), three.tolist()) == ([2.0, 4.0], [4.0, 2.0])
+
+
+def test_writes_inside(captured: str) -> None:
+    """Into what the function made: of its argument, and of nothing."""
+
+    def table(x: Any) -> Any:
+        y = xp.zeros(4, dtype=x.dtype, device=x.device)
+        y[0] = x[0] * x[1]
+        y[1:3] = xp.sin(x)
+        part = y[2:]
+        part *= x
+        part += 1.0
+        y[y > 1.0] = 0.5
+        return xp.sum(y * y)
+
+    x = make([0.5, 0.8])
+    table(x).backward()
+    expected, x.grad = x.grad.tolist(), None
+    xp.compile(table)(x).backward()
+    assert x.grad.tolist() == pytest.approx(expected)
+
+
+def test_a_tensor_from_outside_is_a_constant(captured: str) -> None:
+    scale = make([2.0, 3.0], False)
+    weights = make([2.0, 3.0])
+    x = make([1.0, 1.0])
+    f = xp.compile(lambda x: xp.sum(x * scale))
+    f(x).backward()
+    assert x.grad.tolist() == [2.0, 3.0]
+    with pytest.raises(RuntimeError, match="requires grad and is not one of its arguments"):
+        xp.compile(lambda x: xp.sum(x * weights))(x)
+    with pytest.raises(RuntimeError, match="written"):
+        xp.compile(lambda x: scale.mul_(x))(x.detach())
+    assert scale.tolist() == [2.0, 3.0]
+    xp.compile(lambda x: xp.sum(x * weights.detach()))(x).backward()
+    assert x.grad.tolist() == [4.0, 6.0]
+
+
+VALUES: dict[str, Callable[[Any], Any]] = {
+    "if": lambda x: x if x[0] > 0 else -x,
+    "float": lambda x: x * float(x[0]),
+    "item": lambda x: x * x[0].item(),
+    "int": lambda x: x * int(x[0]),
+    "numpy": lambda x: x.numpy(),
+    "array": lambda x: x.array,
+    "asarray": lambda x: np.asarray(x),
+    "tolist": lambda x: x.tolist(),
+    "nonzero": lambda x: xp.nonzero(x)[0],
+    "unique": lambda x: xp.unique_values(x),
+    "mask": lambda x: x[x > 0],
+    "index": lambda x: x * [1, 2][xp.argmax(x)],
+}
+
+
+@pytest.mark.parametrize("name", list(VALUES))
+def test_values_are_refused_with_the_line(captured: str, name: str) -> None:
+    x = make([1.0, 2.0], False)
+    with pytest.raises((xp.errors.CaptureError, AttributeError, RuntimeError), match=r"test_compile.py, line \d+, in <lambda>"):
+        xp.compile(VALUES[name])(x)
+    if name not in ("numpy", "array", "asarray", "tolist"):
+        f = xp.compile(VALUES[name], fallback=True)
+        with pytest.warns(UserWarning, match="runs as it is"):
+            out = f(x)
+        assert out.tolist() == VALUES[name](x).tolist()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            f(x)
+
+
+def test_many_programs_are_noticed(captured: str) -> None:
+    f = xp.compile(lambda x, *, by: xp.sum(x) * by)
+    for n in range(1, 8):
+        f(make(np.ones(n)), by=n)
+    with pytest.warns(UserWarning, match=r"compiled 8 times.*Tensor 0 has had \(1,\), \(2,\), \(3,\), ...; an argument that is not a"):
+        f(make(np.ones(8)), by=8)
+
+
+def test_a_tensor_that_left_is_refused(captured: str) -> None:
+    kept: list[Any] = []
+
+    def f(x: Any) -> Any:
+        kept.append(x * 2.0)
+        return kept[0] * 3.0 if len(kept) > 1 else x
+
+    g = xp.compile(f)
+    g(make([1.0], False))
+    with pytest.raises(xp.errors.CaptureError, match="left the call"):
+        g(make([1.0, 2.0], False))
+    with pytest.raises(xp.errors.CaptureError, match="left the call"):
+        kept[0] + 1.0
+    with pytest.raises(xp.errors.CaptureError, match="values are not known"):
+        kept[0].tolist()
+
+
+def test_a_program_says_what_is_done(captured: str) -> None:
+    def f(weights: Any, *, x: Any) -> Any:
+        hidden = xp.tanh(weights * x)
+        total = xp.sum(hidden)
+        return total  # noqa: RET504 (it has a name)
+
+    w, x = make([1.0, 2.0]), make([3.0, 4.0], False)
+    compiled: Any = xp.compile(f)
+    program = compiled.program(w, x=x)
+    assert [v.name for v in program.inputs] == ["weights", "x"]
+    named = {v.name: o for o in program.operations for v in o.results if v.name}
+    assert set(named) == {"hidden", "total"}
+    assert named["hidden"].line[1:] == (f.__code__.co_firstlineno + 1, "f")
+    assert not named["hidden"].backward
+    assert any(o.backward for o in program.operations)
+    assert "hidden: float64[2] = tanh(" in str(program)
+    compiled(w, x=x).backward()
+    np.testing.assert_allclose(w.grad.numpy(), (1 - np.tanh([3.0, 8.0]) ** 2) * [3.0, 4.0])
+
+
+def test_bad_options() -> None:
+    with pytest.raises(ValueError, match="positive number of `threads`"):
+        xp.compile(total, threads=0)
+    with pytest.raises(TypeError, match="fallback"):
+        xp.compile(total, fallback=2)  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="function"):
+        xp.compile(3)  # type: ignore[call-overload]
+    assert xp.compile(fallback=True)(total)(make([1.0], False), make([2.0], False)).shape == ()

@@ -1,0 +1,81 @@
+"""Programs through every pass and as NumPy's text compute what the list of operations says."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from programs.building import BACKEND, EVALUATE, Builder, random_program, same
+from xpgrad.programs.array_api_text import array_api_source
+from xpgrad.programs.blocks import fused
+from xpgrad.programs.evaluation import evaluated
+from xpgrad.programs.numpy_text import numpy_source
+from xpgrad.programs.program import Program
+from xpgrad.programs.reuse import reuse
+from xpgrad.programs.simplify import simplified
+from xpgrad.programs.source import Source, built
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy.exceptions.ComplexWarning")
+
+
+def run(source: Source, inputs: list[Any]) -> Any:
+    """Call a text, with inputs that nobody may write to, and look at what it returns."""
+    f = built(source, {"xp": BACKEND.kernels}, BACKEND.raw_dtype)
+    frozen = [np.array(x) if isinstance(x, np.ndarray) else x for x in inputs]
+    before = [np.array(x) for x in frozen]
+    with np.errstate(all="ignore"):
+        found = f(*frozen)
+    for x, old in zip(frozen, before):
+        np.testing.assert_array_equal(x, old)
+    held = [*frozen, *source.constants.values()]
+    for i, x in enumerate(found):
+        if isinstance(x, np.ndarray):
+            assert x.flags.writeable, "an output cannot be written to"
+            for y in [*held, *found[:i]]:
+                assert not np.may_share_memory(x, y), "an output shares memory"
+    return found
+
+
+def check(b: Builder, **options: Any) -> Program:
+    """All passes, and none, against the plain evaluation."""
+    program = b.program(*b.outputs)
+    constants = {v: np.array(raw) for v, raw in program.constants.items()}
+    with np.errstate(all="ignore"):
+        wanted = evaluated(program, BACKEND, b.raws())
+        small = simplified(program, EVALUATE)
+        loops = [fused(small, block, threshold) for block, threshold in ((2, 2), (4, 4), (7, 3))]
+        for one in loops[:2]:
+            for x, y in zip(run(numpy_source(one, threads=2), b.raws()), wanted, strict=True):
+                same(x, y, program)
+        for one in (program, small, *loops):
+            for large in (0, 1 << 17):
+                text = numpy_source(one, plan=lambda p, large=large: reuse(p, large))
+                try:
+                    for x, y in zip(run(text, b.raws()), wanted, strict=True):
+                        same(x, y, program)
+                except Exception as exc:
+                    exc.add_note(f"{program}\n\n{one}\n\n{text.text}")
+                    raise
+        for one in (program, small):
+            for x, y in zip(run(array_api_source(one), b.raws()), wanted, strict=True):
+                same(x, y, program)
+    for v, raw in program.constants.items():
+        np.testing.assert_array_equal(raw, constants[v])
+    return small
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_random_programs(block: int) -> None:
+    for k in range(50):
+        random = Random(1000 * block + k)
+        check(random_program(random, random.randint(1, 25)))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.randoms(use_true_random=False), st.integers(1, 12))
+def test_random_programs_that_shrink(random: Random, count: int) -> None:
+    check(random_program(random, count))
