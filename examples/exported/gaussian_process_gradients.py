@@ -67,35 +67,37 @@ def gaussian_process_and_gradients(log_length, log_noise, x, y):
     g1 = _placed_on_diagonal(1.0 / t6, (30, 30), 0)
     g2 = y * 0.5
     # functions.py:22  covariance = xp.exp(-0.5 * distance * distance) + xp.exp(log_noise) * xp.eye(x.shape[0])
-    g3 = np.linalg.solve(covariance.T, g2[:, None]) @ t5.T
+    g3 = np.linalg.solve(covariance.T, g2[:, None])
+    np.negative(g3, out=g3)
+    g2 = g3 @ t5.T
     # functions.py:23  factor = xp.linalg.cholesky(covariance)
-    g2 = factor.T
-    g4 = g2 @ g1
-    g1 = np.tril(g4, k=0)
-    g1 += np.tril(g4, k=-1)
+    g3 = factor.T
+    g4 = g3 @ g1
+    g1 = np.tril(g4, 0)
+    g1 += np.tril(g4, -1)
     g1 /= 2
     g1 += g1.T
     g1 /= 2
-    g4 = np.linalg.solve(g2, g1)
-    g1 = np.linalg.solve(g2, g4.T)
+    g4 = np.linalg.solve(g3, g1)
+    g1 = np.linalg.solve(g3, g4.T)
     # functions.py:22  covariance = xp.exp(-0.5 * distance * distance) + xp.exp(log_noise) * xp.eye(x.shape[0])
-    np.subtract(g1.T, g3, out=g3)
-    g1 = g3 * c
+    g2 += g1.T
+    g1 = g2 * c
     grad_log_noise = np.add.reduce(g1, None) * t4
-    g3 *= t3
+    g2 *= t3
     # functions.py:21  distance = (x[:, None] - x[None, :]) / xp.exp(log_length)
-    g1 = g3 * distance
+    g1 = g2 * distance
     # functions.py:22  covariance = xp.exp(-0.5 * distance * distance) + xp.exp(log_noise) * xp.eye(x.shape[0])
-    g3 *= t2
+    g2 *= t2
     # functions.py:21  distance = (x[:, None] - x[None, :]) / xp.exp(log_length)
     g1 *= -0.5
     # functions.py:22  covariance = xp.exp(-0.5 * distance * distance) + xp.exp(log_noise) * xp.eye(x.shape[0])
-    g3 += g1
-    np.negative(g3, out=g3)
-    g3 *= distance
+    g2 += g1
+    np.negative(g2, out=g2)
+    g2 *= distance
     # functions.py:21  distance = (x[:, None] - x[None, :]) / xp.exp(log_length)
-    g3 /= t1
-    grad_log_length = np.add.reduce(g3, None) * t1
+    g2 /= t1
+    grad_log_length = np.add.reduce(g2, None) * t1
     return gaussian_process, grad_log_length, grad_log_noise
 
 

@@ -139,6 +139,8 @@ class CaptureBackend(Backend):
             return lambda x, *args, **options: x
         if name == "clone_laid_out":
             return lambda x, like: x
+        if name == "surely_nonzero":  # which would look
+            return lambda x: False
         if name in DTYPES:
             return DTYPES[name]
         if name == "asarray":

@@ -573,6 +573,11 @@ def _running_prod(w: Writer, operation: Operation) -> str:
     return f"np.cumprod({w.ref(operation.args[0])}, {operation.args[1]})"
 
 
+@_writes("lower", "upper")
+def _triangle(w: Writer, operation: Operation) -> str:
+    return f"np.{'tril' if operation.name == 'lower' else 'triu'}({w.ref(operation.args[0])}, {operation.args[1]})"
+
+
 @_writes("matmul")
 def _matmul(w: Writer, operation: Operation) -> str:
     a, b = operation.args
