@@ -34,17 +34,21 @@ class Mode:
         The levels of forward mode that are active, the outermost first; they carry the tangents.
     capturing : Taking, or None
         What makes constants writable where a function is captured (`programs.capture`).
+    selecting : Selection, or None
+        What a selective checkpoint keeps of the results of operations (`utils._selective`).
     plain : bool
         There is nothing to add to a result: the hot path need not call `finish_operation`.
     outside : dict
         Forward mode's: the modes outside of each level, made once (`Levels.carry`).
     """
 
-    __slots__ = ("anomaly", "capturing", "check_nan", "copies", "inference", "levels", "outside", "packing", "plain", "recording")
+    __slots__ = (
+        "anomaly", "capturing", "check_nan", "copies", "inference", "levels", "outside", "packing", "plain", "recording", "selecting",
+    )  # fmt: skip
 
     def __init__(
         self, *, recording: bool = True, inference: bool = False, anomaly: Any = None, check_nan: bool = True, copies: bool = False,
-        packing: Any = None, levels: Any = (), capturing: Any = None,
+        packing: Any = None, levels: Any = (), capturing: Any = None, selecting: Any = None,
     ) -> None:  # fmt: skip
         self.copies = copies
         self.inference = inference
@@ -55,8 +59,9 @@ class Mode:
         self.levels = levels
         self.outside: dict[Any, Any] = {}
         self.capturing = capturing
+        self.selecting = selecting
         watched = self.recording and (anomaly is not None or packing is not None)
-        self.plain = not (inference or levels or watched or capturing is not None)
+        self.plain = not (inference or levels or watched or capturing is not None or selecting is not None)
 
     def finish(self, out: Any) -> None:
         """Add to a fresh constant (a Tensor) what this mode asks for."""
@@ -78,6 +83,8 @@ class Mode:
             Tensors and at most one Python scalar, unified; for a row with ``varargs`` one list of Tensors.
         statics : tuple
         """
+        if self.selecting is not None:
+            self.selecting.keep(out, row, operands, statics)  # before what follows computes anything
         # In inference mode a view of a normal Tensor stays normal (INF-08).
         if (self.inference or self.anomaly is not None or self.capturing is not None) and not (
             self.inference and row.is_view and (operands[0]._alias is None or operands[0]._alias.forbidden != "inference")
@@ -90,7 +97,10 @@ class Mode:
             self.levels.carry(self, out, row, operands, statics)
 
     def _key(self) -> tuple[Any, ...]:
-        return (self.recording, self.inference, self.anomaly, self.check_nan, self.copies, self.packing, self.levels, self.capturing)
+        return (
+            self.recording, self.inference, self.anomaly, self.check_nan, self.copies, self.packing, self.levels, self.capturing,
+            self.selecting,
+        )  # fmt: skip
 
 
 NO_GRAD = Mode(recording=False)
@@ -115,6 +125,7 @@ def replaced(**changes: Any) -> Mode | None:
         "packing": mode.packing,
         "levels": mode.levels,
         "capturing": mode.capturing,
+        "selecting": mode.selecting,
     } | changes
     new = Mode(**fields)
     if new._key() == _COMMON._key():

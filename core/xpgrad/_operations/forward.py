@@ -109,6 +109,7 @@ from typing import Any
 from xpgrad._basics.keys import backwards
 from xpgrad._memory.cells import View, alias_of, next_number, note_copy
 from xpgrad._modes import state
+from xpgrad._operations import watching
 from xpgrad._operations.backward import node_class
 from xpgrad._operations.coerce import coerce, explain
 from xpgrad._operations.lists import list_operation
@@ -132,10 +133,13 @@ class Form:
         ``_op`` takes Tensors, ``_sop`` a scalar as its second operand, ``_srop`` one as its first.
     kinds : str
         One letter per operand: ``t`` or ``s``.
+    operators : bool
+        It computes with Python's operators where the row has one and the backend's arrays do.
     """
 
-    def __init__(self, backend: Any, row: Row, name: str, kinds: str) -> None:
+    def __init__(self, backend: Any, row: Row, name: str, kinds: str, operators: bool = True) -> None:
         self.backend, self.row, self.name, self.kinds = backend, row, name, kinds
+        self.operators = operators and backend.operators
         self.tensors = [n for n, kind in zip(row.tensors, kinds) if kind == "t"]
         self.first, *self.others = self.tensors
         self.needy = [n for n, formula in zip(row.tensors, row.formulas) if formula is not None and n in self.tensors]
@@ -155,12 +159,12 @@ class Form:
         return f"_slow({', '.join(('_row', *(f'_t_{n}' for n in self.tensors), *self.row.statics))})"
 
 
-def forms(backend: Any, row: Row) -> list[Form]:
+def forms(backend: Any, row: Row, operators: bool = True) -> list[Form]:
     """The implementations of a row that is not one of a list of Tensors."""
     count = len(row.tensors)
-    found = [Form(backend, row, "_op", "t" * count)]
+    found = [Form(backend, row, "_op", "t" * count, operators)]
     if row.elementwise and count == 2:
-        found += [Form(backend, row, "_sop", "ts"), Form(backend, row, "_srop", "st")]
+        found += [Form(backend, row, "_sop", "ts", operators), Form(backend, row, "_srop", "st", operators)]
     return found
 
 
@@ -231,7 +235,7 @@ def _body(t: Text, f: Form) -> None:
 def _compute(t: Text, f: Form) -> None:
     """The forward computation, on raw arrays."""
     row = f.row
-    if not row.op or not f.backend.operators or row.statics:
+    if not row.op or not f.operators or row.statics:
         expression = f"_kernel({', '.join((*row.tensors, *row.statics))})"
     elif len(row.tensors) > 1:
         expression = f" {row.op} ".join(row.tensors)
@@ -395,35 +399,49 @@ def _note_view(t: Text, f: Form) -> None:
 
 def specialise(row: Row, backend: Any) -> Callable[..., Any]:
     """Make the implementation of `row` on one backend, and put it on that backend's Tensor class."""
-    cls = backend.tensor_base
+    made = implementation(row, backend)
+    watching.install(row, backend, made, lambda kernel: implementation(row, backend, kernel))
+    return made[row.method]
+
+
+def implementation(row: Row, backend: Any, kernel: Any = None) -> dict[str, Callable[..., Any]]:
+    """The methods that a row puts on a backend's Tensor class, by name.
+
+    Parameters
+    ----------
+    row : Row
+    backend : Backend
+    kernel : callable, optional
+        What computes it on raw arrays, in place of the backend's kernel or operator.
+    """
     if row.varargs:
-        op: Any = list_operation(row, backend)
-        setattr(cls, row.method, op)
-        return op
-    made = _compiled(row, backend)
+        return {row.method: list_operation(row, backend, kernel)}
+    made = _compiled(row, backend, kernel)
     op = made["_op"]
     op.__qualname__ = op.__name__ = row.name
-    setattr(cls, row.method, op)
+    methods = {row.method: op}
     if "_sop" in made:
-        setattr(cls, f"_sop_{row.name}", made["_sop"])
-        setattr(cls, f"_srop_{row.name}", made["_srop"])
+        methods[f"_sop_{row.name}"] = made["_sop"]
+        methods[f"_srop_{row.name}"] = made["_srop"]
     if row.name in OPERATORS:
         method, reflected = OPERATORS[row.name]
-        setattr(cls, method, op)
+        methods[method] = op
         if reflected is not None and backend.weak_scalars:
-            setattr(cls, reflected, _reflected(row, made["_srop"]))
-    return op
+            methods[reflected] = _reflected(row, made["_srop"])
+    return methods
 
 
-def _compiled(row: Row, backend: Any) -> dict[str, Any]:
+def _compiled(row: Row, backend: Any, kernel: Any) -> dict[str, Any]:
     """The functions of all of a row's forms, by name: one text, because one calls another."""
     text = Text()
     scope = _scope(row, backend)
-    for form in forms(backend, row):
+    if kernel is not None:
+        scope["_kernel"] = kernel
+    for form in forms(backend, row, kernel is None):
         text.lines += form.text.lines
         for mask, broadcast in form.patterns:
             scope[_class_name(mask, broadcast)] = node_class(backend, row, mask, broadcast)
-    return text.compile(f"{row.name} {backend.table_name}", scope)
+    return text.compile(f"{row.name} {backend.table_name}{'' if kernel is None else ' (watched)'}", scope)
 
 
 def _scope(row: Row, backend: Any) -> dict[str, Any]:

@@ -49,8 +49,9 @@ def _var_class(backend: Any, title: str) -> type[VarNode]:
     return type(title, (VarNode,), {"__slots__": (), "backend": backend, "title": title, "__module__": "xpgrad.autograd.graph"})
 
 
-def list_operation(row: Row, backend: Any) -> Callable[..., Any]:
-    kernel = getattr(backend.kernels, row.name)
+def list_operation(row: Row, backend: Any, kernel: Any = None) -> Callable[..., Any]:
+    """The method of an operation on a list of Tensors; `kernel` computes it, by default the backend's."""
+    kernel = getattr(backend.kernels, row.name) if kernel is None else kernel
     plain = type(backend).operand_shape is Backend.operand_shape
 
     def op(first: Any, xs: list[Any], *statics: Any) -> Any:

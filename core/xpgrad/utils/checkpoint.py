@@ -26,11 +26,23 @@ from xpgrad._tape.task import current_pass
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.autograd._custom import Saved
 from xpgrad.autograd.function import Function, once_differentiable
+from xpgrad.utils._selective import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
 from xpgrad.utils._surroundings import Surroundings
 
-__all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential", "noop_context_fn", "set_checkpoint_early_stop"]
+__all__ = [
+    "CheckpointError",
+    "CheckpointPolicy",
+    "SelectiveCheckpointContext",
+    "checkpoint",
+    "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
+    "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+]
 
 _EARLY_STOP: ContextVar[bool | None] = ContextVar("xpgrad_checkpoint_early_stop", default=None)
+_DEBUG: ContextVar[bool | None] = ContextVar("xpgrad_checkpoint_debug", default=None)
 
 
 class CheckpointError(RuntimeError):
@@ -60,6 +72,17 @@ def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
     return Setting(_EARLY_STOP, as_flag(enable, "set_checkpoint_early_stop", "enable"))
 
 
+def set_checkpoint_debug_enabled(enabled: bool | None) -> AbstractContextManager[None]:
+    """A context that decides whether errors of `checkpoint` say where Tensors were saved, whatever its argument `debug` says.
+
+    Parameters
+    ----------
+    enabled : bool or None
+        It takes effect where `checkpoint` is called; None leaves it to the argument.
+    """
+    return Setting(_DEBUG, None if enabled is None else as_flag(enabled, "set_checkpoint_debug_enabled", "enabled"))
+
+
 def checkpoint(
     function: Callable[..., Any],
     *args: Any,
@@ -83,11 +106,13 @@ def checkpoint(
         The older form, as one custom `Function` whose backward starts a pass of its own: it works with ``backward()`` without `inputs`
         only, differentiates once, takes no keyword arguments, and sees only Tensors that are arguments or results themselves.
     context_fn : callable
-        Returns two contexts, one for the first run and one for those that recompute.
+        Returns two contexts, one for the first run and one for those that recompute; those of `create_selective_checkpoint_contexts`
+        keep what a policy says. Where nothing is recorded, they are not entered.
     determinism_check : {"default", "none"}
         Whether to compare the shapes, dtypes and devices of what both runs save.
     debug : bool
         Let an error of that comparison also say where in the program the Tensors were saved, in both runs.
+        `set_checkpoint_debug_enabled` overrides it.
     early_stop : bool, default True
         Stop recomputing as soon as everything that is needed is there. `set_checkpoint_early_stop` overrides it.
     preserve_rng_state : bool, default True
@@ -146,12 +171,12 @@ def checkpoint(
         raise TypeError(msg)
     forward_context, again_context = contexts
     if not state.is_grad_enabled():
-        with forward_context:
-            return function(*args, **kwargs)
-    override = _EARLY_STOP.get()
+        return function(*args, **kwargs)
+    override, debug_override = _EARLY_STOP.get(), _DEBUG.get()
     frame = _Frame(
         function, args, kwargs, again_context,
-        early_stop=early_stop if override is None else override, check=determinism_check == "default", debug=debug,
+        early_stop=early_stop if override is None else override, check=determinism_check == "default",
+        debug=debug if debug_override is None else debug_override,
         surroundings=Surroundings((*args, *kwargs.values()), preserve_rng_state),
     )  # fmt: skip
     before = state.current()

@@ -222,8 +222,12 @@ def _size_mismatch(x: Any, tangent: Any) -> str:
 
 
 def _at(levels: tuple[Level, ...], records: bool = False) -> Setting[Any]:
-    """A context in which only these levels are active; with `records`, operations are recorded in any case."""
-    return Setting(state.VARIABLE, state.replaced(levels=levels, recording=True) if records else state.replaced(levels=levels))
+    """A context in which only these levels are active; with `records`, operations are recorded in any case.
+
+    A selective checkpoint is not asked about operations on tangents: which there are depends on what is looked at.
+    """
+    changes = {"recording": True} if records else {}
+    return Setting(state.VARIABLE, state.replaced(levels=levels, selecting=None, **changes))
 
 
 class new_level:  # noqa: N801 (a context)

@@ -1,0 +1,114 @@
+"""Operations that ask, before they compute, whether somebody has the result already: how a selective checkpoint avoids computing again.
+
+The text of an operation computes at once and asks for modes afterwards, so that it need not look twice. While somebody watches a row, the
+backends' Tensor classes have a second implementation of it in place of the first: the same text around another kernel, which asks
+the mode of its own thread (`Mode.selecting`). Afterwards they have the first one again: who does not watch pays nothing.
+"""
+
+from __future__ import annotations
+
+import operator
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from xpgrad._modes import state
+from xpgrad._rows.row import Row
+
+__all__ = ["ABSENT", "Watching", "install"]
+
+#: The answer of a selection that has no result for a call.
+ABSENT: Any = object()
+
+Methods = dict[str, Callable[..., Any]]
+
+
+class _Pair(NamedTuple):
+    """The two implementations of a row on a backend; the second is a list, empty until somebody watches."""
+
+    cls: Any
+    plain: Methods
+    watched: list[Methods]
+    make: Callable[[Any], Methods]  # of a kernel
+
+
+_LOCK = threading.RLock()
+_MADE: dict[Row, dict[Any, _Pair]] = {}
+_WATCHERS: dict[Row, int] = {}
+
+
+def install(row: Row, backend: Any, methods: Methods, make: Callable[[Any], Methods]) -> None:
+    """Put the implementation of a row on a backend's Tensor class: `methods`, or those of ``make(kernel)`` while the row is watched."""
+    cls = backend.tensor_base
+    if cls.stage:  # what interprets others, batches and captures, ends in operations on those: they are watched
+        _put(cls, methods)
+        return
+    with _LOCK:
+        _MADE.setdefault(row, {})[backend] = pair = _Pair(cls, methods, [], make)
+        _choose(row, pair)
+
+
+def _choose(row: Row, pair: _Pair) -> None:
+    if not _WATCHERS.get(row):
+        _put(pair.cls, pair.plain)
+        return
+    if not pair.watched:
+        pair.watched.append(pair.make(_asking(row, pair.cls.backend)))
+    _put(pair.cls, pair.watched[0])
+
+
+def _put(cls: Any, methods: Methods) -> None:
+    for name, method in methods.items():
+        setattr(cls, name, method)
+
+
+def _asking(row: Row, backend: Any) -> Callable[..., Any]:
+    """The kernel that asks first."""
+    compute = getattr(backend.kernels, row.name, None)
+    if row.op and backend.operators and not row.statics:
+        compute = _OPERATORS[row.op] if len(row.tensors) > 1 else _UNARY[row.op]
+
+    def kernel(*args: Any) -> Any:
+        mode = state.current()
+        if mode is None or mode.selecting is None:
+            return compute(*args)
+        found = mode.selecting.result(row, backend, args)
+        return compute(*args) if found is ABSENT else found
+
+    return kernel
+
+
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
+    "**": operator.pow, "@": operator.matmul, "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift,
+    ">>": operator.rshift, "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_UNARY: dict[str, Callable[..., Any]] = {"-": operator.neg, "+": operator.pos, "~": operator.invert}
+
+
+class Watching:
+    """Context: the operations of some rows ask the mode for their results.
+
+    It holds for all threads, whose modes have nothing to give; several may overlap.
+    """
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._rows = tuple(rows)
+
+    def __enter__(self) -> None:
+        with _LOCK:
+            for row in self._rows:
+                _WATCHERS[row] = _WATCHERS.get(row, 0) + 1
+                self._follow(row)
+
+    def __exit__(self, *exc: object) -> None:
+        with _LOCK:
+            for row in self._rows:
+                _WATCHERS[row] -= 1
+                self._follow(row)
+
+    @staticmethod
+    def _follow(row: Row) -> None:
+        if _WATCHERS[row] < 2:  # 0 or 1: the implementations may have to change
+            for pair in _MADE.get(row, {}).values():
+                _choose(row, pair)

@@ -1,0 +1,353 @@
+"""Selective checkpoints: of the operations of a checkpointed function, a policy says which results are kept and not computed again (SAV-20 on).
+
+In the first run the mode hands each operation's result to the policy (`Mode.finish_operation`); in a run that recomputes, the operations
+of which some result was kept ask for it before they compute (`_operations.watching`). Calls are told apart by the operation and by how many
+of it came before. An operation is that on a device's own Tensors: in `vmap`, one for a whole batch.
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
+from typing import Any
+
+from xpgrad._backends.classes import host_backend
+from xpgrad._basics.arguments import as_flag, shown
+from xpgrad._memory.cells import alias_of, next_number
+from xpgrad._modes import state
+from xpgrad._operations.watching import ABSENT, Watching
+from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, PRIMITIVES, RULES
+from xpgrad._rows.row import ROWS, Row
+
+__all__ = ["CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"]
+
+#: Public functions by the row that computes them, where it has another name. The first one is what a policy gets.
+_PUBLIC = {
+    "gather": ("take",), "gather_along": ("take_along_axis",), "reshape_to": ("reshape", "squeeze", "expand_dims"),
+    "transpose_axes": ("permute_dims", "moveaxis"), "swap_last": ("matrix_transpose",), "broadcast_view": ("broadcast_to",),
+    "reverse": ("flip",), "shift_by": ("roll",), "join": ("concat",), "pile": ("stack",), "clip_scalar": ("clip",), "clip_below": ("clip",),
+    "clip_above": ("clip",), "real_part": ("real",), "imag_part": ("imag",), "reduce_sum": ("sum",), "reduce_max": ("max",),
+    "reduce_min": ("min",), "reduce_mean": ("mean",), "reduce_var": ("var",), "reduce_std": ("std",), "reduce_prod": ("prod",),
+    "running_sum": ("cumulative_sum",), "running_prod": ("cumulative_prod",), "matmul_nd": ("matmul",), "batched_matmul": ("matmul",),
+    "mat_vec": ("matmul",), "inner_product": ("matmul",), "to_dtype": ("astype",), "lower": ("tril",), "upper": ("triu",),
+    "ordered": ("sort",), "cholesky_factor": ("linalg.cholesky",), "eigen_pairs": ("linalg.eigh", "linalg.eigvalsh"),
+    "general_eigen_pairs": ("linalg.eig", "linalg.eigvals"), "singular_triples": ("linalg.svd", "linalg.svdvals"),
+    "orthogonal_triangular": ("linalg.qr",), "inverse": ("linalg.inv",), "solve_matrix": ("linalg.solve",),
+    "pseudoinverse": ("linalg.pinv",), "determinant": ("linalg.det",), "sign_and_log": ("linalg.slogdet",), "norm": ("linalg.vector_norm",),
+    "diagonal_view": ("linalg.diagonal",), "cross_product": ("linalg.cross",),
+    "fourier": ("fft.fft", "fft.ifft", "fft.fftn", "fft.ifftn"), "real_to_half": ("fft.rfft", "fft.rfftn"),
+    "half_to_real": ("fft.irfft", "fft.irfftn"),
+}  # fmt: skip
+
+
+class CheckpointPolicy(enum.Enum):
+    """The answers of a policy: what a checkpoint does with the result of an operation.
+
+    ``MUST_SAVE`` and ``PREFER_SAVE`` keep it: the operation is not computed again. ``MUST_RECOMPUTE`` and ``PREFER_RECOMPUTE`` do not.
+    ``MUST_CPU_OFFLOAD`` and ``PREFER_CPU_OFFLOAD`` keep it in the host's memory, and move it back when it is needed. Nothing here overrides a
+    preference, so that both forms do the same.
+    """
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
+
+
+_SAVED = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
+_OFFLOADED = (CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLOAD)
+
+
+class SelectiveCheckpointContext:
+    """The first argument of a policy.
+
+    Attributes
+    ----------
+    is_recompute : bool
+        Always False: policies are asked in the first run only.
+    op_output : Tensor or tuple of Tensor
+        The result of the operation.
+    """
+
+    def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
+        self.is_recompute = is_recompute
+        self.op_output = op_output
+
+
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Callable[..., Any] | Collection[Callable[..., Any]], allow_cache_entry_mutation: bool = False
+) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    """The two contexts of one checkpointed call of which a policy says what is kept: for the argument `context_fn` of `checkpoint`.
+
+    Parameters
+    ----------
+    policy_fn_or_list : callable, or list of functions
+        ``policy(ctx, op, *args)`` returns a `CheckpointPolicy`, or True for ``MUST_SAVE`` and False for ``PREFER_RECOMPUTE``. `op` is the
+        public function that computes the operation (`xpgrad.matmul`, also for ``x @ y``; `operator.getitem` for ``x[key]``), or one
+        without a public name where xpgrad uses such; the other arguments are its operands, and then what else it was given, in normal form.
+        A list of functions stands for the policy that answers ``MUST_SAVE`` for these and ``PREFER_RECOMPUTE`` for others.
+    allow_cache_entry_mutation : bool, default False
+        Do not check whether what was kept was written to since.
+
+    Returns
+    -------
+    tuple of two contexts
+
+    Raises
+    ------
+    TypeError
+        For something else than a function or a list; in the call, if a policy returns something else.
+    ValueError
+        If a list names what is not an operation, or is composed of others.
+    RuntimeError
+        In the backward: if a kept result was written to, if a region is differentiated a second time (what was kept is gone by then), or if
+        the function calls other operations than the first time.
+
+    Notes
+    -----
+    Views are never kept: they cost nothing. What was kept is let go when it is used, and with the graph.
+
+    >>> import functools
+    >>> import xpgrad as xp
+    >>> from xpgrad.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+    >>> x = xp.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    >>> keep_products = functools.partial(create_selective_checkpoint_contexts, [xp.matmul])
+    >>> y = checkpoint(lambda x: xp.sum(xp.tanh(x @ x) ** 2), x, use_reentrant=False, context_fn=keep_products)
+    >>> y.backward()
+    """
+    name = "create_selective_checkpoint_contexts"
+    (allow,) = (as_flag(allow_cache_entry_mutation, name, "allow_cache_entry_mutation"),)
+    if isinstance(policy_fn_or_list, (list, tuple, set, frozenset)):
+        policy = _policy_of(policy_fn_or_list)
+    elif callable(policy_fn_or_list):
+        policy = _checked(policy_fn_or_list)
+    else:
+        msg = f"{name}: policy_fn_or_list must be either a function or a list of ops, but got {shown(policy_fn_or_list)}"
+        raise TypeError(msg)
+    kept: _Kept = {}
+    return _Keeping(policy, kept), _Returning(kept, allow)
+
+
+# -- which operation ---------------------------------------------------------------------------------------------------
+
+
+def _public(name: str) -> Any:
+    """A public function by its name in the tables."""
+    return next((table[name] for table in (RULES, NONDIFFERENTIABLE, COMPOSITE) if name in table), None)
+
+
+def operation_of(row: Row) -> Any:
+    """What a policy gets for a row."""
+    if row.name == "index_basic":
+        return operator.getitem
+    return _public(_PUBLIC.get(row.name, (row.name,))[0]) or PRIMITIVES[row.name]
+
+
+def _rows_of(function: Any) -> set[str]:
+    """The names of the rows that a function of a list stands for.
+
+    Raises
+    ------
+    ValueError
+        If it stands for none.
+    """
+    found = {name for name, row in ROWS.items() if operation_of(row) is function}
+    found |= {name for name, publics in _PUBLIC.items() if any(_public(p) is function for p in publics)}
+    if found:
+        return found
+    if any(function is f for f in COMPOSITE.values()):
+        hint = "it is composed of others: name those"
+    else:
+        hint = "give public functions that compute on Tensors, e.g. `xpgrad.matmul`"
+    msg = f"create_selective_checkpoint_contexts: expected operations in the list, but got {shown(function)}; {hint}"
+    raise ValueError(msg)
+
+
+_Policy = Callable[[Any, Row, tuple[Any, ...]], CheckpointPolicy]
+
+
+def _policy_of(functions: Collection[Any]) -> _Policy:
+    names = {name for function in functions for name in _rows_of(function)}
+    return lambda ctx, row, args: CheckpointPolicy.MUST_SAVE if row.name in names else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+def _checked(function: Callable[..., Any]) -> _Policy:
+    def policy(ctx: Any, row: Row, args: tuple[Any, ...]) -> CheckpointPolicy:
+        answer = function(ctx, operation_of(row), *args)
+        if isinstance(answer, bool):
+            return CheckpointPolicy.MUST_SAVE if answer else CheckpointPolicy.PREFER_RECOMPUTE
+        if not isinstance(answer, CheckpointPolicy):
+            msg = f"the policy of a selective checkpoint must return a CheckpointPolicy or a bool, but returned {shown(answer)}"
+            raise TypeError(msg)
+        return answer
+
+    return policy
+
+
+# -- what is kept --------------------------------------------------------------------------------------------------------
+
+
+class _Result:
+    """The result of one call, which is kept.
+
+    Attributes
+    ----------
+    operands : tuple
+        What tells that another run calls the same: the operands' shapes and dtypes.
+    """
+
+    def __init__(self, out: Any, operands: tuple[Any, ...], offload: bool) -> None:
+        outs = out if out.__class__ is tuple else (out,)
+        self.operands = operands
+        self.several = out.__class__ is tuple
+        self._number = next_number()
+        self._cells = [alias_of(o).cell for o in outs]
+        self._device = outs[0].device
+        away = offload and not outs[0].backend.on_host(self._device)
+        self._values = [o.to_device(host_backend().devices()[0]) if away else o.detach() for o in outs]
+
+    def read(self, allow: bool) -> Any:
+        """The raw array, or arrays.
+
+        Raises
+        ------
+        RuntimeError
+            If it was written to, unless that is allowed.
+        """
+        written = any(c is not None and c.last_write > self._number for c in self._cells)
+        if written and not allow:
+            msg = (
+                "Tensor cached during selective activation checkpoint has been mutated; write into a `clone()` of it, let the policy "
+                "recompute it, or pass `allow_cache_entry_mutation=True` if its new value is meant"
+            )
+            raise RuntimeError(msg)
+        values = [v.to_device(self._device) for v in self._values]
+        # What is written to once may be written to again, and the user has the original.
+        raws = [v.backend.own(v.clone() if written else v) for v in values]
+        return tuple(raws) if self.several else raws[0]
+
+
+#: Per operation and backend, in the order of the calls: what was kept, or one of the two below.
+_Kept = dict[tuple[Row, Any], list[Any]]
+_RECOMPUTE, _CONSUMED = object(), object()
+
+
+def _told(value: Any) -> Any:
+    """What is remembered of an operand: of an array shape and dtype. NB: unknown lengths are nan, which equals nothing."""
+    if value.__class__ is list:
+        return [_told(v) for v in value]
+    shape = getattr(value, "shape", None)
+    return type(value) if shape is None else ([n if n == n else None for n in shape], value.dtype)
+
+
+class _Selection:
+    """A context of one checkpointed call; inside it the mode has it as `selecting`, and it has that of the surrounding mode as `outer`."""
+
+    def __init__(self, kept: _Kept) -> None:
+        self.kept = kept
+        self._before: list[Any] = []
+
+    def __enter__(self) -> None:
+        self._before.append(state.current())
+        state.put(state.replaced(selecting=self))
+
+    def __exit__(self, *exc: object) -> None:
+        state.put(self._before.pop())
+
+    @property
+    def outer(self) -> Any:
+        """The selection outside of this one."""
+        mode = self._before[-1]
+        return None if mode is None else mode.selecting
+
+    def keep(self, out: Any, row: Row, operands: tuple[Any, ...], statics: tuple[Any, ...]) -> None:
+        """Note the result of an operation."""
+        outer = self.outer
+        if outer is not None:
+            outer.keep(out, row, operands, statics)
+        first = out[0] if out.__class__ is tuple else out
+        if not first.stage:
+            self.note(out, row, first.backend, operands, statics)
+
+    def note(self, out: Any, row: Row, backend: Any, operands: tuple[Any, ...], statics: tuple[Any, ...]) -> None:
+        """Note the result of an operation on Tensors of a device."""
+        raise NotImplementedError
+
+    def result(self, row: Row, backend: Any, args: tuple[Any, ...]) -> Any:
+        """The raw result that an operation is about to compute of raw arrays, or ABSENT."""
+        outer = self.outer
+        return ABSENT if outer is None else outer.result(row, backend, args)
+
+
+class _Keeping(_Selection):
+    """The context of the first run."""
+
+    def __init__(self, policy: _Policy, kept: _Kept) -> None:
+        super().__init__(kept)
+        self._policy = policy
+
+    def note(self, out: Any, row: Row, backend: Any, operands: tuple[Any, ...], statics: tuple[Any, ...]) -> None:
+        before = state.current()
+        try:
+            state.put(state.replaced(recording=False, inference=False, packing=None, levels=(), selecting=None, anomaly=None))
+            policy = self._policy(SelectiveCheckpointContext(is_recompute=False, op_output=out), row, (*operands, *statics))
+            offload = policy in _OFFLOADED
+            entry: Any = _RECOMPUTE
+            # NB: inference tensors have no versions, and no pass needs them.
+            if (offload or policy in _SAVED) and not row.is_view and not (before is not None and before.inference):
+                told = tuple(_told([x._array for x in v] if row.varargs else getattr(v, "_array", v)) for v in operands)
+                entry = _Result(out, told, offload)
+        finally:
+            state.put(before)
+        self.kept.setdefault((row, backend), []).append(entry)
+
+
+class _Returning(_Selection):
+    """The context of runs that recompute."""
+
+    def __init__(self, kept: _Kept, allow: bool) -> None:
+        super().__init__(kept)
+        self._allow = allow
+        self._counts: dict[tuple[Row, Any], int] = {}
+        self._watching: list[Watching] = []
+
+    def __enter__(self) -> None:
+        self._counts.clear()
+        watching = Watching({row for (row, _), entries in self.kept.items() if any(e is not _RECOMPUTE for e in entries)})
+        self._watching.append(watching)
+        watching.__enter__()
+        super().__enter__()
+
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__(*exc)
+        self._watching.pop().__exit__(*exc)
+
+    def note(self, out: Any, row: Row, backend: Any, operands: tuple[Any, ...], statics: tuple[Any, ...]) -> None:
+        key = (row, backend)
+        index = self._counts[key] = self._counts.get(key, 0) + 1
+        if index > len(self.kept.get(key, ())):
+            raise _different(f"call number {index} of `{row.name}` was not there in the forward")
+
+    def result(self, row: Row, backend: Any, args: tuple[Any, ...]) -> Any:
+        entries, index = self.kept.get((row, backend), ()), self._counts.get((row, backend), 0)
+        entry = entries[index] if index < len(entries) else _RECOMPUTE  # a call too many: `note` says so
+        if entry is _RECOMPUTE:
+            return super().result(row, backend, args)
+        if entry is _CONSUMED:
+            msg = (
+                "Trying to backward an extra time. You are only allowed to backward once on any region computed under selective "
+                "activation checkpoint; for more passes use `checkpoint` without `context_fn`"
+            )
+            raise RuntimeError(msg)
+        if tuple(_told(a) for a in args[: len(row.tensors)]) != entry.operands:
+            raise _different(f"call number {index + 1} of `{row.name}` has operands of other shapes or dtypes than in the forward")
+        entries[index] = _CONSUMED
+        return entry.read(self._allow)
+
+
+def _different(what: str) -> RuntimeError:
+    return RuntimeError(f"xpgrad.utils.checkpoint: {what}; the function must do the same each time it is called")
