@@ -104,12 +104,13 @@ def create_selective_checkpoint_contexts(
     ValueError
         If a list names what is not an operation, or is composed of others.
     RuntimeError
-        In the backward: if a kept result was written to, if a region is differentiated a second time (what was kept is gone by then), or if
-        the function calls other operations than the first time.
+        In the backward: if a kept result was written to, or if the function calls other operations than the first time.
 
     Notes
     -----
-    Views are never kept: they cost nothing. What was kept is let go when it is used, and with the graph.
+    Views are never kept: they cost nothing. What was kept is let go with the graph; another pass through a retained graph finds it again,
+    where PyTorch 2.13 raises an error. Operations inside a function that `xpgrad.compile` made, the elements of a batch (the operation on
+    the whole batch is asked about) and tangents are not asked about. In PyTorch 2.13 the policies for the host's memory recompute.
 
     >>> import functools
     >>> import xpgrad as xp
@@ -128,8 +129,8 @@ def create_selective_checkpoint_contexts(
     else:
         msg = f"{name}: policy_fn_or_list must be either a function or a list of ops, but got {shown(policy_fn_or_list)}"
         raise TypeError(msg)
-    kept: _Kept = {}
-    return _Keeping(policy, kept), _Returning(kept, allow)
+    first = _Keeping(policy)
+    return first, _Returning(first, allow)
 
 
 # -- which operation ---------------------------------------------------------------------------------------------------
@@ -231,9 +232,9 @@ class _Result:
         return tuple(raws) if self.several else raws[0]
 
 
-#: Per operation and backend, in the order of the calls: what was kept, or one of the two below.
+#: Per operation and backend, in the order of the calls: what was kept, or that it was not.
 _Kept = dict[tuple[Row, Any], list[Any]]
-_RECOMPUTE, _CONSUMED = object(), object()
+_RECOMPUTE: Any = object()
 
 
 def _told(value: Any) -> Any:
@@ -247,8 +248,7 @@ def _told(value: Any) -> Any:
 class _Selection:
     """A context of one checkpointed call; inside it the mode has it as `selecting`, and it has that of the surrounding mode as `outer`."""
 
-    def __init__(self, kept: _Kept) -> None:
-        self.kept = kept
+    def __init__(self) -> None:
         self._before: list[Any] = []
 
     def __enter__(self) -> None:
@@ -286,14 +286,20 @@ class _Selection:
 class _Keeping(_Selection):
     """The context of the first run."""
 
-    def __init__(self, policy: _Policy, kept: _Kept) -> None:
-        super().__init__(kept)
+    def __init__(self, policy: _Policy) -> None:
+        super().__init__()
         self._policy = policy
+        self.kept: _Kept = {}
+
+    @property
+    def running(self) -> bool:
+        """Return whether the first run has not ended yet."""
+        return bool(self._before)
 
     def note(self, out: Any, row: Row, backend: Any, operands: tuple[Any, ...], statics: tuple[Any, ...]) -> None:
         before = state.current()
         try:
-            state.put(state.replaced(recording=False, inference=False, packing=None, levels=(), selecting=None, anomaly=None))
+            state.put(_unwatched())
             policy = self._policy(SelectiveCheckpointContext(is_recompute=False, op_output=out), row, (*operands, *statics))
             offload = policy in _OFFLOADED
             entry: Any = _RECOMPUTE
@@ -309,8 +315,9 @@ class _Keeping(_Selection):
 class _Returning(_Selection):
     """The context of runs that recompute."""
 
-    def __init__(self, kept: _Kept, allow: bool) -> None:
-        super().__init__(kept)
+    def __init__(self, first: _Keeping, allow: bool) -> None:
+        super().__init__()
+        self._first, self.kept = first, first.kept
         self._allow = allow
         self._counts: dict[tuple[Row, Any], int] = {}
         self._watching: list[Watching] = []
@@ -327,9 +334,11 @@ class _Returning(_Selection):
         self._watching.pop().__exit__(*exc)
 
     def note(self, out: Any, row: Row, backend: Any, operands: tuple[Any, ...], statics: tuple[Any, ...]) -> None:
+        if row.is_view:  # never kept; and how many there are depends on whose views are out of date
+            return
         key = (row, backend)
         index = self._counts[key] = self._counts.get(key, 0) + 1
-        if index > len(self.kept.get(key, ())):
+        if index > len(self.kept.get(key, ())) and not self._first.running:  # a pass inside the function comes too early to know
             raise _different(f"call number {index} of `{row.name}` was not there in the forward")
 
     def result(self, row: Row, backend: Any, args: tuple[Any, ...]) -> Any:
@@ -337,16 +346,19 @@ class _Returning(_Selection):
         entry = entries[index] if index < len(entries) else _RECOMPUTE  # a call too many: `note` says so
         if entry is _RECOMPUTE:
             return super().result(row, backend, args)
-        if entry is _CONSUMED:
-            msg = (
-                "Trying to backward an extra time. You are only allowed to backward once on any region computed under selective "
-                "activation checkpoint; for more passes use `checkpoint` without `context_fn`"
-            )
-            raise RuntimeError(msg)
         if tuple(_told(a) for a in args[: len(row.tensors)]) != entry.operands:
             raise _different(f"call number {index + 1} of `{row.name}` has operands of other shapes or dtypes than in the forward")
-        entries[index] = _CONSUMED
-        return entry.read(self._allow)
+        before = state.current()
+        try:
+            state.put(_unwatched())
+            return entry.read(self._allow)
+        finally:
+            state.put(before)
+
+
+def _unwatched() -> state.Mode | None:
+    """The mode in which what a selection does itself is neither recorded nor noted."""
+    return state.replaced(recording=False, inference=False, packing=None, levels=(), selecting=None, anomaly=None)
 
 
 def _different(what: str) -> RuntimeError:

@@ -46,8 +46,11 @@ class Surroundings:
                     self._states.append(numbers)
 
     def restored(self, packing: Any = None) -> AbstractContextManager[Any]:
-        """A context in which everything is as it was, and operations are recorded; `packing` are the hooks on what they save."""
-        mode = state.replaced(recording=True, inference=False, levels=self._levels, packing=packing)
+        """A context in which everything is as it was, and operations are recorded; `packing` are the hooks on what they save.
+
+        A selective checkpoint around it is not asked: what runs here has run before.
+        """
+        mode = state.replaced(recording=True, inference=False, levels=self._levels, packing=packing, selecting=None)
         return _Together(
             at_levels(self._batches), default_device(self._device), on_streams(self._streams), _RandomNumbers(self),
             Setting(state.VARIABLE, mode),
