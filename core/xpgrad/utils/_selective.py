@@ -1,4 +1,4 @@
-"""Selective checkpoints: of the operations of a checkpointed function, a policy says which results are kept and not computed again (SAV-20 on).
+"""Selective checkpoints: a policy says which operations' results are kept and not computed again (SAV-20 to SAV-24).
 
 In the first run the mode hands each operation's result to the policy (`Mode.finish_operation`); in a run that recomputes, the operations
 of which some result was kept ask for it before they compute (`_operations.watching`). Calls are told apart by the operation and by how many
@@ -46,8 +46,8 @@ class CheckpointPolicy(enum.Enum):
     """The answers of a policy: what a checkpoint does with the result of an operation.
 
     ``MUST_SAVE`` and ``PREFER_SAVE`` keep it: the operation is not computed again. ``MUST_RECOMPUTE`` and ``PREFER_RECOMPUTE`` do not.
-    ``MUST_CPU_OFFLOAD`` and ``PREFER_CPU_OFFLOAD`` keep it in the host's memory, and move it back when it is needed. Nothing here overrides a
-    preference, so that both forms do the same.
+    ``MUST_CPU_OFFLOAD`` and ``PREFER_CPU_OFFLOAD`` keep it in the host's memory, and move it back when it is needed. Nothing here
+    overrides a preference, so that both forms do the same.
     """
 
     MUST_SAVE = 0
