@@ -19,7 +19,7 @@ NAMES = ("matmul", "exp", "multiply")
 
 
 def operation(lib: Any, name: str) -> Any:
-    """What a policy gets for a public function."""
+    """The operation that a policy gets for a public function."""
     if not lib.oracle:
         return getattr(lib.xp, name)
     aten = lib.ns.ops.aten

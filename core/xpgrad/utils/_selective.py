@@ -142,7 +142,7 @@ def _public(name: str) -> Any:
 
 
 def operation_of(row: Row) -> Any:
-    """What a policy gets for a row."""
+    """The function that a policy gets for a row."""
     if row.name == "index_basic":
         return operator.getitem
     return _public(_PUBLIC.get(row.name, (row.name,))[0]) or PRIMITIVES[row.name]
@@ -238,7 +238,7 @@ _RECOMPUTE: Any = object()
 
 
 def _told(value: Any) -> Any:
-    """What is remembered of an operand: of an array shape and dtype. NB: unknown lengths are nan, which equals nothing."""
+    """The part of an operand that is remembered: of an array shape and dtype. NB: unknown lengths are nan, which equals nothing."""
     if value.__class__ is list:
         return [_told(v) for v in value]
     shape = getattr(value, "shape", None)
