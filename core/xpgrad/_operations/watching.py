@@ -64,7 +64,7 @@ def _put(cls: Any, methods: Methods) -> None:
 
 def _asking(row: Row, backend: Any) -> Callable[..., Any]:
     """The kernel that asks first."""
-    compute = getattr(backend.kernels, row.name, None)
+    compute: Any = getattr(backend.kernels, row.name, None)
     if row.op and backend.operators and not row.statics:
         compute = _OPERATORS[row.op] if len(row.tensors) > 1 else _UNARY[row.op]
 
