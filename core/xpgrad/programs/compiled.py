@@ -344,6 +344,7 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
 
     def captured_for(args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
         """The compiled function for such arguments, captured, and the raw arrays among them."""
+        made: Any
         made, flat, *_ = prepared(args, kwargs)
         kept = made is not None and made is not _AS_IS
         if not kept or made.inside is made.cls:

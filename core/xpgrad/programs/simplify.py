@@ -192,7 +192,7 @@ class _Walk:
     def on_expanded(self, operation: Operation) -> Any:
         """An operation with the operands that are expanded by themselves; its result where it is itself an expansion."""
         slim = self.slim
-        args = operation.args
+        args: Any = operation.args
         if not any(a.__class__ is Variable and a in slim for a in args):
             return operation
         args = tuple([slim.get(a, a) if a.__class__ is Variable else a for a in args])
@@ -354,7 +354,7 @@ def _transpose(walk: _Walk, operation: Operation) -> Variable | None:
     if made is not None and made.name == "transpose_axes":
         inner = made.args[1]
         return walk.instead(operation, "transpose_axes", made.args[0], tuple(inner[a] for a in axes))
-    if name != "transpose_axes" or operation.args[1] != axes or operation.options:
+    if name != "transpose_axes" or operation.args != (x, axes) or operation.options:
         return walk.instead(operation, "transpose_axes", x, axes)
     return None
 
