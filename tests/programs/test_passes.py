@@ -107,6 +107,16 @@ def test_what_is_left(name: str) -> None:
                     np.testing.assert_array_equal(np.signbit(found) & ~np.isnan(found), np.signbit(wanted) & ~np.isnan(wanted))
 
 
+def test_complex_infinities_are_multiplied() -> None:
+    for kernel, name in ((lambda b, x: b("multiply", x, 1), "multiply"), (lambda b, x: b("divide", x, 1.0), "divide")):
+        b = Builder()
+        p = b.program(kernel(b, b.input(np.array([complex(np.inf, 1.0)]))))
+        assert [o.name for o in simplified(p, EVALUATE).operations] == [name]
+    b = Builder()
+    p = b.program(b("reduce_sum", b("broadcast_to", b.input(np.array(complex(np.inf, 1.0))), (3,)), None, False))
+    assert [o.name for o in simplified(p, EVALUATE).operations] == ["broadcast_to", "reduce_sum"]
+
+
 def test_large_constants_are_left_alone() -> None:
     b = Builder()
     c = b.constant(np.ones(100))

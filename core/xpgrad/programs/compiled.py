@@ -345,9 +345,8 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
     def captured_for(args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
         """The compiled function for such arguments, captured, and the raw arrays among them."""
         made, flat, *_ = prepared(args, kwargs)
-        kept = made is not None and made is not _AS_IS
-        if not kept or made.inside is made.cls:
-            why = f"is compiled by {made.cls.backend.name!r} itself" if kept else "runs as it is"
+        if made is None or made is _AS_IS or made.inside is made.cls:
+            why = "runs as it is" if made is None or made is _AS_IS else f"is compiled by {made.cls.backend.name!r} itself"
             msg = f"there is no program: for these arguments `{_title(function)}` {why}"
             raise ValueError(msg)
         arrays = [t._array for t in flat]

@@ -239,7 +239,7 @@ class Writer:
     def write(self, operation: Operation) -> None:
         """Add the statement of one operation."""
         name = operation.name
-        if operation.__class__ is Loop:
+        if isinstance(operation, Loop):
             write_loop(self, operation)
             return
         if operation.several:
@@ -410,7 +410,8 @@ def _sum_to(w: Writer, operation: Operation) -> str:
 
 @_writes("reshape", "reshape_to", "expand_dims", "squeeze")
 def _reshape(w: Writer, operation: Operation) -> str:
-    x, shape = operation.args[0], operation.out.shape
+    x: Any = operation.args[0]
+    shape: Any = operation.out.shape
     if not shape:
         return f"{w.ref(x)}.reshape(())"
     if len(shape) == len(x.shape) + 1 and x.shape:  # a new axis reads better as one
