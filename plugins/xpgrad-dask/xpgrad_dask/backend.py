@@ -134,3 +134,8 @@ class DaskBackend(Backend):
 
     def same_layout(self, x: Any, like: Any) -> bool:
         return bool(x.chunks == like.chunks)
+
+    def compile_program(self, program: Any, *, threads: int | None = None) -> Callable[..., Any]:
+        from xpgrad_dask.programs import function_of  # NB: only what is compiled needs it
+
+        return function_of(program, self)
