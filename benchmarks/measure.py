@@ -56,7 +56,8 @@ def agree(steps: dict[str, Step], contestants: dict[str, Contestant], repeats: i
             for k, (a, b) in enumerate(zip(got, expected)):
                 assert a.shape == b.shape, f"{key}, result {k}: shape {a.shape}, expected {b.shape}"
                 scale = float(np.max(np.abs(b), initial=0.0))
-                np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance / 100 * scale, err_msg=f"{key}, result {k}, step {turn + 1}")
+                where = f"{key}, result {k}, step {turn + 1}"
+                np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance / 100 * scale, err_msg=where)
 
 
 def settle_allocator() -> None:

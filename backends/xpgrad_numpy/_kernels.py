@@ -179,12 +179,11 @@ def scatter_add(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _places(rows: Any, count: int, width: int) -> Any:
-    """The flat positions of some of an array's `count` rows, of `width` elements each; negative ones count from the end."""
+    """The flat positions of some of an array's `count` rows, of `width` elements each; both count from the end where they are negative."""
     if count <= rows.size:
         # NB: copying ready rows of positions is three times as fast as adding to each row's start, where rows are short.
         return np.arange(count * width, dtype=_INDEX).reshape(count, width).take(rows, axis=0).reshape(-1)
-    starts = np.where(rows < 0, rows + count, rows) * width
-    return (starts.reshape(-1, 1) + np.arange(width)).reshape(-1)
+    return (rows.reshape(-1, 1) * width + np.arange(width)).reshape(-1)
 
 
 @kernel
