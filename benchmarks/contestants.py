@@ -81,7 +81,7 @@ class XPGrad(Contestant):
 
         self.xp = xp
         self.m = SimpleNamespace(
-            sin=xp.sin, exp=xp.exp, log=xp.log, tanh=xp.tanh, sqrt=xp.sqrt, sum=xp.sum,
+            sin=xp.sin, exp=xp.exp, log=xp.log, tanh=xp.tanh, sqrt=xp.sqrt, sum=xp.sum, mean=xp.mean, above=xp.maximum,
             row_max=lambda x: xp.max(x.detach(), axis=1, keepdims=True), rows=lambda x, i: xp.take(x, i, axis=0),
         )  # fmt: skip
 
@@ -147,7 +147,8 @@ class PyTorch(XPGrad):
         torch.set_num_threads(1)
         self.xp = torch
         self.m = SimpleNamespace(
-            sin=torch.sin, exp=torch.exp, log=torch.log, tanh=torch.tanh, sqrt=torch.sqrt, sum=torch.sum,
+            sin=torch.sin, exp=torch.exp, log=torch.log, tanh=torch.tanh, sqrt=torch.sqrt, sum=torch.sum, mean=torch.mean,
+            above=lambda x, low: torch.clamp(x, min=low),  # NB: quicker than its `maximum`, which takes no numbers
             row_max=lambda x: torch.amax(x.detach(), 1, keepdim=True), rows=lambda x, i: torch.index_select(x, 0, i),
         )  # fmt: skip
 
@@ -171,7 +172,7 @@ class Autograd(Contestant):
 
         self.autograd = autograd
         self.m = SimpleNamespace(
-            sin=anp.sin, exp=anp.exp, log=anp.log, tanh=anp.tanh, sqrt=anp.sqrt, sum=anp.sum,
+            sin=anp.sin, exp=anp.exp, log=anp.log, tanh=anp.tanh, sqrt=anp.sqrt, sum=anp.sum, mean=anp.mean, above=anp.maximum,
             row_max=lambda x: getval(x).max(axis=1, keepdims=True), rows=lambda x, i: x[i],
         )  # fmt: skip
 
@@ -213,7 +214,7 @@ class MyGrad(Contestant):
         mg.turn_memory_guarding_off()  # as its documentation advises where speed matters
         self.mg = mg
         self.m = SimpleNamespace(
-            sin=mg.sin, exp=mg.exp, log=mg.log, tanh=mg.tanh, sqrt=mg.sqrt, sum=mg.sum,
+            sin=mg.sin, exp=mg.exp, log=mg.log, tanh=mg.tanh, sqrt=mg.sqrt, sum=mg.sum, mean=mg.mean, above=mg.maximum,
             row_max=lambda x: x.data.max(axis=1, keepdims=True), rows=lambda x, i: x[i],
         )  # fmt: skip
 
@@ -265,7 +266,7 @@ class JAX(Contestant):
         jnp = jax.numpy
         self.jax = jax
         self.m = SimpleNamespace(
-            sin=jnp.sin, exp=jnp.exp, log=jnp.log, tanh=jnp.tanh, sqrt=jnp.sqrt, sum=jnp.sum,
+            sin=jnp.sin, exp=jnp.exp, log=jnp.log, tanh=jnp.tanh, sqrt=jnp.sqrt, sum=jnp.sum, mean=jnp.mean, above=jnp.maximum,
             row_max=lambda x: jnp.max(jax.lax.stop_gradient(x), axis=1, keepdims=True), rows=lambda x, i: x[i],
         )  # fmt: skip
 
