@@ -215,6 +215,7 @@ class CaptureBackend(Backend):
         raw, below = self.raw, self.below
         writes, picks = name in _WRITING, name in _PICKING
         made = name in _FILLING
+        stand_in = below.stand_in
 
         def kernel(*args: Any, **options: Any) -> Any:
             recorder = None
@@ -258,7 +259,7 @@ class CaptureBackend(Backend):
                     shape = tuple(_length(n, name) for n in shape)
                 variable = Variable(shape, below.dtype_of(array.dtype))
                 variables.append(variable)
-                results.append(raw(array, variable, recorder))
+                results.append(raw(stand_in(array), variable, recorder))
             recorded = tuple([self._recorded(recorder, a) for a in args])
             recorder.record(
                 name, recorded, {k: self._recorded(recorder, v) for k, v in options.items()} if options else {}, tuple(variables), several

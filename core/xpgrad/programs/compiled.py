@@ -282,7 +282,8 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
             cls = flat[0].__class__
         mode = state.current()
         arrays = [t._array for t in flat]
-        if cls.stage or any(map(cls.backend.is_traced, arrays)):  # inside `vmap` it is the operations that are vectorised
+        # Inside `vmap` it is the operations that are vectorised; inside of a transform of JAX they are traced.
+        if cls.stage or (cls.backend.capabilities.jit and any(map(cls.backend.is_traced, arrays))):
             return None, flat, args, kwargs
         if flat[0].is_inference() or (mode is not None and (mode.anomaly or mode.levels)):
             return None, flat, args, kwargs

@@ -9,7 +9,7 @@ from xpgrad.programs.literals import text_of
 from xpgrad.programs.naming import Names
 from xpgrad.programs.program import Operation, Variable
 from xpgrad.programs.source import comment
-from xpgrad.programs.vocabulary import ELEMENTWISE, OPERATORS
+from xpgrad.programs.vocabulary import ELEMENTWISE, OPERATORS, SELECTIONS
 
 __all__ = ["write_loop"]
 
@@ -173,6 +173,9 @@ class _LoopText:
             x = operation.args[0]
             real = ".real" if x.dtype.is_complex and not out.dtype.is_complex and out.dtype.name != "bool" else ""
             return f"{args[0]}{real}.astype({self.writer.ref(out.dtype)})"
+        if name in SELECTIONS:
+            self.writer.helpers.add(f"_{name}")
+            return f"_{name}({', '.join(args)})"
         if name == "where":
             return f"np.where({', '.join(args)})"
         return self.reduction(operation)

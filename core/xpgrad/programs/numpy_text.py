@@ -21,7 +21,7 @@ from xpgrad.programs.program import Operation, Program, Variable
 from xpgrad.programs.reuse import Reuse, reuse
 from xpgrad.programs.simplify import with_numbers
 from xpgrad.programs.source import Source, comment
-from xpgrad.programs.vocabulary import ELEMENTWISE, IN_PLACE, OPERATORS, VIEWS
+from xpgrad.programs.vocabulary import ELEMENTWISE, IN_PLACE, OPERATORS, SELECTIONS, VIEWS
 
 __all__ = ["Writer", "numpy_source"]
 
@@ -572,6 +572,11 @@ def _running_sum(w: Writer, operation: Operation) -> str:
 @_writes("running_prod")
 def _running_prod(w: Writer, operation: Operation) -> str:
     return f"np.cumprod({w.ref(operation.args[0])}, {operation.args[1]})"
+
+
+@_writes(*SELECTIONS)
+def _selection(w: Writer, operation: Operation) -> str:
+    return w.helper(f"_{operation.name}", *operation.args)
 
 
 @_writes("lower", "upper")

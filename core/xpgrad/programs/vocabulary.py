@@ -6,7 +6,7 @@ A kernel that is not in these tables may return a view of every operand, and its
 from __future__ import annotations
 
 __all__ = [
-    "ELEMENTWISE", "FRESH", "IN_PLACE", "OPERATORS", "REDUCTIONS", "RESHAPING", "VIEWS",
+    "ELEMENTWISE", "FRESH", "IN_PLACE", "OPERATORS", "REDUCTIONS", "RESHAPING", "SELECTIONS", "VIEWS",
 ]  # fmt: skip
 
 #: Python's operators by kernel. Kernels of arithmetic take Python numbers, which are weak, in any place.
@@ -32,6 +32,9 @@ ELEMENTWISE: dict[str, str] = {
     "sin": "sin", "sinh": "sinh", "sqrt": "sqrt", "square": "square", "subtract": "subtract", "tan": "tan", "tanh": "tanh",
     "trunc": "trunc", "where": "where",
 }  # fmt: skip
+
+#: Kernels that select element by element, for which a text has helper functions.
+SELECTIONS = ("keep", "share")
 
 #: Kernels whose result may share the memory of their first operand, and of no other.
 VIEWS = frozenset((
@@ -60,4 +63,4 @@ FRESH = frozenset((
     "zeros_like",
     "linalg.cholesky", "linalg.cross", "linalg.det", "linalg.eigh", "linalg.eigvalsh", "linalg.inv", "linalg.matrix_norm", "linalg.outer",
     "linalg.qr", "linalg.slogdet", "linalg.solve", "linalg.svd", "linalg.svdvals", "linalg.vector_norm",
-)) | REDUCTIONS | IN_PLACE | frozenset(ELEMENTWISE)  # fmt: skip
+)) | REDUCTIONS | IN_PLACE | frozenset((*ELEMENTWISE, *SELECTIONS))  # fmt: skip
