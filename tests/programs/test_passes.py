@@ -276,6 +276,15 @@ def test_a_small_array_is_not_used_again_while_a_view_of_it_is_read() -> None:
     np.testing.assert_array_equal(built(numpy_source(p))(*b.raws())[0], b.values[out])
 
 
+def test_a_new_axis_in_the_middle_stays_there() -> None:
+    b = Builder()
+    x = b.input(np.arange(20.0).reshape(5, 4, 1))
+    out = b("multiply", b("reshape_to", b("sin", x), (5, 1, 4, 1)), 2.0)
+    p = fused(b.program(out), 8, 8)
+    assert len(loops(p)[0].body) == 3
+    np.testing.assert_array_equal(built(numpy_source(p))(*b.raws())[0], b.values[out])
+
+
 def test_small_arrays_are_not_in_loops() -> None:
     p = program(lambda b, x, y: b("sin", b("multiply", x, y)), (1000,))
     assert fused(p) is p

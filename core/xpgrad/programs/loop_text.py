@@ -137,7 +137,7 @@ class _LoopText:
         if name == "reshape_to":
             source = operation.args[0]
             text = f"{args[0]}.reshape({('-1', *map(str, out.shape[1:]))!r})".replace("'", "")
-            if len(out.shape) == len(source.shape) + 1 and out.shape[-1] == 1:
+            if out.shape == (*source.shape, 1):
                 text = f"{args[0]}[{':, ' * len(source.shape)}None]"
             register = self.register_of.get(source)
             if out in self.blocks:
