@@ -240,7 +240,7 @@ class CaptureBackend(Backend):
             if recorder is not None:
                 if name in _BY_VALUE or (name == "repeat" and len(args) > 1 and self._recorder(args[1]) is not None):
                     raise refusal(f"`{name}`, the shape of whose result depends on values, was called", "call it outside, or use masks")
-                if picks and any(_is_mask(part, raw) for part in (args[1] if args[1].__class__ is tuple else args[1:])):
+                if picks and any(_is_mask(part, raw) for part in _parts(args)):
                     raise refusal("`x[mask]` was read", "use `xpgrad.where(mask, x, 0)`, or turn the mask into positions outside")
             if writes:
                 values[0] = below.kernels.copy(values[0])
@@ -284,7 +284,7 @@ class CaptureBackend(Backend):
         """A result in which no argument of the function has a part."""
         if isinstance(out, (tuple, list)):
             items = [self.raw(o) for o in out]
-            return type(out)(*items) if hasattr(out, "_fields") else type(out)(items)
+            return type(out)(*items) if hasattr(out, "_fields") else out.__class__(items)  # pyright: ignore[reportArgumentType]
         return self.raw(out) if isinstance(out, self.below.array_types()) or hasattr(out, "shape") else out
 
 
@@ -298,6 +298,11 @@ class _Extension:
         found = self._backend.primitive(f"{self._name}.{name}", getattr(self._namespace, name))
         setattr(self, name, found)
         return found
+
+
+def _parts(args: tuple[Any, ...]) -> list[Any]:
+    """The arguments of a kernel, and the parts of a key among them."""
+    return [part for a in args for part in (a if isinstance(a, tuple) else (a,))]
 
 
 def _is_mask(part: Any, raw: Any) -> bool:
@@ -319,7 +324,7 @@ class CapturedTensor(Tensor):
 
     @property
     def array(self) -> Any:
-        """Refused: there is no array yet."""
+        """Refused, for want of values."""
         raise missing(RuntimeError)(str(refusal("`.array` was read", "stay with Tensors, or read it outside")))
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Law: a function compiled on dask has the values and gradients of NumPy's, and what it does element by element is one task for each chunk."""
+"""Law: a function compiled on dask has the values and gradients of NumPy's; what it does element by element is one task a chunk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import xpgrad as xp
 SHAPES = {(12,): [(12,), (5, 4, 3), (1,) * 12], (4, 6): [((4,), (6,)), ((2, 2), (3, 3)), ((1, 3), (6,))], (): [()]}
 ELEMENTWISE = (
     lambda a, b: a * b, lambda a, b: a - b, lambda a, b: xp.sin(a) / (b * b + 1.0), lambda a, b: xp.maximum(a, b),
-    lambda a, b: xp.where(a > b, a, 2.0 * b), lambda a, b: xp.tanh(a) + 0.5, lambda a, b: xp.astype(xp.astype(a, xp.float32), xp.float64) * b,
+    lambda a, b: xp.where(a > b, a, 2.0 * b), lambda a, b: xp.tanh(a) + 0.5,
+    lambda a, b: xp.astype(xp.astype(a, xp.float32), xp.float64) * b,
     lambda a, b: xp.clip(a, -0.5, 0.5) * b,
 )  # fmt: skip
 OTHERS = (

@@ -1,8 +1,8 @@
 """Compiled functions on dask: what a program does element by element becomes one task for each chunk, instead of one for each operation.
 
-The operations of a program are put into stages. Those of one stage that work element by element on arrays of one shape form a *piece*: NumPy
-code that runs on a chunk, with the sums of whole arrays added up chunk by chunk. What is left, products of matrices among it, is asked of
-dask as it is without compiling.
+The operations of a program are put into stages. Those of one stage that work element by element on arrays of one shape form a *piece*:
+NumPy code that runs on a chunk, with the sums of whole arrays added up chunk by chunk. What is left, products of matrices among it, is asked
+of dask as it is without compiling.
 """
 
 # mypy: allow-untyped-calls
@@ -73,7 +73,7 @@ class _Piece:
         found = []
         for k, v in enumerate(self.outputs):
             part = f"{name}-{k}"
-            graph_of_part = {(part, *place): (operator.getitem, (name, *place), k) for place in places}
+            graph_of_part: dict[Any, Any] = {(part, *place): (operator.getitem, (name, *place), k) for place in places}
             high = HighLevelGraph({**layers, part: graph_of_part}, {**dependencies, part: {name}})
             dtype = np.dtype(v.dtype.name)
             if v in self.sums:
