@@ -1,7 +1,7 @@
 """Compiled functions on dask: what a program does element by element becomes one task for each chunk, instead of one for each operation.
 
 The operations of a program are put into stages. Those of one stage that work element by element on arrays of one shape form a *piece*:
-NumPy code that runs on a chunk, with the sums of whole arrays added up chunk by chunk. What is left, products of matrices among it, is asked
+NumPy code that runs on a chunk, with sums of whole arrays added up chunk by chunk. What is left, products of matrices among it, is asked
 of dask as it is without compiling.
 """
 
