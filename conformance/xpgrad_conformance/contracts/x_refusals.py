@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from xpgrad_conformance.contract import contract
+from xpgrad_conformance.contracts import x_arguments
 
 Call = Callable[[Any, Any], Any]
 
@@ -504,6 +505,7 @@ def refused(lib: Any) -> None:
                     x = getattr(t, key)
                     assert (x._version, x.is_leaf) == (0, True), key
                     np.testing.assert_array_equal(lib.value(x), values)
+    x_arguments.arguments_that_are_refused(lib, operands)
     in_batches(lib)
     x = operands(lib).x
     lib.equal(lib.grad(lib.xp.sum(x * x), x)[0], 2.0 * lib.value(x))  # and everything works as before

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from xpgrad_conformance.contract import contract
+from xpgrad_conformance.contracts import x_keys
 
 X, Y = np.asarray([1.0, 2.0]), np.asarray([3.0, 5.0])
 
@@ -270,6 +271,7 @@ def arguments_of_vmap(lib: Any) -> None:
     with lib.ns.no_grad():
         assert not vmap(lambda r: r * 2)(leaf).requires_grad
     batches_of_keys(lib, vmap, m)
+    x_keys.of_elements(lib)
     # What an element says of itself is one element's.
     seen: list[Any] = []
 
