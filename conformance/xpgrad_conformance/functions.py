@@ -345,7 +345,9 @@ CASES: dict[str, Case] = {
     "fft.fftshift": one(lambda lib, x: lib.xp.fft.fftshift(x, axes=1), 2, 5, complex=True),
     "fft.ifftshift": one(lambda lib, x: lib.xp.fft.ifftshift(x), 2, 5),
     # More places, shapes and forms. NB: which of two writes to one place is the last one, PyTorch does not say.
-    "fft.fftshift, no axes": one(lambda lib, x: lib.xp.fft.fftshift(x, axes=()) * x),
+    "fft.fftshift, no axes": one(lambda lib, x: lib.xp.fft.fftshift(x, axes=()) * x, oracle=False),
+    "fft.fft, one": one(lambda lib, x: lib.xp.fft.fft(x, n=1, axis=0)),
+    "fft.irfft, one": one(lambda lib, x: lib.xp.fft.irfft(x * (1.0 + 0.5j), n=1)),
     "y[i] = v, twice": two(lambda lib, x, v: written(lib, x, lib.places([2, 0, 2]), v), (3, 2), (3, 2), oracle=False),
     "y[:, i] = v, twice": two(lambda lib, x, v: written(lib, x, (slice(None), lib.places([1, 1, 0])), v), (3, 2), (3,), oracle=False),
     "y[i, j] = v": two(lambda lib, x, v: written(lib, x, (lib.places([2, 0]), lib.places([1, 0])), v), (3, 2), (2,)),

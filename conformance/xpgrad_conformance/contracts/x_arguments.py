@@ -162,7 +162,8 @@ NUMBERS: dict[tuple[str, str], Given] = {
 
 #: Flags for which PyTorch has words of its own if they are text.
 PASSES: dict[tuple[str, str], Given] = {
-    **{("grad", flag): lambda lib, t, v, flag=flag: lib.grad(lib.xp.sum(t.x), t.x, **{flag: v}) for flag in ("retain_graph", "create_graph")},
+    **{("grad", flag): lambda lib, t, v, flag=flag: lib.grad(lib.xp.sum(t.x), t.x, **{flag: v})
+       for flag in ("retain_graph", "create_graph")},
     **{("backward", flag): lambda lib, t, v, flag=flag: lib.backward(lib.xp.sum(t.x), **{flag: v})
        for flag in ("retain_graph", "create_graph")},
 }  # fmt: skip

@@ -241,7 +241,9 @@ def unlike_their_primals(lib: Any, case: Case, points: Sequence[Any], ds: Sequen
         for p, d in zip(points, ds, strict=True):
             narrow = lib.narrow if p.dtype.kind == "f" else "complex64"
             duals.append(fw.make_dual(made(lib, p), lib.const(d, narrow)))
-        for k, y in enumerate(listed(case.call(lib, *duals))):
+        outs = listed(case.call(lib, *duals))
+        assert not lib.ns.is_grad_enabled()
+        for k, y in enumerate(outs):
             assert not y.requires_grad
             tangent = fw.unpack_dual(y).tangent
             wanted = np.asarray(sum(rows[k] for rows in expected))
@@ -312,8 +314,11 @@ def batches_of_batches(lib: Any, case: Case, points: Sequence[Any]) -> None:
     for first in (0, 1):
         xs = [made(lib, a) for a in arrays]
 
-        def inner(x: Any, first: int = first, xs: Any = xs) -> Any:
-            return vmap(lambda y: tuple(listed(case.call(lib, *((x, y) if first == 0 else (y, x))))))(xs[1 - first])
+        def one(x: Any, y: Any, first: int = first) -> Any:
+            return tuple(listed(case.call(lib, *((x, y) if first == 0 else (y, x)))))
+
+        def inner(x: Any, first: int = first, xs: Any = xs, one: Any = one) -> Any:
+            return vmap(one, in_dims=(None, 0))(x, xs[1 - first])
 
         found = listed(vmap(inner)(xs[first]))
         pairs = [[(p, q) if first == 0 else (q, p) for q in arrays[1 - first]] for p in arrays[first]]

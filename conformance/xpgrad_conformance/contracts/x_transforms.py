@@ -159,6 +159,12 @@ def products_with_jacobians(lib: Any) -> None:
     equal(lib, func.jvp(lambda v: func.vjp(cube, v)[0], (x,), (y,)), (X**3, 3 * X**2 * Y))
     both = func.jvp(func.grad_and_value(lambda v: lib.xp.sum(cube(v))), (x,), (y,))
     equal(lib, both, ((3 * X**2, np.sum(X**3)), (6 * X * Y, np.sum(3 * X**2 * Y))))
+    # Under inference mode outside they compute derivatives too, and the mode stays what it was.
+    with lib.ns.inference_mode():
+        results = func.jvp(lambda v: v * v * v, (x,), (y,))
+        assert (lib.ns.is_inference_mode_enabled(), lib.ns.is_grad_enabled()) == (True, False)
+    equal(lib, results, (X**3, 3 * X**2 * Y))
+    assert not any(r.requires_grad for r in results)
     out, push = func.linearize(lambda v: lib.xp.sin(v) * y, x)
     equal(lib, out, np.sin(X) * Y)
     for t in (X, Y):
