@@ -177,6 +177,16 @@ def the_same_tensor_twice(lib: Any) -> None:
     three = lib.fn(lambda ctx, a, b, c: a + b + c, lambda ctx, g: (g, None, g * 10))
     lib.equal(lib.grad(three.apply(x, x, x), x)[0], [11.0])
 
+    # Hooks of its node see a gradient for each Tensor, beside arguments that have none.
+    seen: list[Any] = []
+    x = lib.tensor([2.0])
+    y = lib.fn(lambda ctx, k, x, text: x * k, lambda ctx, g: (None, g * 3, None)).apply(3.0, x, "text")
+    y.grad_fn.register_hook(lambda given, gs: seen.append((given, gs)))
+    lib.xp.sum(y).backward()
+    ((given, gs),) = seen
+    assert [None if g is None else float(g) for g in given if g is not None] == [3.0]
+    assert [float(g) for g in gs] == [1.0]
+
 
 @contract("FUN-29")
 def writing_into_a_gradient(lib: Any) -> None:

@@ -275,7 +275,7 @@ BETWEEN: dict[str, Along] = {
 #: Functions of one axis, of several or of all.
 OVER: tuple[str, ...] = ("sum", "mean", "prod", "max", "min", "var", "std", "flip", "all", "any", "fftshift", "ifftshift", "vector_norm")
 #: Those that take an axis of a number without axes, as PyTorch does.
-OF_NUMBERS = ("sum", "mean", "prod", "max", "min", "var", "std", "all", "any", "argmax", "argmin")
+OF_NUMBERS = ("sum", "mean", "prod", "max", "min", "var", "std", "all", "any", "argmax", "argmin", "cumulative_sum", "cumulative_prod")
 
 
 def axes(lib: Any) -> None:
@@ -309,7 +309,8 @@ def axes(lib: Any) -> None:
         ours = ALONG[name][0]
         for axis in (0, -1):
             with lib.case((name, axis)):
-                assert lib.value(ours(lib, s, axis)).tolist() == lib.value(ours(lib, lib.const([0.7]), 0)).tolist()
+                row = lib.value(ours(lib, lib.const([0.7]), 0))
+                assert lib.value(ours(lib, s, axis)).tolist() == np.reshape(row, ()).tolist()
         for axis in (1, -2):
             with lib.case((name, axis)), lib.raises(IndexError):
                 ours(lib, s, axis)
@@ -493,6 +494,19 @@ def moved(lib: Any) -> None:
             lib.equal(found, 2 * X + 1)
             home = move(lib, x, x.device) if name != "to another's" else x
             lib.equal(home, X)
+    y = lib.elsewhere(X, True)
+    for name, meet in {
+        "add": lambda: x + y,
+        "where": lambda: lib.xp.where(x > 0, y, x),
+        "matmul": lambda: lib.xp.matmul(x, lib.xp.matrix_transpose(y)),
+        "concat": lambda: lib.xp.concat([x, y]),
+        "stack": lambda: lib.xp.stack([y, x]),
+        "write": lambda: (x * 1).__setitem__(0, y[0]),
+        "in place": lambda: (x * 1).add_(y),
+        "in batches": lambda: func(lib).vmap(lambda a, b: a * b)(x, y),
+    }.items():
+        with lib.case(name), lib.raises(RuntimeError, str(x.device), str(there)):
+            meet()
     if lib.capabilities["dlpack"]:
         for copied in (None, True):
             found = lib.xp.from_dlpack(x.detach(), device=there, copy=copied)

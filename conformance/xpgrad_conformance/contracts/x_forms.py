@@ -397,6 +397,14 @@ def comparisons(lib: Any) -> None:
         assert xp.result_type(lib.const(True, "bool"), True) == lib.dtype("bool")
         assert xp.result_type(lib.const(True, "bool"), 2) == lib.dtype(lib.index)
         assert np.zeros(2, dtype=lib.dtype(lib.narrow)).dtype == lib.narrow
+        assert (lib.const([1, 2], "int8") * np.bool_(True)).dtype == lib.dtype("int8")
+    # NumPy's numbers are as weak as Python's.
+    for dtype, number in (("int8", np.int64(3)), (lib.narrow, np.float64(3)), (lib.narrow, np.int16(3)), ("float16", np.float32(3))):
+        if lib.has_dtype(dtype):
+            with lib.case((dtype, type(number))):
+                for product in (lib.const([1, 2], dtype) * number, number * lib.const([1, 2], dtype)):
+                    assert product.dtype == lib.dtype(dtype)
+                    assert lib.value(product).tolist() == [3, 6]
 
 
 def halves(lib: Any) -> None:

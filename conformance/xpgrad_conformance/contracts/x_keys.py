@@ -30,6 +30,7 @@ KEYS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "i, None": lambda i, j, k: (i, None),
     "None, i": lambda i, j, k: (None, i),
     "i, None, j": lambda i, j, k: (i, None, j),
+    "i, None, i, j": lambda i, j, k: (i, None, i, j),
     "0, :, j": lambda i, j, k: (0, slice(None), j),
     "i[:, None], j": lambda i, j, k: (i[:, None], j),
     "i, 2:0": lambda i, j, k: (i, slice(2, 0)),

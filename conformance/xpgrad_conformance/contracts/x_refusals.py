@@ -307,6 +307,7 @@ WRONG_USES: dict[str, tuple[type[Exception], Call]] = {
     "no objects": (TypeError, lambda lib, t: lib.xp.asarray(np.asarray([], dtype=object))),
     "objects that are small integers": (TypeError, lambda lib, t: lib.xp.asarray(np.asarray([1, 2], dtype=object))),
     "complex data as real": (TypeError, lambda lib, t: lib.xp.asarray([1j], dtype=t.x.dtype)),
+    "NumPy's complex number as real": (TypeError, lambda lib, t: lib.xp.asarray([np.complex64(1j)], dtype=t.x.dtype)),
     "a complex array as real": (TypeError, lambda lib, t: lib.xp.asarray(np.asarray([1j]), dtype=t.x.dtype)),
     "a complex Tensor as real": (TypeError, lambda lib, t: lib.xp.asarray(t.c, dtype=t.x.dtype)),
     "a list without a copy": (ValueError, lambda lib, t: lib.xp.asarray([1.0], copy=False)),
@@ -453,7 +454,7 @@ TAKEN_BY_PYTORCH = frozenset((
     "x[..., ...]", "x[i, ..., ...]", "x['a']", "T of one axis", "linalg.pinv, rtol",
     "a range that does not fit", "a complex Tensor as real", "n[0] = a float", "n[0] = floats",
     "unpacked: another shape", "a hook of a Tensor", "a hook after accumulation", "a hook of a node", "a hook of several",
-    "two batches for one", "linspace, endpoint", "asarray, a mask", "a complex array as real", "take_along_axis[], beyond",
+    "two batches for one", "linspace, endpoint", "asarray, a mask", "a complex array as real", "NumPy's complex number as real", "take_along_axis[], beyond",
 ))  # fmt: skip
 
 
