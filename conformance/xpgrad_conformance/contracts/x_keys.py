@@ -104,7 +104,7 @@ def scattered(shape: Any, of_x: Any, rows: Any, key: Any, seed: Any) -> Any:
 
 
 #: Writes of a part of a matrix into a part of it, and what NumPy's functions give with copies.
-OVERLAPS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+OVERLAPS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     **{f"y[1:] {name} y[:-1]": (lambda y, name=name: getattr(y[1:], f"__i{name}__")(y[:-1]),
                                 lambda y, name=name: getattr(y[1:], f"__i{name}__")(y[:-1].copy()))
        for name in ("add", "sub", "mul", "truediv", "pow")},

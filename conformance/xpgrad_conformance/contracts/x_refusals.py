@@ -454,7 +454,8 @@ TAKEN_BY_PYTORCH = frozenset((
     "x[..., ...]", "x[i, ..., ...]", "x['a']", "T of one axis", "linalg.pinv, rtol",
     "a range that does not fit", "a complex Tensor as real", "n[0] = a float", "n[0] = floats",
     "unpacked: another shape", "a hook of a Tensor", "a hook after accumulation", "a hook of a node", "a hook of several",
-    "two batches for one", "linspace, endpoint", "asarray, a mask", "a complex array as real", "NumPy's complex number as real", "take_along_axis[], beyond",
+    "two batches for one", "linspace, endpoint", "asarray, a mask", "a complex array as real",
+    "NumPy's complex number as real", "take_along_axis[], beyond",
 ))  # fmt: skip
 
 

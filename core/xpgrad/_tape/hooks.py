@@ -58,7 +58,8 @@ def run_tensor_hooks(task: Any, node: Any, g: Any) -> Any:
     for hook in list(hooks.tensor.values()):
         result = hook(grad)
         if result is not None:
-            grad = checked_replacement(hook, result, grad)
+            result = checked_replacement(hook, result, grad)
+            grad = result
             g = _as_raw(task, grad)
     if hooks.retain and grad is not None:
         old = hooks.retained
@@ -105,11 +106,13 @@ def _checked_tuple(hook: Any, result: Any, old: tuple[Any, ...]) -> tuple[Any, .
     if len(result) != len(old):
         msg = f"hook '{_name(hook)}' has returned an incorrect number of values (got {len(result)}, but expected {len(old)})"
         raise RuntimeError(msg)
-    taken = []
-    for new, before in zip(result, old):
-        if new is not None and before is None:
+    taken = list(result)
+    for i, (new, before) in enumerate(zip(result, old)):
+        if new is None:
+            continue
+        if before is None:
             raise _nothing_to_replace(hook)
-        taken.append(new if new is None else checked_replacement(hook, new, before))
+        taken[i] = checked_replacement(hook, new, before)
     return tuple(taken)
 
 
