@@ -23,7 +23,9 @@ from xpgrad._tape.leaf import AccumulateGrad
 from xpgrad._tape.node import Node
 from xpgrad._tensor.methods import TensorMethods
 from xpgrad._tensor.operators import Operators
+from xpgrad._tensor.torch_functions import TorchFunctions
 from xpgrad._tensor.torch_methods import TorchMethods
+from xpgrad._tensor.torch_reductions import TorchReductions
 from xpgrad.errors import missing
 from xpgrad.rules.creation import cast
 
@@ -36,7 +38,7 @@ _LEAF_ONLY = (
 )
 
 
-class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
+class Tensor(Operators, TensorMethods, TorchMethods, TorchReductions, TorchFunctions, TensorBase):
     """An Array API array with a gradient. Make one with `xpgrad.tensor` or `xpgrad.asarray`.
 
     Attributes
