@@ -145,7 +145,8 @@ def test_what_does_not_fit_is_refused() -> None:
     assert functional_call(net, {"unknown": x}, x).tolist() == [2, 2]  # as in PyTorch
     for given, error, match in (
         ({"unknown": x}, RuntimeError, "unexpected.*unknown"), ({"w": x}, RuntimeError, r"missing \['count', 'v'\]"),
-        (({"w": x}, {"w": x}), ValueError, "multiple dictionaries"), (3, ValueError, "must be a dict"), ({"w": "text"}, TypeError, "Tensor"),
+        (({"w": x}, {"w": x}), ValueError, "multiple dictionaries"), (3, ValueError, "must be a dict"),
+        ({"w": "text"}, TypeError, "Tensor"),
     ):  # fmt: skip
         with pytest.raises(error, match=match):
             functional_call(net, given, x, strict=True)

@@ -13,7 +13,7 @@ __all__ = ["arguments", "arrangement", "described", "named", "rebuilt"]
 
 
 def described(x: Any, flat: list[Any], *, arrays: bool = False) -> Any:
-    """The structure of nested tuples, lists, dicts and dataclasses, hashable; the Tensors in it, and if asked raw arrays, are appended to `flat`."""
+    """The structure of nested containers, hashable; the Tensors in it, and if asked raw arrays, are appended to `flat`."""
     if isinstance(x, Tensor) or (arrays and is_constant(x)):
         flat.append(x)
         return None
