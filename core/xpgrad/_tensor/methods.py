@@ -175,6 +175,10 @@ class TensorMethods(TensorBase):
         return complex(self._warned_item("complex(x)"))
 
     def __bool__(self) -> bool:
+        if self.size != 1 and not self.depth:  # an element of a batch has no value, whatever its size
+            what = f"{self.size} elements (shape {self.shape})" if self.size else f"no elements (shape {self.shape})"
+            msg = f"the truth value of a Tensor with {what} is ambiguous; use `xpgrad.any(x)` or `xpgrad.all(x)`, or index one element"
+            raise ValueError(msg)
         return bool(self._item())
 
     def __index__(self) -> int:
