@@ -157,7 +157,10 @@ class Compiled(XPGrad):
             return loss(m, *tensors[:count], *given)
 
         run = self.xp.compile(function)
-        return lambda _, *tensors: run(*tensors), leaves, tuple(constants[i] for i in places)
+        arrays = tuple(constants[i] for i in places)
+        like, others = self._enter(leaves, arrays)
+        run(*like, *others)  # neither its time nor its memory is that of a step
+        return lambda _, *tensors: run(*tensors), leaves, arrays
 
     def hvp(self, loss: Any, leaves: Any, constants: Any) -> Step:
         (x,), (v,) = self._enter(leaves, constants)
