@@ -90,7 +90,8 @@ BINARY = (
 )
 METHODS = (
     "abs ceil clone conj contiguous cos detach dim double element_size exp expm1 float floor half is_complex is_floating_point "
-    "is_inference isnan log log1p long neg numel ravel reciprocal relu round sigmoid sign sin sqrt square t tan tanh tolist retain_grad requires_grad_"
+    "is_inference isnan log log1p long neg numel ravel reciprocal relu round sigmoid sign sin sqrt square t tan tanh tolist retain_grad "
+    "requires_grad_"
 )
 IN_PLACE = "abs ceil cos exp floor log neg reciprocal round sin sqrt square tanh zero detach"
 
@@ -185,7 +186,8 @@ GOOD: dict[str, Callable[[], Call]] = {
     "forward_ad.make_dual": lambda: call(matrix(), matrix()), "forward_ad.unpack_dual": lambda: call(matrix()),
     "grad_mode.enable_grad": lambda: call(), "grad_mode.no_grad": lambda: call(), "grad_mode.inference_mode": lambda: call(),
     "grad_mode.set_grad_enabled": lambda: call(True), "grad_mode.enforce_grad_layout_policy": lambda: call(True),
-    "grad_mode.set_multithreading_enabled": lambda: call(True), "grad_mode.is_multithreading_enabled": lambda: call(), "anomaly_mode.detect_anomaly": lambda: call(),
+    "grad_mode.set_multithreading_enabled": lambda: call(True), "grad_mode.is_multithreading_enabled": lambda: call(),
+    "anomaly_mode.detect_anomaly": lambda: call(),
     "anomaly_mode.is_anomaly_check_nan_enabled": lambda: call(), "anomaly_mode.is_anomaly_enabled": lambda: call(),
     "anomaly_mode.set_detect_anomaly": lambda: call(False), "checkpoint.checkpoint": lambda: call(total, vector()),
     "checkpoint.checkpoint_sequential": lambda: call([xp.sin, xp.exp], 2, vector()), "checkpoint.noop_context_fn": lambda: call(),

@@ -301,3 +301,11 @@ def test_integers_go_to_the_default_dtype() -> None:
     assert x.relu().dtype is xp.int64
     assert x.softmax(0, dtype="float32").dtype is xp.float32
     assert x.new_tensor([1.5], dtype="float32", requires_grad=True).requires_grad
+
+
+def test_where_a_derivative_jumps() -> None:
+    """At 0 `relu` has the derivative 0, and of equal elements the one at the index has the gradient."""
+    for lib in (xp, torch):
+        x = lib.asarray([0.0, 1.0, 1.0]).requires_grad_()
+        (x.relu().sum() + x.max(dim=0).values * 10).backward()
+        assert x.grad.tolist() == [0.0, 11.0, 1.0]
