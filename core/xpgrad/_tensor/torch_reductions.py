@@ -184,7 +184,7 @@ class TorchReductions(TensorBase):
         Another Tensor in the place of `axis` is compared element by element, as `maximum` does.
         """
         if isinstance(axis, TensorBase):
-            return elementwise.maximum(self, axis)
+            return elementwise.maximum(self, axis)  # type: ignore[arg-type]
         if dim is None and keepdim is None:
             return reduction.max(self, axis=axis, keepdims=keepdims)
         return MaxResult(*_picked(self, searching.argmax, _one_axis(axis, dim, "max"), _keep(keepdims, keepdim)))
@@ -195,7 +195,7 @@ class TorchReductions(TensorBase):
         Another Tensor in the place of `axis` is compared element by element, as `minimum` does.
         """
         if isinstance(axis, TensorBase):
-            return elementwise.minimum(self, axis)
+            return elementwise.minimum(self, axis)  # type: ignore[arg-type]
         if dim is None and keepdim is None:
             return reduction.min(self, axis=axis, keepdims=keepdims)
         return MinResult(*_picked(self, searching.argmin, _one_axis(axis, dim, "min"), _keep(keepdims, keepdim)))
