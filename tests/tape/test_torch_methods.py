@@ -301,3 +301,70 @@ def test_integers_go_to_the_default_dtype() -> None:
     assert x.relu().dtype is xp.int64
     assert x.softmax(0, dtype="float32").dtype is xp.float32
     assert x.new_tensor([1.5], dtype="float32", requires_grad=True).requires_grad
+
+
+def test_where_a_derivative_jumps() -> None:
+    """At 0 `relu` has the derivative 0, and of equal elements the one at the index has the gradient."""
+    for lib in (xp, torch):
+        x = lib.asarray([0.0, 1.0, 1.0]).requires_grad_()
+        (x.relu().sum() + x.max(dim=0).values * 10).backward()
+        assert x.grad.tolist() == [0.0, 11.0, 1.0]
+
+
+# -- transpose_ -------------------------------------------------------------------------------------------------------------
+
+
+def test_transpose_in_place_agrees_with_pytorch(xpgrad_device: str) -> None:
+    data = np.arange(6.0).reshape(2, 3) / 5
+
+    def results(lib: Any, gradient: Any, **options: Any) -> list[Any]:
+        x = lib.asarray(data.copy(), **options).requires_grad_()
+        y = x * x
+        same = y.transpose_(0, 1)
+        assert same is y
+        assert tuple(y.shape) == (3, 2)
+        y *= lib.asarray(data.T.copy(), **options)  # a write after it, of the new shape
+        y[0] = 1.0
+        loss = (y * y * y).sum()
+        (g,) = gradient(loss, x, create_graph=True)
+        (h,) = gradient((g * g).sum(), x)
+        plain = lib.asarray(data.copy(), **options)
+        plain.transpose_(-1, 0)
+        plain[2] = 9.0
+        view = plain[:, 0]
+        view[0] = 7.0
+        return [number(t) for t in (y, g, h, plain, plain + 1)]
+
+    ours, theirs = results(xp, grad, device=xpgrad_device), results(torch, torch.autograd.grad)
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+@pytest.mark.parametrize("lib", [xp, torch])
+def test_transpose_in_place_is_a_write(lib: Any) -> None:
+    y = (lib.ones((2, 3)).requires_grad_() * 1).exp()
+    y.transpose_(0, 1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    with pytest.raises(RuntimeError):
+        lib.ones((2, 3)).requires_grad_().transpose_(0, 1)
+    with pytest.raises(IndexError):
+        lib.ones((2, 3)).transpose_(0, 2)
+
+
+def test_transpose_in_place_refuses_shared_memory() -> None:
+    x = xp.ones((2, 3))
+    row = x[0]
+    for shared in (x, row.reshape((1, 3)), xp.ones((2, 2)).requires_grad_().detach()):
+        alias = shared.detach()
+        with pytest.raises(RuntimeError, match="shares its memory"):
+            shared.transpose_(0, 1)
+        del alias
+    del row, shared
+    assert x.transpose_(0, 1).shape == (3, 2)
+    with pytest.raises(RuntimeError, match="in place"):
+        xp.func.vmap(lambda t: t.transpose_(0, 1))(xp.ones((2, 2, 2)))
+    with pytest.raises(RuntimeError, match=r"in place|in-place"):
+        xp.func.jvp(lambda t: (t * 1).transpose_(0, 1), (xp.ones((2, 2)),), (xp.ones((2, 2)),))
+    with xp.no_grad(), pytest.raises(RuntimeError, match="leaf"):
+        xp.ones((2, 3)).requires_grad_().transpose_(0, 1)

@@ -21,7 +21,7 @@ def field_names(cls: type) -> tuple[str, ...] | None:
 
 def record(cls: type, values: dict[str, Any]) -> Any:
     """An instance with these fields. Nothing of the class runs: its `__init__` may check, or refuse, what stands in for Tensors."""
-    out = object.__new__(cls)
+    out: Any = object.__new__(cls)
     for name, value in values.items():
         object.__setattr__(out, name, value)  # which frozen ones allow
     return out

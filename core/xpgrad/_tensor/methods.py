@@ -382,6 +382,12 @@ class TensorMethods(TensorBase):
         writing.setitem(self, ..., source)
         return self
 
+    def transpose_(self, dim0: int, dim1: int) -> Tensor:
+        """Exchange two axes of this Tensor itself, which nobody shares the memory of; returns it."""
+        from xpgrad._tensor.turning import turn  # loads late: rarely used
+
+        return turn(self, dim0, dim1)
+
     # -- shape -----------------------------------------------------------------------------------------------------
 
     @property

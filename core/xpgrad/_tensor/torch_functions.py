@@ -250,6 +250,10 @@ def _need_as_many(name: str, one: Any, two: Any) -> None:
 
 def _added(x: Any, product: Any, beta: Any, alpha: Any, name: str) -> Any:
     """``beta * x + alpha * product`` in the shape of the product."""
+    for what, factor in (("beta", beta), ("alpha", alpha)):
+        if getattr(factor, "ndim", 0):
+            msg = f"{name}: `{what}` must be a number or a 0-d Tensor, but has shape {tuple(factor.shape)}"
+            raise ValueError(msg)
     scaled_product = scaled(x, product, alpha, name)
     if isinstance(beta, (int, float)) and beta == 0:
         return scaled_product

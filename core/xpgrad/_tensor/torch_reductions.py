@@ -184,7 +184,7 @@ class TorchReductions(TensorBase):
         Another Tensor in the place of `axis` is compared element by element, as `maximum` does.
         """
         if isinstance(axis, TensorBase):
-            return elementwise.maximum(self, axis)
+            return elementwise.maximum(self, axis)  # type: ignore[arg-type]
         if dim is None and keepdim is None:
             return reduction.max(self, axis=axis, keepdims=keepdims)
         return MaxResult(*_picked(self, searching.argmax, _one_axis(axis, dim, "max"), _keep(keepdims, keepdim)))
@@ -195,7 +195,7 @@ class TorchReductions(TensorBase):
         Another Tensor in the place of `axis` is compared element by element, as `minimum` does.
         """
         if isinstance(axis, TensorBase):
-            return elementwise.minimum(self, axis)
+            return elementwise.minimum(self, axis)  # type: ignore[arg-type]
         if dim is None and keepdim is None:
             return reduction.min(self, axis=axis, keepdims=keepdims)
         return MinResult(*_picked(self, searching.argmin, _one_axis(axis, dim, "min"), _keep(keepdims, keepdim)))
@@ -206,11 +206,11 @@ class TorchReductions(TensorBase):
             return _picked(self.ravel(), _middle, 0, keepdim)[0]
         return MedianResult(*_picked(self, _middle, dim, keepdim))
 
-    def amax(self: Any, dim: Any = None, keepdim: Any = None) -> Tensor:
+    def amax(self: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
         """The largest element over axes; ties share the gradient."""
         return reduction.max(self, axis=dim, keepdims=keepdim)
 
-    def amin(self: Any, dim: Any = None, keepdim: Any = None) -> Tensor:
+    def amin(self: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
         """The smallest element over axes; ties share the gradient."""
         return reduction.min(self, axis=dim, keepdims=keepdim)
 
@@ -290,16 +290,16 @@ class TorchReductions(TensorBase):
         """
         x = self if dtype is None else self.to(dtype=dtype)
         linalg = namespace.package.linalg
-        if p == "nuc":
+        if isinstance(p, str) and p == "nuc":
             return _matrices(x, dim, linalg.matrix_norm, keepdim)
         if isinstance(p, str) and p != "fro":
             msg = f"norm: `p` must be a number, 'fro' or 'nuc', but got {p!r:.40}"
             raise ValueError(msg)
-        return linalg.vector_norm(x, axis=dim, keepdims=keepdim, ord=2 if p in (None, "fro") else p)
+        return linalg.vector_norm(x, axis=dim, keepdims=keepdim, ord=2 if p is None or isinstance(p, str) else p)
 
     def dist(self: Any, other: Any, p: float = 2) -> Tensor:
         """The norm of order `p` of the difference."""
-        return namespace.package.linalg.vector_norm(self - other, ord=p)
+        return namespace.package.linalg.vector_norm(elementwise.subtract(self, other), ord=p)
 
     # -- order ----------------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from xpgrad._basics.arguments import as_flags, check_callable, shown
@@ -102,7 +102,7 @@ def functional_call(
     RuntimeError
         With `strict`, for names that do not fit.
     TypeError
-        If `module` cannot be called, or a value is not a Tensor.
+        If `module` cannot be called, a value is not a Tensor, or `kwargs` is not a dict.
 
     Notes
     -----
@@ -126,6 +126,9 @@ def functional_call(
     given = _mappings(parameter_and_buffer_dicts)
     positional = () if args is None else args if isinstance(args, tuple) else (args,)
     keywords = {} if kwargs is None else kwargs
+    if not isinstance(keywords, Mapping) or not all(isinstance(key, str) for key in keywords):
+        msg = f"functional_call: `kwargs` must be a dict with names as keys, but got {shown(kwargs)}"
+        raise TypeError(msg)
     values = {name: as_tensor("functional_call", value) for mapping in given for name, value in mapping.items()}
     if inspect.isfunction(module) or inspect.isbuiltin(module) or isinstance(module, functools.partial):
         return module(values, *positional, **keywords)
@@ -211,8 +214,8 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[s
     ------
     RuntimeError
         For no models, ones of different classes, or of different names.
-    ValueError
-        For Tensors of different shapes.
+    TypeError, ValueError
+        For what is not a sequence; for Tensors of different shapes.
 
     >>> import xpgrad as xp
     >>> models = [{"w": xp.tensor([1.0, 2.0], requires_grad=True)}, {"w": xp.tensor([3.0, 4.0], requires_grad=True)}]
@@ -220,6 +223,9 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[s
     >>> xp.func.vmap(lambda p: xp.sum(p["w"]))(params)
     tensor([3., 7.], grad_fn=<SumBackward1>)
     """
+    if not isinstance(models, Iterable) or isinstance(models, (str, bytes, Mapping)):
+        msg = f"stack_module_state: `models` must be a sequence of objects or mappings that hold Tensors, but got {shown(models)}"
+        raise TypeError(msg)
     models = list(models)
     if not models:
         msg = "stack_module_state: Expected at least one model, got 0."
