@@ -1,4 +1,4 @@
-"""What to write instead of the names that people try on `xpgrad`: NumPy's, PyTorch's and JAX's that the standard spells in another way.
+"""Hints for names that people try on `xpgrad`: NumPy's, PyTorch's and JAX's that the standard spells in another way.
 
 One table. The names stay unknown: `hasattr` is false for them and `dir` does not show them; only the error says more.
 """

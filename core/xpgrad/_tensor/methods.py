@@ -10,7 +10,7 @@ from xpgrad._array.checks import need_tensor
 from xpgrad._modes import state
 from xpgrad._modes.running import transforming
 from xpgrad._operations.lift import lift, scaled
-from xpgrad._tensor import writing
+from xpgrad._tensor import turning, writing
 from xpgrad.errors import missing
 from xpgrad.rules import elementwise, manipulation
 from xpgrad.rules.indexing import add_slices, getitem
@@ -384,9 +384,7 @@ class TensorMethods(TensorBase):
 
     def transpose_(self, dim0: int, dim1: int) -> Tensor:
         """Exchange two axes of this Tensor itself, which nobody shares the memory of; returns it."""
-        from xpgrad._tensor.turning import turn  # loads late: rarely used
-
-        return turn(self, dim0, dim1)
+        return turning.turn(self, dim0, dim1)
 
     # -- shape -----------------------------------------------------------------------------------------------------
 

@@ -79,7 +79,7 @@ def _one_axis(axis: Any, dim: Any, name: str) -> Any:
 
 
 def _correction(name: str, correction: Any, unbiased: Any, torch: bool) -> Any:
-    """What the number of elements is lessened by, by the way in which the method was called."""
+    """The correction of the number of elements, by the way in which the method was called."""
     if unbiased is None:
         return (1.0 if torch else 0.0) if correction is None else correction
     if correction is not None:

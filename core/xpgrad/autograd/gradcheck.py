@@ -147,9 +147,7 @@ def gradgradcheck(
     if not (check_fwd_over_rev or check_rev_over_rev):
         msg = "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True"
         raise AssertionError(msg)
-    from xpgrad.autograd._gradcheck import second_order  # loads late: as above
-
-    function, arguments = second_order(func, inputs, grad_outputs, gen_non_contig_grad_outputs)
+    function, arguments = _numerics().second_order(func, inputs, grad_outputs, gen_non_contig_grad_outputs)
     return gradcheck(
         function, arguments, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes, fast_mode=fast_mode,
@@ -191,9 +189,7 @@ def get_numerical_jacobian(fn: Callable[..., Any], inputs: Any, target: Any = No
     """
     _deprecated("get_numerical_jacobian", grad_out)
     check_callable(fn, "get_numerical_jacobian", "fn")
-    from xpgrad.autograd._gradcheck import numerical_jacobians  # loads late: as above
-
-    return numerical_jacobians(fn, inputs, inputs if target is None else target, as_real(eps, "get_numerical_jacobian", "eps"))
+    return _numerics().numerical_jacobians(fn, inputs, inputs if target is None else target, as_real(eps, "get_numerical_jacobian", "eps"))
 
 
 def get_analytical_jacobian(inputs: Any, output: Any, nondet_tol: float = 0.0, grad_out: float = 1.0) -> Any:
@@ -230,9 +226,13 @@ def get_analytical_jacobian(inputs: Any, output: Any, nondet_tol: float = 0.0, g
         As `get_numerical_jacobian`.
     """
     _deprecated("get_analytical_jacobian", grad_out)
-    from xpgrad.autograd._gradcheck import analytical_jacobians  # loads late: as above
+    return _numerics().analytical_jacobians(inputs, output, as_real(nondet_tol, "get_analytical_jacobian", "nondet_tol"))
 
-    return analytical_jacobians(inputs, output, as_real(nondet_tol, "get_analytical_jacobian", "nondet_tol"))
+
+def _numerics() -> Any:
+    from xpgrad.autograd import _gradcheck  # loads late: as above
+
+    return _gradcheck
 
 
 def _deprecated(name: str, grad_out: Any) -> None:

@@ -25,6 +25,7 @@ def described(x: Any, flat: list[Any], *, arrays: bool = False) -> Any:
     if isinstance(x, tuple) and hasattr(x, "_fields"):
         return (cls, *[described(item, flat, arrays=arrays) for item in x])
     found, by_fields = len(flat), None
+    error: Exception | None = None
     if (names := field_names(cls)) is not None:
         by_fields, error = _by_fields(x, names, flat, arrays)
         if len(flat) > found:
