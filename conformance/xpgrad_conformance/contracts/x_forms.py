@@ -316,14 +316,15 @@ def numbers(lib: Any) -> None:
     assert shape(empty)
     assert "(0, 3)" in empty
     assert not shape(plain)
-    assert "0.4" in plain
+    assert "0.4" in plain or lib.capabilities["lazy"]
     assert "requires_grad=True" in leaf
     assert "requires_grad" not in plain
     assert "grad_fn=<MulBackward0>" in repr(lib.tensor(X) * 2)
     assert "int8" in repr(lib.const([1, 2], "int8"))
     assert "dtype" not in repr(lib.const([True], "bool"))
-    assert "2.5" in repr(s)
-    assert "..." in repr(lib.const(np.zeros(100000)))
+    if not lib.capabilities["lazy"]:
+        assert "2.5" in repr(s)
+        assert "..." in repr(lib.const(np.zeros(100000)))
     np.testing.assert_array_equal(np.asarray(lib.const(ROW)), ROW.astype(lib.real))
     assert lib.const(ROW).numpy().dtype == lib.real
     with lib.ns.no_grad():  # where nothing is recorded, nothing is lost
