@@ -27,6 +27,12 @@ _SMALL = 64  # elements of a constant that a text can hold
 def exported(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], command: str, file: str | None) -> str:
     """The text of the module for a function and arguments, as `export` takes them; `file` is the name that it is to have."""
     args, kwargs = _leaves(args, kwargs)
+    found: list[Any] = []
+    _collect((args, kwargs), found)
+    if not found:
+        given = ", ".join(type(a).__name__ for a in (*args, *kwargs.values())) or "nothing"
+        msg = f"export needs an array or a Tensor among the arguments of the function, but got {given}"
+        raise TypeError(msg)
     made, flat = compile_function(function).captured(args, kwargs)  # type: ignore[attr-defined]
     if made.cls.backend.name != "numpy":
         msg = f"export writes NumPy, but the arguments are on {made.cls.device}; give NumPy's arrays, or Tensors made with device='numpy'"
