@@ -248,11 +248,7 @@ def unlike_their_primals(lib: Any, case: Case, points: Sequence[Any], ds: Sequen
             tangent = fw.unpack_dual(y).tangent
             wanted = np.asarray(sum(rows[k] for rows in expected))
             if tangent is not None:
-<<<<<<< HEAD
-                # A result that is not a view has a tangent of its own, which may be written to.
-=======
                 # All but views have a tangent of their own, which may be written to.
->>>>>>> part-hard
                 assert y._is_view() or any(y is d for d in duals) or all(tangent is not fw.unpack_dual(d).tangent for d in duals)
                 assert tangent.dtype == y.dtype or y._is_view()  # a view has the view of the tangent
                 close(lib, tangent, wanted, max(rough(lib), 1e-5 if lib.narrow == "float32" else 2e-2), 10.0)
