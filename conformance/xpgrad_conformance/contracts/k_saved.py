@@ -381,8 +381,9 @@ def hooks_of_one_save(lib: Any) -> None:
     with lib.raises(RuntimeError, "with value None is forbidden"):
         last.register_hooks(aside, same)
     lib.equal(lib.grad(y, x, lib.ones(2))[0], [200.0, 400.0])
-    with lib.raises(RuntimeError, "Calling register_hooks on a saved tensor after it has been freed"):
-        first.register_hooks(aside, same)
+    if not lib.oracle:  # PyTorch itself lets it pass for what a Function saved
+        with lib.raises(RuntimeError, "Calling register_hooks on a saved tensor after it has been freed"):
+            first.register_hooks(aside, same)
 
 
 @contract("SAV-13", draw={"message": st.text(st.characters(codec="ascii", exclude_characters="\0"), min_size=1, max_size=20)})
