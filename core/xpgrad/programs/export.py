@@ -39,7 +39,7 @@ def export(
     CaptureError
         If the function depends on values.
     TypeError
-        If there is no array among the arguments.
+        If none of the arguments is an array.
     ValueError
         If it uses large arrays that are not arguments, functions that have no text in NumPy, or another library's arrays.
 
