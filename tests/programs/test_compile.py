@@ -289,6 +289,32 @@ def test_gradients_are_nobody_elses(captured: str) -> None:
     assert a.grad.tolist() == [505.0, 606.0]
 
 
+@pytest.mark.parametrize("keep", [lambda t: t, lambda t: t.detach(), lambda t: t.clone()], ids=["itself", "detached", "a copy"])
+def test_what_hooks_keep_is_nobody_elses(device: str, keep: Any) -> None:
+    """Passes add into `.grad`, and users write into gradients: what saved-tensor hooks hand out again stays as it was packed."""
+    leaf = make([1.0, 2.0])
+    with xp.autograd.graph.saved_tensors_hooks(keep, lambda t: t):
+        loss = xp.compile(lambda a: xp.sum(a * a))(leaf)
+    for _ in range(3):
+        loss.backward(retain_graph=True)
+    assert leaf.grad.tolist() == [6.0, 12.0]
+    leaf.grad = None
+    (first,) = xp.autograd.grad(loss, leaf, retain_graph=True)
+    first.mul_(100.0)
+    loss.backward()
+    assert leaf.grad.tolist() == [2.0, 4.0]
+
+
+def test_a_function_that_calls_itself(device: str) -> None:
+    @xp.compile
+    def power(x: Any, n: int) -> Any:
+        return x if n == 1 else x * power(x, n - 1)
+
+    leaf = make(3.0)
+    power(leaf, 4).backward()
+    assert leaf.grad.item() == 108.0
+
+
 def test_results_are_nobody_elses(captured: str) -> None:
     """An argument, a part of one, a constant or the same Tensor twice, returned: each result has memory of its own."""
     table = make([7.0, 8.0], False)
