@@ -25,15 +25,12 @@ from xpgrad.programs.program import Program, Variable
 from xpgrad.programs.recorder import Recorder, refusal
 from xpgrad.programs.refusals import from_outside
 from xpgrad.programs.symbols import Symbol
+from xpgrad.programs.vocabulary import COPIES, WRITING
 
 __all__ = ["capture", "capture_class"]
 
-#: Kernels that write into their first operand, which a program never does: they get a copy.
-_WRITING = frozenset(("written", "add_at", "scatter_into", "scale"))
 #: Private kernels that are taken as a whole, since their compositions are made for arrays that are not written to.
-_WHOLE = frozenset((*_WRITING, "index_basic", "scatter_add", "index_basic_transpose", "segment_sum", "take_flat"))
-#: Kernels that return what they are given: values of a program are never written to.
-_SAME = frozenset(("copy", "clone", "clone_contiguous", "positive"))
+_WHOLE = frozenset((*WRITING, "index_basic", "scatter_add", "index_basic_transpose", "segment_sum", "take_flat"))
 #: Kernels that fill an array with one value.
 _FILLING = frozenset(("zeros", "ones", "zeros_like", "ones_like", "full_like", "zeros_near"))
 #: Kernels whose results may be much larger than what they are made of: recorded, also where they are constants.
@@ -135,7 +132,7 @@ class CaptureBackend(Backend):
     # -- kernels -------------------------------------------------------------------------------------------------------------
 
     def kernel(self, name: str) -> Any:
-        if name in _SAME:
+        if name in COPIES:
             return lambda x, *args, **options: x
         if name == "clone_laid_out":
             return lambda x, like: x
@@ -213,7 +210,7 @@ class CaptureBackend(Backend):
     def primitive(self, name: str, function: Any) -> Any:
         """A kernel of the backend below, on symbols: it runs, and is recorded."""
         raw, below = self.raw, self.below
-        writes, picks = name in _WRITING, name in _PICKING
+        writes, picks = name in WRITING, name in _PICKING
         made = name in _FILLING
         stand_in = below.stand_in
 

@@ -18,7 +18,7 @@ from typing import Any
 from xpgrad._basics.dtypes import DType
 from xpgrad._basics.shapes import common_shape
 from xpgrad.programs.program import Operation, Program, Variable, substituted
-from xpgrad.programs.vocabulary import ELEMENTWISE, FRESH, OPERATORS, RESHAPING, VIEWS
+from xpgrad.programs.vocabulary import COPIES, ELEMENTWISE, FRESH, OPERATORS, RESHAPING, VIEWS
 
 __all__ = ["Evaluate", "simplified", "with_numbers", "without_dead_code"]
 
@@ -27,7 +27,6 @@ Evaluate = Callable[[Operation, dict[Variable, Any]], "list[Any]"]
 
 _LIMIT = 1 << 16
 _CREATION = {"zeros": 0, "zeros_like": 0, "ones": 1, "ones_like": 1, "full": None, "full_like": None}
-_COPIES = frozenset(("clone", "clone_contiguous", "copy", "positive"))
 _CASTS = frozenset(("astype", "to_dtype", "wide"))
 _TRANSPOSES = frozenset(("matrix_transpose", "moveaxis", "permute_dims", "swap_last", "transpose_axes"))
 _PUSHED = frozenset((*ELEMENTWISE, "to_dtype"))  # an operation on an expansion is the expansion of an operation
@@ -538,7 +537,7 @@ def _where(walk: _Walk, operation: Operation) -> Variable | None:
 
 _RULES: dict[str, Callable[[_Walk, Operation], Variable | None]] = {
     **dict.fromkeys(VIEWS - {"asarray", "unstack", "diagonal_view", "linalg.diagonal"}, _view),
-    **dict.fromkeys(_COPIES, _copy),
+    **dict.fromkeys(COPIES, _copy),
     **dict.fromkeys(("conj", "real", "real_part"), _conjugate),
     **dict.fromkeys(_CASTS, _cast),
     **dict.fromkeys(_CREATION, _creation),
