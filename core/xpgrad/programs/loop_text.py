@@ -14,7 +14,6 @@ from xpgrad.programs.vocabulary import AUGMENTED, EITHER, ELEMENTWISE, OPERATORS
 __all__ = ["write_loop"]
 
 
-
 class _Writer(Protocol):
     names: Names
     called: dict[Variable, str]
