@@ -329,6 +329,8 @@ def test_transpose_in_place_agrees_with_pytorch(xpgrad_device: str) -> None:
         (g,) = gradient(loss, x, create_graph=True)
         (h,) = gradient((g * g).sum(), x)
         plain = lib.asarray(data.copy(), **options)
+        earlier = plain[0]
+        del earlier  # a view that is gone: those that come see the new shape
         plain.transpose_(-1, 0)
         plain[2] = 9.0
         view = plain[:, 0]
