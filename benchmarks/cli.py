@@ -127,7 +127,7 @@ def measure(names: list[str], available: Any, *, rounds: int, seconds: float, qu
 def _one(name: str, contestants: Any, rounds: int, seconds: float, quick: bool, progress: Progress) -> dict[str, Any]:
     workload = WORKLOADS[name]
     steps, missing = steps_of(workload, contestants, workload.sizes[1 if quick else 0])
-    agree(steps, contestants)
+    agree(steps, contestants, tolerance=workload.tolerance)
     turn = 0
 
     def tick() -> None:

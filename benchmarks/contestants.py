@@ -81,7 +81,7 @@ class XPGrad(Contestant):
 
         self.xp = xp
         self.m = SimpleNamespace(
-            sin=xp.sin, exp=xp.exp, log=xp.log, tanh=xp.tanh, sqrt=xp.sqrt, sum=xp.sum,
+            sin=xp.sin, exp=xp.exp, log=xp.log, tanh=xp.tanh, sqrt=xp.sqrt, sum=xp.sum, mean=xp.mean, above=xp.maximum,
             row_max=lambda x: xp.max(x.detach(), axis=1, keepdims=True), rows=lambda x, i: xp.take(x, i, axis=0),
         )  # fmt: skip
 
@@ -133,6 +133,44 @@ class XPGrad(Contestant):
         return step
 
 
+class Compiled(XPGrad):
+    """xpgrad with the loss, or the product, compiled; the compilation is not timed."""
+
+    key = "compiled"
+    title = "xpgrad.compile"
+
+    def gradient(self, loss: Any, leaves: Any, constants: Any) -> Step:
+        return super().gradient(*self._compiled(loss, leaves, constants))
+
+    def descent(self, loss: Any, leaves: Any, constants: Any) -> Step:
+        return super().descent(*self._compiled(loss, leaves, constants))
+
+    def _compiled(self, loss: Any, leaves: Any, constants: Any) -> tuple[Any, Any, Any]:
+        """The loss as a function of Tensors only: numbers are part of it."""
+        count, m = len(leaves), self.m
+        places = [i for i, c in enumerate(constants) if isinstance(c, np.ndarray)]
+
+        def function(*tensors: Any) -> Any:
+            given = list(constants)
+            for i, t in zip(places, tensors[count:]):
+                given[i] = t
+            return loss(m, *tensors[:count], *given)
+
+        run = self.xp.compile(function)
+        arrays = tuple(constants[i] for i in places)
+        like, others = self._enter(leaves, arrays)
+        run(*like, *others)  # neither its time nor its memory is that of a step
+        return lambda _, *tensors: run(*tensors), leaves, arrays
+
+    def hvp(self, loss: Any, leaves: Any, constants: Any) -> Step:
+        (x,), (v,) = self._enter(leaves, constants)
+        m, xp = self.m, self.xp
+        gradient = xp.func.grad(lambda x: loss(m, x))
+        run = xp.compile(lambda x, v: xp.func.vjp(gradient, x)[1](v)[0])
+        x = x.detach()
+        return lambda: (run(x, v),)
+
+
 class PyTorch(XPGrad):
     """PyTorch, eager: its users' code is xpgrad's."""
 
@@ -147,7 +185,8 @@ class PyTorch(XPGrad):
         torch.set_num_threads(1)
         self.xp = torch
         self.m = SimpleNamespace(
-            sin=torch.sin, exp=torch.exp, log=torch.log, tanh=torch.tanh, sqrt=torch.sqrt, sum=torch.sum,
+            sin=torch.sin, exp=torch.exp, log=torch.log, tanh=torch.tanh, sqrt=torch.sqrt, sum=torch.sum, mean=torch.mean,
+            above=lambda x, low: torch.clamp(x, min=low),  # NB: quicker than its `maximum`, which takes no numbers
             row_max=lambda x: torch.amax(x.detach(), 1, keepdim=True), rows=lambda x, i: torch.index_select(x, 0, i),
         )  # fmt: skip
 
@@ -171,7 +210,7 @@ class Autograd(Contestant):
 
         self.autograd = autograd
         self.m = SimpleNamespace(
-            sin=anp.sin, exp=anp.exp, log=anp.log, tanh=anp.tanh, sqrt=anp.sqrt, sum=anp.sum,
+            sin=anp.sin, exp=anp.exp, log=anp.log, tanh=anp.tanh, sqrt=anp.sqrt, sum=anp.sum, mean=anp.mean, above=anp.maximum,
             row_max=lambda x: getval(x).max(axis=1, keepdims=True), rows=lambda x, i: x[i],
         )  # fmt: skip
 
@@ -213,7 +252,7 @@ class MyGrad(Contestant):
         mg.turn_memory_guarding_off()  # as its documentation advises where speed matters
         self.mg = mg
         self.m = SimpleNamespace(
-            sin=mg.sin, exp=mg.exp, log=mg.log, tanh=mg.tanh, sqrt=mg.sqrt, sum=mg.sum,
+            sin=mg.sin, exp=mg.exp, log=mg.log, tanh=mg.tanh, sqrt=mg.sqrt, sum=mg.sum, mean=mg.mean, above=mg.maximum,
             row_max=lambda x: x.data.max(axis=1, keepdims=True), rows=lambda x, i: x[i],
         )  # fmt: skip
 
@@ -265,7 +304,7 @@ class JAX(Contestant):
         jnp = jax.numpy
         self.jax = jax
         self.m = SimpleNamespace(
-            sin=jnp.sin, exp=jnp.exp, log=jnp.log, tanh=jnp.tanh, sqrt=jnp.sqrt, sum=jnp.sum,
+            sin=jnp.sin, exp=jnp.exp, log=jnp.log, tanh=jnp.tanh, sqrt=jnp.sqrt, sum=jnp.sum, mean=jnp.mean, above=jnp.maximum,
             row_max=lambda x: jnp.max(jax.lax.stop_gradient(x), axis=1, keepdims=True), rows=lambda x, i: x[i],
         )  # fmt: skip
 
@@ -316,7 +355,7 @@ class JAX(Contestant):
 
 
 #: In the order of the table's columns; the baseline first.
-CONTESTANTS: dict[str, type[Contestant]] = {c.key: c for c in (Hand, XPGrad, PyTorch, Autograd, MyGrad, JAX)}
+CONTESTANTS: dict[str, type[Contestant]] = {c.key: c for c in (Hand, XPGrad, Compiled, PyTorch, Autograd, MyGrad, JAX)}
 
 
 def installed() -> dict[str, type[Contestant]]:

@@ -69,6 +69,17 @@ def _xpgrad(w: Any, x: Any, v: Any) -> dict[str, Step]:
     return {"jacobian": lambda: jacobian(x).array, "hessian": lambda: hessian(x).array, "product": product}
 
 
+def _compiled(w: Any, x: Any, v: Any) -> dict[str, Step]:
+    import xpgrad as xp
+
+    w, x, v = xp.asarray(w), xp.asarray(x), xp.asarray(v)
+    jacobian = xp.compile(lambda w, x: xp.func.jacrev(lambda x: xp.tanh(w @ x))(x))
+    hessian = xp.compile(lambda x: xp.func.hessian(lambda x: rosenbrock(xp, x))(x))
+    gradient = xp.func.grad(lambda x: rosenbrock(xp, x))
+    product = xp.compile(lambda x, v: xp.func.vjp(gradient, x)[1](v)[0])
+    return {"jacobian": lambda: jacobian(w, x).array, "hessian": lambda: hessian(x).array, "product": lambda: product(x, v).array}
+
+
 def _torch(w: Any, x: Any, v: Any) -> dict[str, Step]:
     import torch
 
@@ -91,7 +102,7 @@ def contestants() -> dict[str, dict[str, Step]]:
 
     rng = np.random.default_rng(0)
     w, x, v = rng.normal(size=(N, N)), rng.normal(size=N), rng.normal(size=N)
-    found = {"numpy": _numpy(w, x, v), "xpgrad": _xpgrad(w, x, v)}
+    found = {"numpy": _numpy(w, x, v), "xpgrad": _xpgrad(w, x, v), "compiled": _compiled(w, x, v)}
     try:
         found["pytorch"] = _torch(w, x, v)
     except ImportError:

@@ -7,6 +7,7 @@ what the backward reads, and accumulates in place.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,6 +38,8 @@ class Workload:
         The content of a step: loss and gradients; the same and a step of gradient descent; a Hessian-vector product with constants[0].
     without : dict
         Libraries that do not take part, with the reason.
+    tolerance : float
+        How much results may differ, relatively: what the dtype of the leaves allows.
     memory : float or None
         The peak of allocated memory is reported as well, in arrays of the leaves' size; it must not exceed this.
     """
@@ -50,6 +53,7 @@ class Workload:
     sizes: tuple[int, int, int]
     kind: str = "gradient"
     without: dict[str, str] = field(default_factory=dict)
+    tolerance: float = 1e-8
     memory: float | None = None
 
 
@@ -227,6 +231,64 @@ _add(
 )  # fmt: skip
 
 
+# -- rectifiers and a cross-entropy of elementary functions -------------------------------------------------------------
+
+
+def _relu_data(rng: Any, size: int) -> tuple[Arrays, Arrays]:
+    inputs, classes, batch = 64, 10, size
+    leaves = (
+        rng.normal(0, inputs**-0.5, (inputs, size)), rng.normal(0, 0.1, size),
+        rng.normal(0, size**-0.5, (size, classes)), np.zeros(classes),
+    )  # fmt: skip
+    return leaves, (rng.uniform(0, 1, (batch, inputs)), np.eye(classes)[rng.integers(0, classes, batch)])
+
+
+def _relu_single(rng: Any, size: int) -> tuple[Arrays, Arrays]:
+    leaves, constants = _relu_data(rng, size)
+    return tuple(x.astype(np.float32) for x in leaves), tuple(x.astype(np.float32) for x in constants)
+
+
+def _relu(m: Any, w1: Any, b1: Any, w2: Any, b2: Any, x: Any, y: Any) -> Any:
+    z = m.above(x @ w1 + b1, 0.0) @ w2 + b2
+    z = z - m.row_max(z)
+    logp = z - m.log(m.sum(m.exp(z), axis=1, keepdims=True))
+    return -m.mean(m.sum(logp * y, axis=1))
+
+
+def _relu_hand(leaves: Arrays, constants: Arrays) -> Step:
+    w1, b1, w2, b2 = leaves
+    x, y = constants
+
+    def step() -> tuple[Any, ...]:
+        h = x @ w1
+        h += b1
+        np.maximum(h, 0.0, out=h)
+        z = h @ w2
+        z += b2
+        z -= z.max(axis=1, keepdims=True)
+        p = np.exp(z)
+        total = p.sum(axis=1, keepdims=True)
+        loss = -((z - np.log(total)) * y).sum() / len(x)
+        p /= total
+        p -= y
+        p /= len(x)
+        g = p @ w2.T
+        g *= h > 0.0
+        return loss, x.T @ g, g.sum(axis=0), h.T @ p, p.sum(axis=0)
+
+    return step
+
+
+_add(
+    name="relu", title="MLP with maximum(x, 0) and composed cross-entropy: 64-128-10, batch 128", target=2.2,
+    data=_relu_data, loss=_relu, hand=_relu_hand, sizes=(128, 128, 16),
+)  # fmt: skip
+_add(
+    name="relu32", title="the same in float32", target=2.5,
+    data=_relu_single, loss=_relu, hand=_relu_hand, sizes=(128, 128, 16), tolerance=1e-4,
+)  # fmt: skip
+
+
 # -- a recurrent network ---------------------------------------------------------------------------------------------
 
 
@@ -379,6 +441,85 @@ _add(
 )  # fmt: skip
 
 
+# NB: the normal distribution's cumulative function by tanh, which all libraries have; all of the formula's passes over memory count.
+_ROOT, _CUBIC = (2.0 / math.pi) ** 0.5, 0.044715
+
+
+def _options_data(rng: Any, size: int) -> tuple[Arrays, Arrays]:
+    return (rng.uniform(80.0, 120.0, size), rng.uniform(80.0, 120.0, size), rng.uniform(0.1, 0.4, size)), ()
+
+
+def _normal_cdf(m: Any, x: Any) -> Any:
+    return m.tanh((x + x * x * x * _CUBIC) * _ROOT) * 0.5 + 0.5
+
+
+def _options(m: Any, s: Any, k: Any, sigma: Any) -> Any:
+    d1 = (m.log(s / k) + 0.02 + sigma * sigma * 0.5) / sigma  # one year at two per cent
+    d2 = d1 - sigma
+    return m.sum(s * _normal_cdf(m, d1) - k * _DISCOUNT * _normal_cdf(m, d2))
+
+
+_DISCOUNT = math.exp(-0.02)
+
+
+def _options_hand(leaves: Arrays, constants: Arrays) -> Step:
+    s, k, sigma = leaves
+
+    def cdf(x: Any) -> tuple[Any, Any]:
+        """The function and its derivative."""
+        square = x * x
+        t = square * _CUBIC
+        t += 1.0
+        t *= x
+        t *= _ROOT
+        np.tanh(t, out=t)
+        square *= 3.0 * _CUBIC
+        square += 1.0
+        square *= 0.5 * _ROOT
+        slope = t * t
+        np.subtract(1.0, slope, out=slope)
+        slope *= square
+        t *= 0.5
+        t += 0.5
+        return t, slope
+
+    def step() -> tuple[Any, ...]:
+        ratio = s / k
+        d1 = np.log(ratio, out=ratio)
+        d1 += 0.02
+        half = sigma * sigma
+        half *= 0.5
+        d1 += half
+        d1 /= sigma
+        d2 = d1 - sigma
+        n1, slope1 = cdf(d1)
+        n2, slope2 = cdf(d2)
+        slope1 *= s
+        slope2 *= k
+        slope2 *= _DISCOUNT  # d loss / dd2 = -slope2
+        n2 *= -_DISCOUNT  # d loss / dk, but for d1
+        loss = np.dot(s, n1) + np.dot(k, n2)
+        d1 /= sigma  # d d1 / d sigma = 1 - d1 / sigma
+        np.subtract(1.0, d1, out=d1)
+        gd = slope1
+        gd -= slope2  # d loss / dd1
+        d1 *= gd
+        d1 += slope2
+        gd /= sigma
+        n1 += gd / s
+        gd /= k
+        n2 -= gd
+        return loss, n1, n2, d1
+
+    return step
+
+
+_add(
+    name="options", title="Black-Scholes prices of 1e6 options, gradients in S, K and sigma", target=2.4,
+    data=_options_data, loss=_options, hand=_options_hand, sizes=(1_000_000, 1_000_000, 100),
+)  # fmt: skip
+
+
 def _matmul_data(rng: Any, size: int) -> tuple[Arrays, Arrays]:
     return tuple(rng.normal(0, size**-0.5, (size, size)) for _ in range(3)), ()
 
@@ -452,6 +593,53 @@ def _graph_hand(leaves: Arrays, constants: Arrays) -> Step:
 _add(
     name="graph", title="gather and segment sums: 2e4 edges, 16 features", target=1.4,
     data=_graph_data, loss=_graph, hand=_graph_hand, sizes=(20_000, 20_000, 30),
+)  # fmt: skip
+
+
+# -- float32 embeddings ------------------------------------------------------------------------------------------------
+
+
+def _embeddings_data(rng: Any, size: int) -> tuple[Arrays, Arrays]:
+    words = size // 4 + 2
+    return (rng.normal(0, 0.1, (words, 16)).astype(np.float32),), (rng.integers(0, words, size), rng.integers(0, words, size))
+
+
+def _embeddings(m: Any, table: Any, word: Any, context: Any) -> Any:
+    score = m.sum(m.rows(table, word) * m.rows(table, context), axis=1)
+    return m.sum(m.log(m.exp(-score) + 1.0))
+
+
+def _embeddings_hand(leaves: Arrays, constants: Arrays) -> Step:
+    (table,) = leaves
+    word, context = constants
+    columns = np.arange(table.shape[1])
+
+    def add(flat: Any, rows: Any, values: Any) -> None:
+        np.add.at(flat, (rows[:, None] * columns.size + columns).reshape(-1), values.reshape(-1))
+
+    def step() -> tuple[Any, ...]:
+        a, b = table.take(word, axis=0), table.take(context, axis=0)
+        p = (a * b).sum(axis=1)
+        np.negative(p, out=p)
+        np.exp(p, out=p)
+        q = p + 1.0
+        loss = np.log(q).sum()
+        p /= q
+        np.negative(p, out=p)  # d loss / d score
+        g = np.zeros_like(table)
+        flat = g.reshape(-1)
+        a *= p[:, None]
+        b *= p[:, None]
+        add(flat, word, b)
+        add(flat, context, a)
+        return loss, g
+
+    return step
+
+
+_add(
+    name="embeddings", title="gather of float32 embeddings: 2e4 pairs of words, 16 features", target=1.0,
+    data=_embeddings_data, loss=_embeddings, hand=_embeddings_hand, sizes=(20_000, 20_000, 30), tolerance=1e-4,
 )  # fmt: skip
 
 

@@ -39,6 +39,31 @@ _min_reduce: Any = np.minimum.reduce
 _ndarray = np.ndarray
 _INDEX = np.dtype(np.intp)
 _PAIRS: dict[Any, Any] = {np.dtype(np.float64): np.dtype(np.complex128), np.dtype(np.float32): np.dtype(np.complex64)}
+#: Integers as wide as each floating dtype.
+_BITS: dict[Any, Any] = {np.dtype(f"f{n}"): np.dtype(f"i{n}") for n in (2, 4, 8)}
+
+
+@kernel
+def keep(cond: Any, x: Any) -> Any:
+    """`x` where `cond` holds, else 0 (whatever `x` is there)."""
+    # NB: bits times 0 or 1. `np.where` and masked ufuncs branch at each element, ten times as slow where conditions are random, and
+    # inf * False is nan.
+    bits = _BITS.get(x.dtype)
+    if bits is None:
+        return np.where(cond, x, x.dtype.type(0))
+    return np.multiply(x.view(bits), cond).view(x.dtype)
+
+
+@kernel
+def share(x: Any, low: Any, high: Any) -> Any:
+    """0 where ``low < high``, half of `x` where they are equal, else `x`."""
+    out = keep(np.logical_not(low < high), x)
+    ties = low == high
+    if np.count_nonzero(ties):  # NB: looking is cheap; most arrays have none
+        weights = np.multiply(ties, -0.5, dtype=out.dtype)
+        weights += 1  # 1/2 or 1, exactly: of inf and nan, too
+        out *= weights
+    return out
 
 
 @kernel
@@ -94,8 +119,12 @@ def expand_reduced(g: Any, shape: tuple[int, ...], axes: Any, keepdims: bool) ->
         for a in axes:
             index[a] = None
         g = g[tuple(index)]
-    if 0 in shape or not g.flags.c_contiguous:
+    if 0 in shape:
         return np.broadcast_to(g, shape)
+    if not g.flags.c_contiguous:
+        if any(g.strides):
+            return np.broadcast_to(g, shape)
+        g = np.asarray(g[(0,) * g.ndim])  # one number everywhere, as the gradient of a sum is: expanded from itself
     # NB: this is what np.broadcast_to does, at a quarter of its cost on small arrays.
     strides = tuple(s if n != 1 else 0 for s, n in zip(g.strides, g.shape)) or (0,) * len(shape)
     out = _ndarray(shape, g.dtype, g, 0, strides)
@@ -150,9 +179,19 @@ def scatter_add(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
     return scatter_into(np.zeros(shape, values.dtype), values, key)
 
 
+def _places(rows: Any, count: int, width: int) -> Any:
+    """The flat positions of some of an array's `count` rows, of `width` elements each; both count from the end where they are negative."""
+    if count <= rows.size:
+        # NB: copying ready rows of positions is three times as fast as adding to each row's start, where rows are short.
+        return np.arange(count * width, dtype=_INDEX).reshape(count, width).take(rows, axis=0).reshape(-1)
+    return (rows.reshape(-1, 1) * width + np.arange(width)).reshape(-1)
+
+
 @kernel
 def scatter_into(out: Any, values: Any, key: Any) -> Any:
     """`out`, which belongs to the caller, with `values` added at an advanced index, duplicates included.
+
+    They are added one after the other, in the order of the key.
 
     NB: `np.add.at` is fast only in one dimension and with equal dtypes, so rows are flattened first.
     """
@@ -172,8 +211,7 @@ def scatter_into(out: Any, values: Any, key: Any) -> Any:
             pair = _PAIRS.get(values.dtype)
             if pair is not None and not width % 2:  # two numbers at once, as one complex: half as many indices
                 flat_out, flat_values, width = flat_out.view(pair), flat_values.view(pair), width // 2
-            rows = np.where(key < 0, key + shape[0], key).reshape(-1, 1) * width
-            np.add.at(flat_out, (rows + np.arange(width)).reshape(-1), flat_values)
+            np.add.at(flat_out, _places(key.reshape(-1), shape[0], width), flat_values)
     elif key.__class__ is _ndarray and key.dtype.kind == "b":  # a mask has no duplicates
         out[key] += values
     else:

@@ -344,6 +344,23 @@ CASES: dict[str, Case] = {
     "fft.irfftn, s": one(lambda lib, x: lib.xp.fft.irfftn(x * (1.0 + 0.5j), s=(3, 2, 5), axes=(0, 1, 2), norm="forward"), 2, 3, 3),
     "fft.fftshift": one(lambda lib, x: lib.xp.fft.fftshift(x, axes=1), 2, 5, complex=True),
     "fft.ifftshift": one(lambda lib, x: lib.xp.fft.ifftshift(x), 2, 5),
+    # More places, shapes and forms. NB: which of two writes to one place is the last one, PyTorch does not say.
+    "fft.fftshift, no axes": one(lambda lib, x: lib.xp.fft.fftshift(x, axes=()) * x, oracle=False),
+    "fft.fft, one": one(lambda lib, x: lib.xp.fft.fft(x, n=1, axis=0)),
+    "fft.irfft, one": one(lambda lib, x: lib.xp.fft.irfft(x * (1.0 + 0.5j), n=1)),
+    "y[i] = v, twice": two(lambda lib, x, v: written(lib, x, lib.places([2, 0, 2]), v), (3, 2), (3, 2), oracle=False),
+    "y[:, i] = v, twice": two(lambda lib, x, v: written(lib, x, (slice(None), lib.places([1, 1, 0])), v), (3, 2), (3,), oracle=False),
+    "y[i, j] = v": two(lambda lib, x, v: written(lib, x, (lib.places([2, 0]), lib.places([1, 0])), v), (3, 2), (2,)),
+    "y[i, :, j] = v": two(lambda lib, x, v: written(lib, x, (lib.places([2, 0]), slice(None), lib.places([1, 0])), v), (3, 4, 2), (2, 4),
+                          oracle=False),
+    "y[whole mask] = v": two(lambda lib, x, v: written(lib, x, lib.const([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]) > 0.5, v), (3, 2), (3,),
+                             oracle=False),
+    "cross, stretched": two(lambda lib, x, y: lib.xp.linalg.cross(x, y), (2, 1, 3), (4, 3), oracle=False),
+    "cross, a middle axis": two(lambda lib, x, y: lib.xp.linalg.cross(x, y, axis=1), (2, 3, 2), (2, 3, 2)),
+    "where, stretched": two(lambda lib, x, y: lib.xp.where(lib.const([[1.0], [0.0]]) > 0.5, x, y), (3,), (2, 1)),
+    "take_along_axis, stretched": one(lambda lib, x: lib.xp.take_along_axis(x, lib.places([[[1, 0, 1]]]), axis=2), 2, 2, 2, oracle=False),
+    "vector_norm, the smallest": one(lambda lib, x: lib.xp.linalg.vector_norm(x, ord=-(10**400) if lib.xp is not np else -np.inf),
+                                     oracle=False),
 }  # fmt: skip
 
 
@@ -371,6 +388,8 @@ def cases(lib: Any, complex_too: bool = False, batched: bool = False) -> Iterato
         if name.startswith("fft.") and not lib.capabilities["fft"]:
             continue
         if not lib.capabilities["complex"] and (complex_too or name.startswith(("fft.", "real", "imag"))):
+            continue
+        if "twice" in name and not lib.capabilities["deterministic_scatter"]:
             continue
         if "mask]" in name and not (lib.capabilities["boolean_indexing"] and lib.capabilities["data_dependent_shapes"]):
             continue

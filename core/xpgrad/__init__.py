@@ -63,7 +63,7 @@ from xpgrad._modes.switches import (
     set_grad_enabled as set_grad_enabled,
 )
 from xpgrad._rows import namespace as _namespace
-from xpgrad._tensor.tensor import Tensor as Tensor
+from xpgrad._tensor.tensor import Tensor as Tensor, is_inference as is_inference
 from xpgrad.errors import (
     BackendLoadError as BackendLoadError,
     BackendNotFoundError as BackendNotFoundError,
@@ -250,7 +250,8 @@ __all__ = [
     "linalg", "fft", "func",
     "Tensor", "tensor", "DType",
     "Device", "default_device", "get_default_device", "set_default_device", "namespace", "backend_names", "register_backend",
-    "autograd", "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
+    "autograd", "enable_grad", "inference_mode", "is_grad_enabled", "is_inference", "is_inference_mode_enabled", "no_grad",
+    "set_grad_enabled",
     "compile", "export",
     "errors", "BackendLoadError", "BackendNotFoundError", "CapabilityError", "CaptureError", "DeviceMismatchError", "GradcheckError",
     "MissingAttributeError", "XpgradError",
@@ -287,5 +288,5 @@ def __getattr__(name: str) -> Any:
         from xpgrad._tensor.copying import _rebuild_tensor  # loads late: pickles
 
         return _rebuild_tensor
-    msg = f"module 'xpgrad' has no attribute {name!r}"
-    raise AttributeError(msg)
+    hints = _importlib.import_module("xpgrad._hints")  # only for names that do not exist
+    raise AttributeError(hints.missing_name("module 'xpgrad'", name))

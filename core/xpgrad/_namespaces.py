@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from xpgrad._backends.classes import tensor_class
 from xpgrad._backends.default_device import as_device, default_device, get_default_device
 from xpgrad._basics.device import Device
+from xpgrad._hints import missing_name
 from xpgrad._info import NamespaceInfo
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ class DeviceNamespace(ModuleType):
         whole = importlib.import_module(self.__name__)
         of_the_module = name.startswith("__") and not name.startswith("__array_") and name not in ("__all__", "__version__")
         if of_the_module or not hasattr(whole, name):
-            raise AttributeError(f"{self!r} has no attribute {name!r}")
+            hint = name if self.__name__ == "xpgrad" and not of_the_module else ""
+            raise AttributeError(missing_name(repr(self), name) if hint else f"{self!r} has no attribute {name!r}")
         found = getattr(whole, name)
         if name in MAKERS.get(self.__name__, ()):
             found = _made_on(self._device, found)

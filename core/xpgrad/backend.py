@@ -462,6 +462,13 @@ class Backend(ABC):
         """
         return None
 
+    def stand_in(self, x: Any) -> Any:
+        """An array that may take the place of `x` while a function is captured: of the same shape, dtype and parts, with any values.
+
+        By default `x` itself. For a library whose arrays grow with what they were computed of.
+        """
+        return x
+
     def program_source(self, program: Any) -> str:
         """The text that `compile_program` runs, for people to read; by default the program as it prints."""
         return str(program)

@@ -323,7 +323,7 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Device | s
 
 def _shifted(name: str, x: Any, axes: Any, sign: int) -> Tensor:
     x = as_tensor(name, x)
-    places = normalize_axes(tuple(axes) if isinstance(axes, list) else axes, x.ndim, name)
+    places = normalize_axes(tuple(axes) if isinstance(axes, list) else axes, x.ndim, name, "axes")
     places = tuple(range(x.ndim)) if places is None else places
     half = tuple(x.shape[a] // 2 if sign > 0 else -(x.shape[a] // 2) for a in places)
     return roll(x, half, axis=places) if places else x.clone()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -289,6 +289,55 @@ def test_gradients_are_nobody_elses(captured: str) -> None:
     assert a.grad.tolist() == [505.0, 606.0]
 
 
+@pytest.mark.parametrize("keep", [lambda t: t, lambda t: t.detach(), lambda t: t.clone()], ids=["itself", "detached", "a copy"])
+def test_what_hooks_keep_is_nobody_elses(device: str, keep: Any) -> None:
+    """Passes add into `.grad`, and users write into gradients: what saved-tensor hooks hand out again stays as it was packed."""
+    leaf = make([1.0, 2.0])
+    with xp.autograd.graph.saved_tensors_hooks(keep, lambda t: t):
+        loss = xp.compile(lambda a: xp.sum(a * a))(leaf)
+    for _ in range(3):
+        loss.backward(retain_graph=True)
+    assert leaf.grad.tolist() == [6.0, 12.0]
+    leaf.grad = None
+    (first,) = xp.autograd.grad(loss, leaf, retain_graph=True)
+    first.mul_(100.0)
+    loss.backward()
+    assert leaf.grad.tolist() == [2.0, 4.0]
+
+
+def test_what_hooks_hold_outlives_the_pass(device: str) -> None:
+    leaf, held = make([1.0, 2.0]), []
+    with xp.autograd.graph.saved_tensors_hooks(lambda t: held.append(t) or t, lambda t: t):
+        loss = xp.compile(lambda a: xp.sum(a * a))(leaf)
+    before = [t.tolist() for t in held]
+    loss.backward()
+    leaf.grad.mul_(100.0)
+    assert [t.tolist() for t in held] == before
+
+
+def test_calls_with_other_dtypes_and_needs_in_turn(device: str) -> None:
+    f = xp.compile(lambda a: xp.sum(a * xp.ones_like(a)))
+    for _ in range(3):
+        for dtype in (xp.float32, xp.float64):
+            for needs in (True, False):
+                x = make([1.0, 2.0], needs, dtype=dtype)
+                out = f(x)
+                assert (out.dtype, out.requires_grad) == (dtype, needs)
+                if needs:
+                    out.backward()
+                    assert x.grad.dtype == dtype
+
+
+def test_a_function_that_calls_itself(device: str) -> None:
+    @xp.compile
+    def power(x: Any, n: int) -> Any:
+        return x if n == 1 else x * power(x, n - 1)
+
+    leaf = make(3.0)
+    power(leaf, 4).backward()
+    assert leaf.grad.item() == 108.0
+
+
 def test_results_are_nobody_elses(captured: str) -> None:
     """An argument, a part of one, a constant or the same Tensor twice, returned: each result has memory of its own."""
     table = make([7.0, 8.0], False)
@@ -307,9 +356,11 @@ def test_results_are_nobody_elses(captured: str) -> None:
 
 
 def test_writes_inside(captured: str) -> None:
-    """Into what the function made: of its argument, and of nothing."""
+    """Into what the function made: of its argument, of nothing, and of a Tensor from outside."""
 
-    def table(x: Any) -> Any:
+    table = make([1.0, 2.0], False)
+
+    def written(x: Any) -> Any:
         y = xp.zeros(4, dtype=x.dtype, device=x.device)
         y[0] = x[0] * x[1]
         y[1:3] = xp.sin(x)
@@ -317,13 +368,16 @@ def test_writes_inside(captured: str) -> None:
         part *= x
         part += 1.0
         y[y > 1.0] = 0.5
-        return xp.sum(y * y)
+        z = table * 2.0
+        z[0] = x[1]
+        return xp.sum(y * y) + xp.sum(z * z)
 
     x = make([0.5, 0.8])
-    table(x).backward()
+    written(x).backward()
     expected, x.grad = x.grad.tolist(), None
-    xp.compile(table)(x).backward()
+    xp.compile(written)(x).backward()
     assert x.grad.tolist() == pytest.approx(expected)
+    assert table.tolist() == [1.0, 2.0]
 
 
 def test_a_tensor_from_outside_is_a_constant(captured: str) -> None:
@@ -394,6 +448,8 @@ def test_a_tensor_that_left_is_refused(captured: str) -> None:
         g(make([1.0, 2.0], False))
     with pytest.raises(xp.errors.CaptureError, match="left the call"):
         kept[0] + 1.0
+    with pytest.raises(xp.errors.CaptureError, match="left the call"):
+        xp.compile(lambda x: x * kept[0])(make([1.0], False))
     with pytest.raises(xp.errors.CaptureError, match="values are not known"):
         kept[0].tolist()
 
@@ -404,6 +460,13 @@ def test_a_program_says_what_is_done(captured: str) -> None:
         total = xp.sum(hidden)
         return total  # noqa: RET504 (it has a name)
 
+    def g(x: Any) -> Any:
+        pairs = xp.einsum("i,j->ij", x, x)  # several operations
+        return xp.sum(pairs)
+
+    names = [o.out.name for o in cast("Any", xp.compile(g)).program(make([1.0, 2.0], False)).operations]
+    assert names.count("pairs") == 1
+    assert len(names) > 2
     w, x = make([1.0, 2.0]), make([3.0, 4.0], False)
     compiled: Any = xp.compile(f)
     program = compiled.program(w, x=x)

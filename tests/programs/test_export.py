@@ -132,3 +132,9 @@ def test_the_examples_are_what_is_exported(name: str, tmp_path: Path) -> None:
     assert xp.export(function, *args, path=None, command="python functions.py") == text, "run examples/exported/functions.py again"
     done = run(text, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", [3, 2.5, ["a"], object()])
+def test_a_path_is_a_path(path: Any) -> None:
+    with pytest.raises(TypeError, match="export needs a path or None as `path`"):
+        xp.export(lambda x: x * x, np.ones(2), path=path)

@@ -107,6 +107,16 @@ def test_what_is_left(name: str) -> None:
                     np.testing.assert_array_equal(np.signbit(found) & ~np.isnan(found), np.signbit(wanted) & ~np.isnan(wanted))
 
 
+def test_complex_infinities_are_multiplied() -> None:
+    for kernel, name in ((lambda b, x: b("multiply", x, 1), "multiply"), (lambda b, x: b("divide", x, 1.0), "divide")):
+        b = Builder()
+        p = b.program(kernel(b, b.input(np.array([complex(np.inf, 1.0)]))))
+        assert [o.name for o in simplified(p, EVALUATE).operations] == [name]
+    b = Builder()
+    p = b.program(b("reduce_sum", b("broadcast_to", b.input(np.array(complex(np.inf, 1.0))), (3,)), None, False))
+    assert [o.name for o in simplified(p, EVALUATE).operations] == ["broadcast_to", "reduce_sum"]
+
+
 def test_large_constants_are_left_alone() -> None:
     b = Builder()
     c = b.constant(np.ones(100))
@@ -263,6 +273,15 @@ def test_a_small_array_is_not_used_again_while_a_view_of_it_is_read() -> None:
     out = b("add", b("multiply", x, column), b("multiply", y, b("reshape_to", another, (20, 1))))
     p = fused(b.program(out), 24, 16)
     assert len(loops(p)[0].body) == 9
+    np.testing.assert_array_equal(built(numpy_source(p))(*b.raws())[0], b.values[out])
+
+
+def test_a_new_axis_in_the_middle_stays_there() -> None:
+    b = Builder()
+    x = b.input(np.arange(20.0).reshape(5, 4, 1))
+    out = b("multiply", b("reshape_to", b("sin", x), (5, 1, 4, 1)), 2.0)
+    p = fused(b.program(out), 8, 8)
+    assert len(loops(p)[0].body) == 3
     np.testing.assert_array_equal(built(numpy_source(p))(*b.raws())[0], b.values[out])
 
 

@@ -48,12 +48,9 @@ def check(b: Builder, **options: Any) -> Program:
         wanted = evaluated(program, BACKEND, b.raws())
         small = simplified(program, EVALUATE)
         loops = [fused(small, block, threshold) for block, threshold in ((2, 2), (4, 4), (7, 3))]
-        for one in loops[:2]:
-            for x, y in zip(run(numpy_source(one, threads=2), b.raws()), wanted, strict=True):
-                same(x, y, program)
-        for one in (program, small, *loops):
+        for one, threads in ((program, 1), (small, 1), *((p, n) for p in loops for n in (1, 2))):
             for large in (0, 1 << 17):
-                text = numpy_source(one, plan=lambda p, large=large: reuse(p, large))
+                text = numpy_source(one, plan=lambda p, large=large: reuse(p, large), threads=threads)
                 try:
                     for x, y in zip(run(text, b.raws()), wanted, strict=True):
                         same(x, y, program)

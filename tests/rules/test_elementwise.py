@@ -6,7 +6,9 @@ differences do not exist.
 
 from __future__ import annotations
 
+import gc
 import itertools
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -216,6 +218,45 @@ def test_an_operand_used_twice_gets_both_gradients_and_fresh_buffers_alone_are_a
     assert g.shape == (3,)
 
 
+# -- passes over memory --------------------------------------------------------------------------------------------------------------
+
+#: Selections, and how many arrays of the operand's size their gradient may take besides bools.
+SELECTIONS: dict[str, tuple[Callable[..., Any], int]] = {
+    "maximum of a Tensor and a number": (lambda x, y: xp.maximum(x, 0.0), 1),
+    "maximum of a number and a Tensor": (lambda x, y: xp.maximum(0, x), 1),
+    "minimum of a Tensor and a number": (lambda x, y: xp.minimum(x, 0.25), 1),
+    "minimum of a number and a Tensor": (lambda x, y: xp.minimum(0.25, x), 1),
+    "maximum of two": (lambda x, y: xp.maximum(x, y), 1),
+    "maximum with ties": (lambda x, y: xp.maximum(x, x.detach()), 2),
+    "clip": (lambda x, y: xp.clip(x, -0.5, 0.5), 1),
+    "clip from below": (lambda x, y: xp.clip(x, -0.5), 1),
+    "where, and a number": (lambda x, y: xp.where(y > 0, x, 0.0), 1),
+    "where, and a number first": (lambda x, y: xp.where(y > 0, 0.0, x), 1),
+    "abs": (lambda x, y: xp.abs(x), 2),
+}
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_gradients_of_selections_take_little_memory(name: str) -> None:
+    """Each array that is allocated is a pass over memory."""
+    function, limit = SELECTIONS[name]
+    size = 1 << 16
+    rng = np.random.default_rng(0)
+    y, seed = xp.asarray(rng.normal(size=size)), xp.asarray(rng.normal(size=size))
+    for _ in range(2):  # the first one generates code
+        x = xp.tensor(rng.normal(size=size), requires_grad=True)
+        out = function(x, y)
+        gc.collect()
+        tracemalloc.start()
+        try:
+            (g,) = grad(out, x, seed)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert g.shape == x.shape
+    assert peak / (8 * size) < limit + 0.5  # three or four bools are less than half a number of float64
+
+
 # -- PyTorch -----------------------------------------------------------------------------------------------------------------------
 
 TORCH_NAMES = {"round": "round", "clip": "clamp", "pow": "pow", "concat": "cat"}
@@ -293,6 +334,50 @@ def test_pytorch_agrees_on_clip_at_the_bounds() -> None:
     x = np.asarray([-2.0, -1.0, 0.0, 1.0, 2.0])
     _gradients(torch, lambda a: xp.clip(a, -1, 1), lambda t: t.clamp(-1, 1), [x], "numpy", 2)
     _gradients(torch, xp.clip, torch.clamp, [x, np.full(5, -1.0), np.full(5, 1.0)], "numpy", 1)
+
+
+#: Selections as xpgrad and PyTorch spell them, of an operand and a number, and whether nan is a point: PyTorch's `clamp` and `abs` have
+#: the slope 0 there, xpgrad's 1 and nan, and no contract says which.
+CUTS: dict[str, tuple[Callable[..., Any], Callable[..., Any], bool]] = {
+    "maximum": (lambda x, c: xp.maximum(x, c), lambda torch, t, c: torch.maximum(t, torch.tensor(c, dtype=t.dtype)), True),
+    "maximum, reflected": (lambda x, c: xp.maximum(c, x), lambda torch, t, c: torch.maximum(torch.tensor(c, dtype=t.dtype), t), True),
+    "minimum": (lambda x, c: xp.minimum(x, c), lambda torch, t, c: torch.minimum(t, torch.tensor(c, dtype=t.dtype)), True),
+    "minimum, reflected": (lambda x, c: xp.minimum(c, x), lambda torch, t, c: torch.minimum(torch.tensor(c, dtype=t.dtype), t), True),
+    "maximum of two": (lambda x, c: xp.maximum(x, x.detach() * 0 + c), lambda torch, t, c: torch.maximum(t, t.detach() * 0 + c), True),
+    "minimum of two": (lambda x, c: xp.minimum(x.detach() * 0 + c, x), lambda torch, t, c: torch.minimum(t.detach() * 0 + c, t), True),
+    "clip": (lambda x, c: xp.clip(x, c, c + 1.0), lambda torch, t, c: torch.clamp(t, c, c + 1.0), False),
+    "clip from below": (lambda x, c: xp.clip(x, c), lambda torch, t, c: torch.clamp(t, min=c), False),
+    "clip from above": (lambda x, c: xp.clip(x, None, c), lambda torch, t, c: torch.clamp(t, max=c), False),
+    "where": (lambda x, c: xp.where(x > c, x, c), lambda torch, t, c: torch.where(t > c, t, c), True),
+    "where, reflected": (lambda x, c: xp.where(x > c, c, x), lambda torch, t, c: torch.where(t > c, c, t), True),
+    "abs": (lambda x, c: xp.abs(x), lambda torch, t, c: torch.abs(t), False),
+}
+_EXTREME = [-np.inf, -1.0, -0.0, 0.0, 0.5, 1.0, 2.0, np.inf]
+_COTANGENTS = [1.0, -3.0, 0.0, np.inf, -np.inf, np.nan, 1e-30]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("c", [0, 1.0, np.inf])
+@pytest.mark.parametrize("name", CUTS)
+def test_what_is_cut_is_zero_whatever_comes_in(name: str, c: float, dtype: str, xpgrad_device: str) -> None:
+    """As in PyTorch: backward, through the gradient once more, forward, and over a batch."""
+    torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
+    ours, theirs, takes_nan = CUTS[name]
+    grid = np.asarray(list(itertools.product(_EXTREME + [np.nan] * takes_nan, _COTANGENTS)), dtype)
+    x, seed = (xp.tensor(grid[:, k], device=xpgrad_device, requires_grad=True) for k in (0, 1))
+    t, u = (torch.tensor(grid[:, k].copy(), requires_grad=True) for k in (0, 1))
+    with np.errstate(all="ignore"):
+        (g,) = grad(ours(x, c), x, seed, create_graph=True)
+        (h,) = torch.autograd.grad(theirs(torch, t, c), t, u, create_graph=True)
+        expected = h.numpy(force=True)
+        assert g.dtype is x.dtype
+        np.testing.assert_array_equal(values(g), expected)
+        (again,) = grad(g, seed, xp.ones_like(g))
+        np.testing.assert_array_equal(values(again), torch.autograd.grad(h, u, torch.ones_like(h))[0].numpy())
+        _, tangent = xp.func.jvp(lambda a: ours(a, c), (x.detach(),), (seed.detach(),))
+        np.testing.assert_array_equal(values(tangent), expected)
+        each = xp.func.vmap(lambda a, v: xp.func.vjp(lambda b: ours(b, c), a)[1](v)[0])(x.detach(), seed.detach())
+        np.testing.assert_array_equal(values(each), expected)
 
 
 def test_pytorch_agrees_on_the_sign_of_complex_numbers() -> None:

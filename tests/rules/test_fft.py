@@ -244,5 +244,8 @@ def test_errors_of_operands():
         xp.fft.fft(xp.ones((3, 0)))
     with pytest.raises(TypeError, match="int"):
         xp.fft.fftfreq(2.5)
+    for name in ("fftshift", "ifftshift"):
+        with pytest.raises(TypeError, match=f"{name}: `axes`"):
+            getattr(xp.fft, name)(xp.ones((3, 4)), axes=1.5)
     with pytest.raises(ValueError, match="0"):
         xp.fft.fftfreq(3, d=0)

@@ -304,6 +304,7 @@ FRESH: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "to_dtype": (((3,),), (np.dtype("float64"),)), "matmul_nd": (((2, 2), (2, 2)), ()),
     "mat_vec": (((1, 2), (2,)), ()), "inner_product": (((2,), (2,)), ()),
     "phase": (((3,),), ()), "keep": (((3,), (3,)), ()), "clip_below": (((3,), (3,)), ()), "clip_above": (((3,), (3,)), ()),
+    "clip_scalar": (((3,),), (None, 0.5)), "share": (((3,), (3,), (3,)), ()),
     "reduce_max": (((1, 1),), (None, True)), "reduce_min": (((1, 1),), (None, True)),
     "reduce_var": (((2, 1),), ((0,), 1, True)), "reduce_std": (((2, 1),), ((0,), 1, True)),
     "running_sum": (((1,),), (0,)), "running_sum_back": (((1,),), (0,)),

@@ -66,3 +66,15 @@ def test_derivatives_do_not_depend_on_the_mode(name: str, mode: str, made: str) 
         found = CALLS[name](x)
     np.testing.assert_array_equal(np.asarray(found.detach()), expected)
     np.testing.assert_array_equal(np.asarray(x), [1.0, 2.0])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_normal_mode_records_anywhere(mode: str) -> None:
+    x = xp.tensor([1.0, 2.0], requires_grad=True)
+    with MODES[mode]():
+        before = xp.is_grad_enabled(), xp.is_inference_mode_enabled()
+        with xp.inference_mode(False):
+            assert (xp.is_grad_enabled(), xp.is_inference_mode_enabled()) == (True, False)
+            y = xp.sum(x * x)
+        assert (xp.is_grad_enabled(), xp.is_inference_mode_enabled()) == before
+    np.testing.assert_array_equal(np.asarray(xp.autograd.grad(y, x)[0].detach()), [2.0, 4.0])

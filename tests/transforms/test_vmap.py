@@ -449,3 +449,24 @@ def test_an_element_that_left_its_call_cannot_be_returned_by_another(xpgrad_devi
     for program in (lambda v: left[0], lambda v: left[0] + v, lambda v: (v, left[0])):
         with pytest.raises(RuntimeError, match="one of them left its call"):
             vmap(program)(x)
+
+
+@pytest.mark.parametrize("create", [False, True])
+@pytest.mark.parametrize("kind", ["tensor", "before", "after"])
+def test_hooks_may_give_what_all_elements_share(kind: str, create: bool) -> None:
+    x = xp.tensor([1.0, 2.0], requires_grad=True)
+    shared = xp.asarray([5.0, 6.0])
+    y = xp.sin(x) * 1
+    if kind == "tensor":
+        y.register_hook(lambda g: shared)
+    elif kind == "before":
+        y.grad_fn.register_prehook(lambda gs: (shared,))
+    else:
+        y.grad_fn.register_hook(lambda given, gs: (shared, None)[: len(given)])
+    eye = xp.eye(2)
+    (g,) = xp.autograd.grad(y * 1, x, eye, is_grads_batched=True, create_graph=create)
+    np.testing.assert_allclose(np.asarray(g.detach()), [np.cos([1.0, 2.0]) * [5.0, 6.0]] * 2)
+    wrong = xp.sin(x)
+    wrong.register_hook(lambda g: xp.asarray([5, 6]))
+    with pytest.raises(RuntimeError, match="has changed the type of value"):
+        xp.autograd.grad(wrong * 1, x, eye, is_grads_batched=True, create_graph=create)

@@ -569,6 +569,30 @@ def nesting(lib: Any) -> None:
     assert state(lib) == (True, False)
     y.backward()
     lib.equal(x.grad, 6.0)
+    for mode in ("no_grad", "set_grad_enabled(False)", "inference_mode"):
+        with lib.case(mode), enter(lib, mode):
+            before = state(lib)
+            with lib.ns.inference_mode(False):
+                assert state(lib) == (True, False)
+                z = x * x
+            assert z.requires_grad
+            assert state(lib) == before
+    # Operations under inference mode take what was made outside, in lists too.
+    rows, made = lib.tensor([[1.0, 2.0], [3.0, 4.0]]), inference(lib, [[1.0, 2.0], [3.0, 4.0]])
+    with lib.ns.inference_mode():
+        for name, (found, expected) in {
+            "lists": (lib.xp.concat([rows, made]), [[1, 2], [3, 4], [2, 4], [6, 8]]),
+            "stacks": (lib.xp.stack([made[0], rows[1]]), [[2, 4], [3, 4]]),
+            "numbers": (2 - made, [[0, -2], [-4, -6]]),
+            "powers": (2**made, [[4, 16], [64, 256]]),
+            "quotients": (12 / made, [[6, 3], [2, 1.5]]),
+            "both": (made / rows, [[2, 2], [2, 2]]),
+            "matrices": (rows @ made, [[14, 20], [30, 44]]),
+            "keys": (rows[:, 1] + made[1], [8, 12]),
+        }.items():
+            with lib.case(name):
+                assert found.is_inference()
+                lib.equal(found, expected)
 
 
 @contract("INF-10")

@@ -82,6 +82,8 @@ def checkpoints_by_a_nested_pass(lib: Any, checkpoint: Any, f: Any, calls: list[
     lib.equal(x.grad, np.cos([3.0, 8.0]) * [3.0, 4.0])
     lib.equal(w.grad, np.cos([3.0, 8.0]) * [1.0, 2.0])
     x = lib.tensor([1.0, 2.0])
+    given = checkpoint(lambda k, t, text: t * k, 3.0, x, "text", use_reentrant=True)  # numbers may come first
+    lib.equal(lib.xp.sum(given), 3.0 * lib.value(x).sum())
     first, second = checkpoint(lambda t, k: (t * k, t + 1), x, 3.0, use_reentrant=True)
     (lib.xp.sum(first) + 2 * lib.xp.sum(second)).backward()
     lib.equal(x.grad, [5.0, 5.0])

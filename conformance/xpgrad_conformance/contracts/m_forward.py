@@ -244,6 +244,10 @@ def forward_over_reverse(lib: Any, shape: Any, seed: int) -> None:
         y = lib.xp.sum(lib.xp.sin(fw.make_dual(x, t.detach())))
         (g,) = lib.grad(y, x, create_graph=True)
         lib.equal(fw.unpack_dual(g).tangent, -np.sin(v) * u)
+        # also by a dual that came to require grad afterwards
+        later = fw.make_dual(x.detach(), t.detach()).requires_grad_()
+        (g,) = lib.grad(lib.xp.sum(later * later * later), later, create_graph=True)
+        lib.equal(fw.unpack_dual(g).tangent, 6 * v * u)
         # as that which backward() leaves at the leaf does; in PyTorch under create_graph only
         for create in (True, False):
             x.grad = None

@@ -145,6 +145,21 @@ def hooks_see_one_sample(lib: Any) -> None:
     y.register_hook(lambda g: g * 10)
     (g,) = batched(lib, y * 1, x, lib.const(EYE))
     lib.equal(g, [[20.0, 0.0], [0.0, 40.0]])
+    # What a hook, or a Function, gives for all samples alike.
+    for name, replace in {
+        "tensor": lambda y, c: y.register_hook(lambda g: c),
+        "before": lambda y, c: y.grad_fn.register_prehook(lambda go: (c,)),
+        "after": lambda y, c: (y * 1).grad_fn.next_functions[0][0].register_hook(lambda gi, go: (c * 2, c * 0)),
+    }.items():
+        with lib.case(name):
+            x = lib.tensor([1.0, 2.0])
+            y = x * lib.const([3.0, 4.0]) if name != "after" else x * (x * 1)
+            replace(y, lib.const([5.0, 6.0]))
+            (g,) = batched(lib, y * 1, x, lib.const(EYE))
+            lib.equal(g, [[15.0, 24.0]] * 2 if name != "after" else [[10.0, 12.0]] * 2)
+    constant = lib.fn(lambda ctx, x: x * 2, lambda ctx, g: lib.const([7.0, 8.0]))
+    x = lib.tensor([1.0, 2.0])
+    lib.equal(batched(lib, constant.apply(x * 3), x, lib.const(EYE))[0], [[21.0, 24.0]] * 2)
 
 
 @contract("BAT-08")

@@ -293,6 +293,19 @@ def warnings_and_capture(lib: Any) -> None:
             warn(True)
             with lib.warns(UserWarning, "stream"):
                 mismatch()
+            # Several leaves, one warning: it names one, and says how many more there are.
+            main, side = streams.current(), streams.new()
+            leaves = [lib.tensor(np.ones(n)) for n in (2, 3, 4)]
+            firsts = [x * 1 for x in leaves]
+            for count, said in ((1, ""), (2, "(and 1 more)"), (3, "(and 2 more)")):
+                streams.wait(side, main)
+                with streams.use(side):
+                    parts = [lib.xp.sum(lib.xp.sin(x)) for x in leaves[:count]]
+                    y = parts[0] if count == 1 else lib.xp.sum(lib.xp.stack(parts))
+                streams.wait(main, side)
+                with lib.case(count), lib.warns(UserWarning, said if not lib.oracle else "stream", times=1):
+                    y.backward()
+            del firsts
             warn(False)
             with lib.silent():
                 mismatch()

@@ -44,12 +44,15 @@ def correct_gradients_pass(lib: Any, shape: Any) -> None:
         with lib.case(place):
             assert not check(f, (x,), raise_exception=False)
     by = lambda factor: wrong(lib, lambda ctx, g: g * 2 * factor)  # noqa: E731
-    assert check(by(1 + 0.9e-3), (x,), atol=0.0) is True
-    assert not check(by(1 + 1.2e-3), (x,), atol=0.0, raise_exception=False)
-    assert check(by(1 + 1.2e-3), (x,), atol=0.0, rtol=2e-3) is True
+    for mode in MODES:
+        with lib.case(mode):
+            assert check(by(1 + 0.9e-3), (x,), atol=0.0, **mode) is True
+            assert not check(by(1 + 1.2e-3), (x,), atol=0.0, raise_exception=False, **mode)
+            assert check(by(1 + 1.2e-3), (x,), atol=0.0, rtol=2e-3, **mode) is True
+            assert check(by(1.01), (x,), rtol=0.0, atol=0.03, **mode) is True
+            assert not check(by(3.0), (x,), rtol=0.0, atol=0.03, raise_exception=False, **mode)
     assert check(by(1 + 4e-6), (x,), rtol=0.0) is True
     assert not check(by(1 + 6e-6), (x,), rtol=0.0, raise_exception=False)
-    assert check(by(1.01), (x,), rtol=0.0, atol=0.03) is True
     flat = lib.tensor([0.0])
     # The difference of x³ at 0 is eps²: 1e-12, or 0.25.
     assert check(lambda x: x**3, (flat,), atol=1e-10) is True
@@ -253,6 +256,44 @@ def options(lib: Any) -> None:
 
     def forward(ctx: Any, x: Any) -> Any:
         return x * 2
+
+    # What an option looks at is looked at under it only.
+    def decides(ctx: Any, g: Any) -> Any:
+        return g * 2 + 0 * float(xp.sum(g).item())
+
+    def turns(ctx: Any, t: Any) -> Any:
+        return t * 2 + 0 * float(xp.sum(t).item())
+
+    by_value = lib.fn(forward, decides, jvp=turns).apply
+    for mode in MODES:
+        with lib.case(mode):
+            assert check(by_value, (x,), check_forward_ad=True, **mode)
+            for option in ({"check_batched_grad": True}, {"check_forward_ad": True, "check_batched_forward_grad": True}):
+                with lib.case(option), lib.raises(RuntimeError):
+                    check(by_value, (x,), **option, **mode)
+            # A result that is no function of the inputs, before one that is.
+            if not lib.oracle:  # which fails on that itself
+                w = x.detach().clone().requires_grad_()
+                assert check(lambda x, y: (lib.cast(x, "int64"), y.detach() * 0, x * y), (x, w), check_forward_ad=True, **mode)
+    if not lib.oracle:  # there a tangent is missing from nothing but what has a tangent nowhere
+
+        def sum_of_two(ctx: Any, x: Any, y: Any) -> Any:
+            ctx.set_materialize_grads(False)
+            return x * 2 + y * 3
+
+        def of_both(ctx: Any, dx: Any, dy: Any) -> Any:
+            if dx is not None and dy is not None:
+                return (dx * 2 + dy * 3) * 7
+            return dx * 2 if dy is None else dy * 3
+
+        partial = lib.fn(sum_of_two, lambda ctx, g: (None, None) if g is None else (g * 2, g * 3), jvp=of_both).apply
+        pair = x, x.detach().clone().requires_grad_()
+        for mode in MODES:
+            with lib.case(mode):
+                assert check(partial, pair, **mode)
+                assert check(partial, pair, check_forward_ad=True, check_undefined_grad=False, **mode)
+                with lib.raises(error_class(lib), "missing tangent"):
+                    check(partial, pair, check_forward_ad=True, **mode)
 
     askew = lib.fn(forward, lambda ctx, g: g * 2, jvp=lambda ctx, t: t * 3).apply
     assert check(askew, (x,))

@@ -106,6 +106,17 @@ def both_lengths_are_strict(lib: Any) -> None:
             "grad": said(lambda: cpp.grad([x * x], [x], [one, one])),
             "x": flat(lib, x.grad),
         }
+        # A compiler refuses what is no list of Tensors.
+        wrong = {
+            "a number as gradient": lambda: cpp.backward([x * x], [3.0]),
+            "a number as root": lambda: cpp.backward([3.0]),
+            "no list": lambda: cpp.backward(x * x),
+            "a gradient, no list": lambda: cpp.backward([x * x], one),
+            "a number as input": lambda: cpp.grad([x * x], [3.0]),
+        }
+        for name, call in wrong.items():
+            with lib.case(name), lib.raises(TypeError, "Tensor"):
+                call()
     for name in ("many", "undefined", "grad"):
         with lib.case(name):
             assert "got 1 tensors and 2 gradients" in (found[name] or "")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from xpgrad_conformance.contract import contract
+from xpgrad_conformance.contracts import x_arguments
 from xpgrad_conformance.contracts.x_functions import exact
 
 Call = Callable[[Any, Any], Any]
@@ -309,6 +310,21 @@ def numbers(lib: Any) -> None:
     assert lib.const(X).tolist() == X.astype(lib.real).tolist()
     if lib.capabilities["complex"]:
         assert complex(lib.const(1.5 - 2j, lib.complex)) == 1.5 - 2j
+    # Text says what a Tensor is: its values, its shape if there are none, what is not the default, and its place in the graph.
+    shape = lambda text: "size=" in text or "shape=" in text  # noqa: E731
+    empty, plain, leaf = repr(lib.const(np.zeros((0, 3)))), repr(lib.const(X)), repr(lib.tensor(X))
+    assert shape(empty)
+    assert "(0, 3)" in empty
+    assert not shape(plain)
+    assert "0.4" in plain or lib.capabilities["lazy"]
+    assert "requires_grad=True" in leaf
+    assert "requires_grad" not in plain
+    assert "grad_fn=<MulBackward0>" in repr(lib.tensor(X) * 2)
+    assert "int8" in repr(lib.const([1, 2], "int8"))
+    assert "dtype" not in repr(lib.const([True], "bool"))
+    if not lib.capabilities["lazy"]:
+        assert "2.5" in repr(s)
+        assert "..." in repr(lib.const(np.zeros(100000)))
     np.testing.assert_array_equal(np.asarray(lib.const(ROW)), ROW.astype(lib.real))
     assert lib.const(ROW).numpy().dtype == lib.real
     with lib.ns.no_grad():  # where nothing is recorded, nothing is lost
@@ -382,6 +398,14 @@ def comparisons(lib: Any) -> None:
         assert xp.result_type(lib.const(True, "bool"), True) == lib.dtype("bool")
         assert xp.result_type(lib.const(True, "bool"), 2) == lib.dtype(lib.index)
         assert np.zeros(2, dtype=lib.dtype(lib.narrow)).dtype == lib.narrow
+        assert (lib.const([1, 2], "int8") * np.bool_(True)).dtype == lib.dtype("int8")
+    # NumPy's numbers are as weak as Python's.
+    for dtype, number in (("int8", np.int64(3)), (lib.narrow, np.float64(3)), (lib.narrow, np.int16(3)), ("float16", np.float32(3))):
+        if lib.has_dtype(dtype):
+            with lib.case((dtype, type(number))):
+                for product in (lib.const([1, 2], dtype) * number, number * lib.const([1, 2], dtype)):
+                    assert product.dtype == lib.dtype(dtype)
+                    assert lib.value(product).tolist() == [3, 6]
 
 
 def halves(lib: Any) -> None:
@@ -423,5 +447,9 @@ def forms(lib: Any) -> None:
     dtypes(lib)
     comparisons(lib)
     halves(lib)
+    x_arguments.axes(lib)
+    x_arguments.two_names(lib)
+    x_arguments.created(lib)
+    x_arguments.moved(lib)
     if lib.capabilities["dlpack"]:
         exchange(lib)

@@ -229,6 +229,29 @@ def tangents(lib: Any) -> None:
                             close(lib, np.zeros(np.shape(wanted)), wanted, rough(lib))
                         else:
                             close(lib, tangent, wanted, rough(lib))
+            if not lib.oracle:
+                unlike_their_primals(lib, case, points, ds, expected)
+
+
+def unlike_their_primals(lib: Any, case: Case, points: Sequence[Any], ds: Sequence[Any], expected: Sequence[Any]) -> None:
+    """Tangents of another dtype than their primals have theirs after the function, recorded or not."""
+    fw = lib.module("autograd.forward_ad")
+    with fw.dual_level(), lib.ns.no_grad():
+        duals = []
+        for p, d in zip(points, ds, strict=True):
+            narrow = lib.narrow if p.dtype.kind == "f" else "complex64"
+            duals.append(fw.make_dual(made(lib, p), lib.const(d, narrow)))
+        outs = listed(case.call(lib, *duals))
+        assert not lib.ns.is_grad_enabled()
+        for k, y in enumerate(outs):
+            assert not y.requires_grad
+            tangent = fw.unpack_dual(y).tangent
+            wanted = np.asarray(sum(rows[k] for rows in expected))
+            if tangent is not None:
+                # All but views have a tangent of their own, which may be written to.
+                assert y._is_view() or any(y is d for d in duals) or all(tangent is not fw.unpack_dual(d).tangent for d in duals)
+                assert tangent.dtype == y.dtype or y._is_view()  # a view has the view of the tangent
+                close(lib, tangent, wanted, max(rough(lib), 1e-5 if lib.narrow == "float32" else 2e-2), 10.0)
 
 
 @contract("DER-05")
@@ -263,7 +286,11 @@ def element(x: Any, dim: int | None, b: int) -> Any:
 @contract("DER-06")
 def batches(lib: Any) -> None:
     vmap = lib.module("func").vmap
+    once = lib.oracle or lib.capabilities["lazy"] or lib.capabilities["jit"]  # these take their time
     for name, case, points in kinds(lib, batched=True):
+        if len(points) == 2 and not once:
+            with lib.case((name, "twice")), np.errstate(all="ignore"):
+                batches_of_batches(lib, case, points)
         for mask in itertools.product((True, False), repeat=len(points)):
             if not any(mask):
                 continue
@@ -281,6 +308,33 @@ def batches(lib: Any) -> None:
                 loops.append(lib.grad(lib.xp.sum(inside), xs, allow_unused=True))
                 for a, b in zip(*loops, strict=True):
                     close(lib, value_of(lib, b) + np.zeros(np.shape(value_of(lib, a))), value_of(lib, a), exact(lib))
+
+
+def batches_of_batches(lib: Any, case: Case, points: Sequence[Any]) -> None:
+    """Two operands that are elements of two batches, one inside of the other: all pairs of them."""
+    vmap = lib.module("func").vmap
+    arrays = [np.stack([p * f for f in FACTORS[:2]]) for p in points]
+    for first in (0, 1):
+        xs = [made(lib, a) for a in arrays]
+
+        def one(x: Any, y: Any, first: int = first) -> Any:
+            return tuple(listed(case.call(lib, *((x, y) if first == 0 else (y, x)))))
+
+        def inner(x: Any, first: int = first, xs: Any = xs, one: Any = one) -> Any:
+            return vmap(one, in_dims=(None, 0))(x, xs[1 - first])
+
+        found = listed(vmap(inner)(xs[first]))
+        pairs = [[(p, q) if first == 0 else (q, p) for q in arrays[1 - first]] for p in arrays[first]]
+        table = [[listed(case.call(Reference, *pair)) for pair in row] for row in pairs]
+        for k, y in enumerate(found):
+            close(lib, y, np.stack([np.stack([cell[k] for cell in row]) for row in table]), exact(lib))
+        together = lib.grad(weighed(lib, [lib.xp.sum(y, axis=(0, 1)) for y in found]), xs, allow_unused=True)
+        sums: Any = [0.0] * len(found)
+        for i, j in itertools.product((0, 1), repeat=2):
+            for k, y in enumerate(listed(case.call(lib, xs[0][i], xs[1][j]))):
+                sums[k] = sums[k] + y
+        for a, b in zip(together, lib.grad(weighed(lib, sums), xs, allow_unused=True), strict=True):
+            close(lib, value_of(lib, a) + np.zeros(np.shape(value_of(lib, b))), value_of(lib, b), exact(lib), 10.0)
 
 
 def sum_of_losses(lib: Any, case: Case, xs: Sequence[Any], dims: Sequence[int | None]) -> Any:
@@ -313,6 +367,30 @@ def batches_of_gradients(lib: Any) -> None:
                     assert (g is None) == (column[0] is None)
                     if g is not None:
                         close(lib, g, np.stack([lib.value(r) for r in column]), exact(lib))
+            shared_by_a_batch(lib, case, points)
+
+
+def shared_by_a_batch(lib: Any, case: Case, points: Sequence[Any]) -> None:
+    """Gradients that are the same for all elements of a batch: where a hook puts one in the place of another."""
+    for create in (False, True):
+        xs = [made(lib, p) for p in points]
+        outs = [y for y in listed(case.call(lib, *(x * 1.0 for x in xs))) if y.requires_grad]
+        if any(0 in y.shape for y in outs):
+            return
+        kinds = ["complex128" if is_complex(y) else "float64" for y in outs]
+        seeds = [
+            made(lib, direction(np.zeros(tuple(y.shape), k), 2.0 + i), False) for i, (y, k) in enumerate(zip(outs, kinds, strict=True))
+        ]
+        alone = lib.grad(outs, xs, seeds, retain_graph=True, allow_unused=True)
+        roots = [y * 1.5 for y in outs]
+        for y, seed in zip(outs, seeds, strict=True):
+            y.register_hook(lambda g, seed=seed: seed * 1.0)
+        batch = [made(lib, np.ones((2, *y.shape), k), False) for y, k in zip(outs, kinds, strict=True)]
+        found = lib.grad(roots, xs, batch, is_grads_batched=True, allow_unused=True, create_graph=create)
+        for a, b in zip(found, alone, strict=True):
+            assert (a is None) == (b is None)
+            if b is not None:
+                close(lib, a, np.stack([lib.value(b)] * 2), exact(lib))
 
 
 def halves(ys: Sequence[Any], xp: Any = np) -> list[Any]:

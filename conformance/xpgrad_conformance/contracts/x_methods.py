@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from xpgrad_conformance.contract import contract
+from xpgrad_conformance.contracts import x_keys
 from xpgrad_conformance.contracts.x_functions import FACTORS, close, direction, exact, inner, made, rough, value_of
 from xpgrad_conformance.functions import BINARY, STEP, Reference, cases, listed, weighed
 
@@ -207,6 +208,7 @@ def writes(lib: Any) -> None:
                 return base * base[:, :1]
 
             agree(lib, part, reference, (POSITIVE, ROW))
+    x_keys.overlapping(lib)
 
 
 @contract("DER-13")

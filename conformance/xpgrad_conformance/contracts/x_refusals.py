@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from xpgrad_conformance.contract import contract
+from xpgrad_conformance.contracts import x_arguments
 
 Call = Callable[[Any, Any], Any]
 
@@ -306,6 +307,7 @@ WRONG_USES: dict[str, tuple[type[Exception], Call]] = {
     "no objects": (TypeError, lambda lib, t: lib.xp.asarray(np.asarray([], dtype=object))),
     "objects that are small integers": (TypeError, lambda lib, t: lib.xp.asarray(np.asarray([1, 2], dtype=object))),
     "complex data as real": (TypeError, lambda lib, t: lib.xp.asarray([1j], dtype=t.x.dtype)),
+    "NumPy's complex number as real": (TypeError, lambda lib, t: lib.xp.asarray([np.complex64(1j)], dtype=t.x.dtype)),
     "a complex array as real": (TypeError, lambda lib, t: lib.xp.asarray(np.asarray([1j]), dtype=t.x.dtype)),
     "a complex Tensor as real": (TypeError, lambda lib, t: lib.xp.asarray(t.c, dtype=t.x.dtype)),
     "a list without a copy": (ValueError, lambda lib, t: lib.xp.asarray([1.0], copy=False)),
@@ -452,7 +454,8 @@ TAKEN_BY_PYTORCH = frozenset((
     "x[..., ...]", "x[i, ..., ...]", "x['a']", "T of one axis", "linalg.pinv, rtol",
     "a range that does not fit", "a complex Tensor as real", "n[0] = a float", "n[0] = floats",
     "unpacked: another shape", "a hook of a Tensor", "a hook after accumulation", "a hook of a node", "a hook of several",
-    "two batches for one", "linspace, endpoint", "asarray, a mask", "a complex array as real", "take_along_axis[], beyond",
+    "two batches for one", "linspace, endpoint", "asarray, a mask", "a complex array as real",
+    "NumPy's complex number as real", "take_along_axis[], beyond",
 ))  # fmt: skip
 
 
@@ -504,6 +507,7 @@ def refused(lib: Any) -> None:
                     x = getattr(t, key)
                     assert (x._version, x.is_leaf) == (0, True), key
                     np.testing.assert_array_equal(lib.value(x), values)
+    x_arguments.arguments_that_are_refused(lib, operands)
     in_batches(lib)
     x = operands(lib).x
     lib.equal(lib.grad(lib.xp.sum(x * x), x)[0], 2.0 * lib.value(x))  # and everything works as before

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from xpgrad_conformance.contract import contract
+from xpgrad_conformance.contracts import x_keys
 
 X, Y = np.asarray([1.0, 2.0]), np.asarray([3.0, 5.0])
 
@@ -158,6 +159,12 @@ def products_with_jacobians(lib: Any) -> None:
     equal(lib, func.jvp(lambda v: func.vjp(cube, v)[0], (x,), (y,)), (X**3, 3 * X**2 * Y))
     both = func.jvp(func.grad_and_value(lambda v: lib.xp.sum(cube(v))), (x,), (y,))
     equal(lib, both, ((3 * X**2, np.sum(X**3)), (6 * X * Y, np.sum(3 * X**2 * Y))))
+    # Under inference mode outside they compute derivatives too, and the mode stays what it was.
+    with lib.ns.inference_mode():
+        results = func.jvp(lambda v: v * v * v, (x,), (y,))
+        assert (lib.ns.is_inference_mode_enabled(), lib.ns.is_grad_enabled()) == (True, False)
+    equal(lib, results, (X**3, 3 * X**2 * Y))
+    assert not any(r.requires_grad for r in results)
     out, push = func.linearize(lambda v: lib.xp.sin(v) * y, x)
     equal(lib, out, np.sin(X) * Y)
     for t in (X, Y):
@@ -270,6 +277,7 @@ def arguments_of_vmap(lib: Any) -> None:
     with lib.ns.no_grad():
         assert not vmap(lambda r: r * 2)(leaf).requires_grad
     batches_of_keys(lib, vmap, m)
+    x_keys.of_elements(lib)
     # What an element says of itself is one element's.
     seen: list[Any] = []
 

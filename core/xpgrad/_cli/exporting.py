@@ -36,8 +36,9 @@ def export_function(target: str, specs: list[str], source: str | None, path: str
     try:
         function = named(target)
         if source is not None:
-            given = named(source)
-            args = tuple(given() if callable(given) else given)
+            given: Any = named(source)
+            found: Any = given() if callable(given) else given
+            args = tuple(found)
         else:
             args = arguments(specs)
         command = ["xpgrad", "export", target, *specs, *([] if source is None else ["--args", source]), "--output", path]

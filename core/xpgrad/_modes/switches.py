@@ -212,7 +212,7 @@ class inference_mode(ModeSwitch):  # noqa: N801 (PyTorch's name)
     Parameters
     ----------
     mode : bool, default True
-        False nests back to normal.
+        False nests back to normal, which records, also inside of `no_grad`.
     """
 
     def __new__(cls, mode: Any = True) -> Any:
@@ -226,7 +226,7 @@ class inference_mode(ModeSwitch):  # noqa: N801 (PyTorch's name)
         self.mode = mode
 
     def _mode(self) -> Mode | None:
-        return replaced(inference=self.mode, recording=True) if self.mode else replaced(inference=False)
+        return replaced(inference=self.mode, recording=True)
 
     def clone(self) -> inference_mode:
         return inference_mode(self.mode)

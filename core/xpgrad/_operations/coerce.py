@@ -10,6 +10,7 @@ import functools
 from typing import Any
 
 from xpgrad._array.base import TensorBase
+from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.dtypes import bool_, promote, promote_scalar
 from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_raw_array
 from xpgrad._basics.shapes import common_shape
@@ -21,6 +22,7 @@ from xpgrad.errors import DeviceMismatchError
 
 __all__ = ["coerce", "explain", "unify"]
 
+_SEQUENCES = (list, tuple, str)
 #: A Python scalar of each kind of dtypes.
 _SAMPLES: dict[str, complex] = {
     "bool": False, "signed integer": 0, "unsigned integer": 0, "real floating": 0.0, "complex floating": 0j,
@@ -89,6 +91,11 @@ def coerce(row: Any, *args: Any) -> Any:
     Returns
     -------
     Tensor, or NotImplemented for an operand of an unknown type, so that its own reflected operator may try.
+
+    Raises
+    ------
+    TypeError
+        For a list, a tuple or a str, whose own operators would only look for an index in the Tensor.
     """
     if len(args) == 2 == len(row.tensors):
         a, b = args
@@ -106,6 +113,8 @@ def coerce(row: Any, *args: Any) -> Any:
                 operands[i] = scalar
             elif is_raw_array(x):
                 arrays = True
+            elif x.__class__ in _SEQUENCES and row.name not in ("equal", "not_equal") and not _repeats(row, operands):
+                raise not_a_tensor(row.name, *args[:count])
             else:
                 return NotImplemented
     if arrays:
@@ -146,6 +155,11 @@ def coerce(row: Any, *args: Any) -> Any:
     out = getattr(operands[0], row.method)(*operands[1:], *statics)
     check_kept(out, operands)
     return out
+
+
+def _repeats(row: Any, operands: list[Any]) -> bool:
+    """Return whether Python's own ``[0] * n`` is meant, where `n` is a 0-d Tensor of an integer."""
+    return row.name == "multiply" and any(isinstance(x, TensorBase) and not x.ndim and "integer" in x.dtype.kind for x in operands)
 
 
 def _own_dtype(scalar: complex, cls: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -56,7 +57,7 @@ def _first_call(*args: Any) -> Any:
 
 
 def _compile_in_place(row: Row, public: Any, scope: dict[str, Any]) -> Any:
-    made = dispatcher_text(row).compile(f"{row.name}()", dict(scope))
+    made = dispatcher_text(row).compile(row.titled(f"{row.name}()"), dict(scope))
     public.__code__ = made["public"].__code__
     return public
 
@@ -65,6 +66,8 @@ def dispatcher(row: Row, func: Callable[..., Any]) -> Callable[..., Any]:
     """The function on Tensors that calls a row's implementation, with the signature and docstring of `func`."""
     if not row.varargs:
         check_kept_names(row)
+    code = func.__code__
+    row.origin = f"{'/'.join(code.co_filename.replace(os.sep, '/').split('/')[-2:])}:{code.co_firstlineno}"
     setattr(TensorBase, row.method, trampoline(row))
     if row.elementwise and len(row.tensors) == 2:
         setattr(TensorBase, f"_sop_{row.name}", trampoline(row, "_sop_"))

@@ -441,7 +441,8 @@ def _compiled(row: Row, backend: Any, kernel: Any) -> dict[str, Any]:
         text.lines += form.text.lines
         for mask, broadcast in form.patterns:
             scope[_class_name(mask, broadcast)] = node_class(backend, row, mask, broadcast)
-    return text.compile(f"{row.name} {backend.table_name}{'' if kernel is None else ' (watched)'}", scope)
+    watched = "" if kernel is None else " (watched)"
+    return text.compile(row.titled(f"{row.name} {backend.table_name}{watched}"), scope)
 
 
 def _scope(row: Row, backend: Any) -> dict[str, Any]:

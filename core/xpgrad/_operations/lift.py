@@ -131,7 +131,7 @@ def as_it_is(x: Any, beside: Any) -> Any:
     """`lift` where nothing is to be decided: an array of the host's library, of the dtype of the Tensor that it meets; else None."""
     cls = beside.__class__
     backend = cls.backend
-    if x.__class__ is not backend.array_type or x.dtype is not beside._array.dtype or not x.shape or cls.fresh is not None or cls.depth:
+    if x.__class__ is not backend.array_type or x.dtype is not beside._array.dtype or not x.shape or cls.fresh is not None or cls.stage:
         return None
     if not backend.is_host or not backend.shares_input or backend.device_of(x) is not cls.device:
         return None

@@ -86,6 +86,7 @@ class Row:
         self.slow = slow
         self.jvp = jvp
         self.batch = batch
+        self.origin = ""  # the file and line that declare it, for tracebacks
         self.jvp_reads = () if jvp is None else _parameters(jvp)
         # Which operands meet in one dtype: those that differentiate, or all where none does.
         places = tuple(i for i, f in enumerate(formulas) if f is not None) or tuple(range(len(formulas)))
@@ -99,6 +100,10 @@ class Row:
             msg = f"two rows are named {name!r}"
             raise ValueError(msg)
         ROWS[name] = self
+
+    def titled(self, title: str) -> str:
+        """The name of a text generated from this row, as tracebacks show it: with the file and line of the rule."""
+        return f"{title}, rule: {self.origin}" if self.origin else title
 
     def _readable(self) -> list[str]:
         """The names that a formula can read: its own, the arguments, and what it is told of them."""

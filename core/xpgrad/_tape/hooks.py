@@ -28,9 +28,11 @@ def _name(hook: Any) -> str:
     return getattr(hook, "__name__", None) or type(hook).__name__
 
 
-def check_replacement(hook: Any, new: Any, old: Any) -> None:
-    """Refuse a hook's replacement that is not a Tensor of the size and type of what it replaces (HOK-07)."""
+def checked_replacement(hook: Any, new: Any, old: Any) -> Any:
+    """A hook's replacement, refused if it is not a Tensor of the size and type of what it replaces (HOK-07).
 
+    In a pass over a batch it may be one that all elements share.
+    """
     if not isinstance(new, TensorBase):
         msg = f"expected Variable, but hook returned '{type(new).__name__}'; a hook returns a Tensor or None"
         raise TypeError(msg)
@@ -39,9 +41,12 @@ def check_replacement(hook: Any, new: Any, old: Any) -> None:
     if new.shape != old.shape:
         msg = f"hook '{_name(hook)}' has changed the size of value: {old.shape} became {new.shape}"
         raise RuntimeError(msg)
+    if type(new) is not type(old) and new.depth < old.depth and new.device == old.device:
+        new = type(old).align([new, old])[0]
     if new.dtype is not old.dtype or type(new) is not type(old):
         msg = f"hook '{_name(hook)}' has changed the type of value (was {old.dtype} on {old.device} got {new.dtype} on {new.device})"
         raise RuntimeError(msg)
+    return new
 
 
 def run_tensor_hooks(task: Any, node: Any, g: Any) -> Any:
@@ -53,7 +58,7 @@ def run_tensor_hooks(task: Any, node: Any, g: Any) -> Any:
     for hook in list(hooks.tensor.values()):
         result = hook(grad)
         if result is not None:
-            check_replacement(hook, result, grad)
+            result = checked_replacement(hook, result, grad)
             grad = result
             g = _as_raw(task, grad)
     if hooks.retain and grad is not None:
@@ -101,13 +106,14 @@ def _checked_tuple(hook: Any, result: Any, old: tuple[Any, ...]) -> tuple[Any, .
     if len(result) != len(old):
         msg = f"hook '{_name(hook)}' has returned an incorrect number of values (got {len(result)}, but expected {len(old)})"
         raise RuntimeError(msg)
-    for new, before in zip(result, old):
+    taken = list(result)
+    for i, (new, before) in enumerate(zip(result, old)):
         if new is None:
             continue
         if before is None:
             raise _nothing_to_replace(hook)
-        check_replacement(hook, new, before)
-    return result
+        taken[i] = checked_replacement(hook, new, before)
+    return tuple(taken)
 
 
 def run_post_hooks(task: Any, node: Any, values: list[Any], g: Any) -> list[Any]:

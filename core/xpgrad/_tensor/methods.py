@@ -10,7 +10,7 @@ from xpgrad._array.checks import need_tensor
 from xpgrad._modes import state
 from xpgrad._modes.running import transforming
 from xpgrad._operations.lift import lift, scaled
-from xpgrad._tensor import writing
+from xpgrad._tensor import turning, writing
 from xpgrad.errors import missing
 from xpgrad.rules import elementwise, manipulation
 from xpgrad.rules.indexing import add_slices, getitem
@@ -175,6 +175,10 @@ class TensorMethods(TensorBase):
         return complex(self._warned_item("complex(x)"))
 
     def __bool__(self) -> bool:
+        if self.size != 1 and not self.depth:  # an element of a batch has no value, whatever its size
+            what = f"{self.size} elements (shape {self.shape})" if self.size else f"no elements (shape {self.shape})"
+            msg = f"the truth value of a Tensor with {what} is ambiguous; use `xpgrad.any(x)` or `xpgrad.all(x)`, or index one element"
+            raise ValueError(msg)
         return bool(self._item())
 
     def __index__(self) -> int:
@@ -377,6 +381,10 @@ class TensorMethods(TensorBase):
         """Overwrite with the values of `source`, which broadcasts; returns the Tensor itself."""
         writing.setitem(self, ..., source)
         return self
+
+    def transpose_(self, dim0: int, dim1: int) -> Tensor:
+        """Exchange two axes of this Tensor itself, which nobody shares the memory of; returns it."""
+        return turning.turn(self, dim0, dim1)
 
     # -- shape -----------------------------------------------------------------------------------------------------
 

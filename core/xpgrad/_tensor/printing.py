@@ -1,16 +1,21 @@
-"""The repr of a Tensor: values, dtype and device where they are not the default, and its place in the graph."""
+"""The repr of a Tensor: values, dtype and device where they are not the default, its place in the graph, its tangent, its batches."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from xpgrad._backends.default_device import get_default_device
+from xpgrad._modes import state
 
 __all__ = ["tensor_repr"]
 
 
 def tensor_repr(x: Any) -> str:
-    """``tensor([1., 2.], grad_fn=<MulBackward0>)``: values as the host array prints them, summarised where there are many."""
+    """``tensor([1., 2.], grad_fn=<MulBackward0>)``: values as the host array prints them, summarised where there are many.
+
+    An element of a batch is shown with its shape, the values of all elements and their number: ``batch=(8,)``, of several `vmap` the
+    outermost first. A dual is shown with its tangent at the innermost level that has one.
+    """
     prefix = "tensor("
     try:
         body = x.backend.text(x._array, len(prefix))
@@ -19,14 +24,36 @@ def tensor_repr(x: Any) -> str:
     parts = [body]
     if x.dtype.kind != "bool" and x.dtype is not x.default_dtype(_kind(x.dtype.kind)):
         parts.append(f"dtype={x.dtype!r}")
-    if 0 in x.shape:
+    if 0 in x.shape and not _batch(x):
         parts.append(f"shape={x.shape}")
     if x.device != get_default_device():
         parts.append(f"device={str(x.device)!r}")
+    if batch := _batch(x):
+        parts.append(f"shape={x.shape}, batch={batch}")
     node = x._node
     if node is not None:
         parts.append("requires_grad=True" if node.is_leaf else f"grad_fn=<{node.name()}>")
+    if (tangent := _tangent(x)) is not None:
+        parts.append(f"tangent={tangent!r}")
     return f"{prefix}{', '.join(parts)})"
+
+
+def _batch(x: Any) -> tuple[int, ...]:
+    """The lengths of the batches that `x` is an element of, the outermost first."""
+    sizes: tuple[int, ...] = ()
+    while x.depth:
+        level, x = x._array.level, x._array.value
+        sizes = sizes if level is None else (level.size, *sizes)
+    return sizes
+
+
+def _tangent(x: Any) -> Any:
+    """The tangent of `x` at the innermost level of forward mode that is active and has one; None where there is none."""
+    mode = state.current()
+    if mode is None or not mode.levels or mode.inference or not mode.levels.running:
+        return None
+    found = (level.tangent(x) for level in reversed(mode.levels))
+    return next((t for t in found if t is not None), None)
 
 
 def _kind(kind: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from xpgrad._array import classes
 from xpgrad._array.base import TensorBase
+from xpgrad._array.checks import need_tensor
 from xpgrad._basics.arguments import as_flag
 from xpgrad._basics.dtypes import DType, as_dtype
 from xpgrad._memory.cells import Alias, DetachedCell, alias_of, note_sharing
@@ -23,11 +24,13 @@ from xpgrad._tape.leaf import AccumulateGrad
 from xpgrad._tape.node import Node
 from xpgrad._tensor.methods import TensorMethods
 from xpgrad._tensor.operators import Operators
+from xpgrad._tensor.torch_functions import TorchFunctions
 from xpgrad._tensor.torch_methods import TorchMethods
+from xpgrad._tensor.torch_reductions import TorchReductions
 from xpgrad.errors import missing
 from xpgrad.rules.creation import cast
 
-__all__ = ["Tensor", "check_assigned"]
+__all__ = ["Tensor", "check_assigned", "is_inference"]
 
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 _LEAF_ONLY = (
@@ -36,7 +39,7 @@ _LEAF_ONLY = (
 )
 
 
-class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
+class Tensor(Operators, TensorMethods, TorchMethods, TorchReductions, TorchFunctions, TensorBase):
     """An Array API array with a gradient. Make one with `xpgrad.tensor` or `xpgrad.asarray`.
 
     Attributes
@@ -353,6 +356,18 @@ class Tensor(Operators, TensorMethods, TorchMethods, TensorBase):
         self.__class__ = inference_class(type(self))
         self._alias = Alias(None)
         self._alias.forbidden = "inference"
+
+
+def is_inference(input: Tensor) -> bool:  # noqa: A002 (PyTorch's name)
+    """Return whether a Tensor was made in inference mode, or is a view of one that was (`torch.is_inference`; INF-01).
+
+    Raises
+    ------
+    TypeError
+        If `input` is not a Tensor.
+    """
+    need_tensor("is_inference", input)
+    return input.is_inference()
 
 
 def _refuse_lost_views(tensor: Tensor) -> None:

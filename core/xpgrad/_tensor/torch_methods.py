@@ -1,6 +1,7 @@
-"""The methods that users of PyTorch reach for: each is the corresponding function of the namespace.
+"""The methods that users of PyTorch reach for, of shapes, of dtypes and of new Tensors: each is a function of the namespace.
 
-`dim` and `keepdim` are accepted as well as the standard's `axis` and `keepdims`.
+Its reductions, orders and selections are in `torch_reductions`, what goes element by element and products in `torch_functions`. What
+differs from PyTorch is listed in `docs/torch-methods.md`.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from xpgrad._array.base import TensorBase
 from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import DTYPES, DType, as_dtype
 from xpgrad._basics.shapes import normalize_axes, normalize_axis, shape_tuple
-from xpgrad._operations.lift import as_tensor, scaled
+from xpgrad._operations.lift import as_tensor
+from xpgrad._tensor.torch_reductions import axis_of
 from xpgrad.errors import CapabilityError
-from xpgrad.rules import elementwise, linear_algebra, manipulation, reduction, searching, statistical
+from xpgrad.rules import creation, manipulation
+from xpgrad.rules.conversion import tensor
 from xpgrad.rules.creation import clone, clone_contiguous
 
 if TYPE_CHECKING:
@@ -22,18 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["TorchMethods"]
 
 
-def _axis(axis: Any, dim: Any) -> Any:
-    if dim is not None:
-        if axis is not None:
-            msg = f"`axis` and `dim` are two names for one argument, but got axis={axis!r} and dim={dim!r}"
-            raise TypeError(msg)
-        return dim
-    return axis
-
-
-def _keep(keepdims: Any, keepdim: Any) -> Any:
-    # NB: only one of the two names is given; what is no bool is the function's to refuse.
-    return keepdims if keepdim is False else keepdim
+def _several(given: tuple[Any, ...]) -> Any:
+    """Lengths or axes, given one by one or as one tuple or list."""
+    return given[0] if len(given) == 1 else given
 
 
 class TorchMethods(TensorBase):
@@ -101,9 +95,33 @@ class TorchMethods(TensorBase):
             n *= length
         return manipulation.reshape(self, (*shape[:start], n, *shape[end + 1 :]))
 
+    def ravel(self: Any) -> Tensor:
+        """The elements in one row: a view where strides allow."""
+        return manipulation.reshape(self, (-1,)) if self.size else manipulation.reshape(self, (0,))
+
+    def repeat(self: Any, *sizes: Any) -> Tensor:
+        """The Tensor side by side with itself, `sizes` times along each axis (PyTorch's `repeat` is the standard's `tile`).
+
+        Raises
+        ------
+        ValueError
+            For fewer numbers than there are axes, or a negative one.
+        """
+        times = shape_tuple(_several(sizes), "repeat: `sizes`")
+        if len(times) < self.ndim:
+            msg = (
+                f"repeat: a Tensor of shape {self.shape} needs at least {self.ndim} numbers, but got {times}; `tile` needs no more than one"
+            )
+            raise ValueError(msg)
+        return manipulation.tile(self, times)
+
+    def tile(self: Any, *dims: Any) -> Tensor:
+        """The Tensor side by side with itself; axes for which no number is given, the first ones, are not repeated."""
+        return manipulation.tile(self, shape_tuple(_several(dims), "dims"))
+
     def squeeze(self: Any, axis: Any = None, *, dim: Any = None) -> Tensor:
         """The Tensor without axes of length 1 (all of them by default; as in PyTorch, a longer one stays)."""
-        axis = _axis(axis, dim)
+        axis = axis_of(axis, dim)
         shape = self.shape
         if axis is None:
             axes: Any = range(len(shape))
@@ -151,6 +169,10 @@ class TorchMethods(TensorBase):
         """The slices along an axis."""
         return manipulation.unstack(self, axis=dim)
 
+    def flip(self: Any, *dims: Any) -> Tensor:
+        """Reverse along axes: ints, or one tuple or list of them."""
+        return manipulation.flip(self, axis=_several(dims))
+
     # -- dtypes ------------------------------------------------------------------------------------------------------
 
     def to(self: Any, target: Any = None, *, dtype: Any = None, device: Any = None) -> Tensor:
@@ -196,190 +218,28 @@ class TorchMethods(TensorBase):
         """Return whether the dtype is complex."""
         return self.dtype.is_complex
 
-    # -- reductions ----------------------------------------------------------------------------------------------------
+    # -- new Tensors ---------------------------------------------------------------------------------------------------
 
-    def sum(self: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, dim: Any = None, keepdim: bool = False) -> Tensor:
-        """The sum over axes."""
-        return reduction.sum(self, axis=_axis(axis, dim), dtype=dtype, keepdims=_keep(keepdims, keepdim))
+    def _kin(self: Any, dtype: Any, device: Any) -> dict[str, Any]:
+        """The dtype and the device of a new Tensor: those of this one, unless others are asked for."""
+        return {"dtype": self.dtype if dtype is None else dtype, "device": self.device if device is None else device}
 
-    def mean(self: Any, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: bool = False) -> Tensor:
-        """The mean over axes."""
-        return statistical.mean(self, axis=_axis(axis, dim), keepdims=_keep(keepdims, keepdim))
+    def new_zeros(self: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+        """Zeros of a shape, by default in the dtype and on the device of this Tensor."""
+        return creation.zeros(_several(size), **self._kin(dtype, device), requires_grad=requires_grad)
 
-    def prod(self: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, dim: Any = None, keepdim: bool = False) -> Tensor:
-        """The product over axes."""
-        return statistical.prod(self, axis=_axis(axis, dim), dtype=dtype, keepdims=_keep(keepdims, keepdim))
+    def new_ones(self: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+        """Ones of a shape, by default in the dtype and on the device of this Tensor."""
+        return creation.ones(_several(size), **self._kin(dtype, device), requires_grad=requires_grad)
 
-    def max(self: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-        """The largest element over axes (values only)."""
-        return reduction.max(self, axis=axis, keepdims=keepdims)
+    def new_empty(self: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+        """A Tensor of a shape whose values are not set, by default in the dtype and on the device of this Tensor."""
+        return creation.empty(_several(size), **self._kin(dtype, device), requires_grad=requires_grad)
 
-    def min(self: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-        """The smallest element over axes (values only)."""
-        return reduction.min(self, axis=axis, keepdims=keepdims)
+    def new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+        """A shape filled with one value, by default in the dtype and on the device of this Tensor."""
+        return creation.full(size, fill_value, **self._kin(dtype, device), requires_grad=requires_grad)
 
-    def amax(self: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
-        """The largest element over axes; ties share the gradient."""
-        return reduction.max(self, axis=dim, keepdims=keepdim)
-
-    def amin(self: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
-        """The smallest element over axes; ties share the gradient."""
-        return reduction.min(self, axis=dim, keepdims=keepdim)
-
-    def var(
-        self: Any, axis: Any = None, *, correction: Any = 0.0, keepdims: bool = False, dim: Any = None, keepdim: bool = False
-    ) -> Tensor:
-        """The variance over axes; `correction` is 0 by default, as in the standard (PyTorch's is 1)."""
-        return statistical.var(self, axis=_axis(axis, dim), correction=correction, keepdims=_keep(keepdims, keepdim))
-
-    def std(
-        self: Any, axis: Any = None, *, correction: Any = 0.0, keepdims: bool = False, dim: Any = None, keepdim: bool = False
-    ) -> Tensor:
-        """The standard deviation over axes; `correction` is 0 by default, as in the standard (PyTorch's is 1)."""
-        return statistical.std(self, axis=_axis(axis, dim), correction=correction, keepdims=_keep(keepdims, keepdim))
-
-    def argmax(self: Any, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: bool = False) -> Tensor:
-        """The index of the largest element."""
-        return searching.argmax(self, axis=_axis(axis, dim), keepdims=_keep(keepdims, keepdim))
-
-    def argmin(self: Any, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: bool = False) -> Tensor:
-        """The index of the smallest element."""
-        return searching.argmin(self, axis=_axis(axis, dim), keepdims=_keep(keepdims, keepdim))
-
-    def all(self: Any, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: bool = False) -> Tensor:
-        """True where all elements are true."""
-        return reduction.all(self, axis=_axis(axis, dim), keepdims=_keep(keepdims, keepdim))
-
-    def any(self: Any, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: bool = False) -> Tensor:
-        """True where any element is true."""
-        return reduction.any(self, axis=_axis(axis, dim), keepdims=_keep(keepdims, keepdim))
-
-    def cumsum(self: Any, dim: int) -> Tensor:
-        """Running sums along an axis."""
-        return statistical.cumulative_sum(self, axis=dim)
-
-    def cumprod(self: Any, dim: int) -> Tensor:
-        """Running products along an axis."""
-        return statistical.cumulative_prod(self, axis=dim)
-
-    # -- elementwise and products ----------------------------------------------------------------------------------------
-
-    def exp(self: Any) -> Tensor:
-        """The exponential."""
-        return elementwise.exp(self)
-
-    def log(self: Any) -> Tensor:
-        """The natural logarithm."""
-        return elementwise.log(self)
-
-    def log1p(self: Any) -> Tensor:
-        """``log(1 + x)``."""
-        return elementwise.log1p(self)
-
-    def expm1(self: Any) -> Tensor:
-        """``exp(x) - 1``."""
-        return elementwise.expm1(self)
-
-    def sqrt(self: Any) -> Tensor:
-        """The square root."""
-        return elementwise.sqrt(self)
-
-    def square(self: Any) -> Tensor:
-        """The square."""
-        return elementwise.square(self)
-
-    def abs(self: Any) -> Tensor:
-        """The absolute value."""
-        return elementwise.abs(self)
-
-    def sign(self: Any) -> Tensor:
-        """The sign."""
-        return elementwise.sign(self)
-
-    def neg(self: Any) -> Tensor:
-        """``-x``."""
-        return elementwise.negative(self)
-
-    def reciprocal(self: Any) -> Tensor:
-        """``1 / x``."""
-        return elementwise.reciprocal(self)
-
-    def sin(self: Any) -> Tensor:
-        """The sine."""
-        return elementwise.sin(self)
-
-    def cos(self: Any) -> Tensor:
-        """The cosine."""
-        return elementwise.cos(self)
-
-    def tan(self: Any) -> Tensor:
-        """The tangent."""
-        return elementwise.tan(self)
-
-    def tanh(self: Any) -> Tensor:
-        """The hyperbolic tangent."""
-        return elementwise.tanh(self)
-
-    def floor(self: Any) -> Tensor:
-        """Round down."""
-        return elementwise.floor(self)
-
-    def ceil(self: Any) -> Tensor:
-        """Round up."""
-        return elementwise.ceil(self)
-
-    def round(self: Any) -> Tensor:
-        """Round to the nearest integer."""
-        return elementwise.round(self)
-
-    def conj(self: Any) -> Tensor:
-        """The complex conjugate."""
-        return elementwise.conj(self)
-
-    def isnan(self: Any) -> Tensor:
-        """True where an element is not a number."""
-        return elementwise.isnan(self)
-
-    def pow(self: Any, exponent: Any, /) -> Tensor:
-        """The power."""
-        return elementwise.pow(self, exponent)
-
-    def add(self: Any, other: Any, /, *, alpha: Any = 1) -> Tensor:
-        """``self + alpha * other``."""
-        return elementwise.add(self, scaled(self, other, alpha, "add"))
-
-    def sub(self: Any, other: Any, /, *, alpha: Any = 1) -> Tensor:
-        """``self - alpha * other``."""
-        return elementwise.subtract(self, scaled(self, other, alpha, "sub"))
-
-    def mul(self: Any, other: Any, /) -> Tensor:
-        """The product."""
-        return elementwise.multiply(self, other)
-
-    def div(self: Any, other: Any, /) -> Tensor:
-        """The quotient."""
-        return elementwise.divide(self, other)
-
-    def matmul(self: Any, other: Tensor, /) -> Tensor:
-        """The matrix product."""
-        return linear_algebra.matmul(self, other)
-
-    mm = matmul
-
-    def dot(self: Any, other: Tensor, /) -> Tensor:
-        """The sum of products of two vectors (nothing conjugated)."""
-        return reduction.sum(elementwise.multiply(self, other))
-
-    def clamp(self: Any, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002 (PyTorch's names)
-        """Limit to ``[min, max]``."""
-        return elementwise.clip(self, min, max)
-
-    clip = clamp
-
-    def where(self: Any, condition: Tensor, other: Any) -> Tensor:
-        """``self`` where `condition` holds, else `other`."""
-        return elementwise.where(condition, self, other)
-
-    def flip(self: Any, *dims: Any) -> Tensor:
-        """Reverse along axes: ints, or one tuple or list of them."""
-        return manipulation.flip(self, axis=dims[0] if len(dims) == 1 else dims)
+    def new_tensor(self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+        """A copy of `data`, by default in the dtype and on the device of this Tensor."""
+        return tensor(data, **self._kin(dtype, device), requires_grad=requires_grad)

@@ -121,7 +121,7 @@ def __getattr__(name: str) -> Any:
     where = {
         "Function": "function", "custom_rule": "_rule", "detect_anomaly": "anomaly_mode",
         "set_detect_anomaly": "anomaly_mode", "no_grad": "grad_mode", "enable_grad": "grad_mode", "set_grad_enabled": "grad_mode",
-        "inference_mode": "grad_mode", "set_multithreading_enabled": "grad_mode",
+        "inference_mode": "grad_mode", "set_multithreading_enabled": "grad_mode", "is_multithreading_enabled": "grad_mode",
     }  # fmt: skip
     if name in ("graph", "function", "functional", "anomaly_mode", "forward_ad", "grad_mode", "interop"):
         return importlib.import_module(f"xpgrad.autograd.{name}")

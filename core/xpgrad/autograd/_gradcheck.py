@@ -25,7 +25,7 @@ from xpgrad.rules.conversion import asarray
 from xpgrad.rules.creation import zeros_like
 from xpgrad.rules.manipulation import stack
 
-__all__ = ["Options", "check", "second_order"]
+__all__ = ["Options", "analytical_jacobians", "check", "numerical_jacobians", "second_order"]
 
 Jacobian = list[list[float]]  # rows: components of the input; columns: components of the output
 
@@ -453,3 +453,70 @@ def _random_like(x: Any, strided: bool) -> Any:
         return _from_components([rng.uniform(-1, 1) for _ in range(n)], x).requires_grad_()
     both = stack([_from_components([rng.uniform(-1, 1) for _ in range(n)], x) for _ in range(2)], axis=-1)
     return both[..., 0].requires_grad_()
+
+
+# -- Jacobians by themselves ------------------------------------------------------------------------------------------------
+
+
+def _real_leaves(name: str, given: Any) -> tuple[Any, ...]:
+    """The Tensors among some arguments that require grad."""
+    found = tuple(x for x in _tuple(given) if _needs_grad(x))
+    if any(x.dtype.is_complex for x in found):
+        msg = f"{name}: complex Tensors are not supported; use `gradcheck`, which compares real and imaginary parts"
+        raise NotImplementedError(msg)
+    return found
+
+
+def _first(result: Any, name: str) -> Any:
+    out = result[0] if isinstance(result, (tuple, list)) else result
+    if not isinstance(out, Tensor):
+        msg = f"{name}: the function must return Tensors, but returned {shown(out)}"
+        raise TypeError(msg)
+    return out
+
+
+def numerical_jacobians(fn: Callable[..., Any], inputs: Any, target: Any, eps: float) -> tuple[Any, ...]:
+    """The Jacobians of the first output of ``fn(inputs)`` with respect to Tensors that are varied in place."""
+    name, given = "get_numerical_jacobian", _tuple(inputs)
+
+    def value() -> Any:
+        return _first(fn(given), name).detach().clone().reshape((-1,))
+
+    found = []
+    for x in _real_leaves(name, target):
+        data, before = x.data, x.detach().clone()
+        rows = []
+        with no_grad():
+            try:
+                for unit in _basis(x):
+                    data.copy_(before + unit * eps)
+                    above = value()
+                    data.copy_(before - unit * eps)
+                    rows.append((above - value()) / (2 * eps))
+            finally:
+                data.copy_(before)
+            found.append(stack(rows) if rows else asarray([], dtype=x.dtype, device=x.device).reshape((0, value().size)))
+    return tuple(found)
+
+
+def analytical_jacobians(inputs: Any, output: Any, nondet_tol: float) -> tuple[tuple[Any, ...], bool, bool, bool]:
+    """The Jacobians of an output, and whether two passes agree and gradients have the right shapes and dtypes."""
+    name = "get_analytical_jacobian"
+    if _first(output, name).dtype.is_complex:
+        msg = f"{name}: Expected output to be non-complex, but it has dtype {output.dtype}; take `xpgrad.real(output)`"
+        raise ValueError(msg)
+    leaves = _real_leaves(name, inputs)
+    sizes = types = reentrant = True
+    found = []
+    rows: list[list[Any]] = [[] for _ in leaves]
+    for seed in _basis(output):
+        passes = [grad(output, leaves, seed, retain_graph=True, allow_unused=True) for _ in range(2)]
+        for row, x, one, two in zip(rows, leaves, *passes):
+            g, again = (zeros_like(x) if v is None else v.detach() for v in (one, two))
+            sizes, types = sizes and g.shape == x.shape, types and g.dtype is x.dtype
+            reentrant = reentrant and _all_close([_components(g)], [_components(again)], nondet_tol, 0.0)
+            row.append(g.reshape((-1,)))
+    for row, x in zip(rows, leaves):
+        empty = asarray([], dtype=x.dtype, device=x.device).reshape((x.size, 0))
+        found.append(stack(row, axis=1) if row else empty)
+    return tuple(found), reentrant, sizes, types

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 from xpgrad._basics.arguments import as_flag
 from xpgrad._modes.switches import (
     ModeSwitch,
@@ -12,11 +16,24 @@ from xpgrad._modes.switches import (
     set_grad_enabled as set_grad_enabled,
 )
 
-__all__ = ["enable_grad", "enforce_grad_layout_policy", "inference_mode", "no_grad", "set_grad_enabled", "set_multithreading_enabled"]
+__all__ = [
+    "enable_grad", "enforce_grad_layout_policy", "inference_mode", "is_multithreading_enabled", "no_grad", "set_grad_enabled",
+    "set_multithreading_enabled",
+]  # fmt: skip
+
+F = TypeVar("F", bound=Callable[..., Any])
+_setting = threading.local()
+
+
+def is_multithreading_enabled() -> bool:
+    """Return the setting of this thread: True unless `set_multithreading_enabled` says otherwise. Nothing depends on it."""
+    return getattr(_setting, "enabled", True)
 
 
 class set_multithreading_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
     """Accepted for compatibility (THR-07): every pass runs on the thread that called it, whatever the setting.
+
+    As in PyTorch it is a function, which sets what `is_multithreading_enabled` tells on this thread, and a context, which resets it.
 
     Parameters
     ----------
@@ -25,6 +42,12 @@ class set_multithreading_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
 
     def __init__(self, mode: bool) -> None:
         self.mode = as_flag(mode, "set_multithreading_enabled", "mode")
+        self.before = is_multithreading_enabled()
+        _setting.enabled = self.mode
+
+    def __call__(self, func: F) -> F:
+        _setting.enabled = self.before  # a decorator sets the mode while the function runs
+        return super().__call__(func)
 
     def clone(self) -> set_multithreading_enabled:
         """A fresh instance with the same argument."""
@@ -34,4 +57,4 @@ class set_multithreading_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
         pass
 
     def __exit__(self, *exc: object) -> None:
-        pass
+        _setting.enabled = self.before

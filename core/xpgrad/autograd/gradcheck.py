@@ -6,13 +6,14 @@ The two public functions and their options; the numerics are in `_gradcheck`, lo
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from xpgrad._basics.arguments import as_flags, as_real, check_callable
 from xpgrad.errors import GradcheckError as GradcheckError
 
-__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+__all__ = ["GradcheckError", "get_analytical_jacobian", "get_numerical_jacobian", "gradcheck", "gradgradcheck"]
 
 
 def gradcheck(
@@ -146,11 +147,97 @@ def gradgradcheck(
     if not (check_fwd_over_rev or check_rev_over_rev):
         msg = "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True"
         raise AssertionError(msg)
-    from xpgrad.autograd._gradcheck import second_order  # loads late: as above
-
-    function, arguments = second_order(func, inputs, grad_outputs, gen_non_contig_grad_outputs)
+    function, arguments = _numerics().second_order(func, inputs, grad_outputs, gen_non_contig_grad_outputs)
     return gradcheck(
         function, arguments, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes, fast_mode=fast_mode,
         check_batched_grad=check_batched_grad, check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev,
     )  # fmt: skip
+
+
+def get_numerical_jacobian(fn: Callable[..., Any], inputs: Any, target: Any = None, eps: float = 1e-3, grad_out: float = 1.0) -> Any:
+    """The Jacobians of a function's first output by central differences (`torch.autograd.gradcheck.get_numerical_jacobian`).
+
+    Parameters
+    ----------
+    fn : callable
+        It takes the tuple of inputs, as one argument.
+    inputs : Tensor or tuple
+    target : Tensor or tuple, optional
+        The Tensors that are varied, in place; those of them that require grad count. Default: `inputs`.
+    eps : float
+        The step of the differences.
+    grad_out : float
+        1, and nothing else.
+
+    Returns
+    -------
+    tuple of Tensor
+        One of shape (components of the input, components of the output) for each.
+
+    Raises
+    ------
+    ValueError
+        If `grad_out` is not 1.
+    NotImplementedError
+        For complex Tensors, of which PyTorch says nothing; `gradcheck` checks them.
+
+    Warns
+    -----
+    FutureWarning
+        As in PyTorch: it is deprecated there; `xpgrad.func.jacrev` and `gradcheck` are what to use.
+    """
+    _deprecated("get_numerical_jacobian", grad_out)
+    check_callable(fn, "get_numerical_jacobian", "fn")
+    return _numerics().numerical_jacobians(fn, inputs, inputs if target is None else target, as_real(eps, "get_numerical_jacobian", "eps"))
+
+
+def get_analytical_jacobian(inputs: Any, output: Any, nondet_tol: float = 0.0, grad_out: float = 1.0) -> Any:
+    """The Jacobians of one output by backward passes (`torch.autograd.gradcheck.get_analytical_jacobian`).
+
+    Parameters
+    ----------
+    inputs : Tensor or tuple
+        Those that require grad count.
+    output : Tensor
+        Real, computed of them.
+    nondet_tol : float
+        The amount by which two backward passes may differ.
+    grad_out : float
+        1, and nothing else.
+
+    Returns
+    -------
+    jacobians : tuple of Tensor
+        One of shape (elements of the input, elements of the output) for each.
+    reentrant, sizes_ok, types_ok : bool
+        Whether two passes agree, and whether the gradients have their inputs' shapes and dtypes.
+
+    Raises
+    ------
+    ValueError
+        If `grad_out` is not 1, or `output` is complex.
+    NotImplementedError
+        For complex inputs, of which PyTorch says nothing; `gradcheck` checks them.
+
+    Warns
+    -----
+    FutureWarning
+        As `get_numerical_jacobian`.
+    """
+    _deprecated("get_analytical_jacobian", grad_out)
+    return _numerics().analytical_jacobians(inputs, output, as_real(nondet_tol, "get_analytical_jacobian", "nondet_tol"))
+
+
+def _numerics() -> Any:
+    from xpgrad.autograd import _gradcheck  # loads late: as above
+
+    return _gradcheck
+
+
+def _deprecated(name: str, grad_out: Any) -> None:
+    msg = f"`{name}` is deprecated in PyTorch; use `xpgrad.func.jacrev`, or `gradcheck` to compare"
+    warnings.warn(msg, FutureWarning, stacklevel=3)
+    if grad_out != 1.0:
+        msg = f"{name}: Expected grad_out to be 1.0, but got {grad_out!r}; scale the result"
+        raise ValueError(msg)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xpgrad.func._forward import jvp as jvp, linearize as linearize
 from xpgrad.func._jacobians import hessian as hessian, jacfwd as jacfwd
+from xpgrad.func._modules import functional_call as functional_call, stack_module_state as stack_module_state
 from xpgrad.func._named import (
     elementwise_grad as elementwise_grad,
     hessian_vector_product as hessian_vector_product,
@@ -14,6 +15,6 @@ from xpgrad.func._reverse import grad as grad, grad_and_value as grad_and_value,
 from xpgrad.func._vmap import vmap as vmap
 
 __all__ = [
-    "elementwise_grad", "grad", "grad_and_value", "hessian", "hessian_vector_product", "jacfwd", "jacrev", "jvp", "linearize",
-    "ravel_pytree", "value_and_grad", "vjp", "vmap",
+    "elementwise_grad", "functional_call", "grad", "grad_and_value", "hessian", "hessian_vector_product", "jacfwd", "jacrev", "jvp",
+    "linearize", "ravel_pytree", "stack_module_state", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip

@@ -1,6 +1,7 @@
-"""Flattening and rebuilding the nested tuples, named tuples, lists and dicts of values that transforms take and return.
+"""Flattening and rebuilding the nested tuples, named tuples, lists, dicts and dataclasses of values that transforms take and return.
 
-Everything else is a leaf, None too; dicts keep their order, and a structure equals another if their containers and keys do.
+Everything else is a leaf, None too; dicts keep their order, and a structure equals another if their containers and keys do. Of a dataclass,
+the fields that hold Tensors or arrays, in containers too, are its children; the others pass through as they are.
 """
 
 from __future__ import annotations
@@ -9,20 +10,38 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from xpgrad._array.base import TensorBase
+from xpgrad._basics.records import field_names, record
+from xpgrad._operations.lift import is_constant
+
 __all__ = ["Structure", "flatten", "tree_map", "unflatten"]
 
 
 class Structure(NamedTuple):
-    """The arrangement of leaves: the container, its keys (of dicts), the structures inside. A leaf has no container."""
+    """The arrangement of leaves: the container, its keys (of dicts and dataclasses), the structures inside. A leaf has no container."""
 
     container: Any = None
     keys: tuple[Any, ...] = ()
     children: tuple[Structure, ...] = ()
+    passed: Any = None
 
     @property
     def is_leaf(self) -> bool:
         """True for a single value."""
         return self.container is None
+
+
+class Passed(dict[str, Any]):
+    """The fields of a dataclass that pass through; equal to those of any other: they are no part of the arrangement."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Passed)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(Passed)
 
 
 LEAF = Structure()
@@ -40,8 +59,22 @@ def _walk(tree: Any, leaves: list[Any]) -> Structure:
         return Structure(cls, (), tuple(_walk(t, leaves) for t in tree))
     if cls is dict or cls is OrderedDict or cls is defaultdict:
         return Structure(dict if cls is defaultdict else cls, tuple(tree), tuple(_walk(tree[key], leaves) for key in tree))
+    if (names := field_names(cls)) is not None:
+        fields = {name: getattr(tree, name) for name in names if hasattr(tree, name)}
+        inside = tuple(name for name, value in fields.items() if holds_tensors(value))
+        if inside:
+            passed = Passed((name, value) for name, value in fields.items() if name not in inside)
+            return Structure(cls, inside, tuple(_walk(fields[name], leaves) for name in inside), passed)
     leaves.append(tree)
     return LEAF
+
+
+def holds_tensors(value: Any) -> bool:
+    """Return whether a value is a Tensor or an array, or a container with one inside."""
+    if isinstance(value, TensorBase) or is_constant(value):
+        return True
+    leaves: list[Any] = []
+    return not _walk(value, leaves).is_leaf and any(isinstance(leaf, TensorBase) or is_constant(leaf) for leaf in leaves)
 
 
 def unflatten(structure: Structure, leaves: Any) -> Any:
@@ -54,6 +87,8 @@ def _build(structure: Structure, leaves: Any) -> Any:
     if container is None:
         return next(leaves)
     parts = [_build(child, leaves) for child in structure.children]
+    if structure.passed is not None:
+        return record(container, {**structure.passed, **dict(zip(structure.keys, parts))})
     if structure.keys or container is dict or container is OrderedDict:
         return container(zip(structure.keys, parts))
     return container(*parts) if hasattr(container, "_fields") else container(parts)

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._basics.dtypes import DType
-from xpgrad.programs.literals import text_of
+from xpgrad.programs.literals import operator_text, text_of
 from xpgrad.programs.naming import Names
 from xpgrad.programs.program import Operation, Program, Variable
 from xpgrad.programs.source import Source, built, comment
-from xpgrad.programs.vocabulary import IN_PLACE, OPERATORS
+from xpgrad.programs.vocabulary import OPERATORS, WRITING
 
 __all__ = ["array_api_function", "array_api_source"]
 
@@ -117,14 +117,9 @@ class _Writer:
         name = operation.name
         args = [self.text(x) for x in operation.args]
         if name in OPERATORS and self.operators and not operation.options:
-            symbol = OPERATORS[name]
-            if len(args) == 1:
-                return f"{symbol}{args[0]}"
-            if name == "pow" and args[0][0] == "-":
-                args[0] = f"({args[0]})"
-            return f"{args[0]} {symbol} {args[1]}"
+            return operator_text(name, args)
         self.kernels[name] = None
-        if name in IN_PLACE or name == "scale":
+        if name in WRITING:
             self.kernels["copy"] = None
             args[0] = f"xp.copy({args[0]})"
         args += [f"{k}={self.text(x)}" for k, x in operation.options.items()]

@@ -15,7 +15,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any, TypeAlias
 
 from xpgrad.programs.program import Operation, Program, Variable
-from xpgrad.programs.vocabulary import ELEMENTWISE
+from xpgrad.programs.vocabulary import ELEMENTWISE, SELECTIONS
 
 __all__ = ["Loop", "fused"]
 
@@ -23,7 +23,7 @@ __all__ = ["Loop", "fused"]
 Domain: TypeAlias = "tuple[str, Any]"
 _CACHE = 1 << 20  # bytes
 _LEAST = 1024
-_LOCAL = frozenset((*ELEMENTWISE, "to_dtype"))
+_LOCAL = frozenset((*ELEMENTWISE, *SELECTIONS, "to_dtype"))
 _REDUCED = frozenset(("reduce_max", "reduce_min", "reduce_sum"))
 
 

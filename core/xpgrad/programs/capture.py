@@ -25,15 +25,12 @@ from xpgrad.programs.program import Program, Variable
 from xpgrad.programs.recorder import Recorder, refusal
 from xpgrad.programs.refusals import from_outside
 from xpgrad.programs.symbols import Symbol
+from xpgrad.programs.vocabulary import COPIES, WRITING
 
 __all__ = ["capture", "capture_class"]
 
-#: Kernels that write into their first operand, which a program never does: they get a copy.
-_WRITING = frozenset(("written", "add_at", "scatter_into", "scale"))
 #: Private kernels that are taken as a whole, since their compositions are made for arrays that are not written to.
-_WHOLE = frozenset((*_WRITING, "index_basic", "scatter_add", "index_basic_transpose", "segment_sum", "take_flat"))
-#: Kernels that return what they are given: values of a program are never written to.
-_SAME = frozenset(("copy", "clone", "clone_contiguous", "positive"))
+_WHOLE = frozenset((*WRITING, "index_basic", "scatter_add", "index_basic_transpose", "segment_sum", "take_flat"))
 #: Kernels that fill an array with one value.
 _FILLING = frozenset(("zeros", "ones", "zeros_like", "ones_like", "full_like", "zeros_near"))
 #: Kernels whose results may be much larger than what they are made of: recorded, also where they are constants.
@@ -135,7 +132,7 @@ class CaptureBackend(Backend):
     # -- kernels -------------------------------------------------------------------------------------------------------------
 
     def kernel(self, name: str) -> Any:
-        if name in _SAME:
+        if name in COPIES:
             return lambda x, *args, **options: x
         if name == "clone_laid_out":
             return lambda x, like: x
@@ -213,8 +210,9 @@ class CaptureBackend(Backend):
     def primitive(self, name: str, function: Any) -> Any:
         """A kernel of the backend below, on symbols: it runs, and is recorded."""
         raw, below = self.raw, self.below
-        writes, picks = name in _WRITING, name in _PICKING
+        writes, picks = name in WRITING, name in _PICKING
         made = name in _FILLING
+        stand_in = below.stand_in
 
         def kernel(*args: Any, **options: Any) -> Any:
             recorder = None
@@ -239,7 +237,7 @@ class CaptureBackend(Backend):
             if recorder is not None:
                 if name in _BY_VALUE or (name == "repeat" and len(args) > 1 and self._recorder(args[1]) is not None):
                     raise refusal(f"`{name}`, the shape of whose result depends on values, was called", "call it outside, or use masks")
-                if picks and any(_is_mask(part, raw) for part in (args[1] if args[1].__class__ is tuple else args[1:])):
+                if picks and any(_is_mask(part, raw) for part in _parts(args)):
                     raise refusal("`x[mask]` was read", "use `xpgrad.where(mask, x, 0)`, or turn the mask into positions outside")
             if writes:
                 values[0] = below.kernels.copy(values[0])
@@ -258,7 +256,7 @@ class CaptureBackend(Backend):
                     shape = tuple(_length(n, name) for n in shape)
                 variable = Variable(shape, below.dtype_of(array.dtype))
                 variables.append(variable)
-                results.append(raw(array, variable, recorder))
+                results.append(raw(stand_in(array), variable, recorder))
             recorded = tuple([self._recorded(recorder, a) for a in args])
             recorder.record(
                 name, recorded, {k: self._recorded(recorder, v) for k, v in options.items()} if options else {}, tuple(variables), several
@@ -283,7 +281,7 @@ class CaptureBackend(Backend):
         """A result in which no argument of the function has a part."""
         if isinstance(out, (tuple, list)):
             items = [self.raw(o) for o in out]
-            return type(out)(*items) if hasattr(out, "_fields") else type(out)(items)
+            return type(out)(*items) if hasattr(out, "_fields") else out.__class__(items)  # pyright: ignore[reportArgumentType]
         return self.raw(out) if isinstance(out, self.below.array_types()) or hasattr(out, "shape") else out
 
 
@@ -297,6 +295,11 @@ class _Extension:
         found = self._backend.primitive(f"{self._name}.{name}", getattr(self._namespace, name))
         setattr(self, name, found)
         return found
+
+
+def _parts(args: tuple[Any, ...]) -> list[Any]:
+    """The arguments of a kernel, and the parts of a key among them."""
+    return [part for a in args for part in (a if isinstance(a, tuple) else (a,))]
 
 
 def _is_mask(part: Any, raw: Any) -> bool:
@@ -318,7 +321,7 @@ class CapturedTensor(Tensor):
 
     @property
     def array(self) -> Any:
-        """Refused: there is no array yet."""
+        """Refused, for want of values."""
         raise missing(RuntimeError)(str(refusal("`.array` was read", "stay with Tensors, or read it outside")))
 
     @classmethod

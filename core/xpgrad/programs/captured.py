@@ -36,9 +36,11 @@ class Captured:
         self.template: Any = None  # where the results are among the program's outputs
 
     def __call__(self, *raws: Any) -> Any:
-        if self.run is None:
+        run = self.run
+        if run is None:
             self.capture(raws)
-        return self.arranged(self.run(*raws))
+            run = self.run
+        return self.arranged(run(*raws))
 
     def capture(self, raws: Any) -> None:
         """Capture the function as it is for these arrays."""

@@ -34,9 +34,11 @@ _MANY = 8  # programs of one function, after which a warning says what varies
 class _Compiled:
     """A function for arguments of one structure, shapes and dtypes, of which some require grad; compiled when first called."""
 
-    def __init__(self, function: Any, template: Any, cls: Any, needs: tuple[bool, ...], recording: bool, options: Any) -> None:
+    def __init__(self, function: Any, key: Any, options: Any) -> None:
+        self.function, self.key = function, key
+        template, cls, needs, recording, _ = key
         backend = cls.backend
-        self.function, self.template, self.cls, self.needs, self.recording = function, template, cls, needs, recording
+        self.template, self.cls, self.needs, self.recording = template, cls, needs, recording
         self.places = [i for i, need in enumerate(needs) if need]
         self.scale: Any
         if backend.capabilities.jit:
@@ -53,7 +55,6 @@ class _Compiled:
             self.forward = Captured(self.inside, self._forward, options.names(template, len(needs)), options.threads)
             self.backward = Captured(self.inside, self._backward, [], options.threads)
             self.scale = self._scaled
-        self.key: Any = None
         # What the first call finds out:
         self.out_template: Any = None
         self.requires: tuple[bool, ...] = ()
@@ -138,10 +139,10 @@ class _Compiled:
         arrays = tuple(o._array for o in outs)
         if not self.scalar:
             return arrays, None
-        # NB: made from the result, so that a tracing backend does not take it for a constant from outside
-        one = arrays[0] if recorder is not None else self.cls.backend.kernels.ones_like(arrays[0])
-        if recorder is not None:
-            one = self.inside.backend.raw(self.cls.backend.seed(one.value, outs[0].dtype, self.cls.device))
+        if recorder is None:  # NB: made from the result, so that a tracing backend does not take it for a constant from outside
+            one = self.cls.backend.kernels.ones_like(arrays[0])
+        else:
+            one = self.inside.backend.raw(self.cls.backend.seed(arrays[0].value, outs[0].dtype, self.cls.device))
         return arrays, self._gradients(recorder, outs, [_around(self.inside, one)], leaves)
 
     def _backward(self, recorder: Any, *arrays: Any) -> tuple[Any, ...]:
@@ -282,7 +283,8 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
             cls = flat[0].__class__
         mode = state.current()
         arrays = [t._array for t in flat]
-        if cls.stage or any(map(cls.backend.is_traced, arrays)):  # inside `vmap` it is the operations that are vectorised
+        # Inside `vmap` it is the operations that are vectorised; inside of a transform of JAX they are traced.
+        if cls.stage or (cls.backend.capabilities.jit and any(map(cls.backend.is_traced, arrays))):
             return None, flat, args, kwargs
         if flat[0].is_inference() or (mode is not None and (mode.anomaly or mode.levels)):
             return None, flat, args, kwargs
@@ -291,8 +293,7 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
         key = (template, cls, needs, recording, tuple([(a.shape, a.dtype) for a in arrays]))
         program = programs.get(key)
         if program is None:
-            program = _Compiled(function, template, cls, needs, recording, options)
-            program.key = key
+            program = _Compiled(function, key, options)
         return program, flat, args, kwargs
 
     known: dict[Any, Any] = {}  # programs by what is cheap to ask of Tensors given by position, where no mode is on
@@ -345,9 +346,8 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
     def captured_for(args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
         """The compiled function for such arguments, captured, and the raw arrays among them."""
         made, flat, *_ = prepared(args, kwargs)
-        kept = made is not None and made is not _AS_IS
-        if not kept or made.inside is made.cls:
-            why = f"is compiled by {made.cls.backend.name!r} itself" if kept else "runs as it is"
+        if made is None or made is _AS_IS or made.inside is made.cls:
+            why = "runs as it is" if made is None or made is _AS_IS else f"is compiled by {made.cls.backend.name!r} itself"
             msg = f"there is no program: for these arguments `{_title(function)}` {why}"
             raise ValueError(msg)
         arrays = [t._array for t in flat]

@@ -71,8 +71,7 @@ class CompiledNode(ListNode):
         return [zeros(m) if v is None else v for v, m, r in zip(given, self.metas, self.program.requires) if r]
 
     def step(self, g: Any, empty: Any, retain: bool) -> None:
-        values = self._handed_out(g) if not retain and not self.packs else self.grads(g)
-        for e, v in zip(self.edges(), values):
+        for e, v in zip(self.edges(), self._new(g, retain)):
             first = e.buffer is empty
             add_into(e, v, empty)
             if first and v is not None:
@@ -81,22 +80,20 @@ class CompiledNode(ListNode):
             self.release()
 
     def grads(self, g: Any) -> list[Any]:
-        backend, found = self.cls.backend, self._handed_out(g)
-        if self.gradients is not None and backend.capabilities.mutable:  # what the node keeps is not written to
-            found = [v if v is None or all(v is not kept for kept in self.gradients) else backend.kernels.copy(v) for v in found]
-        return found
+        return self._new(g, True)
 
-    def _handed_out(self, g: Any) -> list[Any]:
-        """The gradients, which may be the arrays that the node keeps."""
+    def _new(self, g: Any, retain: bool) -> list[Any]:
+        """The gradients in memory that nobody else holds: what the node keeps for the next pass, or hooks keep, is copied."""
         backend = self.cls.backend
-        if self.gradients is not None:
-            gradients = self.gradients
-            if self.packs:
-                gradients = [None if v is None else v.array() for v in gradients]
-            return list(gradients if backend.is_unit(g) else self.program.scale(g, *gradients))
-        return list(
-            self.program.backward(*self._arguments(), *self._seeds(g, lambda m: backend.kernels.zeros(m[0], dtype=backend.raw_dtype(m[1]))))
-        )
+        if self.gradients is None:
+            seeds = self._seeds(g, lambda m: backend.kernels.zeros(m[0], dtype=backend.raw_dtype(m[1])))
+            return list(self.program.backward(*self._arguments(), *seeds))
+        kept = [None if v is None else v.array() for v in self.gradients] if self.packs else self.gradients
+        if not backend.is_unit(g):
+            return list(self.program.scale(g, *kept))
+        if backend.capabilities.mutable and (retain or self.packs):
+            return [None if v is None else backend.kernels.copy(v) for v in kept]
+        return list(kept)
 
     def graph_grads(self, g: Any) -> list[Any]:
         """Run the function again, uncompiled and recorded, so that the gradients can be differentiated."""
@@ -127,6 +124,7 @@ class CompiledNode(ListNode):
 
 
 def new_node(program: Any, cls: Any, arrays: list[Any], gradients: Any, flat: list[Any]) -> Any:
+    """The node of one call, with raw arguments, the gradients that came with the value, and the Tensors that were given."""
     node: Any = CompiledNode.made_now()
     edges = [t._node for t in flat] if program.recording else [None] * len(flat)
     node.e = tuple([e for e in edges if e is not None])

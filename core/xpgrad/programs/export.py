@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._basics.arguments import check_callable
+
 __all__ = ["export"]
 
 
@@ -36,6 +38,8 @@ def export(
     ------
     CaptureError
         If the function depends on values.
+    TypeError
+        If none of the arguments is an array.
     ValueError
         If it uses large arrays that are not arguments, functions that have no text in NumPy, or another library's arrays.
 
@@ -46,6 +50,13 @@ def export(
     """
     from xpgrad.programs.exporting import exported  # loads late: few programs export anything
 
+    check_callable(function, "export", "function")
+    if not isinstance(command, str):
+        msg = f"export needs a string as `command`, but got {type(command).__name__}"
+        raise TypeError(msg)
+    if path is not None and not isinstance(path, (str, os.PathLike)):
+        msg = f"export needs a path or None as `path`, but got {type(path).__name__}"
+        raise TypeError(msg)
     text = exported(function, args, kwargs, command, None if path is None else os.path.basename(os.fspath(path)))
     if path is not None:
         with open(path, "w", encoding="utf-8") as file:

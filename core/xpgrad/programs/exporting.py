@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import DType
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.programs.blocks import fused
@@ -17,6 +18,7 @@ from xpgrad.programs.numpy_text import numpy_source
 from xpgrad.programs.program import Operation, Program, Variable
 from xpgrad.programs.simplify import without_dead_code
 from xpgrad.programs.source import Source
+from xpgrad.programs.structure import arguments, described
 from xpgrad.rules.conversion import asarray, tensor
 
 __all__ = ["exported"]
@@ -26,9 +28,15 @@ _SMALL = 64  # elements of a constant that a text can hold
 
 def exported(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], command: str, file: str | None) -> str:
     """The text of the module for a function and arguments, as `export` takes them; `file` is the name that it is to have."""
-    args, kwargs = _leaves(args, kwargs)
+    flat: list[Any] = []
+    template = described((args, kwargs), flat, arrays=True)
+    if not flat:
+        given = ", ".join(type(a).__name__ for a in (*args, *kwargs.values())) or "nothing"
+        msg = f"export needs an array or a Tensor among the arguments of the function, but got {given}"
+        raise TypeError(msg)
+    args, kwargs = arguments(template, _leaves(flat))
     made, flat = compile_function(function).captured(args, kwargs)  # type: ignore[attr-defined]
-    if made.cls.backend.name != "numpy":
+    if made.cls.backend is not host_backend():
         msg = f"export writes NumPy, but the arguments are on {made.cls.device}; give NumPy's arrays, or Tensors made with device='numpy'"
         raise ValueError(msg)
     names = [n or f"x{i}" for i, n in enumerate(made.forward.names)]
@@ -40,44 +48,12 @@ def exported(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     return module_text(source, program, title, _origin(function, title), names, results, flat, made, command or _call(title, names, file))
 
 
-def _leaves(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments with Tensors that require grad among them: if none does, all that can."""
-    found: list[Any] = []
-    _collect((args, kwargs), found)
-    if any(isinstance(t, Tensor) and t.requires_grad for t in found):
-        return args, kwargs
-
-    def leaf(x: Any) -> Any:
-        t = x if isinstance(x, Tensor) else asarray(x)
-        return tensor(t, requires_grad=True) if t.dtype.differentiable else t
-
-    return tuple(_mapped(a, leaf) for a in args), {k: _mapped(a, leaf) for k, a in kwargs.items()}
-
-
-def _is_array(x: Any) -> bool:
-    return isinstance(x, Tensor) or (hasattr(x, "shape") and hasattr(x, "dtype"))
-
-
-def _collect(x: Any, found: list[Any]) -> None:
-    if _is_array(x):
-        found.append(x)
-    elif isinstance(x, (tuple, list)):
-        for item in x:
-            _collect(item, found)
-    elif isinstance(x, dict):
-        for item in x.values():
-            _collect(item, found)
-
-
-def _mapped(x: Any, leaf: Callable[[Any], Any]) -> Any:
-    if _is_array(x):
-        return leaf(x)
-    if isinstance(x, (tuple, list)):
-        items = [_mapped(item, leaf) for item in x]
-        return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
-    if isinstance(x, dict):
-        return {k: _mapped(item, leaf) for k, item in x.items()}
-    return x
+def _leaves(flat: list[Any]) -> list[Any]:
+    """Tensors and arrays with some that require grad among them: if none does, all that can."""
+    if any(isinstance(x, Tensor) and x.requires_grad for x in flat):
+        return flat
+    tensors = [x if isinstance(x, Tensor) else asarray(x) for x in flat]
+    return [tensor(t, requires_grad=True) if t.dtype.differentiable else t for t in tensors]
 
 
 def _with_results(made: Any, names: list[str], title: str) -> tuple[Program, list[tuple[str, int | None]]]:

@@ -1,4 +1,4 @@
-"""Static arguments as text: numbers, shapes, keys."""
+"""Parts of texts: numbers, shapes, keys, operators, casts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad.programs.program import Variable
+from xpgrad.programs.vocabulary import OPERATORS
 
-__all__ = ["key_text", "number_text", "text_of"]
+__all__ = ["cast_text", "key_text", "number_text", "operator_text", "text_of"]
 
 
 def number_text(x: complex, module: str = "np.") -> str:
@@ -36,6 +37,21 @@ def text_of(x: Any, name: Callable[[Any], str], module: str = "np.") -> str:
     if isinstance(x, slice):
         return f"slice({', '.join(text_of(p, name, module) for p in (x.start, x.stop, x.step))})"
     return name(x)
+
+
+def operator_text(name: str, args: list[str]) -> str:
+    """A kernel of `OPERATORS` as Python's operator between operands that are texts."""
+    symbol = OPERATORS[name]
+    if len(args) == 1:
+        return f"{symbol}{args[0]}"
+    left = f"({args[0]})" if name == "pow" and args[0][0] == "-" else args[0]
+    return f"{left} {symbol} {args[1]}"
+
+
+def cast_text(text: str, x: Variable, out: Variable, dtype: str) -> str:
+    """An array in another dtype, for NumPy: of complex numbers the real part, but for bools whether they are not 0."""
+    real = ".real" if x.dtype.is_complex and not out.dtype.is_complex and out.dtype.name != "bool" else ""
+    return f"{text}{real}.astype({dtype})"
 
 
 def key_text(key: Any, shape: tuple[int, ...], name: Callable[[Any], str]) -> str:

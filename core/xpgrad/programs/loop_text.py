@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from xpgrad.programs.blocks import Loop
-from xpgrad.programs.literals import text_of
+from xpgrad.programs.literals import cast_text, text_of
 from xpgrad.programs.naming import Names
 from xpgrad.programs.program import Operation, Variable
 from xpgrad.programs.source import comment
-from xpgrad.programs.vocabulary import ELEMENTWISE, OPERATORS
+from xpgrad.programs.vocabulary import AUGMENTED, EITHER, ELEMENTWISE, OPERATORS, SELECTIONS
 
 __all__ = ["write_loop"]
-
-_AUGMENTED = frozenset(("add", "subtract", "multiply", "divide"))
 
 
 class _Writer(Protocol):
@@ -137,7 +135,7 @@ class _LoopText:
         if name == "reshape_to":
             source = operation.args[0]
             text = f"{args[0]}.reshape({('-1', *map(str, out.shape[1:]))!r})".replace("'", "")
-            if len(out.shape) == len(source.shape) + 1 and out.shape[-1] == 1:
+            if out.shape == (*source.shape, 1):
                 text = f"{args[0]}[{':, ' * len(source.shape)}None]"
             register = self.register_of.get(source)
             if out in self.blocks:
@@ -158,9 +156,9 @@ class _LoopText:
             self.release(operation, k, last)
             text = self.expression(operation, args)
             return f"{target}[...] = {text}" if own else f"{target} = {text}"
-        if name in _AUGMENTED and args[0] == target:
+        if name in AUGMENTED and args[0] == target:
             return f"{target} {OPERATORS[name]}= {args[1]}"
-        if name in ("add", "multiply") and args[1] == target:
+        if name in EITHER and args[1] == target:
             return f"{target} {OPERATORS[name]}= {args[0]}"
         return f"np.{ELEMENTWISE[name]}({', '.join(args)}, out={target})"
 
@@ -170,9 +168,10 @@ class _LoopText:
         if name == "gather":
             return f"{args[0]}.take({args[1].strip('(),')}, axis=0)"
         if name == "to_dtype":
-            x = operation.args[0]
-            real = ".real" if x.dtype.is_complex and not out.dtype.is_complex and out.dtype.name != "bool" else ""
-            return f"{args[0]}{real}.astype({self.writer.ref(out.dtype)})"
+            return cast_text(args[0], operation.args[0], out, self.writer.ref(out.dtype))
+        if name in SELECTIONS:
+            self.writer.helpers.add(f"_{name}")
+            return f"_{name}({', '.join(args)})"
         if name == "where":
             return f"np.where({', '.join(args)})"
         return self.reduction(operation)

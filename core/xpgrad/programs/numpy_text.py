@@ -14,19 +14,18 @@ from typing import Any
 from xpgrad._basics.dtypes import DType
 from xpgrad.programs.blocks import Loop
 from xpgrad.programs.helpers import HELPERS, needed
-from xpgrad.programs.literals import key_text, text_of
+from xpgrad.programs.literals import cast_text, key_text, operator_text, text_of
 from xpgrad.programs.loop_text import write_loop
 from xpgrad.programs.naming import Names
 from xpgrad.programs.program import Operation, Program, Variable
 from xpgrad.programs.reuse import Reuse, reuse
 from xpgrad.programs.simplify import with_numbers
 from xpgrad.programs.source import Source, comment
-from xpgrad.programs.vocabulary import ELEMENTWISE, IN_PLACE, OPERATORS, VIEWS
+from xpgrad.programs.vocabulary import AUGMENTED, EITHER, ELEMENTWISE, IN_PLACE, OPERATORS, SELECTIONS, VIEWS
 
 __all__ = ["Writer", "numpy_source"]
 
 _STATEMENTS = frozenset(("index_basic_transpose", "loop"))  # more than an expression
-_AUGMENTED = frozenset(("add", "subtract", "multiply", "divide"))
 _SAME_NAMES = frozenset((
     "all", "any", "arange", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum", "expand_dims", "flip", "full_like",
     "imag", "max", "mean", "min", "moveaxis", "ones_like", "prod", "real", "repeat", "roll", "searchsorted", "squeeze", "std", "sum",
@@ -239,7 +238,7 @@ class Writer:
     def write(self, operation: Operation) -> None:
         """Add the statement of one operation."""
         name = operation.name
-        if operation.__class__ is Loop:
+        if isinstance(operation, Loop):
             write_loop(self, operation)
             return
         if operation.several:
@@ -256,7 +255,7 @@ class Writer:
         elif taken is not None:
             target, here = self.called[out], self.called[taken]
             a, b = (*operation.args, None)[:2]
-            if name in _AUGMENTED and target == here and (a is taken or (b is taken and name in ("add", "multiply"))):
+            if name in AUGMENTED and target == here and (a is taken or (b is taken and name in EITHER)):
                 other = b if a is taken else a
                 self.put(f"{target} {OPERATORS[name]}= {self.alone(other)}")
             else:
@@ -296,13 +295,7 @@ class Writer:
         if not operation.options:
             args = operation.args
             if name in OPERATORS:
-                texts = [self.text(x) for x in args]
-                symbol = OPERATORS[name]
-                if len(texts) == 1:
-                    return f"{symbol}{texts[0]}"
-                if name == "pow" and texts[0][0] == "-":
-                    texts[0] = f"({texts[0]})"
-                return f"{texts[0]} {symbol} {texts[1]}"
+                return operator_text(name, [self.text(x) for x in args])
             if name in ELEMENTWISE:
                 return f"np.{ELEMENTWISE[name]}({', '.join([self.alone(x) for x in args])})"
         if name in _SAME_NAMES:
@@ -410,7 +403,8 @@ def _sum_to(w: Writer, operation: Operation) -> str:
 
 @_writes("reshape", "reshape_to", "expand_dims", "squeeze")
 def _reshape(w: Writer, operation: Operation) -> str:
-    x, shape = operation.args[0], operation.out.shape
+    x: Any = operation.args[0]
+    shape: Any = operation.out.shape
     if not shape:
         return f"{w.ref(x)}.reshape(())"
     if len(shape) == len(x.shape) + 1 and x.shape:  # a new axis reads better as one
@@ -522,8 +516,7 @@ def _cast(w: Writer, operation: Operation) -> str:
     x, out = operation.args[0], operation.out
     if operation.name != "to_dtype" and x.dtype is out.dtype:
         return w.ref(x)
-    real = ".real" if x.dtype.is_complex and not out.dtype.is_complex and out.dtype.name != "bool" else ""
-    return f"{w.ref(x)}{real}.astype({w.ref(out.dtype)})"
+    return cast_text(w.ref(x), x, out, w.ref(out.dtype))
 
 
 @_writes("copy", "clone", "clone_contiguous")
@@ -571,6 +564,11 @@ def _running_sum(w: Writer, operation: Operation) -> str:
 @_writes("running_prod")
 def _running_prod(w: Writer, operation: Operation) -> str:
     return f"np.cumprod({w.ref(operation.args[0])}, {operation.args[1]})"
+
+
+@_writes(*SELECTIONS)
+def _selection(w: Writer, operation: Operation) -> str:
+    return w.helper(f"_{operation.name}", *operation.args)
 
 
 @_writes("lower", "upper")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import functools
 import sys
 from types import CodeType
 from typing import Any
@@ -14,9 +15,8 @@ __all__ = ["Recorder", "refusal", "user_line"]
 
 #: Whether the code of a function is this package's, or NumPy's, which hands its functions over to it.
 _inside: dict[CodeType, bool] = {}
+_MANY = 4096
 _STORES = frozenset(("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"))
-#: The names that results are assigned to, by the place of the call in a function's code.
-_names: dict[CodeType, dict[int, str]] = {}
 
 Place = tuple[CodeType, int, int]  # code, offset of the call, line
 
@@ -29,6 +29,8 @@ def _place(depth: int) -> Place | None:
         inside = _inside.get(code)
         if inside is None:
             module = frame.f_globals.get("__name__", "")  # generated text has none
+            if len(_inside) >= _MANY:  # functions that are made again and again must not be kept for ever
+                _inside.clear()
             inside = _inside[code] = not module or module.partition(".")[0] in ("xpgrad", "numpy", "functools", "contextlib")
         if not inside:
             return code, frame.f_lasti, frame.f_lineno
@@ -45,20 +47,19 @@ def user_line() -> str:
     return f" ({code.co_filename.rpartition('/')[2]}, line {line}, in {code.co_name})"
 
 
-def _assigned(code: CodeType, offset: int) -> str | None:
-    """The name of the variable that the result of the call at `offset` is assigned to."""
-    names = _names.get(code)
-    if names is None:
-        names = _names[code] = {}
-        before = -1
-        for instruction in dis.get_instructions(code):
-            if instruction.opname in _STORES:
-                for k in range(before, instruction.offset if before >= 0 else before, 2):  # a call may be at its instruction, or behind
-                    names[k] = instruction.argval
-                before = -1
-            elif instruction.opname != "CACHE":
-                before = instruction.offset
-    return names.get(offset)
+@functools.lru_cache(maxsize=256)
+def _assigned(code: CodeType) -> dict[int, str]:
+    """The names of the variables that results of calls are assigned to, by the place of the call in the code."""
+    names: dict[int, str] = {}
+    before = -1
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in _STORES:
+            for k in range(before, instruction.offset if before >= 0 else before, 2):  # a call may be at its instruction, or behind
+                names[k] = instruction.argval
+            before = -1
+        elif instruction.opname != "CACHE":
+            before = instruction.offset
+    return names
 
 
 class Recorder:
@@ -149,7 +150,7 @@ class Recorder:
             if place is None or (k + 1 < len(self._places) and self._places[k + 1] == place):
                 continue  # the last operation of a call makes what is assigned
             if len(operation.results) == 1:
-                operation.out.name = _assigned(place[0], place[1])
+                operation.out.name = _assigned(place[0]).get(place[1])
         return Program(self.inputs, self.constants, self.operations, outputs)
 
 

@@ -4,9 +4,9 @@ One walk from the first operation to the last does all of it: constants are fold
 replaced by what they are expansions of, and the rules of algebra below applied; then what nobody reads is dropped.
 
 The rules keep every bit: dtype, shape, nan, infinities and the sign of zero. So ``x * 0`` is not 0, and ``x + 0.0`` is not `x`, which
-may be -0.0, while ``x - 0.0`` and ``x * 1`` are. There are two exceptions. The sum of an expansion is a product, which rounds otherwise
-than adding up does, and where all terms are -0.0 is -0.0. And ``x * a * 2`` is ``x * (2 * a)``, which differs where the first product is
-subnormal.
+may be -0.0, while ``x - 0.0`` and, of real `x`, ``x * 1`` are. There are two exceptions. The sum of an expansion is a product, which
+rounds otherwise than adding up does, and where all terms are -0.0 is -0.0. And ``x * a * 2`` is ``x * (2 * a)``, which differs where the
+first product is subnormal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from xpgrad._basics.dtypes import DType
 from xpgrad._basics.shapes import common_shape
 from xpgrad.programs.program import Operation, Program, Variable, substituted
-from xpgrad.programs.vocabulary import ELEMENTWISE, FRESH, OPERATORS, RESHAPING, VIEWS
+from xpgrad.programs.vocabulary import COPIES, ELEMENTWISE, FRESH, OPERATORS, RESHAPING, VIEWS
 
 __all__ = ["Evaluate", "simplified", "with_numbers", "without_dead_code"]
 
@@ -27,7 +27,6 @@ Evaluate = Callable[[Operation, dict[Variable, Any]], "list[Any]"]
 
 _LIMIT = 1 << 16
 _CREATION = {"zeros": 0, "zeros_like": 0, "ones": 1, "ones_like": 1, "full": None, "full_like": None}
-_COPIES = frozenset(("clone", "clone_contiguous", "copy", "positive"))
 _CASTS = frozenset(("astype", "to_dtype", "wide"))
 _TRANSPOSES = frozenset(("matrix_transpose", "moveaxis", "permute_dims", "swap_last", "transpose_axes"))
 _PUSHED = frozenset((*ELEMENTWISE, "to_dtype"))  # an operation on an expansion is the expansion of an operation
@@ -192,7 +191,7 @@ class _Walk:
     def on_expanded(self, operation: Operation) -> Any:
         """An operation with the operands that are expanded by themselves; its result where it is itself an expansion."""
         slim = self.slim
-        args = operation.args
+        args: Any = operation.args
         if not any(a.__class__ is Variable and a in slim for a in args):
             return operation
         args = tuple([slim.get(a, a) if a.__class__ is Variable else a for a in args])
@@ -354,7 +353,7 @@ def _transpose(walk: _Walk, operation: Operation) -> Variable | None:
     if made is not None and made.name == "transpose_axes":
         inner = made.args[1]
         return walk.instead(operation, "transpose_axes", made.args[0], tuple(inner[a] for a in axes))
-    if name != "transpose_axes" or operation.args[1] != axes or operation.options:
+    if name != "transpose_axes" or operation.args != (x, axes) or operation.options:
         return walk.instead(operation, "transpose_axes", x, axes)
     return None
 
@@ -388,7 +387,7 @@ def _sum(walk: _Walk, operation: Operation) -> Variable | None:
     """The sum of an expansion is a product."""
     x, axes, keepdims = operation.args
     out = operation.out
-    if not _wide(x.dtype) or not x.size:
+    if not _wide(x.dtype) or x.dtype.is_complex or not x.size:  # a complex inf times a number has a nan in it
         return None
     slim = walk.slim.get(x)
     if slim is None:
@@ -487,9 +486,9 @@ def _multiply(walk: _Walk, operation: Operation) -> Variable | None:
     a, b = operation.args
     if a.__class__ is not Variable:  # numbers stand on the right
         return walk.instead(operation, "multiply", b, a)
-    if _is(b, 1):
-        return _same(walk, operation, a)
     real = operation.out.dtype.is_floating_point
+    if _is(b, 1) and not operation.out.dtype.is_complex:  # a complex inf times 1 has a nan in it
+        return _same(walk, operation, a)
     if real and _doubles(b):  # to scale by a power of 2 rounds nothing; only where the first product is subnormal, less is lost
         inner = _inner(walk, a, "multiply")
         if inner is not None and _float(inner[1]) and math.isfinite(inner[1] * b):
@@ -506,7 +505,7 @@ def _multiply(walk: _Walk, operation: Operation) -> Variable | None:
 
 def _divide(walk: _Walk, operation: Operation) -> Variable | None:
     a, b = operation.args
-    if _is(b, 1):
+    if _is(b, 1) and not operation.out.dtype.is_complex:
         return _same(walk, operation, a)
     left = _inner(walk, a, "negative")
     if left is not None and operation.out.dtype.is_floating_point and _float(b):
@@ -538,7 +537,7 @@ def _where(walk: _Walk, operation: Operation) -> Variable | None:
 
 _RULES: dict[str, Callable[[_Walk, Operation], Variable | None]] = {
     **dict.fromkeys(VIEWS - {"asarray", "unstack", "diagonal_view", "linalg.diagonal"}, _view),
-    **dict.fromkeys(_COPIES, _copy),
+    **dict.fromkeys(COPIES, _copy),
     **dict.fromkeys(("conj", "real", "real_part"), _conjugate),
     **dict.fromkeys(_CASTS, _cast),
     **dict.fromkeys(_CREATION, _creation),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,9 +62,11 @@ def built(source: Source, names: Mapping[str, Any] | None = None, raw_dtype: Cal
         space.update((name, raw_dtype(dtype)) for name, dtype in source.dtypes.items())
     filename = f"<xpgrad.compile {next(_numbers)}: {source.name}>"
     exec(compile(source.text, filename, "exec", dont_inherit=True), space)  # noqa: S102 (it is the program's own text)
-    # NB: an entry without a time stays until somebody clears the cache.
+    function: Callable[..., Any] = space[source.name]
+    # NB: an entry without a time stays until somebody clears the cache; here until the function is gone.
     linecache.cache[filename] = (len(source.text), None, source.text.splitlines(keepends=True), filename)
-    return space[source.name]
+    weakref.finalize(function, linecache.cache.pop, filename, None)
+    return function
 
 
 def comment(line: tuple[str, int, str]) -> str:

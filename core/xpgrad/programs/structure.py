@@ -1,10 +1,11 @@
-"""The structure of a compiled function's arguments and results, hashable: nested tuples, lists and dicts around Tensors."""
+"""The structure of a compiled function's arguments and results, hashable: nested tuples, lists, dicts and dataclasses around Tensors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
+from xpgrad._basics.records import field_names, record
 from xpgrad._operations.lift import is_constant
 from xpgrad._tensor.tensor import Tensor
 
@@ -12,7 +13,7 @@ __all__ = ["arguments", "arrangement", "described", "named", "rebuilt"]
 
 
 def described(x: Any, flat: list[Any], *, arrays: bool = False) -> Any:
-    """The structure of nested tuples, lists and dicts, hashable; the Tensors in it, and if asked raw arrays, are appended to `flat`."""
+    """The structure of nested containers, hashable; the Tensors in it, and if asked raw arrays, are appended to `flat`."""
     if isinstance(x, Tensor) or (arrays and is_constant(x)):
         flat.append(x)
         return None
@@ -23,15 +24,38 @@ def described(x: Any, flat: list[Any], *, arrays: bool = False) -> Any:
         return (dict, tuple(x), *[described(item, flat, arrays=arrays) for item in x.values()])
     if isinstance(x, tuple) and hasattr(x, "_fields"):
         return (cls, *[described(item, flat, arrays=arrays) for item in x])
+    found, by_fields = len(flat), None
+    error: Exception | None = None
+    if (names := field_names(cls)) is not None:
+        by_fields, error = _by_fields(x, names, flat, arrays)
+        if len(flat) > found:
+            if error is not None:
+                raise error
+            return by_fields
     try:
         hash(x)
     except TypeError:
+        if by_fields is not None and error is None:
+            return by_fields
         msg = (
-            f"a compiled function takes and returns Tensors, hashable values, and tuples, lists and dicts of these, not {cls.__name__}; "
-            "wrap an array with `xpgrad.asarray(x)`"
+            f"a compiled function takes and returns Tensors, hashable values, and tuples, lists, dicts and dataclasses of these, not "
+            f"{cls.__name__}; wrap an array with `xpgrad.asarray(x)`"
         )
         raise TypeError(msg) from None
     return ("static", cls, x, repr(x) if isinstance(x, (float, complex)) else None)  # 0.0 == -0.0
+
+
+def _by_fields(x: Any, names: tuple[str, ...], flat: list[Any], arrays: bool) -> tuple[Any, Exception | None]:
+    """The structure of a dataclass, and the error for a field that has none: which counts only where there is a Tensor in another."""
+    error: Exception | None = None
+    present = tuple(name for name in names if hasattr(x, name))
+    parts = []
+    for name in present:
+        try:
+            parts.append(described(getattr(x, name), flat, arrays=arrays))
+        except TypeError as exc:
+            error = exc
+    return (x.__class__, present, *parts), error
 
 
 def arguments(template: Any, tensors: list[Any]) -> Any:
@@ -47,6 +71,8 @@ def rebuilt(template: Any, flat: Iterator[Any]) -> Any:
         return template[2]
     if kind is dict:
         return dict(zip(template[1], [rebuilt(t, flat) for t in template[2:]]))
+    if field_names(kind) is not None:
+        return record(kind, {name: rebuilt(t, flat) for name, t in zip(template[1], template[2:])})
     items = [rebuilt(t, flat) for t in template[1:]]
     return kind(*items) if hasattr(kind, "_fields") else kind(items)
 
@@ -55,7 +81,7 @@ def named(name: str | None, template: Any, found: list[str | None]) -> None:
     """The names of the Tensors in one argument, by its structure."""
     if template is None:
         found.append(name if name is None or name.isidentifier() else None)
-    elif template[0] is dict:
+    elif template[0] is dict or (template[0] != "static" and field_names(template[0]) is not None):
         for key, t in zip(template[1], template[2:]):
             named(f"{name}_{key}", t, found)
     elif template[0] != "static":

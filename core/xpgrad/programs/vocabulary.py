@@ -6,7 +6,8 @@ A kernel that is not in these tables may return a view of every operand, and its
 from __future__ import annotations
 
 __all__ = [
-    "ELEMENTWISE", "FRESH", "IN_PLACE", "OPERATORS", "REDUCTIONS", "RESHAPING", "VIEWS",
+    "AUGMENTED", "COPIES", "EITHER", "ELEMENTWISE", "FRESH", "IN_PLACE", "OPERATORS", "REDUCTIONS", "RESHAPING", "SELECTIONS", "VIEWS",
+    "WRITING",
 ]  # fmt: skip
 
 #: Python's operators by kernel. Kernels of arithmetic take Python numbers, which are weak, in any place.
@@ -33,6 +34,9 @@ ELEMENTWISE: dict[str, str] = {
     "trunc": "trunc", "where": "where",
 }  # fmt: skip
 
+#: Kernels that select element by element, for which a text has helper functions.
+SELECTIONS = ("keep", "share")
+
 #: Kernels whose result may share the memory of their first operand, and of no other.
 VIEWS = frozenset((
     "asarray", "astype", "broadcast_to", "broadcast_view", "diagonal_view", "expand_dims", "expand_reduced", "flip", "imag", "index_basic",
@@ -49,6 +53,16 @@ REDUCTIONS = frozenset(("reduce_max", "reduce_mean", "reduce_min", "reduce_prod"
 #: Kernels that give their first operand back, changed; here they are functions, and the operand is copied where somebody still needs it.
 IN_PLACE = frozenset(("add_at", "scatter_into", "written"))
 
+#: Kernels that may write into their first operand: who calls them where that is read again hands them a copy.
+WRITING = IN_PLACE | {"scale"}
+
+#: Kernels that return what they are given, or a copy: in a program, where nothing is written to, that is the same.
+COPIES = frozenset(("clone", "clone_contiguous", "copy", "positive"))
+
+#: Arithmetic that is written as ``a += b`` where the result takes the memory of an operand: of the first, or, of these, of either.
+AUGMENTED = frozenset(("add", "subtract", "multiply", "divide"))
+EITHER = frozenset(("add", "multiply"))
+
 #: Other kernels whose results lie in new memory, which nobody else knows.
 FRESH = frozenset((
     "all", "any", "arange", "argmax", "argmin", "argsort", "clone", "clone_contiguous", "concat", "copy", "count_nonzero",
@@ -60,4 +74,4 @@ FRESH = frozenset((
     "zeros_like",
     "linalg.cholesky", "linalg.cross", "linalg.det", "linalg.eigh", "linalg.eigvalsh", "linalg.inv", "linalg.matrix_norm", "linalg.outer",
     "linalg.qr", "linalg.slogdet", "linalg.solve", "linalg.svd", "linalg.svdvals", "linalg.vector_norm",
-)) | REDUCTIONS | IN_PLACE | frozenset(ELEMENTWISE)  # fmt: skip
+)) | REDUCTIONS | IN_PLACE | frozenset((*ELEMENTWISE, *SELECTIONS))  # fmt: skip

@@ -39,6 +39,12 @@ def keep(xp: Any, cond: Any, x: Any) -> Any:
     return xp.where(cond, x, xp.zeros_like(x))
 
 
+@rule(lambda g, low, high, xp: xp.share(g, low, high), None, None, conj=False, fresh=True, promotes=False, elementwise=True)
+def share(xp: Any, x: Any, low: Any, high: Any) -> Any:
+    """0 where ``low < high`` (whatever `x` is there), half of `x` where they are equal, else `x`, also where one of them is nan."""
+    return xp.keep(xp.logical_not(xp.less(low, high)), xp.where(xp.equal(low, high), xp.divide(x, 2), x))
+
+
 # -- arithmetic ----------------------------------------------------------------------------------------------------
 
 
@@ -275,32 +281,26 @@ def hypot(x1: Operand, x2: Operand, /) -> Tensor:
 # -- selection ----------------------------------------------------------------------------------------------------------
 
 
-def _share(g: Any, mine: Any, other: Any, xp: Any) -> Any:
-    # Ties are shared evenly (SUB-05).
-    loses = mine < other
-    return xp.keep(~loses, xp.where(mine == other, g / 2, g))
-
-
-@elementwise(lambda g, x1, x2, xp: _share(g, x1, x2, xp), lambda g, x1, x2, xp: _share(g, x2, x1, xp), conj=False, node="MaximumBackward0")
+@elementwise(lambda g, x1, x2, xp: xp.share(g, x1, x2), lambda g, x1, x2, xp: xp.share(g, x2, x1), conj=False, node="MaximumBackward0")
 def maximum(x1: Operand, x2: Operand, /) -> Tensor:
     """The larger of two; equal ones share the gradient evenly (SUB-05)."""
 
 
-@elementwise(
-    lambda g, x1, x2, xp: _share(g, -x1, -x2, xp), lambda g, x1, x2, xp: _share(g, -x2, -x1, xp), conj=False, node="MinimumBackward0"
-)
+@elementwise(lambda g, x1, x2, xp: xp.share(g, x2, x1), lambda g, x1, x2, xp: xp.share(g, x1, x2), conj=False, node="MinimumBackward0")
 def minimum(x1: Operand, x2: Operand, /) -> Tensor:
     """The smaller of two; equal ones share the gradient evenly (SUB-05)."""
 
 
 def _inside(g: Any, x: Any, lo: Any, hi: Any, xp: Any) -> Any:
     # At a bound the gradient passes (SUB-07).
-    if lo is not None:
-        g = xp.keep(~(x < lo), g)
-    return g if hi is None else xp.keep(~(x > hi), g)
+    if lo is None or hi is None:
+        outside = x < lo if hi is None else x > hi
+    else:
+        outside = (x < lo) | (x > hi)
+    return xp.keep(~outside, g)
 
 
-@rule(_inside, conj=False, node="ClampBackward1", jvp=lambda d_x, x, lo, hi, xp: _inside(d_x, x, lo, hi, xp), batch="stacked")
+@rule(_inside, conj=False, fresh=True, node="ClampBackward1", jvp=lambda d_x, x, lo, hi, xp: _inside(d_x, x, lo, hi, xp), batch="stacked")
 def clip_scalar(xp: Any, x: Any, lo: Any, hi: Any) -> Any:
     """Limit to ``[lo, hi]``, Python scalars or None."""
     return xp.clip(x, lo, hi)

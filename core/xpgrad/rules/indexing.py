@@ -274,6 +274,24 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
     return x + scatter_add(source._cast(x.dtype), (*(slice(None),) * axis, places), x.shape)
 
 
+def add_along_axis(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
+    """`x` with the elements of `source` added at `index`, of its shape, along an axis, duplicates included (`torch.scatter_add`).
+
+    Along the other axes the two may be shorter than `x`: what lies beyond them stays.
+
+    Raises
+    ------
+    IndexError
+        If an index is out of range, where that can be seen without waiting for a device.
+    """
+    x = among(x, index, source)
+    source = among(source, x)
+    places = seen_in_range(x, _index_array(x, index), axis)
+    part = tuple(x.shape[axis] if i == axis else n for i, n in enumerate(source.shape))
+    added = scatter_along(source, places, part, axis)
+    return x + (added if part == x.shape else index_basic_transpose(added, tuple(slice(n) for n in part), x.shape))
+
+
 def seen_in_range(x: Tensor, places: Any, axis: int) -> Any:
     """Raw indices along an axis, counted from the front and checked where the library does not refuse them, or at no cost on the host."""
     backend = x.backend

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -19,6 +20,7 @@ from xpgrad_dask.chunks import ChunkedShape, known_values, visible_shape, visibl
 __all__ = ["DaskBackend"]
 
 _DEVICE = Device("dask")
+_COUNT = itertools.count()
 
 
 class _Namespace:
@@ -134,3 +136,11 @@ class DaskBackend(Backend):
 
     def same_layout(self, x: Any, like: Any) -> bool:
         return bool(x.chunks == like.chunks)
+
+    def stand_in(self, x: Any) -> Any:
+        return da.Array({}, f"xpgrad-stand-in-{next(_COUNT)}", x.chunks, dtype=x.dtype, meta=x._meta) if isinstance(x, da.Array) else x
+
+    def compile_program(self, program: Any, *, threads: int | None = None) -> Callable[..., Any]:
+        from xpgrad_dask.programs import function_of  # NB: only what is compiled needs it
+
+        return function_of(program, self)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from xpgrad._array.operators import add_operators
 from xpgrad._basics.dtypes import DType
 from xpgrad.errors import CapabilityError
 
@@ -68,38 +69,4 @@ def no_rule(name: str) -> CapabilityError:
     return CapabilityError(f"`{name}` cannot be vectorised by `vmap`: the shape of its result depends on values; call it outside")
 
 
-def _operator(method: str, name: str, swapped: bool = False) -> Any:
-    """A special method that finds its kernel when it is first used, and then is that on the class of the backend."""
-
-    def first(self: Any, *others: Any) -> Any:
-        kernel = getattr(self.rules.kernels, name)
-        if not others:
-            found: Any = lambda self: kernel(self)  # noqa: E731
-        elif swapped:
-            found = lambda self, other: kernel(other, self)  # noqa: E731
-        else:
-            found = lambda self, other: kernel(self, other)  # noqa: E731
-        setattr(self.rules.raw, method, found)
-        return found(self, *others)
-
-    return first
-
-
-def _add_operators() -> None:
-    """Python's operators on raw arrays, as kernels use them."""
-    names = {
-        "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "pow", "floordiv": "floor_divide",
-        "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
-    }  # fmt: skip
-    for short, name in names.items():
-        setattr(Batched, f"__{short}__", _operator(f"__{short}__", name))
-        setattr(Batched, f"__r{short}__", _operator(f"__r{short}__", name, swapped=True))
-    for short, name in {
-        "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "matmul": "matmul",
-    }.items():  # fmt: skip
-        setattr(Batched, f"__{short}__", _operator(f"__{short}__", name))
-    for short, name in {"neg": "negative", "invert": "bitwise_invert", "abs": "abs"}.items():
-        setattr(Batched, f"__{short}__", _operator(f"__{short}__", name))
-
-
-_add_operators()
+add_operators(Batched, lambda batched: batched.rules.kernels)

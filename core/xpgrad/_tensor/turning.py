@@ -1,0 +1,55 @@
+"""`transpose_`: a Tensor that exchanges two of its own axes. Its memory stays; its shape, its history and its version change.
+
+Only where nobody else has the memory: a view, a base or a detached alias would keep the old shape, and a write through one of the two would
+reach the wrong elements of the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._memory.cells import alias_of
+from xpgrad._memory.sharing import bump, uninterrupted
+from xpgrad._memory.stale import take_over
+from xpgrad._modes import state
+from xpgrad._tensor.writing import check_writable
+
+__all__ = ["turn"]
+
+
+def turn(x: Any, dim0: int, dim1: int) -> Any:
+    """Exchange two axes of `x`; returns `x` itself.
+
+    Raises
+    ------
+    RuntimeError
+        For a leaf that requires grad, a Tensor that shares its memory with another, an inference tensor, one with a tangent, or one that a
+        transform runs on.
+    """
+    check_writable(x)
+    mode = state.current()
+    if x.stage or x.is_inference() or (mode is not None and bool(mode.levels) and mode.levels.tangents_of(x)):
+        raise _refused("it is an inference tensor, has a tangent, or is an argument of `vmap` or of a compiled function")
+    alias = alias_of(x)
+    if alias.parent is not None or any(t is not None and t is not x for t in (reference() for reference in alias.cell.views)):
+        raise _refused("it shares its memory with another Tensor, which would keep the old shape")
+    if x._node is not None and x._node.is_leaf:
+        raise _refused("it is a leaf that requires grad, whose `.grad` has the old shape")
+    turned = x.transpose(dim0, dim1)
+    raw, node = turned._array, turned._node
+
+    def steps() -> None:
+        x._array = raw
+        if alias.memory is not None:
+            alias.memory[0] = raw
+        if node is not None:
+            take_over(x, node)
+
+    uninterrupted(steps)
+    del turned  # no view of `x` is left
+    bump(x)
+    return x
+
+
+def _refused(why: str) -> RuntimeError:
+    return RuntimeError(f"transpose_: the shape of this Tensor cannot be changed in place: {why}; write `x = x.transpose(dim0, dim1)`")
