@@ -237,7 +237,7 @@ def test_every_operation_has_a_name_and_every_function_an_operation() -> None:
     # What gradients, writes and copies are computed with; `x.detach()` and `x.clone()` are methods.
     assert nameless == {
         "index_basic_transpose", "scatter_add", "scatter_along", "put", "put_zero", "take_written", "wins", "put_through",
-        "written_through", "zero_through", "keep", "phase", "expand_reduced", "sum_to", "alias", "clone", "clone_contiguous",
+        "written_through", "zero_through", "keep", "share", "phase", "expand_reduced", "sum_to", "alias", "clone", "clone_contiguous",
         "clone_laid_out",
         "running_sum_back", "ordered_back", "cofactors", "cofactors_along", "count_nonzero_norm", "diagonal_transpose", "scale_inner",
     }  # fmt: skip
