@@ -469,7 +469,7 @@ class Backend(ABC):
         """
         return x
 
-    def program_source(self, program: Any) -> str:
+    def program_source(self, program: Any, *, threads: int | None = None) -> str:
         """The text that `compile_program` runs, for people to read; by default the program as it prints."""
         return str(program)
 

@@ -13,10 +13,11 @@ from typing import Any
 
 from xpgrad._basics.dtypes import DType
 from xpgrad.programs.blocks import Loop
-from xpgrad.programs.helpers import HELPERS, needed
+from xpgrad.programs.helpers import HELPERS, IN_THREADS, needed
 from xpgrad.programs.literals import cast_text, key_text, operator_text, text_of
 from xpgrad.programs.loop_text import write_loop
 from xpgrad.programs.naming import Names
+from xpgrad.programs.products import Products
 from xpgrad.programs.program import Operation, Program, Variable
 from xpgrad.programs.reuse import Reuse, reuse
 from xpgrad.programs.simplify import with_numbers
@@ -51,7 +52,7 @@ def numpy_source(
     docstring : str
         The function's.
     threads : int
-        How many run the blocks of a loop.
+        How many run the blocks of a loop, and products that stand side by side.
     """
     program = with_numbers(program)
     return Writer(program, name, plan(program), threads).source(docstring)
@@ -63,7 +64,19 @@ class Writer:
     def __init__(self, program: Program, name: str, plan: Reuse, threads: int = 1) -> None:
         self.program, self.name, self.plan, self.threads = program, name, plan, threads
         self.names = Names(
-            name, "block", "start", "stop", "part", "totals", "os", "contextvars", "ThreadPoolExecutor", "_in_threads", "_pools", *HELPERS
+            name,
+            "block",
+            "start",
+            "stop",
+            "part",
+            "totals",
+            "os",
+            "contextvars",
+            "ThreadPoolExecutor",
+            "_pools",
+            "_submit",
+            *IN_THREADS,
+            *HELPERS,
         )
         self.called: dict[Variable, str] = {}
         self.helpers: set[str] = set()
@@ -96,17 +109,17 @@ class Writer:
             self.lines.append(f'    """{docstring}"""')
         line, backward = None, False
         for operation in program.operations:
-            if operation.backward and not backward:
-                self.put("")
-                self.put("# backward")
-                line = None
-            backward = operation.backward
             if operation.results and operation.results[0] in self.inlined:
                 text = self.expression(operation)
                 self.bare[operation.out] = text
                 simple = operation.name not in OPERATORS and operation.name not in ("reduce_mean", "scale", "add_at")
                 self.inlined[operation.out] = text if simple else f"({text})"
                 continue
+            if operation.backward and not backward:
+                self.put("")
+                self.put("# backward")
+                line = None
+            backward = operation.backward
             if operation.line is not None and operation.line != line:
                 line = operation.line
                 self.put(comment(line))
@@ -240,6 +253,11 @@ class Writer:
         name = operation.name
         if isinstance(operation, Loop):
             write_loop(self, operation)
+            return
+        if isinstance(operation, Products):
+            self.helpers.add("_side_by_side")
+            calls = ", ".join([f"lambda: {self.expression(o)}" for o in operation.body])
+            self.put(f"{', '.join([self.called[v] for v in operation.results])} = _side_by_side({calls})")
             return
         if operation.several:
             self.put(f"{', '.join([self.called[v] for v in operation.results])}, = {self.expression(operation)}")
