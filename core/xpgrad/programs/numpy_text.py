@@ -185,6 +185,13 @@ class Writer:
         """
         operations, into, called, names = self.program.operations, self.plan.into, self.called, self.names
         heir = {v: operation.out for operation, v in into.items()}
+        later: dict[Variable, Variable] = {}  # the first to take a variable's memory, at however many removes, that the user has a name for
+        for operation in reversed(operations):
+            taken = into.get(operation)
+            if taken is not None:
+                named = operation.out if operation.out.name is not None else later.get(operation.out)
+                if named is not None:
+                    later[taken] = named
         last: dict[Variable, int] = {}
         place: dict[Operation, int] = {}
         for k in range(len(operations) - 1, -1, -1):
@@ -210,15 +217,12 @@ class Writer:
                 if v in self.inlined:
                     continue
                 if v not in called:
-                    end = v
-                    while end not in called and end in heir:
-                        end = heir[end]
                     if taken is not None and taken in called and operation.name != "matmul":
                         called[v] = called[taken]
                         if taken in shared:
                             shared.add(v)
-                    elif end in called:
-                        called[v] = called[end]
+                    elif v in later:
+                        called[v] = called[later[v]]
                     else:
                         called[v] = free[prefix].pop() if free[prefix] else names.numbered(prefix)
                         shared.add(v)
