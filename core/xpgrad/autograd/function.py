@@ -190,6 +190,8 @@ class Function:
                     mode.finish(o)
         if levels:
             levels.carry_function(cls, ctx, args, dirty, nondiff, results, outs, tangents)
+        if ctx.saved_for_forward:
+            ctx.saved_for_forward = ()  # `jvp` has run; as in PyTorch, the node does not keep its results alive
         return outs if several else outs[0]
 
 

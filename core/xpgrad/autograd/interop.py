@@ -301,7 +301,7 @@ class _Exported:
 
     def __init__(self, rule: Any, name: str) -> None:
         if isinstance(rule, CustomRule):
-            self.rule: CustomRule | None = rule
+            self.rule: CustomRule[..., Any] | None = rule
             self.function: Any = rule.function
             self.signature = inspect.signature(rule)
         elif isinstance(rule, type) and issubclass(rule, Function) and rule.setup_context is not Function.setup_context:
