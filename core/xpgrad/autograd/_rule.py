@@ -355,7 +355,7 @@ class CustomRule(Generic[P, R]):
         return tuple(None if s is None else summed_to(by_name.get(n), s) for n, s in zip(self._signature.parameters, ctx.shapes))
 
     def _pulled(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What the vjp returns for each operand."""
+        """The vjp: what it returns for each operand, checked."""
         if self._vjp is None:
             msg = f"{self._name} has no vjp, so it cannot be differentiated; declare one with `@{self._name}.vjp`"
             raise NotImplementedError(msg)
