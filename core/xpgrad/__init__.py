@@ -214,10 +214,10 @@ from xpgrad.rules.utility import allclose as allclose, diff as diff, einsum as e
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
 
-e = _math.e
-inf = _math.inf
-nan = _math.nan
-pi = _math.pi
+e: float = _math.e
+inf: float = _math.inf
+nan: float = _math.nan
+pi: float = _math.pi
 newaxis = None
 
 _namespace.package = _sys.modules[__name__]

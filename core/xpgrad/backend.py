@@ -188,9 +188,9 @@ class Backend(ABC):
 
     def __init__(self) -> None:
         self.node_classes: dict[Any, Any] = {}
-        self.kernels = Kernels(self)
+        self.kernels: Kernels = Kernels(self)
         self.tensor_base: Any = None  # set by the registry
-        self.table_name = self.name if self.variant is None else f"{self.name}+{self.variant}"
+        self.table_name: str = self.name if self.variant is None else f"{self.name}+{self.variant}"
         self._raw_to_dtype: dict[Any, DType] = {}
         self._dtype_to_raw: dict[DType, Any] = {}
 

@@ -8,8 +8,8 @@ from xpgrad.backend import BackendInfo
 
 __all__ = ["hookimpl", "hookspec"]
 
-hookspec = pluggy.HookspecMarker("xpgrad")
-hookimpl = pluggy.HookimplMarker("xpgrad")
+hookspec: pluggy.HookspecMarker = pluggy.HookspecMarker("xpgrad")
+hookimpl: pluggy.HookimplMarker = pluggy.HookimplMarker("xpgrad")
 
 
 @hookspec

@@ -143,7 +143,7 @@ class set_grad_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
     """
 
     def __init__(self, mode: bool) -> None:
-        self.mode = as_flag(mode, "set_grad_enabled", "mode")
+        self.mode: bool = as_flag(mode, "set_grad_enabled", "mode")
         self._before = (VARIABLE.get(),)
         put_mode(self._mode(), self._before[0])
 
@@ -187,7 +187,7 @@ class enforce_grad_layout_policy(ModeSwitch):  # noqa: N801 (PyTorch's name)
     """
 
     def __init__(self, enable: bool) -> None:
-        self.enable = as_flag(enable, "enforce_grad_layout_policy", "enable")
+        self.enable: bool = as_flag(enable, "enforce_grad_layout_policy", "enable")
         self._before: tuple[bool, ...] = (_LAYOUT.get(),)
         _LAYOUT.set(self.enable)
 

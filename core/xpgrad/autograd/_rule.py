@@ -122,8 +122,8 @@ class CustomRule(Generic[P, R]):
             if not chosen <= set(parameters):
                 msg = f"custom_rule: static={sorted(chosen - set(parameters))} are not parameters of {name}, which has {list(parameters)}"
                 raise TypeError(msg)
-        self.operands = tuple(n for n in parameters if n not in chosen)
-        self.static = tuple(n for n in parameters if n in chosen)
+        self.operands: tuple[str, ...] = tuple(n for n in parameters if n not in chosen)
+        self.static: tuple[str, ...] = tuple(n for n in parameters if n in chosen)
         if not self.operands:
             msg = (
                 f"custom_rule: {name} has no operand to differentiate: its parameters {list(parameters)} are all static (keyword-only, or "

@@ -37,6 +37,9 @@ class set_detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
         Raise where a node computes nan (ANO-01); otherwise only report where the failing operation was called (ANO-03).
     """
 
+    mode: bool
+    check_nan: bool
+
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self.mode, self.check_nan = as_flags("set_detect_anomaly", mode=mode, check_nan=check_nan)
         self._before = (current(),)
@@ -70,6 +73,8 @@ class detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
     UserWarning
         On use; and with the traceback of the forward call, when a backward fails.
     """
+
+    check_nan: bool
 
     def __init__(self, check_nan: bool = True) -> None:
         (self.check_nan,) = as_flags("detect_anomaly", check_nan=check_nan)

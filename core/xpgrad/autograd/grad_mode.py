@@ -41,8 +41,8 @@ class set_multithreading_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
     """
 
     def __init__(self, mode: bool) -> None:
-        self.mode = as_flag(mode, "set_multithreading_enabled", "mode")
-        self.before = is_multithreading_enabled()
+        self.mode: bool = as_flag(mode, "set_multithreading_enabled", "mode")
+        self.before: bool = is_multithreading_enabled()
         _setting.enabled = self.mode
 
     def __call__(self, func: F) -> F:

@@ -60,9 +60,14 @@ def numpy_source(
 class Writer:
     """One text that is being written."""
 
+    program: Program
+    name: str
+    plan: Reuse
+    threads: int
+
     def __init__(self, program: Program, name: str, plan: Reuse, threads: int = 1) -> None:
         self.program, self.name, self.plan, self.threads = program, name, plan, threads
-        self.names = Names(
+        self.names: Names = Names(
             name, "block", "start", "stop", "part", "totals", "os", "contextvars", "ThreadPoolExecutor", "_in_threads", "_pools", *HELPERS
         )
         self.called: dict[Variable, str] = {}
@@ -73,7 +78,7 @@ class Writer:
         self.indent = "    "
         self.inlined: dict[Variable, str] = {}  # as an operand of anything
         self.bare: dict[Variable, str] = {}  # the same where nothing is beside it
-        self.before = {operation.out: v for operation, v in plan.into.items()}
+        self.before: dict[Variable, Variable] = {operation.out: v for operation, v in plan.into.items()}
         self.holder: dict[str, Variable] = {}  # what a name stands for now
         self.reader: dict[Variable, Operation] = {}
 
