@@ -8,11 +8,16 @@ from __future__ import annotations
 import warnings
 
 from xpgrad._basics.arguments import as_flags
+from xpgrad._basics.faces import public_names
 from xpgrad._modes.state import Mode, current, put, replaced
 from xpgrad._modes.switches import F, ModeSwitch, put_mode
 from xpgrad._tape.anomaly import ANOMALY
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)
 
 
 def is_anomaly_enabled() -> bool:

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._basics.faces import public_names
 from xpgrad._memory.cells import ForbiddenView, View, alias_of, give_alias, note_sharing
 from xpgrad._memory.sharing import adopt, bump
 from xpgrad._modes import state, switches
@@ -24,6 +25,10 @@ from xpgrad.autograd._custom import FunctionCtx as FunctionCtx, FunctionNode, Sa
 from xpgrad.autograd._function_batches import apply_to_batch, check_transformable
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)
 
 
 class Function:

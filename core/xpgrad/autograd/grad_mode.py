@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from xpgrad._basics.arguments import as_flag
+from xpgrad._basics.faces import public_names
 from xpgrad._modes.switches import (
     ModeSwitch,
     enable_grad as enable_grad,
@@ -20,6 +21,11 @@ __all__ = [
     "enable_grad", "enforce_grad_layout_policy", "inference_mode", "is_multithreading_enabled", "no_grad", "set_grad_enabled",
     "set_multithreading_enabled",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 _setting = threading.local()

@@ -12,11 +12,16 @@ from collections.abc import Callable
 from typing import Any
 
 import xpgrad as xp
+from xpgrad._basics.faces import public_names
 from xpgrad.autograd._rule import CustomRule, summed_to
 from xpgrad.autograd._scipy import ScipyObjective, scipy_objective
 from xpgrad.autograd.function import Function, FunctionCtx, once_differentiable
 
 __all__ = ["ScipyObjective", "scipy_objective", "to_jax_custom_vjp", "to_torch_function"]
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)
 
 
 def to_jax_custom_vjp(rule: Any) -> Callable[..., Any]:
