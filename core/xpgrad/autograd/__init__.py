@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 from xpgrad._basics.arguments import as_flag
 from xpgrad._basics.faces import public_names
@@ -49,6 +50,36 @@ def __dir__() -> list[str]:
     return public_names(__name__, "anomaly_mode", "function")
 
 
+K = TypeVar("K")
+_Edge: TypeAlias = "Tensor | graph.GradientEdge"
+_Edges: TypeAlias = "_Edge | Iterable[_Edge]"
+_Gradients: TypeAlias = "Tensor | Iterable[Tensor | None] | None"
+
+
+@overload
+def grad(
+    outputs: _Edges, inputs: Mapping[K, _Edge], grad_outputs: _Gradients = None, retain_graph: bool | None = None,
+    create_graph: bool = False, only_inputs: bool = True, allow_unused: Literal[False] | None = None, is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> dict[K, Tensor]: ...  # fmt: skip
+@overload
+def grad(
+    outputs: _Edges, inputs: _Edge | Sequence[_Edge], grad_outputs: _Gradients = None, retain_graph: bool | None = None,
+    create_graph: bool = False, only_inputs: bool = True, allow_unused: Literal[False] | None = None, is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor, ...]: ...  # fmt: skip
+@overload
+def grad(
+    outputs: _Edges, inputs: Mapping[K, _Edge], grad_outputs: _Gradients = None, retain_graph: bool | None = None,
+    create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> dict[K, Tensor | None]: ...  # fmt: skip
+@overload
+def grad(
+    outputs: _Edges, inputs: _Edge | Sequence[_Edge], grad_outputs: _Gradients = None, retain_graph: bool | None = None,
+    create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]: ...  # fmt: skip
 def grad(
     outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
     only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False,
