@@ -1,4 +1,4 @@
-"""What a type checker must find: the comment names the rule of pyright's by which it does. This program is not run."""
+"""Mistakes that a type checker must find: the comment names the rule of pyright by which it does. This program is not run."""
 
 import xpgrad as xp
 from xpgrad import Tensor

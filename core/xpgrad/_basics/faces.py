@@ -1,4 +1,4 @@
-"""What `dir` shows of a public module: the names in its `__all__`, and not what it imports or keeps to itself."""
+"""The names that `dir` shows of a public module: those in its `__all__`, and not what it imports or keeps to itself."""
 
 from __future__ import annotations
 
