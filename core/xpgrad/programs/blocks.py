@@ -41,6 +41,10 @@ class Loop(Operation):
 
     __slots__ = ("body", "domain", "rows")
 
+    body: list[Operation]
+    domain: Domain
+    rows: int
+
     def __init__(self, body: list[Operation], domain: Domain, rows: int, results: tuple[Variable, ...]) -> None:
         made = {operation.out for operation in body}
         args = tuple(dict.fromkeys(v for operation in body for v in operation.operands() if v not in made))

@@ -26,6 +26,8 @@ from xpgrad.programs.vocabulary import AUGMENTED, EITHER, ELEMENTWISE, IN_PLACE,
 
 __all__ = ["Writer", "numpy_source"]
 
+#: Names that texts use themselves.
+_RESERVED = ("block", "start", "stop", "part", "totals", "os", "contextvars", "ThreadPoolExecutor", "_pools", "_submit")
 _STATEMENTS = frozenset(("index_basic_transpose", "loop"))  # more than an expression
 _SAME_NAMES = frozenset((
     "all", "any", "arange", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum", "expand_dims", "flip", "full_like",
@@ -61,23 +63,14 @@ def numpy_source(
 class Writer:
     """One text that is being written."""
 
+    program: Program
+    name: str
+    plan: Reuse
+    threads: int
+
     def __init__(self, program: Program, name: str, plan: Reuse, threads: int = 1) -> None:
         self.program, self.name, self.plan, self.threads = program, name, plan, threads
-        self.names = Names(
-            name,
-            "block",
-            "start",
-            "stop",
-            "part",
-            "totals",
-            "os",
-            "contextvars",
-            "ThreadPoolExecutor",
-            "_pools",
-            "_submit",
-            *IN_THREADS,
-            *HELPERS,
-        )
+        self.names: Names = Names(name, *_RESERVED, *IN_THREADS, *HELPERS)
         self.called: dict[Variable, str] = {}
         self.helpers: set[str] = set()
         self.kernels: dict[str, None] = {}
@@ -86,7 +79,7 @@ class Writer:
         self.indent = "    "
         self.inlined: dict[Variable, str] = {}  # as an operand of anything
         self.bare: dict[Variable, str] = {}  # the same where nothing is beside it
-        self.before = {operation.out: v for operation, v in plan.into.items()}
+        self.before: dict[Variable, Variable] = {operation.out: v for operation, v in plan.into.items()}
         self.holder: dict[str, Variable] = {}  # what a name stands for now
         self.reader: dict[Variable, Operation] = {}
 

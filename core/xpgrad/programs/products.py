@@ -26,6 +26,8 @@ class Products(Operation):
 
     __slots__ = ("body",)
 
+    body: list[Operation]
+
     def __init__(self, body: list[Operation]) -> None:
         args = tuple(v for operation in body for v in operation.operands())
         results = tuple(operation.out for operation in body)
