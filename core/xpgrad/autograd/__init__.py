@@ -123,7 +123,7 @@ def __getattr__(name: str) -> Any:
         "set_detect_anomaly": "anomaly_mode", "no_grad": "grad_mode", "enable_grad": "grad_mode", "set_grad_enabled": "grad_mode",
         "inference_mode": "grad_mode", "set_multithreading_enabled": "grad_mode", "is_multithreading_enabled": "grad_mode",
     }  # fmt: skip
-    if name in ("graph", "function", "functional", "anomaly_mode", "forward_ad", "grad_mode", "interop"):
+    if name in ("graph", "function", "functional", "anomaly_mode", "forward_ad", "grad_mode", "interop", "profiler"):
         return importlib.import_module(f"xpgrad.autograd.{name}")
     if name in where:
         module = importlib.import_module(f"xpgrad.autograd.{where[name]}")
