@@ -91,7 +91,9 @@ class FunctionEvent(_Formatted):
 
     count = 1
 
-    def __init__(self, id: int, name: str, thread: int, scope: int, parent: FunctionEvent | None) -> None:  # noqa: A002 (PyTorch's name)
+    def __init__(
+        self, id: int, name: str, thread: int, scope: int, parent: FunctionEvent | None = None, recording: Any = None  # noqa: A002 (PyTorch's name)
+    ) -> None:  # fmt: skip
         self.id = id
         self.name = self.key = name
         self.thread = thread
@@ -103,6 +105,7 @@ class FunctionEvent(_Formatted):
         self.input_shapes: list[list[int]] = []
         self.stack: list[str] = []
         self.args: str | None = None
+        self.recording = recording  # whose it is
         self.self_saved_bytes = 0
         self.start = 0  # nanoseconds since the profile began
         self.end: int | None = None
@@ -125,11 +128,11 @@ class FunctionEvent(_Formatted):
         return Interval(self.start / 1e3, self._stop / 1e3)
 
     @property
-    def cpu_time_total(self) -> float:  # type: ignore[override]
+    def cpu_time_total(self) -> float:
         return (self._stop - self.start) / 1e3
 
     @property
-    def self_cpu_time_total(self) -> float:  # type: ignore[override]
+    def self_cpu_time_total(self) -> float:
         """Its time without that of the events inside it; where these overlap, on several threads, that time counts once."""
         covered, reached = 0, self.start
         for start, end in sorted((c.start, c._stop) for c in self.cpu_children):

@@ -69,8 +69,7 @@ class Recording:
         parent = _OPEN.get()
         if parent is not None and parent.recording is not self:
             parent = None
-        event = _Event(next(self._ids), name, threading.get_ident(), scope, parent)
-        event.recording = self
+        event = FunctionEvent(next(self._ids), name, threading.get_ident(), scope, parent, self)
         event.forward = forward
         if self._stacks:
             event.stack = forward.stack if forward is not None else _user_lines()
@@ -144,7 +143,7 @@ class Recording:
     def made_node(self, event: FunctionEvent | None, node: Any) -> None:
         """Note the node that an operation made; without an event, that of the one that is open."""
         event = _OPEN.get() if event is None else event
-        if event is None or event.recording is not self or not self.active:  # type: ignore[attr-defined]
+        if event is None or event.recording is not self or not self.active:
             return
         event.sequence_nr = int(node.seq)
         self._made[node] = event
@@ -185,12 +184,6 @@ class Recording:
                     wait()
             finally:
                 self.end(event)
-
-
-class _Event(FunctionEvent):
-    """An event that knows whose it is."""
-
-    recording: Recording
 
 
 def _name(row: Row) -> str:

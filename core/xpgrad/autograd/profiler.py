@@ -106,9 +106,7 @@ class profile:  # noqa: N801 (PyTorch's name)
                 msg = f"profile: `{name}={value!r}` is not supported: {why}; leave it out"
                 raise NotImplementedError(msg)
         self.entered = False
-        self._recording = Recording(
-            shapes=self.record_shapes, stacks=self.with_stack, memory=self.profile_memory, waits=self.synchronize
-        )
+        self._recording = Recording(shapes=self.record_shapes, stacks=self.with_stack, memory=self.profile_memory, waits=self.synchronize)
         self._events: EventList | None = None
 
     def __enter__(self) -> profile:
