@@ -35,7 +35,7 @@ FORWARD, BACKWARD, RANGE = 0, 1, 7
 OPERATIONS: dict[str, tuple[Callable[..., Any], str, int]] = {
     "add": (lambda x, y: x + y, "AddBackward0", 2), "multiply": (lambda x, y: x * y, "MulBackward0", 2),
     "tanh": (xp.tanh, "TanhBackward0", 1), "sin": (xp.sin, "SinBackward0", 1), "matmul": (lambda x, y: x @ y, "MmBackward0", 2),
-    "matrix_transpose": (xp.matrix_transpose, "TBackward0", 1), "flip": (xp.flip, "FlipBackward0", 1),
+    "matrix_transpose": (xp.matrix_transpose, "TransposeBackward0", 1), "flip": (xp.flip, "FlipBackward0", 1),
     "concat": (lambda x, y: xp.concat([x, y])[:3], "CatBackward0", 2), "exp": (lambda x: xp.exp(x * 0.01), "ExpBackward0", 1),
 }  # fmt: skip
 
@@ -51,7 +51,7 @@ def drawn(seed: int, length: int = 8) -> Callable[..., tuple[Any, Counter[str]]]
     steps = [(rng.choice(list(OPERATIONS)), rng.random(), rng.random()) for _ in range(length)]
 
     def program(*leaves: Any) -> tuple[Any, Counter[str]]:
-        values, calls = list(leaves), Counter[str]()
+        values, calls = list(leaves), Counter()
         for name, a, b in steps:
             function, _, count = OPERATIONS[name]
             picked = [values[int(r * len(values))] for r in (a, b)[:count]]
@@ -61,9 +61,9 @@ def drawn(seed: int, length: int = 8) -> Callable[..., tuple[Any, Counter[str]]]
                 calls["getitem"] += 1
             if name == "exp":
                 calls["multiply"] += 1
-        out = xp.sum(functools.reduce(lambda x, y: x + y, values))
-        calls["add"] += len(values) - 1
-        calls["sum"] += 1
+        whole = functools.reduce(lambda x, y: x + y, values)
+        out = xp.sum(whole * xp.sin(whole))
+        calls += Counter({"add": len(values) - 1, "multiply": 1, "sin": 1, "sum": 1})
         return out, calls
 
     return program
@@ -107,10 +107,11 @@ def test_each_operation_and_node_is_one_event(seed: int, xpgrad_device: str) -> 
         out, calls = drawn(seed)(*leaves)
         nodes = Counter(node.name() for node in graph(out))
         out.backward()
-    events = prof.function_events
+    # NB: where arrays have no operators the formulas are operations on Tensors.
+    events = [e for e in prof.function_events if e.cpu_parent is None or e.cpu_parent.scope != BACKWARD]
     assert Counter(names(events, FORWARD)) == calls
     assert Counter(names(events, BACKWARD)) == nodes
-    averages = {e.key: e.count for e in prof.key_averages()}
+    averages = {e.key: e.count for e in EventList(events).key_averages()}
     assert averages == {**calls, **nodes}
     for event in events:
         if event.scope == BACKWARD and event.name != "AccumulateGrad":
@@ -118,7 +119,7 @@ def test_each_operation_and_node_is_one_event(seed: int, xpgrad_device: str) -> 
             assert event.forward.sequence_nr == event.sequence_nr >= 0
     pairs = {(e.forward.name, e.name) for e in events if e.forward is not None}
     nodes_of = {name: node for name, (_, node, _) in OPERATIONS.items()}
-    assert all(nodes_of.get(forward, backward) == backward for forward, backward in pairs)
+    assert {pair for pair in pairs if nodes_of.get(pair[0], pair[1]) != pair[1]} == set()
 
 
 @pytest.mark.parametrize("create_graph", [False, True])
@@ -128,11 +129,11 @@ def test_gradients_are_the_same_bit_by_bit(seed: int, create_graph: bool, xpgrad
         leaves = [tensor((3, 3), xpgrad_device, k) for k in range(2)]
         with profile(inside, record_shapes=True, profile_memory=True, with_stack=True, synchronize=True):
             out, _ = drawn(seed)(*leaves)
-            found = xp.autograd.grad(out, leaves, create_graph=create_graph, allow_unused=True)
+            found = xp.autograd.grad(out, leaves, create_graph=create_graph, retain_graph=True)
             if create_graph:
-                found += xp.autograd.grad(xp.sum(found[0] ** 2), leaves, allow_unused=True, retain_graph=True)
+                found += xp.autograd.grad(xp.sum(found[0] ** 2), leaves, retain_graph=True)
             out.backward()
-        return [host(out), *(host(g) for g in (*found, leaves[0].grad, leaves[1].grad) if g is not None)]
+        return [host(out), *(host(g) for g in (*found, leaves[0].grad, leaves[1].grad))]
 
     for a, b in zip(gradients(inside=False), gradients(inside=True), strict=True):
         assert a.tobytes() == b.tobytes()
@@ -150,9 +151,8 @@ def test_what_nodes_keep_is_what_hooks_on_saved_values_see(seed: int, xpgrad_dev
 
     with saved_tensors_hooks(pack, lambda x: x):
         drawn(seed)(*leaves)
-    with profile(profile_memory=True) as prof:
-        with record_function("all"):
-            drawn(seed)(*leaves)
+    with profile(profile_memory=True) as prof, record_function("all"):
+        drawn(seed)(*leaves)
     (whole, *_) = prof.function_events
     assert whole.saved_bytes == seen
     assert whole.self_saved_bytes == 0
@@ -172,9 +172,8 @@ def test_events_nest_and_self_times_add_up(seed: int) -> None:
         for k in range(2):
             with record_function(f"round {k}"):
                 out, _ = drawn(seed + k)(*leaves)
-                (g, *_) = xp.autograd.grad(out, leaves, create_graph=True, allow_unused=True)
-                if g is not None:
-                    xp.sum(g * g).backward()
+                (g, _) = xp.autograd.grad(out, leaves, create_graph=True)
+                xp.sum(g * g).backward()
     events = prof.function_events
     assert any(e.cpu_parent is not None and e.cpu_parent.scope == BACKWARD for e in events)  # recorded formulas
     for event in events:
@@ -223,17 +222,16 @@ def test_afterwards_everything_is_as_before(fails: str | None, xpgrad_device: st
         raise KeyError
 
     prof = profile(profile_memory=True)
-    with contextlib.suppress(KeyError, ValueError, RuntimeError, xp.errors.XpgradError if hasattr(xp.errors, "XpgradError") else KeyError):
-        with prof:
-            assert any(installed(xpgrad_device)[name] is not method for name, method in before.items())
-            out, _ = drawn(1)(*leaves)
-            if fails == "forward":
-                raise KeyError
-            if fails == "operation":
-                xp.matmul(leaves[0], tensor((4, 4), xpgrad_device))
-            if fails == "backward":
-                out.register_hook(refuse)
-            out.backward()
+    with contextlib.suppress(KeyError, ValueError, RuntimeError, TypeError), prof:
+        assert any(installed(xpgrad_device)[name] is not method for name, method in before.items())
+        out, _ = drawn(1)(*leaves)
+        if fails == "forward":
+            raise KeyError
+        if fails == "operation":
+            xp.matmul(leaves[0], tensor((4, 4), xpgrad_device))
+        if fails == "backward":
+            out.register_hook(refuse)
+        out.backward()
     after = installed(xpgrad_device)
     assert {name: after[name] for name in before} == before
     assert all(after[name] is before[name] for name in before)
@@ -294,7 +292,7 @@ class Within(xp.autograd.Function):
         (x,) = ctx.saved_tensors
         with xp.enable_grad():
             inner = x.detach().requires_grad_()
-            xp.sin(inner).backward()
+            xp.sin(inner).backward(xp.ones_like(inner))
         return inner.grad * g
 
 
@@ -327,9 +325,10 @@ RUNS: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {
     "a compiled function": (
         xp.compile(lambda x: xp.sum(xp.sin(x) * x)), ["<lambda>"],
     ),
-    "grad of the transforms": (lambda x: func.grad(lambda v: xp.sin(v[0]))(x.detach()), ["getitem", "sin", "SinBackward0", "SelectBackward0"]),
+    "grad of the transforms": (lambda x: func.grad(lambda v: xp.sin(v[0]))(x.detach()),
+        ["getitem", "sin", "SinBackward0", "SliceBackward0"]),
     "vmap": (lambda x: func.vmap(xp.sin)(x.detach()), ["sin"]),
-    "tangents": (lambda x: func.jvp(xp.sin, (x.detach(),), (xp.ones_like(x.detach()),)), ["sin", "cos", "multiply"]),
+    "tangents": (lambda x: func.jvp(xp.sin, (x.detach(),), (xp.ones_like(x.detach()),)), ["alias", "sin", "cos", "multiply"]),
     "writing": (_in_place, ["multiply_", "setitem"]),
     "recorded formulas": (
         lambda x: xp.autograd.grad(xp.sin(x), x, xp.ones_like(x), create_graph=True),
@@ -402,12 +401,11 @@ def test_targets_are_not_nodes_that_run() -> None:
 def test_other_threads_are_seen_in_a_copy_of_the_context_only() -> None:
     x = tensor((3,), "numpy", requires_grad=False)
     xp.sin(x)
-    with profile() as prof:
-        with record_function("around"):
-            for run in (lambda: xp.cos(x), functools.partial(contextvars.copy_context().run, xp.sin, x)):
-                thread = threading.Thread(target=run)
-                thread.start()
-                thread.join()
+    with profile() as prof, record_function("around"):
+        for run in (lambda: xp.cos(x), functools.partial(contextvars.copy_context().run, xp.sin, x)):
+            thread = threading.Thread(target=run)
+            thread.start()
+            thread.join()
     around, sine = prof.function_events
     assert (sine.name, sine.cpu_parent) == ("sin", around)
     assert sine.thread != around.thread == threading.get_ident()
@@ -745,5 +743,5 @@ def test_every_row_has_a_name() -> None:
     found = {row.name: _profile_recording._name(row) for row in ROWS.values()}
     assert found["reduce_sum"] == "sum"
     assert found["index_basic"] == "getitem"
-    assert found["fourier"] == "fourier"  # of several public functions
+    assert found["reshape_to"] == "reshape_to"  # of several public functions
     assert all(found.values())

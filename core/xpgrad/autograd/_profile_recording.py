@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
+from xpgrad._array.base import TensorBase
 from xpgrad._basics.frames import is_own
 from xpgrad._rows.namespace import PUBLIC
 from xpgrad._rows.row import Row
@@ -218,7 +219,7 @@ def _waiting(node: Any, arrived: list[Any]) -> Callable[[], None] | None:
     """What waits for the results of a node, on the device of the gradients that arrived."""
     backend = backend_of(node)
     for g in arrived:
-        raw = getattr(g, "_array", g)
+        raw = g._array if isinstance(g, TensorBase) else g
         if backend.tensor_base.stage or backend.is_traced(raw):
             return None
         device = backend.device_of(raw)

@@ -3,9 +3,9 @@
 Forward, an event is an operation on a device's own Tensors: its time is that of the library's call and of recording its result, so that
 what xpgrad does before, promotion for one, is the self time of whatever is around it. Operations on elements of a batch, on tangents and in
 a recomputation count where they are computed. Backward, an event is a node that ran, with the operations of its formulas inside of it only
-where they are recorded. A custom Function, and a function that `xpgrad.compile` made, are one event forward and one backward. What only
-makes or moves data without an operation (creation functions, `detach`) is not an event. While no profile is on, operations are the very
-methods that they are without this module.
+where they are recorded, or where the library's arrays have no operators. A custom Function, and a function that `xpgrad.compile` made, are
+one event forward and one backward. What only makes or moves data without an operation (creation functions, `detach`) is not an event. While
+no profile is on, operations are the very methods that they are without this module.
 """
 
 from __future__ import annotations
