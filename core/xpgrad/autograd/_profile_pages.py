@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import os
 from os import PathLike
 from pathlib import Path
@@ -106,10 +107,10 @@ def html_page(events: Any) -> str:
             here, there = event.time_range.start, event.forward.time_range.start
             ends = f'x1="{_share(there - begin, whole)}" y1="{places[event.forward.id] + _ROW - 2}" x2="{_share(here - begin, whole)}"'
             lines.append(f'<line class="flow" {ends} y2="{places[event.id]}"/>')
+    step = _round(whole / 10)
+    marks = [(_share(k * step, whole), f"{k * step:g} us" if whole < 1e4 else f"{k * step / 1e3:g} ms") for k in range(int(whole / step) + 1)]
     ticks = "".join(
-        f'<line class="grid" x1="{5 * k}%" x2="{5 * k}%" y1="0" y2="{top}"/>'
-        + (f'<text class="faint" x="{5 * k}%" dx="3" y="14">{time_text(whole * k / 20)}</text>' if k % 2 == 0 else "")
-        for k in range(20)
+        f'<line class="grid" x1="{x}" x2="{x}" y1="0" y2="{top}"/><text class="faint" x="{x}" dx="3" y="14">{text}</text>' for x, text in marks
     )
     keys = "".join(
         f'<span class="key {kind}"></span>{text}'
@@ -135,6 +136,12 @@ def _depths(events: list[Any]) -> dict[int, int]:
         parent = event.cpu_parent
         found[event.id] = found[parent.id] + 1 if parent is not None and parent.id in found else 0
     return found
+
+
+def _round(us: float) -> float:
+    """The next larger of 1, 2, 5, 10, 20, ... times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(us))
+    return next((n * power for n in (1.0, 2.0, 5.0) if n * power >= us), 10.0 * power)
 
 
 def _share(us: float, whole: float) -> str:
