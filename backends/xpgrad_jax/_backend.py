@@ -196,6 +196,10 @@ class JaxBackend(Backend):
 
     # -- transforms ----------------------------------------------------------------------------------------------
 
+    def synchronize(self, device: Device) -> None:
+        # NB: nothing waits for a device; what it still computes are arrays that somebody holds.
+        jax.block_until_ready([x for x in jax.live_arrays() if not x.is_deleted() and self.places[device] in x.devices()])  # type: ignore[no-untyped-call]
+
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return jax.jit(function)
 

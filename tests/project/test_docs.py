@@ -21,6 +21,7 @@ RUN = {
     "docs/devices-and-errors.md": (),
     "docs/hips.md": (),
     "docs/numpy.md": (),
+    "docs/profiling.md": (),
     "docs/torch-methods.md": (),
     "docs/transforms.md": (),
     "docs/writing-in-place.md": (),

@@ -36,6 +36,8 @@ class Mode:
         What makes constants writable where a function is captured (`programs.capture`).
     selecting : Selection, or None
         What a selective checkpoint keeps of the results of operations (`utils._selective`).
+    profiling : Recording, or None
+        What notes when operations and nodes run (`autograd.profiler`).
     plain : bool
         There is nothing to add to a result: the hot path need not call `finish_operation`.
     outside : dict
@@ -43,12 +45,13 @@ class Mode:
     """
 
     __slots__ = (
-        "anomaly", "capturing", "check_nan", "copies", "inference", "levels", "outside", "packing", "plain", "recording", "selecting",
+        "anomaly", "capturing", "check_nan", "copies", "inference", "levels", "outside", "packing", "plain", "profiling", "recording",
+        "selecting",
     )  # fmt: skip
 
     def __init__(
         self, *, recording: bool = True, inference: bool = False, anomaly: Any = None, check_nan: bool = True, copies: bool = False,
-        packing: Any = None, levels: Any = (), capturing: Any = None, selecting: Any = None,
+        packing: Any = None, levels: Any = (), capturing: Any = None, selecting: Any = None, profiling: Any = None,
     ) -> None:  # fmt: skip
         self.copies = copies
         self.inference = inference
@@ -60,8 +63,10 @@ class Mode:
         self.outside: dict[Any, Any] = {}
         self.capturing = capturing
         self.selecting = selecting
+        self.profiling = profiling
         watched = self.recording and (anomaly is not None or packing is not None)
-        self.plain = not (inference or levels or watched or capturing is not None or selecting is not None)
+        asked = capturing is not None or selecting is not None or profiling is not None
+        self.plain = not (inference or levels or watched or asked)
 
     def finish(self, out: Any) -> None:
         """Add to a fresh constant (a Tensor) what this mode asks for."""
@@ -83,6 +88,7 @@ class Mode:
             Tensors and at most one Python scalar, unified; for a row with ``varargs`` one list of Tensors.
         statics : tuple
         """
+        event = None if self.profiling is None else self.profiling.finished(row)
         if self.selecting is not None:
             self.selecting.keep(out, row, operands, statics)  # before what follows computes anything
         # In inference mode a view of a normal Tensor stays normal (INF-08).
@@ -93,13 +99,15 @@ class Mode:
                 self.finish(o)
         if self.packing is not None and self.recording:
             self.packing.keep(out, row, operands)
+        if event is not None:  # what hooks packed is theirs: a checkpoint's node keeps nothing
+            self.profiling.made(event, out)
         if self.levels and not self.inference:
             self.levels.carry(self, out, row, operands, statics)
 
     def _key(self) -> tuple[Any, ...]:
         return (
             self.recording, self.inference, self.anomaly, self.check_nan, self.copies, self.packing, self.levels, self.capturing,
-            self.selecting,
+            self.selecting, self.profiling,
         )  # fmt: skip
 
 
@@ -126,6 +134,7 @@ def replaced(**changes: Any) -> Mode | None:
         "levels": mode.levels,
         "capturing": mode.capturing,
         "selecting": mode.selecting,
+        "profiling": mode.profiling,
     } | changes
     new = Mode(**fields)
     if new._key() == _COMMON._key():

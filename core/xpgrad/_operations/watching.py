@@ -1,8 +1,10 @@
-"""Operations that ask, before they compute, whether somebody has the result already: how a selective checkpoint avoids computing again.
+"""Operations that ask, before they compute, whether somebody has the result already, or wants to know how long it takes.
+
+The first is how a selective checkpoint avoids computing again, the second is the profiler.
 
 The text of an operation computes at once and asks for modes afterwards, so that it need not look twice. While somebody watches a row, the
 backends' Tensor classes have a second implementation of it in place of the first: the same text around another kernel, which asks
-the mode of its own thread (`Mode.selecting`). Afterwards they have the first one again: who does not watch pays nothing.
+the mode of its own thread (`Mode.selecting`, `Mode.profiling`). Afterwards they have the first one again: who does not watch pays nothing.
 """
 
 from __future__ import annotations
@@ -70,10 +72,13 @@ def _asking(row: Row, backend: Any) -> Callable[..., Any]:
 
     def kernel(*args: Any) -> Any:
         mode = state.current()
-        if mode is None or mode.selecting is None:
+        if mode is None:
             return compute(*args)
-        found = mode.selecting.result(row, backend, args)
-        return compute(*args) if found is ABSENT else found
+        if mode.selecting is not None:
+            found = mode.selecting.result(row, backend, args)
+            if found is not ABSENT:
+                return found
+        return compute(*args) if mode.profiling is None else mode.profiling.timed(row, backend, compute, args)
 
     return kernel
 
@@ -87,7 +92,7 @@ _UNARY: dict[str, Callable[..., Any]] = {"-": operator.neg, "+": operator.pos, "
 
 
 class Watching:
-    """Context: the operations of some rows ask the mode for their results.
+    """Context: the operations of some rows ask the mode before they compute.
 
     It holds for all threads, whose modes have nothing to give; several may overlap.
     """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any
 
@@ -65,6 +66,7 @@ def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
                 state.put(None if task.create else state.NO_GRAD)
             else:
                 state.put(state.replaced(recording=task.create))
+                task.profiling = before.profiling
             CURRENT.set(task)
             if _OWN.setdefault("pass", task) is task:
                 _run(task, roots, seeds)
@@ -95,10 +97,11 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
             check_windows(order)
         for root, seed in zip(roots, seeds):
             add_into(root, seed, empty)
+        steps = order if task.profiling is None else task.profiling.steps(task, order, empty)
         if task.ambient is not None and several_streams(order, task.ambient):
-            steps_on_streams(task, order, roots, empty, _general)
+            steps_on_streams(task, steps, roots, empty, _general)
         else:
-            (_steps_recorded if task.graph else _steps)(task, order, empty)
+            (_steps_recorded if task.graph else _steps)(task, steps, empty)
     except BaseException:
         for node in order:
             node.buffer = None
@@ -146,7 +149,7 @@ def _only_needed(task: Pass, order: list[Any], roots: set[Any]) -> list[Any]:
     return [node for node in order if node in needed or node in special]
 
 
-def _steps(task: Pass, order: list[Any], empty: Any) -> None:
+def _steps(task: Pass, order: Iterable[Any], empty: Any) -> None:
     """Run the nodes in order on raw arrays."""
     mode = state.current()
     if mode is not None and mode.anomaly is not None:
@@ -174,7 +177,7 @@ def _steps(task: Pass, order: list[Any], empty: Any) -> None:
         g = None  # the gradient dies before the next one is made
 
 
-def _steps_recorded(task: Pass, order: list[Any], empty: Any) -> None:
+def _steps_recorded(task: Pass, order: Iterable[Any], empty: Any) -> None:
     """Run the nodes in order on Tensors, recording."""
     mode = state.current()
     if mode is not None and mode.anomaly is not None:
@@ -197,7 +200,7 @@ def _steps_recorded(task: Pass, order: list[Any], empty: Any) -> None:
             _general(task, node, None if g is empty else g, empty)
 
 
-def _steps_watched(task: Pass, order: list[Any], empty: Any) -> None:
+def _steps_watched(task: Pass, order: Iterable[Any], empty: Any) -> None:
     """Run the nodes in order with every check of anomaly mode."""
     for node in order:
         g = node.buffer

@@ -7,7 +7,7 @@ leaves at the end. Nothing here runs where all work is on the caller's stream, o
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
 from contextvars import ContextVar
 from typing import Any
@@ -86,7 +86,7 @@ def several_streams(order: list[Any], ambient: dict[Any, Any]) -> bool:
     return any(node.stream is not None and node.stream[1] != ambient[node.stream[0]] for node in order)
 
 
-def steps_on_streams(task: Any, order: list[Any], roots: list[Any], empty: Any, general: Callable[..., None]) -> None:
+def steps_on_streams(task: Any, order: Iterable[Any], roots: list[Any], empty: Any, general: Callable[..., None]) -> None:
     """Run the nodes in order, each on its own stream.
 
     Parameters

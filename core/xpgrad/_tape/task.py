@@ -55,10 +55,12 @@ class Pass:
         ``grad()``: gradients are returned, not accumulated.
     alone : bool
         The targets must be all leaves that the roots depend on: `Beyond` is raised, before anything runs, where there are others.
+    profiling : Recording or None
+        What notes when its nodes run.
     """
 
     __slots__ = ("alone", "ambient", "callbacks", "capture", "captured", "create", "depth", "graph", "id", "notes", "on_thread", "order",
-                 "retain", "special", "targets", "thread")  # fmt: skip
+                 "profiling", "retain", "special", "targets", "thread")  # fmt: skip
 
     def __init__(self, *, graph: bool, retain: bool, targets: list[Any] | None, capture: bool, create: bool | None = None) -> None:
         self.id = next(_task_ids)
@@ -75,6 +77,7 @@ class Pass:
         self.notes: dict[Any, Any] = {}  # what multi-grad hooks remember during this pass
         self.depth = 0  # the number of passes that this one runs inside
         self.on_thread = False
+        self.profiling: Any = None
         self.thread = get_ident()
         self.ambient: dict[Any, Any] | None = ambient_streams() if CLASSES else None
 

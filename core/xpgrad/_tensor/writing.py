@@ -322,8 +322,11 @@ def _in_memory(x: Any, name: str, other: Any) -> bool:
         value = as_scalar(other)
     array = x.backend.own(x)
 
+    mode = state.current()
+    profiling = None if mode is None else mode.profiling
+
     def write() -> None:
-        x._array = update(array, value)
+        x._array = update(array, value) if profiling is None else profiling.call(f"{name}_", update, array, value)
 
     _noted(x, write)
     return True
@@ -387,7 +390,10 @@ def _write_at(x: Any, key: Any, value: Any) -> None:
         return
 
     def write() -> None:
-        x._array = backend.update(array, key, value._array)
+        if mode is None or mode.profiling is None:
+            x._array = backend.update(array, key, value._array)
+        else:
+            x._array = mode.profiling.call("setitem", backend.update, array, key, value._array)
 
     _noted(x, write)
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # what editors see of the names that load at first use
         grad_mode as grad_mode,
         graph as graph,
         interop as interop,
+        profiler as profiler,
     )
     from xpgrad.autograd._rule import custom_rule as custom_rule
     from xpgrad.autograd.anomaly_mode import detect_anomaly as detect_anomaly, set_detect_anomaly as set_detect_anomaly
@@ -165,7 +166,7 @@ if not TYPE_CHECKING:  # a type checker believes that a module with `__getattr__
             "set_detect_anomaly": "anomaly_mode", "no_grad": "grad_mode", "enable_grad": "grad_mode", "set_grad_enabled": "grad_mode",
             "inference_mode": "grad_mode", "set_multithreading_enabled": "grad_mode", "is_multithreading_enabled": "grad_mode",
         }  # fmt: skip
-        if name in ("graph", "function", "functional", "anomaly_mode", "forward_ad", "grad_mode", "interop"):
+        if name in ("graph", "function", "functional", "anomaly_mode", "forward_ad", "grad_mode", "interop", "profiler"):
             return importlib.import_module(f"xpgrad.autograd.{name}")
         if name in where:
             module = importlib.import_module(f"xpgrad.autograd.{where[name]}")

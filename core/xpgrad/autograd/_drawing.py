@@ -368,13 +368,13 @@ def _vertex(node: Any, known: _Known, labels: Any, results: list[str], saved: bo
         freed = node.ctx._saved is None if isinstance(node, FunctionNode) else node.saves and node.released()
         if saved:
             held = [raw for raw in node.held() if raw is not None]
-            sizes = [_size(raw, _backend_of(node)) for raw in held]
+            sizes = [array_size(raw, _backend_of(node)) for raw in held]
             if freed:
                 lines.append("freed")
             elif None in sizes:
                 lines.append(f"saves {len(sizes)} value{'s' if len(sizes) > 1 else ''}")
             elif sizes:
-                lines.append(f"saves {_bytes_text(sum(s for s in sizes if s is not None))}")
+                lines.append(f"saves {bytes_text(sum(s for s in sizes if s is not None))}")
     lines += results
     kind = "result" if results else "leaf" if leaf else "custom" if isinstance(node, (FunctionNode, CompiledNode)) else "operation"
     return Vertex(kind, tuple(lines), len(metas), freed)
@@ -393,7 +393,7 @@ def _shape_text(meta: Any, devices: bool) -> str:
     return " ".join([text] + ([] if dtype is None else [dtype.name]) + ([str(cls.device)] if devices and cls is not None else []))
 
 
-def _size(raw: Any, backend: Any) -> int | None:
+def array_size(raw: Any, backend: Any) -> int | None:
     """The bytes of a raw array; None for what hooks packed, and for arrays whose size is not known."""
     shape, dtype = getattr(raw, "shape", None), getattr(raw, "dtype", None)
     if shape is None or dtype is None or isinstance(dtype, DType) or backend is None or not all(isinstance(n, int) for n in shape):
@@ -402,7 +402,7 @@ def _size(raw: Any, backend: Any) -> int | None:
     return size
 
 
-def _bytes_text(n: int) -> str:
+def bytes_text(n: int) -> str:
     if n < 1024:
         return f"{n} B"
     size, units = n / 1024, ["KiB", "MiB", "GiB", "TiB"]

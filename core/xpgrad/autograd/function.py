@@ -166,40 +166,47 @@ class Function:
             args, kwargs = (*args, *kwargs.values()), kwargs
         if any(isinstance(a, Tensor) and a.depth for a in args):
             return apply_to_batch(Function, cls, args)
-        ctx = FunctionCtx()
-        ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         mode = state.current()
-        recording = state.records(mode) and any(ctx.needs_input_grad)
-        levels: Any = () if mode is None or mode.inference else mode.levels
-        tangents: list[Any] = []
-        if levels:
-            tangents = levels.function_tangents(args)
-        before = state.current()
-        try:
-            state.put(state.replaced(recording=False, levels=()) if state.records(mode) or levels else mode)
-            if separate:
-                result = cls.forward(*args)
-                cls.setup_context(ctx, args, result)
-            elif kwargs:
-                positional = len(args) - len(kwargs)
-                result = cls.forward(ctx, *args[:positional], **kwargs)
-            else:
-                result = cls.forward(ctx, *args)
-        finally:
-            state.put(before)
-        several = isinstance(result, tuple)
-        results = result if several else (result,)
-        dirty, nondiff = ctx._dirty, ctx._nondiff
-        outs = _record(cls, ctx, args, results, recording, separate)
-        if recording and mode is not None and mode.anomaly:
-            for o in outs:
-                if isinstance(o, Tensor) and o._node is not None:
-                    mode.finish(o)
-        if levels:
-            levels.carry_function(cls, ctx, args, dirty, nondiff, results, outs, tangents)
-        if ctx.saved_for_forward:
-            ctx.saved_for_forward = ()  # `jvp` has run; as in PyTorch, the node does not keep its results alive
-        return outs if several else outs[0]
+        if mode is not None and mode.profiling is not None:
+            return mode.profiling.call(cls.__name__, _applied, cls, args, kwargs, separate, mode)
+        return _applied(cls, args, kwargs, separate, mode)
+
+
+def _applied(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], separate: bool, mode: Any) -> Any:
+    """Run `forward` in a mode, on arguments of which those in `kwargs` are the last ones, and record it."""
+    ctx = FunctionCtx()
+    ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+    recording = state.records(mode) and any(ctx.needs_input_grad)
+    levels: Any = () if mode is None or mode.inference else mode.levels
+    tangents: list[Any] = []
+    if levels:
+        tangents = levels.function_tangents(args)
+    before = state.current()
+    try:
+        state.put(state.replaced(recording=False, levels=()) if state.records(mode) or levels else mode)
+        if separate:
+            result = cls.forward(*args)
+            cls.setup_context(ctx, args, result)
+        elif kwargs:
+            positional = len(args) - len(kwargs)
+            result = cls.forward(ctx, *args[:positional], **kwargs)
+        else:
+            result = cls.forward(ctx, *args)
+    finally:
+        state.put(before)
+    several = isinstance(result, tuple)
+    results = result if several else (result,)
+    dirty, nondiff = ctx._dirty, ctx._nondiff
+    outs = _record(cls, ctx, args, results, recording, separate)
+    if recording and mode is not None and mode.anomaly:
+        for o in outs:
+            if isinstance(o, Tensor) and o._node is not None:
+                mode.finish(o)
+    if levels:
+        levels.carry_function(cls, ctx, args, dirty, nondiff, results, outs, tangents)
+    if ctx.saved_for_forward:
+        ctx.saved_for_forward = ()  # `jvp` has run; as in PyTorch, the node does not keep its results alive
+    return outs if several else outs[0]
 
 
 def _alias_like(x: Any) -> Any:
@@ -241,6 +248,8 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
         for entry, t in zip(saved, kept):
             if entry is not None:
                 entry.pack(mode.packing, t)
+    if mode is not None and mode.profiling is not None:
+        mode.profiling.made_node(None, node)
     return tuple(outs)
 
 

@@ -313,6 +313,12 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
                 arrays = [a._array for a in args]
                 raws, gradients = program.forward(*arrays)
                 return _result(program, arrays, raws, gradients, args, None)
+        if mode is not None and mode.profiling is not None:
+            return mode.profiling.call(_title(function), carefully, args, kwargs, mode, None)
+        return carefully(args, kwargs, mode, quick)
+
+    def carefully(args: Any, kwargs: Any, mode: Any, quick: Any) -> Any:
+        """Call it with any arguments, in any mode."""
         program, flat, args, kwargs = prepared(args, kwargs)
         if program is None or program is _AS_IS:
             return function(*args, **kwargs)
@@ -323,12 +329,12 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
             if not fallback:
                 raise
             programs[program.key] = _AS_IS
-            warnings.warn(f"`{_title(function)}` runs as it is, not compiled: {exc}", UserWarning, stacklevel=2)
+            warnings.warn(f"`{_title(function)}` runs as it is, not compiled: {exc}", UserWarning, stacklevel=3)
             return function(*args, **kwargs)
         if program.key not in programs:
             programs[program.key] = program  # not before it has been seen to work
             if len(programs) == _MANY:
-                warnings.warn(_varying(_title(function), list(programs)), UserWarning, stacklevel=2)
+                warnings.warn(_varying(_title(function), list(programs)), UserWarning, stacklevel=3)
         if quick is not None and program.template is None and all(a is b for a, b in zip(args, flat, strict=True)):
             known[quick] = program
         return _result(program, arrays, raws, gradients, flat, mode)
@@ -399,4 +405,6 @@ def _result(program: _Compiled, arrays: list[Any], raws: Any, gradients: Any, fl
                 outs[k]._node = new_slot(node, k)
     if node is not None and mode is not None and mode.packing is not None:
         node.pack(mode.packing, flat)
+    if node is not None and mode is not None and mode.profiling is not None:
+        mode.profiling.made_node(None, node)
     return outs[0] if program.out_template is None else rebuilt(program.out_template, iter(outs))

@@ -154,7 +154,10 @@ def plain(name: str, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Apply a function of the raw namespace that has no derivative."""
     x = as_tensor(name, x)
     args = tuple(a._array if isinstance(a, TensorBase) else a for a in args)
-    return finished(x, getattr(x.backend.kernels, name)(x._array, *args, **kwargs))
+    kernel, mode = getattr(x.backend.kernels, name), state.current()
+    if mode is not None and mode.profiling is not None and not x.stage:
+        return finished(x, mode.profiling.call(name, kernel, x._array, *args, **kwargs))
+    return finished(x, kernel(x._array, *args, **kwargs))
 
 
 def finished(x: Tensor, raw: Any) -> Tensor:

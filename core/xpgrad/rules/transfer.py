@@ -77,8 +77,11 @@ def to_device(x: Tensor, device: Device | str, /, *, stream: Any = None) -> Tens
     source = type(x)
     if x.is_inference() or source.fresh is not None:
         source = tensor_class(x.device)
-    out = target._wrap(move_raw(x._array, source, target))
     mode = state.current()
+    if mode is not None and mode.profiling is not None:
+        out = target._wrap(mode.profiling.call("to_device", move_raw, x._array, source, target))
+    else:
+        out = target._wrap(move_raw(x._array, source, target))
     if x._node is not None and state.records(mode):
         n = ToCopyBackward0.made_now()
         n.e, n.source, n.destination = x._node, source, target

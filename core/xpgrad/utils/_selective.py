@@ -18,28 +18,10 @@ from xpgrad._basics.arguments import as_flag, shown
 from xpgrad._memory.cells import alias_of, next_number
 from xpgrad._modes import state
 from xpgrad._operations.watching import ABSENT, Watching
-from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, PRIMITIVES, RULES
+from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, PRIMITIVES, PUBLIC, RULES
 from xpgrad._rows.row import ROWS, Row
 
 __all__ = ["CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"]
-
-#: Public functions by the row that computes them, where it has another name. The first one is what a policy gets.
-_PUBLIC = {
-    "gather": ("take",), "gather_along": ("take_along_axis",), "reshape_to": ("reshape", "squeeze", "expand_dims"),
-    "transpose_axes": ("permute_dims", "moveaxis"), "swap_last": ("matrix_transpose",), "broadcast_view": ("broadcast_to",),
-    "reverse": ("flip",), "shift_by": ("roll",), "join": ("concat",), "pile": ("stack",), "clip_scalar": ("clip",), "clip_below": ("clip",),
-    "clip_above": ("clip",), "real_part": ("real",), "imag_part": ("imag",), "reduce_sum": ("sum",), "reduce_max": ("max",),
-    "reduce_min": ("min",), "reduce_mean": ("mean",), "reduce_var": ("var",), "reduce_std": ("std",), "reduce_prod": ("prod",),
-    "running_sum": ("cumulative_sum",), "running_prod": ("cumulative_prod",), "matmul_nd": ("matmul",), "batched_matmul": ("matmul",),
-    "mat_vec": ("matmul",), "inner_product": ("matmul",), "to_dtype": ("astype",), "lower": ("tril",), "upper": ("triu",),
-    "ordered": ("sort",), "cholesky_factor": ("linalg.cholesky",), "eigen_pairs": ("linalg.eigh", "linalg.eigvalsh"),
-    "general_eigen_pairs": ("linalg.eig", "linalg.eigvals"), "singular_triples": ("linalg.svd", "linalg.svdvals"),
-    "orthogonal_triangular": ("linalg.qr",), "inverse": ("linalg.inv",), "solve_matrix": ("linalg.solve",),
-    "pseudoinverse": ("linalg.pinv",), "determinant": ("linalg.det",), "sign_and_log": ("linalg.slogdet",), "norm": ("linalg.vector_norm",),
-    "diagonal_view": ("linalg.diagonal",), "cross_product": ("linalg.cross",),
-    "fourier": ("fft.fft", "fft.ifft", "fft.fftn", "fft.ifftn"), "real_to_half": ("fft.rfft", "fft.rfftn"),
-    "half_to_real": ("fft.irfft", "fft.irfftn"),
-}  # fmt: skip
 
 
 class CheckpointPolicy(enum.Enum):
@@ -145,7 +127,7 @@ def operation_of(row: Row) -> Any:
     """The function that a policy gets for a row."""
     if row.name == "index_basic":
         return operator.getitem
-    return _public(_PUBLIC.get(row.name, (row.name,))[0]) or PRIMITIVES[row.name]
+    return _public(PUBLIC.get(row.name, (row.name,))[0]) or PRIMITIVES[row.name]
 
 
 def _rows_of(function: Any) -> set[str]:
@@ -157,7 +139,7 @@ def _rows_of(function: Any) -> set[str]:
         If it stands for none.
     """
     found = {name for name, row in ROWS.items() if operation_of(row) is function}
-    found |= {name for name, publics in _PUBLIC.items() if any(_public(p) is function for p in publics)}
+    found |= {name for name, publics in PUBLIC.items() if any(_public(p) is function for p in publics)}
     if found:
         return found
     if any(function is f for f in COMPOSITE.values()):

@@ -1,0 +1,375 @@
+"""The events of a profile, their averages, and the table that is printed of them.
+
+An event is one run of an operation, of a node of the graph or of a labelled range; events of one context nest. The self time of one is the
+part of its time in which none of those directly inside it ran. Times are in microseconds, as PyTorch's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from xpgrad._basics.arguments import as_flag, as_int
+from xpgrad.autograd._drawing import bytes_text
+
+__all__ = ["BACKWARD", "FORWARD", "RANGE", "EventList", "FunctionEvent", "FunctionEventAvg", "Interval"]
+
+#: PyTorch's numbers of scopes: an operation, a node, a range of the user's.
+FORWARD, BACKWARD, RANGE = 0, 1, 7
+SORTS = ("cpu_time", "cpu_time_total", "self_cpu_time_total", "saved_bytes", "self_saved_bytes", "count")
+UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
+
+
+class Interval(NamedTuple):
+    """A part of time, in microseconds since the profile began."""
+
+    start: float
+    end: float
+
+    def elapsed_us(self) -> float:
+        """Its length."""
+        return self.end - self.start
+
+
+class _Formatted:
+    """The times of an event as text."""
+
+    count: int
+    cpu_time_total: Any
+    self_cpu_time_total: Any
+
+    @property
+    def cpu_time(self) -> float:
+        """The average time of a call."""
+        return self.cpu_time_total / self.count if self.count else 0.0
+
+    @property
+    def cpu_time_str(self) -> str:
+        return time_text(self.cpu_time)
+
+    @property
+    def cpu_time_total_str(self) -> str:
+        return time_text(self.cpu_time_total)
+
+    @property
+    def self_cpu_time_total_str(self) -> str:
+        return time_text(self.self_cpu_time_total)
+
+
+class FunctionEvent(_Formatted):
+    """One run of an operation, of a node or of a range.
+
+    Attributes
+    ----------
+    id : int
+    name, key : str
+        The public function's name, the node's (``"MulBackward0"``) or the label.
+    thread : int
+        The identifier of the thread that ran it.
+    time_range : Interval
+    count : int
+        1.
+    cpu_time, cpu_time_total, self_cpu_time_total : float
+    cpu_parent : FunctionEvent or None
+        The event inside which it ran.
+    cpu_children : list of FunctionEvent
+    scope : int
+        0 for an operation, 1 for a node of the backward, 7 for a range of the user's.
+    forward : FunctionEvent or None
+        Of a node: the operation that made it, if it was profiled.
+    fwd_thread : int or None
+        The thread of that operation.
+    sequence_nr : int
+        Of an operation that was recorded: its node's creation number, and of the node the same; else -1.
+    input_shapes : list of list of int
+        With ``record_shapes``: of an operation's operands, or of the gradients that arrived at a node; ``[]`` for a scalar.
+    stack : list of str
+        With ``with_stack``: the user's lines, the innermost first; of a node those of its operation.
+    saved_bytes, self_saved_bytes : int
+        With ``profile_memory``: the bytes of the arrays that its node keeps for the backward, with and without what ran inside.
+    """
+
+    count = 1
+
+    def __init__(
+        self, id: int, name: str, thread: int, scope: int, parent: FunctionEvent | None = None, recording: Any = None  # noqa: A002 (PyTorch's name)
+    ) -> None:  # fmt: skip
+        self.id = id
+        self.name = self.key = name
+        self.thread = thread
+        self.scope = scope
+        self.cpu_parent = parent
+        self.cpu_children: list[FunctionEvent] = []
+        self.forward: FunctionEvent | None = None
+        self.sequence_nr = -1
+        self.input_shapes: list[list[int]] = []
+        self.stack: list[str] = []
+        self.args: str | None = None
+        self.recording = recording  # whose it is
+        self.self_saved_bytes = 0
+        self.start = 0  # nanoseconds since the profile began
+        self.end: int | None = None
+
+    @property
+    def is_user_annotation(self) -> bool:
+        """Whether it is a range of the user's."""
+        return self.scope == RANGE
+
+    @property
+    def fwd_thread(self) -> int | None:
+        return None if self.forward is None else self.forward.thread
+
+    @property
+    def _stop(self) -> int:
+        return self.start if self.end is None else self.end
+
+    @property
+    def time_range(self) -> Interval:
+        return Interval(self.start / 1e3, self._stop / 1e3)
+
+    @property
+    def cpu_time_total(self) -> float:
+        return (self._stop - self.start) / 1e3
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """Its time without that of the events inside it; where these overlap, on several threads, that time counts once."""
+        covered, reached = 0, self.start
+        for start, end in sorted((c.start, c._stop) for c in self.cpu_children):
+            end = min(end, self._stop)
+            covered += max(0, end - max(start, reached))
+            reached = max(reached, end)
+        return (self._stop - self.start - covered) / 1e3
+
+    @property
+    def saved_bytes(self) -> int:
+        total, inside = 0, [self]
+        while inside:
+            event = inside.pop()
+            total += event.self_saved_bytes
+            inside += event.cpu_children
+        return total
+
+    def __repr__(self) -> str:
+        return (
+            f"<FunctionEvent id={self.id} name={self.name} cpu_time={self.cpu_time_str} start_us={self.time_range.start} "
+            f"end_us={self.time_range.end} cpu_children={[c.id for c in self.cpu_children]} thread={self.thread} "
+            f"input_shapes={self.input_shapes} saved_bytes={self.saved_bytes} seq_nr={self.sequence_nr}>"
+        )
+
+
+class FunctionEventAvg(_Formatted):
+    """Several events of one key, added up.
+
+    Attributes
+    ----------
+    key : str
+    count : int
+    cpu_time_total, self_cpu_time_total, cpu_time : float
+        Of all calls, and on average.
+    saved_bytes, self_saved_bytes : int
+        Of all calls.
+    input_shapes, stack, scope, is_user_annotation
+        Those of the first.
+    """
+
+    def __init__(self) -> None:
+        self.key = ""
+        self.count = 0
+        self.cpu_time_total = self.self_cpu_time_total = 0.0
+        self.saved_bytes = self.self_saved_bytes = 0
+        self.input_shapes: list[list[int]] = []
+        self.stack: list[str] = []
+        self.scope = FORWARD
+        self.is_user_annotation = False
+        self.cpu_parent: FunctionEvent | None = None
+
+    def add(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
+        """Add an event, or a sum of them, and return itself."""
+        if not self.count:
+            self.key, self.scope, self.is_user_annotation = other.key, other.scope, other.is_user_annotation
+            self.input_shapes, self.stack, self.cpu_parent = other.input_shapes, other.stack, other.cpu_parent
+        self.count += other.count
+        self.cpu_time_total += other.cpu_time_total
+        self.self_cpu_time_total += other.self_cpu_time_total
+        self.saved_bytes += other.saved_bytes
+        self.self_saved_bytes += other.self_saved_bytes
+        return self
+
+    def __repr__(self) -> str:
+        return (
+            f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} cpu_time={self.cpu_time_str} "
+            f"count={self.count} input_shapes={self.input_shapes} saved_bytes={self.saved_bytes}>"
+        )
+
+
+class EventList(list[Any]):
+    """A list of events, or of averages, with a table.
+
+    Parameters
+    ----------
+    events : iterable
+    profile_memory, with_stack : bool
+        Whether bytes and the user's lines were noted.
+    """
+
+    def __init__(self, events: Iterable[Any] = (), *, profile_memory: bool = False, with_stack: bool = False) -> None:
+        super().__init__(events)
+        self._memory, self._stacks = profile_memory, with_stack
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def _like(self, events: Iterable[Any]) -> EventList:
+        return EventList(events, profile_memory=self._memory, with_stack=self._stacks)
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """The sum of all self times."""
+        return sum((event.self_cpu_time_total for event in self), 0.0)
+
+    def key_averages(self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0) -> EventList:
+        """The sums over events of one name.
+
+        Parameters
+        ----------
+        group_by_input_shapes : bool
+            Apart for operands of other shapes (with ``record_shapes``).
+        group_by_stack_n : int
+            Apart for calls from other lines: this many lines of the user's count, from the innermost (with ``with_stack``).
+
+        Returns
+        -------
+        EventList
+            Of `FunctionEventAvg`, in the order of the first calls.
+        """
+        shapes = as_flag(group_by_input_shapes, "key_averages", "group_by_input_shapes")
+        lines = max(0, as_int(group_by_stack_n, "key_averages", "group_by_stack_n"))
+        found: dict[Any, FunctionEventAvg] = {}
+        for event in self:
+            key = (event.key, event.scope, str(event.input_shapes) if shapes else "", *event.stack[:lines])
+            found.setdefault(key, FunctionEventAvg()).add(event)
+        for average in found.values():
+            average.stack = average.stack[:lines]
+            if not shapes:
+                average.input_shapes = []
+        return self._like(found.values())
+
+    def total_average(self) -> FunctionEventAvg:
+        """The sum of all events, with the key ``"Total"``."""
+        total = FunctionEventAvg()
+        for event in self:
+            total.add(event)
+        total.key, total.stack, total.input_shapes = "Total", [], []
+        return total
+
+    def table(
+        self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75, max_name_column_width: int = 55,
+        max_shapes_column_width: int = 80, header: str | None = None, top_level_events_only: bool = False, time_unit: str | None = None,
+    ) -> str:  # fmt: skip
+        """A table with a row for each event.
+
+        Parameters
+        ----------
+        sort_by : str, optional
+            ``cpu_time``, ``cpu_time_total``, ``self_cpu_time_total``, ``saved_bytes``, ``self_saved_bytes`` or ``count``: the largest
+            first. Default: in the order of the calls.
+        row_limit : int
+            The number of rows; all if negative.
+        max_src_column_width, max_name_column_width, max_shapes_column_width : int
+            Longer texts are cut.
+        header : str, optional
+            A title.
+        top_level_events_only : bool
+            Leave out events inside others.
+        time_unit : {"s", "ms", "us"}, optional
+            Default: whichever fits each time.
+
+        Returns
+        -------
+        str
+            The empty text if there are no events.
+
+        Raises
+        ------
+        ValueError
+            For another `sort_by` or `time_unit`.
+        """
+        if sort_by is not None and sort_by not in SORTS:
+            msg = f"table: `sort_by` must be one of {', '.join(map(repr, SORTS))} or None, but got {sort_by!r}"
+            raise ValueError(msg)
+        if time_unit is not None and time_unit not in UNITS:
+            msg = f"table: `time_unit` must be 's', 'ms', 'us' or None, but got {time_unit!r}"
+            raise ValueError(msg)
+        row_limit = as_int(row_limit, "table", "row_limit")
+        if not self:
+            return ""
+        events = self if sort_by is None else sorted(self, key=lambda event: getattr(event, sort_by), reverse=True)
+        shown = [e for e in events if not (top_level_events_only and e.cpu_parent is not None)]
+        shown = shown if row_limit < 0 else shown[:row_limit]
+        total = self.self_cpu_time_total
+        columns = _columns(shown, total, self._memory, time_unit, (max_name_column_width, max_shapes_column_width, max_src_column_width))
+        return _layout(columns, header, top_level_events_only, f"Self CPU time total: {time_text(total, time_unit)}")
+
+
+def time_text(us: float, unit: str | None = None) -> str:
+    """A time as text, in a unit that fits."""
+    if unit is None:
+        unit = "s" if us >= 1e6 else "ms" if us >= 1e3 else "us"
+    return f"{us / UNITS[unit]:.3f}{unit}"
+
+
+def _cut(text: str, width: int) -> str:
+    return text if width < 0 or len(text) <= width else text[: max(width - 3, 0)] + "..."
+
+
+def _columns(
+    events: list[Any], total: float, memory: bool, unit: str | None, widths: tuple[int, int, int]
+) -> list[tuple[str, list[str], bool]]:
+    """The columns: title, cells, and whether the text is to the right."""
+    name, shapes, source = widths
+
+    def share(us: float) -> str:
+        return f"{100 * us / total:.2f}%" if total else "0.00%"
+
+    columns = [
+        ("Name", [_cut(e.key, name) for e in events], True),
+        ("Self CPU %", [share(e.self_cpu_time_total) for e in events], True),
+        ("Self CPU", [time_text(e.self_cpu_time_total, unit) for e in events], True),
+        ("CPU total %", [share(e.cpu_time_total) for e in events], True),
+        ("CPU total", [time_text(e.cpu_time_total, unit) for e in events], True),
+        ("CPU time avg", [time_text(e.cpu_time, unit) for e in events], True),
+    ]
+    if memory:
+        columns += [
+            ("Saved", [bytes_text(e.saved_bytes) for e in events], True),
+            ("Self saved", [bytes_text(e.self_saved_bytes) for e in events], True),
+        ]
+    columns.append(("# of Calls", [str(e.count) for e in events], True))
+    if any(e.input_shapes for e in events):
+        columns.append(("Input Shapes", [_cut(str(e.input_shapes), shapes) for e in events], True))
+    if any(e.stack for e in events):
+        columns.append(("Source Location", [_tail(e.stack[0], source) if e.stack else "" for e in events], False))
+    return columns
+
+
+def _tail(text: str, width: int) -> str:
+    """The end of a line's text, which says more than its beginning."""
+    return text if width < 0 or len(text) <= width else "..." + text[len(text) - max(width - 3, 0) :]
+
+
+def _layout(columns: list[tuple[str, list[str], bool]], header: str | None, top_level: bool, footer: str) -> str:
+    widths = [max(len(title), *map(len, cells), 0) if cells else len(title) for title, cells, _ in columns]
+
+    def line(cells: Iterable[str]) -> str:
+        return "  ".join(c.rjust(w) if right else c.ljust(w) for c, w, (_, _, right) in zip(cells, widths, columns)).rstrip()
+
+    rule = "  ".join("-" * w for w in widths)
+    lines = []
+    if header is not None:
+        lines += ["=" * len(rule), header]
+    if top_level:
+        lines += ["=" * len(rule), "Events inside of others are left out"]
+    lines += [rule, line(title for title, _, _ in columns), rule]
+    lines += [line(row) for row in zip(*(cells for _, cells, _ in columns))]
+    return "\n".join([*lines, rule, footer, ""])

@@ -1,0 +1,164 @@
+"""The events of a profile as files: the Trace Event Format, and a page with a timeline that a browser shows by itself.
+
+On the page positions are percentages, so that the timeline is made wider without drawing it again; what an event contains is cut off at its
+edges by the browser. Each node is followed by the line from its operation, which shows while one points at the node.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import os
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from xpgrad.autograd._drawing import bytes_text
+from xpgrad.autograd._profile_events import BACKWARD, RANGE, time_text
+
+__all__ = ["chrome_trace", "html_page", "write"]
+
+_CATEGORIES = {BACKWARD: "backward", RANGE: "user_annotation"}
+_ROW, _GAP, _TOP = 22, 26, 24  # pixels: one depth of a lane, the title above a lane, the axis
+
+
+def write(path: str | PathLike[str], text: str) -> None:
+    """Write a text file."""
+    Path(path).write_text(text, encoding="utf-8")
+
+
+def category(event: Any) -> str:
+    """The kind of an event."""
+    return _CATEGORIES.get(event.scope, "forward")
+
+
+def _threads(events: Any) -> list[int]:
+    """The threads, in the order of their first events."""
+    return list(dict.fromkeys(event.thread for event in events))
+
+
+def chrome_trace(events: Any) -> str:
+    """The events in the Trace Event Format: an arrow, ``s`` to ``f``, leads from each operation to each run of its node."""
+    pid = os.getpid()
+    found: list[dict[str, Any]] = [{"ph": "M", "pid": pid, "tid": 0, "name": "process_name", "args": {"name": "xpgrad"}}]
+    threads = _threads(events)
+    names = {t: f"thread {n + 1}" for n, t in enumerate(threads)}
+    found += [{"ph": "M", "pid": pid, "tid": t, "name": "thread_name", "args": {"name": names[t]}} for t in threads]
+    for event in events:
+        start, length = event.time_range.start, event.cpu_time_total
+        args: dict[str, Any] = {"id": event.id}
+        if event.sequence_nr >= 0:
+            args["Sequence number"] = event.sequence_nr
+        if event.input_shapes:
+            args["Input Dims"] = event.input_shapes
+        if event.self_saved_bytes:
+            args["Saved bytes"] = event.self_saved_bytes
+        if event.stack:
+            args["Call stack"] = event.stack
+        if event.args is not None:
+            args["args"] = event.args
+        common = {"pid": pid, "tid": event.thread}
+        found.append({"ph": "X", "cat": category(event), "name": event.name, "ts": start, "dur": length, **common, "args": args})
+        if event.forward is not None:
+            flow = {"cat": "fwdbwd", "name": "fwdbwd", "id": event.id, "pid": pid}
+            found.append({"ph": "s", **flow, "tid": event.forward.thread, "ts": event.forward.time_range.start})
+            found.append({"ph": "f", "bp": "e", **flow, "tid": event.thread, "ts": start})
+    return json.dumps({"traceEvents": found, "displayTimeUnit": "ms"})
+
+
+# -- the page --------------------------------------------------------------------------------------------------------------
+
+_STYLE = """
+:root { color-scheme: light dark; --back: #ffffff; --text: #1c2430; --faint: #8a94a3; --grid: #e4e8ee; --link: #b3261e;
+  --forward: #9cc4f0; --backward: #f3c08a; --leaf: #c9ced6; --user_annotation: #b7dfb4; --edge: #00000033; }
+@media (prefers-color-scheme: dark) { :root { --back: #14181e; --text: #e6eaf0; --faint: #8a94a3; --grid: #2a313b; --link: #ff8a80;
+  --forward: #2f5f95; --backward: #8d5a1c; --leaf: #4a525d; --user_annotation: #35683a; --edge: #ffffff33; } }
+body { background: var(--back); color: var(--text); font: 14px/1.4 system-ui, sans-serif; margin: 1.5rem; }
+h1 { font-size: 1.2rem; margin: 0 0 .5rem; } p { margin: .3rem 0; color: var(--faint); }
+.scroll { overflow-x: auto; border: 1px solid var(--grid); border-radius: 6px; margin: .8rem 0; }
+svg text { font: 12px system-ui, sans-serif; fill: var(--text); } text.faint { fill: var(--faint); }
+.key { display: inline-block; width: .9em; height: .9em; border-radius: 2px; vertical-align: -1px; margin: 0 .3em 0 1em; }
+rect { stroke: var(--edge); } .forward { fill: var(--forward); background: var(--forward); }
+.backward { fill: var(--backward); background: var(--backward); } .leaf { fill: var(--leaf); background: var(--leaf); }
+.user_annotation { fill: var(--user_annotation); background: var(--user_annotation); }
+line.grid { stroke: var(--grid); } line.flow { stroke: var(--link); stroke-width: 1.5; visibility: hidden; pointer-events: none; }
+svg.event:hover > rect { stroke: var(--text); } svg.event:hover + line.flow { visibility: visible; }
+pre { overflow-x: auto; font: 12px/1.5 ui-monospace, monospace; }
+"""
+
+
+def html_page(events: Any) -> str:
+    """A page with a timeline, a lane for each thread, and the table of averages."""
+    begin = min((e.time_range.start for e in events), default=0.0)
+    whole = max((e.time_range.end for e in events), default=1.0) - begin or 1.0
+    lines: list[str] = []
+    top, places = _TOP, {}
+    for number, thread in enumerate(_threads(events)):
+        mine = [e for e in events if e.thread == thread]
+        lines.append(f'<text class="faint" x="4" y="{top + 17}">thread {number + 1}</text>')
+        depths = _depths(mine)
+        for event in mine:
+            places[event.id] = top + _GAP + _ROW * depths[event.id]
+        top += _GAP + _ROW * (max(depths.values()) + 1) + 6
+    for event in events:
+        lines.append(_drawn(event, places, begin, whole))
+        if event.forward is not None and event.forward.id in places:
+            here, there = event.time_range.start, event.forward.time_range.start
+            ends = f'x1="{_share(there - begin, whole)}" y1="{places[event.forward.id] + _ROW - 2}" x2="{_share(here - begin, whole)}"'
+            lines.append(f'<line class="flow" {ends} y2="{places[event.id]}"/>')
+    step = _round(whole / 10)
+    marks = [(_share(k * step, whole), f"{k * step:g} us" if whole < 1e4 else f"{k * step / 1e3:g} ms") for k in range(int(whole / step) + 1)]
+    ticks = "".join(
+        f'<line class="grid" x1="{x}" x2="{x}" y1="0" y2="{top}"/><text class="faint" x="{x}" dx="3" y="14">{text}</text>' for x, text in marks
+    )
+    keys = "".join(
+        f'<span class="key {kind}"></span>{text}'
+        for kind, text in (("forward", "operation"), ("backward", "node of the backward"), ("leaf", "leaf"), ("user_annotation", "range"))
+    )
+    table = events.key_averages().table(sort_by="self_cpu_time_total", row_limit=40)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>Profile</title>\n'
+        f"<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{len(events)} events in {time_text(whole)}</h1>\n"
+        f"<p>{keys}</p>\n<p>Point at an event for its numbers, and at a node for the operation that made it.</p>\n"
+        '<p><label>Width <input type="range" min="100" max="5000" value="100" '
+        "oninput=\"document.getElementById('time').style.width = this.value + '%'\"></label></p>\n"
+        f'<div class="scroll"><svg id="time" style="width: 100%" height="{top + 4}" role="img" aria-label="timeline">\n{ticks}\n'
+        + "\n".join(lines)
+        + f"\n</svg></div>\n<pre>{html.escape(table)}</pre>\n</body>\n</html>\n"
+    )
+
+
+def _depths(events: list[Any]) -> dict[int, int]:
+    """How deep each event of a thread is inside of others of that thread."""
+    found: dict[int, int] = {}
+    for event in events:  # an event begins after the one that it is inside of
+        parent = event.cpu_parent
+        found[event.id] = found[parent.id] + 1 if parent is not None and parent.id in found else 0
+    return found
+
+
+def _round(us: float) -> float:
+    """The next larger of 1, 2, 5, 10, 20, ... times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(us))
+    return next((n * power for n in (1.0, 2.0, 5.0) if n * power >= us), 10.0 * power)
+
+
+def _share(us: float, whole: float) -> str:
+    return f"{100 * us / whole:.4f}%"
+
+
+def _drawn(event: Any, places: dict[int, int], begin: float, whole: float) -> str:
+    told = [event.name, f"{event.cpu_time_total_str}, of its own {event.self_cpu_time_total_str}"]
+    if event.self_saved_bytes:
+        told.append(f"keeps {bytes_text(event.self_saved_bytes)} for the backward")
+    if event.input_shapes:
+        told.append(f"shapes {event.input_shapes}")
+    told += event.stack[:1]
+    kind = "leaf" if event.name == "AccumulateGrad" else category(event)
+    width = max(100 * event.cpu_time_total / whole, 0.05)
+    return (
+        f'<svg class="event" x="{_share(event.time_range.start - begin, whole)}" y="{places[event.id]}" width="{width:.4f}%" '
+        f'height="{_ROW - 2}"><title>{html.escape(chr(10).join(told))}</title><rect class="{kind}" width="100%" height="100%" rx="2"/>'
+        f'<text x="4" y="15">{html.escape(event.name)}</text></svg>'
+    )

@@ -1,0 +1,288 @@
+"""`xpgrad.autograd.profiler`: which operations and nodes take how long, and keep how much memory (`torch.autograd.profiler`).
+
+Forward, an event is an operation on a device's own Tensors: its time is that of the library's call and of recording its result, so that
+what xpgrad does before, promotion for one, is the self time of whatever is around it. Operations on elements of a batch, on tangents and in
+a recomputation count where they are computed. Backward, an event is a node that ran, with the operations of its formulas inside of it only
+where they are recorded, or where the library's arrays have no operators. A custom Function, and a function that `xpgrad.compile` made, are
+one event forward and one backward. What only makes or moves data without an operation (creation functions, `detach`) is not an event. While
+no profile is on, operations are the very methods that they are without this module.
+"""
+
+from __future__ import annotations
+
+from contextlib import ContextDecorator
+from os import PathLike
+from typing import Any
+
+from xpgrad._basics.arguments import as_flags, shown
+from xpgrad._modes import state
+from xpgrad._operations.watching import Watching
+from xpgrad._rows.row import ROWS
+from xpgrad.autograd._profile_events import EventList, FunctionEvent, FunctionEventAvg, Interval
+from xpgrad.autograd._profile_pages import chrome_trace, html_page, write
+from xpgrad.autograd._profile_recording import Recording
+
+__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "profile", "record_function"]
+
+#: PyTorch's arguments that ask for what there is not: the defaults, which are taken, and the reason.
+_REFUSED: dict[str, tuple[Any, str]] = {
+    "use_cuda": (False, "devices are not timed apart from the host; pass `synchronize=True`, which waits for each result"),
+    "use_device": (None, "devices are not timed apart from the host; pass `synchronize=True`, which waits for each result"),
+    "with_flops": (False, "floating-point operations are not counted"),
+    "with_modules": (False, "there are no modules; label parts of a program with `record_function`"),
+    "use_kineto": (False, "Kineto is a library of PyTorch's"),
+    "use_cpu": (True, "it is the host that is timed"),
+    "experimental_config": (None, "there are no experimental options"),
+    "acc_events": (False, "a profile is of one block; make one for each"),
+    "custom_trace_id_callback": (None, "traces have no identifiers"),
+    "post_processing_timeout_s": (None, "events are not parsed after the profile"),
+    "activity_filters": (None, "there are no activities of devices"),
+}
+
+
+class profile:  # noqa: N801 (PyTorch's name)
+    """Context: note when operations and nodes of the graph run in this thread, and what they keep for the backward.
+
+    Parameters
+    ----------
+    enabled : bool, default True
+        False: do nothing.
+    record_shapes : bool
+        Note the shapes of operands, for ``key_averages(group_by_input_shape=True)``.
+    profile_memory : bool
+        Note the bytes of the arrays that nodes keep for the backward, each time that one keeps them. What hooks on saved values packed
+        is not counted, nor what a checkpoint does without. (PyTorch counts allocations here, which an array library does not tell.)
+    with_stack : bool
+        Note the lines of the user's code, for ``key_averages(group_by_stack_n=1)`` and `export_stacks`; of a node, those of its operation.
+    synchronize : bool
+        Wait for the result of each operation and node where the library computes asynchronously (JAX, CuPy, PyTorch on a GPU); without
+        it the time is that of the call. dask's arrays are not computed either way. Not an argument of PyTorch's.
+    **refused
+        PyTorch's other arguments, with their default values.
+
+    Attributes
+    ----------
+    function_events : EventList
+        Of `FunctionEvent`, in the order in which they began; empty before the block has ended.
+    self_cpu_time_total : float
+        The sum of all self times, in microseconds.
+
+    Raises
+    ------
+    NotImplementedError
+        For another value of PyTorch's other arguments.
+    TypeError
+        For arguments that neither has.
+    RuntimeError
+        On entering a second time, or inside of another profile of the same thread.
+
+    Notes
+    -----
+    A profile holds in its own context, as a mode does: asynchronous tasks and threads that run in a copy of it are seen, and other
+    threads are not. The source of the interface is the documentation of `torch.autograd.profiler.profile` (PyTorch 2.13).
+
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
+    >>> with xp.autograd.profiler.profile() as prof:
+    ...     xp.sum(x * x).backward()
+    >>> [(event.name, event.count) for event in prof.key_averages()]
+    [('multiply', 1), ('sum', 1), ('SumBackward0', 1), ('MulBackward0', 1), ('AccumulateGrad', 1)]
+    """
+
+    def __init__(
+        self, enabled: bool = True, *, record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False,
+        synchronize: bool = False, **refused: Any,
+    ) -> None:  # fmt: skip
+        self.enabled, self.record_shapes, self.profile_memory, self.with_stack, self.synchronize = as_flags(
+            "profile", enabled=enabled, record_shapes=record_shapes, profile_memory=profile_memory, with_stack=with_stack,
+            synchronize=synchronize,
+        )  # fmt: skip
+        for name, value in refused.items():
+            if name not in _REFUSED:
+                msg = f"profile() has no argument {name!r}; it has enabled, record_shapes, profile_memory, with_stack, synchronize"
+                raise TypeError(msg)
+            default, why = _REFUSED[name]
+            if value is not default and value != default:
+                msg = f"profile: `{name}={value!r}` is not supported: {why}; leave it out"
+                raise NotImplementedError(msg)
+        self.entered = False
+        self._recording = Recording(shapes=self.record_shapes, stacks=self.with_stack, memory=self.profile_memory, waits=self.synchronize)
+        self._events: EventList | None = None
+
+    def __enter__(self) -> profile:
+        if not self.enabled:
+            return self
+        if self.entered:
+            msg = "Profiler context manager is not reentrant; make a new `profile()` for another block"
+            raise RuntimeError(msg)
+        before = state.current()
+        if before is not None and before.profiling is not None and before.profiling.active:
+            msg = "a profile is already on in this thread, and profiles do not nest; label a part of it with `record_function(name)`"
+            raise RuntimeError(msg)
+        self.entered = True
+        self._watching = Watching(ROWS.values())
+        self._watching.__enter__()
+        try:
+            self._before = before
+            state.put(state.replaced(profiling=self._recording))
+            self._recording.open()
+        except BaseException:  # an interrupt
+            self._leave()
+            raise
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self.enabled:
+            self._leave()
+
+    def _leave(self) -> None:
+        try:
+            self._recording.close()
+        finally:
+            try:
+                state.put(self._before)
+            finally:
+                self._watching.__exit__()
+        self._events = self._listed(self._recording.events)
+
+    def _listed(self, events: Any) -> EventList:
+        return EventList(events, profile_memory=self.profile_memory, with_stack=self.with_stack)
+
+    def __repr__(self) -> str:
+        if self._events is None:
+            return "<unfinished xpgrad.autograd.profiler.profile>" if self.enabled else "<disabled xpgrad.autograd.profiler.profile>"
+        return repr(self._events)
+
+    def __str__(self) -> str:
+        return repr(self) if self._events is None else self.table()
+
+    @property
+    def function_events(self) -> EventList:
+        return self._listed(()) if self._events is None else self._events
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        return self.function_events.self_cpu_time_total
+
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> EventList:
+        """The sums over events of one name, and of one shape or line if that is asked for.
+
+        Parameters
+        ----------
+        group_by_input_shape : bool
+            Needs ``record_shapes``.
+        group_by_stack_n : int
+            The number of the user's lines that count, from the innermost: 1 for a sum per line. Needs ``with_stack``.
+
+        Returns
+        -------
+        EventList
+            Of `FunctionEventAvg`.
+        """
+        return self.function_events.key_averages(group_by_input_shape, group_by_stack_n)
+
+    def total_average(self) -> FunctionEventAvg:
+        """The sum of all events."""
+        return self.function_events.total_average()
+
+    def table(
+        self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75, max_name_column_width: int = 55,
+        max_shapes_column_width: int = 80, header: str | None = None, top_level_events_only: bool = False,
+    ) -> str:  # fmt: skip
+        """A table of all events, one row each; that of ``key_averages()`` is shorter. See `EventList.table`."""
+        return self.function_events.table(
+            sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width, header, top_level_events_only
+        )
+
+    def export_chrome_trace(self, path: str | PathLike[str]) -> None:
+        """Write the events in the Trace Event Format (JSON), which `chrome://tracing` and https://ui.perfetto.dev show.
+
+        Arrows lead from operations to their nodes.
+
+        Parameters
+        ----------
+        path : path
+        """
+        write(path, chrome_trace(self.function_events))
+
+    def export_html(self, path: str | PathLike[str]) -> None:
+        """Write a page with a timeline and a table, which a browser shows without a network. Not a method of PyTorch's.
+
+        Parameters
+        ----------
+        path : path
+        """
+        write(path, html_page(self.function_events))
+
+    def export_stacks(self, path: str | PathLike[str], metric: str = "self_cpu_time_total") -> None:
+        """Write the user's lines and the times in them, for programs that draw flame graphs: ``outer;inner microseconds``.
+
+        Parameters
+        ----------
+        path : path
+        metric : str
+            ``"self_cpu_time_total"``, which adds up.
+
+        Raises
+        ------
+        ValueError
+            For another metric, or without ``with_stack``.
+        """
+        if metric != "self_cpu_time_total":
+            msg = f"export_stacks: metric should be 'self_cpu_time_total', the only one there is, but got {metric!r}"
+            raise ValueError(msg)
+        if not self.with_stack:
+            msg = "export_stacks() requires `profile(with_stack=True)`"
+            raise ValueError(msg)
+        sums: dict[str, float] = {}
+        for event in self.function_events:
+            if event.stack:
+                line = ";".join(frame.replace(";", "_").replace(" ", "_") for frame in reversed(event.stack))
+                sums[line] = sums.get(line, 0.0) + event.self_cpu_time_total
+        write(path, "".join(f"{line} {round(us)}\n" for line, us in sums.items()))
+
+
+class record_function(ContextDecorator):  # noqa: N801 (PyTorch's name)
+    """Context and decorator: a labelled range of a profile, with what runs in it inside; nothing while no profile is on.
+
+    Parameters
+    ----------
+    name : str
+    args : str, optional
+        Shown with the range in a trace.
+
+    Raises
+    ------
+    TypeError
+        If one is not a string.
+
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 2.0])
+    >>> with xp.autograd.profiler.profile() as prof:
+    ...     with xp.autograd.profiler.record_function("twice"):
+    ...         y = x * 2
+    >>> [[child.name for child in event.cpu_children] for event in prof.function_events]
+    [['multiply'], []]
+    """
+
+    def __init__(self, name: str, args: str | None = None) -> None:
+        for what, value in (("name", name), ("args", args)):
+            if not isinstance(value, str) and not (what == "args" and value is None):
+                msg = f"record_function: `{what}` must be a str, but got {shown(value)}"
+                raise TypeError(msg)
+        self.name, self.args = name, args
+        self._open: list[Any] = []
+
+    def _recreate_cm(self) -> record_function:
+        return type(self)(self.name, self.args)  # decorated functions may recurse, and run in several threads
+
+    def __enter__(self) -> record_function:
+        mode = state.current()
+        recording = None if mode is None else mode.profiling
+        self._open.append((recording, None if recording is None else recording.range(self.name, self.args)))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        recording, event = self._open.pop()
+        if event is not None:
+            recording.end(event)
