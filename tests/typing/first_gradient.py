@@ -26,6 +26,7 @@ assert np.allclose(g.numpy(), np.cos(x.detach().numpy()))
 gradients: tuple[Tensor, ...] = xp.autograd.grad(xp.sum(x), [x])
 unused: Tensor | None = xp.autograd.grad(xp.sum(x), [x, data.clone().requires_grad_()], allow_unused=True)[1]
 by_name: dict[str, Tensor] = xp.autograd.grad(xp.sum(x * x), {"x": x})
+maybe: dict[str, Tensor | None] = xp.autograd.grad(xp.sum(x), {"x": x}, allow_unused=True)
 zeros: tuple[Tensor, ...] = xp.autograd.grad(xp.sum(x), [x], materialize_grads=True)
 (x * xp.asarray([1.0, 10.0, 100.0])).backward(xp.ones(3))
 shape: tuple[int, ...] = x.shape

@@ -72,7 +72,7 @@ def grad(
 @overload
 def grad(
     outputs: _Edges, inputs: Mapping[K, _Edge], grad_outputs: _Gradients = None, retain_graph: bool | None = None,
-    create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False,
+    create_graph: bool = False, only_inputs: bool = True, *, allow_unused: Literal[True], is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> dict[K, Tensor | None]: ...  # fmt: skip
 @overload

@@ -51,7 +51,7 @@ class CaptureBackend(Backend):
     name: str
     variant: str | None
     is_host: bool
-    array_type: type
+    array_type: type | None
     raw: type[Any]
 
     weak_scalars = True
