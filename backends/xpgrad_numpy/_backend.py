@@ -137,10 +137,10 @@ class NumPyBackend(Backend):
 
         return numpy_function(program, self, threads)
 
-    def program_source(self, program: Any) -> str:
+    def program_source(self, program: Any, *, threads: int | None = None) -> str:
         from xpgrad.programs.emission import numpy_source  # NB: as above
 
-        return numpy_source(program).text
+        return numpy_source(program, threads=threads).text
 
     def is_unit(self, g: Any) -> bool:
         return g.shape == () and bool(g == 1)
@@ -190,7 +190,7 @@ class ReadOnlyNumPyBackend(NumPyBackend):
     def compile_program(self, program: Any, *, threads: int | None = None) -> Any:
         return None  # its text would write to what it owns
 
-    def program_source(self, program: Any) -> str:
+    def program_source(self, program: Any, *, threads: int | None = None) -> str:
         return str(program)
 
     def from_host(self, array: Any, device: Device) -> Any:

@@ -22,6 +22,7 @@ if _typing.TYPE_CHECKING:  # what editors see of the modules that load at first 
         registry as registry,
         utils as utils,
     )
+    from xpgrad._info import __array_namespace_info__ as __array_namespace_info__
     from xpgrad._namespaces import namespace as namespace
 
 from xpgrad import autograd as autograd, errors as errors
@@ -214,10 +215,10 @@ from xpgrad.rules.utility import allclose as allclose, diff as diff, einsum as e
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
 
-e = _math.e
-inf = _math.inf
-nan = _math.nan
-pi = _math.pi
+e: float = _math.e
+inf: float = _math.inf
+nan: float = _math.nan
+pi: float = _math.pi
 newaxis = None
 
 _namespace.package = _sys.modules[__name__]
@@ -266,27 +267,29 @@ def __dir__() -> list[str]:
     return sorted([*__all__, *_LAZY, "__doc__", "__file__", "__name__", "__path__", "__version__"])
 
 
-def __getattr__(name: str) -> Any:
-    # The extensions and what is used less often load at first use.
-    if name in _LAZY:
-        return _importlib.import_module(f"xpgrad.{name}")
-    if name == "__array_namespace_info__":
-        from xpgrad._info import __array_namespace_info__ as found  # loads late: few programs inspect the namespace
+if not _typing.TYPE_CHECKING:  # a type checker believes that a module with `__getattr__` has every name
 
-        setattr(_sys.modules[__name__], name, found)
-        return found
-    if name == "namespace":
-        from xpgrad._namespaces import namespace  # loads late: it inspects the namespace, too
+    def __getattr__(name: str) -> Any:
+        # The extensions and what is used less often load at first use.
+        if name in _LAZY:
+            return _importlib.import_module(f"xpgrad.{name}")
+        if name == "__array_namespace_info__":
+            from xpgrad._info import __array_namespace_info__ as found  # loads late: few programs inspect the namespace
 
-        setattr(_sys.modules[__name__], name, namespace)
-        return namespace
-    if name == "_numpy_functions":
-        from xpgrad._numpy.dispatch import install  # loads late: NumPy's functions, at the first that is called
+            setattr(_sys.modules[__name__], name, found)
+            return found
+        if name == "namespace":
+            from xpgrad._namespaces import namespace  # loads late: it inspects the namespace, too
 
-        return install
-    if name == "_rebuild_tensor":
-        from xpgrad._tensor.copying import _rebuild_tensor  # loads late: pickles
+            setattr(_sys.modules[__name__], name, namespace)
+            return namespace
+        if name == "_numpy_functions":
+            from xpgrad._numpy.dispatch import install  # loads late: NumPy's functions, at the first that is called
 
-        return _rebuild_tensor
-    hints = _importlib.import_module("xpgrad._hints")  # only for names that do not exist
-    raise AttributeError(hints.missing_name("module 'xpgrad'", name))
+            return install
+        if name == "_rebuild_tensor":
+            from xpgrad._tensor.copying import _rebuild_tensor  # loads late: pickles
+
+            return _rebuild_tensor
+        hints = _importlib.import_module("xpgrad._hints")  # only for names that do not exist
+        raise AttributeError(hints.missing_name("module 'xpgrad'", name))

@@ -16,11 +16,17 @@ from xpgrad._array.guards import guarded
 from xpgrad._array.kernels import DefaultKernels as DefaultKernels
 from xpgrad._basics.device import Device as Device
 from xpgrad._basics.dtypes import DTYPES as DTYPES, DType as DType
+from xpgrad._basics.faces import public_names
 from xpgrad._basics.keys import out_of_range as out_of_range
 from xpgrad._rows.row import ROWS
 from xpgrad.errors import CapabilityError
 
 __all__ = ["API_VERSION", "DTYPES", "Backend", "BackendInfo", "Capabilities", "DType", "DefaultKernels", "Device", "out_of_range"]
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)
+
 
 #: The version of this interface: a plugin must have the same first number, and not a later second one.
 API_VERSION = (1, 0)
@@ -188,9 +194,9 @@ class Backend(ABC):
 
     def __init__(self) -> None:
         self.node_classes: dict[Any, Any] = {}
-        self.kernels = Kernels(self)
+        self.kernels: Kernels = Kernels(self)
         self.tensor_base: Any = None  # set by the registry
-        self.table_name = self.name if self.variant is None else f"{self.name}+{self.variant}"
+        self.table_name: str = self.name if self.variant is None else f"{self.name}+{self.variant}"
         self._raw_to_dtype: dict[Any, DType] = {}
         self._dtype_to_raw: dict[DType, Any] = {}
 
@@ -469,7 +475,7 @@ class Backend(ABC):
         """
         return x
 
-    def program_source(self, program: Any) -> str:
+    def program_source(self, program: Any, *, threads: int | None = None) -> str:
         """The text that `compile_program` runs, for people to read; by default the program as it prints."""
         return str(program)
 

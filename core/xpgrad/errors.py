@@ -5,6 +5,15 @@ Catch `XpgradError` for all of them, or the builtin in code that is also written
 
 from __future__ import annotations
 
+__all__ = [
+    "BackendLoadError", "BackendNotFoundError", "CapabilityError", "CaptureError", "DeviceMismatchError", "GradcheckError",
+    "MissingAttributeError", "XpgradError",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *(n for n in globals() if n.startswith("__"))])
+
 
 class XpgradError(Exception):
     """Base of every exception that only xpgrad raises."""

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from xpgrad._basics.arguments import check_choice
 from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import as_dtype, complex_of, float32
+from xpgrad._basics.faces import public_names
 from xpgrad._basics.scalars import as_scalar, is_scalar
 from xpgrad._basics.shapes import normalize_axes, normalize_axis
 from xpgrad._operations.declare import composite, front, nondifferentiable
@@ -29,6 +30,11 @@ from xpgrad.rules.manipulation import roll
 __all__ = [
     "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft", "rfftfreq", "rfftn",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)
+
 
 Norm = Literal["backward", "ortho", "forward"]
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import pluggy
 
+from xpgrad._basics.faces import public_names
 from xpgrad.backend import BackendInfo
 
 __all__ = ["hookimpl", "hookspec"]
 
-hookspec = pluggy.HookspecMarker("xpgrad")
-hookimpl = pluggy.HookimplMarker("xpgrad")
+
+def __dir__() -> list[str]:
+    return public_names(__name__, "xpgrad_backend")  # NB: pluggy finds the hooks by `dir`
+
+
+hookspec: pluggy.HookspecMarker = pluggy.HookspecMarker("xpgrad")
+hookimpl: pluggy.HookimplMarker = pluggy.HookimplMarker("xpgrad")
 
 
 @hookspec

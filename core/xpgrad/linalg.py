@@ -10,6 +10,7 @@ import math
 from typing import Any, Literal, NamedTuple
 
 from xpgrad._basics.arguments import as_flag, as_int, check_choice
+from xpgrad._basics.faces import public_names
 from xpgrad._basics.shapes import common_shape, normalize_axis, reduced_axes
 from xpgrad._modes import state
 from xpgrad._operations.declare import composite, front, nondifferentiable
@@ -29,6 +30,10 @@ __all__ = [
     "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet",
     "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)
 
 
 class EigResult(NamedTuple):

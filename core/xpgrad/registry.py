@@ -20,5 +20,10 @@ from xpgrad._backends.loading import (
     register_backend as register_backend,
 )
 from xpgrad._backends.survey import survey as survey
+from xpgrad._basics.faces import public_names
 
 __all__ = ["backend_for", "backend_names", "class_for_array", "register_backend", "survey", "tensor_class", "when_class_is_made"]
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)

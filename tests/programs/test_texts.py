@@ -14,6 +14,7 @@ from xpgrad.programs.array_api_text import array_api_source
 from xpgrad.programs.blocks import fused
 from xpgrad.programs.evaluation import evaluated
 from xpgrad.programs.numpy_text import numpy_source
+from xpgrad.programs.products import Products, side_by_side
 from xpgrad.programs.program import Program
 from xpgrad.programs.reuse import reuse
 from xpgrad.programs.simplify import simplified
@@ -48,6 +49,7 @@ def check(b: Builder, **options: Any) -> Program:
         wanted = evaluated(program, BACKEND, b.raws())
         small = simplified(program, EVALUATE)
         loops = [fused(small, block, threshold) for block, threshold in ((2, 2), (4, 4), (7, 3))]
+        loops += [side_by_side(small, 2, 0), side_by_side(loops[0], 3, 0)]
         for one, threads in ((program, 1), (small, 1), *((p, n) for p in loops for n in (1, 2))):
             for large in (0, 1 << 17):
                 text = numpy_source(one, plan=lambda p, large=large: reuse(p, large), threads=threads)
@@ -70,6 +72,27 @@ def test_random_programs(block: int) -> None:
     for k in range(50):
         random = Random(1000 * block + k)
         check(random_program(random, random.randint(1, 25)))
+
+
+def test_products_side_by_side() -> None:
+    """Only those that need none of the others, with what they read in front of them."""
+    b = Builder()
+    x, y = (b.input(np.random.default_rng(k).normal(size=(3, 3))) for k in range(2))
+    first = b("matmul", x, y)
+    turned = b("swap_last", y)
+    after = b("matmul", first, y)  # needs the first
+    beside = b("matmul", turned, x)
+    more = b("matmul", x, b("add", turned, y))
+    b.outputs = [after, beside, more]
+    program = b.program(*b.outputs)
+    for threads, groups in ((2, [2, 2]), (3, [3]), (4, [3])):
+        found = [o for o in side_by_side(program, threads, 0).operations if isinstance(o, Products)]
+        assert [len(o.body) for o in found] == groups
+        for group in found:
+            made = set(group.results)
+            assert not any(v in made for o in group.body for v in o.operands())
+    assert side_by_side(program, 2, 28).operations == program.operations, "small ones are not worth a thread"
+    check(b)
 
 
 @settings(max_examples=50, deadline=None)

@@ -37,7 +37,7 @@ def test_the_tutorial_prints_what_it_says(tmp_path: Path) -> None:
     assert (tmp_path / "tutorial-graph.svg").read_text() == (DOCS / "tutorial-graph.svg").read_text(), "copy the new picture to docs/"
 
 
-@pytest.mark.parametrize("library", ["jax", "torch"])
+@pytest.mark.parametrize("library", ["jax", "torch", "scipy"])
 def test_the_tutorial_on_other_libraries(library: str, tmp_path: Path) -> None:
     pytest.importorskip(library, reason="this part of the tutorial is about it")
     rule = next(code for _, code in blocks() if "def softplus" in code)

@@ -194,7 +194,8 @@ GOOD: dict[str, Callable[[], Call]] = {
     "anomaly_mode.is_anomaly_check_nan_enabled": lambda: call(), "anomaly_mode.is_anomaly_enabled": lambda: call(),
     "anomaly_mode.set_detect_anomaly": lambda: call(False), "checkpoint.checkpoint": lambda: call(total, vector()),
     "checkpoint.checkpoint_sequential": lambda: call([xp.sin, xp.exp], 2, vector()), "checkpoint.noop_context_fn": lambda: call(),
-    "checkpoint.set_checkpoint_early_stop": lambda: call(True),
+    "checkpoint.set_checkpoint_early_stop": lambda: call(True), "checkpoint.set_checkpoint_debug_enabled": lambda: call(True),
+    "checkpoint.create_selective_checkpoint_contexts": lambda: call([xp.matmul]),
     # methods
     **dict.fromkeys(
         (f"Tensor.{n}" for n in METHODS.split()),
@@ -248,7 +249,8 @@ OTHER = {
     "linalg.SVDResult", "linalg.SlogdetResult", "profiler.EventList", "profiler.FunctionEvent", "profiler.FunctionEventAvg",
     "profiler.Interval",
     "autograd.Function",
-    "graph.GradientEdge", "graph.Node", "forward_ad.UnpackedDualTensor", "checkpoint.CheckpointError", "Tensor.align", "Tensor.lift",
+    "graph.GradientEdge", "graph.Node", "forward_ad.UnpackedDualTensor", "checkpoint.CheckpointError", "checkpoint.CheckpointPolicy",
+    "checkpoint.SelectiveCheckpointContext", "Tensor.align", "Tensor.lift",
     "Tensor.default_dtype", "Tensor.scalar",
 }  # fmt: skip
 
@@ -409,7 +411,8 @@ def normal(value: Any, good: Any) -> bool:
         array = value.detach().numpy()
         return array.dtype != object and array.shape == value.shape
     if isinstance(value, (list, tuple)):
-        return all(normal(v, None) for v in value)
+        wanted = good if isinstance(good, (list, tuple)) and len(good) == len(value) else [None] * len(value)
+        return all(normal(v, g) for v, g in zip(value, wanted))
     if isinstance(value, dict):
         return all(normal(v, None) for v in value.values())
     return isinstance(value, VALUES) or callable(value) or type(value) is type(good)

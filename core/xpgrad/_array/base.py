@@ -13,6 +13,10 @@ from xpgrad._basics.dtypes import DType
 
 __all__ = ["TensorBase"]
 
+#: What the layers below ask of a Tensor or of its class; their names are in generated texts, so they have no underscore, but completion
+#: does not show them.
+_OF_THE_LAYERS = frozenset(("align", "backend", "buffer", "default_dtype", "depth", "fresh", "inner", "lift", "scalar", "stage"))
+
 
 class TensorBase:
     """A backend's array in a class that says where it lives. The trampolines of all operations are set on this class.
@@ -47,6 +51,9 @@ class TensorBase:
     inner: ClassVar[Any] = None
     # What the engine asks of a node and a constant operand alike: a Tensor is never part of a pass.
     buffer: ClassVar[None] = None
+
+    def __dir__(self) -> list[str]:
+        return sorted(set(super().__dir__()) - _OF_THE_LAYERS)
 
     # -- attributes of the standard ----------------------------------------------------------------------------
 

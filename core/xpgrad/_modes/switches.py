@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar, overload
 
 from xpgrad._basics.arguments import as_flag, check_callable
 from xpgrad._modes.setting import Setting
@@ -105,6 +105,10 @@ def _around_generator(switch: ModeSwitch, func: F) -> F:
 class _PlainSwitch(ModeSwitch):
     """A switch without arguments, usable as ``@no_grad`` as well as ``@no_grad()`` (MOD-04)."""
 
+    @overload
+    def __new__(cls, func: None = None) -> Self: ...
+    @overload
+    def __new__(cls, func: F) -> F: ...  # type: ignore[misc]  # mypy takes what it makes for an instance in any case
     def __new__(cls, func: Any = None) -> Any:
         self = super().__new__(cls)
         return self if func is None else self(func)
@@ -143,7 +147,7 @@ class set_grad_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
     """
 
     def __init__(self, mode: bool) -> None:
-        self.mode = as_flag(mode, "set_grad_enabled", "mode")
+        self.mode: bool = as_flag(mode, "set_grad_enabled", "mode")
         self._before = (VARIABLE.get(),)
         put_mode(self._mode(), self._before[0])
 
@@ -187,7 +191,7 @@ class enforce_grad_layout_policy(ModeSwitch):  # noqa: N801 (PyTorch's name)
     """
 
     def __init__(self, enable: bool) -> None:
-        self.enable = as_flag(enable, "enforce_grad_layout_policy", "enable")
+        self.enable: bool = as_flag(enable, "enforce_grad_layout_policy", "enable")
         self._before: tuple[bool, ...] = (_LAYOUT.get(),)
         _LAYOUT.set(self.enable)
 
@@ -215,6 +219,10 @@ class inference_mode(ModeSwitch):  # noqa: N801 (PyTorch's name)
         False nests back to normal, which records, also inside of `no_grad`.
     """
 
+    @overload
+    def __new__(cls, mode: bool = True) -> Self: ...
+    @overload
+    def __new__(cls, mode: F) -> F: ...  # type: ignore[misc]  # as above
     def __new__(cls, mode: Any = True) -> Any:
         if isinstance(mode, bool):
             return super().__new__(cls)
@@ -222,8 +230,8 @@ class inference_mode(ModeSwitch):  # noqa: N801 (PyTorch's name)
         self.mode = True
         return self(mode)
 
-    def __init__(self, mode: bool = True) -> None:
-        self.mode = mode
+    def __init__(self, mode: Any = True) -> None:
+        self.mode: bool = mode
 
     def _mode(self) -> Mode | None:
         return replaced(inference=self.mode, recording=True)

@@ -15,7 +15,7 @@ class RemovableHandle:
 
     def __init__(self, *tables: dict[int, Any]) -> None:
         RemovableHandle._count += 1
-        self.id = RemovableHandle._count
+        self.id: int = RemovableHandle._count
         self._tables = tables
 
     def remove(self) -> None:
@@ -41,7 +41,7 @@ class Hooks:
         self.post: dict[int, Callable[[Any, Any], Any]] = {}
         self.post_accumulate: dict[int, Callable[[Any], Any]] = {}
         self.multi: dict[int, Callable[[Any], Any]] = {}  # watchers of the gradient, after tensor hooks; cannot change it
-        self.retain = False
+        self.retain: bool = False
         self.retained: Any = None
 
 

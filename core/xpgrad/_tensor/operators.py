@@ -130,7 +130,12 @@ class Operators(TensorBase):
     def __invert__(self) -> Tensor:
         return self._op_bitwise_invert()
 
-    __hash__ = object.__hash__
+    if TYPE_CHECKING:
+
+        def __hash__(self) -> int: ...
+
+    else:
+        __hash__ = object.__hash__
 
     def __iter__(self) -> Iterator[Tensor]:
         if self.ndim == 0:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 from xpgrad._basics.arguments import as_flag
+from xpgrad._basics.faces import public_names
 from xpgrad._tape import requests
 from xpgrad._tape.requests import backward as backward
 from xpgrad._tensor.tensor import Tensor
@@ -19,11 +21,14 @@ from xpgrad.autograd.gradcheck import gradcheck as gradcheck, gradgradcheck as g
 
 if TYPE_CHECKING:  # what editors see of the names that load at first use
     from xpgrad.autograd import (
+        anomaly_mode as anomaly_mode,
         forward_ad as forward_ad,
+        function as function,
         functional as functional,
         grad_mode as grad_mode,
         graph as graph,
         interop as interop,
+        profiler as profiler,
     )
     from xpgrad.autograd._rule import custom_rule as custom_rule
     from xpgrad.autograd.anomaly_mode import detect_anomaly as detect_anomaly, set_detect_anomaly as set_detect_anomaly
@@ -31,8 +36,10 @@ if TYPE_CHECKING:  # what editors see of the names that load at first use
     from xpgrad.autograd.grad_mode import (
         enable_grad as enable_grad,
         inference_mode as inference_mode,
+        is_multithreading_enabled as is_multithreading_enabled,
         no_grad as no_grad,
         set_grad_enabled as set_grad_enabled,
+        set_multithreading_enabled as set_multithreading_enabled,
     )
 
 __all__ = ["Function", "backward", "custom_rule", "detect_anomaly", "enable_grad", "forward_ad", "functional", "grad", "grad_mode",
@@ -40,6 +47,40 @@ __all__ = ["Function", "backward", "custom_rule", "detect_anomaly", "enable_grad
            "set_grad_enabled"]  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    return public_names(__name__, "anomaly_mode", "function")
+
+
+K = TypeVar("K")
+_Edge: TypeAlias = "Tensor | graph.GradientEdge"
+_Edges: TypeAlias = "_Edge | Iterable[_Edge]"
+_Gradients: TypeAlias = "Tensor | Iterable[Tensor | None] | None"
+
+
+@overload
+def grad(
+    outputs: _Edges, inputs: Mapping[K, _Edge], grad_outputs: _Gradients = None, retain_graph: bool | None = None,
+    create_graph: bool = False, only_inputs: bool = True, allow_unused: Literal[False] | None = None, is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> dict[K, Tensor]: ...  # fmt: skip
+@overload
+def grad(
+    outputs: _Edges, inputs: _Edge | Sequence[_Edge], grad_outputs: _Gradients = None, retain_graph: bool | None = None,
+    create_graph: bool = False, only_inputs: bool = True, allow_unused: Literal[False] | None = None, is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor, ...]: ...  # fmt: skip
+@overload
+def grad(
+    outputs: _Edges, inputs: Mapping[K, _Edge], grad_outputs: _Gradients = None, retain_graph: bool | None = None,
+    create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> dict[K, Tensor | None]: ...  # fmt: skip
+@overload
+def grad(
+    outputs: _Edges, inputs: _Edge | Sequence[_Edge], grad_outputs: _Gradients = None, retain_graph: bool | None = None,
+    create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]: ...  # fmt: skip
 def grad(
     outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
     only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False,
@@ -116,19 +157,21 @@ def variable(*args: Any, **kwargs: Any) -> None:
     raise RuntimeError(msg)
 
 
-def __getattr__(name: str) -> Any:
-    # What is used less often loads at first use.
-    where = {
-        "Function": "function", "custom_rule": "_rule", "detect_anomaly": "anomaly_mode",
-        "set_detect_anomaly": "anomaly_mode", "no_grad": "grad_mode", "enable_grad": "grad_mode", "set_grad_enabled": "grad_mode",
-        "inference_mode": "grad_mode", "set_multithreading_enabled": "grad_mode", "is_multithreading_enabled": "grad_mode",
-    }  # fmt: skip
-    if name in ("graph", "function", "functional", "anomaly_mode", "forward_ad", "grad_mode", "interop", "profiler"):
-        return importlib.import_module(f"xpgrad.autograd.{name}")
-    if name in where:
-        module = importlib.import_module(f"xpgrad.autograd.{where[name]}")
-        found = getattr(module, name)
-        globals()[name] = found
-        return found
-    msg = f"module 'xpgrad.autograd' has no attribute {name!r}"
-    raise AttributeError(msg)
+if not TYPE_CHECKING:  # a type checker believes that a module with `__getattr__` has every name
+
+    def __getattr__(name: str) -> Any:
+        # What is used less often loads at first use.
+        where = {
+            "Function": "function", "custom_rule": "_rule", "detect_anomaly": "anomaly_mode",
+            "set_detect_anomaly": "anomaly_mode", "no_grad": "grad_mode", "enable_grad": "grad_mode", "set_grad_enabled": "grad_mode",
+            "inference_mode": "grad_mode", "set_multithreading_enabled": "grad_mode", "is_multithreading_enabled": "grad_mode",
+        }  # fmt: skip
+        if name in ("graph", "function", "functional", "anomaly_mode", "forward_ad", "grad_mode", "interop", "profiler"):
+            return importlib.import_module(f"xpgrad.autograd.{name}")
+        if name in where:
+            module = importlib.import_module(f"xpgrad.autograd.{where[name]}")
+            found = getattr(module, name)
+            globals()[name] = found
+            return found
+        msg = f"module 'xpgrad.autograd' has no attribute {name!r}"
+        raise AttributeError(msg)

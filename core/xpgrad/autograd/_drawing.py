@@ -37,6 +37,10 @@ class Drawing:
         All edges, in the direction of the computation.
     """
 
+    vertices: list[Vertex]
+    arrows: list[Arrow]
+    max_nodes: int
+
     def __init__(self, vertices: list[Vertex], arrows: list[Arrow], max_nodes: int) -> None:
         self.vertices, self.arrows, self.max_nodes = vertices, arrows, max_nodes
         self._svg: str | None = None

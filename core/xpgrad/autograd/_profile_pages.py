@@ -108,8 +108,9 @@ def html_page(events: Any) -> str:
             ends = f'x1="{_share(there - begin, whole)}" y1="{places[event.forward.id] + _ROW - 2}" x2="{_share(here - begin, whole)}"'
             lines.append(f'<line class="flow" {ends} y2="{places[event.id]}"/>')
     step = _round(whole / 10)
-    times = [k * step for k in range(int(whole / step) + 1)]
-    marks = [(_share(us, whole), f"{us:g} us" if whole < 1e4 else f"{us / 1e3:g} ms") for us in times]
+    marks = [
+        (_share(k * step, whole), f"{k * step:g} us" if whole < 1e4 else f"{k * step / 1e3:g} ms") for k in range(int(whole / step) + 1)
+    ]
     ticks = "".join(
         f'<line class="grid" x1="{x}" x2="{x}" y1="0" y2="{top}"/><text class="faint" x="{x}" dx="3" y="14">{text}</text>'
         for x, text in marks

@@ -1,6 +1,7 @@
 """Custom rules the short way: a forward, and a vjp whose parameters' names say what it reads.
 
-`custom_rule` turns them into a `Function`, with all that those promise: one node, higher orders, `vmap`, forward mode.
+`custom_rule` turns them into a `Function`, with all that those promise: one node, higher orders, `vmap`, forward mode. Of a function that
+works element by element the last two follow from its vjp, since its Jacobian is diagonal; see `_Elementwise`.
 """
 
 from __future__ import annotations
@@ -8,21 +9,37 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-from xpgrad._basics.arguments import check_callable, shown
+from xpgrad._basics.arguments import as_flag, check_callable, shown
 from xpgrad._basics.scalars import is_raw_array
+from xpgrad._basics.shapes import common_shape
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.autograd.function import Function
-from xpgrad.rules.manipulation import reshape
+from xpgrad.rules.creation import astype, full
+from xpgrad.rules.elementwise import conj, real
+from xpgrad.rules.manipulation import moveaxis, reshape
 from xpgrad.rules.reduction import sum as total
 
 __all__ = ["CustomRule", "custom_rule", "summed_to"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-def custom_rule(forward: Callable[..., Any] | None = None, *, static: str | Iterable[str] | None = None) -> Any:
+@overload
+def custom_rule(forward: Callable[P, R], *, static: str | Iterable[str] | None = None, elementwise: bool = False) -> CustomRule[P, R]: ...
+
+
+@overload
+def custom_rule(
+    forward: None = None, *, static: str | Iterable[str] | None = None, elementwise: bool = False
+) -> Callable[[Callable[P, R]], CustomRule[P, R]]: ...
+
+
+def custom_rule(forward: Any = None, *, static: str | Iterable[str] | None = None, elementwise: bool = False) -> Any:
     """Turn a function of Tensors into an operation with a gradient of its own: the short way to a `Function`.
 
     A *rule* is what xpgrad calls the gradient formulas of an operation, whatever they are; this one has a vjp and may have a jvp. It is
@@ -34,16 +51,24 @@ def custom_rule(forward: Callable[..., Any] | None = None, *, static: str | Iter
         From Tensors to a Tensor or a tuple of Tensors. It runs unrecorded, and must not write to its operands.
     static : str or iterable of str, optional
         The parameters that are not operands: numbers, strings, shapes. Default: those that are keyword-only or have a default.
+    elementwise : bool
+        Each element of a result depends on one element of each operand, as in NumPy's universal functions: operands broadcast, and
+        results have the shape to which they do. So `vmap` calls `forward` once, with whole batches whose axes are aligned, and
+        forward mode needs no formula: both follow from the vjp. A `forward` that hands its arrays to NumPy or SciPy thereby composes
+        with every transform; its vjp is written in functions of Tensors and of other rules.
 
     Returns
     -------
     CustomRule
-        Call it like `forward`. Its decorators `vjp` and `jvp` take the formulas.
+        Call it like `forward`. Its decorators `vjp`, `jvp` and `vmap` take the formulas.
 
     Raises
     ------
     TypeError
-        For a `forward` whose parameters cannot be named one by one, or have the names of what formulas read.
+        For a `forward` whose parameters cannot be named one by one, or have the names of what formulas read. When called: for results
+        that are not Tensors.
+    RuntimeError
+        When an elementwise rule is called: for results and gradients of another shape than that to which the operands broadcast.
 
     Examples
     --------
@@ -60,21 +85,23 @@ def custom_rule(forward: Callable[..., Any] | None = None, *, static: str | Iter
     tensor(0.5)
     """
     if forward is None:
-        return functools.partial(custom_rule, static=static)
+        return functools.partial(custom_rule, static=static, elementwise=elementwise)
     check_callable(forward, "custom_rule", "forward")
-    return CustomRule(forward, static)
+    return (_Elementwise if as_flag(elementwise, "custom_rule", "elementwise") else CustomRule)(forward, static)
 
 
-class CustomRule:
+class CustomRule(Generic[P, R]):
     """An operation with a gradient of its own; made by `custom_rule`.
 
     Attributes
     ----------
     operands, static : tuple of str
         The names of the parameters that are differentiated, and of the others.
+    function : type
+        The `Function` behind it.
     """
 
-    def __init__(self, forward: Callable[..., Any], static: str | Iterable[str] | None = None) -> None:
+    def __init__(self, forward: Callable[P, R], static: str | Iterable[str] | None = None) -> None:
         functools.update_wrapper(self, forward)
         self._forward = forward
         self._signature = inspect.signature(forward)
@@ -95,8 +122,8 @@ class CustomRule:
             if not chosen <= set(parameters):
                 msg = f"custom_rule: static={sorted(chosen - set(parameters))} are not parameters of {name}, which has {list(parameters)}"
                 raise TypeError(msg)
-        self.operands = tuple(n for n in parameters if n not in chosen)
-        self.static = tuple(n for n in parameters if n in chosen)
+        self.operands: tuple[str, ...] = tuple(n for n in parameters if n not in chosen)
+        self.static: tuple[str, ...] = tuple(n for n in parameters if n in chosen)
         if not self.operands:
             msg = (
                 f"custom_rule: {name} has no operand to differentiate: its parameters {list(parameters)} are all static (keyword-only, or "
@@ -117,10 +144,10 @@ class CustomRule:
     def __repr__(self) -> str:
         return f"<custom rule {self._name}{self._signature}>"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function.apply(*self.arguments(*args, **kwargs))
 
-    def vjp(self, formula: Callable[..., Any]) -> CustomRule:
+    def vjp(self, formula: Callable[..., Any]) -> CustomRule[P, R]:
         """Decorate the vector-Jacobian product, written in functions of Tensors.
 
         Parameters
@@ -144,7 +171,7 @@ class CustomRule:
         self._vjp = formula, self._reads(formula, "vjp", {"g"}, "g")
         return self
 
-    def jvp(self, formula: Callable[..., Any]) -> CustomRule:
+    def jvp(self, formula: Callable[..., Any]) -> CustomRule[P, R]:
         """Decorate the Jacobian-vector product, for forward mode.
 
         Parameters
@@ -165,7 +192,39 @@ class CustomRule:
         """
         tangents = {f"d_{n}" for n in self.operands}
         self._jvp = formula, self._reads(formula, "jvp", tangents, None)
-        self.function.jvp = staticmethod(self._tangents)  # type: ignore[method-assign]
+        return self
+
+    def vmap(self, formula: Callable[..., Any]) -> CustomRule[P, R]:
+        """Decorate what `xpgrad.func.vmap` calls with whole batches, in place of `forward` with elements of them.
+
+        Without it `forward` runs inside of the batch, where its operations are vectorised; it cannot hand arrays to another library there.
+
+        Parameters
+        ----------
+        formula : callable
+            It takes ``(info, in_dims, *args)``, as `Function.vmap` does: ``info.batch_size``, where the batch's axis is in each argument
+            (None where all elements share it), and the arguments, one for each parameter of the rule in their order. It returns
+            ``(result, out_dims)``, and is differentiated like any function of Tensors: it may call the rule itself.
+
+        Returns
+        -------
+        CustomRule
+            The rule.
+
+        Raises
+        ------
+        TypeError
+            For a formula that does not take these arguments.
+        """
+        check_callable(formula, f"the vmap of {self._name}", "formula")
+        expected = ("info", "in_dims", *self._signature.parameters)
+        try:
+            inspect.signature(formula).bind(*expected)
+        except TypeError as error:
+            msg = f"the vmap of {self._name} is called with ({', '.join(expected)}), but does not take these arguments: {error}"
+            raise TypeError(msg) from error
+        self.function.vmap = staticmethod(formula)  # type: ignore[method-assign]
+        self.function.generate_vmap_rule = False
         return self
 
     def arguments(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -224,19 +283,37 @@ class CustomRule:
             "forward": staticmethod(forward),
             "setup_context": staticmethod(self._keep),
             "backward": staticmethod(self._gradients),
+            "jvp": staticmethod(self._tangents),
         }
         title = "".join(part[:1].upper() + part[1:] for part in self._name.split("_")) or "Rule"
         return type(title, (Function,), body)
 
     def _run(self, *args: Any) -> Any:
-        out = self._forward(*args[: self._positional], **dict(zip(self._keywords, args[self._positional :])))
+        out: Any = self._called(args, self._forward, *args[: self._positional], **dict(zip(self._keywords, args[self._positional :])))
         if isinstance(out, list):
             msg = f"{self._name} returned a list, whose Tensors would not be differentiated; return a tuple"
             raise TypeError(msg)
+        for o in out if isinstance(out, tuple) else (out,):
+            if is_raw_array(o) and not isinstance(o, Tensor):
+                msg = f"{self._name} returned a raw array of type {type(o).__name__}, which has no gradient; wrap it: `xpgrad.asarray(...)`"
+                raise TypeError(msg)
         # NB: an operand that is returned as it is cannot be saved as well.
         if isinstance(out, tuple):
             return tuple(o.clone() if isinstance(o, Tensor) and any(o is a for a in args) else o for o in out)
         return out.clone() if isinstance(out, Tensor) and any(out is a for a in args) else out
+
+    def _called(self, tensors: tuple[Any, ...], formula: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call what the user wrote; an error inside of a batch says what else it could be written as."""
+        try:
+            return formula(*args, **kwargs)
+        except Exception as error:
+            if any(isinstance(t, Tensor) and t.depth for t in tensors):
+                error.add_note(
+                    f"This happened in the custom rule {self._name} inside of `vmap`, which runs it on elements of a batch. If it needs "
+                    f"whole arrays, declare what it does with a batch by `@{self._name}.vmap`; or, if it works element by element, make "
+                    "it with `@custom_rule(elementwise=True)`"
+                )
+            raise
 
     def _keep(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         """Save what the formulas read."""
@@ -274,12 +351,17 @@ class CustomRule:
         return tensors, recipe
 
     def _gradients(self, ctx: Any, *grads: Any) -> Any:
+        by_name = dict(zip(self.operands, self._pulled(ctx, grads)))
+        return tuple(None if s is None else summed_to(by_name.get(n), s) for n, s in zip(self._signature.parameters, ctx.shapes))
+
+    def _pulled(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The vjp: what it returns for each operand, checked."""
         if self._vjp is None:
             msg = f"{self._name} has no vjp, so it cannot be differentiated; declare one with `@{self._name}.vjp`"
             raise NotImplementedError(msg)
         values = _values(ctx.recipe, ctx.saved_tensors)
         values["g"] = grads if ctx.several else grads[0]
-        returned = self._vjp[0](**values)
+        returned = self._called((*grads, *ctx.saved_tensors), self._vjp[0], **values)
         given = returned if isinstance(returned, tuple) else (returned,)
         if len(given) != len(self.operands):
             msg = (
@@ -288,15 +370,122 @@ class CustomRule:
                 "those that are not Tensors with `@custom_rule(static=...)`"
             )
             raise RuntimeError(msg)
-        by_name = dict(zip(self.operands, given))
-        return tuple(None if s is None else summed_to(by_name.get(n), s) for n, s in zip(self._signature.parameters, ctx.shapes))
+        return given
 
     def _tangents(self, ctx: Any, *tangents: Any) -> Any:
-        assert self._jvp is not None
+        if self._jvp is None:
+            msg = (
+                f"{self._name} has no jvp, so it cannot be differentiated in forward mode; declare one with `@{self._name}.jvp`, or, if it "
+                "works element by element, make it with `@custom_rule(elementwise=True)`"
+            )
+            raise NotImplementedError(msg)
         formula, reads = self._jvp
         values = _values(ctx.forward_recipe, ctx.saved_tensors)
         given = {f"d_{n}": t for n, t in zip(self._signature.parameters, tangents)}
         return formula(**values, **{n: given[n] for n in reads if n in given})
+
+
+class _Elementwise(CustomRule[P, R]):
+    """A rule that works element by element: its vmap is a call with aligned axes, and its jvp follows from its vjp.
+
+    The Jacobian is diagonal, real-linear over the real numbers: its product with a tangent ``t`` has the real part ``Re(conj(v) t)``, where
+    ``v`` is the vjp of the cotangent 1, and the imaginary part ``Re(conj(w) t)``, where ``w`` is that of the cotangent i. This holds for
+    complex functions whether they are holomorphic or not; for real ones it is ``v t``.
+    """
+
+    def _made(self) -> type[Function]:
+        function = super()._made()
+        function.vmap = staticmethod(self._aligned)  # type: ignore[method-assign]
+        function.generate_vmap_rule = False
+        return function
+
+    def _aligned(self, info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, int]:
+        """The results for a whole batch, whose axis comes in front of those that the elements broadcast to."""
+        rank = max(a.ndim - (d is not None) for a, d in zip(args, in_dims) if isinstance(a, Tensor))
+        return self.function.apply(*(a if d is None else _batch_first(a, d, rank) for a, d in zip(args, in_dims))), 0
+
+    def _run(self, *args: Any) -> Any:
+        out = super()._run(*args)
+        shapes = {n: a.shape for n, a in zip(self._signature.parameters, args) if isinstance(a, Tensor)}
+        for o in out if isinstance(out, tuple) else (out,):
+            if not isinstance(o, Tensor):
+                msg = f"{self._name} returned {type(o).__name__}, but an elementwise rule returns Tensors; wrap it: `xpgrad.asarray(...)`"
+                raise TypeError(msg)
+            try:
+                fits = o.shape == common_shape(*shapes.values())
+            except ValueError:
+                fits = False
+            if not fits:
+                msg = (
+                    f"{self._name} is declared with `elementwise=True`, but returned the shape {o.shape} for operands of the shapes "
+                    f"{', '.join(f'{n} {s}' for n, s in shapes.items())}; its results must have the shape to which its operands broadcast. "
+                    "Leave out `elementwise=True` if it does not work element by element"
+                )
+                raise RuntimeError(msg)
+        return out
+
+    def _keep(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        super()._keep(ctx, inputs, output)
+        ctx.results = tuple((o.shape, o.dtype, o.device) for o in (output if ctx.several else (output,)))
+        if self._jvp is None:
+            ctx.save_for_forward(*ctx.saved_tensors)
+            ctx.set_materialize_grads(False)  # in forward mode zeros for what has no tangent would be NaN beside an infinite derivative
+
+    def _gradients(self, ctx: Any, *grads: Any) -> Any:
+        if all(g is None for g in grads):
+            return (None,) * len(ctx.shapes)
+        return super()._gradients(ctx, *(_filled(0.0, meta) if g is None else g for g, meta in zip(grads, ctx.results)))
+
+    def _pulled(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        found = super()._pulled(ctx, grads)
+        shape = ctx.results[0][0]
+        for n, v in zip(self.operands, found):
+            if v is not None and not (isinstance(v, Tensor) and v.shape == shape):
+                what = f"of the shape {v.shape}" if isinstance(v, Tensor) else f"of type {type(v).__name__}"
+                msg = (
+                    f"the vjp of {self._name}, made with `elementwise=True`, returned for {n} a gradient {what}; return None or "
+                    f"a Tensor of the result's shape {shape}, an element for each of `g`: it is summed to the shape of {n} afterwards"
+                )
+                raise RuntimeError(msg)
+        return found
+
+    def _tangents(self, ctx: Any, *tangents: Any) -> Any:
+        if self._jvp is not None:
+            return super()._tangents(ctx, *tangents)
+        by_name = dict(zip(self._signature.parameters, tangents))
+        given = [by_name[n] for n in self.operands]
+        found = tuple(self._tangent(ctx, k, given) if meta[1].differentiable else None for k, meta in enumerate(ctx.results))
+        return found if ctx.several else found[0]
+
+    def _tangent(self, ctx: Any, k: int, tangents: list[Any]) -> Any:
+        """The tangent of the k-th result; None where no operand has one."""
+        dtype = ctx.results[k][1]
+        found = self._part(ctx, k, 1.0, tangents)
+        if found is not None and dtype.is_complex:
+            found = found + 1j * self._part(ctx, k, 1j, tangents)
+        return None if found is None else astype(found, dtype, copy=False)
+
+    def _part(self, ctx: Any, k: int, cotangent: complex, tangents: list[Any]) -> Any:
+        """The real part of the k-th result's tangent, or the imaginary part, by the cotangent 1 or i."""
+        out = None
+        cotangents = tuple(_filled(cotangent if j == k else 0.0, meta) for j, meta in enumerate(ctx.results))
+        for v, t in zip(self._pulled(ctx, cotangents), tangents):
+            if v is not None and t is not None:
+                along = real(conj(v) * t) if v.dtype.is_complex or t.dtype.is_complex else v * t
+                out = along if out is None else out + along
+        return out
+
+
+def _filled(value: complex, meta: tuple[Any, ...]) -> Any:
+    """A Tensor of one value, by its shape, dtype and device."""
+    shape, dtype, device = meta
+    return full(shape, value, dtype=dtype, device=device)
+
+
+def _batch_first(x: Any, axis: int, rank: int) -> Any:
+    """A batch of which each element has `rank` axes, the missing ones in front of length 1, with the batch's axis before them."""
+    x = moveaxis(x, axis, 0)
+    return x if x.ndim > rank else reshape(x, (x.shape[0], *(1,) * (rank + 1 - x.ndim), *x.shape[1:]))
 
 
 def summed_to(g: Any, shape: tuple[int, ...]) -> Any:

@@ -74,7 +74,7 @@ class ScipyObjective:
             msg = f"scipy_objective: the parameters must be real floating numbers, but they meet in {flat.dtype}; give e.g. 1.0, not 1"
             raise TypeError(msg)
         self._dtype, self._device = flat.dtype, flat.device
-        self.x0 = self._out(flat)
+        self.x0: Any = self._out(flat)
 
     def __repr__(self) -> str:
         name = getattr(self._func, "__qualname__", type(self._func).__name__)

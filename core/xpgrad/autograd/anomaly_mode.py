@@ -8,11 +8,16 @@ from __future__ import annotations
 import warnings
 
 from xpgrad._basics.arguments import as_flags
+from xpgrad._basics.faces import public_names
 from xpgrad._modes.state import Mode, current, put, replaced
 from xpgrad._modes.switches import F, ModeSwitch, put_mode
 from xpgrad._tape.anomaly import ANOMALY
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)
 
 
 def is_anomaly_enabled() -> bool:
@@ -36,6 +41,9 @@ class set_detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
     check_nan : bool, default True
         Raise where a node computes nan (ANO-01); otherwise only report where the failing operation was called (ANO-03).
     """
+
+    mode: bool
+    check_nan: bool
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self.mode, self.check_nan = as_flags("set_detect_anomaly", mode=mode, check_nan=check_nan)
@@ -70,6 +78,8 @@ class detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
     UserWarning
         On use; and with the traceback of the forward call, when a backward fails.
     """
+
+    check_nan: bool
 
     def __init__(self, check_nan: bool = True) -> None:
         (self.check_nan,) = as_flags("detect_anomaly", check_nan=check_nan)

@@ -9,12 +9,17 @@ import contextlib
 from typing import Any, NamedTuple
 
 from xpgrad._basics.arguments import as_int
+from xpgrad._basics.faces import public_names
 from xpgrad._modes import state
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.forward.levels import Level, Levels
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)
 
 
 class UnpackedDualTensor(NamedTuple):

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._basics.faces import public_names
 from xpgrad._memory.cells import ForbiddenView, View, alias_of, give_alias, note_sharing
 from xpgrad._memory.sharing import adopt, bump
 from xpgrad._modes import state, switches
@@ -26,8 +27,14 @@ from xpgrad.autograd._function_batches import apply_to_batch, check_transformabl
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
 
 
+def __dir__() -> list[str]:
+    return public_names(__name__)
+
+
 class Function:
     """Base of custom operations: subclass it with static `forward` and `backward`, and call ``apply`` (NE; group L).
+
+    The signatures of its methods admit whatever a subclass's have, with one name for each argument (``**_`` says so to type checkers).
 
     Attributes
     ----------
@@ -83,30 +90,30 @@ class Function:
         raise NotImplementedError(msg)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+    def setup_context(ctx: Any, inputs: Any, output: Any, /) -> Any:
         """Fill `ctx` after a `forward` that does not take it (FUN-26)."""
         msg = "setup_context is not implemented."
         raise NotImplementedError(msg)
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+    def backward(ctx: Any, /, *grad_outputs: Any, **_: Any) -> Any:
         """Compute one gradient per argument of `forward` from one per output; None where there is none."""
         msg = "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward mode AD."
         raise NotImplementedError(msg)
 
     @staticmethod
-    def vjp(ctx: Any, *grad_outputs: Any) -> Any:
+    def vjp(ctx: Any, /, *grad_outputs: Any, **_: Any) -> Any:
         """Another name for `backward`: implement one of them (FUN-04)."""
         return Function.backward(ctx, *grad_outputs)
 
     @staticmethod
-    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+    def jvp(ctx: Any, /, *grad_inputs: Any, **_: Any) -> Any:
         """Compute one tangent per output from one per argument of `forward`; runs right after it (FWD-13)."""
         msg = "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         raise NotImplementedError(msg)
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+    def vmap(info: Any, in_dims: Any, /, *args: Any, **_: Any) -> Any:
         """Apply the Function to a whole batch: ``in_dims`` says where its axis is in each argument (FUN-33).
 
         Returns
@@ -197,6 +204,8 @@ def _applied(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], separate: 
                 mode.finish(o)
     if levels:
         levels.carry_function(cls, ctx, args, dirty, nondiff, results, outs, tangents)
+    if ctx.saved_for_forward:
+        ctx.saved_for_forward = ()  # `jvp` has run; as in PyTorch, the node does not keep its results alive
     return outs if several else outs[0]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xpgrad._basics.arguments import as_flags, check_callable
+from xpgrad._basics.faces import public_names
 from xpgrad._modes import state, switches
 from xpgrad._tape.requests import grad
 from xpgrad._tensor.tensor import Tensor
@@ -20,6 +21,10 @@ from xpgrad.rules.creation import eye, zeros, zeros_like
 from xpgrad.rules.manipulation import reshape, stack
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)
 
 
 def _checked(name: str, func: Any, **flags: Any) -> tuple[bool, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from xpgrad._basics.arguments import as_flag
+from xpgrad._basics.faces import public_names
 from xpgrad._modes.switches import (
     ModeSwitch,
     enable_grad as enable_grad,
@@ -20,6 +21,11 @@ __all__ = [
     "enable_grad", "enforce_grad_layout_policy", "inference_mode", "is_multithreading_enabled", "no_grad", "set_grad_enabled",
     "set_multithreading_enabled",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 _setting = threading.local()
@@ -41,8 +47,8 @@ class set_multithreading_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
     """
 
     def __init__(self, mode: bool) -> None:
-        self.mode = as_flag(mode, "set_multithreading_enabled", "mode")
-        self.before = is_multithreading_enabled()
+        self.mode: bool = as_flag(mode, "set_multithreading_enabled", "mode")
+        self.before: bool = is_multithreading_enabled()
         _setting.enabled = self.mode
 
     def __call__(self, func: F) -> F:

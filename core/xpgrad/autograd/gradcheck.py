@@ -11,9 +11,14 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._basics.arguments import as_flags, as_real, check_callable
+from xpgrad._basics.faces import public_names
 from xpgrad.errors import GradcheckError as GradcheckError
 
 __all__ = ["GradcheckError", "get_analytical_jacobian", "get_numerical_jacobian", "gradcheck", "gradgradcheck"]
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)
 
 
 def gradcheck(

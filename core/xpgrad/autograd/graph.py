@@ -12,6 +12,7 @@ from typing import Any
 
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.arguments import as_flag, check_callable, shown
+from xpgrad._basics.faces import public_names
 from xpgrad._memory.cells import alias_of, next_number
 from xpgrad._memory.sharing import bump
 from xpgrad._memory.windows import remember_window
@@ -45,6 +46,10 @@ __all__ = [
     "set_override_stale_capture_stream",
     "set_warn_on_accumulate_grad_stream_mismatch",
 ]
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)
 
 
 class allow_mutation_on_saved_tensors(ModeSwitch):  # noqa: N801 (PyTorch's name)

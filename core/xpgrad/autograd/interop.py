@@ -12,11 +12,16 @@ from collections.abc import Callable
 from typing import Any
 
 import xpgrad as xp
+from xpgrad._basics.faces import public_names
 from xpgrad.autograd._rule import CustomRule, summed_to
 from xpgrad.autograd._scipy import ScipyObjective, scipy_objective
 from xpgrad.autograd.function import Function, FunctionCtx, once_differentiable
 
 __all__ = ["ScipyObjective", "scipy_objective", "to_jax_custom_vjp", "to_torch_function"]
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)
 
 
 def to_jax_custom_vjp(rule: Any) -> Callable[..., Any]:
@@ -301,7 +306,7 @@ class _Exported:
 
     def __init__(self, rule: Any, name: str) -> None:
         if isinstance(rule, CustomRule):
-            self.rule: CustomRule | None = rule
+            self.rule: CustomRule[..., Any] | None = rule
             self.function: Any = rule.function
             self.signature = inspect.signature(rule)
         elif isinstance(rule, type) and issubclass(rule, Function) and rule.setup_context is not Function.setup_context:

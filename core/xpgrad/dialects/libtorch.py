@@ -13,8 +13,14 @@ from typing import Any
 
 import xpgrad
 from xpgrad import Tensor, autograd
+from xpgrad._basics.faces import public_names
 
 __all__ = ["backward", "grad", "register_hook", "remove_hook"]
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)
+
 
 _REAL = {xpgrad.float16: "Half", xpgrad.bfloat16: "BFloat16", xpgrad.float32: "Float", xpgrad.float64: "Double"}
 _NAMES = {xpgrad.complex64: "ComplexFloat", xpgrad.complex128: "ComplexDouble"} | _REAL

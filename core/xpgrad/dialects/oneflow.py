@@ -10,8 +10,14 @@ from typing import Any
 
 import xpgrad
 from xpgrad import Tensor
+from xpgrad._basics.faces import public_names
 
 __all__ = ["autograd", "backward"]
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)
+
 
 _DTYPES = (xpgrad.float16, xpgrad.float32, xpgrad.float64, xpgrad.bfloat16)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from xpgrad._basics.faces import public_names
 from xpgrad.func._forward import jvp as jvp, linearize as linearize
 from xpgrad.func._jacobians import hessian as hessian, jacfwd as jacfwd
 from xpgrad.func._modules import functional_call as functional_call, stack_module_state as stack_module_state
@@ -18,3 +19,7 @@ __all__ = [
     "elementwise_grad", "functional_call", "grad", "grad_and_value", "hessian", "hessian_vector_product", "jacfwd", "jacrev", "jvp",
     "linearize", "ravel_pytree", "stack_module_state", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)

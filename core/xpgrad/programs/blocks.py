@@ -41,10 +41,14 @@ class Loop(Operation):
 
     __slots__ = ("body", "domain", "rows")
 
+    body: list[Operation]
+    domain: Domain
+    rows: int
+
     def __init__(self, body: list[Operation], domain: Domain, rows: int, results: tuple[Variable, ...]) -> None:
         made = {operation.out for operation in body}
         args = tuple(dict.fromkeys(v for operation in body for v in operation.operands() if v not in made))
-        super().__init__("loop", args, {}, results, several=True, backward=body[0].backward)
+        super().__init__("loop", args, {}, results, several=True, backward=all(o.backward for o in body))
         self.body, self.domain, self.rows = body, domain, rows
 
     @property

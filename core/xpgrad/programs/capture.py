@@ -19,7 +19,7 @@ from xpgrad._basics.dtypes import DTYPES, DType
 from xpgrad._modes import state
 from xpgrad._rows.row import ROWS
 from xpgrad._tensor.tensor import Tensor
-from xpgrad.backend import Backend
+from xpgrad.backend import Backend, Capabilities
 from xpgrad.errors import missing
 from xpgrad.programs.program import Program, Variable
 from xpgrad.programs.recorder import Recorder, refusal
@@ -46,6 +46,14 @@ _PICKING = frozenset(("gather", "scatter_add", "scatter_into", "flat_index", "ta
 class CaptureBackend(Backend):
     """The backend of symbols over the arrays of one class of Tensors: its capabilities, without what depends on values and memory."""
 
+    inner: Any
+    below: Any
+    name: str
+    variant: str | None
+    is_host: bool
+    array_type: type
+    raw: type[Any]
+
     weak_scalars = True
     checks_indices = True  # the kernels below do, when the program runs
 
@@ -54,12 +62,12 @@ class CaptureBackend(Backend):
         self.inner, self.below = inner, below
         self.device: Device = inner.device
         self.name, self.variant, self.is_host = below.name, below.variant, below.is_host
-        self.capabilities = replace(
+        self.capabilities: Capabilities = replace(
             below.capabilities, mutable=False, view_aliases=False, strides=False, boolean_indexing=False, data_dependent_shapes=True,
             streams=False, jit=False, dlpack=False, lazy=False, negative_step=True,
         )  # fmt: skip
         super().__init__()
-        self.table_name = f"compiling for {below.table_name}"
+        self.table_name: str = f"compiling for {below.table_name}"
         self.array_type = self.raw = type("Symbol", (Symbol,), {"__slots__": (), "backend": self})
         self._namespace = SimpleNamespace(asarray=self._scalar)
         self.cls: Any = None
@@ -368,6 +376,9 @@ class Taking:
     recorder : Recorder
         Of the capture that goes on.
     """
+
+    cls: Any
+    recorder: Recorder
 
     def __init__(self, cls: Any, recorder: Recorder) -> None:
         self.cls, self.recorder = cls, recorder

@@ -28,6 +28,11 @@ class Captured:
         What the user calls the arrays.
     """
 
+    cls: Any
+    function: Callable[..., Any]
+    names: list[str | None]
+    threads: int | None
+
     def __init__(self, cls: Any, function: Callable[..., Any], names: list[str | None], threads: int | None) -> None:
         self.cls, self.function, self.names, self.threads = cls, function, names, threads
         self.program: Program | None = None

@@ -237,7 +237,8 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
     fallback : bool
         A function that depends on values runs as it is, and a warning says so once.
     threads : int, optional
-        On NumPy: the number of threads for large arrays. By default one.
+        On NumPy: the number of threads that share the blocks of large arrays, and products of large matrices that do not need each other.
+        By default one. NumPy's BLAS has threads of its own: give it one (``OMP_NUM_THREADS=1``).
 
     Returns
     -------
@@ -348,7 +349,7 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
     def source_for(*args: Any, **kwargs: Any) -> str:
         """The text that runs for such arguments."""
         forward = captured_for(args, kwargs)[0].forward
-        found: str = forward.cls.backend.below.program_source(forward.program)
+        found: str = forward.cls.backend.below.program_source(forward.program, threads=options.threads)
         return found
 
     def captured_for(args: Any, kwargs: Any) -> tuple[Any, list[Any]]:

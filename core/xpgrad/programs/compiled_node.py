@@ -57,7 +57,7 @@ class CompiledNode(ListNode):
 
     def pack(self, hooks: Any, tensors: list[Any]) -> None:
         """Give the arguments and the gradients to hooks, and keep what they return in their place."""
-        self.packs = True
+        self.packs: bool = True
         backend = self.cls.backend
         self.arrays = [hooks.packed(t) for t in tensors]
         self.sources = [None if isinstance(s, Tensor) else s for s in self.sources]

@@ -8,6 +8,7 @@ from typing import Any
 from xpgrad.programs import numpy_text
 from xpgrad.programs.array_api_text import array_api_function, array_api_source
 from xpgrad.programs.blocks import fused
+from xpgrad.programs.products import side_by_side
 from xpgrad.programs.program import Operation, Program, Variable
 from xpgrad.programs.source import Source, built
 
@@ -17,8 +18,11 @@ __all__ = [
 
 
 def numpy_source(program: Program, name: str = "function", threads: int | None = None) -> Source:
-    """The text of a program in NumPy, with loops over blocks of large arrays, which several threads may share."""
-    return numpy_text.numpy_source(fused(program), name, threads=threads or 1)
+    """The text of a program in NumPy, with loops over blocks of large arrays; several threads may share blocks and products of matrices."""
+    program = fused(program)
+    if threads is not None and threads > 1:
+        program = side_by_side(program, threads)
+    return numpy_text.numpy_source(program, name, threads=threads or 1)
 
 
 def numpy_function(program: Program, backend: Any, threads: int | None = None) -> Callable[..., tuple[Any, ...]]:

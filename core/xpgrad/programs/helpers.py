@@ -82,8 +82,8 @@ def _variance(x, axis, correction, keepdims):
 ''',
 }
 
-#: A loop in threads; ``{threads}`` is how many.
-IN_THREADS = '''\
+#: What runs in threads starts with this; ``{threads}`` is how many.
+POOL = '''\
 import contextvars
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -91,24 +91,37 @@ from concurrent.futures import ThreadPoolExecutor
 _pools = {{}}  # by process: threads do not survive a fork
 
 
-def _in_threads(part, length, step):
-    """Call part(start, stop) with a share of the blocks in each thread; returns what the calls return, in order."""
+def _submit(function, *args):
+    """Begin a call in a thread of its own."""
     if os.getpid() not in _pools:
         _pools[os.getpid()] = ThreadPoolExecutor({threads})
-    share = -(-length // (step * {threads})) * step
-    calls = [
-        _pools[os.getpid()].submit(contextvars.copy_context().run, part, start, min(start + share, length))
-        for start in range(0, length, share)
-    ]
-    return [call.result() for call in calls]
+    return _pools[os.getpid()].submit(contextvars.copy_context().run, function, *args)
 '''
+
+#: How it runs there.
+IN_THREADS: dict[str, str] = {
+    "_in_threads": '''\
+def _in_threads(part, length, step):
+    """Call part(start, stop) with a share of the blocks in each thread; returns what the calls return, in order."""
+    share = -(-length // (step * {threads})) * step
+    calls = [_submit(part, start, min(start + share, length)) for start in range(0, length, share)]
+    return [call.result() for call in calls]
+''',
+    "_side_by_side": '''\
+def _side_by_side(*functions):
+    """Call each function in a thread; returns what they return, in order."""
+    calls = [_submit(function) for function in functions]
+    return [call.result() for call in calls]
+''',
+}
 
 _NEEDS = {"_scatter_add": ("_scatter_into",), "_share": ("_keep",)}
 
 
 def needed(used: set[str], threads: int = 1) -> str:
     """The text of the helpers in use, with those that they use."""
-    if "_in_threads" in used:
-        return f"\n{IN_THREADS.format(threads=threads).rstrip()}{needed(used - {'_in_threads'})}"
+    parallel = [text.format(threads=threads) for name, text in IN_THREADS.items() if name in used]
     every = used | {other for name in used for other in _NEEDS.get(name, ())}
-    return "".join(f"\n\n\n{text.rstrip()}" for name, text in HELPERS.items() if name in every)
+    texts = [*parallel, *(text for name, text in HELPERS.items() if name in every)]
+    head = f"\n{POOL.format(threads=threads).rstrip()}" if parallel else ""
+    return head + "".join(f"\n\n\n{text.rstrip()}" for text in texts)

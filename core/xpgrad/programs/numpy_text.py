@@ -13,10 +13,11 @@ from typing import Any
 
 from xpgrad._basics.dtypes import DType
 from xpgrad.programs.blocks import Loop
-from xpgrad.programs.helpers import HELPERS, needed
+from xpgrad.programs.helpers import HELPERS, IN_THREADS, needed
 from xpgrad.programs.literals import cast_text, key_text, operator_text, text_of
 from xpgrad.programs.loop_text import write_loop
 from xpgrad.programs.naming import Names
+from xpgrad.programs.products import Products
 from xpgrad.programs.program import Operation, Program, Variable
 from xpgrad.programs.reuse import Reuse, reuse
 from xpgrad.programs.simplify import with_numbers
@@ -25,6 +26,8 @@ from xpgrad.programs.vocabulary import AUGMENTED, EITHER, ELEMENTWISE, IN_PLACE,
 
 __all__ = ["Writer", "numpy_source"]
 
+#: Names that texts use themselves.
+_RESERVED = ("block", "start", "stop", "part", "totals", "os", "contextvars", "ThreadPoolExecutor", "_pools", "_submit")
 _STATEMENTS = frozenset(("index_basic_transpose", "loop"))  # more than an expression
 _SAME_NAMES = frozenset((
     "all", "any", "arange", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum", "expand_dims", "flip", "full_like",
@@ -51,7 +54,7 @@ def numpy_source(
     docstring : str
         The function's.
     threads : int
-        How many run the blocks of a loop.
+        How many run the blocks of a loop, and products that stand side by side.
     """
     program = with_numbers(program)
     return Writer(program, name, plan(program), threads).source(docstring)
@@ -60,11 +63,14 @@ def numpy_source(
 class Writer:
     """One text that is being written."""
 
+    program: Program
+    name: str
+    plan: Reuse
+    threads: int
+
     def __init__(self, program: Program, name: str, plan: Reuse, threads: int = 1) -> None:
         self.program, self.name, self.plan, self.threads = program, name, plan, threads
-        self.names = Names(
-            name, "block", "start", "stop", "part", "totals", "os", "contextvars", "ThreadPoolExecutor", "_in_threads", "_pools", *HELPERS
-        )
+        self.names: Names = Names(name, *_RESERVED, *IN_THREADS, *HELPERS)
         self.called: dict[Variable, str] = {}
         self.helpers: set[str] = set()
         self.kernels: dict[str, None] = {}
@@ -73,7 +79,7 @@ class Writer:
         self.indent = "    "
         self.inlined: dict[Variable, str] = {}  # as an operand of anything
         self.bare: dict[Variable, str] = {}  # the same where nothing is beside it
-        self.before = {operation.out: v for operation, v in plan.into.items()}
+        self.before: dict[Variable, Variable] = {operation.out: v for operation, v in plan.into.items()}
         self.holder: dict[str, Variable] = {}  # what a name stands for now
         self.reader: dict[Variable, Operation] = {}
 
@@ -96,17 +102,17 @@ class Writer:
             self.lines.append(f'    """{docstring}"""')
         line, backward = None, False
         for operation in program.operations:
-            if operation.backward and not backward:
-                self.put("")
-                self.put("# backward")
-                line = None
-            backward = operation.backward
             if operation.results and operation.results[0] in self.inlined:
                 text = self.expression(operation)
                 self.bare[operation.out] = text
                 simple = operation.name not in OPERATORS and operation.name not in ("reduce_mean", "scale", "add_at")
                 self.inlined[operation.out] = text if simple else f"({text})"
                 continue
+            if operation.backward and not backward:
+                self.put("")
+                self.put("# backward")
+                line = None
+            backward = operation.backward
             if operation.line is not None and operation.line != line:
                 line = operation.line
                 self.put(comment(line))
@@ -172,6 +178,13 @@ class Writer:
         """
         operations, into, called, names = self.program.operations, self.plan.into, self.called, self.names
         heir = {v: operation.out for operation, v in into.items()}
+        later: dict[Variable, Variable] = {}  # the first to take a variable's memory, at however many removes, that the user has a name for
+        for operation in reversed(operations):
+            taken = into.get(operation)
+            if taken is not None:
+                named = operation.out if operation.out.name is not None else later.get(operation.out)
+                if named is not None:
+                    later[taken] = named
         last: dict[Variable, int] = {}
         place: dict[Operation, int] = {}
         for k in range(len(operations) - 1, -1, -1):
@@ -197,15 +210,12 @@ class Writer:
                 if v in self.inlined:
                     continue
                 if v not in called:
-                    end = v
-                    while end not in called and end in heir:
-                        end = heir[end]
                     if taken is not None and taken in called and operation.name != "matmul":
                         called[v] = called[taken]
                         if taken in shared:
                             shared.add(v)
-                    elif end in called:
-                        called[v] = called[end]
+                    elif v in later:
+                        called[v] = called[later[v]]
                     else:
                         called[v] = free[prefix].pop() if free[prefix] else names.numbered(prefix)
                         shared.add(v)
@@ -240,6 +250,11 @@ class Writer:
         name = operation.name
         if isinstance(operation, Loop):
             write_loop(self, operation)
+            return
+        if isinstance(operation, Products):
+            self.helpers.add("_side_by_side")
+            calls = ", ".join([f"lambda: {self.expression(o)}" for o in operation.body])
+            self.put(f"{', '.join([self.called[v] for v in operation.results])} = _side_by_side({calls})")
             return
         if operation.several:
             self.put(f"{', '.join([self.called[v] for v in operation.results])}, = {self.expression(operation)}")

@@ -27,6 +27,10 @@ class Variable:
 
     __slots__ = ("dtype", "name", "shape")
 
+    dtype: DType
+    name: str | None
+    shape: tuple[int, ...]
+
     def __init__(self, shape: tuple[int, ...], dtype: DType, name: str | None = None) -> None:
         self.shape, self.dtype, self.name = shape, dtype, name
 
@@ -63,6 +67,14 @@ class Operation:
     """
 
     __slots__ = ("_reads", "args", "backward", "line", "name", "options", "results", "several")
+
+    args: tuple[Any, ...]
+    backward: bool
+    line: tuple[str, int, str] | None
+    name: str
+    options: dict[str, Any]
+    results: tuple[Variable, ...]
+    several: bool
 
     def __init__(
         self, name: str, args: tuple[Any, ...], options: dict[str, Any], results: tuple[Variable, ...], *, several: bool = False,
@@ -116,6 +128,11 @@ class Program:
     """
 
     __slots__ = ("constants", "inputs", "operations", "outputs")
+
+    constants: dict[Variable, Any]
+    inputs: list[Variable]
+    operations: list[Operation]
+    outputs: list[Variable]
 
     def __init__(
         self, inputs: list[Variable], constants: dict[Variable, Any], operations: list[Operation], outputs: list[Variable]

@@ -68,10 +68,9 @@ FRESH = frozenset((
     "all", "any", "arange", "argmax", "argmin", "argsort", "clone", "clone_contiguous", "concat", "copy", "count_nonzero",
     "cumulative_prod", "cumulative_sum", "diagonal_transpose", "empty", "empty_like", "eye", "full", "full_like", "gather",
     "gather_along", "index_basic_transpose", "linspace", "loop", "lower", "matmul", "max", "mean", "min", "nonzero", "ones", "ones_like",
-    "ordered_back",
-    "prod", "reduce_var", "repeat", "roll", "running_prod", "running_sum", "scale", "scatter_add", "searchsorted", "sort", "stack", "std",
-    "sum", "take", "take_along_axis", "take_flat", "tensordot", "tile", "to_dtype", "tril", "triu", "upper", "var", "vecdot", "zeros",
-    "zeros_like",
+    "ordered_back", "prod", "products", "reduce_var", "repeat", "roll", "running_prod", "running_sum", "scale", "scatter_add",
+    "searchsorted", "sort", "stack", "std", "sum", "take", "take_along_axis", "take_flat", "tensordot", "tile", "to_dtype", "tril", "triu",
+    "upper", "var", "vecdot", "zeros", "zeros_like",
     "linalg.cholesky", "linalg.cross", "linalg.det", "linalg.eigh", "linalg.eigvalsh", "linalg.inv", "linalg.matrix_norm", "linalg.outer",
     "linalg.qr", "linalg.slogdet", "linalg.solve", "linalg.svd", "linalg.svdvals", "linalg.vector_norm",
 )) | REDUCTIONS | IN_PLACE | frozenset((*ELEMENTWISE, *SELECTIONS))  # fmt: skip

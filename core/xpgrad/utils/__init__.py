@@ -1,5 +1,10 @@
 """`xpgrad.utils`: tools for differentiation, with the names of `torch.utils`. So far that is `checkpoint`."""
 
+from xpgrad._basics.faces import public_names
 from xpgrad.utils import checkpoint
 
 __all__ = ["checkpoint"]
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)

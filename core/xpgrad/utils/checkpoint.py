@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from xpgrad._basics.arguments import as_flag, as_flags, as_int, check_callable, shown
+from xpgrad._basics.faces import public_names
 from xpgrad._basics.frames import is_own
 from xpgrad._memory.cells import alias_of, next_number
 from xpgrad._modes import state
@@ -40,6 +41,11 @@ __all__ = [
     "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
 ]
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)
+
 
 _EARLY_STOP: ContextVar[bool | None] = ContextVar("xpgrad_checkpoint_early_stop", default=None)
 _DEBUG: ContextVar[bool | None] = ContextVar("xpgrad_checkpoint_debug", default=None)

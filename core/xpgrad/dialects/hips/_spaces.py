@@ -39,10 +39,10 @@ class VSpace:
             self._leaves.append((tuple(np.shape(x)), dtype))
         single = self._structure.is_leaf
         self.shape: Any = self._leaves[0][0] if single else tuple(shape for shape, _ in self._leaves)
-        self.dtype = self._leaves[0][1] if self._leaves else np.dtype(float)
-        self.ndim = len(self.shape)
-        self.iscomplex = any(dtype.kind == "c" for _, dtype in self._leaves)
-        self.size = sum(math.prod(shape) * (2 if dtype.kind == "c" else 1) for shape, dtype in self._leaves)
+        self.dtype: Any = self._leaves[0][1] if self._leaves else np.dtype(float)
+        self.ndim: int = len(self.shape)
+        self.iscomplex: bool = any(dtype.kind == "c" for _, dtype in self._leaves)
+        self.size: int = sum(math.prod(shape) * (2 if dtype.kind == "c" else 1) for shape, dtype in self._leaves)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, VSpace) and (self._structure, self._leaves) == (other._structure, other._leaves)
@@ -127,6 +127,9 @@ class SparseObject:
     """
 
     __slots__ = ("mut_add", "vs")
+
+    mut_add: Callable[[Any], Any]
+    vs: VSpace
 
     def __init__(self, vs: VSpace, mut_add: Callable[[Any], Any]) -> None:
         self.vs, self.mut_add = vs, mut_add

@@ -174,7 +174,7 @@ class Primitive:
 
     def __init__(self, fun: Callable[..., Any]) -> None:
         self.fun = fun
-        self.__name__ = getattr(fun, "__name__", "primitive")
+        self.__name__: str = getattr(fun, "__name__", "primitive")
         self.__doc__ = fun.__doc__
         self.__wrapped__ = fun
         self._vjps: Callable[..., Any] | None = None
