@@ -18,12 +18,13 @@ import numpy as np
 import pytest
 
 import xpgrad as xp
-from xpgrad.autograd import anomaly_mode, forward_ad, functional, grad_mode, graph
+from xpgrad.autograd import anomaly_mode, forward_ad, functional, grad_mode, graph, profiler
 from xpgrad.utils import checkpoint as checkpoints
 
 MODULES: dict[str, Any] = {
     "": xp, "linalg.": xp.linalg, "fft.": xp.fft, "func.": xp.func, "autograd.": xp.autograd, "graph.": graph, "functional.": functional,
     "forward_ad.": forward_ad, "grad_mode.": grad_mode, "anomaly_mode.": anomaly_mode, "checkpoint.": checkpoints, "Tensor.": xp.Tensor,
+    "profiler.": profiler,
 }  # fmt: skip
 
 
@@ -188,7 +189,8 @@ GOOD: dict[str, Callable[[], Call]] = {
     "grad_mode.enable_grad": lambda: call(), "grad_mode.no_grad": lambda: call(), "grad_mode.inference_mode": lambda: call(),
     "grad_mode.set_grad_enabled": lambda: call(True), "grad_mode.enforce_grad_layout_policy": lambda: call(True),
     "grad_mode.set_multithreading_enabled": lambda: call(True), "grad_mode.is_multithreading_enabled": lambda: call(),
-    "anomaly_mode.detect_anomaly": lambda: call(),
+    "anomaly_mode.detect_anomaly": lambda: call(), "profiler.profile": lambda: call(),
+    "profiler.record_function": lambda: call("label"),
     "anomaly_mode.is_anomaly_check_nan_enabled": lambda: call(), "anomaly_mode.is_anomaly_enabled": lambda: call(),
     "anomaly_mode.set_detect_anomaly": lambda: call(False), "checkpoint.checkpoint": lambda: call(total, vector()),
     "checkpoint.checkpoint_sequential": lambda: call([xp.sin, xp.exp], 2, vector()), "checkpoint.noop_context_fn": lambda: call(),
@@ -244,7 +246,8 @@ GOOD: dict[str, Callable[[], Call]] = {
 OTHER = {
     "DType", "Tensor", "BackendLoadError", "BackendNotFoundError", "CapabilityError", "CaptureError", "DeviceMismatchError",
     "GradcheckError", "MissingAttributeError", "XpgradError", "linalg.EigResult", "linalg.EighResult", "linalg.QRResult",
-    "linalg.SVDResult", "linalg.SlogdetResult",
+    "linalg.SVDResult", "linalg.SlogdetResult", "profiler.EventList", "profiler.FunctionEvent", "profiler.FunctionEventAvg",
+    "profiler.Interval",
     "autograd.Function",
     "graph.GradientEdge", "graph.Node", "forward_ad.UnpackedDualTensor", "checkpoint.CheckpointError", "checkpoint.CheckpointPolicy",
     "checkpoint.SelectiveCheckpointContext", "Tensor.align", "Tensor.lift",

@@ -198,6 +198,7 @@ def test_self_time_counts_what_overlaps_once() -> None:
     assert event(0, 10).self_cpu_time_total == 10.0
     assert event(0, 10, event(1, 3), event(5, 6)).self_cpu_time_total == 7.0
     assert event(0, 10, event(1, 5), event(3, 6), event(4, 5)).self_cpu_time_total == 5.0  # several threads
+    assert event(0, 10, event(1, 6), event(2, 3), event(5, 7)).self_cpu_time_total == 4.0
     assert event(0, 10, event(8, 15)).self_cpu_time_total == 8.0  # a thread that goes on
     assert event(2, 10, event(2, 10)).self_cpu_time_total == 0.0
 
@@ -387,6 +388,34 @@ def test_each_pass_through_a_graph_is_seen() -> None:
     assert [e.forward for e in prof.function_events if e.name == "SinBackward0"] == [sine, sine]
 
 
+def test_a_pass_beside_another_finds_the_operations() -> None:
+    """It runs on copies of the nodes."""
+    x = tensor((3,), "numpy")
+    with profile() as prof:
+        y = xp.sin(x)
+        other = xp.sum(y * 3.0)
+        y.register_hook(lambda g: other.backward(retain_graph=True) if g.shape and float(g[0]) == 2.0 else None)
+        xp.sum(y * 2.0).backward(retain_graph=True)
+    sines = [e for e in prof.function_events if e.name == "SinBackward0"]
+    assert [e.forward.name for e in sines] == ["sin", "sin"]
+
+
+def test_nodes_without_a_gradient_do_not_run() -> None:
+    class Cut(xp.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x + 0
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return None
+
+    x = tensor((3,), "numpy")
+    with profile() as prof:
+        xp.sum(Cut.apply(xp.sin(x))).backward()
+    assert names(prof.function_events, BACKWARD) == ["SumBackward1", "CutBackward"]
+
+
 def test_targets_are_not_nodes_that_run() -> None:
     x = tensor((3,), "numpy")
     y = xp.sin(x)
@@ -464,6 +493,15 @@ def test_what_began_in_a_profile_may_end_after_it() -> None:
     context.run(xp.sin, x)
     context.run(lambda: Square.apply(x).backward(xp.ones_like(x)))
     assert [e.name for e in prof.function_events] == ["label"]
+    (label_event,) = prof.function_events
+
+    def again() -> Any:
+        with profile() as prof:
+            xp.sin(x)
+        return prof
+
+    assert [(e.name, e.cpu_parent) for e in context.run(again).function_events] == [("sin", None)]
+    assert label_event.cpu_children == []
     with profile() as prof:
         xp.sin(x)
     assert [(e.name, e.cpu_parent) for e in prof.function_events] == [("sin", None)]

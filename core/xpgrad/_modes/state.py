@@ -88,7 +88,8 @@ class Mode:
             Tensors and at most one Python scalar, unified; for a row with ``varargs`` one list of Tensors.
         statics : tuple
         """
-        event = None if self.profiling is None else self.profiling.finished(row)
+        profiling = self.profiling
+        event = None if profiling is None else profiling.finished(row)
         if self.selecting is not None:
             self.selecting.keep(out, row, operands, statics)  # before what follows computes anything
         # In inference mode a view of a normal Tensor stays normal (INF-08).
@@ -100,7 +101,7 @@ class Mode:
         if self.packing is not None and self.recording:
             self.packing.keep(out, row, operands)
         if event is not None:  # what hooks packed is theirs: a checkpoint's node keeps nothing
-            self.profiling.made(event, out)
+            profiling.made(event, out)
         if self.levels and not self.inference:
             self.levels.carry(self, out, row, operands, statics)
 

@@ -112,7 +112,7 @@ class FunctionEvent(_Formatted):
 
     @property
     def is_user_annotation(self) -> bool:
-        """Whether it is a range of the user's."""
+        """Tell whether it is a range of the user's."""
         return self.scope == RANGE
 
     @property

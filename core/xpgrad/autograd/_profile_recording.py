@@ -216,7 +216,7 @@ def _wait(backend: Any, arrays: Any) -> None:
 
 
 def _waiting(node: Any, arrived: list[Any]) -> Callable[[], None] | None:
-    """What waits for the results of a node, on the device of the gradients that arrived."""
+    """The function that waits for the results of a node, on the device of the gradients that arrived."""
     backend = backend_of(node)
     for g in arrived:
         raw = g._array if isinstance(g, TensorBase) else g

@@ -160,6 +160,8 @@ class _Compiled:
             if recorder is not None:
                 recorder.backward = True
                 state.put(self._mode(True, recorder))
+            elif before is not None and before.profiling is not None:
+                state.put(state.replaced(profiling=None))  # nodes that are traced do not run
             grads = grad(outs, [leaves[i] for i in self.places], seeds, allow_unused=True)
         finally:
             state.put(before)
