@@ -100,7 +100,7 @@ class Mode:
                 self.finish(o)
         if self.packing is not None and self.recording:
             self.packing.keep(out, row, operands)
-        if event is not None:  # what hooks packed is theirs: a checkpoint's node keeps nothing
+        if profiling is not None and event is not None:  # what hooks packed is theirs: a checkpoint's node keeps nothing
             profiling.made(event, out)
         if self.levels and not self.inference:
             self.levels.carry(self, out, row, operands, statics)
