@@ -84,7 +84,7 @@ class CompiledFunction:
         if cause is not None and not _told(subject):
             name = getattr(subject, "__name__", type(subject).__name__)
             msg = f"the compiled function {name!r} runs as it is on CuPy: it cannot be captured as a CUDA graph ({cause})"
-            warnings.warn(msg, UserWarning, stacklevel=4)
+            warnings.warn(msg, UserWarning, stacklevel=_users_level())
         return results
 
 
@@ -122,6 +122,14 @@ class _Graph:
                 return _mapped(_copy, self.outputs)
             finally:
                 stream.record(self.done)
+
+
+def _users_level() -> int:
+    """The level of the user's line above the caller of this, for a warning: the first one outside of xpgrad and this package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("xpgrad", "xpgrad_cupy"):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _told(function: Any) -> bool:
