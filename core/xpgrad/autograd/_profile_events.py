@@ -89,7 +89,17 @@ class FunctionEvent(_Formatted):
         With ``profile_memory``: the bytes of the arrays that its node keeps for the backward, with and without what ran inside.
     """
 
-    count = 1
+    id: int
+    name: str
+    key: str
+    thread: int
+    scope: int
+    cpu_parent: FunctionEvent | None
+    sequence_nr: int
+    recording: Any
+    self_saved_bytes: int
+    start: int
+    count: int = 1
 
     def __init__(
         self, id: int, name: str, thread: int, scope: int, parent: FunctionEvent | None = None, recording: Any = None  # noqa: A002 (PyTorch's name)
@@ -172,6 +182,15 @@ class FunctionEventAvg(_Formatted):
     input_shapes, stack, scope, is_user_annotation
         Those of the first.
     """
+
+    key: str
+    count: int
+    cpu_time_total: float
+    self_cpu_time_total: float
+    saved_bytes: int
+    self_saved_bytes: int
+    scope: int
+    is_user_annotation: bool
 
     def __init__(self) -> None:
         self.key = ""

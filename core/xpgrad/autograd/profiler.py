@@ -89,6 +89,13 @@ class profile:  # noqa: N801 (PyTorch's name)
     [('multiply', 1), ('sum', 1), ('SumBackward0', 1), ('MulBackward0', 1), ('AccumulateGrad', 1)]
     """
 
+    enabled: bool
+    record_shapes: bool
+    profile_memory: bool
+    with_stack: bool
+    synchronize: bool
+    entered: bool
+
     def __init__(
         self, enabled: bool = True, *, record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False,
         synchronize: bool = False, **refused: Any,
@@ -264,6 +271,9 @@ class record_function(ContextDecorator):  # noqa: N801 (PyTorch's name)
     >>> [[child.name for child in event.cpu_children] for event in prof.function_events]
     [['multiply'], []]
     """
+
+    name: str
+    args: str | None
 
     def __init__(self, name: str, args: str | None = None) -> None:
         for what, value in (("name", name), ("args", args)):
