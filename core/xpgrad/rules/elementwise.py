@@ -42,7 +42,8 @@ def keep(xp: Any, cond: Any, x: Any) -> Any:
 @rule(lambda g, low, high, xp: xp.share(g, low, high), None, None, conj=False, fresh=True, promotes=False, elementwise=True)
 def share(xp: Any, x: Any, low: Any, high: Any) -> Any:
     """0 where ``low < high`` (whatever `x` is there), half of `x` where they are equal, else `x`, also where one of them is nan."""
-    return xp.keep(xp.logical_not(xp.less(low, high)), xp.where(xp.equal(low, high), xp.divide(x, 2), x))
+    half = xp.multiply(x, xp.full_like(x, 0.5))  # functions take no Python numbers before version 2024.12
+    return xp.keep(xp.logical_not(xp.less(low, high)), xp.where(xp.equal(low, high), half, x))
 
 
 # -- arithmetic ----------------------------------------------------------------------------------------------------
