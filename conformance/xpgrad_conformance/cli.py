@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     mutants.add_argument("--files", action="append", metavar="PATTERN", help="with --random: only these sources (default: xpgrad/*)")
     mutants.add_argument("--no-tests", action="store_true", help="with --random: the contracts only, not the repository's tests")
     mutants.add_argument("--json", metavar="FILE", help="with --random: write every mutant and what noticed it")
-    mutants.add_argument("--journal", metavar="FILE", help="with --full: write each fault's result there at once, and go on from there")
+    mutants.add_argument("--journal", metavar="FILE", help="with --full or --random: write each result there at once, and go on from there")
     mutants.add_argument("--jobs", type=int, default=2)
     commands.add_parser("list", help="list the contracts, a line each").add_argument("only", nargs="*", metavar="ID")
     explain = commands.add_parser("explain", help="explain a contract: its rule, source and program, and who fails it")
@@ -188,18 +188,19 @@ def _mutants(options: argparse.Namespace) -> int:
     from xpgrad_conformance.mutants import MutantError, complete, full, replay
     from xpgrad_conformance.reach import ReachError
 
-    if options.journal is not None and not options.full:
-        raise _UsageError("--journal is for --full")
+    journal = None if options.journal is None else Path(options.journal)
+    if journal is not None and not options.full and options.random is None:
+        raise _UsageError("--journal is for --full and --random")
     if options.random is not None and options.random < 1:
         raise _UsageError(f"--random {options.random}: give the number of mutants, at least 1")
     try:
         if options.random is not None:
             patterns = options.files or ["xpgrad/*"]
-            return random_mutants.command(options.random, options.seed, patterns, options.jobs, not options.no_tests, options.json)
+            return random_mutants.command(options.random, options.seed, patterns, options.jobs, not options.no_tests, options.json, journal)
         if options.missing:
             return complete(options.jobs)
         if options.full:
-            return full(options.jobs, Path(options.journal) if options.journal else None)
+            return full(options.jobs, journal)
         return replay(options.jobs)
     except (MutantError, ReachError) as exc:  # a table that does not fit; a backend or coverage.py that is not installed
         raise _UsageError(str(exc)) from exc

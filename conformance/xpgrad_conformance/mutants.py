@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import json
 import os
 import shutil
 import sys
 import tempfile
+import threading
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -220,6 +222,32 @@ def must_prove(target: str, capabilities: Mapping[str, bool]) -> list[Contract]:
     ]
 
 
+class Journal:
+    """What a long run finds out, written down at once: one JSON document a line, by name. Without a path it does nothing.
+
+    It holds for one commit only.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+
+    def read(self) -> dict[str, Any]:
+        """What stands there already; the last line may have been cut off."""
+        found = {}
+        for line in self._path.read_text(encoding="utf-8").splitlines() if self._path is not None and self._path.exists() else ():
+            with contextlib.suppress(ValueError):
+                name, result = json.loads(line)
+                found[name] = result
+        return found
+
+    def add(self, name: str, result: Any) -> None:
+        """Add a line."""
+        if self._path is not None:
+            with self._lock, self._path.open("a", encoding="utf-8") as file:
+                file.write("\n" + json.dumps([name, result]))  # first the end of the line before, which may have been cut off
+
+
 def full(workers: int = 2, journal: Path | None = None) -> int:
     """Try every fault on every contract that runs the statement it is in, write the pairs, and say what is missing; 0 if nothing is.
 
@@ -239,7 +267,8 @@ def full(workers: int = 2, journal: Path | None = None) -> int:
         if broken := [name for name, status in baseline[target].items() if status in ("failed", "timeout", "crash", "unexpected pass")]:
             print(f"the code must be sound, but these fail without a fault on {target}: {', '.join(broken)}")
             return 1
-    matrix: dict[str, list[str]] = _journalled(journal, mutants) if journal is not None else {}
+    known = Journal(journal)
+    matrix: dict[str, list[str]] = {name: kills for name, kills in known.read().items() if name in mutants}
     reaches = {target: reach(target) for target in baseline}
     jobs = []
     for m in (m for m in mutants.values() if m.name not in matrix):
@@ -253,28 +282,13 @@ def full(workers: int = 2, journal: Path | None = None) -> int:
             faulty.append(str(statuses))
             continue
         matrix[mutant.name] = [name for name, status in statuses.items() if status == "failed"]
-        if journal is not None:
-            with journal.open("a", encoding="utf-8") as file:
-                file.write("\n" + json.dumps([mutant.name, matrix[mutant.name]]))  # first, because a line may have been cut off
+        known.add(mutant.name, matrix[mutant.name])
     write_kills(matrix)
     missing = faulty + missing_proofs()
     print(f"{len(matrix)} faults, {sum(map(len, matrix.values()))} kills, {len(missing)} missing")
     for line in missing:
         print(f"MISSING  {line}")
     return 1 if missing else 0
-
-
-def _journalled(journal: Path, mutants: Mapping[str, Mutant]) -> dict[str, list[str]]:
-    """Faults that a journal tells of; the last line may have been cut off."""
-    found = {}
-    for line in journal.read_text(encoding="utf-8").splitlines() if journal.exists() else ():
-        try:
-            name, kills = json.loads(line)
-        except ValueError:
-            continue
-        if name in mutants:
-            found[name] = kills
-    return found
 
 
 def write_kills(matrix: Mapping[str, Sequence[str]]) -> None:

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from xpgrad_conformance.contract import Contract, contracts
-from xpgrad_conformance.mutants import KILLS, MutantError, copy, load, surroundings, survey as statuses_of
+from xpgrad_conformance.mutants import KILLS, Journal, MutantError, copy, load, surroundings, survey as statuses_of
 from xpgrad_conformance.reach import Reach, folder_of, reach
 from xpgrad_conformance.session import Outcome, Request, run, runners
 
@@ -567,7 +567,9 @@ def try_tests(edit: Edit, source: bytes, root: Path) -> Verdict:
     return Verdict(edit, "test", named.group(1) if named is not None else "the tests cannot be collected")
 
 
-def survey(n: int, seed: int, patterns: Sequence[str] = ("xpgrad/*",), workers: int = 2, tests: bool = True) -> list[Verdict]:
+def survey(
+    n: int, seed: int, patterns: Sequence[str] = ("xpgrad/*",), workers: int = 2, tests: bool = True, journal: Path | None = None
+) -> list[Verdict]:
     """Draw mutants and try them, several at a time, with progress bars.
 
     Parameters
@@ -582,6 +584,8 @@ def survey(n: int, seed: int, patterns: Sequence[str] = ("xpgrad/*",), workers: 
         How many processes at a time.
     tests : bool
         Whether those that no contract notices are tried on the repository's tests, too, where there are any.
+    journal : Path, optional
+        Each outcome is added to this file at once; a mutant whose outcome stands there is not tried again.
 
     Returns
     -------
@@ -599,14 +603,32 @@ def survey(n: int, seed: int, patterns: Sequence[str] = ("xpgrad/*",), workers: 
         if folder_of(f"xpgrad_{target.partition('+')[0]}") is not None:
             check_soundness(target)
             reached[target] = reach(target)
+    known = Journal(journal)
     with runners(workers) as runner:
-        verdicts = _first(draw(texts, seed), lambda edit: try_contracts(edit, texts[edit.file], None, reached, runner), n, workers)
+        attempt = _once(known, "contracts", lambda edit: try_contracts(edit, texts[edit.file], None, reached, runner))
+        verdicts = _first(draw(texts, seed), attempt, n, workers)
     root = repository() if tests else None
     if root is not None:
         unnoticed = [v.edit for v in verdicts if v.outcome == "survived"]
-        tried = {v.edit: v for v in _first(iter(unnoticed), lambda e: try_tests(e, texts[e.file], root), len(unnoticed), workers)}
+        attempt = _once(known, "tests", lambda edit: try_tests(edit, texts[edit.file], root))
+        tried = {v.edit: v for v in _first(iter(unnoticed), attempt, len(unnoticed), workers)}
         verdicts = [tried.get(v.edit, v) for v in verdicts]
     return verdicts
+
+
+def _once(journal: Journal, stage: str, attempt: Callable[[Edit], Verdict]) -> Callable[[Edit], Verdict]:
+    """The same attempt, whose outcome is written down, and not made where it has been."""
+    known = journal.read()
+
+    def outcome(edit: Edit) -> Verdict:
+        name = json.dumps([stage, edit.file, edit.begin, edit.end, edit.new])
+        if name in known:
+            return Verdict(edit, *known[name])
+        verdict = attempt(edit)
+        journal.add(name, [verdict.outcome, verdict.by])
+        return verdict
+
+    return outcome
 
 
 def _first(drawn: Iterator[Edit], attempt: Callable[[Edit], Verdict], n: int, workers: int) -> list[Verdict]:
@@ -665,10 +687,10 @@ def document(verdicts: Sequence[Verdict], texts: Mapping[str, bytes], n: int, se
     return json.dumps({**about, "mutants": rows}, indent=1) + "\n"
 
 
-def command(n: int, seed: int, patterns: Sequence[str], workers: int, tests: bool, path: str | None) -> int:
+def command(n: int, seed: int, patterns: Sequence[str], workers: int, tests: bool, path: str | None, journal: Path | None = None) -> int:
     """Survey, print the table and the survivors' patches; 1 if there is a survivor."""
     texts = sources(patterns)
-    verdicts = survey(n, seed, patterns, workers, tests)
+    verdicts = survey(n, seed, patterns, workers, tests, journal)
     survivors = [v for v in verdicts if v.outcome == "survived"]
     for edit, _, why in survivors:
         print(f"SURVIVED  {edit.file}:{edit.line} ({edit.operator}{', ' * bool(why)}{why})\n{patch(edit, texts[edit.file])}")

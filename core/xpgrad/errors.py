@@ -11,7 +11,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __dir__() -> list[str]:
+def __dir__() -> list[str]:  # NB: `_basics.faces`, which does this for the others, is above this module
     return sorted([*__all__, *(n for n in globals() if n.startswith("__"))])
 
 

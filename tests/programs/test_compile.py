@@ -491,3 +491,26 @@ def test_bad_options() -> None:
     with pytest.raises(TypeError, match="function"):
         xp.compile(3)  # type: ignore[call-overload]
     assert xp.compile(fallback=True)(total)(make([1.0], False), make([2.0], False)).shape == ()
+
+
+def test_threads_share_products_and_blocks() -> None:
+    """The text that is shown is the one that runs; gradients are the same to the last bit, since no sum is split."""
+    if DEVICE[0] != "numpy":
+        pytest.skip("threads are for NumPy's texts")
+
+    def loss(a: Any, b: Any, x: Any) -> Any:
+        return xp.sum(xp.tanh(x @ a) @ b)
+
+    draw = np.random.default_rng(0).normal
+    values = [draw(size=shape) for shape in ((128, 160), (160, 128), (130, 128))]
+    found, texts = [], []
+    for threads in (1, 2):
+        tensors = [make(v) for v in values]
+        compiled = xp.compile(loss, threads=threads)
+        compiled(*tensors).backward()
+        found.append([t.grad.numpy() for t in tensors])
+        texts.append(compiled.source(*tensors))
+    assert [text.count("= _side_by_side(") for text in texts] == [0, 2]
+    assert "import numpy as np\n\n\ndef" in texts[0]
+    for one, two in zip(*found):
+        np.testing.assert_array_equal(one, two)

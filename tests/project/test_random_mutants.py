@@ -13,6 +13,7 @@ import pytest
 
 from xpgrad_conformance import random_mutants
 from xpgrad_conformance.cli import main
+from xpgrad_conformance.mutants import Journal
 from xpgrad_conformance.random_mutants import OPERATORS, Edit, Verdict, differs, draw, edits, patch, sources, table
 from xpgrad_conformance.reach import Reach
 from xpgrad_conformance.session import Outcome, Request, run
@@ -190,6 +191,29 @@ def test_mutants_that_cannot_be_imported_are_drawn_again_in_order() -> None:
         found = random_mutants._first(iter(drawn), attempt, 5, workers)
         assert [v.edit.line for v in found] == list(range(7))
         assert [v.outcome for v in found] == [*kinds, "survived"]
+
+
+def test_what_a_journal_tells_of_is_not_tried_again(tmp_path: Path) -> None:
+    tried = []
+
+    def attempt(edit: Edit) -> Verdict:
+        tried.append(edit.line)
+        return Verdict(edit, "contract", f"BWD-0{edit.line}")
+
+    journal = Journal(tmp_path / "journal")
+    drawn = [Edit("a.py", n, "constant", n, n + 1, "2") for n in range(4)]
+    first = [random_mutants._once(journal, "contracts", attempt)(e) for e in drawn[:2]]
+    with (tmp_path / "journal").open("a") as file:
+        file.write('\n["cut o')
+    again = [random_mutants._once(journal, "contracts", attempt)(e) for e in drawn]
+    assert tried == [0, 1, 2, 3]
+    assert again[:2] == first
+    other = drawn[0]._replace(new="3")  # another fault in the same place, and another stage
+    random_mutants._once(journal, "contracts", attempt)(other)
+    random_mutants._once(journal, "tests", attempt)(drawn[0])
+    assert tried == [0, 1, 2, 3, 0, 0]
+    assert len(journal.read()) == 6
+    assert Journal(None).read() == {}
 
 
 def test_the_table_and_the_document_say_what_became_of_each(capsys: Any, monkeypatch: Any, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # what editors see of the names that load at first use
     )
 
 __all__ = ["Function", "backward", "custom_rule", "detect_anomaly", "enable_grad", "forward_ad", "functional", "grad", "grad_mode",
-           "gradcheck", "gradgradcheck", "graph", "inference_mode", "interop", "no_grad", "set_detect_anomaly",
+           "gradcheck", "gradgradcheck", "graph", "inference_mode", "interop", "no_grad", "profiler", "set_detect_anomaly",
            "set_grad_enabled"]  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from os import PathLike
 from typing import Any
 
 from xpgrad._basics.arguments import as_flags, shown
+from xpgrad._basics.faces import public_names
 from xpgrad._modes import state
 from xpgrad._operations.watching import Watching
 from xpgrad._rows.row import ROWS
@@ -23,6 +24,11 @@ from xpgrad.autograd._profile_pages import chrome_trace, html_page, write
 from xpgrad.autograd._profile_recording import Recording
 
 __all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "profile", "record_function"]
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)
+
 
 #: PyTorch's arguments that ask for what there is not: the defaults, which are taken, and the reason.
 _REFUSED: dict[str, tuple[Any, str]] = {

@@ -29,6 +29,11 @@ __all__ = ["Writer", "numpy_source"]
 #: Names that texts use themselves.
 _RESERVED = ("block", "start", "stop", "part", "totals", "os", "contextvars", "ThreadPoolExecutor", "_pools", "_submit")
 _STATEMENTS = frozenset(("index_basic_transpose", "loop"))  # more than an expression
+#: Kernels that are one call of a helper function.
+_HELPED = {
+    "diagonal_transpose": "_placed_on_diagonal", "ordered_back": "_put_back", "reduce_var": "_variance", "scatter_add": "_scatter_add",
+    **{name: f"_{name}" for name in SELECTIONS},
+}  # fmt: skip
 _SAME_NAMES = frozenset((
     "all", "any", "arange", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum", "expand_dims", "flip", "full_like",
     "imag", "max", "mean", "min", "moveaxis", "ones_like", "prod", "real", "repeat", "roll", "searchsorted", "squeeze", "std", "sum",
@@ -302,6 +307,8 @@ class Writer:
     def expression(self, operation: Operation) -> str:
         """The right side of an operation's statement."""
         name = operation.name
+        if name in _HELPED:
+            return self.helper(_HELPED[name], *operation.args)
         found = _WRITERS.get(name)
         if found is not None:
             text: str | None = found(self, operation)
@@ -399,11 +406,6 @@ def _mean(w: Writer, operation: Operation) -> str:
     return f"{_reduction(w, 'np.add.reduce', operation)} / {count}"
 
 
-@_writes("reduce_var")
-def _variance(w: Writer, operation: Operation) -> str:
-    return w.helper("_variance", *operation.args)
-
-
 @_writes("sum_to")
 def _sum_to(w: Writer, operation: Operation) -> str:
     x, shape = operation.args
@@ -484,24 +486,9 @@ def _gather_along(w: Writer, operation: Operation) -> str:
     return f"np.take_along_axis({', '.join([w.text(x) for x in operation.args])})"
 
 
-@_writes("diagonal_transpose")
-def _place_diagonal(w: Writer, operation: Operation) -> str:
-    return w.helper("_placed_on_diagonal", *operation.args)
-
-
 @_writes("diagonal_view")
 def _diagonal(w: Writer, operation: Operation) -> str:
     return f"np.diagonal({w.ref(operation.args[0])}, {operation.args[1]}, -2, -1)"
-
-
-@_writes("ordered_back")
-def _ordered_back(w: Writer, operation: Operation) -> str:
-    return w.helper("_put_back", *operation.args)
-
-
-@_writes("scatter_add")
-def _scatter_add(w: Writer, operation: Operation) -> str:
-    return w.helper("_scatter_add", *operation.args)
 
 
 @_writes("add_at")
@@ -579,11 +566,6 @@ def _running_sum(w: Writer, operation: Operation) -> str:
 @_writes("running_prod")
 def _running_prod(w: Writer, operation: Operation) -> str:
     return f"np.cumprod({w.ref(operation.args[0])}, {operation.args[1]})"
-
-
-@_writes(*SELECTIONS)
-def _selection(w: Writer, operation: Operation) -> str:
-    return w.helper(f"_{operation.name}", *operation.args)
 
 
 @_writes("lower", "upper")

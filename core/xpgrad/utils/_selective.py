@@ -103,7 +103,7 @@ def create_selective_checkpoint_contexts(
     >>> y.backward()
     """
     name = "create_selective_checkpoint_contexts"
-    (allow,) = (as_flag(allow_cache_entry_mutation, name, "allow_cache_entry_mutation"),)
+    allow = as_flag(allow_cache_entry_mutation, name, "allow_cache_entry_mutation")
     if isinstance(policy_fn_or_list, (list, tuple, set, frozenset)):
         policy = _policy_of(policy_fn_or_list)
     elif callable(policy_fn_or_list):
