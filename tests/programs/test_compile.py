@@ -514,3 +514,17 @@ def test_threads_share_products_and_blocks() -> None:
     assert "import numpy as np\n\n\ndef" in texts[0]
     for one, two in zip(*found):
         np.testing.assert_array_equal(one, two)
+
+
+def test_memory_that_is_taken_has_the_users_name_from_the_start() -> None:
+    """What is written in place has the name of the last that the user has a name for."""
+    if DEVICE[0] != "numpy":
+        pytest.skip("the texts of other libraries do not write in place")
+
+    def loss(a: Any, b: Any) -> Any:
+        h = xp.exp(xp.sin(a * b)) + a
+        return xp.sum(h * b)
+
+    text = xp.compile(loss).source(make(np.ones(3), False), make(np.ones(3), False))
+    assert "np.exp(h, out=h)" in text
+    assert "h += a" in text

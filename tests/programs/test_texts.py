@@ -74,6 +74,30 @@ def test_random_programs(block: int) -> None:
         check(random_program(random, random.randint(1, 25)))
 
 
+#: Functions of the standard, and private kernels, that programs may call and captured functions of today rarely do: their arguments after
+#: an array of shape (3, 4), and options.
+RARE: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    "asarray": ((), {}), "clone_contiguous": ((), {}), "cumulative_prod": ((), {"axis": 1}), "cumulative_sum": ((), {"axis": 0}),
+    "imag_part": ((), {}), "linalg.matrix_norm": ((), {}), "linalg.svdvals": ((), {}), "matrix_transpose": ((), {}),
+    "max": ((), {"axis": 1}), "mean": ((), {"axis": 0, "keepdims": True}), "min": ((), {}), "moveaxis": ((0, 1), {}),
+    "permute_dims": (((1, 0),), {}), "prod": ((), {"axis": 1}), "real_part": ((), {}), "repeat": ((2,), {"axis": 1}),
+    "reshape": (((2, 6),), {}), "std": ((), {"axis": 0, "correction": 1.0}), "sum": ((), {"axis": 1, "keepdims": True}),
+    "tile": (((2, 1),), {}), "tril": ((), {"k": 1}), "triu": ((), {}), "var": ((), {}), "running_prod": ((1,), {}), "lower": ((1,), {}),
+    "upper": ((-1,), {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(RARE))
+def test_functions_that_captures_rarely_call(name: str) -> None:
+    args, options = RARE[name]
+    for dtype in ("float64", "float32", *(["complex128"] if name in ("real_part", "imag_part", "asarray", "reshape") else [])):
+        b = Builder()
+        x = b.input(np.cos(np.arange(12.0).reshape(3, 4) + (1j if dtype == "complex128" else 0.0)).astype(dtype))
+        y = b(name, x, *args, **options)
+        b.outputs = [b("multiply", y, 2.0), y]
+        check(b)
+
+
 def test_products_side_by_side() -> None:
     """Only those that need none of the others, with what they read in front of them."""
     b = Builder()
@@ -82,12 +106,16 @@ def test_products_side_by_side() -> None:
     turned = b("swap_last", y)
     after = b("matmul", first, y)  # needs the first
     beside = b("matmul", turned, x)
-    more = b("matmul", x, b("add", turned, y))
+    more = b("matmul", x, b("add", b("negative", turned), y))
     b.outputs = [after, beside, more]
     program = b.program(*b.outputs)
     for threads, groups in ((2, [2, 2]), (3, [3]), (4, [3])):
         found = [o for o in side_by_side(program, threads, 0).operations if isinstance(o, Products)]
         assert [len(o.body) for o in found] == groups
+        ready = set(program.inputs)
+        for operation in side_by_side(program, threads, 0).operations:
+            assert ready.issuperset(operation.operands()), "it runs before what it reads"
+            ready.update(operation.results)
         for group in found:
             made = set(group.results)
             assert not any(v in made for o in group.body for v in o.operands())

@@ -1,0 +1,84 @@
+"""Law: every function, compiled, has the value and the gradients that it has eagerly, whatever text or kernels its program becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xpgrad as xp
+from support import DEVICES
+from xpgrad_conformance.facade import open_library
+from xpgrad_conformance.functions import CASES, cases, listed, weighed
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+BACKENDS = sorted({*DEVICES, "torch"})
+
+#: Functions without derivatives, of an array of floats.
+CONSTANT: dict[str, Callable[[Any], Any]] = {
+    "all": lambda x: xp.all(x > 0, axis=1),
+    "any": lambda x: xp.any(x > 0, axis=0, keepdims=True),
+    "arange": lambda x: xp.arange(3, dtype=xp.float64) * x[0, 0],
+    "argmax": lambda x: xp.argmax(x, axis=1),
+    "argmin": lambda x: xp.argmin(x, axis=0, keepdims=True),
+    "argsort": lambda x: xp.argsort(x, axis=1),
+    "comparisons": lambda x: (x < 0.1) | (x >= 0.5) & ~(x == 0.3),
+    "count_nonzero": lambda x: xp.count_nonzero(x > 0, axis=1),
+    "cumulative_sum of integers": lambda x: xp.cumulative_sum(xp.argsort(x, axis=0), axis=1),
+    "eye": lambda x: xp.eye(3, 4) * x,
+    "floor": lambda x: xp.floor(3 * x) + xp.round(x) + xp.sign(x),
+    "integers": lambda x: (xp.argsort(x, axis=1) * 2 + 1) // 3 % 2,
+    "isfinite": lambda x: xp.isfinite(1 / x) & ~xp.isnan(x),
+    "linspace": lambda x: xp.linspace(0.0, 1.0, 4) + x,
+    "max of integers": lambda x: xp.max(xp.argsort(x, axis=0), axis=1),
+    "prod of integers": lambda x: xp.prod(xp.argsort(x, axis=0) + 1, axis=1),
+    "searchsorted": lambda x: xp.searchsorted(xp.sort(xp.reshape(x, (-1,))), xp.asarray([0.1, 0.4])),
+    "shifts": lambda x: (xp.argsort(x, axis=1) << 2) >> 1,
+    "sum of integers": lambda x: xp.sum(xp.argsort(x, axis=0), axis=1),
+    "triangles": lambda x: xp.tril(x, k=-1) - xp.triu(x, k=1),
+}
+
+
+@pytest.fixture(params=BACKENDS)
+def lib(request: pytest.FixtureRequest) -> Any:
+    if request.param not in xp.backend_names():
+        pytest.skip(f"the backend {request.param} is not installed")
+    return open_library(request.param)
+
+
+@pytest.mark.parametrize("complex_too", [False, True], ids=["real", "complex"])
+@pytest.mark.parametrize("name", list(CASES))
+def test_the_gradients_are_the_eager_ones(lib: Any, name: str, complex_too: bool) -> None:
+    case = dict(cases(lib, complex_too)).get(name)
+    if case is None:
+        pytest.skip("not a function of such numbers, or of this backend")
+    points = case.arrays(complex_too)
+
+    def loss(*xs: Any) -> Any:
+        return weighed(lib, case.call(lib, *xs))
+
+    found = []
+    for function in (loss, xp.compile(loss)):
+        xs = [lib.tensor(p, True, lib.complex if p.dtype.kind == "c" else lib.real) for p in points]
+        value = function(*xs)
+        found.append([lib.value(value), *[None if g is None else lib.value(g) for g in lib.grad(value, xs, allow_unused=True)]])
+    assert value.grad_fn.name() == "CompiledBackward0"
+    for a, b in zip(*found, strict=True):
+        assert (a is None) == (b is None)
+        if a is not None:
+            scale = float(np.max(np.abs(a), initial=1.0))
+            np.testing.assert_allclose(b, a, rtol=1e-11, atol=1e-11 * scale)
+
+
+@pytest.mark.parametrize("name", list(CONSTANT))
+def test_the_values_are_the_eager_ones(lib: Any, name: str) -> None:
+    device = lib.tensor(1.0, False, lib.real).device
+    x = xp.asarray(np.cos(np.arange(12.0) * 1.7).reshape(3, 4), device=device)
+    function = CONSTANT[name]
+    with xp.default_device(device):
+        expected, found = listed(function(x)), listed(xp.compile(function)(x))
+    for a, b in zip(expected, found, strict=True):
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
+        np.testing.assert_allclose(b.to_device("numpy").numpy(), a.to_device("numpy").numpy(), rtol=1e-12)
