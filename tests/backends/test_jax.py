@@ -331,6 +331,16 @@ def test_what_a_compiled_function_would_lose_is_refused() -> None:
         xp.compile(lambda x, a: x)(w, {1.0, 2.0})
 
 
+def test_a_compiled_function_is_one_event_of_a_profile() -> None:
+    """What is traced while it is compiled is none."""
+    compiled = xp.compile(lambda x: xp.sum(xp.sin(x) * x))
+    for _ in range(2):
+        x = make([1.0, 2.0])
+        with xp.autograd.profiler.profile() as prof:
+            compiled(x).backward()
+        assert [event.name for event in prof.function_events] == ["<lambda>", "CompiledBackward0", "AccumulateGrad"]
+
+
 # -- programs ------------------------------------------------------------------------------------------------------------------------
 
 

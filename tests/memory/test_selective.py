@@ -307,6 +307,29 @@ def test_several_passes() -> None:
     np.testing.assert_allclose(values(xp.autograd.grad(xp.sum(slope), x)[0]), 9 * np.exp([3.0, 6.0]))
 
 
+@pytest.mark.parametrize("mode", [xp.no_grad, xp.enable_grad, lambda: xp.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)])
+def test_modes_inside_of_the_function_do_not_hide_it(mode: Any) -> None:
+    asked: list[Any] = []
+    computed: list[int] = []
+
+    def policy(ctx: Any, op: Any, *args: Any) -> bool:
+        asked.append(op)
+        return True
+
+    def function(x: Any) -> Any:
+        computed.append(1)
+        with mode():
+            y = xp.exp(x)
+        return xp.sum(y * x)
+
+    x = xp.tensor([1.0, 2.0], requires_grad=True)
+    selective(function, policy, x).backward()
+    assert asked == [xp.exp, xp.multiply, xp.sum]
+    assert len(computed) == 2
+    inner = np.exp([1.0, 2.0])
+    np.testing.assert_allclose(x.grad.numpy(), inner if mode is xp.no_grad else inner * [2.0, 3.0])
+
+
 def test_nothing_is_asked_where_nothing_is_recorded() -> None:
     asked: list[Any] = []
     with xp.no_grad():
