@@ -223,7 +223,7 @@ def must_prove(target: str, capabilities: Mapping[str, bool]) -> list[Contract]:
 
 
 class Journal:
-    """What a long run finds out, written down at once: one JSON document a line, by name. Without a path it does nothing.
+    """Results of a long run, written down at once: one JSON document a line, by name. Without a path it does nothing.
 
     It holds for one commit only.
     """
@@ -233,7 +233,7 @@ class Journal:
         self._lock = threading.Lock()
 
     def read(self) -> dict[str, Any]:
-        """What stands there already; the last line may have been cut off."""
+        """Results that stand there already, by name; the last line may have been cut off."""
         found = {}
         for line in self._path.read_text(encoding="utf-8").splitlines() if self._path is not None and self._path.exists() else ():
             with contextlib.suppress(ValueError):
