@@ -236,7 +236,7 @@ GOOD: dict[str, Callable[[], Call]] = {
     "Tensor.new_full": lambda: call(matrix(), (2, 3), 1.5), "Tensor.new_tensor": lambda: call(matrix(), [1.0, 2.0]),
     "Tensor.masked_select": lambda: call(matrix(), mask()), "Tensor.index_select": lambda: call(matrix(), 1, idx()),
     "Tensor.gather": lambda: call(matrix(), 1, ints()), "Tensor.scatter_add": lambda: call(matrix(), 1, ints(), matrix()),
-    "Tensor.mv": lambda: call(square(), leaf([0.5, 0.25])), "Tensor.outer": lambda: call(vector(), vector()),
+    "Tensor.mv": lambda: call(square(), leaf([0.5, 0.25])), "Tensor.dot": lambda: call(vector(), vector()), "Tensor.outer": lambda: call(vector(), vector()),
     "Tensor.bmm": lambda: call(leaf([[[0.5, 1.0]]]), leaf([[[0.5], [0.25]]])),
     "Tensor.addmm": lambda: call(square(), square(), square()),
     "Tensor.baddbmm": lambda: call(leaf([[[0.5]]]), leaf([[[0.5, 1.0]]]), leaf([[[0.5], [0.25]]])),

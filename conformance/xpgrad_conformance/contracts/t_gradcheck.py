@@ -6,6 +6,7 @@ import inspect
 import itertools
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 from xpgrad_conformance.contract import contract
@@ -355,3 +356,56 @@ def errors_for_undefined_gradients(lib: Any) -> None:
     for name, function in {"backward": _undefined(lib, lambda ctx, g: refuse(g) * 2), "hook": hooked}.items():
         with lib.case(name), lib.raises(error_class(lib), "Expected backward function to handle undefined output grads"):
             check(function, (x,))
+
+
+@contract("GCK-15", requires="float64")
+def jacobians_of_gradcheck(lib: Any) -> None:
+    module, xp = lib.module("autograd.gradcheck"), lib.xp
+    x, w, k = lib.tensor([0.3, 0.7, -0.2]), lib.tensor([[1.5, -0.5, 0.25]]), lib.const([2.0, 3.0, 4.0])
+
+    def function(args: Any) -> Any:
+        x, w, k = args
+        return xp.exp(x * w[0]) * k, x * 3
+
+    a, b, c = (lib.value(v) for v in (x, w, k))
+    wanted = np.diag(np.exp(a * b[0]) * b[0] * c), np.diag(np.exp(a * b[0]) * a * c)
+    with lib.warns(FutureWarning, "deprecat"):
+        numerical = module.get_numerical_jacobian(function, (x, w, k), eps=1e-5)
+    with lib.warns(FutureWarning, "deprecat"):
+        analytical, reentrant, sizes, types = module.get_analytical_jacobian((x, w, k), function((x, w, k))[0])
+    assert (reentrant, sizes, types) == (True, True, True)
+    for found, rtol in ((numerical, 1e-7), (analytical, 1e-12)):
+        assert len(found) == 2
+        for one, other in zip(found, wanted, strict=True):
+            lib.equal(one, other, rtol=rtol, atol=1e-8)
+    lib.equal(x, a)
+    lib.equal(w, b)
+    with lib.warns(FutureWarning, "deprecat"):
+        (only,) = module.get_numerical_jacobian(function, (x, w, k), target=(w,), eps=1e-5)
+    lib.equal(only, wanted[1], rtol=1e-7, atol=1e-8)
+    # The Jacobians are of the first output, transposed, of which not all inputs are part.
+    with lib.warns(FutureWarning, "deprecat"):
+        found = module.get_analytical_jacobian((x, w), xp.reshape(xp.exp(x)[:2], (1, 2)) * 1)[0]
+    lib.equal(found[0], np.exp(np.diag(a))[:, :2] * np.eye(3)[:, :2])
+    lib.equal(found[1], np.zeros((3, 2)))
+    noisy = [1.0]
+
+    def drifts(ctx: Any, g: Any) -> Any:
+        noisy[0] += 1.0
+        return g * noisy[0]
+
+    drifting = lib.fn(lambda ctx, x: x * 2, drifts).apply
+    with lib.warns(FutureWarning, "deprecat"):
+        assert module.get_analytical_jacobian((x,), drifting(x))[1] is False
+    with lib.warns(FutureWarning, "deprecat"):
+        assert module.get_analytical_jacobian((x,), drifting(x), nondet_tol=10.0)[1] is True
+    for call in (
+        lambda: module.get_numerical_jacobian(function, (x, w, k), grad_out=2.0),
+        lambda: module.get_analytical_jacobian((x,), x * 1, grad_out=2.0),
+    ):
+        with lib.warns(FutureWarning, "deprecat"), lib.raises(ValueError, "grad_out"):
+            call()
+    if not lib.oracle:
+        for wrong in (3, None):
+            with lib.warns(FutureWarning, "deprecat"), lib.raises(TypeError, "get_numerical_jacobian"):
+                module.get_numerical_jacobian(wrong, (x,))

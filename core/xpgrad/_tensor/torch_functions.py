@@ -203,10 +203,19 @@ class TorchFunctions(TensorBase):
         """The matrix product."""
         return linear_algebra.matmul(self, other)
 
-    mm = matmul
+    def mm(self: Any, mat2: Tensor, /) -> Tensor:
+        """The product of two matrices."""
+        mat2 = as_tensor("mm", lift("mm", mat2, self))
+        _need_axes("mm", 2, self=self, mat2=mat2)
+        return linear_algebra.matmul(self, mat2)
 
     def dot(self: Any, other: Tensor, /) -> Tensor:
-        """The sum of products of two vectors (nothing conjugated)."""
+        """The sum of products of two vectors of one length (nothing conjugated)."""
+        other = as_tensor("dot", lift("dot", other, self))
+        _need_axes("dot", 1, self=self, other=other)
+        if self.shape != other.shape:
+            msg = f"dot: the vectors must be equally long, but the shapes are {self.shape} and {other.shape}"
+            raise ValueError(msg)
         return reduction.sum(elementwise.multiply(self, other))
 
     def mv(self: Any, vec: Tensor, /) -> Tensor:

@@ -147,6 +147,9 @@ class TorchMethods(TensorBase):
 
     def t(self: Any) -> Tensor:
         """The transpose of a matrix (a vector is returned as it is)."""
+        if self.ndim > 2:
+            msg = f"t: a matrix has two axes, but the shape is {self.shape}; use `x.mT`, `x.transpose(dim0, dim1)` or `x.permute(dims)`"
+            raise ValueError(msg)
         return self.T if self.ndim == 2 else self
 
     def expand(self: Any, *sizes: Any) -> Tensor:

@@ -6,6 +6,7 @@ and the base's other views get the history of what they now hold.
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -384,16 +385,17 @@ def _write_at(x: Any, key: Any, value: Any) -> None:
     if not backend.checks_indices:  # `update` may be the backend's own
         key = checked_key(backend.kernels, key, x.shape, x._array)
     array = backend.own(x)
-    if not backend.capabilities.mutable or copies():
-        raw = backend.kernels.written(backend.kernels.copy(array), key, value._array)
+    copying = not backend.capabilities.mutable or copies()
+    change = backend.kernels.written if copying else backend.update
+    if mode is not None and mode.profiling is not None:
+        change = functools.partial(mode.profiling.call, "setitem", change)
+    if copying:
+        raw = change(backend.kernels.copy(array), key, value._array)
         uninterrupted(lambda: rebind(x, raw))
         return
 
     def write() -> None:
-        if mode is None or mode.profiling is None:
-            x._array = backend.update(array, key, value._array)
-        else:
-            x._array = mode.profiling.call("setitem", backend.update, array, key, value._array)
+        x._array = change(array, key, value._array)
 
     _noted(x, write)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
-from xpgrad._backends.classes import class_for_array, tensor_class
+from xpgrad._backends.classes import class_for_array, host_backend, tensor_class
 from xpgrad._backends.default_device import as_device
 from xpgrad._basics.arguments import as_flag
 from xpgrad._basics.dtypes import DType, as_dtype, promote, promote_scalar
@@ -75,11 +75,13 @@ def is_scalar_array(data: Any) -> bool:
 
 
 def _contains_tensor(data: Any) -> bool:
-    """Return whether Python data has a Tensor in it; refuse masked arrays, whose masks would be lost."""
+    """Return whether Python data has a Tensor, or another library's array, in it; refuse masked arrays, whose masks would be lost."""
     if data.__class__ in (float, int, bool, complex):
         return False
     if isinstance(data, TensorBase):
         return True
+    if hasattr(type(data), "__array_namespace__") and not isinstance(data, host_backend().array_types()):
+        return class_for_array(data) is not None
     if isinstance(data, (list, tuple)):
         found = [_contains_tensor(d) for d in data]  # all of them are looked at
         return any(found)

@@ -346,7 +346,7 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
             if isinstance(value, complex) or (isinstance(value, float) and not x.dtype.differentiable):
                 msg = f"clip: `{name}`={value!r} does not fit Tensors of dtype {x.dtype}; give a bound of the same kind"
                 raise TypeError(msg)
-            bounds.append(value)
+            bounds.append(int(value) if isinstance(value, bool) else value)  # libraries need not take bools here
         else:
             bound = lift("clip", bound, x)
             if not isinstance(bound, TensorBase):

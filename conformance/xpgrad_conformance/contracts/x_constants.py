@@ -1,0 +1,263 @@
+"""Group X: raw arrays, numbers and lists beside Tensors, which are constants; and functions in less usual places."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xpgrad_conformance.contract import contract
+from xpgrad_conformance.facade import NotRun
+
+X = np.asarray([[0.4, -1.3, 0.9], [1.7, 0.6, -0.7]])
+ROW = np.asarray([0.8, 1.4, 0.5])
+
+#: Functions of a Tensor and of another one, or of an array or a number in its place.
+BESIDE: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "+": lambda xp, x, c: x + c, "+, behind": lambda xp, x, c: c + x,
+    "-": lambda xp, x, c: x - c, "-, behind": lambda xp, x, c: c - x,
+    "*": lambda xp, x, c: x * c, "*, behind": lambda xp, x, c: c * x,
+    "/": lambda xp, x, c: x / c, "/, behind": lambda xp, x, c: c / (x * x + 1),
+    "**": lambda xp, x, c: (x * x + 1) ** c, "**, behind": lambda xp, x, c: c**x,
+    "comparisons": lambda xp, x, c: xp.where(x > c, x * x, x) + xp.where(c >= x, x, x * 3),
+    "maximum": lambda xp, x, c: xp.maximum(x, c) * xp.minimum(c, x),
+    "multiply": lambda xp, x, c: xp.multiply(x, c) + xp.multiply(c, x),
+    "divide": lambda xp, x, c: xp.divide(c, x * x + 1),
+    "atan2": lambda xp, x, c: xp.atan2(c, x),
+    "where": lambda xp, x, c: xp.where(x > 0.5, x, c) + xp.where(x > 0.5, c, x),
+    "clip": lambda xp, x, c: xp.clip(x, -c, c),
+    "clip, one": lambda xp, x, c: xp.clip(x, max=c) * xp.clip(x, min=c),
+}  # fmt: skip
+#: The same where the other one is a matrix or a row, not a number.
+BESIDE_ARRAYS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "@": lambda xp, x, c: x @ c, "matmul": lambda xp, x, c: xp.matmul(x, c), "vecdot": lambda xp, x, c: xp.vecdot(x, c),
+    "tensordot": lambda xp, x, c: xp.tensordot(x, c, axes=1),
+    "concat": lambda xp, x, c: xp.concat([x[0], c]) * xp.concat([c, x[1]]),
+    "stack": lambda xp, x, c: xp.stack([x[0], c], axis=1),
+    "a write": lambda xp, x, c: written(xp, x, c),
+}  # fmt: skip
+
+
+def written(xp: Any, x: Any, c: Any) -> Any:
+    y = x * 1
+    y[0] = c
+    y += c
+    return y * y
+
+
+def raw(lib: Any, a: Any) -> Any:
+    """An array of the target's own library."""
+    return lib.const(a).detach().array
+
+
+@contract("DER-29")
+def constants(lib: Any) -> None:
+    if lib.oracle:
+        raise NotRun("PyTorch takes NumPy's arrays in few places")
+    xp = lib.xp
+    backend = lib.const(X).backend
+    sources: dict[str, Callable[[Any], Any]] = {"its own": lambda a: raw(lib, a)}
+    if backend.on_host(lib.device):
+        sources["NumPy's"] = lambda a: np.asarray(a, dtype=lib.real)
+    for where, source in sources.items():
+        for name, function in {**BESIDE, **BESIDE_ARRAYS}.items():
+            if name == "a write" and not lib.capabilities["mutable"] and where == "its own":
+                continue
+            if where == "its own" and name.endswith("behind") or name == "comparisons":
+                continue  # the array's own operator is asked first, and knows no Tensors
+            with lib.case((where, name)):
+                x = lib.tensor(X)
+                found, wanted = function(xp, x, source(ROW)), function(xp, x, lib.const(ROW))
+                assert found.dtype == wanted.dtype
+                lib.equal(found, lib.value(wanted))
+                seed = lib.const(np.cos(np.arange(np.prod(found.shape))).reshape(found.shape))
+                lib.equal(lib.grad(found, x, seed)[0], lib.value(lib.grad(wanted, x, seed)[0]))
+        x = lib.tensor(X)
+        kept = source(ROW)
+        (g,) = lib.grad(xp.sum(xp.multiply(kept, x)), x)
+        lib.equal(g, np.broadcast_to(ROW, X.shape))
+        np.testing.assert_array_equal(np.asarray(lib.ns.asarray(kept, device=lib.device).numpy()), ROW.astype(lib.real))
+        lib.equal(xp.sin(kept), np.sin(ROW))
+        assert not xp.sin(kept).requires_grad
+        assert xp.result_type(kept, lib.const([1], "int8")) == lib.dtype(lib.real)
+        lib.equal(lib.module("func").grad(lambda v: xp.sum(v * v))(kept), 2 * ROW)
+        lib.equal(lib.module("func").vmap(lambda v: v * 2)(kept), ROW * 2)
+        lib.equal(xp.tensor([x[0], kept], device=lib.device), np.stack([X[0], ROW]))
+        lib.equal(xp.asarray([kept, kept * 2]), np.stack([ROW, ROW * 2]))
+    for number in (2, 2.5, True, np.float64(2.5), np.int8(2), np.asarray(2.5)):
+        for name, function in BESIDE.items():
+            if isinstance(number, bool) and name in ("-", "-, behind", "clip", "**, behind"):
+                continue
+            with lib.case((type(number), name)):
+                x = lib.tensor(X)
+                found, wanted = function(xp, x, number), function(xp, x, lib.const(float(number)))
+                assert found.dtype == x.dtype
+                lib.equal(found, lib.value(wanted))
+                lib.equal(lib.grad(xp.sum(found * found), x)[0], lib.value(lib.grad(xp.sum(wanted * wanted), x)[0]))
+    lib.equal(xp.sin(lib.const(1.0)), np.sin(1.0))
+    x = lib.tensor(ROW)
+    y = xp.asarray([x[0] * 2, x[1], 3.0])
+    lib.equal(y, [ROW[0] * 2, ROW[1], 3.0])
+    lib.equal(lib.grad(xp.sum(y * y), x)[0], [8 * ROW[0], 2 * ROW[1], 0.0])
+    nested = xp.asarray([[x[0], 1], [2, x[2]]])
+    lib.equal(nested, [[ROW[0], 1.0], [2.0, ROW[2]]])
+    lib.equal(lib.grad(xp.sum(nested * nested), x)[0], [2 * ROW[0], 0.0, 2 * ROW[2]])
+    assert xp.asarray([lib.const([1, 2], "int8"), lib.const([3, 4], "int8")]).dtype == lib.dtype("int8")
+    for wrong, error in (
+        (np.asarray([1.0, None], dtype=object), TypeError), ([1.0, [2.0]], ValueError), ({1.0}, TypeError), ([x, "text"], TypeError),
+        ([x, x[:2]], ValueError), (np.asarray(["a"]), TypeError), (10**400, OverflowError), (np.ma.masked_array([1.0], [True]), TypeError),
+    ):  # fmt: skip
+        with lib.case(repr(wrong)[:60]), lib.raises(error):
+            xp.asarray(wrong)
+    for wrong in (np.asarray([1.0, None, 2.0], dtype=object), "text", None, [1.0, 2.0, 3.0], {1.0}):
+        with lib.case(repr(wrong)), lib.raises(TypeError):
+            xp.multiply(x, wrong)
+        with lib.case(repr(wrong)), lib.raises(TypeError):
+            x - wrong
+    assert x.grad is None
+    lib.equal(x, ROW)
+
+
+def batched_functions(lib: Any) -> None:
+    """Functions inside of a batch whose other arguments are not those of their tables."""
+    vmap, xp = lib.module("func").vmap, lib.xp
+    x = lib.const(X)
+    grid = lib.const([[0.4, 0.9, 1.7], [-0.7, 0.6, 1.7]])
+    for side in ("left", "right"):
+        found = vmap(lambda g, v, side=side: xp.searchsorted(g, v, side=side))(grid, x)
+        wanted = [np.searchsorted(g, v.astype(g.dtype), side=side) for g, v in zip(lib.value(grid), lib.value(x), strict=True)]
+        assert lib.value(found).tolist() == np.stack(wanted).tolist()
+    for function, value in ((xp.zeros_like, 0), (xp.ones_like, 1)):
+        out = vmap(lambda v, f=function: f(v, dtype=lib.dtype("int32")))(x)
+        assert (out.dtype, lib.value(out).tolist()) == (lib.dtype("int32"), np.full(X.shape, value).tolist())
+    out = vmap(lambda v: xp.full_like(v, 3, dtype=lib.dtype("int32")))(x)
+    assert (out.dtype, lib.value(out).tolist()) == (lib.dtype("int32"), np.full(X.shape, 3).tolist())
+    if lib.oracle:  # where elements of a batch do not show that they require grad
+        return
+    seen: list[Any] = []
+
+    def hooked(v: Any) -> Any:
+        y = v * v
+        y.register_hook(lambda g: seen.append(tuple(g.shape)) or g * 2)
+        return xp.sum(y)
+
+    leaf = lib.tensor(X)
+    lib.equal(lib.grad(xp.sum(vmap(hooked)(leaf)), leaf)[0], 4 * X)
+    assert seen == [(3,)]
+
+
+def shallow_copies(lib: Any) -> None:
+    """A copy of a Tensor object shares its memory, its history and what may be done to it."""
+    x = lib.tensor(X)
+    y = x * 2
+    for view in (y[0], lib.xp.unstack(y)[0]):
+        other = copy.copy(view)
+        lib.equal(other, 2 * X[0])
+        lib.equal(lib.grad(lib.xp.sum(other * other), x, retain_graph=True)[0], np.stack([8 * X[0], 0 * X[0]]))
+    part = copy.copy(lib.xp.unstack(y)[1])
+    with lib.raises(RuntimeError):  # one of several views
+        part *= 2.0
+    before = copy.copy(y)
+    y[0] = 0.0
+    lib.equal(before, np.stack([0 * X[0], 2 * X[1]]))
+    both = [x.detach(), x.detach()]
+    both.append(both[0])
+    deep = copy.deepcopy(both)
+    assert deep[0] is deep[2] is not deep[1]
+    x.grad = lib.const(X * 3)
+    lib.equal(copy.copy(x).grad, X * 3)
+
+
+def contexts_of_hooks(lib: Any) -> None:
+    """A mode that a hook on saved values enters, and never leaves, ends with the hook."""
+    ended: list[Any] = []
+
+    def entering(v: Any) -> Any:
+        context = lib.ag.set_grad_enabled(False)
+        ended.append(context)
+        if hasattr(context, "__enter__"):
+            context.__enter__()
+        return v
+
+    x = lib.tensor(X)
+    with lib.graph.saved_tensors_hooks(entering, lambda v: v):
+        y = lib.xp.exp(x)
+        z = lib.xp.exp(y)
+    assert z.requires_grad
+    with lib.graph.saved_tensors_hooks(lambda v: v, entering):
+        w = lib.xp.exp(x)
+    lib.grad(lib.xp.sum(w), x)
+    assert lib.ns.is_grad_enabled()
+    assert (x * 2).requires_grad
+    assert len(ended) >= 3
+
+
+def tangents_that_leave(lib: Any) -> None:
+    """What leaves forward mode says so."""
+    fw = lib.module("autograd.forward_ad")
+    with fw.dual_level():
+        d = fw.make_dual(lib.const(2.0), lib.const(1.0))
+        for how in (lambda v: v.item(), float, lambda v: v.tolist()):
+            with contextlib.nullcontext() if lib.oracle else lib.warns(UserWarning, "tangent"):
+                assert how(d) == 2.0
+        for again in (lambda: fw.make_dual(d, lib.const(1.0)), lambda: fw.make_dual(lib.const(1.0), d)):
+            with lib.raises(RuntimeError):
+                again()
+        for wrong in (lambda: fw.unpack_dual(2.0), lambda: fw.make_dual(2.0, d), lambda: fw.make_dual(lib.const(1.0), 1.0)):
+            with lib.raises(Exception if lib.oracle else TypeError):
+                wrong()
+
+
+@contract("DER-30")
+def in_less_usual_places(lib: Any) -> None:
+    batched_functions(lib)
+    if not lib.oracle:  # where copies have no history
+        shallow_copies(lib)
+    contexts_of_hooks(lib)
+    tangents_that_leave(lib)
+    xp = lib.xp
+    # The Jacobian of what does not depend on an input is 0, unless `strict` asks for an error.
+    functional = lib.module("autograd.functional")
+    x, v = lib.const(ROW), lib.const(ROW * 2)
+    for call in (
+        lambda: functional.jvp(lambda x: lib.const(X), x, v), lambda: functional.vjp(lambda x: lib.const(ROW), x, v),
+        lambda: functional.vhp(lambda x: xp.sum(lib.const(ROW)), x, v), lambda: functional.hvp(lambda x: xp.sum(x * 2), x, v),
+    ):  # fmt: skip
+        assert not np.any(lib.value(call()[1]))
+    assert not np.any(lib.value(functional.hessian(lambda x: xp.sum(x), x)))
+    # Stacks, lengths of one, and operands of two precisions.
+    stack = np.cos(np.arange(24.0)).reshape(2, 3, 4)
+    t = lib.tensor(stack)
+    for name, ours, theirs in (("tril", xp.tril, np.tril), ("triu", xp.triu, np.triu)):
+        for k in (-1, 0, 2):
+            with lib.case((name, k)):
+                y = ours(t, k=k)
+                lib.equal(y, theirs(stack, k))
+                lib.equal(lib.grad(xp.sum(y * y), t)[0], 2 * theirs(stack, k))
+    if lib.capabilities["fft"] and lib.capabilities["complex"]:
+        for n in (1, 2):
+            y = xp.fft.fft(t, n=n, axis=1)
+            lib.equal(xp.real(y), np.fft.fft(stack, n, 1).real)
+            wanted = np.zeros_like(stack)
+            wanted[:, :n] = 2 * n * stack[:, :n]
+            lib.equal(lib.grad(xp.sum(xp.real(y * xp.conj(y))), t)[0], wanted)
+        lib.equal(xp.fft.rfft(t, n=1, axis=0), np.fft.rfft(stack, 1, 0))
+        lib.equal(xp.fft.hfft(t, n=1), np.fft.hfft(stack, 1))
+    if not lib.oracle:  # which has one dtype for both
+        a, b = lib.tensor(X), lib.tensor(X.T, dtype=lib.narrow)
+        y = xp.matmul(a, b)
+        assert y.dtype == lib.dtype(lib.real)
+        near = 1e-2 if lib.narrow == "float16" else 1e-6
+        lib.equal(y, X @ X.T, near, near)
+        ga, gb = lib.grad(xp.sum(y), [a, b])
+        assert (ga.dtype, gb.dtype) == (a.dtype, b.dtype)
+        lib.equal(ga, np.ones((2, 2)) @ X, near, near)
+        np.testing.assert_allclose(lib.value(gb).astype("float64"), X.T @ np.ones((2, 2)), near, near)
+        with lib.module("autograd.profiler").profile() as prof:
+            z = a.detach() * 1.0
+            z[0] = a.detach()[1]
+        lib.equal(z, np.stack([X[1], X[1]]))
+        assert [e.name for e in prof.function_events].count("setitem") == 1
