@@ -66,7 +66,7 @@ def constants(lib: Any) -> None:
         for name, function in {**BESIDE, **BESIDE_ARRAYS}.items():
             if name == "a write" and not lib.capabilities["mutable"] and where == "its own":
                 continue
-            if where == "its own" and name.endswith("behind") or name == "comparisons":
+            if (where == "its own" and name.endswith("behind")) or name == "comparisons":
                 continue  # the array's own operator is asked first, and knows no Tensors
             with lib.case((where, name)):
                 x = lib.tensor(X)
