@@ -103,11 +103,12 @@ def test_the_repr_of_an_element_of_a_batch_shows_the_batch() -> None:
 
 
 def test_a_traceback_names_the_line_of_the_rule() -> None:
-    def shown(call: Callable[[], Any]) -> list[tuple[str, str, int]]:
+    def shown(call: Callable[[], Any]) -> list[tuple[str, str, int, str]]:
         try:
             call()
         except Exception as exc:  # noqa: BLE001 (whatever the library raises)
-            return re.findall(r'File "<xpgrad ([^,>]+), rule: ([\w/.]+):(\d+)>"', "".join(traceback.format_exception(exc)))
+            text = "".join(traceback.format_exception(exc))
+            return re.findall(r'File "<xpgrad ([^,>]+), rule: ([\w/.]+):(\d+)>", line \d+, in .*\n(.*)', text)
         return []
 
     x = xp.tensor(0.0, requires_grad=True)
@@ -120,9 +121,10 @@ def test_a_traceback_names_the_line_of_the_rule() -> None:
         }  # fmt: skip
     for name, lines in found.items():
         assert lines, name
-        for _, file, number in lines:
+        for _, file, number, line in lines:
             text = (CORE / file).read_text(encoding="utf-8").splitlines()[int(number) - 1 :]
             assert text[0].startswith("@")
+            assert line.endswith(f"  # {text[0].strip()}")  # behind the generated line
             assert next(line for line in text if line.startswith("def ")).startswith(f"def {name}(")
 
 

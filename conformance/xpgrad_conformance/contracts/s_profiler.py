@@ -222,7 +222,8 @@ def tables_and_traces(lib: Any) -> None:
     top = made(0, 9, made(1, 2))
     top.cpu_children[0].cpu_parent = top
     assert EventList([top, *top.cpu_children]).table(top_level_events_only=True).count("1.000us") == 0
-    for wrong in ({"sort_by": "name"}, {"time_unit": "min"}):
+    wrongs: list[dict[str, Any]] = [{"sort_by": "name"}, {"time_unit": "min"}]
+    for wrong in wrongs:
         with lib.case(str(wrong)), lib.raises(ValueError, "table"):
             both.table(**wrong)
     for option, value in (("use_cpu", False), ("with_flops", True), ("use_device", "cuda")):

@@ -112,7 +112,8 @@ def constants(lib: Any) -> None:
     ):  # fmt: skip
         with lib.case(repr(wrong)[:60]), lib.raises(error):
             xp.asarray(wrong)
-    for wrong in (np.asarray([1.0, None, 2.0], dtype=object), "text", None, [1.0, 2.0, 3.0], {1.0}):
+    operands: Any = (np.asarray([1.0, None, 2.0], dtype=object), "text", None, [1.0, 2.0, 3.0], {1.0})
+    for wrong in operands:
         with lib.case(repr(wrong)), lib.raises(TypeError):
             xp.multiply(x, wrong)
         with lib.case(repr(wrong)), lib.raises(TypeError):
@@ -141,7 +142,12 @@ def batched_functions(lib: Any) -> None:
 
     def hooked(v: Any) -> Any:
         y = v * v
-        y.register_hook(lambda g: seen.append(tuple(g.shape)) or g * 2)
+
+        def twice(g: Any) -> Any:
+            seen.append(tuple(g.shape))
+            return g * 2
+
+        y.register_hook(twice)
         return xp.sum(y)
 
     leaf = lib.tensor(X)

@@ -42,7 +42,8 @@ def classes(lib: Any) -> tuple[type, type]:
     return Layer, Pair
 
 
-def reference(x: Any, w: Any, b: Any, v: Any, c: Any) -> Any:
+def reference(x: Any, *parts: Any) -> Any:
+    w, b, v, c = parts
     return np.tanh(np.tanh(x @ w + b) @ v + c)
 
 
@@ -118,6 +119,8 @@ def calls_with_other_tensors(lib: Any) -> None:
 
     # What the object sets while it is called is seen in the mapping, and not in the object.
     class Counting(layer_class):  # type: ignore[misc, valid-type]
+        b: Any
+
         def __call__(self, x: Any, **more: Any) -> Any:
             self.b = self.b + 1
             return x * self.b[:2]
@@ -184,12 +187,14 @@ def stacks_of_objects(lib: Any) -> None:
     params, buffers = func.stack_module_state([{"v": lib.tensor(X), "w": two}, {"v": lib.tensor(X * 2), "w": two}])
     lib.equal(params["v"], np.stack([X, X * 2]))
     lib.equal(buffers["w"], np.full((2, 2), 2.0))
-    for wrong, error in ((3, TypeError), ("text", TypeError), ([{"v": two}, {"w": two}], RuntimeError)):
+    refused: Any = ((3, TypeError), ("text", TypeError), ([{"v": two}, {"w": two}], RuntimeError))
+    for wrong, error in refused:
         with lib.case(str(wrong)), lib.raises(error, "stack_module_state"):
             func.stack_module_state(wrong)
-    for arguments, error in (
+    misused: Any = (
         (({"w": "text"}, x), TypeError), (({"w": two}, x, 3), TypeError), (({"w": two}, x, {3: 4}), TypeError), ((["w"], x), ValueError),
-    ):  # fmt: skip
+    )  # fmt: skip
+    for arguments, error in misused:
         with lib.case(str(arguments)), lib.raises(error, "functional_call"):
             func.functional_call(pairs[0], *arguments)
     with lib.raises(TypeError, "functional_call"):

@@ -408,7 +408,7 @@ def _compiled(p: _Pattern) -> type[Node]:
     """The class of the text, with what the engine and the user ask of it."""
     row, backend = p.row, p.backend
     title = f"{row.node} {p.mask}{'b' if p.broadcast else ''} {backend.table_name}"
-    cls: Any = _text(p).compile(row.titled(title), _scope(p))["NodeClass"]
+    cls: Any = _text(p).compile(row.titled(title), _scope(p), row.declared)["NodeClass"]
     cls.__name__ = cls.__qualname__ = cls.title = row.node
     cls.__module__ = "xpgrad.autograd.graph"
     cls.row, cls.mask, cls.n_outputs, cls.slotted = row, p.mask, row.outputs or 1, p.slotted

@@ -57,7 +57,7 @@ def _first_call(*args: Any) -> Any:
 
 
 def _compile_in_place(row: Row, public: Any, scope: dict[str, Any]) -> Any:
-    made = dispatcher_text(row).compile(row.titled(f"{row.name}()"), dict(scope))
+    made = dispatcher_text(row).compile(row.titled(f"{row.name}()"), dict(scope), row.declared)
     public.__code__ = made["public"].__code__
     return public
 
@@ -67,6 +67,7 @@ def dispatcher(row: Row, func: Callable[..., Any]) -> Callable[..., Any]:
     if not row.varargs:
         check_kept_names(row)
     code = func.__code__
+    row.declared = (code.co_filename, code.co_firstlineno)
     row.origin = f"{'/'.join(code.co_filename.replace(os.sep, '/').split('/')[-2:])}:{code.co_firstlineno}"
     setattr(TensorBase, row.method, trampoline(row))
     if row.elementwise and len(row.tensors) == 2:

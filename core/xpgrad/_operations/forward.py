@@ -442,7 +442,7 @@ def _compiled(row: Row, backend: Any, kernel: Any) -> dict[str, Any]:
         for mask, broadcast in form.patterns:
             scope[_class_name(mask, broadcast)] = node_class(backend, row, mask, broadcast)
     watched = "" if kernel is None else " (watched)"
-    return text.compile(row.titled(f"{row.name} {backend.table_name}{watched}"), scope)
+    return text.compile(row.titled(f"{row.name} {backend.table_name}{watched}"), scope, row.declared)
 
 
 def _scope(row: Row, backend: Any) -> dict[str, Any]:

@@ -35,12 +35,14 @@ class Text:
         """All lines, as Python reads them."""
         return "\n".join(self.lines) + "\n"
 
-    def compile(self, title: str, scope: dict[str, Any]) -> dict[str, Any]:
-        """Execute the text in `scope`; linecache lets a traceback show its lines."""
+    def compile(self, title: str, scope: dict[str, Any], declared: tuple[str, int] | None = None) -> dict[str, Any]:
+        """Execute the text in `scope`; linecache lets a traceback show its lines, and behind each the line that `declared` the rule."""
         import linecache  # loads late: importing xpgrad generates nothing
 
         source, filename = self.source, f"<xpgrad {title}>"
-        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+        rule = linecache.getline(*declared).strip() if declared else ""
+        shown = [f"{line}  # {rule}\n" if rule and line else f"{line}\n" for line in self.lines]
+        linecache.cache[filename] = (len(source), None, shown, filename)
         exec(compile(source, filename, "exec"), scope)  # noqa: S102 (our own text, as dataclasses does)
         return scope
 

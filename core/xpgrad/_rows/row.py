@@ -87,6 +87,7 @@ class Row:
         self.jvp = jvp
         self.batch = batch
         self.origin = ""  # the file and line that declare it, for tracebacks
+        self.declared: tuple[str, int] | None = None  # the same, with the whole path
         self.jvp_reads = () if jvp is None else _parameters(jvp)
         # Which operands meet in one dtype: those that differentiate, or all where none does.
         places = tuple(i for i, f in enumerate(formulas) if f is not None) or tuple(range(len(formulas)))
