@@ -180,7 +180,7 @@ class JaxBackend(Backend):
     def special(self, name: str) -> Callable[..., Any] | None:
         from xpgrad_jax._special import function  # NB: loads jax.scipy
 
-        return function(name, self)
+        return function(name)
 
     def through_host(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
         arrays = [a for a in args if isinstance(a, jax.Array)]

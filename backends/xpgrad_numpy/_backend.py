@@ -46,6 +46,8 @@ class NumPyBackend(Backend):
             return getattr(np, name, None)
         return super().kernel(name) if found is None else found
 
+    special_complex = True
+
     def special(self, name: str) -> Callable[..., Any] | None:
         from xpgrad_numpy._special import function  # NB: loads SciPy
 

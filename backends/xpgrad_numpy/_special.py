@@ -11,6 +11,8 @@ import numpy as np
 
 __all__ = ["function"]
 
+#: Functions that are no universal ones of SciPy's, and that rows compose of some.
+_COMPOSED = frozenset(("comb", "factorial", "log_softmax", "logsumexp", "multigammaln", "polygamma", "softmax"))
 #: Functions whose first operand, an order, is real also where the argument is complex.
 _ORDERS = frozenset(("iv", "ive", "jv", "jve", "kv", "kve", "yv"))
 
@@ -24,21 +26,20 @@ def function(name: str) -> Callable[..., Any] | None:
         bare = importlib.import_module("scipy.special._ufuncs")
     except ModuleNotFoundError:
         return None
-    found = getattr(bare, name, None) or getattr(public, name, None)
+    found = None if name in _COMPOSED else getattr(bare, name, None) or getattr(public, name, None)
     if found is None:
         return None
     if name.startswith("spherical_"):
-        return lambda z, n: found(n, z)  # the row's operand comes first
+        return lambda z, n: np.asarray(found(n, z), z.dtype)  # the row's operand comes first; SciPy computes in double precision
     order = name in _ORDERS
 
     def call(*args: Any) -> Any:
         if order and args[1].dtype.kind == "c" and not isinstance(args[0], float):
             args = (args[0].real, args[1])
         out = found(*args)
-        kind = out.dtype
-        if kind.char in "fF":  # of halves SciPy makes single precision
+        if out.dtype.char in "fF":  # of halves SciPy makes single precision
             for a in args:
-                if a.__class__ is not float and getattr(a, "dtype", kind) == np.float16:
+                if getattr(a, "dtype", None) == np.float16:
                     return out.astype(np.float16)
         return out
 

@@ -540,7 +540,7 @@ class Backend(ABC):
         One that has kernels elsewhere than in `overrides` asks this method for the rest: it also finds what `special` has.
         """
         found = self.overrides.get(name)
-        return self.special(name.removeprefix("special_")) if found is None and name.startswith("special_") else found
+        return self._special_kernel(name) if found is None and name.startswith("special_") else found
 
     def wrap_kernel(self, name: str, function: Any) -> Any:
         """The kernel to use in place of one that was just resolved (variants use it).
@@ -552,12 +552,30 @@ class Backend(ABC):
 
     # -- special functions (`xpgrad.scipy.special`) --------------------------------------------------------------
 
+    #: Whether its `special` functions take complex arrays where SciPy's do; they are given none otherwise.
+    special_complex: bool = False
+
     def special(self, name: str) -> Callable[..., Any] | None:
         """The library's own function for `scipy.special`'s of that name, on raw arrays of one dtype and Python numbers; None if it has none.
 
         Its result has the dtype of the arrays. What the library lacks is composed of other functions, or computed by SciPy (`through_host`).
         """
         return None
+
+    def _special_kernel(self, name: str) -> Callable[..., Any] | None:
+        """The kernel of a special function that is the library's own for real arrays, and the row's for complex ones."""
+        own = self.special(name.removeprefix("special_"))
+        row = ROWS.get(name)
+        if own is None or self.special_complex or row is None:
+            return own
+        kernels, composed, is_complex = self.kernels, row.kernel, self.is_complex
+
+        def chosen(*args: Any) -> Any:
+            if any(hasattr(a, "dtype") and is_complex(a) for a in args):
+                return composed(kernels, *args)
+            return own(*args)
+
+        return chosen
 
     def through_host(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
         """The raw array of what a function of NumPy's arrays computes, element by element, of raw arrays and Python numbers.

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import mpmath as mp
 import numpy as np
 
-__all__ = ["CASES", "Case", "Range", "points", "reference", "slope"]
+import xpgrad as xp
+from support.central_differences import values
+from xpgrad.scipy import special
+
+__all__ = ["CASES", "Case", "Range", "at_points", "error", "of_tensors", "points", "reference", "slope"]
 
 DIGITS = 40
 
@@ -157,7 +161,7 @@ CASES: dict[str, Case] = {
     "yn": Case(mp.bessely, (_orders, _positive), ((2, 1e-3),), (1,)),
     "yv": Case(mp.bessely, (Range(0.0, 5.0), _positive), ((2.5, 1e-3), (0.5, 1e3)), (1,), complex=True),
     "exp1": Case(mp.e1, (_positive,), ((1e-8,), (700.0,)), complex=True),
-    "expi": Case(mp.ei, (_positive,), ((1e-8,), (700.0,), (-1.0,), (-30.0,))),
+    "expi": Case(mp.ei, (_positive,), ((1e-8,), (700.0,), (-1.0,), (-30.0,)), complex=True),
     "zeta": Case(mp.zeta, (Range(1.5, 10.0), _positive), ((1.01, 3.0), (3.0, 1e-3), (2.0, 1e6)), (1,)),
     "spherical_jn": Case(_spherical(mp.besselj), (_orders, _positive), ((2, 1e-2),), (1,), complex=True),
     "spherical_yn": Case(_spherical(mp.bessely), (_orders, _positive), ((2, 1e-2),), (1,), complex=True),
@@ -207,6 +211,36 @@ def _differences(exact: Callable[..., Any], at: list[Any], orders: tuple[int, ..
     return exact(*at)
 
 
-def each() -> Iterator[str]:
-    """The names."""
-    yield from CASES
+def of_tensors(name: str) -> Callable[..., Any]:
+    """The function of Tensors, elementwise in all arguments; of a spherical one the orders are numbers, alike for all elements."""
+    function = getattr(special, name)
+    return (lambda n, z: function(int(n), z)) if name.startswith("spherical_") else function
+
+
+def at_points(name: str, at: list[tuple[Any, ...]], *by: int, device: str = "numpy") -> np.ndarray:
+    """Values of the function at points, or of its derivative by arguments, one after the other."""
+    if name.startswith("spherical_") and len(at) > 1:
+        return np.concatenate([at_points(name, [point], *by, device=device) for point in at])
+    columns = [np.array(column) for column in zip(*at)]
+    fixed = [columns.pop(0)[0]] if name.startswith("spherical_") else []
+    xs = [xp.tensor(c, device=device, requires_grad=i + len(fixed) in by) for i, c in enumerate(columns)]
+    out = of_tensors(name)(*fixed, *xs)
+    with xp.autograd.set_grad_enabled(True):
+        for i in by:
+            x = xs[i - len(fixed)]
+            (out,) = xp.autograd.grad(xp.sum(out + 0.0 * x), x, create_graph=True)  # a derivative may be a constant
+    return values(out)
+
+
+def error(found: float, case: Case, point: tuple[Any, ...], *by: int) -> float:
+    """How wrong a value or a derivative is, relative to what rounding the arguments in the last place changes."""
+    exact = slope(case, point, *by) if by else reference(case, point)
+    if not np.isfinite(found):
+        return math.inf
+    with mp.workdps(DIGITS):
+        scale = abs(exact)
+        for i, v in enumerate(point):
+            if v and case.ranges[i].how != "integers":
+                scale += abs(mp.mpf(v) * slope(case, point, *by, i))
+        wrong = abs(mp.mpf(float(found)) - exact)
+        return float(wrong / max(scale, mp.mpf(1e-290)))  # beyond, there are no digits

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
 from xpgrad._array.base import TensorBase
-from xpgrad._array.checks import not_a_tensor
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.arguments import shown
 from xpgrad._basics.scalars import NOT_SCALAR, as_scalar
@@ -165,7 +164,7 @@ def _unary(name: str, primitive: Any, takes_complex: bool) -> Any:
 
 
 def operands_of(name: str, names: tuple[str, ...], given: tuple[Any, ...], takes_complex: bool = False) -> list[Any]:
-    """Operands that meet as Tensors of floating or complex numbers, and at most all but one as Python's numbers.
+    """Operands that meet, as Tensors of floating or complex numbers.
 
     Raises
     ------
@@ -175,28 +174,32 @@ def operands_of(name: str, names: tuple[str, ...], given: tuple[Any, ...], takes
     """
     title = f"scipy.special.{name}"
     xs = lift_all(title, given)
-    found = False
+    like: Any = None
     for i, x in enumerate(xs):
         if isinstance(x, TensorBase):
-            found = True
             if not x.dtype.differentiable:
                 x = xs[i] = x._cast(x.default_dtype("real floating"))
             if x.dtype.is_complex and not takes_complex:
                 refuse_complex(name, names[i], x)
+            if like is None or like.ndim == 0:
+                like = x
+    for i, x in enumerate(xs):
+        if isinstance(x, TensorBase):
             continue
         scalar = as_scalar(x)
         if scalar is NOT_SCALAR:
             msg = f"{title}: `{names[i]}` must be a Tensor, an array or a number, but got {shown(x)}"
-            raise not_a_tensor(title, x) if len(xs) == 1 else TypeError(msg)
-        if isinstance(scalar, complex):
-            if not takes_complex:
-                msg = f"{title}: `{names[i]}` must be real, but got the complex number {scalar!r}"
-                raise TypeError(msg)
-            xs[i] = scalar
+            raise TypeError(msg)
+        if not isinstance(scalar, complex):
+            scalar = float(scalar)
+        elif not takes_complex:
+            msg = f"{title}: `{names[i]}` must be real, but got the complex number {scalar!r}"
+            raise TypeError(msg)
+        # As a Tensor, in the dtype of those that it meets: kernels and formulas have arrays only.
+        if like is None:
+            xs[i] = operations.asarray(scalar)
         else:
-            xs[i] = float(scalar)
-    if not found:
-        xs = [operations.asarray(x) for x in xs]
+            xs[i] = operations.asarray(scalar, dtype=operations.result_type(like, scalar), device=like.device)
     tensors = [x for x in xs if isinstance(x, TensorBase)]
     if any(x._array.shape != tensors[0]._array.shape for x in tensors[1:]) and all(n == n for x in tensors for n in x._array.shape):
         try:

@@ -269,10 +269,6 @@ def logsumexp(
         (x,) = operands_of("logsumexp", ("a",), (a,), takes_complex=True)
         return _logsumexp(x, reduced_axes(axis, x.ndim, name), keepdims)
     x, factor = operands_of("logsumexp", ("a", "b"), (a, 1.0 if b is None else b), takes_complex=True)
-    if isinstance(x, (float, complex)):
-        x = operations.full_like(factor, x)
-    if isinstance(factor, (float, complex)):
-        factor = operations.full_like(x, factor)
     dtype = operations.result_type(x, factor)
     x, factor = operations.broadcast_arrays(x._cast(dtype), factor._cast(dtype))
     axes = reduced_axes(axis, x.ndim, name)

@@ -80,7 +80,16 @@ def ndtr(x: Operand, /) -> Tensor:
     """The distribution function of the standard normal distribution; complex too."""
 
 
-@special(lambda g, x, xp: g * (math.sqrt(2 / math.pi) / xp.special_erfcx(x * (-1 / _ROOT_2))), complex=True)
+def _log_ndtr(xp: Any, x: Any) -> Any:
+    if is_complex(x, xp):
+        return xp.log(xp.special_erfcx(x * (-1 / _ROOT_2)) * 0.5) - x * x * 0.5
+    left = x < -1.0
+    low, high = xp.where(left, x, -xp.ones_like(x)), xp.where(left, xp.zeros_like(x), x)
+    tail = xp.log(xp.special_erfcx(low * (-1 / _ROOT_2)) * 0.5) - low * low * 0.5
+    return xp.where(left, tail, xp.log1p(xp.special_erfc(high * (1 / _ROOT_2)) * -0.5))
+
+
+@special(lambda g, x, xp: g * (math.sqrt(2 / math.pi) / xp.special_erfcx(x * (-1 / _ROOT_2))), composed=_log_ndtr, complex=True)
 def log_ndtr(x: Operand, /) -> Tensor:
     """The logarithm of `ndtr`, also where that underflows; complex too."""
 

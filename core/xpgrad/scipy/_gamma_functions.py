@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from xpgrad._backends.classes import host_backend
 from xpgrad._basics.arguments import as_int
 from xpgrad._rows.namespace import operations
+from xpgrad.rules.elementwise import is_complex
 from xpgrad.scipy._declare import by_the_host, front, helper, no_derivative, nowhere, operands_of, row_only, special, valid
 
 if TYPE_CHECKING:
@@ -49,8 +51,49 @@ def psi(x: Operand, /) -> Tensor:
     """The same as `digamma`."""
 
 
+#: Bernoulli's numbers B2, B4, ...
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
+_STEPS = 24
+
+
+def _complex_polygamma(n: Any, z: Any) -> Any:
+    """`polygamma` of NumPy's complex numbers."""
+    xp = host_backend().kernels
+    n, z = xp.real(n) + xp.zeros_like(xp.real(z)), z + xp.zeros_like(n)
+    out = xp.zeros_like(z) + math.nan
+    for order in sorted({v for v in xp.reshape(n, (-1,)).tolist() if v >= 0 and v == int(v)}):
+        value = _of_order(int(order), z, xp) if order else xp.special_digamma(z)
+        out = xp.where(n == order, value, out)
+    return out
+
+
+def _of_order(order: int, z: Any, xp: Any) -> Any:
+    """By the asymptotic series (DLMF 5.15.8) behind as many steps of the recurrence as leave all poles behind."""
+    steps = _STEPS + order
+    if math.prod(z.shape) and math.isfinite(lowest := float(xp.min(xp.real(z)))):
+        steps += max(int(-lowest), 0)
+    total = xp.zeros_like(z)
+    for k in range(steps):
+        total = total + (z + float(k)) ** -(order + 1)
+    w = z + float(steps)
+    series = w**-order * math.factorial(order - 1) + w ** -(order + 1) * (math.factorial(order) / 2)
+    for k, b in enumerate(_BERNOULLI, start=1):
+        series = series + w ** -(order + 2 * k) * (b * math.factorial(2 * k + order - 1) / math.factorial(2 * k))
+    return (total * math.factorial(order) + series) * (-1.0) ** (order + 1)
+
+
+def _polygamma(xp: Any, n: Any, x: Any) -> Any:
+    if is_complex(x, xp):
+        return xp._backend.through_host("polygamma", _complex_polygamma, n, x)
+    n = xp.zeros_like(x) + n
+    sign = xp.remainder(n, xp.ones_like(n) + 1.0) * 2.0 - 1.0
+    value = sign * xp.special_gamma(n + 1.0) * xp.special_zeta(n + 1.0, x)
+    value = xp.where(n == xp.round(n), value, xp.zeros_like(value) + math.nan)
+    return xp.where(n == 0, xp.special_digamma(x), value)
+
+
 @special(no_derivative("polygamma", "n", "it is a number of derivatives"), lambda g, n, x, xp: g * xp.special_polygamma(n + 1.0, x),
-         complex=True)  # fmt: skip
+         composed=_polygamma, complex=True)  # fmt: skip
 def polygamma(n: Operand, x: Operand, /) -> Tensor:
     """The `n`-th derivative of `digamma` at `x`, for integers `n >= 0`; complex `x` too."""
 
@@ -100,12 +143,13 @@ def multigammaln(a: Operand, d: int) -> Tensor:
         msg = f"scipy.special.multigammaln: `d` must be a dimension, at least 1, but got {d}"
         raise ValueError(msg)
     (a,) = operands_of("multigammaln", ("a",), (a,))
-    inside = a > (count - 1) / 2
-    safe = operations.where(inside, a, operations.full_like(a, float(count)))
-    total: Any = gammaln(safe) + count * (count - 1) / 4 * math.log(math.pi)
+    one = operations.ones_like(a)
+    a = a * operations.where(a > (count - 1) / 2, one, one * math.nan)  # by a factor, so that the derivative is nan, too
+    total: Any = gammaln(a) + count * (count - 1) / 4 * math.log(math.pi)
     for j in range(1, count):
-        total = total + gammaln(safe - j / 2)
-    return operations.where(inside, total, a * math.nan)
+        total = total + gammaln(a - j / 2)
+    return total
+
 
 # -- quotients of gamma functions ------------------------------------------------------------------------------------------
 
@@ -162,13 +206,12 @@ def comb(N: Operand, k: Operand, *, repetition: bool = False) -> Tensor:  # noqa
     repetition : bool
         Whether things may be taken more than once.
     """
-    n, m = (operations.asarray(x) if isinstance(x, float) else x for x in operands_of("comb", ("N", "k"), (N, k)))
+    n, m = operands_of("comb", ("N", "k"), (N, k))
     if repetition:
         n = n + m - 1.0
-    inside = (m <= n) & (n >= 0) & (m >= 0)
-    value = binom(operations.where(inside, n, operations.ones_like(n)), operations.where(inside, m, operations.ones_like(m)))
-    unknown = operations.isnan(n) | operations.isnan(m)
-    return operations.where(inside, value, operations.where(unknown, n * m, operations.zeros_like(value)))
+    counts = ((m <= n) & (n >= 0) & (m >= 0)) | operations.isnan(n) | operations.isnan(m)
+    value = binom(operations.where(counts, n, operations.ones_like(n)), operations.where(counts, m, operations.ones_like(m)))
+    return operations.where(counts, value, operations.zeros_like(value))
 
 
 @front

@@ -168,7 +168,7 @@ class TorchBackend(Backend):
         return super().kernel(name) if general is None else functools.partial(general, self.kernels)
 
     def special(self, name: str) -> Callable[..., Any] | None:
-        return special.function(name, self)
+        return special.function(name)
 
     def wrap_kernel(self, name: str, function: Any) -> Any:
         return Extension(function, name) if name in ("linalg", "fft") else guarded(name, function)
