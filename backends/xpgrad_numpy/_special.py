@@ -1,4 +1,4 @@
-"""SciPy's special functions as kernels: the dtype of the result is that of the operands, and orders are real."""
+"""SciPy's special functions as kernels: the dtype of the result is that of the operands, and orders are real; and those over axes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,45 @@ _COMPOSED = frozenset(("comb", "factorial", "log_softmax", "logsumexp", "multiga
 _ORDERS = frozenset(("iv", "ive", "jv", "jve", "kv", "kve", "yv"))
 
 
+# -- over axes: as the rows compute them, in memory of their own ---------------------------------------------------------
+
+
+def _exponentials(x: Any, axes: Any) -> tuple[Any, Any]:
+    """The largest real part, 0 where it is infinite, and the exponentials of what lies below it."""
+    top = np.max(x.real if x.dtype.kind == "c" else x, axis=axes, keepdims=True)
+    if not np.isfinite(top).all():
+        top = np.where(np.isfinite(top), top, top.dtype.type(0))
+    e = np.asarray(np.subtract(x, top))
+    return top, np.exp(e, out=e)
+
+
+def _softmax(x: Any, axes: Any) -> Any:
+    _, e = _exponentials(x, axes)
+    e /= np.sum(e, axis=axes, keepdims=True)
+    return e
+
+
+def _logsumexp_and_weights(x: Any, axes: Any) -> tuple[Any, Any]:
+    top, e = _exponentials(x, axes)
+    total = np.sum(e, axis=axes, keepdims=True)
+    e /= total
+    return np.log(total) + top, e
+
+
+def _logsumexp(x: Any, axes: Any, keepdims: bool) -> Any:
+    top, e = _exponentials(x, axes)
+    out = np.log(np.sum(e, axis=axes, keepdims=True)) + top
+    return out if keepdims else np.squeeze(out, axis=axes)
+
+
+_OVER_AXES = {"softmax": _softmax, "logsumexp": _logsumexp, "logsumexp_and_weights": _logsumexp_and_weights}
+
+
 @functools.cache
 def function(name: str) -> Callable[..., Any] | None:
-    """SciPy's function of that name; None without SciPy, or where it has none."""
+    """SciPy's function of that name, or our own; None without SciPy, or where it has none."""
+    if name in _OVER_AXES:
+        return _OVER_AXES[name]
     try:
         public = importlib.import_module("scipy.special")
         # NB: under SCIPY_ARRAY_API=1 the public names are wrappers that look for a namespace first.

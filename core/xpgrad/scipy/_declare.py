@@ -72,8 +72,8 @@ def _row(name: str, func: Callable[..., Any], formulas: tuple[Formula, ...], com
     names = _parameters(func)
     count = len(formulas)
     statics = names[count : func.__code__.co_argcount]
-    row = Row(PREFIX + name, names[:count], statics, formulas, composed or by_the_host(name), fresh=True, elementwise=not statics,
-              batch="stacked" if statics else None, **options)  # fmt: skip
+    options = {"fresh": "outputs" not in options, "elementwise": not statics, "batch": "stacked" if statics else None} | options
+    row = Row(PREFIX + name, names[:count], statics, formulas, composed or by_the_host(name), **options)
     PRIMITIVES[row.name] = primitive = dispatcher(row, func)
     return primitive
 

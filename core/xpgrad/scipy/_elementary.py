@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from xpgrad._basics.arguments import as_flag, as_int
 from xpgrad._basics.shapes import Axis, reduced_axes
+from xpgrad._modes import state
 from xpgrad._rows.namespace import operations
 from xpgrad.rules.elementwise import is_complex
 from xpgrad.scipy._declare import front, operands_of, row_only, special, valid
@@ -180,11 +181,6 @@ def _largest(xp: Any, x: Any, axes: Any) -> Any:
     return xp.where(xp.isfinite(top), top, xp.zeros_like(top))
 
 
-def _softmax_of(x: Any, out: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
-    shape = tuple(x.shape)
-    return xp.exp(x - xp.expand_reduced(out, shape, axes, keepdims))
-
-
 def _logsumexp_vjp(g: Any, x: Any, out: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
     return xp.expand_reduced(g, x_shape, axes, keepdims) * xp.exp(x - xp.expand_reduced(out, x_shape, axes, keepdims))
 
@@ -206,14 +202,41 @@ def _logsumexp(x: Any, axes: Any, keepdims: bool) -> Any:
     """The row of `logsumexp`."""
 
 
+def _pair_vjp(g: Any, out: Any, x_shape: Any, axes: Any, xp: Any) -> Any:
+    weights, total = out[1], None
+    if g[0] is not None:
+        total = xp.expand_reduced(g[0], x_shape, axes, True) * weights
+    if g[1] is not None:
+        inner = _softmax_vjp(g[1], weights, axes, xp)
+        total = inner if total is None else total + inner
+    return total
+
+
+def _pair_jvp(d_x: Any, out: Any, axes: Any, xp: Any) -> Any:
+    moved = out[1] * d_x
+    total = xp.reduce_sum(moved, axes, True)
+    return total, moved - out[1] * total
+
+
+def _pair_kernel(xp: Any, x: Any, axes: Any) -> Any:
+    top = _largest(xp, x, axes)
+    e = xp.exp(x - top)
+    total = xp.sum(e, axis=axes, keepdims=True)
+    return xp.log(total) + top, e / total
+
+
+@row_only(_pair_vjp, composed=_pair_kernel, jvp=_pair_jvp, outputs=2)
+def _logsumexp_and_weights(x: Any, axes: Any) -> Any:
+    """`logsumexp` with axes of length 1, and `softmax`, which its derivative is: it is computed once where a gradient will be asked for."""
+
+
 def _softmax_kernel(xp: Any, x: Any, axes: Any) -> Any:
     e = xp.exp(x - _largest(xp, x, axes))
     return e / xp.sum(e, axis=axes, keepdims=True)
 
 
 def _softmax_vjp(g: Any, out: Any, axes: Any, xp: Any) -> Any:
-    weighted = g * out
-    return weighted - out * xp.reduce_sum(weighted, axes, True)
+    return (g - xp.reduce_sum(g * out, axes, True)) * out  # NB: in this order NumPy writes to its own temporary arrays
 
 
 @row_only(_softmax_vjp, composed=_softmax_kernel, jvp=lambda d_x, out, axes, xp: _softmax_vjp(d_x, out, axes, xp))
@@ -267,7 +290,11 @@ def logsumexp(
     keepdims, signed = as_flag(keepdims, name, "keepdims"), as_flag(return_sign, name, "return_sign")
     if b is None and not signed:
         (x,) = operands_of("logsumexp", ("a",), (a,), takes_complex=True)
-        return _logsumexp(x, reduced_axes(axis, x.ndim, name), keepdims)
+        axes = reduced_axes(axis, x.ndim, name)
+        if x._node is None or x.dtype.is_complex or not state.records(state.current()):
+            return _logsumexp(x, axes, keepdims)
+        out = _logsumexp_and_weights(x, axes)[0]
+        return out if keepdims else _dropped(out, axes)
     x, factor = operands_of("logsumexp", ("a", "b"), (a, 1.0 if b is None else b), takes_complex=True)
     dtype = operations.result_type(x, factor)
     x, factor = operations.broadcast_arrays(x._cast(dtype), factor._cast(dtype))
