@@ -197,7 +197,7 @@ class JaxBackend(Backend):
                 given[i] = np.asarray(value)
             return np.asarray(function(*given), dtype)
 
-        return jax.pure_callback(called, jax.ShapeDtypeStruct(shape, dtype), *arrays, vmap_method="expand_dims")
+        return jax.pure_callback(called, jax.ShapeDtypeStruct(shape, dtype), *arrays, vmap_method="expand_dims")  # type: ignore[no-untyped-call]
 
     def wrap_kernel(self, name: str, function: Any) -> Any:
         if name not in _kernels.DATA_DEPENDENT:

@@ -48,7 +48,7 @@ def _logsumexp(x: Any, axes: Any, keepdims: bool) -> Any:
     return out if keepdims else np.squeeze(out, axis=axes)
 
 
-_OVER_AXES = {"softmax": _softmax, "logsumexp": _logsumexp, "logsumexp_and_weights": _logsumexp_and_weights}
+_OVER_AXES: dict[str, Callable[..., Any]] = {"softmax": _softmax, "logsumexp": _logsumexp, "logsumexp_and_weights": _logsumexp_and_weights}
 
 
 @functools.cache

@@ -556,9 +556,9 @@ class Backend(ABC):
     special_complex: bool = False
 
     def special(self, name: str) -> Callable[..., Any] | None:
-        """The library's own function for `scipy.special`'s of that name, on raw arrays of one dtype and Python numbers; None if it has none.
+        """The library's own function for that of `scipy.special`, on raw arrays of one dtype; None if it has none.
 
-        Its result has the dtype of the arrays. What the library lacks is composed of other functions, or computed by SciPy (`through_host`).
+        Its result has the dtype of the arrays. What the library lacks is composed of others, or computed by SciPy (`through_host`).
         """
         return None
 
@@ -597,8 +597,8 @@ class Backend(ABC):
         device = self.device_of(next(a for a in args if isinstance(a, arrays) and hasattr(a, "shape")))
         if not self.on_host(device):
             msg = (
-                f"backend {self.table_name!r} has no function `scipy.special.{name}` on {str(device)!r}, and SciPy computes on the host only; "
-                "move the Tensor there, e.g. with `x.to_device('numpy')`"
+                f"backend {self.table_name!r} has no function `scipy.special.{name}` on {str(device)!r}, and SciPy computes on the host "
+                "only; move the Tensor there, e.g. with `x.to_device('numpy')`"
             )
             raise CapabilityError(msg)
         out = function(*(self.to_host(a) if hasattr(a, "shape") else a for a in args))

@@ -69,7 +69,7 @@ def find(ufunc: Any) -> Ufunc:
     if found is None:
         name = getattr(ufunc, "__name__", repr(ufunc))
         if getattr(sys.modules.get("scipy.special._ufuncs"), name, None) is ufunc:
-            found = _FOUND[ufunc] = _special(name, ufunc.nin)
+            found = _FOUND[ufunc] = _special(ufunc)
             return found
         if getattr(sys.modules["numpy"], name, None) is not ufunc:
             msg = (
@@ -87,11 +87,11 @@ def find(ufunc: Any) -> Ufunc:
 _SPECIAL: dict[str, Ufunc] = {}
 
 
-def _special(name: str, count: int) -> Ufunc:
-    """The function of `xpgrad.scipy.special` that stands for SciPy's universal function of that name."""
+def _special(ufunc: Any) -> Ufunc:
+    """The function of `xpgrad.scipy.special` that stands for one of SciPy's."""
     from xpgrad.scipy._ufuncs import function_for  # loads late: SciPy's functions, at the first that is called
 
-    return Ufunc(name, function_for(name), count, table=_SPECIAL)
+    return Ufunc(ufunc.__name__, function_for(ufunc.__name__), ufunc.nin, table=_SPECIAL)
 
 
 # -- calls -------------------------------------------------------------------------------------------------------------

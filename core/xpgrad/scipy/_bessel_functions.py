@@ -14,8 +14,8 @@ from xpgrad._rows.namespace import operations
 from xpgrad.scipy._declare import front, no_derivative, operands_of, row_only, special
 
 if TYPE_CHECKING:
-    from xpgrad.rules.elementwise import Operand
     from xpgrad._tensor.tensor import Tensor
+    from xpgrad.rules.elementwise import Operand
 
 
 def _over_x(x: Any, value: Any, sign: float, decay: Any, xp: Any) -> Any:

@@ -21,7 +21,19 @@ from xpgrad._rows.namespace import EXTRAS, PRIMITIVES, PUBLIC, operations
 from xpgrad._rows.row import Formula, Row, _parameters
 from xpgrad.errors import CapabilityError
 
-__all__ = ["PREFIX", "by_the_host", "front", "helper", "no_derivative", "nowhere", "operands_of", "refuse_complex", "row_only", "special", "valid"]
+__all__ = [
+    "PREFIX",
+    "by_the_host",
+    "front",
+    "helper",
+    "no_derivative",
+    "nowhere",
+    "operands_of",
+    "refuse_complex",
+    "row_only",
+    "special",
+    "valid",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 

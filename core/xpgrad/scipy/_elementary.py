@@ -13,8 +13,8 @@ from xpgrad.rules.elementwise import is_complex
 from xpgrad.scipy._declare import front, operands_of, row_only, special, valid
 
 if TYPE_CHECKING:
-    from xpgrad.rules.elementwise import Operand
     from xpgrad._tensor.tensor import Tensor
+    from xpgrad.rules.elementwise import Operand
 
 # -- the logistic function ---------------------------------------------------------------------------------------------------
 
@@ -258,9 +258,7 @@ def _log_softmax(x: Any, axes: Any) -> Any:
 
 
 @front
-def logsumexp(
-    a: Tensor, axis: Axis = None, b: Operand | None = None, keepdims: bool = False, return_sign: bool = False
-) -> Any:
+def logsumexp(a: Tensor, axis: Axis = None, b: Operand | None = None, keepdims: bool = False, return_sign: bool = False) -> Any:
     """The logarithm of the sum of exponentials over axes, without overflow.
 
     Parameters

@@ -9,8 +9,8 @@ from xpgrad.rules.elementwise import is_complex
 from xpgrad.scipy._declare import special
 
 if TYPE_CHECKING:
-    from xpgrad.rules.elementwise import Operand
     from xpgrad._tensor.tensor import Tensor
+    from xpgrad.rules.elementwise import Operand
 
 _ROOT = math.sqrt(math.pi)
 _ROOT_2 = math.sqrt(2.0)

@@ -12,8 +12,8 @@ from xpgrad.rules.elementwise import is_complex
 from xpgrad.scipy._declare import by_the_host, front, helper, no_derivative, nowhere, operands_of, row_only, special, valid
 
 if TYPE_CHECKING:
-    from xpgrad.rules.elementwise import Operand
     from xpgrad._tensor.tensor import Tensor
+    from xpgrad.rules.elementwise import Operand
 
 # -- the gamma function and its logarithmic derivatives ------------------------------------------------------------------
 
@@ -142,12 +142,12 @@ def multigammaln(a: Operand, d: int) -> Tensor:
     if count < 1:
         msg = f"scipy.special.multigammaln: `d` must be a dimension, at least 1, but got {d}"
         raise ValueError(msg)
-    (a,) = operands_of("multigammaln", ("a",), (a,))
-    one = operations.ones_like(a)
-    a = a * operations.where(a > (count - 1) / 2, one, one * math.nan)  # by a factor, so that the derivative is nan, too
-    total: Any = gammaln(a) + count * (count - 1) / 4 * math.log(math.pi)
+    (x,) = operands_of("multigammaln", ("a",), (a,))
+    one = operations.ones_like(x)
+    x = x * operations.where(x > (count - 1) / 2, one, one * math.nan)  # by a factor, so that the derivative is nan, too
+    total: Any = gammaln(x) + count * (count - 1) / 4 * math.log(math.pi)
     for j in range(1, count):
-        total = total + gammaln(a - j / 2)
+        total = total + gammaln(x - j / 2)
     return total
 
 
@@ -196,7 +196,7 @@ def binom(n: Operand, k: Operand, /) -> Tensor:
 
 
 @front
-def comb(N: Operand, k: Operand, *, repetition: bool = False) -> Tensor:  # noqa: N803 (SciPy's name)
+def comb(N: Operand, k: Operand, *, repetition: bool = False) -> Tensor:
     """The number of combinations of `N` things taken `k` at a time, in floating numbers: 0 unless ``0 <= k <= N``.
 
     Parameters
@@ -221,6 +221,7 @@ def factorial(n: Operand, /) -> Tensor:
     below = x < 0
     value = gamma(operations.where(below, operations.zeros_like(x), x) + 1.0)
     return operations.where(below, operations.zeros_like(x), value)
+
 
 # -- the zeta function ------------------------------------------------------------------------------------------------------
 
@@ -254,6 +255,7 @@ def zeta(x: Operand, q: Operand | None = None) -> Tensor:
         (x,) = operands_of("zeta", ("x",), (x,))
         return _riemann(x)
     return _zeta(*operands_of("zeta", ("x", "q"), (x, q)))
+
 
 # -- exponential integrals --------------------------------------------------------------------------------------------------
 

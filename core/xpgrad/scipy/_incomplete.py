@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 from xpgrad.scipy._declare import helper, no_derivative, special, valid
 
 if TYPE_CHECKING:
-    from xpgrad.rules.elementwise import Operand
     from xpgrad._tensor.tensor import Tensor
+    from xpgrad.rules.elementwise import Operand
 
 _STEP = 1.0 / 16.0
 #: The abscissas and weights of the formula: the integral over the half line is the sum of ``weight * f(abscissa)``.
 _NODES = [
-    (math.exp(u - math.exp(-u)), _STEP * math.exp(u - math.exp(-u)) * (1.0 + math.exp(-u)))
-    for u in (-3.6 + _STEP * k for k in range(131))
+    (math.exp(u - math.exp(-u)), _STEP * math.exp(u - math.exp(-u)) * (1.0 + math.exp(-u))) for u in (-3.6 + _STEP * k for k in range(131))
 ]
 
 

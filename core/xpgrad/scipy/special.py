@@ -1,8 +1,8 @@
 """`xpgrad.scipy.special`: SciPy's special functions for Tensors on every backend, differentiable to every order, in both modes and batched.
 
-Each is elementwise, but for `logsumexp`, `softmax` and `log_softmax`, which are taken over axes. Integers become the default floating dtype;
-beyond a domain the value is SciPy's nan or infinity, and the derivative is not finite. A derivative that has no closed form and is not
-computed either, such as that by the order of a Bessel function, raises NotImplementedError.
+Each is elementwise, but for `logsumexp`, `softmax` and `log_softmax`, which are taken over axes. Integers become floating numbers of the
+default dtype; beyond a domain the value is SciPy's nan or infinity, and the derivative is not finite. A derivative that has no closed form
+and is not computed either, such as that by the order of a Bessel function, raises NotImplementedError.
 
 A library's own functions compute where it has them. The others are compositions where one is accurate (every function of `expit`, `logit`,
 `log_expit`, `xlogy`, `xlog1py`, `entr`, `rel_entr`, `kl_div`, `sinc`, `logsumexp`, `softmax` and `log_softmax` is one), else SciPy computes
