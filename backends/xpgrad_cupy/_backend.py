@@ -81,6 +81,11 @@ class CuPyBackend(Backend):
         with cupy.cuda.Device(device.index or 0):
             return cupy.array(array, copy=True)
 
+    def special(self, name: str) -> Callable[..., Any] | None:
+        from xpgrad_cupy._special import function  # NB: loads cupyx.scipy
+
+        return function(name)
+
     def to_host(self, x: Any) -> Any:
         with x.device:
             return cupy.asnumpy(x)  # waits for the current stream

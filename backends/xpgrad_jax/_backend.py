@@ -175,7 +175,29 @@ class JaxBackend(Backend):
         return jax.device_put(x, like.sharding)
 
     def kernel(self, name: str) -> Callable[..., Any] | None:
-        return functools.partial(_kernels.written, self.kernels) if name == "written" else self.overrides.get(name)
+        return functools.partial(_kernels.written, self.kernels) if name == "written" else super().kernel(name)
+
+    def special(self, name: str) -> Callable[..., Any] | None:
+        from xpgrad_jax._special import function  # NB: loads jax.scipy
+
+        return function(name)
+
+    def through_host(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
+        arrays = [a for a in args if isinstance(a, jax.Array)]
+        if not any(self.is_traced(a) for a in arrays) or not self.on_host(self.device_of(arrays[0])):
+            return super().through_host(name, function, *args)
+        # The values are not known yet: SciPy is called when they are.
+        shape = jnp.broadcast_shapes(*(a.shape for a in arrays))
+        dtype = np.result_type(function(*(np.ones(1, a.dtype) if isinstance(a, jax.Array) else a for a in args)))
+        places = [i for i, a in enumerate(args) if isinstance(a, jax.Array)]
+
+        def called(*values: Any) -> Any:
+            given = list(args)
+            for i, value in zip(places, values):
+                given[i] = np.asarray(value)
+            return np.asarray(function(*given), dtype)
+
+        return jax.pure_callback(called, jax.ShapeDtypeStruct(shape, dtype), *arrays, vmap_method="expand_dims")  # type: ignore[no-untyped-call]
 
     def wrap_kernel(self, name: str, function: Any) -> Any:
         if name not in _kernels.DATA_DEPENDENT:

@@ -44,7 +44,17 @@ class NumPyBackend(Backend):
         found = self.overrides.get(name)
         if found is None and name in _kernels.NATIVE:
             return getattr(np, name, None)
-        return found
+        return super().kernel(name) if found is None else found
+
+    special_complex = True
+
+    def special(self, name: str) -> Callable[..., Any] | None:
+        from xpgrad_numpy._special import function  # NB: loads SciPy
+
+        return function(name)
+
+    def through_host(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
+        return function(*args)
 
     def array_types(self) -> tuple[type, ...]:
         return (np.ndarray, np.generic)

@@ -260,7 +260,7 @@ __all__ = [
 
 
 # Modules that load at first use.
-_LAZY = ("linalg", "fft", "func", "utils", "registry", "hookspecs", "backend")
+_LAZY = ("linalg", "fft", "func", "utils", "registry", "hookspecs", "backend", "scipy")
 
 
 def __dir__() -> list[str]:
@@ -283,6 +283,8 @@ if not _typing.TYPE_CHECKING:  # a type checker believes that a module with `__g
 
             setattr(_sys.modules[__name__], name, namespace)
             return namespace
+        if name == "special":  # where SciPy looks for special functions under SCIPY_ARRAY_API=1, as for an extension of the standard
+            return _importlib.import_module("xpgrad.scipy.special")
         if name == "_numpy_functions":
             from xpgrad._numpy.dispatch import install  # loads late: NumPy's functions, at the first that is called
 

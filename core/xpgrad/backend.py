@@ -535,8 +535,12 @@ class Backend(ABC):
     #   scale(g, factor)              g * factor; `g` is the caller's and may be overwritten
 
     def kernel(self, name: str) -> Callable[..., Any] | None:
-        """The backend's own kernel of that name, if it has one."""
-        return self.overrides.get(name)
+        """The backend's own kernel of that name, if it has one.
+
+        One that has kernels elsewhere than in `overrides` asks this method for the rest: it also finds what `special` has.
+        """
+        found = self.overrides.get(name)
+        return self._special_kernel(name) if found is None and name.startswith("special_") else found
 
     def wrap_kernel(self, name: str, function: Any) -> Any:
         """The kernel to use in place of one that was just resolved (variants use it).
@@ -545,6 +549,60 @@ class Backend(ABC):
         dtypes and constants. Return unchanged what is not a function: ``if not callable(function) or isinstance(function, type)``.
         """
         return function
+
+    # -- special functions (`xpgrad.scipy.special`) --------------------------------------------------------------
+
+    #: Whether its `special` functions take complex arrays where SciPy's do; they are given none otherwise.
+    special_complex: bool = False
+
+    def special(self, name: str) -> Callable[..., Any] | None:
+        """The library's own function for that of `scipy.special`, on raw arrays of one dtype; None if it has none.
+
+        Its result has the dtype of the arrays. What the library lacks is composed of others, or computed by SciPy (`through_host`).
+        """
+        return None
+
+    def _special_kernel(self, name: str) -> Callable[..., Any] | None:
+        """The kernel of a special function that is the library's own for real arrays, and the row's for complex ones."""
+        own = self.special(name.removeprefix("special_"))
+        row = ROWS.get(name)
+        if own is None or self.special_complex or row is None:
+            return own
+        kernels, composed, is_complex = self.kernels, row.kernel, self.is_complex
+
+        def chosen(*args: Any) -> Any:
+            if any(hasattr(a, "dtype") and is_complex(a) for a in args):
+                return composed(kernels, *args)
+            return own(*args)
+
+        return chosen
+
+    def through_host(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
+        """The raw array of what a function of NumPy's arrays computes, element by element, of raw arrays and Python numbers.
+
+        Parameters
+        ----------
+        name : str
+            The function's, for messages.
+        function : callable
+            Of NumPy's arrays; the arrays broadcast together, the result is one array of that shape, of any dtype.
+        *args
+
+        Raises
+        ------
+        CapabilityError
+            If the arrays are not in the host's memory (`on_host`).
+        """
+        arrays = self.array_types()
+        device = self.device_of(next(a for a in args if isinstance(a, arrays) and hasattr(a, "shape")))
+        if not self.on_host(device):
+            msg = (
+                f"backend {self.table_name!r} has no function `scipy.special.{name}` on {str(device)!r}, and SciPy computes on the host "
+                "only; move the Tensor there, e.g. with `x.to_device('numpy')`"
+            )
+            raise CapabilityError(msg)
+        out = function(*(self.to_host(a) if hasattr(a, "shape") else a for a in args))
+        return self.from_host(self._host().to_host(out), device)
 
     # -- Tensors -----------------------------------------------------------------------------------------------
 

@@ -44,13 +44,13 @@ class Ufunc:
     """
 
     def __init__(self, name: str, call: Callable[..., Any], count: int, differentiable: bool = True, *, safe: float = 0.5,
-                 several: bool = False, core: bool = False, note: str = "") -> None:  # fmt: skip
+                 several: bool = False, core: bool = False, note: str = "", table: dict[str, Any] = UFUNCS) -> None:  # fmt: skip
         self.name, self.call, self.count, self.differentiable = name, call, count, differentiable
         self.safe, self.several, self.core, self.note = safe, several, core, note
         self.reduction: Callable[..., Any] | None = None
         self.running: Callable[..., Any] | None = None
         self.neutral: Any = None
-        UFUNCS[name] = self
+        table[name] = self
 
 
 #: NumPy's objects that were met, so that a call finds its function by one look.
@@ -68,6 +68,9 @@ def find(ufunc: Any) -> Ufunc:
     found = _FOUND.get(ufunc)
     if found is None:
         name = getattr(ufunc, "__name__", repr(ufunc))
+        if getattr(sys.modules.get("scipy.special._ufuncs"), name, None) is ufunc:
+            found = _FOUND[ufunc] = _special(ufunc)
+            return found
         if getattr(sys.modules["numpy"], name, None) is not ufunc:
             msg = (
                 f"the universal function `{name}` of another library has no rule in xpgrad; write it with NumPy's or xpgrad's functions, "
@@ -78,6 +81,17 @@ def find(ufunc: Any) -> Ufunc:
             raise no_rule(name)
         found = _FOUND[ufunc] = UFUNCS[name]
     return found
+
+
+#: The universal functions of `scipy.special` that were met.
+_SPECIAL: dict[str, Ufunc] = {}
+
+
+def _special(ufunc: Any) -> Ufunc:
+    """The function of `xpgrad.scipy.special` that stands for one of SciPy's."""
+    from xpgrad.scipy._ufuncs import function_for  # loads late: SciPy's functions, at the first that is called
+
+    return Ufunc(ufunc.__name__, function_for(ufunc.__name__), ufunc.nin, table=_SPECIAL)
 
 
 # -- calls -------------------------------------------------------------------------------------------------------------

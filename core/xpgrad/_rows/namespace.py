@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["COMPOSITE", "NONDIFFERENTIABLE", "PRIMITIVES", "PUBLIC", "RULES", "operations", "package"]
+__all__ = ["COMPOSITE", "EXTRAS", "NONDIFFERENTIABLE", "PRIMITIVES", "PUBLIC", "RULES", "operations", "package"]
 
 #: Public functions by how they differentiate: every function of the standard is in exactly one of the three.
 RULES: dict[str, Callable[..., Any]] = {}
 NONDIFFERENTIABLE: dict[str, Callable[..., Any]] = {}
 COMPOSITE: dict[str, Callable[..., Any]] = {}
+#: Public functions that the standard does not have, of parts that load late: ``"scipy.special.erf"``.
+EXTRAS: dict[str, Callable[..., Any]] = {}
 #: What rules are written for: operations on Tensors that take all arguments by position and normalise nothing.
 PRIMITIVES: dict[str, Callable[..., Any]] = {}
 #: Public functions by the row that computes them, where it has another name. The first one stands for the row.

@@ -151,6 +151,8 @@ class CaptureBackend(Backend):
         if name == "asarray":
             return self._asarray
         below = self.below
+        if name.startswith("special_"):  # whole: who computes it is asked when the program runs
+            return self.primitive(name, getattr(below.kernels, name))
         found = below.kernel(name)
         if found is None and name not in _WHOLE:
             row = ROWS.get(name)

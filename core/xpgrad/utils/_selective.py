@@ -18,7 +18,7 @@ from xpgrad._basics.arguments import as_flag, shown
 from xpgrad._memory.cells import alias_of, next_number
 from xpgrad._modes import state
 from xpgrad._operations.watching import ABSENT, Watching
-from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, PRIMITIVES, PUBLIC, RULES
+from xpgrad._rows.namespace import COMPOSITE, EXTRAS, NONDIFFERENTIABLE, PRIMITIVES, PUBLIC, RULES
 from xpgrad._rows.row import ROWS, Row
 
 __all__ = ["CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"]
@@ -120,7 +120,7 @@ def create_selective_checkpoint_contexts(
 
 def _public(name: str) -> Any:
     """A public function by its name in the tables."""
-    return next((table[name] for table in (RULES, NONDIFFERENTIABLE, COMPOSITE) if name in table), None)
+    return next((table[name] for table in (RULES, NONDIFFERENTIABLE, COMPOSITE, EXTRAS) if name in table), None)
 
 
 def operation_of(row: Row) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from xpgrad import Device
 from xpgrad.backend import Backend, Capabilities
 from xpgrad_simstream import streams
-from xpgrad_simstream.array import SimArray, namespace, read
+from xpgrad_simstream.array import SimArray, launch, namespace, read
 
 __all__ = ["SimBackend"]
 
@@ -59,6 +59,9 @@ class SimBackend(Backend):
 
     def find_dtype(self, name: str) -> Any:
         return None if name == "bfloat16" else np.dtype(name)
+
+    def through_host(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
+        return launch(name, function, *args)  # queued like any other kernel
 
     # -- streams -------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import torch
 from xpgrad import Device
 from xpgrad.backend import Backend, Capabilities
 from xpgrad.errors import CapabilityError
-from xpgrad_torch import kernels
+from xpgrad_torch import kernels, special
 from xpgrad_torch.lacking import Extension, guarded
 
 __all__ = ["TorchBackend"]
@@ -165,7 +165,10 @@ class TorchBackend(Backend):
 
     def kernel(self, name: str) -> Callable[..., Any] | None:
         general = kernels.GENERAL.get(name)
-        return self.overrides.get(name) if general is None else functools.partial(general, self.kernels)
+        return super().kernel(name) if general is None else functools.partial(general, self.kernels)
+
+    def special(self, name: str) -> Callable[..., Any] | None:
+        return special.function(name)
 
     def wrap_kernel(self, name: str, function: Any) -> Any:
         return Extension(function, name) if name in ("linalg", "fft") else guarded(name, function)

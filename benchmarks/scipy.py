@@ -1,0 +1,109 @@
+"""Special functions beside the same by hand: ``python -m benchmarks.scipy`` times values with gradients, in turns, in one process.
+
+By hand is NumPy and SciPy on arrays, the derivative written out; the results of both are compared first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+import xpgrad as xp
+from xpgrad.scipy import special
+
+__all__ = ["PROGRAMS", "measured"]
+
+#: The target: how much longer than by hand a program may take.
+TARGET = 1.3
+SIZE = 100_000
+
+Program = Callable[[Any], Any]
+
+
+def _logsumexp(x: Any) -> Any:
+    top = np.max(x)
+    e = np.exp(x - top)
+    total = np.sum(e)
+    return np.log(total) + top, e / total
+
+
+#: What the gradient of `softmax` is asked for.
+_WEIGHTS = np.random.default_rng(1).normal(size=SIZE)
+
+
+def _softmax(x: Any) -> Any:
+    e = np.exp(x - np.max(x))
+    p = e / np.sum(e)
+    return p, p * (_WEIGHTS - np.sum(_WEIGHTS * p))
+
+
+def _gammaln(x: Any) -> Any:
+    return np.sum(scipy.special.gammaln(x)), scipy.special.digamma(x)
+
+
+def _erf(x: Any) -> Any:
+    return np.sum(scipy.special.erf(x)), 2 / np.sqrt(np.pi) * np.exp(-x * x)
+
+
+def _gradient(function: Callable[[Any], Any], weights: Any = None) -> Program:
+    """The value and the gradient by xpgrad's tape, as arrays."""
+    g = None if weights is None else xp.asarray(weights)
+
+    def program(x: Any) -> Any:
+        leaf = xp.asarray(x).requires_grad_()
+        out = function(leaf)
+        out.backward(g)
+        return out.detach().array, leaf.grad.array
+
+    return program
+
+
+#: By name: by hand, and with xpgrad.
+PROGRAMS: dict[str, tuple[Program, Program]] = {
+    "logsumexp": (_logsumexp, _gradient(special.logsumexp)),
+    "softmax": (_softmax, _gradient(special.softmax, _WEIGHTS)),
+    "gammaln": (_gammaln, _gradient(lambda x: xp.sum(special.gammaln(x)))),
+    "erf": (_erf, _gradient(lambda x: xp.sum(special.erf(x)))),
+}
+
+
+def measured(seconds: float = 2.0, names: Any = None) -> dict[str, tuple[float, float]]:
+    """The times of both, in seconds, by program: the medians of runs in turns."""
+    x = np.random.default_rng(0).uniform(0.1, 5.0, SIZE)
+    found = {}
+    for name in names or PROGRAMS:
+        contestants = PROGRAMS[name]
+        for a, b in zip(*(program(x) for program in contestants)):
+            np.testing.assert_allclose(a, b, rtol=1e-10)
+        times: tuple[list[float], list[float]] = ([], [])
+        end = time.perf_counter() + seconds
+        while len(times[0]) < 5 or time.perf_counter() < end:
+            for program, taken in zip(contestants, times):
+                start = time.perf_counter()
+                program(x)
+                taken.append(time.perf_counter() - start)
+        found[name] = (statistics.median(times[0]), statistics.median(times[1]))
+    return found
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print a table; return 1 if a program missed the target."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=2.0, help="for each program")
+    options = parser.parse_args(arguments)
+    found = measured(options.seconds)
+    print(f"| value and gradient, {SIZE:,} numbers | by hand | xpgrad.scipy | ratio |\n|---|---|---|---|")
+    for name, (theirs, ours) in found.items():
+        print(f"| {name} | {theirs * 1e3:.2f} ms | {ours * 1e3:.2f} ms | {ours / theirs:.2f} |")
+    return int(any(ours > TARGET * theirs for theirs, ours in found.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,235 @@
+"""The decorators that declare special functions: each makes a row, named ``special_erf`` for `erf`, and the function that users call.
+
+A row's kernel is a composition in Array API calls where one is accurate, else a function of SciPy on the host's memory. A library's own
+function takes the place of either: see `Backend.special`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+from xpgrad._array.base import TensorBase
+from xpgrad._backends.classes import host_backend
+from xpgrad._basics.arguments import shown
+from xpgrad._basics.scalars import NOT_SCALAR, as_scalar
+from xpgrad._basics.shapes import common_shape
+from xpgrad._operations.dispatch import dispatcher
+from xpgrad._operations.lift import as_operand, lift_all
+from xpgrad._rows.namespace import EXTRAS, PRIMITIVES, PUBLIC, operations
+from xpgrad._rows.row import Formula, Row, _parameters
+from xpgrad.errors import CapabilityError
+
+__all__ = [
+    "PREFIX",
+    "by_the_host",
+    "front",
+    "helper",
+    "no_derivative",
+    "nowhere",
+    "operands_of",
+    "refuse_complex",
+    "row_only",
+    "special",
+    "valid",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: What the names of rows begin with.
+PREFIX = "special_"
+
+
+def no_derivative(name: str, argument: str, why: str = "it has no closed form") -> Callable[..., NoReturn]:
+    """The formula of an argument in which a function is not differentiated: it refuses, by name, where no gradient would be wrong."""
+
+    def refused(g: Any) -> NoReturn:
+        msg = (
+            f"scipy.special.{name}: the derivative with respect to `{argument}` is not known ({why}); give `{argument}.detach()`, or a "
+            "number, where it is a constant"
+        )
+        raise NotImplementedError(msg)
+
+    return refused
+
+
+def valid(slope: Any, out: Any, xp: Any) -> Any:
+    """A derivative, but nan where the function itself is nan: a formula may be finite beyond the domain."""
+    return xp.where(xp.isnan(out), out, slope)
+
+
+def nowhere(xp: Any, condition: Any) -> bool:
+    """Return whether a raw array of bools is known to be False everywhere: nothing is looked at where values are computed later."""
+    backend = xp._backend
+    return not backend.capabilities.lazy and not backend.is_traced(condition) and not bool(xp.any(condition))
+
+
+def by_the_host(name: str) -> Callable[..., Any]:
+    """The kernel of a row that no composition computes: SciPy's function, where the memory is the host's."""
+
+    def kernel(xp: Any, *args: Any) -> Any:
+        backend = xp._backend
+        function = host_backend().special(name)
+        if function is None:
+            msg = f"scipy.special.{name} is computed by SciPy, which is not installed; run `pip install 'xpgrad[scipy]'`"
+            raise CapabilityError(msg)
+        return backend.through_host(name, function, *args)
+
+    return kernel
+
+
+def _row(name: str, func: Callable[..., Any], formulas: tuple[Formula, ...], composed: Any, **options: Any) -> Any:
+    """Make the row of a function, and the operation on Tensors, which takes all arguments by position."""
+    names = _parameters(func)
+    count = len(formulas)
+    statics = names[count : func.__code__.co_argcount]
+    options = {"fresh": "outputs" not in options, "elementwise": not statics, "batch": "stacked" if statics else None} | options
+    row = Row(PREFIX + name, names[:count], statics, formulas, composed or by_the_host(name), **options)
+    PRIMITIVES[row.name] = primitive = dispatcher(row, func)
+    return primitive
+
+
+def helper(*formulas: Formula, composed: Any = None, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare a row that formulas use and users do not see; the decorated function is its kernel, ``f(xp, *operands)``."""
+
+    def declare(func: Callable[..., Any]) -> Callable[..., Any]:
+        names = _parameters(func)[1:]
+        row = Row(PREFIX + func.__name__.strip("_"), names, (), formulas, func, fresh=True, elementwise=True, **options)
+        PRIMITIVES[row.name] = primitive = dispatcher(row, func)
+        return primitive
+
+    return declare
+
+
+def special(*formulas: Formula, composed: Any = None, complex: bool = False, row: str | None = None) -> Callable[[F], F]:  # noqa: A002
+    """Declare a special function that acts element by element: the decorated function gives its name, signature and docstring.
+
+    Parameters
+    ----------
+    *formulas : callable
+        One per operand, as in `Row`; all operands have one.
+    composed : callable, optional
+        ``composed(xp, *operands)``: the kernel in Array API calls. Without it SciPy computes the function.
+    complex : bool
+        Whether complex operands are taken; the formulas are then those of a holomorphic function.
+    row : str, optional
+        The name without the prefix, where another function computes it: none is made then.
+    """
+
+    def declare(func: F) -> F:
+        name = func.__name__
+        primitive = PRIMITIVES[PREFIX + row] if row else _row(name, func, formulas, composed)
+        public = _unary(name, primitive, complex) if len(_parameters(func)) == 1 else _several(name, primitive, complex, _parameters(func))
+        return _published(name, public, func)
+
+    return declare
+
+
+def row_only(*formulas: Formula, composed: Any = None, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare the row of a public function that checks its arguments itself; what remains is the operation on Tensors.
+
+    The arguments behind the operands, which have a formula each, are Python's numbers for all elements alike.
+    """
+
+    def declare(func: Callable[..., Any]) -> Callable[..., Any]:
+        return _row(func.__name__.strip("_"), func, formulas, composed, **options)
+
+    return declare
+
+
+def _published(name: str, public: Any, func: F) -> F:
+    """The function that users call, with the face of the declared one and in the tables."""
+    functools.update_wrapper(public, func)
+    return front(public)
+
+
+def front(func: F) -> F:
+    """Register a public function that calls rows; the row of its name stands for it."""
+    title = f"scipy.special.{func.__name__}"
+    EXTRAS[title] = func
+    PUBLIC.setdefault(PREFIX + func.__name__, (title,))
+    return func
+
+
+# -- operands ----------------------------------------------------------------------------------------------------------
+
+
+def refuse_complex(name: str, argument: str, x: Any) -> None:
+    """Raise TypeError for a complex operand of a function that has no complex values."""
+    msg = f"scipy.special.{name}: `{argument}` must be real, as SciPy's, but got dtype {x.dtype}; give `xpgrad.real({argument})`"
+    raise TypeError(msg)
+
+
+def _unary(name: str, primitive: Any, takes_complex: bool) -> Any:
+    """The public function of one operand."""
+
+    def public(x: Any, /) -> Any:
+        if not isinstance(x, TensorBase):
+            x = as_operand(f"scipy.special.{name}", x)
+        dtype = x.dtype
+        if dtype.is_complex and not takes_complex:
+            refuse_complex(name, "x", x)
+        return primitive(x if dtype.differentiable else x._cast(x.default_dtype("real floating")))
+
+    return public
+
+
+def operands_of(name: str, names: tuple[str, ...], given: tuple[Any, ...], takes_complex: bool = False) -> list[Any]:
+    """Operands that meet, as Tensors of floating or complex numbers.
+
+    Raises
+    ------
+    TypeError, ValueError, DeviceMismatchError
+        For what is neither a Tensor nor an array nor a number, complex ones where none are taken, and shapes that do not broadcast; the
+        message names the argument.
+    """
+    title = f"scipy.special.{name}"
+    xs = lift_all(title, given)
+    like: Any = None
+    for i, x in enumerate(xs):
+        if isinstance(x, TensorBase):
+            if not x.dtype.differentiable:
+                x = xs[i] = x._cast(x.default_dtype("real floating"))
+            if x.dtype.is_complex and not takes_complex:
+                refuse_complex(name, names[i], x)
+            if like is None or like.ndim == 0:
+                like = x
+    for i, x in enumerate(xs):
+        if isinstance(x, TensorBase):
+            continue
+        scalar = as_scalar(x)
+        if scalar is NOT_SCALAR:
+            msg = f"{title}: `{names[i]}` must be a Tensor, an array or a number, but got {shown(x)}"
+            raise TypeError(msg)
+        if not isinstance(scalar, complex):
+            scalar = float(scalar)
+        elif not takes_complex:
+            msg = f"{title}: `{names[i]}` must be real, but got the complex number {scalar!r}"
+            raise TypeError(msg)
+        # As a Tensor, in the dtype of those that it meets: kernels and formulas have arrays only.
+        if like is None:
+            xs[i] = operations.asarray(scalar)
+        else:
+            xs[i] = operations.asarray(scalar, dtype=operations.result_type(like, scalar), device=like.device)
+    tensors = [x for x in xs if isinstance(x, TensorBase)]
+    if any(x._array.shape != tensors[0]._array.shape for x in tensors[1:]) and all(n == n for x in tensors for n in x._array.shape):
+        try:
+            common_shape(*(x._array.shape for x in tensors))
+        except ValueError as exc:
+            what = ", ".join(f"`{n}` has shape {tuple(x.shape)}" for n, x in zip(names, xs) if isinstance(x, TensorBase))
+            msg = f"{title}: {what}, which do not broadcast together; reshape one, e.g. with `xpgrad.expand_dims(x, axis=-1)`"
+            raise ValueError(msg) from exc
+    return xs
+
+
+def _several(name: str, primitive: Any, takes_complex: bool, names: tuple[str, ...]) -> Any:
+    """The public function of several operands."""
+
+    def public(*operands: Any) -> Any:
+        if len(operands) != len(names):
+            msg = f"scipy.special.{name} takes {len(names)} arguments ({', '.join(names)}), but got {len(operands)}"
+            raise TypeError(msg)
+        return primitive(*operands_of(name, names, operands, takes_complex))
+
+    return public

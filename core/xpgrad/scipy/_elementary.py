@@ -1,0 +1,358 @@
+"""Special functions that are made of exponentials and logarithms: every backend has them, with or without SciPy."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from xpgrad._basics.arguments import as_flag, as_int
+from xpgrad._basics.shapes import Axis, reduced_axes
+from xpgrad._modes import state
+from xpgrad._rows.namespace import operations
+from xpgrad.rules.elementwise import is_complex
+from xpgrad.scipy._declare import front, operands_of, row_only, special, valid
+
+if TYPE_CHECKING:
+    from xpgrad._tensor.tensor import Tensor
+    from xpgrad.rules.elementwise import Operand
+
+# -- the logistic function ---------------------------------------------------------------------------------------------------
+
+
+def _expit(xp: Any, x: Any) -> Any:
+    small = xp.exp(-xp.abs(x))
+    return xp.where(x < 0, small, xp.ones_like(small)) / (small + 1.0)
+
+
+@special(lambda g, x, out, xp: g * (out * xp.special_expit(-x)), composed=_expit)
+def expit(x: Operand, /) -> Tensor:
+    """The logistic function ``1 / (1 + exp(-x))``, accurate in both tails."""
+
+
+def _logit(xp: Any, x: Any) -> Any:
+    # Near 1/2 the quotient is near 1, where its logarithm would keep the rounding of the quotient.
+    middle = (x > 0.3) & (x < 0.65)
+    half = xp.where(middle, (x - 0.5) * 2.0, xp.zeros_like(x))
+    rest = xp.where(middle, xp.zeros_like(x) + 0.25, x)
+    return xp.where(middle, xp.log1p(half) - xp.log1p(-half), xp.log(rest) - xp.log1p(-rest))
+
+
+@special(lambda g, x, out, xp: g * valid(1.0 / (x * (1.0 - x)), out, xp), composed=_logit)
+def logit(x: Operand, /) -> Tensor:
+    """The inverse of `expit`, ``log(x / (1 - x))``; infinite at 0 and 1, nan beyond."""
+
+
+def _log_expit(xp: Any, x: Any) -> Any:
+    zero = xp.zeros_like(x)
+    return xp.where(x < 0, x, zero) - xp.log1p(xp.exp(-xp.abs(x)))
+
+
+@special(lambda g, x, xp: g * xp.special_expit(-x), composed=_log_expit)
+def log_expit(x: Operand, /) -> Tensor:
+    """The logarithm of `expit`, also where that underflows."""
+
+
+# -- products with logarithms ------------------------------------------------------------------------------------------------
+
+
+def _product(x: Any, y: Any, log: Any, xp: Any) -> Any:
+    """``x * log(y)``, but 0 where `x` is 0 and `y` a number."""
+    zero = (x == 0) & ~xp.isnan(y)
+    safe = xp.where(zero, xp.ones_like(y), y)
+    return xp.where(zero, xp.zeros_like(x * safe), x * log(safe))
+
+
+def _ratio(x: Any, y: Any, xp: Any) -> Any:
+    """``x / y``, but 0 where `x` is 0."""
+    zero = x == 0
+    return xp.where(zero, xp.zeros_like(x), x) / xp.where(zero, xp.ones_like(y), y)
+
+
+def _domain(slope: Any, y: Any, low: float, xp: Any) -> Any:
+    """A derivative, but nan for real `y` below a bound."""
+    return slope if is_complex(y, xp) else xp.where(y < low, xp.zeros_like(y) + math.nan, slope)
+
+
+@special(
+    lambda g, x, y, xp: g * xp.log(y), lambda g, x, y, xp: g * _domain(_ratio(x, y, xp), y, 0.0, xp),
+    composed=lambda xp, x, y: _product(x, y, xp.log, xp), complex=True,
+)  # fmt: skip
+def xlogy(x: Operand, y: Operand, /) -> Tensor:
+    """``x * log(y)``, and 0 where `x` is 0; complex too."""
+
+
+@special(
+    lambda g, x, y, xp: g * xp.log1p(y), lambda g, x, y, xp: g * _domain(_ratio(x, 1.0 + y, xp), y, -1.0, xp),
+    composed=lambda xp, x, y: _product(x, y, xp.log1p, xp), complex=True,
+)  # fmt: skip
+def xlog1py(x: Operand, y: Operand, /) -> Tensor:
+    """``x * log1p(y)``, and 0 where `x` is 0; complex too."""
+
+
+def _entr(xp: Any, x: Any) -> Any:
+    positive = x > 0
+    safe = xp.where(positive, x, xp.ones_like(x))
+    return xp.where(positive, -safe * xp.log(safe), xp.where(x < 0, xp.zeros_like(x) - math.inf, x * 0.0))
+
+
+@special(lambda g, x, xp: g * (-xp.log(x) - 1.0), composed=_entr)
+def entr(x: Operand, /) -> Tensor:
+    """``-x * log(x)``, 0 at 0, and minus infinity below."""
+
+
+def _log_ratio(x: Any, y: Any, xp: Any) -> Any:
+    """``log(x / y)`` for positive numbers, of which the quotient may overflow, and nan elsewhere; minus infinity for `x` = 0."""
+    both = (x >= 0) & (y > 0)
+    x, y = xp.where(both, x, xp.zeros_like(x) + math.nan), xp.where(both, y, xp.ones_like(y))
+    near = (x > y * 0.5) & (x < y * 2.0)
+    step = xp.where(near, (x - y) / y, xp.zeros_like(x))
+    return xp.where(near, xp.log1p(step), xp.log(xp.where(near, xp.ones_like(x), x)) - xp.log(xp.where(near, xp.ones_like(y), y)))
+
+
+def _rel_entr(xp: Any, x: Any, y: Any) -> Any:
+    both, none = (x > 0) & (y > 0), (x == 0) & (y >= 0)
+    one = xp.ones_like(x * y)
+    value = xp.where(both, x, one) * _log_ratio(xp.where(both, x, one), xp.where(both, y, one), xp)
+    unknown = xp.isnan(x) | xp.isnan(y)
+    return xp.where(both, value, xp.where(none, xp.zeros_like(value), xp.where(unknown, x + y, xp.zeros_like(value) + math.inf)))
+
+
+def _kl_div(xp: Any, x: Any, y: Any) -> Any:
+    both, none = (x > 0) & (y > 0), (x == 0) & (y >= 0)
+    one = xp.ones_like(x * y)
+    p, q = xp.where(both, x, one), xp.where(both, y, one)
+    unknown = xp.isnan(x) | xp.isnan(y)
+    value = p * _log_ratio(p, q, xp) + (q - p)
+    return xp.where(both, value, xp.where(none, y + xp.zeros_like(value), xp.where(unknown, x + y, xp.zeros_like(value) + math.inf)))
+
+
+def _entropy_y(g: Any, x: Any, y: Any, xp: Any) -> Any:
+    inside = (x >= 0) & (y >= 0)
+    return g * -xp.where(inside, _ratio(x, y, xp), xp.zeros_like(x * y) + math.nan)
+
+
+def _divergence_y(g: Any, x: Any, y: Any, xp: Any) -> Any:
+    inside = (x >= 0) & (y >= 0)
+    return g * xp.where(inside, _ratio(y - x, xp.where(inside, y, xp.ones_like(y)), xp), xp.zeros_like(x * y) + math.nan)
+
+
+@special(lambda g, x, y, xp: g * (_log_ratio(x, y, xp) + 1.0), _entropy_y, composed=_rel_entr)
+def rel_entr(x: Operand, y: Operand, /) -> Tensor:
+    """``x * log(x / y)``, 0 for `x` = 0 and `y` >= 0, and infinite elsewhere."""
+
+
+@special(lambda g, x, y, xp: g * _log_ratio(x, y, xp), _divergence_y, composed=_kl_div)
+def kl_div(x: Operand, y: Operand, /) -> Tensor:
+    """``x * log(x / y) - x + y``, `y` for `x` = 0 and `y` >= 0, and infinite elsewhere."""
+
+
+# -- sinc --------------------------------------------------------------------------------------------------------------------
+
+
+def _sinc(xp: Any, x: Any) -> Any:
+    zero = x == 0
+    y = xp.where(zero, xp.ones_like(x) * 1e-20, x) * math.pi
+    return xp.sin(y) / y
+
+
+def _sinc_slope(g: Any, x: Any, out: Any, xp: Any) -> Any:
+    # By the power series near 0, where the two terms are nearly equal.
+    near = xp.abs(x) < 0.5
+    small = xp.where(near, x, xp.zeros_like(x))
+    t = small * small
+    series = xp.zeros_like(t)
+    for k in range(14, 0, -1):
+        series = series * t + (-1) ** k * 2 * k * math.pi ** (2 * k) / math.factorial(2 * k + 1)
+    far = xp.where(near, xp.ones_like(x), x)
+    return g * xp.where(near, series * small, (xp.cos(far * math.pi) - out) / far)
+
+
+@special(_sinc_slope, composed=_sinc, complex=True)
+def sinc(x: Operand, /) -> Tensor:
+    """``sin(pi * x) / (pi * x)``, and 1 at 0; complex too."""
+
+
+# -- over axes ---------------------------------------------------------------------------------------------------------------
+
+
+def _largest(xp: Any, x: Any, axes: Any) -> Any:
+    """The largest real part, kept as axes of length 1; 0 where it is infinite or there is none."""
+    top = xp.max(xp.real(x) if is_complex(x, xp) else x, axis=axes, keepdims=True)
+    return xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+
+
+def _logsumexp_vjp(g: Any, x: Any, out: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
+    return xp.expand_reduced(g, x_shape, axes, keepdims) * xp.exp(x - xp.expand_reduced(out, x_shape, axes, keepdims))
+
+
+def _logsumexp_jvp(d_x: Any, x: Any, out: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
+    return xp.reduce_sum(d_x * xp.exp(x - xp.expand_reduced(out, x_shape, axes, keepdims)), axes, keepdims)
+
+
+def _logsumexp_kernel(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
+    top = _largest(xp, x, axes)
+    out = xp.log(xp.sum(xp.exp(x - top), axis=axes, keepdims=True)) + top
+    if keepdims:
+        return out
+    return xp.reshape(out, tuple(n for i, n in enumerate(out.shape) if axes is not None and i not in axes))
+
+
+@row_only(_logsumexp_vjp, composed=_logsumexp_kernel, jvp=_logsumexp_jvp)
+def _logsumexp(x: Any, axes: Any, keepdims: bool) -> Any:
+    """The row of `logsumexp`."""
+
+
+def _pair_vjp(g: Any, out: Any, x_shape: Any, axes: Any, xp: Any) -> Any:
+    weights, total = out[1], None
+    if g[0] is not None:
+        total = xp.expand_reduced(g[0], x_shape, axes, True) * weights
+    if g[1] is not None:
+        inner = _softmax_vjp(g[1], weights, axes, xp)
+        total = inner if total is None else total + inner
+    return total
+
+
+def _pair_jvp(d_x: Any, out: Any, axes: Any, xp: Any) -> Any:
+    moved = out[1] * d_x
+    total = xp.reduce_sum(moved, axes, True)
+    return total, moved - out[1] * total
+
+
+def _pair_kernel(xp: Any, x: Any, axes: Any) -> Any:
+    top = _largest(xp, x, axes)
+    e = xp.exp(x - top)
+    total = xp.sum(e, axis=axes, keepdims=True)
+    return xp.log(total) + top, e / total
+
+
+@row_only(_pair_vjp, composed=_pair_kernel, jvp=_pair_jvp, outputs=2)
+def _logsumexp_and_weights(x: Any, axes: Any) -> Any:
+    """`logsumexp` with axes of length 1, and `softmax`, which its derivative is: it is computed once where a gradient will be asked for."""
+
+
+def _softmax_kernel(xp: Any, x: Any, axes: Any) -> Any:
+    e = xp.exp(x - _largest(xp, x, axes))
+    return e / xp.sum(e, axis=axes, keepdims=True)
+
+
+def _softmax_vjp(g: Any, out: Any, axes: Any, xp: Any) -> Any:
+    return (g - xp.reduce_sum(g * out, axes, True)) * out  # NB: in this order NumPy writes to its own temporary arrays
+
+
+@row_only(_softmax_vjp, composed=_softmax_kernel, jvp=lambda d_x, out, axes, xp: _softmax_vjp(d_x, out, axes, xp))
+def _softmax(x: Any, axes: Any) -> Any:
+    """The row of `softmax`."""
+
+
+def _log_softmax_kernel(xp: Any, x: Any, axes: Any) -> Any:
+    rest = x - _largest(xp, x, axes)
+    return rest - xp.log(xp.sum(xp.exp(rest), axis=axes, keepdims=True))
+
+
+@row_only(
+    lambda g, out, axes, xp: g - xp.exp(out) * xp.reduce_sum(g, axes, True), composed=_log_softmax_kernel,
+    jvp=lambda d_x, out, axes, xp: d_x - xp.reduce_sum(d_x * xp.exp(out), axes, True),
+)  # fmt: skip
+def _log_softmax(x: Any, axes: Any) -> Any:
+    """The row of `log_softmax`."""
+
+
+@front
+def logsumexp(a: Tensor, axis: Axis = None, b: Operand | None = None, keepdims: bool = False, return_sign: bool = False) -> Any:
+    """The logarithm of the sum of exponentials over axes, without overflow.
+
+    Parameters
+    ----------
+    a : Tensor
+        Real or complex.
+    axis : int or tuple of int, optional
+        Default: all.
+    b : Tensor or number, optional
+        Factors of the exponentials, which broadcast with `a`; a factor of 0 leaves an element out, whatever it is.
+    keepdims : bool
+        Keep reduced axes with length 1.
+    return_sign : bool
+        Return the logarithm of the absolute value of the sum, and the sign of the sum, as a pair. Without it the logarithm of a negative
+        sum of real numbers is nan.
+
+    Returns
+    -------
+    Tensor, or a pair of Tensors
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is not a Tensor, an array or a number, shapes that do not broadcast, and axes that are not there.
+    """
+    name = "scipy.special.logsumexp"
+    keepdims, signed = as_flag(keepdims, name, "keepdims"), as_flag(return_sign, name, "return_sign")
+    if b is None and not signed:
+        (x,) = operands_of("logsumexp", ("a",), (a,), takes_complex=True)
+        axes = reduced_axes(axis, x.ndim, name)
+        if x._node is None or x.dtype.is_complex or not state.records(state.current()):
+            return _logsumexp(x, axes, keepdims)
+        out = _logsumexp_and_weights(x, axes)[0]
+        return out if keepdims else _dropped(out, axes)
+    x, factor = operands_of("logsumexp", ("a", "b"), (a, 1.0 if b is None else b), takes_complex=True)
+    dtype = operations.result_type(x, factor)
+    x, factor = operations.broadcast_arrays(x._cast(dtype), factor._cast(dtype))
+    axes = reduced_axes(axis, x.ndim, name)
+    x = operations.where(factor == 0, operations.zeros_like(x) - math.inf, x)
+    raw = operations.real(x.detach())
+    top = operations.max(raw, axis=axes, keepdims=True)
+    top = operations.where(operations.isfinite(top), top, operations.zeros_like(top))
+    total = operations.sum(factor * operations.exp(x - top), axis=axes, keepdims=True)
+    if not signed:
+        out = operations.log(total) + top
+        return out if keepdims else _dropped(out, axes)
+    out, sign = operations.log(operations.abs(total)) + top, operations.sign(total)
+    return (out, sign) if keepdims else (_dropped(out, axes), _dropped(sign, axes))
+
+
+def _dropped(x: Any, axes: Any) -> Any:
+    return operations.reshape(x, tuple(n for i, n in enumerate(x.shape) if axes is not None and i not in axes))
+
+
+def _over_axes(name: str, row: Any, x: Any, axis: Axis) -> Any:
+    (x,) = operands_of(name, ("x",), (x,), takes_complex=True)
+    return row(x, reduced_axes(axis, x.ndim, f"scipy.special.{name}"))
+
+
+@front
+def softmax(x: Tensor, axis: Axis = None) -> Tensor:
+    """Exponentials divided by their sum over axes (default: all), without overflow."""
+    return _over_axes("softmax", _softmax, x, axis)
+
+
+@front
+def log_softmax(x: Tensor, axis: Axis = None) -> Tensor:
+    """The logarithm of `softmax` over axes (default: all), also where that underflows."""
+    return _over_axes("log_softmax", _log_softmax, x, axis)
+
+
+# -- Lambert's function ------------------------------------------------------------------------------------------------------
+
+
+@row_only(lambda g, out, xp: g * (xp.exp(-out) / (out + 1.0)))
+def _lambertw(z: Any, k: int) -> Any:
+    """The row of `lambertw`."""
+
+
+@front
+def lambertw(z: Operand, k: int = 0, tol: float = 1e-8) -> Tensor:
+    """Lambert's W function, the solution of ``w * exp(w) == z``: complex, of complex and of real `z`.
+
+    Parameters
+    ----------
+    z : Tensor or number
+    k : int
+        The branch.
+    tol : float
+        As SciPy's: its default is the only value.
+    """
+    if tol != 1e-8:
+        msg = f"scipy.special.lambertw: xpgrad has no `tol`={tol!r}; leave it out"
+        raise TypeError(msg)
+    branch = as_int(k, "scipy.special.lambertw", "k")
+    (x,) = operands_of("lambertw", ("z",), (z,), takes_complex=True)
+    return _lambertw(x if x.dtype.is_complex else x._cast(operations.result_type(x, 1j)), branch)

@@ -1,0 +1,113 @@
+"""The error function and its like, and the normal distribution's functions: chapter 7 of the NIST Digital Library (DLMF)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from xpgrad.rules.elementwise import is_complex
+from xpgrad.scipy._declare import special
+
+if TYPE_CHECKING:
+    from xpgrad._tensor.tensor import Tensor
+    from xpgrad.rules.elementwise import Operand
+
+_ROOT = math.sqrt(math.pi)
+_ROOT_2 = math.sqrt(2.0)
+#: From here on the asymptotic series of erfcx (DLMF 7.12.1) beats the difference of two large numbers.
+_FAR = 20.0
+#: ``(2 k + 1)!! / (-2)**k``: the coefficients of the series of the derivative of erfcx in ``1 / x**2``.
+_COEFFICIENTS = [1.0]
+for _k in range(1, 9):
+    _COEFFICIENTS.append(-_COEFFICIENTS[-1] * (2 * _k + 1) / 2)
+
+
+def _bell(x: Any, scale: float, xp: Any) -> Any:
+    return xp.exp(-(x * x)) * scale
+
+
+@special(lambda g, x, xp: g * _bell(x, 2 / _ROOT, xp), complex=True)
+def erf(x: Operand, /) -> Tensor:
+    """The error function, the integral of ``2 / sqrt(pi) * exp(-t**2)`` from 0 to `x`; complex too."""
+
+
+@special(lambda g, x, xp: g * _bell(x, -2 / _ROOT, xp), complex=True)
+def erfc(x: Operand, /) -> Tensor:
+    """The complement of the error function, ``1 - erf(x)``; complex too."""
+
+
+def _erfcx_slope(g: Any, x: Any, out: Any, xp: Any) -> Any:
+    far = (xp.real(x) if is_complex(x, xp) else x) > _FAR
+    safe = xp.where(far, x, xp.ones_like(x))
+    t = 1.0 / (safe * safe)
+    series = t * _COEFFICIENTS[-1]
+    for c in _COEFFICIENTS[-2:0:-1]:
+        series = (series + c) * t
+    return g * xp.where(far, (series + 1.0) * t * (-1.0 / _ROOT), x * out * 2.0 - 2.0 / _ROOT)
+
+
+def _erfcx(xp: Any, x: Any) -> Any:
+    # By the error function near 0, else by its continued fraction (DLMF 7.9.3).
+    if is_complex(x, xp):
+        return xp.exp(x * x) * xp.special_erfc(x)
+    far = x > 5.0
+    z = xp.where(far, x, xp.ones_like(x) + 5.0)
+    tail = z
+    for k in range(60, 0, -1):
+        tail = z + (k / 2.0) / tail
+    near = xp.where(far, xp.zeros_like(x), x)
+    return xp.where(far, 1.0 / (tail * _ROOT), xp.exp(near * near) * xp.special_erfc(near))
+
+
+@special(_erfcx_slope, composed=_erfcx, complex=True)
+def erfcx(x: Operand, /) -> Tensor:
+    """The scaled complement of the error function, ``exp(x**2) * erfc(x)``; complex too."""
+
+
+@special(lambda g, out, xp: g * (xp.exp(out * out) * (_ROOT / 2)))
+def erfinv(x: Operand, /) -> Tensor:
+    """The inverse of `erf` on [-1, 1]; infinite at the ends, nan beyond."""
+
+
+@special(lambda g, out, xp: g * (xp.exp(out * out) * (-_ROOT / 2)))
+def erfcinv(x: Operand, /) -> Tensor:
+    """The inverse of `erfc` on [0, 2]; infinite at the ends, nan beyond."""
+
+
+@special(lambda g, x, xp: g * (xp.exp(x * x * -0.5) * (1 / (_ROOT * _ROOT_2))), complex=True,
+         composed=lambda xp, x: xp.special_erfc(x * (-1 / _ROOT_2)) * 0.5)  # fmt: skip
+def ndtr(x: Operand, /) -> Tensor:
+    """The distribution function of the standard normal distribution; complex too."""
+
+
+def _log_ndtr(xp: Any, x: Any) -> Any:
+    if is_complex(x, xp):
+        return xp.log(xp.special_erfcx(x * (-1 / _ROOT_2)) * 0.5) - x * x * 0.5
+    left = x < -1.0
+    low, high = xp.where(left, x, -xp.ones_like(x)), xp.where(left, xp.zeros_like(x), x)
+    tail = xp.log(xp.special_erfcx(low * (-1 / _ROOT_2)) * 0.5) - low * low * 0.5
+    return xp.where(left, tail, xp.log1p(xp.special_erfc(high * (1 / _ROOT_2)) * -0.5))
+
+
+@special(lambda g, x, xp: g * (math.sqrt(2 / math.pi) / xp.special_erfcx(x * (-1 / _ROOT_2))), composed=_log_ndtr, complex=True)
+def log_ndtr(x: Operand, /) -> Tensor:
+    """The logarithm of `ndtr`, also where that underflows; complex too."""
+
+
+@special(lambda g, out, xp: g * (xp.exp(out * out * 0.5) * (_ROOT * _ROOT_2)))
+def ndtri(x: Operand, /) -> Tensor:
+    """The inverse of `ndtr` on [0, 1]; infinite at the ends, nan beyond."""
+
+
+def _owens_slope_h(g: Any, h: Any, a: Any, xp: Any) -> Any:
+    return g * (xp.exp(h * h * -0.5) * xp.special_erf(a * h * (1 / _ROOT_2)) * (-0.5 / (_ROOT * _ROOT_2)))
+
+
+def _owens_slope_a(g: Any, h: Any, a: Any, xp: Any) -> Any:
+    square = a * a + 1.0
+    return g * (xp.exp(h * h * square * -0.5) / (square * (2 * math.pi)))
+
+
+@special(_owens_slope_h, _owens_slope_a)
+def owens_t(h: Operand, a: Operand, /) -> Tensor:
+    """Owen's T function: the probability of ``X > h`` and ``0 < Y < a * X`` for independent standard normal X and Y."""

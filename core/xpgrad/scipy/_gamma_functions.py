@@ -1,0 +1,270 @@
+"""The gamma function and what is made of it: chapters 5, 6, 8 and 25 of the NIST Digital Library (DLMF)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from xpgrad._backends.classes import host_backend
+from xpgrad._basics.arguments import as_int
+from xpgrad._rows.namespace import operations
+from xpgrad.rules.elementwise import is_complex
+from xpgrad.scipy._declare import by_the_host, front, helper, no_derivative, nowhere, operands_of, row_only, special, valid
+
+if TYPE_CHECKING:
+    from xpgrad._tensor.tensor import Tensor
+    from xpgrad.rules.elementwise import Operand
+
+# -- the gamma function and its logarithmic derivatives ------------------------------------------------------------------
+
+
+@special(lambda g, x, out, xp: g * (out * xp.special_digamma(x)), complex=True)
+def gamma(x: Operand, /) -> Tensor:
+    """The gamma function; nan at negative integers, infinite at 0; complex too."""
+
+
+def _gammaln_slope(g: Any, x: Any, xp: Any) -> Any:
+    return g * xp.special_digamma(x)
+
+
+@special(_gammaln_slope)
+def gammaln(x: Operand, /) -> Tensor:
+    """The logarithm of the absolute value of `gamma`, for real `x`; infinite at the poles. For complex `x` see `loggamma`."""
+
+
+@special(lambda g, x, out, xp: g * valid(xp.special_digamma(x), out, xp), complex=True)
+def loggamma(x: Operand, /) -> Tensor:
+    """The principal branch of the logarithm of `gamma`; nan for negative real `x`; complex too."""
+
+
+def _digamma_slope(g: Any, x: Any, xp: Any) -> Any:
+    return g * xp.special_polygamma(xp.ones_like(x), x)
+
+
+@special(_digamma_slope, complex=True)
+def digamma(x: Operand, /) -> Tensor:
+    """The logarithmic derivative of `gamma`; nan at the poles; complex too."""
+
+
+@special(row="digamma", complex=True)
+def psi(x: Operand, /) -> Tensor:
+    """The same as `digamma`."""
+
+
+#: Bernoulli's numbers B2, B4, ...
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
+_STEPS = 24
+
+
+def _complex_polygamma(n: Any, z: Any) -> Any:
+    """`polygamma` of NumPy's complex numbers."""
+    xp = host_backend().kernels
+    n, z = xp.real(n) + xp.zeros_like(xp.real(z)), z + xp.zeros_like(n)
+    out = xp.zeros_like(z) + math.nan
+    for order in sorted({v for v in xp.reshape(n, (-1,)).tolist() if v >= 0 and v == int(v)}):
+        value = _of_order(int(order), z, xp) if order else xp.special_digamma(z)
+        out = xp.where(n == order, value, out)
+    return out
+
+
+def _of_order(order: int, z: Any, xp: Any) -> Any:
+    """By the asymptotic series (DLMF 5.15.8) behind as many steps of the recurrence as leave all poles behind."""
+    steps = _STEPS + order
+    if math.prod(z.shape) and math.isfinite(lowest := float(xp.min(xp.real(z)))):
+        steps += max(int(-lowest), 0)
+    total = xp.zeros_like(z)
+    for k in range(steps):
+        total = total + (z + float(k)) ** -(order + 1)
+    w = z + float(steps)
+    series = w**-order * math.factorial(order - 1) + w ** -(order + 1) * (math.factorial(order) / 2)
+    for k, b in enumerate(_BERNOULLI, start=1):
+        series = series + w ** -(order + 2 * k) * (b * math.factorial(2 * k + order - 1) / math.factorial(2 * k))
+    return (total * math.factorial(order) + series) * (-1.0) ** (order + 1)
+
+
+def _polygamma(xp: Any, n: Any, x: Any) -> Any:
+    if is_complex(x, xp):
+        return xp._backend.through_host("polygamma", _complex_polygamma, n, x)
+    n = xp.zeros_like(x) + n
+    sign = xp.remainder(n, xp.ones_like(n) + 1.0) * 2.0 - 1.0
+    value = sign * xp.special_gamma(n + 1.0) * xp.special_zeta(n + 1.0, x)
+    value = xp.where(n == xp.round(n), value, xp.zeros_like(value) + math.nan)
+    return xp.where(n == 0, xp.special_digamma(x), value)
+
+
+@special(no_derivative("polygamma", "n", "it is a number of derivatives"), lambda g, n, x, xp: g * xp.special_polygamma(n + 1.0, x),
+         composed=_polygamma, complex=True)  # fmt: skip
+def polygamma(n: Operand, x: Operand, /) -> Tensor:
+    """The `n`-th derivative of `digamma` at `x`, for integers `n >= 0`; complex `x` too."""
+
+
+def _rgamma_slope(g: Any, x: Any, out: Any, xp: Any) -> Any:
+    # The function is entire: by reflection (DLMF 5.5.3) where the poles of the factors are.
+    if xp.isdtype(x.dtype, "complex floating"):
+        return g * (-out * xp.special_digamma(x))
+    left = x < 0.5
+    z = xp.where(left, x, xp.zeros_like(x))
+    whole = xp.round(z)
+    rest = (z - whole) * math.pi
+    sign = 1.0 - 2.0 * xp.remainder(whole, xp.ones_like(whole) + 1.0)
+    turned = xp.special_gamma(1.0 - z) * sign * (xp.cos(rest) - xp.sin(rest) * xp.special_digamma(1.0 - z) * (1 / math.pi))
+    right = xp.where(left, xp.ones_like(x), x)
+    return g * xp.where(left, turned, -xp.special_rgamma(right) * xp.special_digamma(right))
+
+
+@special(_rgamma_slope, complex=True)
+def rgamma(x: Operand, /) -> Tensor:
+    """``1 / gamma(x)``, an entire function; complex too."""
+
+
+@special(lambda g, xp: xp.zeros_like(g))
+def gammasgn(x: Operand, /) -> Tensor:
+    """The sign of `gamma` for real `x`; its derivative is 0."""
+
+
+@front
+def multigammaln(a: Operand, d: int) -> Tensor:
+    """The logarithm of the multivariate gamma function, of dimension `d`.
+
+    Parameters
+    ----------
+    a : Tensor or number
+        Real, above ``(d - 1) / 2``; nan elsewhere, where SciPy raises.
+    d : int
+        At least 1.
+
+    Raises
+    ------
+    ValueError
+        If `d` is less than 1.
+    """
+    count = as_int(d, "scipy.special.multigammaln", "d")
+    if count < 1:
+        msg = f"scipy.special.multigammaln: `d` must be a dimension, at least 1, but got {d}"
+        raise ValueError(msg)
+    (x,) = operands_of("multigammaln", ("a",), (a,))
+    one = operations.ones_like(x)
+    x = x * operations.where(x > (count - 1) / 2, one, one * math.nan)  # by a factor, so that the derivative is nan, too
+    total: Any = gammaln(x) + count * (count - 1) / 4 * math.log(math.pi)
+    for j in range(1, count):
+        total = total + gammaln(x - j / 2)
+    return total
+
+
+# -- quotients of gamma functions ------------------------------------------------------------------------------------------
+
+
+@helper(
+    lambda g, a, b, xp: g * (xp.special_polygamma(xp.ones_like(a), a) - xp.special_polygamma(xp.ones_like(a), a + b)),
+    lambda g, a, b, xp: -g * xp.special_polygamma(xp.ones_like(a), a + b),
+)  # fmt: skip
+def psi_gap(xp: Any, a: Any, b: Any) -> Any:
+    """``digamma(a) - digamma(a + b)``, without cancellation where `b` is small beside `a`."""
+    # By the Taylor series (DLMF 5.15.1) where it converges in a few terms, beginning behind the recurrence's first steps.
+    plain = xp.special_digamma(a) - xp.special_digamma(a + b)
+    near = (xp.abs(b) < a * 0.02) & (a > 0)
+    if nowhere(xp, near):
+        return plain
+    safe, step = xp.where(near, a, xp.ones_like(a)), xp.where(near, b, xp.zeros_like(b))
+    total = xp.zeros_like(plain)
+    for n in range(7, 0, -1):
+        total = (total + xp.special_polygamma(xp.ones_like(safe) * float(n), safe) * (1 / math.factorial(n))) * step
+    return xp.where(near, -total, plain)
+
+
+@special(lambda g, a, b, out, xp: g * (out * xp.special_psi_gap(a, b)), lambda g, a, b, out, xp: g * (out * xp.special_psi_gap(b, a)))
+def beta(a: Operand, b: Operand, /) -> Tensor:
+    """The beta function ``gamma(a) * gamma(b) / gamma(a + b)``."""
+
+
+@special(lambda g, a, b, xp: g * xp.special_psi_gap(a, b), lambda g, a, b, xp: g * xp.special_psi_gap(b, a))
+def betaln(a: Operand, b: Operand, /) -> Tensor:
+    """The logarithm of the absolute value of `beta`."""
+
+
+@special(lambda g, z, m, out, xp: g * (-out * xp.special_psi_gap(z, m)), lambda g, z, m, out, xp: g * (out * xp.special_digamma(z + m)))
+def poch(z: Operand, m: Operand, /) -> Tensor:
+    """Pochhammer's symbol, the rising factorial ``gamma(z + m) / gamma(z)``."""
+
+
+@special(
+    lambda g, n, k, out, xp: g * (-out * xp.special_psi_gap(n - k + 1.0, k)),
+    lambda g, n, k, out, xp: g * (out * (xp.special_digamma(n - k + 1.0) - xp.special_digamma(k + 1.0))),
+)  # fmt: skip
+def binom(n: Operand, k: Operand, /) -> Tensor:
+    """The binomial coefficient as a function of two real variables; see `comb`."""
+
+
+@front
+def comb(N: Operand, k: Operand, *, repetition: bool = False) -> Tensor:
+    """The number of combinations of `N` things taken `k` at a time, in floating numbers: 0 unless ``0 <= k <= N``.
+
+    Parameters
+    ----------
+    N, k : Tensor or number
+        Real. Of integers the result is floating, too; SciPy's ``exact=True`` counts in Python's integers, which have no derivative.
+    repetition : bool
+        Whether things may be taken more than once.
+    """
+    n, m = operands_of("comb", ("N", "k"), (N, k))
+    if repetition:
+        n = n + m - 1.0
+    counts = ((m <= n) & (n >= 0) & (m >= 0)) | operations.isnan(n) | operations.isnan(m)
+    value = binom(operations.where(counts, n, operations.ones_like(n)), operations.where(counts, m, operations.ones_like(m)))
+    return operations.where(counts, value, operations.zeros_like(value))
+
+
+@front
+def factorial(n: Operand, /) -> Tensor:
+    """The factorial ``gamma(n + 1)`` in floating numbers; 0 for negative `n`, as SciPy's with ``exact=False``."""
+    (x,) = operands_of("factorial", ("n",), (n,))
+    below = x < 0
+    value = gamma(operations.where(below, operations.zeros_like(x), x) + 1.0)
+    return operations.where(below, operations.zeros_like(x), value)
+
+
+# -- the zeta function ------------------------------------------------------------------------------------------------------
+
+
+def _zeta_slope(g: Any, x: Any, q: Any, out: Any, xp: Any) -> Any:
+    return g * valid(-x * xp.special_zeta(x + 1.0, q), out, xp)
+
+
+@row_only(no_derivative("zeta", "x"), _zeta_slope)
+def _zeta(x: Any, q: Any, /) -> Any:
+    """Hurwitz's function."""
+
+
+@row_only(no_derivative("zeta", "x"), composed=by_the_host("zeta"))
+def _riemann(x: Any, /) -> Any:
+    """Riemann's function."""
+
+
+@front
+def zeta(x: Operand, q: Operand | None = None) -> Tensor:
+    """The Riemann zeta function, or Hurwitz's, the sum of ``(k + q)**-x`` over ``k >= 0``.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Real. The derivative with respect to it is not known, and refused.
+    q : Tensor or number, optional
+        Real, differentiable. Default: 1, for Riemann's function, which is there for ``x < 1`` too.
+    """
+    if q is None:
+        (x,) = operands_of("zeta", ("x",), (x,))
+        return _riemann(x)
+    return _zeta(*operands_of("zeta", ("x", "q"), (x, q)))
+
+
+# -- exponential integrals --------------------------------------------------------------------------------------------------
+
+
+@special(lambda g, x, out, xp: g * valid(-xp.exp(-x) / x, out, xp), complex=True)
+def exp1(x: Operand, /) -> Tensor:
+    """The exponential integral E1, the integral of ``exp(-t) / t`` from `x` to infinity; complex too."""
+
+
+@special(lambda g, x, out, xp: g * valid(xp.exp(x) / x, out, xp), complex=True)
+def expi(x: Operand, /) -> Tensor:
+    """The exponential integral Ei, the principal value of the integral of ``exp(t) / t`` from minus infinity to `x`; complex too."""

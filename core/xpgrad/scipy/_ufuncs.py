@@ -1,0 +1,43 @@
+"""SciPy's universal functions by their names, which are not always those of the functions that users call."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad.scipy import special
+
+__all__ = ["function_for"]
+
+#: Universal functions of other names, or with arguments that users do not see.
+_HIDDEN: dict[str, Callable[..., Any]] = {
+    "psi": special.digamma,
+    "_lambertw": lambda z, k, tol: special.lambertw(z, int(k), float(tol)),
+    "_zeta": special.zeta, "_riemann_zeta": special.zeta,
+    **{f"_spherical_{kind}": lambda n, z, f=function: f(int(n), z) for kind, function in (
+        ("jn", special.spherical_jn), ("yn", special.spherical_yn), ("in", special.spherical_in), ("kn", special.spherical_kn),
+    )},
+    **{f"_spherical_{kind}_d": lambda n, z, f=function: f(int(n), z, derivative=True) for kind, function in (
+        ("jn", special.spherical_jn), ("yn", special.spherical_yn), ("in", special.spherical_in), ("kn", special.spherical_kn),
+    )},
+}  # fmt: skip
+
+
+def function_for(name: str) -> Callable[..., Any]:
+    """The function of Tensors for one of SciPy's universal functions.
+
+    Raises
+    ------
+    TypeError
+        If there is none; the message has the name that is most like it.
+    """
+    found = _HIDDEN.get(name)
+    if found is None and name in special.__all__:
+        found = getattr(special, name)
+    if found is None:
+        close = difflib.get_close_matches(name, special.__all__, n=1, cutoff=0.7)
+        near = f"; the nearest that it has is `xpgrad.scipy.special.{close[0]}`" if close else ""
+        msg = f"the universal function `scipy.special.{name}` has no rule in xpgrad{near}. For constants give `x.detach().numpy()`"
+        raise TypeError(msg)
+    return found

@@ -1,0 +1,1 @@
+"""The special functions: the table of `support.special_functions` against SciPy, mpmath, differences, PyTorch and JAX."""

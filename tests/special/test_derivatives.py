@@ -1,0 +1,271 @@
+"""Law: values are SciPy's, and values and derivatives of the first and second order are mpmath's; in every mode, on every device."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("scipy", reason="it computes most of these functions")
+pytest.importorskip("mpmath", reason="it says what is right; the extra `test` brings it")
+
+import scipy.special
+
+import xpgrad as xp
+from support.central_differences import check, has_float64, values
+from support.special_functions import CASES, at_points, error, of_tensors, points
+from xpgrad.func import jvp, vmap
+from xpgrad.scipy import special
+
+COUNT = 5
+#: Functions whose reference takes mpmath long.
+SLOW = {"owens_t": 2, "betaincinv": 2, "gammaincinv": 2, "gammainccinv": 2, "y1": 3, "yn": 3}
+#: Functions over axes, of a static argument or without a derivative: in tests of their own.
+OTHERS = {"gammasgn", "lambertw", "log_softmax", "logsumexp", "multigammaln", "psi", "softmax"}
+
+_each = pytest.mark.parametrize("name", CASES)
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Any:
+    with np.errstate(all="ignore"):
+        yield
+
+
+def near(device: str) -> float:
+    return 1e-11 if has_float64(device) else 2e-3
+
+
+def _at(name: str) -> list[tuple[float, ...]]:
+    return points(CASES[name], SLOW.get(name, COUNT))
+
+
+def test_every_function_is_in_the_table() -> None:
+    assert set(CASES) | OTHERS == set(special.__all__)
+
+
+@_each
+def test_values_are_scipys(name: str, xpgrad_device: str) -> None:
+    at = points(CASES[name], 20)
+    columns = [np.array(c) for c in zip(*at)]
+    if name.startswith("spherical_"):
+        columns[0] = columns[0].astype(int)
+    expected = getattr(scipy.special, name)(*columns)
+    found = at_points(name, at, device=xpgrad_device)
+    np.testing.assert_allclose(found, expected, rtol=near(xpgrad_device), atol=1e-13 if has_float64(xpgrad_device) else 1e-4)
+
+
+@_each
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_values_and_derivatives_are_mpmaths(name: str, order: int) -> None:
+    case, at = CASES[name], _at(name)
+    for by in [()] if order == 0 else [(i,) for i in case.wrt] if order == 1 else case.seconds():
+        for point, found in zip(at, at_points(name, at, *by)):
+            assert error(found, case, point, *by) <= 1e-12, (by, point, found)
+    if order < 2 and case.edges:
+        for by in [()] if order == 0 else [(i,) for i in case.wrt]:
+            for point, found in zip(case.edges, at_points(name, list(case.edges), *by)):
+                assert error(found, case, point, *by) <= 1e-9, (by, point, found)
+
+
+@_each
+def test_derivatives_are_the_same_on_every_device(name: str, xpgrad_device: str) -> None:
+    case, at = CASES[name], _at(name)
+    for by in [*((i,) for i in case.wrt), *case.seconds()]:
+        expected = at_points(name, at, *by)
+        np.testing.assert_allclose(
+            at_points(name, at, *by, device=xpgrad_device), expected, rtol=near(xpgrad_device), atol=near(xpgrad_device), err_msg=str(by)
+        )
+
+
+def _operands(name: str, device: str) -> tuple[Any, list[Any]]:
+    """The function of its operands, and operands in the usual range, of shape (5,)."""
+    columns = [np.array(c) for c in zip(*points(CASES[name], 5, seed=1))]
+    function = of_tensors(name)
+    if name.startswith("spherical_"):
+        return lambda z: function(2, z), [xp.asarray(columns[1], device=device)]
+    return function, [xp.asarray(c, device=device) for c in columns]
+
+
+@_each
+def test_forward_mode_is_reverse_mode(name: str, xpgrad_device: str) -> None:
+    function, xs = _operands(name, xpgrad_device)
+    first = len(CASES[name].ranges) - len(xs)
+    for i in (k - first for k in CASES[name].wrt):
+
+        def of_one(x: Any, i: int = i) -> Any:
+            return function(*xs[:i], x, *xs[i + 1 :])
+
+        leaf = xp.tensor(values(xs[i]), device=xpgrad_device, requires_grad=True)
+        (expected,) = xp.autograd.grad(xp.sum(of_one(leaf)), leaf)
+        out, tangent = jvp(of_one, (xs[i],), (xp.ones_like(xs[i]),))
+        np.testing.assert_allclose(values(tangent), values(expected), rtol=near(xpgrad_device), atol=1e-12)
+        np.testing.assert_allclose(values(out), values(of_one(xs[i])), rtol=near(xpgrad_device))
+
+
+@_each
+def test_a_batch_is_a_loop(name: str, xpgrad_device: str) -> None:
+    function, xs = _operands(name, xpgrad_device)
+    i = CASES[name].wrt[-1] - (len(CASES[name].ranges) - len(xs))
+
+    def slope(*at: Any) -> Any:
+        return xp.func.grad(lambda *a: xp.sum(function(*a)), argnums=i)(*at)
+
+    for f in (function, slope):
+        found = values(vmap(f)(*xs))
+        expected = np.stack([values(f(*(x[k] for x in xs))) for k in range(5)])
+        np.testing.assert_allclose(found, expected, rtol=near(xpgrad_device), atol=1e-12)
+    rows = [xp.stack([x, x * 1.0]) if k == i else x for k, x in enumerate(xs)]
+    found = values(vmap(function, in_dims=tuple(0 if k == i else None for k in range(len(xs))))(*rows))
+    np.testing.assert_allclose(found, np.stack([values(function(*xs))] * 2), rtol=near(xpgrad_device))
+
+
+COMPLEX = np.array([0.7 + 0.4j, 1.3 - 0.8j, 0.2 + 2.1j])
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.complex])
+def test_complex_functions(name: str, xpgrad_device: str) -> None:
+    function = of_tensors(name)
+    if len(CASES[name].ranges) == 1:
+        check(function, [COMPLEX], xpgrad_device)
+        found, expected = function(xp.asarray(COMPLEX, device=xpgrad_device)), getattr(scipy.special, name)(COMPLEX)
+    elif name in ("xlogy", "xlog1py"):
+        check(function, [COMPLEX, COMPLEX[::-1].copy()], xpgrad_device)
+        return
+    else:
+        check(lambda z: function(2, z), [COMPLEX], xpgrad_device)
+        found, expected = function(2, xp.asarray(COMPLEX, device=xpgrad_device)), getattr(scipy.special, name)(2, COMPLEX)
+    np.testing.assert_allclose(values(found), expected, rtol=near(xpgrad_device))
+
+
+def test_complex_polygamma() -> None:
+    z = np.array([0.7 + 0.4j, -3.3 - 0.8j, 30.0 + 2.0j, -0.5 + 1e-3j])
+    import mpmath
+
+    for n in (0, 1, 2, 5):
+        expected = [complex(mpmath.psi(n, v)) for v in z]
+        np.testing.assert_allclose(values(special.polygamma(n, xp.asarray(z))), expected, rtol=1e-12)
+    orders = values(special.polygamma(xp.asarray([1.0, 2.0, 1.5, -1.0]), xp.asarray(z)))
+    np.testing.assert_allclose(orders[:2], [complex(mpmath.psi(n, v)) for n, v in ((1, z[0]), (2, z[1]))])
+    assert np.isnan(orders[2:]).all()
+
+
+def test_real_functions_refuse_complex_numbers() -> None:
+    z = xp.asarray(COMPLEX)
+    for name, case in CASES.items():
+        if not case.complex and name != "polygamma":
+            with pytest.raises(TypeError, match=f"scipy.special.{name}: `.*` must be real"):
+                special.__dict__[name](*[z] * len(case.ranges))
+
+
+#: By name: points beyond the domain, and those at a pole; with the argument's number.
+BEYOND: dict[str, list[tuple[float, ...]]] = {
+    "erfinv": [(1.5,), (-1.5,), (1.0,)], "erfcinv": [(2.5,), (-0.5,), (0.0,)], "logit": [(1.5,), (-0.5,), (0.0,), (1.0,)],
+    "ndtri": [(1.5,), (-0.5,), (0.0,)], "loggamma": [(-0.5,), (-2.0,)], "gamma": [(-2.0,), (0.0,)], "gammaln": [(-2.0,), (0.0,)],
+    "digamma": [(-2.0,)], "entr": [(-1.0,)], "xlogy": [(2.0, -1.0), (0.5, -1.0)], "xlog1py": [(2.0, -3.0)],
+    "rel_entr": [(-1.0, -2.0), (1.0, -2.0), (-1.0, 2.0)], "kl_div": [(-1.0, -2.0), (1.0, -2.0), (-1.0, 2.0)], "y0": [(-1.0,)],
+    "y1": [(-1.0,)], "yn": [(2.0, -1.0)], "yv": [(0.5, -1.0)], "iv": [(0.5, -1.0)], "kv": [(0.5, -1.0)],
+    "gammainc": [(1.0, -1.0), (-1.0, 1.0)], "gammaincc": [(1.0, -1.0), (-1.0, 1.0)], "gammaincinv": [(1.0, 1.5), (1.0, -0.5)],
+    "gammainccinv": [(1.0, 1.5)], "betainc": [(1.0, 1.0, 1.5), (-1.0, 1.0, 0.5), (1.0, 1.0, -0.5)], "betaincc": [(1.0, 2.0, 1.5)],
+    "betaincinv": [(1.0, 2.0, 1.5)], "zeta": [(0.5, 2.0), (2.5, -0.5)], "beta": [(-1.0, 0.5)], "exp1": [(-1.0,)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_no_finite_lie_beyond_the_domain(name: str, xpgrad_device: str) -> None:
+    case = CASES[name]
+    expected = getattr(scipy.special, name)(*(np.array(c) for c in zip(*BEYOND[name])))
+    found = at_points(name, BEYOND[name], device=xpgrad_device)
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+    assert not np.isfinite(found).any()
+    for i in case.wrt:
+        assert not np.isfinite(at_points(name, BEYOND[name], i, device=xpgrad_device)).any(), i
+
+
+def test_nan_stays_nan(xpgrad_device: str) -> None:
+    for name, case in CASES.items():
+        point = [tuple(np.nan if i == case.wrt[-1] else v for i, v in enumerate(points(case, 1)[0]))]
+        for by in ((), (case.wrt[-1],)):
+            assert np.isnan(at_points(name, point, *by, device=xpgrad_device)).all(), (name, by)
+
+
+REFUSED = {
+    "jv": (1.5, 2.0), "yv": (1.5, 2.0), "iv": (1.5, 2.0), "ive": (1.5, 2.0), "kv": (1.5, 2.0), "yn": (1.0, 2.0), "polygamma": (1.0, 2.0),
+    "zeta": (2.5, 2.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_derivatives_by_an_order_are_refused_by_name(name: str, xpgrad_device: str) -> None:
+    n, x = (xp.tensor([v], device=xpgrad_device, requires_grad=True) for v in REFUSED[name])
+    message = rf"scipy\.special\.{name}: the derivative with respect to `[vnx]` is not known"
+    with pytest.raises(NotImplementedError, match=message):
+        xp.sum(special.__dict__[name](n, x)).backward()
+    with pytest.raises(NotImplementedError, match=message):
+        jvp(lambda n: special.__dict__[name](n, x.detach()), (n.detach(),), (n.detach(),))
+
+
+@pytest.mark.parametrize(("name", "rest"), [("gammainc", (2.0,)), ("gammaincc", (2.0,)), ("betainc", (1.5, 0.3)), ("betaincc", (1.5, 0.3))])
+def test_second_derivatives_by_a_shape_are_refused(name: str, rest: tuple[float, ...]) -> None:
+    a = xp.tensor([1.5], requires_grad=True)
+    (first,) = xp.autograd.grad(xp.sum(special.__dict__[name](a, *rest)), a, create_graph=True)
+    with pytest.raises(NotImplementedError, match="of the second order"):
+        xp.sum(first).backward()
+
+
+@_each
+def test_single_precision(name: str, xpgrad_device: str) -> None:
+    case = CASES[name]
+    columns = [np.array(c) for c in zip(*points(case, 5))]
+    function = of_tensors(name)
+    fixed = [columns.pop(0)[0]] if name.startswith("spherical_") else []
+    xs = [xp.tensor(c.astype(np.float32), device=xpgrad_device, requires_grad=i + len(fixed) in case.wrt) for i, c in enumerate(columns)]
+    out = function(*fixed, *xs)
+    assert out.dtype == xp.float32
+    xp.sum(out).backward()
+    for i in case.wrt:
+        assert xs[i - len(fixed)].grad.dtype == xp.float32
+        at = [tuple(float(v) for v in p) for p in zip(*([np.full(5, fixed[0])] if fixed else []), *(values(x) for x in xs))]
+        expected = at_points(name, at, i)
+        np.testing.assert_allclose(values(xs[i - len(fixed)].grad), expected, rtol=2e-3, atol=2e-3 * float(np.max(np.abs(expected))))
+
+
+torch_names = ["digamma", "erf", "erfc", "erfcx", "erfinv", "expit", "gammaln", "i0", "i0e", "i1", "i1e", "log_ndtr", "logit", "ndtr",
+               "ndtri", "sinc", "entr", "xlogy", "xlog1py"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", torch_names)
+def test_gradients_are_pytorchs(name: str) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is what is compared with")
+    at = points(CASES[name], 10)
+    for i in CASES[name].wrt:
+        xs = [torch.tensor(np.array(c), requires_grad=k == i) for k, c in enumerate(zip(*at))]
+        (expected,) = torch.autograd.grad(getattr(torch.special, name)(*xs).sum(), xs[i])
+        np.testing.assert_allclose(at_points(name, at, i), expected.numpy(), rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["gammainc", "gammaincc", "betainc", "digamma", "zeta", "expi", "exp1", "rel_entr"])
+def test_gradients_are_jaxs(name: str) -> None:
+    jax = pytest.importorskip("jax", reason="JAX is what is compared with")
+    if not jax.config.jax_enable_x64:
+        pytest.skip("JAX computes in single precision here: run with JAX_ENABLE_X64=1")
+    import jax.scipy.special
+
+    at = points(CASES[name], 8)
+    columns = [np.array(c) for c in zip(*at)]
+    for i in CASES[name].wrt:
+        if name == "betainc" and i < 2:
+            continue  # JAX has none
+        expected = jax.grad(lambda x, i=i: getattr(jax.scipy.special, name)(*columns[:i], x, *columns[i + 1 :]).sum())(columns[i])
+        np.testing.assert_allclose(at_points(name, at, i), expected, rtol=1e-7, atol=1e-10)
+
+
+def test_no_kernel_warns_in_the_usual_range() -> None:
+    with warnings.catch_warnings(), np.errstate(divide="warn", over="warn", invalid="warn"):
+        warnings.simplefilter("error")
+        for name, case in CASES.items():
+            at = points(case, 3)
+            for by in ((), *((i,) for i in case.wrt)):
+                at_points(name, at, *by)

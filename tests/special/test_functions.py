@@ -1,0 +1,362 @@
+"""The special functions that are not in the table, and what all share: operands, errors, SciPy's own functions, compiled functions."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("scipy", reason="it computes most of these functions")
+pytest.importorskip("mpmath", reason="it says what is right; the extra `test` brings it")
+
+import scipy.special
+from hypothesis import given, settings, strategies as st
+from hypothesis.extra.numpy import mutually_broadcastable_shapes
+
+import xpgrad as xp
+from support import search_path
+from support.central_differences import check, numbers, values
+from support.special_functions import CASES, of_tensors, points
+from xpgrad._rows.namespace import EXTRAS
+from xpgrad.scipy import special
+from xpgrad.utils import checkpoint
+
+X = numbers((2, 3)) * 3.0
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Any:
+    with np.errstate(all="ignore"):
+        yield
+
+
+# -- over axes ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, {"axis": 0}, {"axis": (0, 1), "keepdims": True}, {"axis": -1, "keepdims": True}])
+@pytest.mark.parametrize("factor", [None, np.array([[0.5, 0.0, 2.0], [1.0, 0.7, 0.3]]), 3.0])
+def test_logsumexp(options: dict[str, Any], factor: Any, xpgrad_device: str) -> None:
+    def ours(x: Any) -> Any:
+        b = xp.asarray(factor, device=xpgrad_device) if isinstance(factor, np.ndarray) else factor
+        return special.logsumexp(x, b=b if x.device == xpgrad_device or b is None else factor, **options)
+
+    np.testing.assert_allclose(values(ours(xp.asarray(X, device=xpgrad_device))), scipy.special.logsumexp(X, b=factor, **options))
+    check(ours, [X], xpgrad_device)
+    check(ours, [numbers((2, 3), 1.0, np.complex128)], xpgrad_device)
+
+
+def test_logsumexp_of_large_and_infinite_numbers(xpgrad_device: str) -> None:
+    x = xp.tensor([1000.0, 999.0, -np.inf], device=xpgrad_device, requires_grad=True)
+    out = special.logsumexp(x)
+    out.backward()
+    np.testing.assert_allclose(out.item(), scipy.special.logsumexp([1000.0, 999.0, -np.inf]))
+    np.testing.assert_allclose(values(x.grad), scipy.special.softmax([1000.0, 999.0, -np.inf]))
+    assert special.logsumexp(xp.asarray([-np.inf, -np.inf], device=xpgrad_device)).item() == -np.inf
+    assert special.logsumexp(xp.asarray([np.inf, 1.0], device=xpgrad_device)).item() == np.inf
+    large = xp.asarray([900.0, 901.0], device=xpgrad_device)
+    out, sign = special.logsumexp(large, b=xp.asarray([1.0, -1.0], device=xpgrad_device), return_sign=True)
+    expected = scipy.special.logsumexp(np.array([900.0, 901.0]), b=np.array([1.0, -1.0]), return_sign=True)
+    np.testing.assert_allclose([out.item(), sign.item()], expected)
+    assert np.isnan(special.logsumexp(large, b=xp.asarray([1.0, -1.0], device=xpgrad_device)).item())
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 1)])
+def test_softmax(name: str, axis: Any, xpgrad_device: str) -> None:
+    function = getattr(special, name)
+    expected = getattr(scipy.special, name)(X + 700.0, axis=axis)
+    np.testing.assert_allclose(values(function(xp.asarray(X + 700.0, device=xpgrad_device), axis=axis)), expected)
+    check(lambda x: function(x, axis=axis), [X], xpgrad_device)
+    check(lambda x: function(x, axis=axis), [numbers((2, 3), 1.0, np.complex128)], xpgrad_device)
+
+
+def test_reductions_in_batches_and_with_tangents(xpgrad_device: str) -> None:
+    x, t = (xp.asarray(numbers((2, 3), s), device=xpgrad_device) for s in (1.0, 2.0))
+    for function in (special.logsumexp, special.softmax, special.log_softmax):
+        np.testing.assert_allclose(values(xp.func.vmap(function)(x)), np.stack([values(function(row)) for row in x]), rtol=1e-12)
+        leaf = xp.tensor(values(x), device=xpgrad_device, requires_grad=True)
+        jacobian = values(xp.func.jacrev(function)(leaf.detach()))
+        _, tangent = xp.func.jvp(function, (x,), (t,))
+        np.testing.assert_allclose(values(tangent), np.tensordot(jacobian, values(t), 2), rtol=1e-10, atol=1e-14)
+
+
+# -- with a static argument ----------------------------------------------------------------------------------------------
+
+
+def test_lambertw(xpgrad_device: str) -> None:
+    for branch in (0, -1, 1):
+        z = np.array([0.7 + 0.4j, -3.0 + 1.0j, 0.01 - 2.0j])
+        found = special.lambertw(xp.asarray(z, device=xpgrad_device), branch)
+        np.testing.assert_allclose(values(found), scipy.special.lambertw(z, branch), rtol=1e-13)
+        check(lambda z, k=branch: special.lambertw(z, k), [z], xpgrad_device)
+    x = xp.tensor([0.5, 2.0, 0.0], device=xpgrad_device, requires_grad=True)
+    out = special.lambertw(x)
+    assert out.dtype == xp.complex128
+    xp.sum(xp.real(out)).backward()
+    w = scipy.special.lambertw(np.array([0.5, 2.0, 0.0])).real
+    np.testing.assert_allclose(values(x.grad), np.exp(-w) / (1 + w))
+    with pytest.raises(TypeError, match="`k` must be an int"):
+        special.lambertw(x, 0.5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"no `tol`=0\.1"):
+        special.lambertw(x, tol=0.1)
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 4])
+def test_multigammaln(dimension: int, xpgrad_device: str) -> None:
+    a = np.array([2.5, 3.7, 9.0])
+    found = special.multigammaln(xp.asarray(a, device=xpgrad_device), dimension)
+    np.testing.assert_allclose(values(found), scipy.special.multigammaln(a, dimension), rtol=1e-14)
+    check(lambda x: special.multigammaln(x, dimension), [a], xpgrad_device)
+    x = xp.tensor([0.1 - dimension], device=xpgrad_device, requires_grad=True)
+    out = special.multigammaln(x, dimension)
+    xp.sum(out).backward()
+    assert np.isnan(values(out)).all()
+    assert np.isnan(values(x.grad)).all()
+    with pytest.raises(ValueError, match="`d` must be a dimension"):
+        special.multigammaln(x, 0)
+
+
+@pytest.mark.parametrize("kind", ["jn", "yn", "in", "kn"])
+def test_spherical_functions_and_their_derivatives(kind: str, xpgrad_device: str) -> None:
+    name = f"spherical_{kind}"
+    z = np.array([0.4, 2.0, 7.5])
+    for n in (0, 1, 4):
+        found = getattr(special, name)(n, xp.asarray(z, device=xpgrad_device), derivative=True)
+        np.testing.assert_allclose(values(found), getattr(scipy.special, name)(n, z, derivative=True), rtol=1e-11)
+        check(lambda z, n=n: getattr(special, name)(n, z), [z], xpgrad_device)
+    with pytest.raises(ValueError, match="must not be negative, but got -1"):
+        getattr(special, name)(-1, xp.asarray(z))
+    with pytest.raises(TypeError, match="`n` must be an int, but got Tensor"):
+        getattr(special, name)(xp.asarray(z), xp.asarray(z))
+    for n in (0, 1, 2):  # at the origin, where quotients are not defined
+        if kind in ("jn", "in"):
+            x = xp.tensor([0.0], device=xpgrad_device, requires_grad=True)
+            xp.sum(getattr(special, name)(n, x)).backward()
+            np.testing.assert_allclose(values(x.grad), [1 / 3 if n == 1 else 0.0], atol=1e-15)
+
+
+def test_comb_and_factorial(xpgrad_device: str) -> None:
+    n, k = np.array([5.0, 3.0, -1.0, 6.5]), np.array([2.0, 4.0, 1.0, 2.5])
+    x, y = (xp.tensor(v, device=xpgrad_device, requires_grad=True) for v in (n, k))
+    out = special.comb(x, y)
+    np.testing.assert_allclose(values(out), scipy.special.comb(n, k))
+    xp.sum(out).backward()
+    assert values(x.grad)[1:3].tolist() == [0.0, 0.0]
+    np.testing.assert_allclose(special.comb(5, 3, repetition=True).item(), scipy.special.comb(5, 3, repetition=True))
+    z = xp.asarray([-1.5, 0.0, 4.0, np.nan], device=xpgrad_device)
+    np.testing.assert_allclose(values(special.factorial(z)), [0.0, 1.0, 24.0, np.nan])
+    np.testing.assert_allclose(values(special.gammasgn(z)), scipy.special.gammasgn(values(z)))
+    g = xp.tensor([0.5, -0.5], device=xpgrad_device, requires_grad=True)
+    xp.sum(special.gammasgn(g)).backward()
+    assert values(g.grad).tolist() == [0.0, 0.0]
+
+
+def test_aliases() -> None:
+    x = xp.asarray([0.5, 2.0])
+    assert special.psi(x).tolist() == special.digamma(x).tolist()
+    assert special.jn(2, x).tolist() == special.jv(2.0, x).tolist()
+    np.testing.assert_allclose(values(special.zeta(xp.asarray([2.0, 0.5, -1.0]))), scipy.special.zeta(np.array([2.0, 0.5, -1.0])))
+
+
+# -- operands ------------------------------------------------------------------------------------------------------------
+
+
+def test_integers_numbers_and_arrays_are_operands(xpgrad_device: str) -> None:
+    whole = xp.asarray([1, 2, 3], device=xpgrad_device)
+    for name, case in CASES.items():
+        if len(case.ranges) == 1 and name not in ("erfinv", "erfcinv", "logit", "ndtri"):
+            out = getattr(special, name)(whole)
+            assert out.dtype == xp.float64
+            with np.errstate(all="ignore"):
+                expected = getattr(scipy.special, name)(np.array([1, 2, 3]))
+            np.testing.assert_allclose(values(out), expected, rtol=1e-12, atol=1e-15)
+    x = xp.tensor([0.5, 1.5], device=xpgrad_device, requires_grad=True)
+    expected = scipy.special.gammainc(2.0, np.array([0.5, 1.5]))
+    on_host = x.backend.on_host(x.device)
+    for two in (2, 2.0, np.float64(2.0), np.array([2.0, 2.0]) if on_host else 2, xp.asarray([2, 2], device=xpgrad_device)):
+        np.testing.assert_allclose(values(special.gammainc(two, x)), expected, rtol=1e-13)
+    np.testing.assert_allclose(values(special.betainc(2, 3.0, x * 0.5)), scipy.special.betainc(2, 3.0, [0.25, 0.75]), rtol=1e-13)
+    assert special.erf(0.5).shape == ()
+    assert special.gammainc(2.0, 0.5).shape == ()
+    np.testing.assert_allclose(values(special.erf(np.array([0.5]))), scipy.special.erf([0.5]))
+
+
+def test_what_is_no_operand_is_refused() -> None:
+    x, y = xp.asarray([1.0, 2.0]), xp.asarray([1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match=r"scipy\.special\.xlogy: `x` has shape \(2,\), `y` has shape \(3,\), which do not broadcast"):
+        special.xlogy(x, y)
+    with pytest.raises(ValueError, match=r"`a` has shape \(2,\), `b` has shape \(\), `x` has shape \(3,\)"):
+        special.betainc(x, 2.0, y)
+    with pytest.raises(TypeError, match=r"scipy\.special\.gammainc: `a` must be a Tensor, an array or a number, but got str 'two'"):
+        special.gammainc("two", x)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"scipy\.special\.erf"):
+        special.erf("x")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="takes 2 arguments"):
+        special.beta(x)  # type: ignore[call-arg]
+    with pytest.raises(xp.DeviceMismatchError, match="numpy"):
+        special.xlogy(x, xp.asarray([1.0, 2.0], device="numpy+readonly"))
+    with pytest.raises(AttributeError, match="has no attribute 'erff'"):
+        special.erff  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="has no 'clustering', only `special`"):
+        xp.scipy.clustering  # type: ignore[attr-defined]
+
+
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(st.data())
+def test_shapes_and_dtypes(data: Any) -> None:
+    name = data.draw(st.sampled_from([n for n in CASES if not n.startswith("spherical_")]))
+    case = CASES[name]
+    shapes = data.draw(mutually_broadcastable_shapes(num_shapes=len(case.ranges), max_dims=3, max_side=3))
+    dtype = data.draw(st.sampled_from([np.float32, np.float64]))
+    arrays = [np.resize([p[i] for p in points(case, 4)], shape).astype(dtype) for i, shape in enumerate(shapes.input_shapes)]
+    xs = [xp.tensor(a, requires_grad=i in case.wrt) for i, a in enumerate(arrays)]
+    with np.errstate(all="ignore"):
+        out = of_tensors(name)(*xs)
+        expected = getattr(scipy.special, name)(*arrays)
+        assert out.shape == shapes.result_shape
+        assert out.dtype == (xp.float32 if dtype is np.float32 else xp.float64)
+        np.testing.assert_allclose(
+            values(out), expected, rtol=1e-4 if dtype is np.float32 else 1e-11, atol=1e-6 if dtype is np.float32 else 0
+        )
+        xp.sum(out).backward()
+    for i in case.wrt:
+        assert xs[i].grad is not None
+        assert xs[i].grad.shape == shapes.input_shapes[i]
+        assert xs[i].grad.dtype == xs[i].dtype
+
+
+# -- with the rest of xpgrad -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["erf", "log_ndtr", "gammainc", "betainc", "xlogy", "polygamma", "logsumexp", "spherical_jn", "lambertw"])
+def test_compiled_functions(name: str, xpgrad_device: str) -> None:
+    def function(x: Any) -> Any:
+        y = xp.exp(x * 0.1)
+        if name == "logsumexp":
+            return special.logsumexp(y * 2.0)
+        if name == "lambertw":
+            return xp.real(special.lambertw(y))
+        if name == "spherical_jn":
+            return xp.sum(special.spherical_jn(2, y))
+        rest: list[Any] = {"gammainc": [2.0], "betainc": [2.0, 3.0], "xlogy": [2.0], "polygamma": [1]}.get(name, [])
+        return getattr(special, name)(*rest, y * 0.3)
+
+    compiled = xp.compile(function)
+    for k in range(2):
+        x = xp.tensor(numbers((4,), 1.0 + k), device=xpgrad_device, requires_grad=True)
+        expected, found = function(x), compiled(x)
+        np.testing.assert_allclose(values(found), values(expected), rtol=1e-12)
+        g = xp.autograd.grad(xp.sum(expected), x)[0]
+        np.testing.assert_allclose(values(xp.autograd.grad(xp.sum(found), x)[0]), values(g), rtol=1e-12)
+
+
+def test_selective_checkpoints_know_them() -> None:
+    x = xp.tensor([0.5, 1.5], requires_grad=True)
+    for function in (special.erf, special.logsumexp):
+        contexts = lambda f=function: checkpoint.create_selective_checkpoint_contexts([f])  # noqa: E731 (called twice)
+        out = checkpoint.checkpoint(lambda x, f=function: xp.sum(xp.sin(f(x * 1.0))), x, use_reentrant=False, context_fn=contexts)
+        (found,) = xp.autograd.grad(out, x)
+        (expected,) = xp.autograd.grad(xp.sum(xp.sin(function(x * 1.0))), x)
+        np.testing.assert_allclose(values(found), values(expected))
+    assert EXTRAS["scipy.special.erf"] is special.erf
+
+
+def test_signatures_and_docstrings_are_there() -> None:
+    for name in special.__all__:
+        function = getattr(special, name)
+        assert function.__doc__, name
+        assert function.__name__ == name
+        assert inspect.signature(function).parameters
+        assert function.__module__.startswith("xpgrad.scipy")
+    assert set(special.__all__) <= set(dir(special))
+
+
+# -- SciPy's own functions ---------------------------------------------------------------------------------------------------
+
+
+def test_scipys_universal_functions_take_tensors(xpgrad_device: str) -> None:
+    x = xp.tensor([0.3, 0.8], device=xpgrad_device, requires_grad=True)
+    for name, case in CASES.items():
+        ufunc = getattr(scipy.special, name)
+        if not isinstance(ufunc, np.ufunc):
+            continue
+        rest = [2.0] * (len(case.ranges) - 1)
+        out = ufunc(*rest, x)
+        assert isinstance(out, xp.Tensor), name
+        np.testing.assert_allclose(values(out), values(getattr(special, name)(*rest, x)), rtol=1e-13, err_msg=name)
+        assert out.requires_grad or name == "gammasgn"
+    out = scipy.special.zeta(2.0, x)
+    assert out.requires_grad
+    assert scipy.special.lambertw(x).requires_grad
+    out = scipy.special.xlogy(np.array([1.0, 2.0]), xp.tensor([0.3, 0.8], requires_grad=True))
+    assert out.requires_grad
+    with pytest.raises(TypeError, match=r"`scipy\.special\.hyp1f1` has no rule in xpgrad.*x\.detach"):
+        scipy.special.hyp1f1(1.0, 2.0, x)
+    with pytest.raises(TypeError, match=r"`scipy\.special\.betaln_x`|nearest that it has is `xpgrad\.scipy\.special\.i0e`|has no rule"):
+        scipy.special.k0e(x)
+
+
+def test_options_of_universal_functions() -> None:
+    x, out = xp.tensor([0.3, 0.8], requires_grad=True), xp.zeros(2)
+    scipy.special.erf(x * 1.0, out=out, where=np.array([True, False]))
+    assert values(out)[1] == 0.0
+    xp.sum(out).backward()
+    np.testing.assert_allclose(values(x.grad), [2 / np.sqrt(np.pi) * np.exp(-0.09), 0.0])
+
+
+_UNDER_THE_STANDARD = """
+import numpy as np, scipy.special, scipy.stats, xpgrad as xp
+x = xp.tensor([0.3, 0.8], requires_grad=True)
+for name, rest in (("erf", ()), ("gammaln", ()), ("gammainc", (2.0,)), ("logsumexp", ()), ("softmax", ()), ("betaln", (2.0,))):
+    out = getattr(scipy.special, name)(*rest, x)
+    assert isinstance(out, xp.Tensor) and out.requires_grad, name
+    (g,) = xp.autograd.grad(xp.sum(xp.sin(out)), x)
+    ours = getattr(xp.scipy.special, name)(*rest, x)
+    np.testing.assert_allclose(g.numpy(), xp.autograd.grad(xp.sum(xp.sin(ours)), x)[0].numpy(), rtol=1e-10)
+(g,) = xp.autograd.grad(scipy.stats.entropy(x), x)
+p = np.array([0.3, 0.8]) / 1.1
+np.testing.assert_allclose(g.numpy(), -(np.log(p) + scipy.stats.entropy(p)) / 1.1)
+"""
+
+
+def test_scipys_functions_under_scipy_array_api() -> None:
+    environment = {"SCIPY_ARRAY_API": "1", "PYTHONPATH": search_path(), "PATH": ""}
+    done = subprocess.run([sys.executable, "-c", _UNDER_THE_STANDARD], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+_WITHOUT_SCIPY = """
+import sys
+sys.modules["scipy"] = sys.modules["scipy.special"] = None
+import xpgrad as xp
+from xpgrad.scipy import special
+x = xp.tensor([0.3, 0.8], requires_grad=True)
+for name in ("expit", "logit", "log_expit", "entr", "sinc", "logsumexp", "softmax", "log_softmax"):
+    xp.sum(xp.autograd.grad(xp.sum(getattr(special, name)(x)), x, create_graph=True)[0]).backward()
+for name in ("xlogy", "xlog1py", "rel_entr", "kl_div"):
+    xp.sum(getattr(special, name)(x, x)).backward()
+try:
+    special.erf(x)
+except xp.CapabilityError as exc:
+    assert "pip install 'xpgrad[scipy]'" in str(exc), exc
+else:
+    raise AssertionError
+"""
+
+
+def test_without_scipy_the_composed_ones_work() -> None:
+    environment = {"PYTHONPATH": search_path(), "PATH": ""}
+    done = subprocess.run([sys.executable, "-c", _WITHOUT_SCIPY], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_package_loads_late() -> None:
+    late = "assert not [m for m in sys.modules if 'scipy' in m]; xpgrad.scipy.special.erf; assert 'scipy' not in sys.modules"
+    code = f"import sys, xpgrad; {late}"
+    environment = {"PYTHONPATH": search_path(), "PATH": ""}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
