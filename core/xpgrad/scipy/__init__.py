@@ -1,0 +1,33 @@
+"""`xpgrad.scipy`: functions with SciPy's names and meaning for Tensors on every backend, differentiable.
+
+`special` holds the special functions. What is not made of other functions is computed by the array's own library where that has it, else by
+SciPy, an optional dependency (``pip install 'xpgrad[scipy]'``), where the array's memory is the host's.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import typing
+
+from xpgrad._basics.faces import public_names
+
+if typing.TYPE_CHECKING:
+    from xpgrad.scipy import optimize as optimize
+
+__all__ = ["optimize"]
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)
+
+
+if not typing.TYPE_CHECKING:  # a type checker believes that a module with `__getattr__` has every name
+
+    def __getattr__(name: str) -> typing.Any:
+        # Each part loads at first use: a program mostly uses one.
+        if name in __all__:
+            return importlib.import_module(f"{__name__}.{name}")
+        parts = sys.modules[__name__].__all__
+        msg = f"module {__name__!r} has no {name!r}, only {', '.join(f'`{part}`' for part in parts)}"
+        raise AttributeError(msg)
