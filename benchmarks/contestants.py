@@ -143,11 +143,29 @@ class Compiled(XPGrad):
         return super().gradient(*self._compiled(loss, leaves, constants))
 
     def descent(self, loss: Any, leaves: Any, constants: Any) -> Step:
-        return super().descent(*self._compiled(loss, leaves, constants))
+        """The whole step as one function, as JAX's."""
+        count, function = len(leaves), self._function(loss, len(leaves), constants)
+        value_and_grad = self.xp.func.value_and_grad
 
-    def _compiled(self, loss: Any, leaves: Any, constants: Any) -> tuple[Any, Any, Any]:
+        def update(*tensors: Any) -> Any:
+            value, grads = value_and_grad(function, argnums=tuple(range(count)))(*tensors)
+            return value, grads, tuple(x - RATE * g for x, g in zip(tensors, grads))
+
+        run = self.xp.compile(update)
+        leaves, others = self._enter(leaves, tuple(c for c in constants if isinstance(c, np.ndarray)))
+        leaves = [x.detach() for x in leaves]
+        run(*leaves, *others)  # neither its time nor its memory is that of a step
+
+        def step() -> tuple[Any, ...]:
+            nonlocal leaves
+            value, grads, leaves = run(*leaves, *others)
+            return value, *grads
+
+        return step
+
+    def _function(self, loss: Any, count: int, constants: Any) -> Any:
         """The loss as a function of Tensors only: numbers are part of it."""
-        count, m = len(leaves), self.m
+        m = self.m
         places = [i for i, c in enumerate(constants) if isinstance(c, np.ndarray)]
 
         def function(*tensors: Any) -> Any:
@@ -156,8 +174,12 @@ class Compiled(XPGrad):
                 given[i] = t
             return loss(m, *tensors[:count], *given)
 
-        run = self.xp.compile(function)
-        arrays = tuple(constants[i] for i in places)
+        return function
+
+    def _compiled(self, loss: Any, leaves: Any, constants: Any) -> tuple[Any, Any, Any]:
+        """The loss, compiled, with its leaves and those of its constants that are arrays."""
+        run = self.xp.compile(self._function(loss, len(leaves), constants))
+        arrays = tuple(c for c in constants if isinstance(c, np.ndarray))
         like, others = self._enter(leaves, arrays)
         run(*like, *others)  # neither its time nor its memory is that of a step
         return lambda _, *tensors: run(*tensors), leaves, arrays

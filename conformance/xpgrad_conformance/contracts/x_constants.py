@@ -217,9 +217,79 @@ def tangents_that_leave(lib: Any) -> None:
                 wrong()
 
 
+def anomalies_in_graphs(lib: Any) -> None:
+    """Detection of anomalies in a backward that is recorded."""
+    if lib.capabilities["lazy"]:
+        return
+    xp, x = lib.xp, lib.tensor([0.0, 4.0])
+    told = lib.ns.is_anomaly_check_nan_enabled if lib.oracle else lib.module("autograd.anomaly_mode").is_anomaly_check_nan_enabled
+    with lib.ag.detect_anomaly():
+        (g,) = lib.grad(xp.sum(x * x * x), x, create_graph=True)
+        lib.equal(lib.grad(xp.sum(g), x)[0], [0.0, 24.0])
+        y = xp.sum(xp.sqrt(x) * 0.0)
+        with np.errstate(all="ignore"), lib.raises(RuntimeError, "SqrtBackward0", "nan"):
+            lib.grad(y, x, create_graph=True)
+        assert told()
+    assert told()
+
+
+def saved_values_of_several_results(lib: Any) -> None:
+    """Hooks on each of the values that a node of several results saves."""
+    a = np.asarray([[2.0, 0.3, 0.1], [0.3, 1.0, -0.2], [0.1, -0.2, 3.0]])
+    for name, call in (("eigh", lambda x: lib.xp.linalg.eigh(x)), ("svd", lambda x: lib.xp.linalg.svd(x, full_matrices=False))):
+        x = lib.tensor(a)
+
+        def loss(x: Any, call: Any = call) -> tuple[Any, Any]:
+            outs = call(x)
+            return lib.xp.sum(sum(lib.xp.sum(o * o) if o.ndim == 1 else lib.xp.sum(lib.xp.abs(o)) for o in outs)), outs[0].grad_fn
+
+        (wanted,) = lib.grad(loss(x)[0], x)
+        total, node = loss(x)
+        packed = 0
+        for saved in [n for n in dir(node) if n.startswith("_raw_saved_")]:
+            found = getattr(node, saved)
+            for raw in found if isinstance(found, tuple) else (found,):
+                if hasattr(raw, "register_hooks"):
+                    with contextlib.suppress(RuntimeError):  # a value that it does not keep, or that has hooks under another name
+                        raw.register_hooks(lambda t: t * 1, lambda t: t)
+                        packed += 1
+        with lib.case(name):
+            assert packed >= 2
+            lib.equal(lib.grad(total, x)[0], lib.value(wanted))
+
+
+def views_of_written_constants(lib: Any) -> None:
+    """A custom Function that writes into a constant gives its views a history, too."""
+
+    def forward(ctx: Any, z: Any, x: Any) -> Any:
+        ctx.mark_dirty(z)
+        z.add_(x)
+        return z, x * 2
+
+    function = lib.fn(forward, lambda ctx, g, h: (g, g + 2 * h)).apply
+    x, z = lib.tensor(ROW), lib.const(np.zeros(3))
+    view = z[1:]
+    function(z, x)
+    assert z.requires_grad
+    lib.equal(lib.grad(lib.xp.sum(view * view), x)[0], [0.0, 2 * ROW[1], 2 * ROW[2]])
+
+
 @contract("DER-30")
 def in_less_usual_places(lib: Any) -> None:
     batched_functions(lib)
+    anomalies_in_graphs(lib)
+    views_of_written_constants(lib)
+    if lib.capabilities["linalg"]:
+        saved_values_of_several_results(lib)
+    chosen = lib.xp.where(lib.const([True, False], "bool"), 1.5, 2.5)
+    lib.equal(chosen, [1.5, 2.5])
+    if not lib.oracle:  # where nothing tells the setting
+        modes = lib.module("autograd.grad_mode")
+        before = modes.is_multithreading_enabled()
+        inside = modes.set_multithreading_enabled(not before)(modes.is_multithreading_enabled)
+        assert modes.is_multithreading_enabled() == before  # a decorator sets it while the function runs
+        assert inside() != before
+        assert modes.is_multithreading_enabled() == before
     if not lib.oracle:  # where copies have no history
         shallow_copies(lib)
     contexts_of_hooks(lib)
