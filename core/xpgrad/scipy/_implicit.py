@@ -265,8 +265,8 @@ _ONE_BY_ONE = (
     "derivative and `hessian` do; take them one by one, e.g. with `xpgrad.autograd.functional.jacobian(f, x, create_graph=True)` inside"
 )
 _ONCE = (
-    "forward mode of a solution of equations is of first order: its tangent has no derivatives; use reverse mode for those of higher order, "
-    "e.g. `xpgrad.autograd.functional.hessian`"
+    "forward mode of a solution of equations is of first order: its tangent has no derivatives; use reverse mode for those of higher "
+    "order, e.g. `xpgrad.autograd.functional.hessian`"
 )
 
 
