@@ -22,6 +22,7 @@ RUN = {
     "docs/hips.md": (),
     "docs/numpy.md": (),
     "docs/profiling.md": (),
+    "docs/solvers.md": (),
     "docs/torch-methods.md": (),
     "docs/transforms.md": (),
     "docs/writing-in-place.md": (),

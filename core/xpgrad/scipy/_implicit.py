@@ -271,7 +271,7 @@ _ONCE = (
 
 
 class _Once(Function):
-    """What was computed without history, of what has one: it says so if somebody differentiates it."""
+    """A Tensor that was computed without history, of what has one: it says so if somebody differentiates it."""
 
     generate_vmap_rule = True
 
