@@ -95,7 +95,7 @@ def derivatives(function: Any, leaves: list[Any], second: bool) -> list[Any]:
 def agree(found: list[Any], expected: list[Any], text: str, moved: list[Any] | None = None) -> None:
     """Compare results up to rounding, or up to what leaves that differ in their last places change, in a program that blows this up."""
     assert len(found) == len(expected), text
-    single = any(word in text for word in ("float32", "complex64", "'cast'", "'complex'"))  # something goes, or may go, through single precision
+    single = any(word in text for word in ("float32", "complex64", "'cast'", "'complex'"))  # what may go through it
     for k, (a, b) in enumerate(zip(found, expected)):
         a, b = a.numpy(), b.numpy()
         assert (a.shape, a.dtype) == (b.shape, b.dtype), f"result {k} of\n{text}"

@@ -202,7 +202,7 @@ def contexts_of_hooks(lib: Any) -> None:
 
 
 def tangents_that_leave(lib: Any) -> None:
-    """What leaves forward mode says so."""
+    """Warn where something leaves forward mode."""
     fw = lib.module("autograd.forward_ad")
     with fw.dual_level():
         d = fw.make_dual(lib.const(2.0), lib.const(1.0))

@@ -1,6 +1,6 @@
 """`xpgrad.scipy`: functions with SciPy's names and meaning for Tensors on every backend, differentiable.
 
-`special` holds the special functions. What is not made of other functions is computed by the array's own library where that has it, else by
+`special` holds the special functions, and `optimize` optimisers and solvers of equations. What is not made of other functions is computed by the array's own library where that has it, else by
 SciPy, an optional dependency (``pip install 'xpgrad[scipy]'``), where the array's memory is the host's.
 """
 
@@ -13,9 +13,9 @@ import typing
 from xpgrad._basics.faces import public_names
 
 if typing.TYPE_CHECKING:
-    from xpgrad.scipy import special as special
+    from xpgrad.scipy import optimize as optimize, special as special
 
-__all__ = ["special"]
+__all__ = ["optimize", "special"]
 
 
 def __dir__() -> list[str]:

@@ -1,0 +1,360 @@
+"""The implicit function theorem as one node: the solution of ``residual(x) = 0`` as a function of all that the residual depends on.
+
+What it depends on is found in the graph of the residual's value at the solution: where this graph ends in nodes that were there before.
+There it is cut, so that the gradients of the parameters can be taken by a pass of its own. Backward, one linear system with the Jacobian is
+solved; for derivatives of higher order the residual is evaluated again at the solution with its history, and the solution of the linear
+system is one of an equation again, so that every order follows.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad._basics.dtypes import finfo
+from xpgrad._memory.cells import next_number
+from xpgrad._modes import state, switches
+from xpgrad._tape.edges import GradientEdge
+from xpgrad._tape.node import ListNode, freed
+from xpgrad._tape.requests import grad
+from xpgrad._tape.saved import with_history
+from xpgrad.autograd.function import Function
+from xpgrad.func import jacrev, jvp, vjp
+from xpgrad.linalg import solve
+from xpgrad.rules.conversion import asarray
+from xpgrad.rules.creation import arange
+from xpgrad.rules.elementwise import cos
+
+__all__ = ["LINEAR_SOLVERS", "implicit", "linear_solver_of"]
+
+LINEAR_SOLVERS = ("auto", "dense", "cg", "gmres")
+#: Up to this many unknowns the Jacobian is made and factorised; beyond, it is multiplied with vectors.
+_DENSE = 512
+
+
+def linear_solver_of(name: str, given: Any) -> Any:
+    """Check the argument `linear_solver` of a public function.
+
+    Raises
+    ------
+    ValueError
+        For another name.
+    """
+    if callable(given) or (isinstance(given, str) and given in LINEAR_SOLVERS):
+        return given
+    msg = f"{name}: `linear_solver` must be one of {LINEAR_SOLVERS}, or a function of a product and a right-hand side, but got {given!r}"
+    raise ValueError(msg)
+
+
+def implicit(residual: Callable[[Any], Any], solution: Any, how: Any, *, symmetric: bool = False) -> Any:
+    """A solution with the history that the implicit function theorem gives it.
+
+    Parameters
+    ----------
+    residual : callable
+        From a vector to a vector of the same length, whatever it closes over.
+    solution : Tensor, shape (n,)
+        Where it is zero; without history.
+    how : str or callable
+        How linear systems with its Jacobian are solved: see `LINEAR_SOLVERS`. ``"auto"`` makes the Jacobian of up to 512 unknowns, and
+        multiplies with it beyond (by CG where it is symmetric, else by GMRES). A callable gets the function that multiplies a vector with
+        the matrix, and the right-hand side, as vectors of NumPy's, and returns the solution.
+    symmetric : bool
+        The Jacobian is symmetric and positive definite, as at a minimum.
+
+    Returns
+    -------
+    Tensor, shape (n,)
+
+    Raises
+    ------
+    RuntimeError
+        When it is differentiated: if the Jacobian is singular, or the linear solver does not converge.
+    NotImplementedError
+        When a tangent of the solution is differentiated.
+    """
+    solution = solution.detach()
+    recording = state.is_grad_enabled()
+    value, _, links = _cut(residual, solution)
+    if value.shape != solution.shape:
+        msg = f"the residual must have the shape of the unknowns, {solution.shape}, but has shape {value.shape}"
+        raise ValueError(msg)
+    out = solution.clone()
+    _carry_tangents(residual, solution, value, out, how, symmetric, recording=recording and bool(links))
+    if recording and links:
+        node: Any = ImplicitNode.made_now()
+        node.cls, node.e = type(out), tuple(link.inner for link in links)
+        node.residual, node.how, node.symmetric = residual, how, symmetric
+        node.solution, node.value, node.links = solution, value, links
+        node.stream = (node.cls, node.cls.backend.current_stream(out.device)) if out.backend.capabilities.streams else None
+        out._node = node
+    return out
+
+
+class Link(ListNode):
+    """A place where the graph of a residual is cut: a pass inside ends here, and once it is open others go on."""
+
+    __slots__ = ("cls", "inner")
+
+    title = "LinkBackward0"
+    saves = False
+    cls: Any
+    inner: Any
+
+    def grads(self, g: Any) -> list[Any]:
+        return [g] if self.e else []
+
+    def graph_grads(self, g: Any) -> list[Any]:
+        return [g] if self.e else []
+
+    def open(self) -> None:
+        """Connect it with the node in whose place it stands."""
+        self.e = (self.inner,)
+
+
+class _Mapping(dict[Any, Any]):
+    """The links by the nodes in whose place they stand; what has none stays."""
+
+    def __missing__(self, node: Any) -> Any:
+        return node
+
+
+def _cut(residual: Any, x: Any) -> tuple[Any, Link, list[Link]]:
+    """The residual's value at `x`, recorded; a link in the place of `x`, and one for each other node at which its graph ends."""
+    start = x.clone()
+    own = _link(x._node, type(x))
+    start._node = own
+    own.seq = next_number()
+    mark = next_number()
+    with switches.enable_grad():
+        value = residual(start).clone()
+    if value._node is None:
+        return value, own, []
+    links = _Mapping()
+    seen, stack = {value._node}, [value._node]
+    while stack:
+        node = stack.pop()
+        for e in node.edges():
+            if e is own:
+                continue
+            if e.seq > mark and not e.is_leaf:
+                if e not in seen:
+                    seen.add(e)
+                    stack.append(e)
+            elif e not in links:
+                links[e] = _link(e, type(value))
+    for node in seen:
+        node.redirect(links)
+    return value, own, list(links.values())
+
+
+def _link(inner: Any, cls: Any) -> Link:
+    link: Link = Link.made_now()
+    link.cls, link.inner, link.e = cls, inner, ()
+    link.stream = None
+    link.seq = 0.0 if inner is None or inner.is_leaf else inner.seq + 0.125  # it runs right before the node in whose place it stands
+    return link
+
+
+class ImplicitNode(ListNode):
+    """The node of a solution.
+
+    Attributes
+    ----------
+    residual : callable
+    solution : Tensor
+        Without history.
+    value : Tensor or None
+        The residual's value there, with its graph, which ends in `links`; None once it is freed.
+    """
+
+    __slots__ = ("cls", "how", "links", "residual", "solution", "symmetric", "value")
+
+    title = "ImplicitBackward0"
+    saves = True
+    cls: Any
+    residual: Any
+    how: Any
+    symmetric: bool
+    solution: Any
+    value: Any
+    links: Any
+
+    def grads(self, g: Any) -> list[Any]:
+        if self.value is None:
+            raise freed(self)
+        return [None if v is None else v._array for v in self._once(self.cls.backend.wrap(g))]
+
+    def _once(self, g: Any) -> list[Any]:
+        """The gradients of the parameters, without history."""
+        self._check()
+        u = _solved(self.residual, self.solution, g, self.how, self.symmetric, transposed=True)
+        return list(grad([self.value], [GradientEdge(link, 0) for link in self.links], [-u], retain_graph=True, allow_unused=True))
+
+    def graph_grads(self, g: Any) -> list[Any]:
+        if self.value is None:
+            raise freed(self)
+        if not state.is_grad_enabled():  # many cotangents at once
+            return self._once(g)
+        if g.depth:
+            x = with_history(self.cls.backend, self.solution._array, self)
+            return [None if v is None else _Once.apply(v, x, _ONE_BY_ONE) for v in self._once(g)]
+        self._check()
+        residual, how, symmetric = self.residual, self.how, self.symmetric
+        x = with_history(self.cls.backend, self.solution._array, self)
+        u = _solved(residual, x, g, how, symmetric, transposed=True)
+        u = implicit(lambda v: vjp(residual, x)[1](v)[0] - g, u, how, symmetric=symmetric)
+        # The residual again, of the solution with its history: which is cut off, too, until the gradients of the parameters are there.
+        value, own, links = _cut(residual, x)
+        inner = {link.inner: link for link in links}
+        if not inner.keys() >= set(self.e):
+            msg = "evaluated again, for a derivative of higher order, the residual depended on other Tensors; make it a pure function"
+            raise RuntimeError(msg)
+        found = grad([value], [GradientEdge(inner[e], 0) for e in self.e], [-u], create_graph=True, allow_unused=True)
+        for link in (own, *inner.values()):
+            link.open()
+        return list(found)
+
+    def _check(self) -> None:
+        """Refuse what has changed since: the Jacobian is taken of the residual as it is now."""
+        with switches.no_grad():
+            moved = _norm(self.residual(self.solution) - self.value.detach())
+        if moved != 0.0:
+            msg = (
+                "the residual has another value at the solution than when it was solved: a Tensor that it depends on was modified by an "
+                "inplace operation, or it is not a pure function. Solve again, or clone the Tensor before it is written to"
+            )
+            raise RuntimeError(msg)
+
+    def held(self) -> list[Any]:
+        return [] if self.value is None else [self.solution._array]
+
+    def release(self) -> None:
+        self.value = None
+
+    def released(self) -> bool:
+        return self.value is None
+
+
+def _carry_tangents(residual: Any, x: Any, value: Any, out: Any, how: Any, symmetric: bool, *, recording: bool) -> None:
+    """Give the solution its tangent: minus the inverse of the Jacobian times that of the residual."""
+    mode = state.current()
+    levels: Any = () if mode is None or not mode.levels or not mode.levels.running else mode.levels
+    found = [(i, level, t) for i, level in enumerate(levels) if (t := level.tangent(value)) is not None]
+    if not found:
+        return
+    if len(found) > 1:
+        raise NotImplementedError(_ONCE)
+    ((i, level, tangent),) = found
+    before = state.current()
+    try:
+        state.put(state.replaced(levels=levels.outside(i)))
+        t = -_solved(residual, x, tangent, how, symmetric, transposed=False)
+        if recording:
+            t = _Once.apply(t, value, _ONCE)
+    finally:
+        state.put(before)
+    level.hold(out, t)
+
+
+_ONE_BY_ONE = (
+    "derivatives of higher order of a solution of equations are not taken for many cotangents at once, as `jacrev` inside of another "
+    "derivative and `hessian` do; take them one by one, e.g. with `xpgrad.autograd.functional.jacobian(f, x, create_graph=True)` inside"
+)
+_ONCE = (
+    "forward mode of a solution of equations is of first order: its tangent has no derivatives; use reverse mode for those of higher "
+    "order, e.g. `xpgrad.autograd.functional.hessian`"
+)
+
+
+class _Once(Function):
+    """A Tensor that was computed without history, of what has one: it says so if somebody differentiates it."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(found: Any, value: Any, message: str) -> Any:
+        return found.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.message = inputs[2]
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        raise NotImplementedError(ctx.message)
+
+
+def _solved(residual: Any, x: Any, b: Any, how: Any, symmetric: bool, *, transposed: bool) -> Any:
+    """The solution of ``J u = b``, or of ``J.T u = b``, where J is the residual's Jacobian at `x`; without history."""
+    x, b = x.detach(), b.detach()
+    if not x.shape[0]:
+        return b
+    with switches.no_grad():
+        # NB: what is asked for many cotangents at once, as `jacrev` does, has no values to hand to SciPy.
+        dense = how == "dense" or (how == "auto" and x.shape[0] <= _DENSE) or b.depth > 0
+        found = _by_factors(residual, x, b, transposed) if dense else _by_products(residual, x, b, how, symmetric, transposed)
+        return found.detach()
+
+
+def _by_factors(residual: Any, x: Any, b: Any, transposed: bool) -> Any:
+    jacobian = jacrev(residual)(x).detach()
+    matrix = jacobian.mT if transposed else jacobian
+    probe = cos(arange(x.shape[0], dtype=x.dtype, device=x.device))  # which no structure of a matrix is likely to be blind to
+    try:
+        found, grown = solve(matrix, b), solve(matrix, probe)
+    except (ValueError, RuntimeError, ArithmeticError) as exc:  # whatever the library raises for a singular matrix
+        raise _singular() from exc
+    sizes = [_norm(v) for v in (jacobian, grown, probe)]
+    if not math.isfinite(sizes[1]) or 10 * float(finfo(x.dtype).eps) * sizes[0] * sizes[1] > sizes[2]:
+        raise _singular()
+    return found
+
+
+def _norm(v: Any) -> float:
+    """The Euclidean norm of what is the same for all elements of a batch; 0 where it is not, which nobody can look at."""
+    total = (v * v).sum()
+    while total.depth and total._array.level is None:
+        total = total._array.value
+    return 0.0 if total.depth else float(total) ** 0.5
+
+
+def _singular() -> RuntimeError:
+    return RuntimeError(
+        "the Jacobian of the residual is singular at the solution, which therefore is not a differentiable function of the parameters: "
+        "solutions near it are not unique. Make the problem well posed, e.g. by a regularising term"
+    )
+
+
+def _by_products(residual: Any, x: Any, b: Any, how: Any, symmetric: bool, transposed: bool) -> Any:
+    sparse: Any = importlib.import_module("scipy.sparse.linalg")
+    _, pull = vjp(residual, x)
+
+    def into(v: Any) -> Any:
+        return asarray(v, dtype=x.dtype, device=x.device, copy=True)
+
+    def product(v: Any) -> Any:
+        u = into(v).reshape(x.shape)
+        out = pull(u)[0] if transposed or symmetric else jvp(residual, (x,), (u,))[1]
+        return out.detach().numpy().astype("float64")
+
+    right = b.numpy().astype("float64")
+    if callable(how):
+        return into(how(product, right)).reshape(x.shape)
+    name = how if how != "auto" else ("cg" if symmetric else "gmres")
+    n = x.shape[0]
+    operator = sparse.LinearOperator((n, n), matvec=product, dtype="float64")
+    rtol = max(1e-12, 4 * float(finfo(x.dtype).eps))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # divisions by zero, where the matrix is singular: seen below
+        found, info = getattr(sparse, name)(operator, right, rtol=rtol, atol=0.0, maxiter=max(1000, 2 * n))
+    if info or not all(map(math.isfinite, found)):
+        msg = (
+            f"{name} did not solve the linear system of the implicit function theorem ({n} unknowns) in its iterations: the Jacobian of "
+            "the residual may be singular or ill-conditioned; give `linear_solver='dense'`, or a function that solves it"
+        )
+        raise RuntimeError(msg)
+    return into(found)

@@ -1,0 +1,585 @@
+"""SciPy's optimisers and solvers of equations, with derivatives in and out: SciPy solves, xpgrad gives it gradients, and the solution is
+differentiable in what the function closes over or gets as `args`, by the implicit function theorem.
+
+The solution is the only thing that is kept: neither time nor memory of its derivatives depends on the number of iterations. Derivatives are
+those of the exact solution, taken at the one that was found, so their error is of the order of its error: ask for a tight tolerance.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+import typing
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xpgrad._basics.arguments import check_callable, shown
+from xpgrad._basics.faces import public_names
+from xpgrad._modes import switches
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.autograd._scipy import ScipyObjective
+from xpgrad.func import grad, ravel_pytree
+from xpgrad.func._tree import tree_map
+from xpgrad.rules.conversion import asarray
+from xpgrad.rules.creation import full
+from xpgrad.rules.elementwise import atan2, log1p, sqrt, where
+from xpgrad.rules.manipulation import stack
+from xpgrad.rules.reduction import sum as total
+from xpgrad.scipy._implicit import implicit, linear_solver_of
+
+__all__ = ["brentq", "custom_root", "fixed_point", "least_squares", "minimize", "root"]
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)
+
+
+Failure = typing.Literal["raise", "warn", "ignore"]
+
+#: What methods of `minimize` ask for beside the value: its gradient, products with its Hessian, or that.
+_WITHOUT_GRADIENT = ("nelder-mead", "powell", "cobyla", "cobyqa")
+_WITH_PRODUCTS = ("newton-cg", "trust-ncg", "trust-krylov", "trust-constr")
+_WITH_HESSIAN = ("dogleg", "trust-exact")
+#: Methods of `root` that take a Jacobian.
+_WITH_JACOBIAN = ("hybr", "lm")
+
+
+def minimize(
+    fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), method: str | None = None, *, bounds: Any = None,
+    tol: float | None = None, callback: Any = None, options: Any = None, failure: Failure = "raise", linear_solver: Any = "auto",
+) -> Any:  # fmt: skip
+    """Minimise a scalar function (`scipy.optimize.minimize`); the minimum and where it is are differentiable.
+
+    Parameters
+    ----------
+    fun : callable
+        ``fun(x, *args)``: a 0-d real Tensor.
+    x0 : Tensor, array or number, or nested tuples, named tuples, lists and dicts of them
+        Where to begin; real. `fun` gets such a tree.
+    args : tuple
+    method : str, optional
+        One of SciPy's. Gradients, and where a method uses them products with the Hessian or the Hessian, are xpgrad's.
+    bounds : sequence of (min, max), or `scipy.optimize.Bounds`, optional
+        For each number in `x0`, in the order of `xpgrad.func.ravel_pytree`: numbers, 0-d Tensors or None. The solution is differentiable
+        in a bound that holds it.
+    tol, callback, options
+        SciPy's.
+    failure : {"raise", "warn", "ignore"}
+        What to do if SciPy says that it did not converge.
+    linear_solver : {"auto", "dense", "cg", "gmres"} or callable
+        How the linear systems of the implicit function theorem are solved. ``"auto"``: up to 512 unknowns with the Hessian, beyond by CG
+        with products. A callable gets the product with the matrix and the right-hand side, as NumPy's vectors of float64, and returns the
+        solution.
+
+    Returns
+    -------
+    scipy.optimize.OptimizeResult
+        As SciPy's, with `x` a tree of Tensors like `x0`, and `fun` a 0-d Tensor; the rest is SciPy's.
+
+    Raises
+    ------
+    RuntimeError
+        If it does not converge; when the solution is differentiated and is not a strict minimum, so that the Hessian is singular.
+    TypeError, ValueError
+        For arguments of other kinds; for a function that does not return a real number.
+    ImportError
+        Without SciPy.
+
+    Notes
+    -----
+    At a solution without active bounds the gradient is zero, which defines it as a function of the parameters. A number that is held by its
+    bound, so that the gradient there points outwards, is as its bound is. Derivatives at a bound that just stops holding are one-sided.
+
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import optimize
+    >>> a = xp.tensor(3.0, requires_grad=True)
+    >>> found = optimize.minimize(lambda x: xp.sum((x - a) ** 2) + xp.sum(x**2), xp.zeros(2))
+    >>> found.x.sum().backward()  # each is a / 2
+    >>> round(a.grad.item(), 6)
+    1.0
+    """
+    name = "minimize"
+    optimize = _scipy(name)
+    _check(name, fun, args, failure)
+    linear_solver_of(name, linear_solver)
+    objective = _objective(name, fun, x0, args, one=True)
+    low, high = _bounds(name, bounds, objective)
+    wanted = "" if method is None or callable(method) else str(method).lower()
+    more: dict[str, Any] = {} if wanted in _WITHOUT_GRADIENT else {"jac": True}
+    if wanted in _WITH_PRODUCTS:
+        more["hessp"] = objective.hessp
+    elif wanted in _WITH_HESSIAN:
+        more["hess"] = objective.hess
+    function = objective.fun if wanted in _WITHOUT_GRADIENT else objective
+    if low is not None:
+        more["bounds"] = optimize.Bounds(_host(low, -math.inf), _host(high, math.inf))
+    result = optimize.minimize(function, objective.x0, method=method, tol=tol, callback=callback, options=options, **more)
+    _converged(name, bool(result.success), str(result.message), failure)
+
+    def gradient(flat: Any) -> Any:
+        return grad(objective.scalar)(flat)
+
+    return _answer(result, objective, _bounded(gradient, objective.inside(result.x), low, high), linear_solver, symmetric=True, fun=True)
+
+
+def root(
+    fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), method: str = "hybr", *, tol: float | None = None, callback: Any = None,
+    options: Any = None, failure: Failure = "raise", linear_solver: Any = "auto",
+) -> Any:  # fmt: skip
+    """Solve equations (`scipy.optimize.root`); the root is differentiable.
+
+    Parameters
+    ----------
+    fun : callable
+        ``fun(x, *args)``: a real Tensor, or a tree of them, with as many numbers as `x0`; zero at the root.
+    x0, args, tol, callback, options, failure, linear_solver
+        See `minimize`.
+    method : str
+        One of SciPy's; ``"hybr"`` and ``"lm"`` get xpgrad's Jacobian.
+
+    Returns
+    -------
+    scipy.optimize.OptimizeResult
+        As SciPy's, with `x` a tree of Tensors like `x0`.
+
+    Raises
+    ------
+    RuntimeError
+        If it does not converge; when the root is differentiated where the Jacobian is singular.
+    TypeError, ValueError
+        For arguments of other kinds; for a function of another number of values.
+    ImportError
+        Without SciPy.
+
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import optimize
+    >>> a = xp.tensor(2.0, requires_grad=True)
+    >>> found = optimize.root(lambda x: x * x - a, xp.ones(1), tol=1e-12)
+    >>> found.x.sum().backward()  # 1 / (2 sqrt(a))
+    >>> round(a.grad.item(), 6)
+    0.353553
+    """
+    name = "root"
+    optimize = _scipy(name)
+    _check(name, fun, args, failure)
+    linear_solver_of(name, linear_solver)
+    objective = _objective(name, fun, x0, args, like_x=True)
+    exact = str(method).lower() in _WITH_JACOBIAN
+    function = objective if exact else objective.fun
+    more: dict[str, Any] = {"jac": True} if exact else {}
+    result = optimize.root(function, objective.x0, method=method, tol=tol, callback=callback, options=options, **more)
+    _converged(name, bool(result.success), " ".join(str(result.message).split()), failure)
+    return _answer(result, objective, objective.vector, linear_solver)
+
+
+#: The losses of `least_squares`, of the squares of residuals, as SciPy defines them.
+_LOSSES: dict[str, Callable[[Any], Any]] = {
+    "linear": lambda z: z,
+    "soft_l1": lambda z: 2.0 * (sqrt(1.0 + z) - 1.0),
+    "huber": lambda z: where(z <= 1.0, z, 2.0 * sqrt(where(z <= 1.0, 1.0, z)) - 1.0),
+    "cauchy": log1p,
+    "arctan": lambda z: atan2(z, full((), 1.0, dtype=z.dtype, device=z.device)),
+}
+
+
+def least_squares(
+    fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), *, bounds: Any = None, method: str = "trf", loss: str = "linear",
+    f_scale: float = 1.0, failure: Failure = "raise", linear_solver: Any = "auto", **options: Any,
+) -> Any:  # fmt: skip
+    """Fit by least squares, with a robust loss if asked (`scipy.optimize.least_squares`); the fit is differentiable.
+
+    Parameters
+    ----------
+    fun : callable
+        ``fun(x, *args)``: the residuals, a real Tensor of any shape, or a tree of them.
+    x0, args, failure, linear_solver
+        See `minimize`. Derivatives of the fit need derivatives of second order of `fun`: those of a custom rule, too.
+    bounds : sequence of (min, max), or `scipy.optimize.Bounds`, optional
+        See `minimize`; for the methods ``"trf"`` and ``"dogbox"``.
+    method, f_scale
+        SciPy's.
+    loss : {"linear", "soft_l1", "huber", "cauchy", "arctan"}
+    **options
+        SciPy's others: `ftol`, `xtol`, `gtol`, `x_scale`, `max_nfev`, `verbose`, ...
+
+    Returns
+    -------
+    scipy.optimize.OptimizeResult
+        As SciPy's, with `x` a tree of Tensors like `x0`, and `cost` a 0-d Tensor.
+
+    Raises
+    ------
+    RuntimeError
+        If it does not converge; when the fit is differentiated and is not unique.
+    TypeError, ValueError
+        For arguments of other kinds.
+    ImportError
+        Without SciPy.
+
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import optimize
+    >>> t, y = xp.asarray([0.0, 1.0, 2.0]), xp.tensor([1.0, 3.0, 5.0], requires_grad=True)
+    >>> fit = optimize.least_squares(lambda p: p["a"] + p["b"] * t - y, {"a": 0.0, "b": 0.0})
+    >>> fit.x["b"].backward()
+    >>> [round(v, 6) + 0.0 for v in y.grad.tolist()]
+    [-0.5, 0.0, 0.5]
+    """
+    name = "least_squares"
+    optimize = _scipy(name)
+    _check(name, fun, args, failure)
+    linear_solver_of(name, linear_solver)
+    if loss not in _LOSSES:
+        msg = f"least_squares: `loss` must be one of {', '.join(map(repr, _LOSSES))}, but got {shown(loss)}"
+        raise ValueError(msg)
+    for taken in ("jac", "kwargs", "jac_sparsity"):
+        if taken in options:
+            msg = f"least_squares has no argument {taken!r}: derivatives are computed, and functions close over what else they need"
+            raise TypeError(msg)
+    objective = _objective(name, fun, x0, args)
+    low, high = _bounds(name, bounds, objective)
+    if low is not None:
+        options["bounds"] = (_host(low, -math.inf), _host(high, math.inf))
+    result = optimize.least_squares(
+        objective.fun, objective.x0, jac=objective.jac, method=method, loss=loss, f_scale=f_scale, **options
+    )  # fmt: skip
+    _converged(name, bool(result.success), str(result.message), failure)
+    scale = float(f_scale)
+
+    def cost(flat: Any) -> Any:
+        values = objective.vector(flat) / scale
+        return total(_LOSSES[loss](values * values)) * (0.5 * scale**2)
+
+    residual = _bounded(grad(cost), objective.inside(result.x), low, high)
+    found = _answer(result, objective, residual, linear_solver, symmetric=True)
+    found.cost = cost(objective.ravel(found.x))
+    return found
+
+
+def brentq(
+    f: Callable[..., Any], a: Any, b: Any, args: tuple[Any, ...] = (), xtol: float = 2e-12, rtol: float | None = None, maxiter: int = 100,
+    *, failure: Failure = "raise",
+) -> Any:  # fmt: skip
+    """Find where a function of one number changes its sign (`scipy.optimize.brentq`); the root is differentiable.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(x, *args)``: a 0-d real Tensor, of a 0-d Tensor.
+    a, b : Tensor, array or number
+        The ends of the interval, where `f` has different signs. Nothing is differentiated in them.
+    args : tuple
+    xtol, rtol, maxiter
+        SciPy's.
+    failure : {"raise", "warn", "ignore"}
+        What to do if it does not converge.
+
+    Returns
+    -------
+    Tensor, shape ()
+
+    Raises
+    ------
+    ValueError
+        If the signs at both ends are the same.
+    RuntimeError
+        If it does not converge; when the root is differentiated where the slope is zero.
+    TypeError
+        For arguments of other kinds.
+    ImportError
+        Without SciPy.
+
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import optimize
+    >>> a = xp.tensor(2.0, requires_grad=True)
+    >>> x = optimize.brentq(lambda x: x**3 - a, 0.0, 2.0)
+    >>> x.backward()  # a ** (-2 / 3) / 3
+    >>> round(a.grad.item(), 6)
+    0.209987
+    """
+    name = "brentq"
+    optimize = _scipy(name)
+    _check(name, f, args, failure)
+    ends, _ = ravel_pytree((a, b))
+    objective = _objective(name, f, asarray(ends[0] * 1.0).detach(), args, like_x=True)
+    low, high = (float(v) for v in ends.detach())
+    more = {} if rtol is None else {"rtol": rtol}
+    x, told = optimize.brentq(
+        lambda x: float(objective.fun([x])[0]), low, high, xtol=xtol, maxiter=maxiter, full_output=True, disp=False, **more
+    )
+    _converged(name, bool(told.converged), f"{told.flag} after {told.iterations} iterations", failure)
+    return objective.unravel_out(implicit(objective.vector, objective.inside([x]), "dense"))
+
+
+def fixed_point(
+    func: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), xtol: float = 1e-8, maxiter: int = 500, method: str = "del2", *,
+    failure: Failure = "raise", linear_solver: Any = "auto",
+) -> Any:  # fmt: skip
+    """Find ``x = func(x)`` (`scipy.optimize.fixed_point`); the fixed point is differentiable.
+
+    Parameters
+    ----------
+    func : callable
+        ``func(x, *args)``: of the structure and shapes of `x`.
+    x0, args, failure, linear_solver
+        See `minimize`.
+    xtol, maxiter
+        SciPy's.
+    method : {"del2", "iteration"}
+        With Aitken's acceleration of each number by itself, or without.
+
+    Returns
+    -------
+    Tensor, or a tree of them
+        Like `x0`.
+
+    Raises
+    ------
+    RuntimeError
+        If it does not converge; when it is differentiated where the fixed point is not isolated.
+    TypeError, ValueError
+        For arguments of other kinds.
+    ImportError
+        Without SciPy.
+
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import optimize
+    >>> a = xp.tensor(2.0, requires_grad=True)
+    >>> x = optimize.fixed_point(lambda x: (x + a / x) / 2, 1.0)  # the square root
+    >>> x.backward()
+    >>> round(a.grad.item(), 6)
+    0.353553
+    """
+    name = "fixed_point"
+    optimize = _scipy(name)
+    _check(name, func, args, failure)
+    linear_solver_of(name, linear_solver)
+    objective = _objective(name, func, x0, args, like_x=True)
+    try:
+        x = optimize.fixed_point(objective.fun, objective.x0, xtol=xtol, maxiter=maxiter, method=method)
+    except RuntimeError as exc:
+        if "Failed to converge" not in str(exc):
+            raise
+        _converged(name, False, str(exc).partition(", value")[0], failure)
+        x = objective.x0
+        for _ in range(maxiter):
+            x = objective.fun(x)
+    return objective.unravel_out(implicit(lambda flat: flat - objective.vector(flat), objective.inside(x), linear_solver))
+
+
+def custom_root(
+    residual: Callable[..., Any], *, linear_solver: Any = "auto", symmetric: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make what your own solver returns differentiable, by the implicit function theorem (a decorator).
+
+    Parameters
+    ----------
+    residual : callable
+        ``residual(x, *args)``: of the structure of the solution; zero there. `args` are those of the solver. It may close over Tensors.
+    linear_solver
+        See `minimize`.
+    symmetric : bool
+        The Jacobian of `residual` is symmetric and positive definite, as for a minimum: then ``"auto"`` uses CG for many unknowns.
+
+    Returns
+    -------
+    callable
+        A decorator of ``solver(*args)``, which returns a Tensor, array or number, or a tree of them. The solver runs unrecorded: it may be
+        any code, of NumPy or C, and gets Tensors without history.
+
+    Raises
+    ------
+    TypeError
+        For what cannot be called, and solutions that are not real floating numbers.
+    ValueError
+        When it is called: if the residual has another number of values than the solution.
+    RuntimeError
+        When the solution is differentiated where the Jacobian is singular.
+
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy.optimize import custom_root
+    >>> @custom_root(lambda x, a: x**3 - a)
+    ... def cube_root(a):
+    ...     return a.numpy() ** (1 / 3)
+    >>> a = xp.tensor([8.0, 27.0], requires_grad=True)
+    >>> cube_root(a).sum().backward()
+    >>> [round(v, 6) for v in a.grad.tolist()]
+    [0.083333, 0.037037]
+    """
+    check_callable(residual, "custom_root", "residual")
+    linear_solver_of("custom_root", linear_solver)
+
+    def decorate(solver: Callable[..., Any]) -> Callable[..., Any]:
+        check_callable(solver, "custom_root", "solver")
+
+        @functools.wraps(solver)
+        def solved(*args: Any) -> Any:
+            with switches.no_grad():
+                found = solver(*(_detached(a) for a in args))
+            near = next((a for a in args if isinstance(a, Tensor)), None)
+            if near is not None and not isinstance(found, Tensor):
+                found = _beside(found, near)
+            objective = _objective("custom_root", residual, found, args, like_x=True)
+            return objective.unravel_out(implicit(objective.vector, objective.start, linear_solver, symmetric=symmetric))
+
+        return solved
+
+    return decorate
+
+
+# -- the parts ---------------------------------------------------------------------------------------------------------------
+
+
+class _Objective(ScipyObjective):
+    """A function of a vector that also keeps its history.
+
+    Attributes
+    ----------
+    start : Tensor, shape (n,)
+        Where it begins, without history.
+    """
+
+    def __init__(self, name: str, fun: Any, x0: Any, args: tuple[Any, ...], *, like_x: bool, one: bool) -> None:
+        self.name, self.like_x, self.one = name, like_x, one
+        super().__init__(lambda tree: fun(tree, *args), x0)
+        flat, self.unravel_out = ravel_pytree(x0)
+        self.start = flat.detach()
+
+    def inside(self, x: Any) -> Any:
+        """SciPy's vector as a Tensor."""
+        return self._in(x)
+
+    def ravel(self, tree: Any) -> Any:
+        return ravel_pytree(tree)[0]
+
+    def _value(self, flat: Any, args: tuple[Any, ...]) -> Any:
+        out = super()._value(flat, args)
+        if self.one and out.ndim:
+            msg = f"{self.name}: the function must return a 0-d Tensor, but returned {out.shape[0]} numbers; did you mean to sum them?"
+            raise ValueError(msg)
+        if self.like_x and not out.ndim:
+            out = out.reshape((1,))
+        if self.like_x and out.shape != flat.shape:
+            msg = f"{self.name}: the function must return as many numbers as it gets, {flat.shape[0]}, but returned {out.shape[0]}"
+            raise ValueError(msg)
+        return out
+
+    def vector(self, flat: Any) -> Any:
+        """The values as one vector, with their history."""
+        out = self._value(flat, ())
+        return out if out.ndim else out.reshape((1,))
+
+    def scalar(self, flat: Any) -> Any:
+        return self._scalar(flat, (), self.name)
+
+
+def _objective(name: str, fun: Any, x0: Any, args: tuple[Any, ...], *, like_x: bool = False, one: bool = False) -> _Objective:
+    try:
+        return _Objective(name, fun, x0, args, like_x=like_x, one=one)
+    except TypeError as exc:
+        msg = str(exc).replace("scipy_objective: the parameters", f"{name}: `x0`")
+        raise TypeError(msg) from None
+
+
+def _scipy(name: str) -> Any:
+    try:
+        return importlib.import_module("scipy.optimize")
+    except ImportError:
+        msg = f"xpgrad.scipy.optimize.{name} needs SciPy, which is not installed: pip install 'xpgrad[scipy]'"
+        raise ImportError(msg) from None
+
+
+def _check(name: str, fun: Any, args: Any, failure: Any) -> None:
+    check_callable(fun, name, "fun")
+    if not isinstance(args, tuple):
+        msg = f"{name}: `args` must be a tuple of further arguments of the function, but got {shown(args)}; give `(argument,)`"
+        raise TypeError(msg)
+    if failure not in ("raise", "warn", "ignore"):
+        msg = f"{name}: `failure` must be 'raise', 'warn' or 'ignore', but got {shown(failure)}"
+        raise ValueError(msg)
+
+
+def _converged(name: str, well: bool, message: str, failure: str) -> None:
+    """Say that a solver failed, before anyone differentiates what it returned."""
+    if well or failure == "ignore":
+        return
+    msg = f"{name} did not converge: {message}. Derivatives of the result would be those of no solution"
+    if failure == "raise":
+        raise RuntimeError(f"{msg}; begin nearer, allow more iterations, or pass failure='warn'")
+    warnings.warn(msg, RuntimeWarning, stacklevel=3)
+
+
+def _answer(result: Any, objective: _Objective, residual: Any, how: Any, *, symmetric: bool = False, fun: bool = False) -> Any:
+    """SciPy's result with the solution, and if asked the value there, as Tensors with their history."""
+    flat = implicit(residual, objective.inside(result.x), how, symmetric=symmetric)
+    result.x = objective.unravel_out(flat)
+    if fun:
+        result.fun = objective.scalar(flat)
+    return result
+
+
+Limits = list[Any] | None
+
+
+def _bounds(name: str, bounds: Any, objective: _Objective) -> tuple[Limits, Limits]:
+    """The lower and the upper bounds, one of each for each unknown: numbers, Tensors or None."""
+    n = len(objective.x0)
+    if bounds is None:
+        return None, None
+    if hasattr(bounds, "lb") and hasattr(bounds, "ub"):
+        return _spread(bounds.lb, n), _spread(bounds.ub, n)
+    pairs: list[Any] = list(bounds) if isinstance(bounds, Sequence) else [None]
+    if len(pairs) != n or not all(isinstance(p, Sequence) and len(p) == 2 for p in pairs):
+        wanted = f"a sequence of {n} pairs (min, max), one for each unknown, or scipy.optimize.Bounds"
+        msg = f"{name}: `bounds` must be {wanted}, but got {shown(bounds)}"
+        raise ValueError(msg)
+    return [p[0] for p in pairs], [p[1] for p in pairs]
+
+
+def _spread(side: Any, n: int) -> list[Any]:
+    values = list(side) if getattr(side, "ndim", 0) else [side] * n
+    if len(values) == 1:
+        values *= n
+    return values
+
+
+def _host(side: Limits, missing: float) -> list[float]:
+    return [missing if v is None else float(v.detach() if isinstance(v, Tensor) else v) for v in side or ()]
+
+
+def _bounded(gradient: Any, x: Any, low: Limits, high: Limits) -> Any:
+    """The residual of a minimum between bounds: the gradient, and where a bound holds the solution the distance to it."""
+    if low is None or high is None:
+        return gradient
+    slope = gradient(x).detach().tolist()
+    held: list[Any] = []
+    for v, g, one, other in zip(x.tolist(), slope, low, high, strict=True):
+        bound = None
+        for limit, outwards in ((one, g > 0), (other, g < 0)):
+            value = None if limit is None else float(limit.detach() if isinstance(limit, Tensor) else limit)
+            if value is not None and math.isfinite(value) and outwards and abs(v - value) <= 1e-7 * max(1.0, abs(value)):
+                bound = limit
+        held.append(bound)
+    if all(h is None for h in held):
+        return gradient
+    active = asarray([h is not None for h in held], device=x.device)
+    at = stack([_number(h, x) for h in held])
+    return lambda flat: where(active, flat - at, gradient(flat))
+
+
+def _number(v: Any, x: Any) -> Any:
+    """A bound as a Tensor like the unknowns."""
+    if isinstance(v, Tensor):
+        return v.to(dtype=x.dtype, device=x.device).reshape(())
+    return full((), 0.0 if v is None else float(v), dtype=x.dtype, device=x.device)
+
+
+def _detached(x: Any) -> Any:
+    return tree_map(lambda v: v.detach() if isinstance(v, Tensor) else v, x)
+
+
+def _beside(tree: Any, near: Any) -> Any:
+    """A solution of NumPy's as Tensors of the dtype and device of an argument."""
+    dtype = near.dtype if near.dtype.is_floating_point else None
+    return tree_map(lambda v: v if isinstance(v, Tensor) else asarray(v, dtype=dtype, device=near.device), tree)

@@ -1,0 +1,274 @@
+"""Law: a solution that SciPy finds has the derivatives that the implicit function theorem gives it, of every order, on every backend."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import xpgrad as xp
+from xpgrad.autograd import grad, gradcheck, gradgradcheck
+from xpgrad.func import jacrev, vmap
+
+Bounds = pytest.importorskip("scipy.optimize").Bounds
+optimize = importlib.import_module("xpgrad.scipy.optimize")
+
+RNG = np.random.default_rng(0)
+T = np.linspace(0.0, 1.0, 12)
+
+
+def quartic(x: Any, t: Any) -> Any:
+    return xp.sum((x - t) ** 2) + 0.1 * xp.sum(x**4) + x[0] * x[1] * t[2]
+
+
+def curve(p: Any, y: Any) -> Any:
+    return p[0] * xp.exp(-p[1] * xp.asarray(T, dtype=y.dtype, device=y.device)) - y
+
+
+#: Solutions as functions of three positive numbers.
+SOLUTIONS: dict[str, Callable[[Any], Any]] = {
+    "minimize": lambda t: optimize.minimize(quartic, xp.zeros(3), (t,), "trust-exact", tol=1e-8).x,
+    "minimize, closed over": lambda t: optimize.minimize(lambda x: quartic(x, t), xp.zeros(3), method="trust-exact", tol=1e-8).x,
+    "minimize, its value": lambda t: optimize.minimize(quartic, xp.zeros(3), (t,), "trust-exact", tol=1e-8).fun,
+    "minimize, products": lambda t: optimize.minimize(quartic, xp.zeros(3), (t,), "trust-ncg", tol=1e-8, linear_solver="cg").x,
+    "minimize, Hessians": lambda t: optimize.minimize(quartic, xp.zeros(3), (t,), "Newton-CG", tol=1e-10, linear_solver="gmres").x,
+    "minimize, bounds": lambda t: optimize.minimize(
+        quartic, xp.zeros(3), (t,), bounds=[(None, t[0] / 8), (-3, 3.0), (None, None)], tol=1e-13
+    ).x,
+    "minimize, a tree": lambda t: optimize.minimize(
+        lambda p: xp.sum((p["a"] - t) ** 2) + p["b"][0] ** 2 * t[1] * 3 + xp.sum(p["a"]) * p["b"][0] * 0.5,
+        {"a": xp.zeros(3), "b": (1.0,)}, method="trust-exact", tol=1e-8,
+    ).x["a"],
+    "root": lambda t: optimize.root(lambda x: 0.3 * x**3 + 2 * x + 0.2 * x[::-1] - t, xp.ones(3), tol=1e-13).x,
+    "root, lm": lambda t: optimize.root(lambda x, t: x * t + x**3 - 1.0, xp.ones(3), (t,), "lm", tol=1e-13).x,
+    "root, krylov": lambda t: optimize.root(lambda x: x * t + x**3 - 1.0, xp.ones(3), method="krylov", tol=1e-12).x,
+    "brentq": lambda t: optimize.brentq(lambda x: x**3 * t[0] + x * t[1] - t[2], 0.0, 3.0),
+    "fixed_point": lambda t: optimize.fixed_point(lambda x: 0.5 * xp.cos(x) * t, xp.ones(3), xtol=1e-13),
+    "fixed_point, plainly": lambda t: optimize.fixed_point(lambda x, t: 0.3 * xp.sin(x + t), xp.ones(3), (t,), 1e-13, method="iteration"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SOLUTIONS)
+def test_first_and_second_derivatives(name: str) -> None:
+    t = xp.tensor([1.1, 0.4, 0.7], requires_grad=True)
+    solution = SOLUTIONS[name]
+    assert gradcheck(solution, (t,), check_forward_ad=True)
+    assert gradgradcheck(solution, (t,), atol=1e-4)
+
+
+def test_third_derivatives() -> None:
+    def cube_root(a: Any) -> Any:
+        return optimize.root(lambda x: x**3 - a, xp.ones(1), tol=1e-14).x[0]
+
+    derivative: Any = cube_root
+    for power, factor in ((1 / 3, 1.0), (-2 / 3, 1 / 3), (-5 / 3, -2 / 9), (-8 / 3, 10 / 27)):
+        assert float(derivative(xp.tensor(2.0))) == pytest.approx(factor * 2.0**power, rel=1e-9)
+        derivative = xp.func.grad(derivative)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 6), how=st.sampled_from(["auto", "dense", "cg", "gmres"]))
+def test_linear_least_squares_has_the_closed_form(seed: int, n: int, how: str) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(n + 3, n)), rng.normal(size=n + 3)
+    ta, tb = xp.tensor(a, requires_grad=True), xp.tensor(b, requires_grad=True)
+    fit = optimize.least_squares(
+        lambda x: ta @ x - tb, xp.zeros(n), xtol=1e-15, ftol=1e-15, gtol=1e-15, failure="ignore", linear_solver=how
+    )
+    v = rng.normal(size=n)
+    found = grad(xp.sum(fit.x * xp.asarray(v)), [ta, tb], retain_graph=True)
+    # x = (A'A)^-1 A'b: the adjoint of the normal equations.
+    u = np.linalg.solve(a.T @ a, v)
+    x = np.linalg.lstsq(a, b, rcond=None)[0]
+    np.testing.assert_allclose(found[1].numpy(), a @ u, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(found[0].numpy(), np.outer(b - a @ x, u) - np.outer(a @ u, x), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(grad(fit.cost, tb)[0].numpy(), b - a @ x, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("loss", ["soft_l1", "huber", "cauchy", "arctan"])
+def test_robust_fits(loss: str) -> None:
+    y = np.exp(-1.3 * T) + 0.05 * RNG.normal(size=len(T))
+
+    def fit(y: Any) -> Any:
+        options: dict[str, Any] = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15, "failure": "ignore"}
+        return optimize.least_squares(curve, xp.asarray([1.0, 1.0]), (y,), loss=loss, f_scale=0.1, **options).x
+
+    leaf = xp.tensor(y, requires_grad=True)
+    found = jacrev(fit)(leaf.detach()).numpy()
+    for k in (0, 5):
+        e = 1e-4 * np.eye(len(T))[k]
+        ends = [fit(xp.asarray(y + s * e)).numpy() for s in (1, -1)]
+        np.testing.assert_allclose(found[:, k], (ends[0] - ends[1]) / 2e-4, rtol=1e-3, atol=1e-5)
+
+
+def test_bounds_that_hold() -> None:
+    t, top = xp.tensor([2.0, 0.5], requires_grad=True), xp.tensor(1.0, requires_grad=True)
+    for bounds in ([(None, top), (0, None)], Bounds([-9, 0], [1, np.inf])):
+        x = optimize.minimize(lambda x: xp.sum((x - t) ** 2), xp.zeros(2), bounds=bounds).x
+        np.testing.assert_allclose(x.detach().numpy(), [1.0, 0.5], atol=1e-6)
+        found = jacrev(lambda t, b=bounds: optimize.minimize(lambda y, t: xp.sum((y - t) ** 2), xp.zeros(2), (t,), bounds=b).x)(t.detach())
+        np.testing.assert_allclose(found.detach().numpy(), [[0, 0], [0, 1]], atol=1e-6)
+    x = optimize.minimize(lambda x: xp.sum((x - t) ** 2), xp.zeros(2), bounds=[(None, top), (0, None)]).x
+    np.testing.assert_allclose(grad(x[0] * 3 + x[1], top)[0].numpy(), 3.0, atol=1e-6)
+
+
+def test_every_backend(xpgrad_device: str) -> None:
+    t = xp.tensor([1.1, 0.4, 0.7], dtype=xp.float32, device=xpgrad_device, requires_grad=True)
+    start = xp.zeros(3, dtype=xp.float32, device=xpgrad_device)
+    host = xp.tensor([1.1, 0.4, 0.7], requires_grad=True)
+    there = optimize.minimize(quartic, start, (t,), tol=1e-5, failure="ignore").x
+    here = SOLUTIONS["minimize"](host)
+    assert (there.device, there.dtype) == (t.device, t.dtype)
+    np.testing.assert_allclose(there.detach().to_device("numpy").numpy(), here.detach().numpy(), atol=1e-3)
+    for one, other in zip(grad(there.sum(), t), grad(here.sum(), host), strict=True):
+        np.testing.assert_allclose(one.to_device("numpy").numpy(), other.numpy(), atol=2e-3)
+
+
+def test_ones_own_solver() -> None:
+    calls = []
+
+    @optimize.custom_root(lambda x, a, b: {"u": x["u"] ** 2 - a, "v": x["v"] * x["u"] - b})
+    def solver(a: Any, b: Any) -> Any:
+        calls.append((a.requires_grad, b.requires_grad))
+        u = np.sqrt(a.numpy())
+        return {"u": u, "v": b.numpy() / u}
+
+    a, b = xp.tensor([2.0, 3.0], requires_grad=True), xp.tensor([1.0, 5.0], requires_grad=True)
+    assert gradcheck(lambda a, b: tuple(solver(a, b).values()), (a, b))
+    assert gradgradcheck(lambda a, b: tuple(solver(a, b).values()), (a, b))
+    assert set(calls) == {(False, False)}
+    assert solver(a, b)["v"].dtype == a.dtype
+
+    def direct(product: Any, right: Any) -> Any:
+        return np.linalg.solve(np.stack([product(e) for e in np.eye(len(right))], axis=1), right)
+
+    found = optimize.custom_root(lambda x, a: 0.3 * x**3 + 2 * x + 0.2 * x[::-1] - a, linear_solver=direct)(lambda a: SOLUTIONS["root"](a))
+    t = xp.tensor([1.1, 0.4, 0.7], requires_grad=True)
+    np.testing.assert_allclose(jacrev(found)(t.detach()).numpy(), jacrev(SOLUTIONS["root"])(t.detach()).numpy(), rtol=1e-9)
+
+
+def test_hooks_run_once_and_graphs_are_freed() -> None:
+    a, seen = xp.tensor(2.0, requires_grad=True), []
+    b = a * 1.5
+    b.register_hook(lambda g: seen.append(float(g)) or g * 2)
+    x = optimize.root(lambda x: x**2 - b, xp.ones(1), tol=1e-13).x
+    x.sum().backward(retain_graph=True)
+    slope = 0.5 / 3.0**0.5
+    assert seen == [pytest.approx(slope)]
+    assert float(a.grad) == pytest.approx(2 * 1.5 * slope)
+    x.sum().backward()
+    assert float(a.grad) == pytest.approx(2 * 2 * 1.5 * slope)
+    with pytest.raises(RuntimeError, match="second time"):
+        x.sum().backward()
+    node = weakref.ref(x.grad_fn)
+    del x
+    gc.collect()
+    assert node() is None
+
+
+def test_a_parameter_that_is_written_to_is_noticed() -> None:
+    a = xp.tensor([2.0], requires_grad=True)
+    b = a * 1.0
+    x = optimize.root(lambda x: x**2 * b - 1.0, xp.ones(1), tol=1e-12).x
+    b *= 3.0
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        x.sum().backward()
+
+
+def test_no_history_no_graph() -> None:
+    assert not SOLUTIONS["minimize"](xp.tensor([1.1, 0.4, 0.7])).requires_grad
+    with xp.no_grad():
+        assert not SOLUTIONS["root"](xp.tensor([1.1, 0.4, 0.7], requires_grad=True)).requires_grad
+    empty = optimize.custom_root(lambda x, a: x - a)(lambda a: a.numpy())(xp.tensor(np.zeros(0), requires_grad=True))
+    empty.sum().backward()
+
+
+def test_forward_mode_is_of_first_order_and_says_so() -> None:
+    t = xp.tensor([1.1, 0.4, 0.7])
+    one = jacrev(SOLUTIONS["root"])(t)
+    other = xp.func.jacfwd(SOLUTIONS["root"])(t)
+    np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-9)
+    with pytest.raises(NotImplementedError, match="first order"):
+        xp.func.jacfwd(xp.func.jacfwd(SOLUTIONS["root"]))(t)
+    with pytest.raises(NotImplementedError, match="one by one"):
+        jacrev(jacrev(SOLUTIONS["root"]))(t)
+    leaf = t.clone().requires_grad_()
+    _, tangent = xp.func.jvp(SOLUTIONS["root"], (leaf,), (xp.ones(3),))
+    with pytest.raises(NotImplementedError, match="first order"):
+        tangent.sum().backward()
+
+    def rows(t: Any) -> Any:
+        return xp.autograd.functional.jacobian(SOLUTIONS["root"], t, create_graph=True)
+
+    second = xp.autograd.functional.jacobian(rows, t).numpy()
+    e = 1e-5 * np.eye(3)
+    for k in range(3):
+        ends = [jacrev(SOLUTIONS["root"])(t + xp.asarray(s * e[k])).numpy() for s in (1, -1)]
+        np.testing.assert_allclose(second[..., k], (ends[0] - ends[1]) / 2e-5, rtol=1e-4, atol=1e-6)
+
+
+REFUSED: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
+    "no convergence": (
+        RuntimeError, "did not converge", lambda: optimize.minimize(quartic, xp.zeros(3), (xp.ones(3),), options={"maxiter": 1}),
+    ),
+    "no root": (RuntimeError, "did not converge", lambda: optimize.root(lambda x: x**2 + 1.0, xp.ones(1))),
+    "few iterations": (RuntimeError, "did not converge", lambda: optimize.brentq(lambda x: x**3 - 2.0, 0.0, 2.0, maxiter=2)),
+    "no fixed point": (
+        RuntimeError, "did not converge", lambda: optimize.fixed_point(lambda x: x + 1.0, 1.0, maxiter=5, method="iteration"),
+    ),
+    "one sign": (ValueError, "different signs", lambda: optimize.brentq(lambda x: x * x + 1.0, 0.0, 2.0)),
+    "integers": (TypeError, "minimize: `x0` must be real", lambda: optimize.minimize(lambda x: xp.sum(x), xp.asarray([1, 2]))),
+    "complex": (TypeError, "root: `x0` must be real", lambda: optimize.root(lambda x: x, xp.asarray([1j]))),
+    "another number of equations": (ValueError, "as many numbers as it gets, 2", lambda: optimize.root(lambda x: x[:1], xp.ones(2))),
+    "not a scalar": (ValueError, "0-d", lambda: optimize.minimize(lambda x: x, xp.ones(2))),
+    "not a Tensor": (TypeError, "", lambda: optimize.minimize(lambda x: "text", xp.ones(2))),
+    "not a function": (TypeError, "minimize", lambda: optimize.minimize(3, xp.ones(2))),  # type: ignore[arg-type]
+    "args": (TypeError, "`args` must be a tuple", lambda: optimize.root(lambda x, a: x - a, xp.ones(2), xp.ones(2))),  # type: ignore[arg-type]
+    "failure": (ValueError, "`failure`", lambda: optimize.root(lambda x: x, xp.ones(2), failure="never")),  # type: ignore[arg-type]
+    "linear_solver": (ValueError, "`linear_solver`", lambda: optimize.root(lambda x: x, xp.ones(2), linear_solver="lu")),
+    "bounds": (ValueError, "2 pairs", lambda: optimize.minimize(lambda x: xp.sum(x), xp.ones(2), bounds=[(0, 1)])),
+    "loss": (ValueError, "`loss`", lambda: optimize.least_squares(lambda x: x, xp.ones(2), loss="square")),
+    "jac": (TypeError, "'jac'", lambda: optimize.least_squares(lambda x: x, xp.ones(2), jac="2-point")),
+    "a solver of another shape": (
+        ValueError, "as many numbers", lambda: optimize.custom_root(lambda x, a: x[:1] - a)(lambda a: np.ones(2))(xp.ones(1)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(name: str) -> None:
+    error, says, call = REFUSED[name]
+    with pytest.raises(error, match=says or None):
+        call()
+
+
+def test_failures_may_be_warnings() -> None:
+    with pytest.warns(RuntimeWarning, match="did not converge"):
+        found = optimize.minimize(quartic, xp.zeros(3), (xp.ones(3),), options={"maxiter": 1}, failure="warn")
+    assert not found.success
+    optimize.minimize(quartic, xp.zeros(3), (xp.ones(3),), options={"maxiter": 1}, failure="ignore")
+
+
+@pytest.mark.parametrize("how", ["dense", "cg", "gmres"])
+def test_a_singular_jacobian_is_refused_when_it_is_differentiated(how: str) -> None:
+    t = xp.tensor(2.0, requires_grad=True)
+    found = optimize.minimize(lambda x: (x[0] - x[1] - t) ** 2, xp.zeros(2), linear_solver=how, failure="ignore")
+    if how == "dense":
+        with pytest.raises(RuntimeError, match="singular"):
+            found.x[0].backward()
+    else:  # what CG and GMRES find of a consistent system is the shortest of its solutions; here there is none
+        with pytest.raises(RuntimeError, match=r"singular|did not solve"):
+            found.x.sum().backward()
+    assert t.grad is None
+
+
+def test_elements_of_a_batch_are_refused() -> None:
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        vmap(SOLUTIONS["root"])(xp.ones((2, 3)))
