@@ -263,7 +263,10 @@ class Xpgrad(Library):
         self.capabilities = dataclasses.asdict(backend.capabilities)
         self.real, self.narrow = ("float64", "float32") if self.capabilities["float64"] else ("float32", "float16")
         self.complex = "complex128" if self.capabilities["float64"] else "complex64"
-        self.index = "int64" if self.capabilities["float64"] else "int32"
+        if self.capabilities["float64"] and not self.capabilities["complex128"]:
+            # Contracts want complex numbers of the precision of the real ones, also as what a Fourier transform gives.
+            self.capabilities["complex"] = self.capabilities["fft"] = False
+        self.index = str(backend.default_dtype("integral", self.device))
         self._dtypes = {d.name for d in backend.dtypes()}
         info = registry.describe(backend.name)
         rows = registry.survey(only=backend.name)
@@ -326,7 +329,8 @@ class PyTorch(Library):
             name: name not in absent
             for name in (
                 *("mutable", "view_aliases", "strides", "lazy", "streams", "boolean_indexing", "data_dependent_shapes", "negative_step"),
-                *("complex", "float64", "linalg", "fft", "dlpack", "devices", "deterministic_scatter", "jit", "vmap", "threads"),
+                *("complex", "float64", "complex128", "linalg", "fft", "dlpack", "devices", "deterministic_scatter", "jit", "vmap"),
+                "threads",
             )
         }
 
