@@ -74,7 +74,8 @@ def hosted(function: Callable[..., Any]) -> Callable[..., Any]:
             x = np.asarray(x)
             return array_of(x, wanted if x.dtype.kind == "f" else None)
 
-        found = function(*(numpy_of(x) if isinstance(x, mx.array) else x for x in args), **options)
+        with np.errstate(all="ignore"):  # MLX does not warn, either
+            found = function(*(numpy_of(x) if isinstance(x, mx.array) else x for x in args), **options)
         return tuple(map(back, found)) if isinstance(found, tuple) else back(found)
 
     return call
