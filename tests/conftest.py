@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import re
@@ -48,11 +49,12 @@ def _is_repeated(item: pytest.Item) -> bool:
 LACKS = re.compile(r"backend '(?P<table>[^']*)' (?:(?:has no|cannot hold) dtype '?(?P<dtype>\w+)|has no function `(?P<function>[\w.]+))")
 
 
-def declared_lack(error: BaseException, backend: Any) -> str | None:
-    """What a backend declares that it has not, if an error says so of it: a capability, a dtype, or a function among `missing`."""
+def declared_lack(error: BaseException) -> str | None:
+    """What a backend that is tested declares not to have, if an error says so of it: a capability, a dtype, or a function of `missing`."""
     found = LACKS.search(str(error))
-    if found is None or found["table"] != backend.table_name:
+    if found is None or found["table"] not in {xpgrad.Device(device).table for device in DEVICES}:
         return None
+    backend = xpgrad.registry.backend_for(found["table"])
     can = backend.capabilities
     if found["dtype"] is not None:
         by = {"float64": ("float64",), "complex64": ("complex",), "complex128": ("complex", "float64", "complex128")}.get(found["dtype"])
@@ -65,22 +67,32 @@ def declared_lack(error: BaseException, backend: Any) -> str | None:
     return f"missing {found['function']}" if found["function"] in backend.missing else None
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Skip where a test meets what its device's backend declares not to have, and says it lacks; any other error stays one."""
+@contextlib.contextmanager
+def lacks_are_skips() -> Iterator[None]:
+    """Skip where a backend meets what it declares not to have, and says it lacks; any other error stays one."""
     try:
-        return (yield)
+        yield
     except (CapabilityError, TypeError, AssertionError) as exc:
-        device = pyfuncitem.funcargs.get("xpgrad_device")
         # NB: where another error was expected, pytest fails while it handles the one that came.
         error = exc.__context__ if isinstance(exc, AssertionError) and "Regex pattern did not match" in str(exc) else exc
-        if device is None or not isinstance(error, (CapabilityError, TypeError)):
-            raise
-        backend = xpgrad.zeros(0, dtype=xpgrad.float32, device=device).backend
-        lack = declared_lack(error, backend)
+        lack = declared_lack(error) if isinstance(error, (CapabilityError, TypeError)) else None
         if lack is None:
             raise
-        pytest.skip(f"backend {backend.table_name!r} declares {lack}: {error}")
+        pytest.skip(f"declared, {lack}: {error}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Generator[None, object, object]:
+    """A test."""
+    with lacks_are_skips():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup() -> Generator[None, object, object]:
+    """A fixture, which may make the Tensors of several tests."""
+    with lacks_are_skips():
+        return (yield)
 
 
 @pytest.fixture(scope="session", params=DEVICES)
