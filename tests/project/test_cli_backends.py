@@ -229,6 +229,10 @@ WRONG = {
         "FAILED  odd: arrays keep their dtype on the way\n        `from_host` must keep the dtype, or raise the CapabilityError of "
         "`self.raw_dtype(...)` for one that there is not: uint16 became int16, and int16 on the way out",
     ),
+    "complex128 is there": (
+        HEAD + TABLE.format(change=DECLARED.format("complex128=False"), options=""),
+        "FAILED  `complex128` is False, and that is true\n        declare complex128=True, as its namespace says",
+    ),
     "no default dtype": (
         HEAD + TABLE.format(change="default_dtype = lambda self, kind, device: __import__('xpgrad').bfloat16", options=""),
         "numbers exists\n        it cannot make its default dtype: override `default_dtype`",
