@@ -261,13 +261,23 @@ class Xpgrad(Library):
         backend = registry.backend_for(self.device.table)
         self.label = str(device)
         self.capabilities = dataclasses.asdict(backend.capabilities)
-        self.real, self.narrow = ("float64", "float32") if self.capabilities["float64"] else ("float32", "float16")
-        self.complex = "complex128" if self.capabilities["float64"] else "complex64"
-        self.index = "int64" if self.capabilities["float64"] else "int32"
         self._dtypes = {d.name for d in backend.dtypes()}
+        self.real, narrow = ("float64", "float32") if self.capabilities["float64"] else ("float32", "float16")
+        if narrow in self._dtypes:
+            self.narrow = narrow
+        self.complex = "complex128" if self.capabilities["float64"] else "complex64"
+        if self.capabilities["float64"] and not self.capabilities["complex128"]:
+            # Contracts want complex numbers of the precision of the real ones, also as what a Fourier transform gives.
+            self.capabilities["complex"] = self.capabilities["fft"] = False
+        self.index = str(backend.default_dtype("integral", self.device))
         info = registry.describe(backend.name)
         rows = registry.survey(only=backend.name)
         self.release = f"{(info.array_modules or (backend.name,))[0]} {rows[0]['version'] if rows else ''}".strip()
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "narrow":  # a library may have no more than the standard asks for, and not float64
+            raise NotRun(f"declared: no real floating dtype that is narrower than `{self.real}`")
+        raise AttributeError(name)
 
     def tensor(self, data: Any, rg: bool = True, dtype: str | None = None) -> Any:
         # NB: a NumPy array would bring its own device.
@@ -326,7 +336,8 @@ class PyTorch(Library):
             name: name not in absent
             for name in (
                 *("mutable", "view_aliases", "strides", "lazy", "streams", "boolean_indexing", "data_dependent_shapes", "negative_step"),
-                *("complex", "float64", "linalg", "fft", "dlpack", "devices", "deterministic_scatter", "jit", "vmap", "threads"),
+                *("complex", "float64", "complex128", "linalg", "fft", "dlpack", "devices", "deterministic_scatter", "jit", "vmap"),
+                "threads",
             )
         }
 

@@ -7,6 +7,7 @@ Planted faults are tried by the hundred, each in a copy of the library of its ow
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import gc
 import importlib
 import json
@@ -144,6 +145,7 @@ def _forked(job: dict[str, Any]) -> int:
             nothing = os.open(os.devnull, os.O_RDONLY)
             for old, new in ((nothing, 0), (output, 1), (output, 2)):
                 os.dup2(old, new)
+            faulthandler.enable()
             code = _work(job)
         except BaseException:  # noqa: BLE001 (it is told, and this process must not go on as the server)
             traceback.print_exc()

@@ -28,6 +28,7 @@ __all__ = ["Outcome", "Request", "run", "runners"]
 HERE = Path(__file__).resolve().parent
 #: After this many crashes of one target the rest is not tried.
 CRASHES = 5
+_TOLD = 1500  # characters of what a process wrote before it ended
 
 
 class Request(NamedTuple):
@@ -131,9 +132,9 @@ def run(request: Request, progress: Callable[[Result], None] = lambda result: No
         crashes += 1
         message = ended if ended else "the process ended"
         if running:
-            note(
-                Result(running, "failed", message=f"{message}\n{said[-1500:]}".strip(), kind="timeout" if "no result" in ended else "crash")
-            )
+            late = "no result" in ended
+            told = _where(said) if late else said[-_TOLD:]
+            note(Result(running, "failed", message=f"{message}\n{told}".strip(), kind="timeout" if late else "crash"))
         if crashes >= CRASHES:
             _leave_out(request, found, f"the process had crashed {crashes} times before", note, "crash")
         elif running and request.exitfirst:
@@ -245,10 +246,32 @@ def _events(process: subprocess.Popen[bytes] | Forked, path: Path, limit: float)
                 return
             # The libraries are imported before the first contract, which may take longer than one of them.
             if time.monotonic() - last > max(limit, 60.0 if not lines and file.tell() == 0 else 0.0):
+                _have_told(process)
                 yield {"ended": f"no result within {limit:g} s"}
                 return
             time.sleep(pause)
             pause = min(0.1, pause * 1.5)
+
+
+def _have_told(process: subprocess.Popen[bytes] | Forked) -> None:
+    """Have a process that hangs write its stacks, which `faulthandler` does where it is aborted, even in the midst of a library."""
+    if not hasattr(os, "killpg"):
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(process.pid, signal.SIGABRT)
+        end = time.monotonic() + 5.0
+        while process.poll() is None and time.monotonic() < end:
+            time.sleep(0.02)
+
+
+def _where(said: str) -> str:
+    """The stack of the thread that hangs, the innermost call first, of what a process wrote that was aborted; else the end of it."""
+    _, found, stacks = said.rpartition("Fatal Python error: Aborted")
+    if not found:
+        return said[-_TOLD:]
+    threads = [t for t in stacks.split("\n\n") if "hread 0x" in t]
+    mine = next((t for t in threads if t.lstrip().startswith("Current thread")), threads[-1] if threads else stacks)
+    return mine.strip()[:_TOLD]
 
 
 def _cause(said: str) -> str:

@@ -76,21 +76,23 @@ class Capabilities:
     boolean_indexing : ``x[mask]`` works.
     data_dependent_shapes : functions such as `nonzero` and `unique_values` work.
     negative_step : ``x[::-1]`` is a slice like any other; without it, where arrays are mutable, it is a copy that refuses writes.
-    complex, float64 : these dtypes exist.
+    complex, float64 : these dtypes exist; of complex ones, complex64 at least.
+    complex128 : it exists, too, where the two above are there; without it Python's complex numbers are complex64, and complex numbers of a
+        float64 Tensor an error.
     linalg, fft : these extensions exist.
     dlpack : arrays exchange memory through DLPack.
     devices : there can be more than one device.
     deterministic_scatter : adding into duplicate indices gives the same bits each time.
     jit, vmap : the library compiles, and vectorises, functions.
-    threads : passes may run in several threads at once.
+    threads : arrays may be used in other threads than the one that made them, and passes run in several at once.
 
     Notes
     -----
     `lazy` tells the core to look at no value: no check reads one, so an index array that is out of range is the library's to refuse. A
     library that computes on demand, but whose values can be read whenever somebody asks, is not lazy in this sense: leave it False.
 
-    Without `threads`, users and tests keep to one thread. It does not mean that everything runs in the caller's thread: a pass that is
-    started inside of very deeply nested passes goes on in another thread, because the stack is used up.
+    Without `threads`, users and tests keep to one thread, and so does the core: where it would go on in another one, because passes inside
+    of passes have used up the stack (24 deep), it raises a `CapabilityError`.
     """
 
     mutable: bool = True
@@ -103,6 +105,7 @@ class Capabilities:
     negative_step: bool = True
     complex: bool = True
     float64: bool = True
+    complex128: bool = True
     linalg: bool = True
     fft: bool = True
     dlpack: bool = True
@@ -305,15 +308,12 @@ class Backend(ABC):
     def default_dtype(self, kind: str, device: Device) -> DType:
         """The default dtype of a kind: ``"real floating"``, ``"complex floating"``, ``"integral"`` or ``"indexing"``.
 
-        float64 and complex128, or float32 and complex64 where the capability `float64` is False; int64 for the others. Override it where a
-        device has no int64, or where devices differ.
+        float64 and complex128, or float32 and complex64 where the capabilities `float64` and `complex128` say that there are none; int64
+        for the others. Override it where a device has no int64, or where devices differ.
         """
         wide = self.capabilities.float64
-        return DTYPES[
-            {"real floating": "float64" if wide else "float32", "complex floating": "complex128" if wide else "complex64"}.get(
-                kind, "int64"
-            )
-        ]
+        real, plane = "float64" if wide else "float32", "complex128" if wide and self.capabilities.complex128 else "complex64"
+        return DTYPES[{"real floating": real, "complex floating": plane}.get(kind, "int64")]
 
     def raw_dtype(self, dtype: DType) -> Any:
         """The library's object for a dtype.

@@ -229,6 +229,10 @@ WRONG = {
         "FAILED  odd: arrays keep their dtype on the way\n        `from_host` must keep the dtype, or raise the CapabilityError of "
         "`self.raw_dtype(...)` for one that there is not: uint16 became int16, and int16 on the way out",
     ),
+    "complex128 is there": (
+        HEAD + TABLE.format(change=DECLARED.format("complex128=False"), options=""),
+        "FAILED  `complex128` is False, and that is true\n        declare complex128=True, as its namespace says",
+    ),
     "no default dtype": (
         HEAD + TABLE.format(change="default_dtype = lambda self, kind, device: __import__('xpgrad').bfloat16", options=""),
         "numbers exists\n        it cannot make its default dtype: override `default_dtype`",
@@ -317,10 +321,45 @@ out += [a.grad.tolist(), str(a.grad.dtype)]
     assert (after, dtype) == ([1.0, 2.0], "float64")
 
 
-def test_a_new_project_works(tmp_path: Path) -> None:
+#: What an author makes of the new project for a library that has no float64: array-api-strict without it stands for the library.
+SINGLE = {
+    "import array_api_compat.numpy as namespace\n": "import array_api_strict as library\n",
+    "from xpgrad.backend import Backend, Capabilities\n": "from xpgrad.backend import DTYPES, Backend, Capabilities\n",
+    'DEVICE = Device("shiny")\n': """DEVICE = Device("shiny")
+
+
+class Single:
+    def __getattr__(self, name):
+        if name in ("float64", "complex128"):
+            raise AttributeError(name)
+        return getattr(library, name)
+
+
+namespace = Single()
+""",
+    "capabilities = Capabilities()": "capabilities = Capabilities(float64=False)",
+    "return (np.ndarray,)": "return (type(library.asarray(0)),)",
+    "return np.array(array, copy=True)": "return library.asarray(array, dtype=self.raw_dtype(DTYPES[array.dtype.name]), copy=True)",
+    """
+    # NumPy's reductions return scalars that cannot be viewed or written to; delete this if your library's do not.
+    def own(self, tensor: Any) -> Any:
+        tensor._array = array = np.asarray(tensor._array)
+        return array
+""": "",
+}
+
+
+@pytest.mark.parametrize("changes", [{}, SINGLE], ids=["as it is", "of a library without float64"])
+def test_a_new_project_works(changes: dict[str, str], tmp_path: Path) -> None:
     """Rendered, installed, tested and checked."""
     assert main(["backends", "new", "shiny", "--directory", str(tmp_path)]) == 0
     project, site = tmp_path / "xpgrad-shiny", tmp_path / "site"
+    table = project / "xpgrad_shiny" / "backend.py"
+    text = table.read_text(encoding="utf-8")
+    for old, new in changes.items():
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    table.write_text(text, encoding="utf-8")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target", str(site), str(project)]
     subprocess.run(pip, check=True, capture_output=True)
     environment = {**os.environ, "PYTHONPATH": str(site)}

@@ -286,6 +286,9 @@ def test_a_hang_costs_one_contract(tmp_path: Path) -> None:
     assert run.returncode == 1, run.stdout + run.stderr
     assert list(statuses(tmp_path / "r.json").values()) == ["failed", "passed", "passed", "not run"]
     assert "no result within 3 s" in run.stdout
+    row = Report.load(tmp_path / "r.json").targets[0].rows[0]
+    assert "in <lambda>" in row.message.splitlines()[2]  # where it hung, the innermost call first
+    assert "a_backward.py" in row.message
 
 
 def test_a_wrong_kernel_is_found_and_can_be_reproduced(tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ def test_a_crash_and_a_hang_cost_one_contract(happens: str, kind: str, server: S
     )
     out = tried(server, ["DER-24", "HOG-02"], folder, limit=3.0)
     assert [(r.status, r.kind) for r in out.rows] == [("failed", kind), ("passed", "")]
+    assert "arguments.py" in out.rows[0].message  # where it happened
 
 
 def test_a_job_that_cannot_be_done_and_a_server_that_is_gone(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 import xpgrad as xp
 
-__all__ = ["check", "loss", "numbers", "values"]
+__all__ = ["check", "held", "loss", "near", "numbers", "values"]
 
 Function = Callable[..., Any]
 STEP = 1e-5
@@ -58,31 +58,45 @@ def _along(grads: Sequence[Any], i: int, direction: np.ndarray) -> float:
     return float(np.sum(g.real * direction.real) + np.sum(g.imag * direction.imag))
 
 
-#: How near derivatives must be, by whether the device has float64. NB: second derivatives round off hundreds of units.
-NEAR = {True: 2e-6, False: 2e-3}
+#: How near derivatives must be in double and in single precision. NB: second derivatives round off hundreds of units.
+NEAR, SINGLE = 2e-6, 2e-3
+_NARROW = {"float64": "float32", "complex128": "complex64"}
+
+
+def _dtypes(device: str) -> set[str]:
+    """The names of the dtypes of a device's backend."""
+    return {d.name for d in xp.zeros(0, dtype=xp.float32, device=device).backend.dtypes()}
 
 
 def has_float64(device: str) -> bool:
-    """Return whether a device's backend declares that it has float64."""
-    return bool(xp.zeros(0, dtype=xp.float32, device=device).backend.capabilities.float64)
+    """Return whether a device's backend has float64."""
+    return "float64" in _dtypes(device)
 
 
-def _narrowed(point: np.ndarray) -> np.ndarray:
-    return point.astype({"float64": np.float32, "complex128": np.complex64}.get(point.dtype.name, point.dtype))
+def held(point: np.ndarray, device: str) -> np.ndarray:
+    """An array in its dtype, or in single precision where the device does not have that."""
+    return point if point.dtype.name in _dtypes(device) else point.astype(_NARROW.get(point.dtype.name, point.dtype))
 
 
-def _close(found: float, expected: float, scale: float, near: float, what: str) -> None:
-    assert abs(found - expected) <= near * max(1.0, scale, abs(expected)), f"{what}: {found} instead of {expected}"
+def near(tolerance: float, device: str, *points: np.ndarray) -> float:
+    """A tolerance for what is computed of `points`, or that of single precision if the device does not have one of their dtypes."""
+    exact = all(held(p, device).dtype == p.dtype for p in points) if points else has_float64(device)
+    return tolerance if exact else max(tolerance, SINGLE)
+
+
+def _close(found: float, expected: float, scale: float, tolerance: float, what: str) -> None:
+    assert abs(found - expected) <= tolerance * max(1.0, scale, abs(expected)), f"{what}: {found} instead of {expected}"
 
 
 def check(function: Function, points: Sequence[np.ndarray], device: str = "numpy", order: int = 2) -> None:
     """Compare first and second derivatives of `function` at float64 or complex128 `points` with differences on NumPy.
 
-    On a device without float64 the derivatives are those of float32, at points that it has, and need not be as near.
+    On a device without their dtypes the derivatives are those of float32, at points that it has, and need not be as near.
     """
-    wide = has_float64(device)
-    near = NEAR[wide]
-    given = points if wide else [_narrowed(p) for p in points]
+    given = [held(p, device) for p in points]
+    wide = all(p.dtype == q.dtype for p, q in zip(points, given))
+    tolerance = NEAR if wide else SINGLE
+    equal = tolerance * 1e-6 if wide else tolerance
     if not wide:  # the differences are taken in float64 all the same
         points = [p.astype(np.complex128 if p.dtype.kind == "c" else np.float64) for p in given]
     leaves = [xp.tensor(p, device=device, requires_grad=True) for p in given]
@@ -96,7 +110,7 @@ def check(function: Function, points: Sequence[np.ndarray], device: str = "numpy
         if a is not None:
             assert a.shape == leaf.shape
             assert a.dtype is leaf.dtype
-            np.testing.assert_allclose(values(a), values(b), rtol=near * 1e-6 if wide else near, atol=near * 1e-6 if wide else near)
+            np.testing.assert_allclose(values(a), values(b), rtol=equal, atol=equal)
     second: Sequence[Any] = [None] * len(points)
     if order > 1 and getattr(slope, "requires_grad", False):
         second = xp.autograd.grad(slope, fresh, allow_unused=True)
@@ -104,9 +118,11 @@ def check(function: Function, points: Sequence[np.ndarray], device: str = "numpy
         direction = numbers(p.shape, 3.0 + i, p.dtype)
         ahead, behind = ([q + s * STEP * direction if j == i else q for j, q in enumerate(points)] for s in (1, -1))
         ends = [loss(function(*(xp.asarray(q) for q in at))).item() for at in (ahead, behind)]
-        _close(_along(plain, i, direction), (ends[0] - ends[1]) / (2 * STEP), abs(ends[0]), near, f"first derivative, operand {i}")
+        _close(_along(plain, i, direction), (ends[0] - ends[1]) / (2 * STEP), abs(ends[0]), tolerance, f"first derivative, operand {i}")
         if order > 1:
             ends = [
                 float(s.item()) if isinstance(s, xp.Tensor) else s for s in (_slope(function, at, "numpy")[2] for at in (ahead, behind))
             ]
-            _close(_along(second, i, direction), (ends[0] - ends[1]) / (2 * STEP), abs(ends[0]), near, f"second derivative, operand {i}")
+            _close(
+                _along(second, i, direction), (ends[0] - ends[1]) / (2 * STEP), abs(ends[0]), tolerance, f"second derivative, operand {i}"
+            )

@@ -23,7 +23,7 @@ from rules import (
     test_shapes as shapes,
     test_statistics as statistics,
 )
-from support.central_differences import loss, numbers, values
+from support.central_differences import held, loss, near, numbers, values
 from xpgrad._rows.row import ROWS
 from xpgrad._transforms.forward import levels
 from xpgrad.autograd import forward_ad as fw
@@ -55,8 +55,10 @@ def close(found: Any, expected: Any, tolerance: float) -> None:
 
 def check(function: Function, points: Sequence[np.ndarray], device: str, order: int = 2, differences: bool = True) -> None:
     """Tangents, together and of one operand at a time, against differences and reverse mode; second derivatives in all three orders."""
+    exact, points = list(points), [held(p, device) for p in points]
     directions = [numbers(p.shape, 3.0 + i, p.dtype) for i, p in enumerate(points)]
     xs = [xp.asarray(p, device=device) for p in points]
+    equal, alike = near(1e-12, device, *exact), near(1e-9, device, *exact)
     for chosen in [range(len(points)), *([i] for i in range(len(points)) if len(points) > 1)]:
         ds = [d if i in chosen else np.zeros_like(d) for i, d in enumerate(directions)]
 
@@ -66,23 +68,31 @@ def check(function: Function, points: Sequence[np.ndarray], device: str, order: 
 
         outs, slopes = jvp(part, tuple(xs[i] for i in chosen), tuple(xp.asarray(ds[i], device=device) for i in chosen))
         for y, plain, t in zip(outs, several(function(*xs)), slopes, strict=True):
-            np.testing.assert_allclose(values(y), values(plain), rtol=1e-12, atol=1e-12)  # some have another routine for values alone
+            np.testing.assert_allclose(values(y), values(plain), rtol=equal, atol=equal)  # some have another routine for values alone
             assert (t.shape, t.dtype, t.device) == (y.shape, y.dtype, y.device)
         if differences:
-            ends = [several(function(*(xp.asarray(p + s * STEP * d) for p, d in zip(points, ds)))) for s in (1, -1)]
+            wide = [doubled(p) for p in points]
+            ends = [several(function(*(xp.asarray(p + s * STEP * d) for p, d in zip(wide, map(doubled, ds))))) for s in (1, -1)]
             for t, ahead, behind in zip(slopes, *ends):
-                close(values(t), (values(ahead) - values(behind)) / (2 * STEP), 2e-7 if order == 1 else 1e-6)
+                close(values(t), (values(ahead) - values(behind)) / (2 * STEP), near(2e-7 if order == 1 else 1e-6, device, *exact))
         leaves = [xp.tensor(p, device=device, requires_grad=True) for p in points]
         for y, t in zip(several(function(*leaves)), slopes):
             w = xp.asarray(numbers(y.shape, 7.0, values(y).dtype), device=device)
             pulled = grad(y, leaves, w, allow_unused=True, retain_graph=True) if y.requires_grad else [None] * len(leaves)
             expected = sum(inner(g, d) for g, d in zip(pulled, map(xp.asarray, ds)) if g is not None)
-            assert math.isclose(inner(w, t), expected, rel_tol=1e-9, abs_tol=1e-9 * (1 + np.sum(np.abs(values(t)))))
+            assert math.isclose(inner(w, t), expected, rel_tol=alike, abs_tol=alike * (1 + np.sum(np.abs(values(t)))))
     if order > 1:
-        check_second(function, points, directions, device)
+        check_second(function, points, directions, device, near(1e-8, device, *exact))
 
 
-def check_second(function: Function, points: Sequence[np.ndarray], directions: Sequence[np.ndarray], device: str) -> None:
+def doubled(p: np.ndarray) -> np.ndarray:
+    """An array in double precision: there differences are taken."""
+    return p.astype(np.complex128 if p.dtype.kind == "c" else np.float64) if p.dtype.kind in "fc" else p
+
+
+def check_second(
+    function: Function, points: Sequence[np.ndarray], directions: Sequence[np.ndarray], device: str, tolerance: float = 1e-8
+) -> None:
     """The Hessian times the directions: reverse over reverse, forward over reverse, reverse over forward, forward over forward."""
     ds = tuple(xp.asarray(d, device=device) for d in directions)
 
@@ -108,16 +118,16 @@ def check_second(function: Function, points: Sequence[np.ndarray], directions: S
             assert create or not any(g is not None and g.requires_grad for g in found)
             found = [None if g is None else fw.unpack_dual(g).tangent for g in found]
             for a, b in zip(dense(found), expected):
-                close(a, b, 1e-8)
+                close(a, b, tolerance)
 
     xs = leaves()
     slope = jvp(scalar, xs, ds)[1]
     found = grad(slope, xs, allow_unused=True) if slope.requires_grad else [None] * len(xs)
     for a, b in zip(dense(found), expected):
-        close(a, b, 1e-8)
+        close(a, b, tolerance)
 
     twice = jvp(lambda *xs: jvp(scalar, xs, ds)[1], tuple(x.detach() for x in leaves()), ds)[1]
-    close(twice.item(), sum(float(np.sum(np.real(np.conj(d) * e))) for d, e in zip(directions, expected)), 1e-8)
+    close(twice.item(), sum(float(np.sum(np.real(np.conj(d) * e))) for d, e in zip(directions, expected)), tolerance)
 
 
 # -- every function -------------------------------------------------------------------------------------------------------

@@ -271,9 +271,9 @@ def _promises(backend: Backend, devices: list[Device]) -> Iterator[Check]:
 def _declarations(backend: Backend, devices: list[Device]) -> Iterator[Check]:
     """The capabilities, where that can be seen from outside."""
     can = backend.capabilities
-    for name, dtype in (("float64", "float64"), ("complex", "complex128" if can.float64 else "complex64")):
+    for name, dtype in (("float64", "float64"), ("complex", "complex64"), ("complex128", "complex128")):
         there = _answers(backend.find_dtype, dtype)
-        declared = getattr(can, name)
+        declared = getattr(can, name) and (name != "complex128" or (can.float64 and can.complex))
         yield Check(f"`{name}` is {declared}, and that is true", there == declared, f"declare {name}={there}, as its namespace says")
     for name in ("linalg", "fft"):
         there = _answers(getattr, backend.namespace(), name)

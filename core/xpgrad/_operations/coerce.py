@@ -11,7 +11,7 @@ from typing import Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
-from xpgrad._basics.dtypes import bool_, promote, promote_scalar
+from xpgrad._basics.dtypes import bool_, iinfo, promote, promote_scalar
 from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_raw_array
 from xpgrad._basics.shapes import common_shape
 from xpgrad._operations.lift import as_it_is, kind_of, lift_all, moves, strongest
@@ -170,8 +170,8 @@ def _own_dtype(scalar: complex, cls: Any) -> Any:
 def explain(backend: Any, row: Row, exc: Exception, *arrays: Any) -> Exception:
     """The error for operands, scalars among them, that a kernel refused: ours where their shapes, dtypes or sizes say why."""
     error: Exception | None = None
-    if isinstance(exc, OverflowError):
-        large = max((a for a in arrays if isinstance(a, int)), key=abs, default=None)
+    large = max((a for a in arrays if isinstance(a, int)), key=abs, default=None)
+    if isinstance(exc, OverflowError) or (large is not None and _overflows(backend, large, arrays)):
         if large is not None:
             msg = f"`{row.name}`: the scalar {large} does not fit in dtype {_dtype_name(arrays)}; use `xpgrad.astype`, or a float"
             error = OverflowError(msg)
@@ -182,14 +182,41 @@ def explain(backend: Any, row: Row, exc: Exception, *arrays: Any) -> Exception:
             msg = f"`{row.name}`: {ours}; reshape an operand, e.g. with `xpgrad.expand_dims(x, axis=-1)`"
             error = ValueError(msg)
         else:
-            # NB: what a library says of traced values, in classes of its own, tells more.
-            if type(exc) is TypeError or (isinstance(exc, TypeError) and not any(backend.is_traced(a) for a in arrays)):
+            # NB: what a library says of traced values, in classes of its own, tells more. Not all say with a TypeError what has no meaning.
+            if (
+                type(exc) is TypeError
+                or (isinstance(exc, TypeError) and not any(backend.is_traced(a) for a in arrays))
+                or _meaningless(backend, row.name, arrays)
+            ):
                 what = " and ".join(_dtype_name((a,)) if hasattr(a, "dtype") else f"the scalar {a!r:.40}" for a in arrays)
                 error = TypeError(f"`{row.name}` is not defined for {what}; convert with `xpgrad.astype`")
     if error is None:
         return exc
     error.__cause__ = exc
     return error
+
+
+def _overflows(backend: Any, number: int, arrays: Any) -> bool:
+    """Return whether a Python integer lies outside of the integer dtype of the raw array beside it, which not all libraries call so."""
+    dtype = next((backend.dtype_of(a.dtype) for a in arrays if hasattr(a, "dtype")), None)
+    if dtype is None or "integer" not in dtype.kind:
+        return False
+    limits = iinfo(dtype)
+    return not limits.min <= number <= limits.max
+
+
+#: Functions of real numbers, which no library can mean for complex ones; their names begin so.
+_REAL = ("floor", "ceil", "trunc", "remainder", "hypot", "copysign", "signbit", "nextafter", "atan2")
+
+
+def _meaningless(backend: Any, name: str, arrays: Any) -> bool:
+    """Return whether a function is undefined for operands of these kinds, whatever a library says of them."""
+    kinds = {backend.dtype_of(a.dtype).kind if hasattr(a, "dtype") else kind_of(a) for a in arrays}
+    if name.startswith("bitwise_"):
+        return not kinds.isdisjoint(("real floating", "complex floating"))
+    if name in ("subtract", "negative"):
+        return kinds == {"bool"}
+    return "complex floating" in kinds and name.startswith(_REAL)
 
 
 def _dtype_name(arrays: Any) -> str:

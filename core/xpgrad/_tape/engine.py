@@ -18,10 +18,11 @@ from xpgrad._modes import state
 from xpgrad._tape.fresh_stack import on_fresh_stack
 from xpgrad._tape.hooks import run_absent_hooks, run_post_accumulate, run_post_hooks, run_pre_hooks, run_tensor_hooks
 from xpgrad._tape.leaf import accumulate_graph
-from xpgrad._tape.node import SlotNode, add_into, sum_for
+from xpgrad._tape.node import SlotNode, add_into, backend_of, sum_for
 from xpgrad._tape.shadows import run_on_shadows
 from xpgrad._tape.streams import several_streams, steps_on_streams
 from xpgrad._tape.task import CURRENT, Beyond, Pass, complex_seen
+from xpgrad.errors import CapabilityError
 
 __all__ = ["run_pass"]
 
@@ -55,6 +56,7 @@ def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
     if outer is not None:
         task.depth = outer.depth + 1
         if task.depth % _PASSES_PER_THREAD == 0 and not task.on_thread:
+            _need_threads(roots, task.depth)
             task.on_thread = True  # nesting never hits the recursion limit (THR-06)
             found: list[Any] = on_fresh_stack(lambda: run_pass(task, roots, seeds), task.ambient)
             return found
@@ -81,6 +83,18 @@ def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
     finally:
         state.put(before)
     return [task.captured.get(node) for node in task.targets or ()]
+
+
+def _need_threads(roots: list[Any], depth: int) -> None:
+    """Refuse to go on in another thread where arrays do not outlive a change of threads."""
+    for root in roots:
+        backend = backend_of(root)
+        if not backend.capabilities.threads:
+            msg = (
+                f"a pass inside of {depth} others would go on in another thread, because they have used up the stack, but arrays of "
+                f"backend {backend.table_name!r} stay in the thread that made them (its capability `threads` is False); nest fewer passes"
+            )
+            raise CapabilityError(msg)
 
 
 def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:

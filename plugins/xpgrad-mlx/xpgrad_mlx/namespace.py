@@ -1,0 +1,459 @@
+"""The functions of the Array API standard (2024.12) on MLX's arrays: what MLX has under these names, and what it has not in terms of it.
+
+Three things make a function go through NumPy on the host (`_hosted`): MLX has nothing like it; its result's shape depends on values; or MLX
+computes in float32 where the operand is float64, which would lose half of the digits without a word.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+import numpy as np
+
+from xpgrad_mlx import fft as fft, linalg as linalg
+from xpgrad_mlx.host import COMPLEX, FLOATS, INTEGERS, UNSIGNED, array_of, hosted, numpy_of
+
+__array_api_version__ = "2024.12"
+
+# -- what MLX has as it is -------------------------------------------------------------------------------------------------------
+
+e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
+bool = mx.bool_  # noqa: A001 (the standard's name)
+int8, int16, int32, int64 = mx.int8, mx.int16, mx.int32, mx.int64
+uint8, uint16, uint32, uint64 = mx.uint8, mx.uint16, mx.uint32, mx.uint64
+float16, bfloat16, float32, float64, complex64 = mx.float16, mx.bfloat16, mx.float32, mx.float64, mx.complex64
+
+abs, all, any = mx.abs, mx.all, mx.any  # noqa: A001
+acos, acosh, asin, asinh, atan, atanh, atan2 = mx.arccos, mx.arccosh, mx.arcsin, mx.arcsinh, mx.arctan, mx.arctanh, mx.arctan2
+ceil, floor, trunc, round = mx.ceil, mx.floor, mx.trunc, mx.round  # noqa: A001
+conj, real, imag = mx.conj, mx.real, mx.imag
+cosh, sinh, tan, tanh = mx.cosh, mx.sinh, mx.tan, mx.tanh
+negative, reciprocal = mx.negative, mx.reciprocal
+expand_dims, squeeze, matrix_transpose = mx.expand_dims, mx.squeeze, mx.matrix_transpose
+moveaxis, permute_dims = mx.moveaxis, mx.permute_dims
+flip, roll, tile, stack, broadcast_to = mx.flip, mx.roll, mx.tile, mx.stack, mx.broadcast_to
+isfinite, isinf, isnan, isdtype, iinfo = mx.isfinite, mx.isinf, mx.isnan, mx.isdtype, mx.iinfo
+log, log10, log2, sqrt, square = mx.log, mx.log10, mx.log2, mx.sqrt, mx.square
+logical_and, logical_or, logical_not, logical_xor = mx.logical_and, mx.logical_or, mx.logical_not, mx.logical_xor
+max, min, take, where = mx.max, mx.min, mx.take, mx.where  # noqa: A001
+
+
+# -- elementwise -----------------------------------------------------------------------------------------------------------------
+
+
+def _arrays(x1: Any, x2: Any) -> tuple[Any, Any]:
+    """Two operands as arrays: one of them may be a Python number, which takes the dtype of the other."""
+    if not isinstance(x1, mx.array):
+        return mx.array(x1, dtype=x2.dtype), x2
+    return x1, x2 if isinstance(x2, mx.array) else mx.array(x2, dtype=x1.dtype)
+
+
+def _arithmetic(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of two operands, one of which may be a Python integer beside floats that is larger than MLX's integers."""
+
+    def call(x1: Any, x2: Any, /) -> Any:
+        try:
+            return function(x1, x2)
+        except RuntimeError:
+            pair = [x if isinstance(x, mx.array) else float(x) for x in (x1, x2)]
+            if mx.issubdtype(next(x.dtype for x in pair if isinstance(x, mx.array)), mx.inexact):
+                return function(*pair)
+            raise
+
+    return call
+
+
+add, multiply, divide = _arithmetic(mx.add), _arithmetic(mx.multiply), _arithmetic(mx.divide)
+equal, not_equal = _arithmetic(mx.equal), _arithmetic(mx.not_equal)
+less, less_equal, greater, greater_equal = map(_arithmetic, (mx.less, mx.less_equal, mx.greater, mx.greater_equal))
+floor_divide, remainder = _arithmetic(mx.floor_divide), _arithmetic(mx.remainder)
+maximum, minimum = _arithmetic(mx.maximum), _arithmetic(mx.minimum)
+_subtract, _power = _arithmetic(mx.subtract), _arithmetic(mx.power)
+
+
+def _bitwise(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of bits, which floating numbers have none of: MLX says so with a ValueError."""
+
+    def call(*args: Any) -> Any:
+        for x in args:
+            if isinstance(x, float) or (isinstance(x, mx.array) and mx.issubdtype(x.dtype, mx.inexact)):
+                msg = f"`{function.__name__}` takes integers and bools, not {getattr(x, 'dtype', 'float')}"
+                raise TypeError(msg)
+        return function(*args)
+
+    return call
+
+
+bitwise_and, bitwise_or, bitwise_xor = _bitwise(mx.bitwise_and), _bitwise(mx.bitwise_or), _bitwise(mx.bitwise_xor)
+bitwise_left_shift, bitwise_right_shift = _bitwise(mx.left_shift), _bitwise(mx.right_shift)
+bitwise_invert = _bitwise(mx.bitwise_invert)
+
+
+def subtract(x1: Any, x2: Any, /) -> Any:
+    out = _subtract(x1, x2)
+    if out.dtype == mx.bool_:
+        msg = "`subtract` takes numbers, not bools; use `logical_xor`"
+        raise TypeError(msg)
+    return out
+
+
+def _exact(name: str) -> Callable[..., Any]:
+    """A function that MLX computes in single precision, whatever the dtype: NumPy computes it of float64."""
+    function, by_numpy = getattr(mx, name), hosted(getattr(np, name))
+
+    def call(x: Any) -> Any:
+        return by_numpy(x) if x.dtype == mx.float64 else function(x)
+
+    return call
+
+
+exp, sin, cos = _exact("exp"), _exact("sin"), _exact("cos")
+_nextafter, _logaddexp = hosted(np.nextafter), hosted(np.logaddexp)
+
+
+def logaddexp(x1: Any, x2: Any, /) -> Any:
+    x1, x2 = _arrays(x1, x2)
+    return _logaddexp(x1, x2) if mx.float64 in (x1.dtype, x2.dtype) else mx.logaddexp(x1, x2)
+
+
+def nextafter(x1: Any, x2: Any, /) -> Any:
+    return _nextafter(*_arrays(x1, x2))
+
+
+def positive(x: Any, /) -> Any:
+    return mx.array(x)
+
+
+def expm1(x: Any, /) -> Any:
+    if x.dtype != mx.complex64:
+        return mx.expm1(x)
+    a, b = mx.real(x), mx.imag(x)
+    half = mx.sin(b / 2)
+    return (mx.expm1(a) * mx.cos(b) - 2 * half * half) + mx.exp(a) * mx.sin(b) * 1j
+
+
+def log1p(x: Any, /) -> Any:
+    if x.dtype != mx.complex64:
+        return mx.log1p(x)
+    a, b = mx.real(x), mx.imag(x)
+    return mx.log1p(a * (a + 2) + b * b) / 2 + mx.arctan2(b, a + 1) * 1j
+
+
+def sign(x: Any, /) -> Any:
+    if x.dtype not in FLOATS:
+        return mx.sign(x)
+    return mx.where(mx.isnan(x), x, mx.sign(x))  # MLX's sign of nan is 0
+
+
+def signbit(x: Any, /) -> Any:
+    return mx.view(x, {2: mx.int16, 4: mx.int32, 8: mx.int64}[x.dtype.size]) < 0
+
+
+def copysign(x1: Any, x2: Any, /) -> Any:
+    x1, x2 = _arrays(x1, x2)
+    return mx.where(signbit(x1) == signbit(x2), x1, -x1)
+
+
+def hypot(x1: Any, x2: Any, /) -> Any:
+    a, b = map(mx.abs, _arrays(x1, x2))
+    large, small = mx.maximum(a, b), mx.minimum(a, b)
+    ratio = mx.where(small == large, mx.ones_like(small), small / large)  # 0 / 0 and inf / inf: both sides are equal
+    endless = mx.isinf(a) | mx.isinf(b)
+    size = mx.where(large == 0, large, large * mx.sqrt(1 + ratio * ratio))
+    return mx.where(endless, mx.full(size.shape, math.inf, dtype=size.dtype), size)
+
+
+def pow(x1: Any, x2: Any, /) -> Any:  # noqa: A001 (the standard's name)
+    out = _power(x1, x2)
+    return mx.where(x2 == 0, mx.ones_like(out), out) if out.dtype == mx.complex64 else out  # MLX's 0 ** 0 is nan there
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+    return x if min is None and max is None else mx.clip(x, min, max)
+
+
+# -- statistics ------------------------------------------------------------------------------------------------------------------
+
+
+def _widened(x: Any, dtype: Any) -> Any:
+    """`x` in the dtype of its sum: the one that is asked for, else 64 bits for integers and bools."""
+    if dtype is None:
+        dtype = x.dtype if x.dtype in FLOATS or x.dtype in COMPLEX else mx.uint64 if x.dtype in UNSIGNED else mx.int64
+    return x if x.dtype == dtype else x.astype(dtype)
+
+
+def _small(x: Any) -> Any:
+    """Return whether the dtype is a floating one of 16 bits: MLX would add up in it, too."""
+    return x.dtype in (mx.float16, mx.bfloat16)
+
+
+def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:  # noqa: A001
+    x = _widened(x, dtype)
+    if _small(x):
+        return mx.sum(x.astype(mx.float32), axis=axis, keepdims=keepdims).astype(x.dtype)
+    return mx.sum(x, axis=axis, keepdims=keepdims)
+
+
+def mean(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
+    if _small(x):
+        return mx.mean(x.astype(mx.float32), axis=axis, keepdims=keepdims).astype(x.dtype)
+    return mx.mean(x, axis=axis, keepdims=keepdims)
+
+
+def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:
+    return mx.prod(_widened(x, dtype), axis=axis, keepdims=keepdims)
+
+
+def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: Any = False) -> Any:
+    if _small(x):
+        return var(x.astype(mx.float32), axis=axis, correction=correction, keepdims=keepdims).astype(x.dtype)
+    out = mx.var(x, axis=axis, keepdims=keepdims)
+    count = x.size // out.size if out.size else 1
+    return out * count / mx.array(np.maximum(count - correction, 0.0), dtype=out.dtype) if correction else out
+
+
+def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: Any = False) -> Any:
+    if _small(x):
+        return std(x.astype(mx.float32), axis=axis, correction=correction, keepdims=keepdims).astype(x.dtype)
+    return mx.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
+
+
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: Any = False) -> Any:
+    return _running(mx.cumsum, mx.zeros, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: Any = False) -> Any:
+    return _running(mx.cumprod, mx.ones, x, axis, dtype, include_initial)
+
+
+def _running(function: Any, start: Any, x: Any, axis: int | None, dtype: Any, include_initial: Any) -> Any:
+    out = function(_widened(x, dtype), axis=0 if axis is None else axis)
+    if not include_initial:
+        return out
+    axis = (0 if axis is None else axis) % out.ndim
+    first = start(tuple(1 if i == axis else n for i, n in enumerate(out.shape)), dtype=out.dtype)
+    return mx.concatenate([first, out], axis=axis)
+
+
+def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
+    parts = [part for part in (prepend, x, append) if part is not None]
+    return mx.diff(mx.concatenate(parts, axis=axis) if len(parts) > 1 else x, n=n, axis=axis)
+
+
+# -- order, search and sets ------------------------------------------------------------------------------------------------------
+
+
+def argsort(x: Any, /, *, axis: int = -1, descending: Any = False, stable: Any = True) -> Any:
+    if not descending:
+        return mx.argsort(x, axis=axis).astype(mx.int64)
+    # From the back, so that equal elements keep their order.
+    return x.shape[axis] - 1 - mx.flip(mx.argsort(mx.flip(x, axis=axis), axis=axis), axis=axis).astype(mx.int64)
+
+
+def sort(x: Any, /, *, axis: int = -1, descending: Any = False, stable: Any = True) -> Any:
+    out = mx.sort(x, axis=axis)
+    return mx.flip(out, axis=axis) if descending else out
+
+
+def argmax(x: Any, /, *, axis: int | None = None, keepdims: Any = False) -> Any:
+    return _place(mx.argmax, x, axis, keepdims)
+
+
+def argmin(x: Any, /, *, axis: int | None = None, keepdims: Any = False) -> Any:
+    return _place(mx.argmin, x, axis, keepdims)
+
+
+def _place(function: Any, x: Any, axis: int | None, keepdims: Any) -> Any:
+    if not x.ndim:  # MLX asks for a vector of -1 elements
+        return mx.zeros((), dtype=mx.int64)
+    return function(x, axis=axis, keepdims=keepdims).astype(mx.int64)
+
+
+def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
+    return mx.sum((x != 0).astype(mx.int64), axis=axis, keepdims=keepdims)
+
+
+def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
+    return mx.searchsorted(x1 if sorter is None else mx.take(x1, sorter), x2, side=side).astype(mx.int64)
+
+
+class UniqueAllResult(NamedTuple):
+    """What `unique_all` returns."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCountsResult(NamedTuple):
+    """What `unique_counts` returns."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverseResult(NamedTuple):
+    """What `unique_inverse` returns."""
+
+    values: Any
+    inverse_indices: Any
+
+
+nonzero, isin = hosted(np.nonzero), hosted(np.isin)
+unique_values = hosted(np.unique_values)
+
+
+def unique_all(x: Any, /) -> UniqueAllResult:
+    return UniqueAllResult(*hosted(np.unique_all)(x))
+
+
+def unique_counts(x: Any, /) -> UniqueCountsResult:
+    return UniqueCountsResult(*hosted(np.unique_counts)(x))
+
+
+def unique_inverse(x: Any, /) -> UniqueInverseResult:
+    return UniqueInverseResult(*hosted(np.unique_inverse)(x))
+
+
+# -- shapes ----------------------------------------------------------------------------------------------------------------------
+
+
+def reshape(x: Any, /, shape: Any, *, copy: Any = None) -> Any:
+    return mx.reshape(x, shape)
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+    return mx.concatenate([mx.reshape(x, (-1,)) for x in arrays] if axis is None else list(arrays), axis=axis or 0)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> Any:
+    return tuple(mx.unstack(x, axis=axis))
+
+
+def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
+    if isinstance(repeats, int):
+        return mx.repeat(x, repeats, axis=axis)
+    x, axis = (mx.reshape(x, (-1,)), 0) if axis is None else (x, axis)
+    return mx.take(x, mx.array(np.repeat(np.arange(x.shape[axis]), numpy_of(repeats))), axis=axis)
+
+
+def broadcast_arrays(*arrays: Any) -> Any:
+    return tuple(mx.broadcast_arrays(*arrays))
+
+
+def meshgrid(*arrays: Any, indexing: str = "xy") -> Any:
+    return tuple(mx.meshgrid(*arrays, indexing=indexing))
+
+
+def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
+    return mx.take_along_axis(x, indices, axis=axis)
+
+
+def tril(x: Any, /, *, k: int = 0) -> Any:
+    return mx.tril(x, k)
+
+
+def triu(x: Any, /, *, k: int = 0) -> Any:
+    return mx.triu(x, k)
+
+
+# -- products --------------------------------------------------------------------------------------------------------------------
+
+
+matmul, tensordot, vecdot = linalg.matmul, linalg.tensordot, linalg.vecdot
+
+# -- creation --------------------------------------------------------------------------------------------------------------------
+#
+# `device` is in all signatures of the standard; MLX's memory is one for all of its devices, so there is nothing to choose.
+
+
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = None) -> Any:
+    """An array from another, from NumPy's, from Python numbers or lists of them; the dtype stays if none is given."""
+    if isinstance(obj, mx.array):
+        if dtype is not None and dtype != obj.dtype:
+            return obj.astype(dtype)
+        return mx.array(obj) if copy else obj
+    return array_of(np.asarray(obj), dtype)
+
+
+def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Any:
+    return x if x.dtype == dtype and not copy else x.astype(dtype)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Any:
+    """An array with the values of another library's in the host's memory. NB: `mx.from_dlpack` makes float32 of float64."""
+    return x if isinstance(x, mx.array) else array_of(np.from_dlpack(x), None)
+
+
+def zeros(shape: Any, *, dtype: Any = mx.float32, device: Any = None) -> Any:
+    return mx.zeros(shape, dtype=dtype)
+
+
+def ones(shape: Any, *, dtype: Any = mx.float32, device: Any = None) -> Any:
+    return mx.ones(shape, dtype=dtype)
+
+
+def empty(shape: Any, *, dtype: Any = mx.float32, device: Any = None) -> Any:
+    return mx.zeros(shape, dtype=dtype)
+
+
+def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    return mx.full(shape, asarray(fill_value, dtype=dtype))
+
+
+def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
+    return mx.zeros(x.shape, dtype=x.dtype if dtype is None else dtype)
+
+
+def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
+    return mx.ones(x.shape, dtype=x.dtype if dtype is None else dtype)
+
+
+empty_like = zeros_like
+
+
+def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype)
+
+
+def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Any:
+    start, stop = (0, start) if stop is None else (start, stop)
+    return array_of(np.arange(start, stop, step), dtype)
+
+
+def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: Any = True) -> Any:
+    values = np.linspace(start, stop, num, endpoint=endpoint)
+    return array_of(np.floor(values) if dtype in INTEGERS else values, mx.float32 if dtype is None else dtype)
+
+
+def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = mx.float32, device: Any = None) -> Any:
+    return mx.eye(n_rows, n_rows if n_cols is None else n_cols, k, dtype=dtype)
+
+
+# -- dtypes ----------------------------------------------------------------------------------------------------------------------
+
+
+class finfo:  # noqa: N801 (the standard's name)
+    """Limits of a floating dtype, or of the parts of a complex one."""
+
+    def __init__(self, type: Any, /) -> None:  # noqa: A002 (the standard's name)
+        dtype = mx.float32 if type == mx.complex64 else type
+        found = mx.finfo(dtype)
+        self.bits, self.dtype = 8 * dtype.size, dtype
+        self.eps, self.max, self.min = float(found.eps), float(found.max), float(found.min)
+        # What is left of the bits beside sign and mantissa is the exponent's.
+        mantissa = -math.frexp(self.eps)[1] + 1
+        self.smallest_normal = 2.0 ** (2 - 2 ** (self.bits - 1 - mantissa - 1))
+
+
+def can_cast(from_: Any, to: Any, /) -> Any:
+    dtype = from_.dtype if isinstance(from_, mx.array) else from_
+    return result_type(dtype, to) == to
+
+
+def result_type(*arrays_and_dtypes: Any) -> Any:
+    return mx.result_type(*arrays_and_dtypes)
