@@ -72,6 +72,15 @@ Values with gradients of 100,000 numbers beside the same by hand in NumPy and Sc
 
 """
 
+FIGURES = """Against mpmath {mpmath} with 40 digits, on NumPy {numpy} with SciPy {scipy}, in double precision: the worst of 200 random points
+(of 10 to 60 where mpmath takes long) of the usual range, and near the edges (tails, poles, 0, huge numbers). An error is relative to the
+value plus what the arguments' own rounding changes, `|f| + |x f'|`: where a function crosses zero nobody can do better. The bounds that the
+tests ask for are 1e-12 in the usual range and 1e-9 near the edges; values are SciPy's own, derivatives ours.
+
+| function | usual range | value | first derivatives | value, edges | first derivatives, edges |
+|---|---|---|---|---|---|
+"""
+
 
 def _range(r: Range) -> str:
     return f"{r.low:g}..{r.high:g}" + {"even": "", "logs": " (logarithmic)", "integers": " (integers)"}[r.how]
@@ -104,19 +113,7 @@ def page() -> str:
     """The whole page."""
     with np.errstate(all="ignore"):
         rows = [row(name) for name in CASES]
-    return (
-        HEAD
-        + f"""Against mpmath {mpmath.__version__} with 40 digits, on NumPy {np.__version__} with SciPy {scipy.__version__}, in double precision: the worst of
-200 random points (of 10 to 60 where mpmath takes long) of the usual range, and near the edges (tails, poles, 0, huge numbers). An error is
-relative to the value plus what the arguments' own rounding changes, `|f| + |x f'|`: where a function crosses zero nobody can do better. The
-bounds that the tests ask for are 1e-12 in the usual range and 1e-9 near the edges; values are SciPy's own, derivatives ours.
-
-| function | usual range | value | first derivatives | value, edges | first derivatives, edges |
-|---|---|---|---|---|---|
-"""
-        + "\n".join(rows)
-        + "\n"
-    )
+    return HEAD + FIGURES.format(mpmath=mpmath.__version__, numpy=np.__version__, scipy=scipy.__version__) + "\n".join(rows) + "\n"
 
 
 if __name__ == "__main__":
