@@ -72,8 +72,8 @@ Values with gradients of 100,000 numbers beside the same by hand in NumPy and Sc
 
 """
 
-FIGURES = """Against mpmath {mpmath} with 40 digits, on NumPy {numpy} with SciPy {scipy}, in double precision: the worst of 200 random points
-(of 10 to 60 where mpmath takes long) of the usual range, and near the edges (tails, poles, 0, huge numbers). An error is relative to the
+FIGURES = """Against mpmath {mpmath} with 40 digits, on NumPy {numpy} with SciPy {scipy}, in double precision: the worst of 200 random
+points (of 10 to 60 where mpmath takes long) of the usual range, and near the edges (tails, poles, 0, huge numbers). An error is relative to the
 value plus what the arguments' own rounding changes, `|f| + |x f'|`: where a function crosses zero nobody can do better. The bounds that the
 tests ask for are 1e-12 in the usual range and 1e-9 near the edges; values are SciPy's own, derivatives ours.
 
