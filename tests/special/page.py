@@ -94,8 +94,8 @@ derivatives are nan.
 ## How fast
 
 Values with gradients of 100,000 numbers beside the same by hand in NumPy and SciPy, the derivative written out, in turns, in one process
-(`python -m benchmarks.scipy`; the target is 1.3): `logsumexp` 1.27, `softmax` 1.17, `gammaln` 1.05, `erf` 1.11. `stats.norm.logpdf`, summed,
-by the data, the location and the scale takes 2.5 of what is written out for the three together: over the target.
+(`python -m benchmarks.scipy`; the target is 1.3): `logsumexp` 1.27, `softmax` 1.17, `gammaln` 1.05, `erf` 1.11. `stats.norm.logpdf`,
+summed, by the data, the location and the scale takes 2.5 of what is written out for the three together: over the target.
 
 ## How accurate
 
@@ -103,8 +103,8 @@ by the data, the location and the scale takes 2.5 of what is written out for the
 
 FIGURES = """Against mpmath {mpmath} with 40 digits, on NumPy {numpy} with SciPy {scipy}, in double precision: the worst of 200 random
 points (of 10 to 60 where mpmath takes long) of the usual range, and near the edges (tails, poles, 0, huge numbers). An error is relative to
-the value plus what the arguments' own rounding changes, `|f| + |x f'|`: where a function crosses zero nobody can do better. The bounds that
-the tests ask for are 1e-12 in the usual range and 1e-9 near the edges; values are SciPy's own, derivatives ours.
+the value plus what the arguments' own rounding changes, `|f| + |x f'|`: where a function crosses zero nobody does better. The bounds
+that the tests ask for are 1e-12 in the usual range and 1e-9 near the edges; values are SciPy's own, derivatives ours.
 
 | function | usual range | value | first derivatives | value, edges | first derivatives, edges |
 |---|---|---|---|---|---|

@@ -1,4 +1,4 @@
-"""What distributions share: arguments as SciPy takes them, location and scale, the ends of a support, parameters that are none.
+"""Parts that distributions share: arguments as SciPy takes them, location and scale, the ends of a support, parameters that are none.
 
 A family is a table of functions of the standardised argument. Outside of its support a density is 0, and so is its derivative; for
 parameters that no distribution has, values and derivatives are nan.
@@ -27,8 +27,12 @@ class _Family:
     """A distribution: its name, its shape parameters, where it lives, which parameters it has, and its functions."""
 
     def __init__(self, name: str, shapes: tuple[str, ...], low: float, high: float, valid: Function | None, **functions: Function) -> None:
-        self.name, self.shapes, self.low, self.high, self.valid = name, shapes, low, high, valid
-        self.functions = functions
+        self.name: str = name
+        self.shapes: tuple[str, ...] = shapes
+        self.low: float = low
+        self.high: float = high
+        self.valid: Function | None = valid
+        self.functions: dict[str, Function] = functions
 
     def __repr__(self) -> str:
         return f"xpgrad.scipy.stats.{self.name}"
@@ -77,16 +81,14 @@ class Continuous(_Family):
         if f"located_{kind}" in self.functions:  # one operation, where that is worth it
             return self.functions[f"located_{kind}"](x, loc, scale, *shapes)
         z = (x - loc) / scale
-        bounded = math.isfinite(self.low) or math.isfinite(self.high)
-        safe = z
-        if bounded:
-            beyond, under = z > self.high, z < self.low
-            safe = operations.where(beyond | under, operations.full_like(z, 0.5), z)
-        value = self.functions[kind](safe, *shapes)
-        if kind == "logpdf":
-            value = value - operations.log(scale)
-        if not bounded:
-            return value
+        log_scale = operations.log(scale) if kind == "logpdf" else None
+        if math.isinf(self.low) and math.isinf(self.high):
+            value = self.functions[kind](z, *shapes)
+            return value if log_scale is None else value - log_scale
+        beyond, under = z > self.high, z < self.low
+        value = self.functions[kind](operations.where(beyond | under, operations.full_like(z, 0.5), z), *shapes)
+        if log_scale is not None:
+            value = value - log_scale
         edge = operations.ones_like(value)
         return operations.where(under, edge * below, operations.where(beyond, edge * above, value))
 
@@ -147,7 +149,7 @@ class Discrete(_Family):
         return k - loc, shapes, factor
 
     def _inside(self, k: Any, shapes: list[Any]) -> Any:
-        """Whether a place is in the support, but for not being an integer."""
+        """Return whether a place is in the support, but for not being an integer."""
         return (k >= 0) & (k <= self.functions["last"](*shapes)) if "last" in self.functions else k >= 0
 
     def logpmf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
