@@ -16,7 +16,7 @@ import numpy as np
 import scipy.special
 
 import xpgrad as xp
-from xpgrad.scipy import special
+from xpgrad.scipy import special, stats
 
 __all__ = ["PROGRAMS", "measured"]
 
@@ -52,6 +52,20 @@ def _erf(x: Any) -> Any:
     return np.sum(scipy.special.erf(x)), 2 / np.sqrt(np.pi) * np.exp(-x * x)
 
 
+def _norm(x: Any) -> Any:
+    z = (x - 0.3) / 1.4
+    square = z * z
+    value = np.sum(square) * -0.5 - x.size * (np.log(1.4) + np.log(2 * np.pi) / 2)
+    return value, z * (-1 / 1.4), np.sum(z) / 1.4, (np.sum(square) - x.size) / 1.4
+
+
+def _norm_by_xpgrad(x: Any) -> Any:
+    leaf, loc, scale = xp.asarray(x).requires_grad_(), xp.tensor(0.3, requires_grad=True), xp.tensor(1.4, requires_grad=True)
+    out = xp.sum(stats.norm.logpdf(leaf, loc, scale))
+    out.backward()
+    return out.detach().array, leaf.grad.array, loc.grad.array, scale.grad.array
+
+
 def _gradient(function: Callable[[Any], Any], weights: Any = None) -> Program:
     """The value and the gradient by xpgrad's tape, as arrays."""
     g = None if weights is None else xp.asarray(weights)
@@ -70,6 +84,7 @@ PROGRAMS: dict[str, tuple[Program, Program]] = {
     "logsumexp": (_logsumexp, _gradient(special.logsumexp)),
     "softmax": (_softmax, _gradient(special.softmax, _WEIGHTS)),
     "gammaln": (_gammaln, _gradient(lambda x: xp.sum(special.gammaln(x)))),
+    "norm.logpdf, by x, loc and scale": (_norm, _norm_by_xpgrad),
     "erf": (_erf, _gradient(lambda x: xp.sum(special.erf(x)))),
 }
 

@@ -21,7 +21,7 @@ from xpgrad.scipy import special
 
 COUNT = 5
 #: Functions whose reference takes mpmath long.
-SLOW = {"owens_t": 2, "betaincinv": 2, "gammaincinv": 2, "gammainccinv": 2, "y1": 3, "yn": 3}
+SLOW = {"stdtrit": 2, "owens_t": 2, "betaincinv": 2, "gammaincinv": 2, "gammainccinv": 2, "y1": 3, "yn": 3}
 #: Functions over axes, of a static argument or without a derivative: in tests of their own.
 OTHERS = {"gammasgn", "lambertw", "log_softmax", "logsumexp", "multigammaln", "psi", "softmax"}
 

@@ -94,6 +94,18 @@ def _beta(a: Any, b: Any, x: Any) -> Any:
     return mp.betainc(a, b, 0, x, regularized=True)
 
 
+def _student(df: Any, t: Any) -> Any:
+    tail = mp.betainc(df / 2, mp.mpf(1) / 2, 0, df / (df + t * t), regularized=True) / 2
+    return tail if t < 0 else 1 - tail
+
+
+def _student_quantile(df: Any, p: Any) -> Any:
+    import scipy.special
+
+    start = mp.mpf(float(scipy.special.stdtrit(float(df), float(p))))
+    return mp.findroot(lambda t: _student(df, t) - p, (start, start * (1 + mp.mpf(10) ** -8)), tol=mp.mpf(10) ** -70)
+
+
 def _owens(h: Any, a: Any) -> Any:
     return mp.quad(lambda t: mp.exp(-h * h * (1 + t * t) / 2) / (1 + t * t), [0, a]) / (2 * mp.pi)
 
@@ -135,6 +147,8 @@ CASES: dict[str, Case] = {
     "gammaincc": Case(_upper, (_shape, _shape), ((0.01, 0.5), (200.0, 220.0), (5.0, 80.0)), (0, 1), second=((0, 1), (1, 1))),
     "gammaincinv": Case(_inverse(_lower, "gammaincinv"), (Range(0.5, 10.0), Range(0.1, 0.9)), ((5.0, 1e-6),), (0, 1), second=((1, 1),)),
     "gammainccinv": Case(_inverse(_upper, "gammainccinv"), (Range(0.5, 10.0), Range(0.1, 0.9)), ((5.0, 1e-6),), (0, 1), second=((1, 1),)),
+    "stdtr": Case(_student, (_shape, _wide), ((3.0, 0.0), (3.0, -100.0), (300.0, 1.0)), (0, 1), second=((0, 1), (1, 1))),
+    "stdtrit": Case(_student_quantile, (Range(1.0, 20.0), Range(0.1, 0.45)), (), (0, 1), second=((1, 1),)),
     "poch": Case(mp.rf, (_positive, Range(0.1, 5.0)), ((3.0, 1e-6), (100.0, 2.5)), (0, 1)),
     "binom": Case(mp.binomial, (Range(5.0, 30.0), Range(0.5, 4.5)), ((1000.0, 2.5),), (0, 1)),
     "comb": Case(mp.binomial, (Range(5.0, 30.0), Range(0.5, 4.5)), ((1000.0, 2.5),), (0, 1)),

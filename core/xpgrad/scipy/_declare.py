@@ -155,9 +155,9 @@ def front(func: F) -> F:
 # -- operands ----------------------------------------------------------------------------------------------------------
 
 
-def refuse_complex(name: str, argument: str, x: Any) -> None:
+def refuse_complex(title: str, argument: str, x: Any) -> None:
     """Raise TypeError for a complex operand of a function that has no complex values."""
-    msg = f"scipy.special.{name}: `{argument}` must be real, as SciPy's, but got dtype {x.dtype}; give `xpgrad.real({argument})`"
+    msg = f"{title}: `{argument}` must be real, as SciPy's, but got dtype {x.dtype}; give `xpgrad.real({argument})`"
     raise TypeError(msg)
 
 
@@ -169,13 +169,15 @@ def _unary(name: str, primitive: Any, takes_complex: bool) -> Any:
             x = as_operand(f"scipy.special.{name}", x)
         dtype = x.dtype
         if dtype.is_complex and not takes_complex:
-            refuse_complex(name, "x", x)
+            refuse_complex(f"scipy.special.{name}", "x", x)
         return primitive(x if dtype.differentiable else x._cast(x.default_dtype("real floating")))
 
     return public
 
 
-def operands_of(name: str, names: tuple[str, ...], given: tuple[Any, ...], takes_complex: bool = False) -> list[Any]:
+def operands_of(
+    name: str, names: tuple[str, ...], given: tuple[Any, ...], takes_complex: bool = False, module: str = "special"
+) -> list[Any]:
     """Operands that meet, as Tensors of floating or complex numbers.
 
     Raises
@@ -184,7 +186,7 @@ def operands_of(name: str, names: tuple[str, ...], given: tuple[Any, ...], takes
         For what is neither a Tensor nor an array nor a number, complex ones where none are taken, and shapes that do not broadcast; the
         message names the argument.
     """
-    title = f"scipy.special.{name}"
+    title = f"scipy.{module}.{name}"
     xs = lift_all(title, given)
     like: Any = None
     for i, x in enumerate(xs):
@@ -192,7 +194,7 @@ def operands_of(name: str, names: tuple[str, ...], given: tuple[Any, ...], takes
             if not x.dtype.differentiable:
                 x = xs[i] = x._cast(x.default_dtype("real floating"))
             if x.dtype.is_complex and not takes_complex:
-                refuse_complex(name, names[i], x)
+                refuse_complex(title, names[i], x)
             if like is None or like.ndim == 0:
                 like = x
     for i, x in enumerate(xs):

@@ -1,8 +1,8 @@
-"""The regularised incomplete gamma and beta functions, and their inverses: chapter 8 of the NIST Digital Library (DLMF).
+"""The regularised incomplete gamma and beta functions, Student's distribution function, and their inverses.
 
-Their derivatives with respect to the shape have no closed form. They are integrals of the density times the change of its logarithm, whose
-sign is constant below the mode and above it: of the two sides the one is integrated that has no cancellation, by the double exponential
-formula for the half line (Takahasi and Mori 1974), in steps that are the same for all elements.
+Chapter 8 of the NIST Digital Library (DLMF). Derivatives with respect to the shape have no closed form. They are integrals of the density
+times the change of its logarithm, whose sign is constant below the mode and above it: of the two sides the one is integrated that has no
+cancellation, by the double exponential formula for the half line (Takahasi and Mori 1974), in steps that are the same for all elements.
 """
 
 from __future__ import annotations
@@ -169,3 +169,34 @@ def _beta_quantile_by_b(g: Any, a: Any, b: Any, out: Any, xp: Any) -> Any:
 @special(_beta_quantile_by_a, _beta_quantile_by_b, lambda g, a, b, out, xp: g / _beta_density(a, b, out, xp))
 def betaincinv(a: Operand, b: Operand, y: Operand, /) -> Tensor:
     """The inverse of `betainc` in `x`."""
+
+
+# -- Student's distribution -----------------------------------------------------------------------------------------------------
+
+
+def _student_density(df: Any, t: Any, xp: Any) -> Any:
+    return xp.exp((df + 1.0) * -0.5 * xp.log1p(t * t / df) - xp.special_betaln(df * 0.5, xp.zeros_like(df) + 0.5)) / xp.sqrt(df)
+
+
+def _student_by_df(df: Any, t: Any, xp: Any) -> Any:
+    # By the shape of the incomplete beta function, and by its argument, whose part is one of the density: no quotient at t = 0.
+    whole = df + t * t
+    half = xp.zeros_like(df * t) + 0.5
+    shape = xp.special_betainc_by_a(df * 0.5, half, df / whole, t * t / whole)
+    return xp.sign(t) * shape * -0.25 - _student_density(df, t, xp) * t / (df * 2.0)
+
+
+@special(
+    lambda g, df, t, out, xp: g * valid(_student_by_df(df, t, xp), out, xp),
+    lambda g, df, t, out, xp: g * valid(_student_density(df, t, xp), out, xp),
+)  # fmt: skip
+def stdtr(df: Operand, t: Operand, /) -> Tensor:
+    """The distribution function of Student's t distribution; differentiable in the degrees of freedom too, once."""
+
+
+@special(
+    lambda g, df, out, xp: g * -(_student_by_df(df, out, xp) / _student_density(df, out, xp)),
+    lambda g, df, out, xp: g / _student_density(df, out, xp),
+)  # fmt: skip
+def stdtrit(df: Operand, p: Operand, /) -> Tensor:
+    """The inverse of `stdtr` in `t`."""

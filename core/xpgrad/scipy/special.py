@@ -87,14 +87,17 @@ from xpgrad.scipy._incomplete import (
     gammaincc as gammaincc,
     gammainccinv as gammainccinv,
     gammaincinv as gammaincinv,
+    stdtr as stdtr,
+    stdtrit as stdtrit,
 )
 
 __all__ = [
-    "beta", "betainc", "betaincc", "betaincinv", "betaln", "binom", "comb", "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv",
-    "exp1", "expi", "expit", "factorial", "gamma", "gammainc", "gammaincc", "gammainccinv", "gammaincinv", "gammaln", "gammasgn", "i0",
-    "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jn", "jv", "kl_div", "kv", "lambertw", "log_expit", "log_ndtr", "log_softmax",
-    "loggamma", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "owens_t", "poch", "polygamma", "psi", "rel_entr", "rgamma", "sinc",
-    "softmax", "spherical_in", "spherical_jn", "spherical_kn", "spherical_yn", "xlog1py", "xlogy", "y0", "y1", "yn", "yv", "zeta",
+    "beta", "betainc", "betaincc", "betaincinv", "betaln", "binom", "comb", "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx",
+    "erfinv", "exp1", "expi", "expit", "factorial", "gamma", "gammainc", "gammaincc", "gammainccinv", "gammaincinv", "gammaln",
+    "gammasgn", "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jn", "jv", "kl_div", "kv", "lambertw", "log_expit", "log_ndtr",
+    "log_softmax", "loggamma", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "owens_t", "poch", "polygamma", "psi", "rel_entr",
+    "rgamma", "sinc", "softmax", "spherical_in", "spherical_jn", "spherical_kn", "spherical_yn", "stdtr", "stdtrit", "xlog1py", "xlogy",
+    "y0", "y1", "yn", "yv", "zeta",
 ]  # fmt: skip
 
 

@@ -1,0 +1,150 @@
+"""`xpgrad.scipy.stats`: distributions with SciPy's names, whose arguments and parameters are differentiable, on every backend.
+
+Continuous: `norm`, `expon`, `laplace`, `cauchy`, `logistic`, `lognorm`, `uniform`, `gamma`, `beta`, `chi2`, `t`, `weibull_min`, with
+``logpdf pdf cdf logcdf sf logsf ppf isf``. Discrete: `poisson`, `binom`, `bernoulli`, with ``logpmf pmf cdf logcdf sf``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xpgrad._basics.faces import public_names
+from xpgrad._rows.namespace import operations as xp
+from xpgrad.scipy import special
+from xpgrad.scipy._declare import helper
+from xpgrad.scipy.stats._families import Continuous as Continuous, Discrete as Discrete
+
+__all__ = [
+    "Continuous", "Discrete", "bernoulli", "beta", "binom", "cauchy", "chi2", "expon", "gamma", "laplace", "logistic", "lognorm", "norm",
+    "poisson", "t", "uniform", "weibull_min",
+]  # fmt: skip
+
+_INF = math.inf
+_LOG_ROOT = math.log(2 * math.pi) / 2
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)
+
+
+def _positive(*shapes: Any) -> Any:
+    """Return whether all shapes are above 0."""
+    good = shapes[0] > 0
+    for s in shapes[1:]:
+        good = good & (s > 0)
+    return good
+
+
+@helper(
+    lambda g, x, loc, scale: (x - loc) * (-1.0 / (scale * scale)) * g,
+    lambda g, x, loc, scale: (x - loc) * (1.0 / (scale * scale)) * g,
+    lambda g, x, loc, scale: (((x - loc) * (1.0 / scale)) ** 2 - 1.0) * (1.0 / scale) * g,
+)  # fmt: skip
+def _norm_logpdf(xp: Any, x: Any, loc: Any, scale: Any) -> Any:
+    """The logarithm of the normal density, as one operation: most programs that fit anything compute it."""
+    z = (x - loc) * (1.0 / scale)
+    return z * z * -0.5 - (xp.log(scale) + _LOG_ROOT)
+
+
+# -- continuous ------------------------------------------------------------------------------------------------------------
+
+norm: Continuous = Continuous(
+    "norm", (), -_INF, _INF, None, located_logpdf=_norm_logpdf, cdf=special.ndtr, sf=lambda z: special.ndtr(-z),
+    logcdf=special.log_ndtr, logsf=lambda z: special.log_ndtr(-z), ppf=special.ndtri, isf=lambda q: -special.ndtri(q),
+)  # fmt: skip
+expon: Continuous = Continuous(
+    "expon", (), 0.0, _INF, None, logpdf=lambda z: -z, cdf=lambda z: -xp.expm1(-z), sf=lambda z: xp.exp(-z), logsf=lambda z: -z,
+    ppf=lambda q: -xp.log1p(-q), isf=lambda q: -xp.log(q),
+)  # fmt: skip
+
+
+def _laplace_tail(z: Any) -> Any:
+    """The probability beyond `z`."""
+    half = xp.exp(-xp.abs(z)) * 0.5
+    return xp.where(z > 0, half, 1.0 - half)
+
+
+def _laplace_quantile(q: Any) -> Any:
+    left = q < 0.5
+    return xp.where(left, xp.log(xp.where(left, q, 0.25 + 0.0 * q) * 2.0), -xp.log((1.0 - xp.where(left, 0.75 + 0.0 * q, q)) * 2.0))
+
+
+laplace: Continuous = Continuous(
+    "laplace", (), -_INF, _INF, None, logpdf=lambda z: -xp.abs(z) - math.log(2.0), cdf=lambda z: _laplace_tail(-z), sf=_laplace_tail,
+    ppf=_laplace_quantile, isf=lambda q: -_laplace_quantile(q),
+)  # fmt: skip
+cauchy: Continuous = Continuous(
+    "cauchy", (), -_INF, _INF, None, logpdf=lambda z: -xp.log1p(z * z) - math.log(math.pi),
+    cdf=lambda z: xp.atan2(xp.ones_like(z), -z) * (1 / math.pi), sf=lambda z: xp.atan2(xp.ones_like(z), z) * (1 / math.pi),
+    ppf=lambda q: xp.tan((q - 0.5) * math.pi), isf=lambda q: -xp.tan((q - 0.5) * math.pi),
+)  # fmt: skip
+logistic: Continuous = Continuous(
+    "logistic", (), -_INF, _INF, None, logpdf=lambda z: special.log_expit(z) + special.log_expit(-z), cdf=special.expit,
+    sf=lambda z: special.expit(-z), logcdf=special.log_expit, logsf=lambda z: special.log_expit(-z), ppf=special.logit,
+    isf=lambda q: -special.logit(q),
+)  # fmt: skip
+lognorm: Continuous = Continuous(
+    "lognorm", ("s",), 0.0, _INF, _positive,
+    logpdf=lambda z, s: -((xp.log(z) / s) ** 2) * 0.5 - xp.log(z * s) - _LOG_ROOT,
+    cdf=lambda z, s: special.ndtr(xp.log(z) / s), sf=lambda z, s: special.ndtr(-xp.log(z) / s),
+    logcdf=lambda z, s: special.log_ndtr(xp.log(z) / s), logsf=lambda z, s: special.log_ndtr(-xp.log(z) / s),
+    ppf=lambda q, s: xp.exp(special.ndtri(q) * s), isf=lambda q, s: xp.exp(-special.ndtri(q) * s),
+)  # fmt: skip
+uniform: Continuous = Continuous(
+    "uniform", (), 0.0, 1.0, None, logpdf=lambda z: z * 0.0, cdf=lambda z: z, sf=lambda z: 1.0 - z, ppf=lambda q: q, isf=lambda q: 1.0 - q,
+)  # fmt: skip
+gamma: Continuous = Continuous(
+    "gamma", ("a",), 0.0, _INF, _positive, logpdf=lambda z, a: special.xlogy(a - 1.0, z) - z - special.gammaln(a),
+    cdf=lambda z, a: special.gammainc(a, z), sf=lambda z, a: special.gammaincc(a, z), ppf=lambda q, a: special.gammaincinv(a, q),
+    isf=lambda q, a: special.gammainccinv(a, q),
+)  # fmt: skip
+chi2: Continuous = Continuous(
+    "chi2", ("df",), 0.0, _INF, _positive,
+    logpdf=lambda z, df: special.xlogy(df * 0.5 - 1.0, z) - z * 0.5 - special.gammaln(df * 0.5) - df * (math.log(2.0) / 2),
+    cdf=lambda z, df: special.gammainc(df * 0.5, z * 0.5), sf=lambda z, df: special.gammaincc(df * 0.5, z * 0.5),
+    ppf=lambda q, df: special.gammaincinv(df * 0.5, q) * 2.0, isf=lambda q, df: special.gammainccinv(df * 0.5, q) * 2.0,
+)  # fmt: skip
+beta: Continuous = Continuous(
+    "beta", ("a", "b"), 0.0, 1.0, _positive,
+    logpdf=lambda z, a, b: special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - special.betaln(a, b),
+    cdf=lambda z, a, b: special.betainc(a, b, z), sf=lambda z, a, b: special.betaincc(a, b, z),
+    ppf=lambda q, a, b: special.betaincinv(a, b, q), isf=lambda q, a, b: 1.0 - special.betaincinv(b, a, q),
+)  # fmt: skip
+t: Continuous = Continuous(
+    "t", ("df",), -_INF, _INF, _positive,
+    logpdf=lambda z, df: (df + 1.0) * -0.5 * xp.log1p(z * z / df) - special.betaln(df * 0.5, 0.5) - xp.log(df) * 0.5,
+    cdf=lambda z, df: special.stdtr(df, z), sf=lambda z, df: special.stdtr(df, -z), ppf=lambda q, df: special.stdtrit(df, q),
+    isf=lambda q, df: -special.stdtrit(df, q),
+)  # fmt: skip
+weibull_min: Continuous = Continuous(
+    "weibull_min", ("c",), 0.0, _INF, _positive, logpdf=lambda z, c: xp.log(c) + special.xlogy(c - 1.0, z) - z**c,
+    cdf=lambda z, c: -xp.expm1(-(z**c)), sf=lambda z, c: xp.exp(-(z**c)), logsf=lambda z, c: -(z**c),
+    ppf=lambda q, c: (-xp.log1p(-q)) ** (1.0 / c), isf=lambda q, c: (-xp.log(q)) ** (1.0 / c),
+)  # fmt: skip
+
+# -- on integers --------------------------------------------------------------------------------------------------------------
+
+
+def _chance(p: Any) -> Any:
+    """Return whether a parameter is a probability."""
+    return (p >= 0) & (p <= 1)
+
+
+def _binomial(k: Any, n: Any, p: Any) -> Any:
+    counts = special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
+    return counts + special.xlogy(k, p) + special.xlog1py(n - k, -p)
+
+
+poisson: Discrete = Discrete(
+    "poisson", ("mu",), 0.0, _INF, lambda mu: mu >= 0, logpmf=lambda k, mu: special.xlogy(k, mu) - special.gammaln(k + 1.0) - mu,
+    cdf=lambda k, mu: special.gammaincc(k + 1.0, mu), sf=lambda k, mu: special.gammainc(k + 1.0, mu),
+)  # fmt: skip
+binom: Discrete = Discrete(
+    "binom", ("n", "p"), 0.0, _INF, lambda n, p: (n >= 0) & (n == xp.round(n)) & _chance(p), logpmf=_binomial, last=lambda n, p: n,
+    cdf=lambda k, n, p: special.betaincc(k + 1.0, n - k, p), sf=lambda k, n, p: special.betainc(k + 1.0, n - k, p),
+)  # fmt: skip
+bernoulli: Discrete = Discrete(
+    "bernoulli", ("p",), 0.0, 1.0, _chance, logpmf=lambda k, p: special.xlogy(k, p) + special.xlog1py(1.0 - k, -p), last=lambda p: 1.0,
+    cdf=lambda k, p: 1.0 - p, sf=lambda k, p: p,
+)  # fmt: skip
