@@ -1,4 +1,4 @@
-"""Law: programs in the style of PyTorch's tutorial pages on autograd run as they stand, with the import changed, and give what PyTorch gives;
+"""Law: programs in the style of PyTorch's tutorial pages on autograd run as they stand, the import changed, and give what PyTorch does;
 what does not run says in one sentence what to write instead.
 
 The programs are ours. Each is a text that names its library `torch` and leaves its results in `results`.
@@ -6,7 +6,6 @@ The programs are ours. Each is a text that names its library `torch` and leaves 
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import warnings
 from typing import Any
@@ -93,7 +92,6 @@ h, = torch.autograd.grad(g.sum(), x)
 results += [g, h, torch.autograd.gradcheck(Cube.apply, x), torch.autograd.gradgradcheck(Cube.apply, x)]
 """,
     "forward mode": """
-import contextlib
 fwAD = torch.autograd.forward_ad
 x, t = torch.tensor([1.0, 2.0]), torch.tensor([0.5, -1.0])
 with fwAD.dual_level():
@@ -179,7 +177,7 @@ def run(text: str, library: str) -> list[Any]:
     code = f"import {library} as torch\n" + text.replace("from torch.", f"from {library}.")
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        exec(code, scope)  # our own text
+        exec(code, scope)  # noqa: S102 (our own text)
     found: list[Any] = scope["results"]
     return found
 
@@ -200,7 +198,9 @@ A = np.asarray([1.0, 2.0])
 #: What people try, and the value that it gives.
 WORKS: dict[str, tuple[str, Any]] = {
     "a dtype of NumPy's": ("xp.zeros(2, dtype=A.dtype).dtype.name", "float64"),
-    "any dtype of NumPy's": ("[xp.asarray(A).to(d).dtype.name for d in (np.dtype('int64'), np.complex128, 'bool')]", ["int64", "complex128", "bool"]),
+    "any dtype of NumPy's": (
+        "[xp.asarray(A).to(d).dtype.name for d in (np.dtype('int64'), np.complex128, 'bool')]", ["int64", "complex128", "bool"],
+    ),
     "method, PyTorch's way": ("xp.asarray(A).var(dim=0).item()", 0.5),
     "method, the standard's way": ("xp.asarray(A).var().item()", 0.25),
     "the largest, with its place": ("[v.item() for v in xp.asarray(A).max(dim=0)]", [2.0, 1]),
@@ -213,15 +213,19 @@ WORKS: dict[str, tuple[str, Any]] = {
     "NumPy's functions": ("[np.sin(xp.asarray(0.0)).item(), np.mean(xp.asarray(A)).item()]", [0.0, 1.5]),
     "a function of a number": ("xp.sin(0.0).item()", 0.0),
     "special functions": ("xp.scipy.special.expit(xp.asarray(0.0)).item()", 0.5),
-    "axes by position": ("[xp.sum(xp.asarray([A, A]), 0).tolist(), xp.stack([xp.asarray(A)] * 2, 0).shape, xp.diff(xp.asarray(A), 2).shape]",
-                         [[2.0, 4.0], (2, 2), (0,)]),
-    "methods of PyTorch's": ("[getattr(xp.asarray(A), n)().tolist() for n in ('ravel', 'relu', 'norm', 'sigmoid', 'argsort')][:2]", [[1.0, 2.0]] * 2),
+    "axes by position": (
+        "[xp.sum(xp.asarray([A, A]), 0).tolist(), xp.stack([xp.asarray(A)] * 2, 0).shape, xp.diff(xp.asarray(A), 2).shape]",
+        [[2.0, 4.0], (2, 2), (0,)],
+    ),
+    "methods of PyTorch's": (
+        "[getattr(xp.asarray(A), n)().tolist() for n in ('ravel', 'relu', 'norm', 'sigmoid', 'argsort')][:2]", [[1.0, 2.0]] * 2,
+    ),
     "Tensors in a list": ("xp.tensor([xp.asarray(1.0), xp.asarray(2.0)]).tolist()", [1.0, 2.0]),
     "an attribute that is not there": ("[hasattr(xp.asarray(A), 'T'), getattr(xp.asarray(A), 'imag', None)]", [False, None]),
     "members and specifications": ("[len(inspect.getmembers(xp.asarray(A))) > 50, create_autospec(xp.Tensor) is not None]", [True, True]),
     "names of an extension": ("[n for n in dir(xp.linalg) if n.startswith('_') and not n.startswith('__')]", []),
-    "what a dual shows": ("xp.func.jvp(lambda x: (shown.append(repr(x)), x)[1], (xp.asarray(1.0),), (xp.asarray(2.0),)) and 'tangent' in shown[-1]", True),
-    "what an element of a batch shows": ("xp.func.vmap(lambda x: (shown.append(repr(x)), x)[1])(xp.asarray(A)) is not None and 'batch' in shown[-1]", True),
+    "what a dual shows": ("xp.func.jvp(show, (xp.asarray(1.0),), (xp.asarray(2.0),)) and 'tangent' in shown[-1]", True),
+    "what an element of a batch shows": ("xp.func.vmap(show)(xp.asarray(A)) is not None and 'batch' in shown[-1]", True),
     "shape as arguments": ("[xp.ones(2, 3).shape, xp.zeros(2, 1, 0).shape, xp.empty(3).shape]", [(2, 3), (2, 1, 0), (3,)]),
     "the host": ("str(xp.zeros(1, device='cpu').device)", "numpy"),
 }  # fmt: skip
@@ -237,8 +241,12 @@ ADVICE: dict[str, tuple[str, type[Exception], str]] = {
     "a format of many": ("f'{xp.asarray(A):.3f}'", TypeError, "item|one element|tolist"),
     "a format that is none": ("f'{xp.asarray(1.0):zzz}'", ValueError, "zzz|format"),
     "a device that nobody makes": ("xp.zeros(1, device='nonsense')", LookupError, "numpy"),
-    "values of a dual": ("xp.func.jvp(lambda x: xp.asarray(np.asarray(x)), (xp.asarray(A),), (xp.asarray(A),))", RuntimeError, "tangent|detach"),
-    "an array inside of a transform": ("xp.func.grad(lambda x: xp.asarray(x.array.sum()))(xp.asarray(A))", RuntimeError, "transform|detach"),
+    "values of a dual": (
+        "xp.func.jvp(lambda x: xp.asarray(np.asarray(x)), (xp.asarray(A),), (xp.asarray(A),))", RuntimeError, "tangent|detach",
+    ),
+    "an array inside of a transform": (
+        "xp.func.grad(lambda x: xp.asarray(x.array.sum()))(xp.asarray(A))", RuntimeError, "transform|detach",
+    ),
     "an overwritten saved value": ("overwritten()", RuntimeError, "allow_mutation_on_saved_tensors"),
 }  # fmt: skip
 
@@ -251,9 +259,17 @@ def overwritten() -> None:
     z.backward()
 
 
+SHOWN: list[str] = []
+
+
+def show(x: Any) -> Any:
+    SHOWN.append(repr(x))
+    return x
+
+
 SCOPE: dict[str, Any] = {
-    "xp": xp, "np": np, "A": A, "inspect": inspect, "create_autospec": create_autospec, "shown": [], "overwritten": overwritten,
-    "contextlib": contextlib,
+    "xp": xp, "np": np, "A": A, "inspect": inspect, "create_autospec": create_autospec, "shown": SHOWN, "show": show,
+    "overwritten": overwritten,
 }  # fmt: skip
 
 

@@ -123,8 +123,12 @@ def test_a_function_has_the_signature_of_the_standard(name: str) -> None:
     known = {p[0] for p in theirs}
     extra = [p for p in ours if p[0] not in known]
     assert [p for p in ours if p[0] in known] == by_position(theirs)
-    # PyTorch's `requires_grad`, and a device for `astype` as NumPy has: keyword-only, so no call of the standard means another thing.
-    assert all(p[0] in ("requires_grad", "device") and p[1] is inspect.Parameter.KEYWORD_ONLY for p in extra)
+    # PyTorch's `requires_grad`, and a device for `astype` as NumPy has: keyword-only, so no call of the standard means another thing. Nor
+    # does any where PyTorch's lengths one by one follow the first.
+    assert all((p[0] in ("requires_grad", "device") and p[1] is inspect.Parameter.KEYWORD_ONLY) or p[:2] == SIZES for p in extra)
+
+
+SIZES = ("sizes", inspect.Parameter.VAR_POSITIONAL)
 
 
 def test_no_function_is_in_two_tables() -> None:
