@@ -73,10 +73,9 @@ def function(name: str) -> Callable[..., Any] | None:
         if order and args[1].dtype.kind == "c" and not isinstance(args[0], float):
             args = (args[0].real, args[1])
         out = found(*args)
-        if out.dtype.char in "fF":  # of halves SciPy makes single precision
-            for a in args:
-                if getattr(a, "dtype", None) == np.float16:
-                    return out.astype(np.float16)
+        for a in args:  # of halves SciPy makes single or double precision
+            if getattr(a, "dtype", None) == np.float16:
+                return out.astype(np.float16)
         return out
 
     return call

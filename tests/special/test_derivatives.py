@@ -269,3 +269,27 @@ def test_no_kernel_warns_in_the_usual_range() -> None:
             at = points(case, 3)
             for by in ((), *((i,) for i in case.wrt)):
                 at_points(name, at, *by)
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if CASES[n].wrt])
+def test_gradients_are_memory_of_their_own(name: str) -> None:
+    """The engine adds into what a row declares to be fresh: neither the cotangent nor a saved value may change by it."""
+    function, xs = _operands(name, "numpy")
+    first = len(CASES[name].ranges) - len(xs)
+    for i in (k - first for k in CASES[name].wrt):
+        leaf = xp.tensor(values(xs[i]), requires_grad=True)
+        out = function(*xs[:i], leaf, *xs[i + 1 :])
+        g = xp.ones_like(out.detach())
+        (found,) = xp.autograd.grad(out, leaf, g)
+        assert not any(np.shares_memory(found.array, x.detach().array) for x in (out, g, leaf, *xs))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_halves_stay_halves(name: str) -> None:
+    function, leaves = _operands(name, "numpy")
+    try:
+        out = function(*(x.detach().to(xp.float16) for x in leaves))
+    except TypeError as exc:
+        assert "float16" in str(exc)  # refused by name
+        return
+    assert (str(out.dtype), out.array.dtype) == ("float16", np.float16)

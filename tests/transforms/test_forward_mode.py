@@ -268,7 +268,8 @@ def test_every_row_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(levels, "jvp_of", recorder)
     for function, points in samples():
         check(function, points, "numpy", differences=False)
-    rows = {name for name, row in ROWS.items() if row.differentiable}
+    # NB: rows of `xpgrad.scipy`, where another test has loaded it, have tests of their own.
+    rows = {name for name, row in ROWS.items() if row.differentiable and not name.startswith("special_")}
     # The history of a write, which has no values of its own; the layout of gradients and of tangents; and the third derivative of a
     # determinant's second one.
     assert rows - reached - {"put_through", "clone_laid_out", "cofactors_along"} == set()
