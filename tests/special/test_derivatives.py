@@ -287,9 +287,5 @@ def test_gradients_are_memory_of_their_own(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_halves_stay_halves(name: str) -> None:
     function, leaves = _operands(name, "numpy")
-    try:
-        out = function(*(x.detach().to(xp.float16) for x in leaves))
-    except TypeError as exc:
-        assert "float16" in str(exc)  # refused by name
-        return
+    out = function(*(x.detach().to(xp.float16) for x in leaves))
     assert (str(out.dtype), out.array.dtype) == ("float16", np.float16)

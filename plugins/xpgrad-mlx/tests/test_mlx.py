@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import math
 import re
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +81,32 @@ def test_sums_of_small_floats_are_not_computed_in_them() -> None:
 def test_limits_are_those_of_the_dtype(dtype: str) -> None:
     ours, raw = xp.finfo(dtype), namespace.finfo(getattr(mx, dtype))
     assert (ours.bits, ours.eps, ours.max, ours.min, ours.smallest_normal) == (raw.bits, raw.eps, raw.max, raw.min, raw.smallest_normal)
+
+
+REDUCTIONS = ["all", "any", "count_nonzero", "mean", "prod", "std", "sum", "var"]
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0), (2, 0, 3)], ids=str)
+def test_reductions_of_no_elements(name: str, shape: tuple[int, ...]) -> None:
+    """MLX's own read memory there that holds anything: some of it is filled before."""
+    empty = np.zeros(shape, np.float32)
+    axes = [None, *(a for k in range(len(shape) + 1) for a in itertools.combinations(range(len(shape)), k))]
+    for axis, keepdims in itertools.product(axes, (False, True)):
+        mx.eval([mx.full((n,), 3.0) * 2 for n in range(1, 40)])
+        found = getattr(namespace, name)(mx.array(empty), axis=axis, keepdims=keepdims)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # a mean of nothing
+            expected = getattr(np, name)(empty, axis=axis, keepdims=keepdims)
+        np.testing.assert_array_equal(np.asarray(found), expected)
+
+
+def test_there_is_no_largest_of_no_elements() -> None:
+    x = xp.zeros((0, 3), device="mlx")
+    for extreme in (xp.max, xp.min):
+        assert extreme(x, axis=1).shape == (0,)
+        with pytest.raises(ValueError, match=r"shape \(0, 3\)"):
+            extreme(x, axis=0)
 
 
 # -- dtypes ----------------------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any
 import mlx.core as mx
 
 from xpgrad.backend import DefaultKernels
+from xpgrad_mlx import reductions
 
 __all__ = ["KERNELS", "written"]
 
@@ -73,4 +74,4 @@ def sum_to(x: Any, shape: tuple[int, ...]) -> Any:
         return x
     extra = len(full) - len(shape)
     axes = (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and full[i + extra] != 1))
-    return mx.reshape(mx.sum(x, axis=axes), shape)
+    return mx.reshape(reductions.sum(x, axis=axes), shape)

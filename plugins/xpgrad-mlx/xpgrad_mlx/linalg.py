@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import numpy as np
 
+from xpgrad_mlx import reductions
 from xpgrad_mlx.host import hosted
 
 __all__ = [
@@ -112,9 +113,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     found = mx.diagonal(x, offset, -2, -1)
-    if dtype is None and not mx.issubdtype(x.dtype, mx.inexact):
-        dtype = mx.uint64 if mx.issubdtype(x.dtype, mx.unsignedinteger) else mx.int64
-    return mx.sum(found if dtype is None else found.astype(dtype), axis=-1)
+    return reductions.sum(found, axis=-1, dtype=dtype)
 
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
@@ -126,13 +125,13 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: Any = False, ord: float = 2) -> Any:  # noqa: A002 (the standard's name)
     size = mx.abs(x)
     if ord == math.inf:
-        return mx.max(size, axis=axis, keepdims=keepdims)
+        return reductions.max(size, axis=axis, keepdims=keepdims)
     if ord == -math.inf:
-        return mx.min(size, axis=axis, keepdims=keepdims)
+        return reductions.min(size, axis=axis, keepdims=keepdims)
     if ord == 0:
-        return mx.sum((size != 0).astype(size.dtype), axis=axis, keepdims=keepdims)
+        return reductions.sum((size != 0).astype(size.dtype), axis=axis, keepdims=keepdims)
     if ord == 1:
-        return mx.sum(size, axis=axis, keepdims=keepdims)
+        return reductions.sum(size, axis=axis, keepdims=keepdims)
     if ord == 2:
-        return mx.sqrt(mx.sum(size * size, axis=axis, keepdims=keepdims))
-    return mx.sum(size**ord, axis=axis, keepdims=keepdims) ** (1 / ord)
+        return mx.sqrt(reductions.sum(size * size, axis=axis, keepdims=keepdims))
+    return reductions.sum(size**ord, axis=axis, keepdims=keepdims) ** (1 / ord)

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import numpy as np
 
-from xpgrad_mlx import fft as fft, linalg as linalg
-from xpgrad_mlx.host import COMPLEX, FLOATS, INTEGERS, UNSIGNED, array_of, hosted, numpy_of
+from xpgrad_mlx import fft as fft, linalg as linalg, reductions
+from xpgrad_mlx.host import FLOATS, INTEGERS, array_of, hosted, numpy_of
 
 __array_api_version__ = "2024.12"
 
@@ -26,7 +26,7 @@ int8, int16, int32, int64 = mx.int8, mx.int16, mx.int32, mx.int64
 uint8, uint16, uint32, uint64 = mx.uint8, mx.uint16, mx.uint32, mx.uint64
 float16, bfloat16, float32, float64, complex64 = mx.float16, mx.bfloat16, mx.float32, mx.float64, mx.complex64
 
-abs, all, any = mx.abs, mx.all, mx.any  # noqa: A001
+abs = mx.abs  # noqa: A001
 acos, acosh, asin, asinh, atan, atanh, atan2 = mx.arccos, mx.arccosh, mx.arcsin, mx.arcsinh, mx.arctan, mx.arctanh, mx.arctan2
 ceil, floor, trunc, round = mx.ceil, mx.floor, mx.trunc, mx.round  # noqa: A001
 conj, real, imag = mx.conj, mx.real, mx.imag
@@ -38,7 +38,11 @@ flip, roll, tile, stack, broadcast_to = mx.flip, mx.roll, mx.tile, mx.stack, mx.
 isfinite, isinf, isnan, isdtype, iinfo = mx.isfinite, mx.isinf, mx.isnan, mx.isdtype, mx.iinfo
 log, log10, log2, sqrt, square = mx.log, mx.log10, mx.log2, mx.sqrt, mx.square
 logical_and, logical_or, logical_not, logical_xor = mx.logical_and, mx.logical_or, mx.logical_not, mx.logical_xor
-max, min, take, where = mx.max, mx.min, mx.take, mx.where  # noqa: A001
+take, where = mx.take, mx.where
+all, any, max, min, prod, sum = (  # noqa: A001
+    reductions.all, reductions.any, reductions.max, reductions.min, reductions.prod, reductions.sum,
+)  # fmt: skip
+count_nonzero, mean, std, var = reductions.count_nonzero, reductions.mean, reductions.std, reductions.var
 
 
 # -- elementwise -----------------------------------------------------------------------------------------------------------------
@@ -175,50 +179,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002
     return x if min is None and max is None else mx.clip(x, min, max)
 
 
-# -- statistics ------------------------------------------------------------------------------------------------------------------
-
-
-def _widened(x: Any, dtype: Any) -> Any:
-    """`x` in the dtype of its sum: the one that is asked for, else 64 bits for integers and bools."""
-    if dtype is None:
-        dtype = x.dtype if x.dtype in FLOATS or x.dtype in COMPLEX else mx.uint64 if x.dtype in UNSIGNED else mx.int64
-    return x if x.dtype == dtype else x.astype(dtype)
-
-
-def _small(x: Any) -> Any:
-    """Return whether the dtype is a floating one of 16 bits: MLX would add up in it, too."""
-    return x.dtype in (mx.float16, mx.bfloat16)
-
-
-def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:  # noqa: A001
-    x = _widened(x, dtype)
-    if _small(x):
-        return mx.sum(x.astype(mx.float32), axis=axis, keepdims=keepdims).astype(x.dtype)
-    return mx.sum(x, axis=axis, keepdims=keepdims)
-
-
-def mean(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
-    if _small(x):
-        return mx.mean(x.astype(mx.float32), axis=axis, keepdims=keepdims).astype(x.dtype)
-    return mx.mean(x, axis=axis, keepdims=keepdims)
-
-
-def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:
-    return mx.prod(_widened(x, dtype), axis=axis, keepdims=keepdims)
-
-
-def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: Any = False) -> Any:
-    if _small(x):
-        return var(x.astype(mx.float32), axis=axis, correction=correction, keepdims=keepdims).astype(x.dtype)
-    out = mx.var(x, axis=axis, keepdims=keepdims)
-    count = x.size // out.size if out.size else 1
-    return out * count / mx.array(np.maximum(count - correction, 0.0), dtype=out.dtype) if correction else out
-
-
-def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: Any = False) -> Any:
-    if _small(x):
-        return std(x.astype(mx.float32), axis=axis, correction=correction, keepdims=keepdims).astype(x.dtype)
-    return mx.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
+# -- running sums and differences -----------------------------------------------------------------------------------------------
 
 
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: Any = False) -> Any:
@@ -230,7 +191,7 @@ def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, in
 
 
 def _running(function: Any, start: Any, x: Any, axis: int | None, dtype: Any, include_initial: Any) -> Any:
-    out = function(_widened(x, dtype), axis=0 if axis is None else axis)
+    out = function(reductions.widened(x, dtype), axis=0 if axis is None else axis)
     if not include_initial:
         return out
     axis = (0 if axis is None else axis) % out.ndim
@@ -270,10 +231,6 @@ def _place(function: Any, x: Any, axis: int | None, keepdims: Any) -> Any:
     if not x.ndim:  # MLX asks for a vector of -1 elements
         return mx.zeros((), dtype=mx.int64)
     return function(x, axis=axis, keepdims=keepdims).astype(mx.int64)
-
-
-def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
-    return mx.sum((x != 0).astype(mx.int64), axis=axis, keepdims=keepdims)
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:

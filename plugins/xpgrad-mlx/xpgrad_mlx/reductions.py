@@ -1,0 +1,92 @@
+"""The standard's reductions. Of arrays without elements MLX's own read memory that is not theirs: here they are not asked.
+
+Nor are they for floating dtypes of 16 bits, in which MLX would add up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from xpgrad_mlx.host import COMPLEX, FLOATS, UNSIGNED
+
+__all__ = ["all", "any", "count_nonzero", "max", "mean", "min", "prod", "std", "sum", "var", "widened"]
+
+
+def widened(x: Any, dtype: Any) -> Any:
+    """`x` in the dtype of its sum: the one that is asked for, else 64 bits for integers and bools."""
+    if dtype is None:
+        dtype = x.dtype if x.dtype in FLOATS or x.dtype in COMPLEX else mx.uint64 if x.dtype in UNSIGNED else mx.int64
+    return x if x.dtype == dtype else x.astype(dtype)
+
+
+def _reduced(function: Callable[..., Any], x: Any, axis: Any, keepdims: Any, nothing: Any, dtype: Any = None) -> Any:
+    """A reduction; `nothing` is that of no elements, None if there is none, and `dtype` the result's if it is not that of `x`."""
+    if x.size:
+        return function(x, axis=axis, keepdims=keepdims)
+    axes = {a % x.ndim for a in (range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis)}
+    shape = tuple(1 if k in axes else n for k, n in enumerate(x.shape) if keepdims or k not in axes)
+    if nothing is None and 0 not in shape:
+        msg = f"an array of shape {x.shape} has no elements along {axis!r}, so that there is no extremum; reduce along other axes"
+        raise ValueError(msg)
+    return mx.full(shape, 0 if nothing is None else nothing, dtype=x.dtype if dtype is None else dtype)
+
+
+def _in_single(function: Callable[..., Any], x: Any, **options: Any) -> Any:
+    """A reduction of floats of 16 bits, by way of float32."""
+    return function(x.astype(mx.float32), **options).astype(x.dtype)
+
+
+def _small(x: Any) -> bool:
+    return x.dtype in (mx.float16, mx.bfloat16)
+
+
+def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:  # noqa: A001 (the standard's names, from here on)
+    x = widened(x, dtype)
+    return _in_single(sum, x, axis=axis, keepdims=keepdims) if _small(x) else _reduced(mx.sum, x, axis, keepdims, 0)
+
+
+def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:
+    return _reduced(mx.prod, widened(x, dtype), axis, keepdims, 1)
+
+
+def mean(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
+    return _in_single(mean, x, axis=axis, keepdims=keepdims) if _small(x) else _reduced(mx.mean, x, axis, keepdims, math.nan)
+
+
+def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: Any = False) -> Any:
+    if _small(x):
+        return _in_single(var, x, axis=axis, correction=correction, keepdims=keepdims)
+    out = _reduced(mx.var, x, axis, keepdims, math.nan)
+    count = x.size // out.size if out.size else 1
+    return out * count / mx.array(np.maximum(count - correction, 0.0), dtype=out.dtype) if correction else out
+
+
+def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: Any = False) -> Any:
+    if _small(x):
+        return _in_single(std, x, axis=axis, correction=correction, keepdims=keepdims)
+    return mx.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
+
+
+def max(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:  # noqa: A001
+    return _reduced(mx.max, x, axis, keepdims, None)
+
+
+def min(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:  # noqa: A001
+    return _reduced(mx.min, x, axis, keepdims, None)
+
+
+def all(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:  # noqa: A001
+    return _reduced(mx.all, x, axis, keepdims, True, mx.bool_)
+
+
+def any(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:  # noqa: A001
+    return _reduced(mx.any, x, axis, keepdims, False, mx.bool_)
+
+
+def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
+    return _reduced(mx.sum, (x != 0).astype(mx.int64), axis, keepdims, 0)
