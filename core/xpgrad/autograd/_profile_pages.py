@@ -126,7 +126,8 @@ def html_page(events: Any) -> str:
         f"<p>{keys}</p>\n<p>Point at an event for its numbers, and at a node for the operation that made it.</p>\n"
         '<p><label>Width <input type="range" min="100" max="5000" value="100" '
         "oninput=\"document.getElementById('time').style.width = this.value + '%'\"></label></p>\n"
-        f'<div class="scroll"><svg id="time" style="width: 100%" height="{top + 4}" role="img" aria-label="timeline">\n{ticks}\n'
+        '<div class="scroll"><svg id="time" style="width: 100%; min-width: 700px" '
+        f'height="{top + 4}" role="img" aria-label="timeline">\n{ticks}\n'
         + "\n".join(lines)
         + f"\n</svg></div>\n<pre>{html.escape(table)}</pre>\n</body>\n</html>\n"
     )
