@@ -120,33 +120,34 @@ def _make(cls: Any, name: str, *args: Any, dtype: DType, requires_grad: bool = F
     return out.requires_grad_() if requires_grad is not False and as_flag(requires_grad, name, "requires_grad") else out
 
 
-def _shape(name: str, shape: Any, sizes: tuple[Any, ...]) -> tuple[int, ...]:
-    """The shape of a new Tensor, given as one argument or length by length."""
-    if sizes and not all(isinstance(n, int) and not isinstance(n, bool) for n in (shape, *sizes)):
-        msg = f"{name} takes a shape, or its lengths one by one, by position, but got {(shape, *sizes)}; give `dtype` and `device` by name"
+def _lengths(name: str, first: Any, others: tuple[Any, ...]) -> tuple[int, ...]:
+    """The shape of a new Tensor whose lengths were given one by one."""
+    shape = (first, *others)
+    if not all(isinstance(n, int) and not isinstance(n, bool) for n in shape):
+        msg = f"{name} takes a shape, or its lengths one by one, by position, but got {shape}; give `dtype` and `device` by name"
         raise TypeError(msg)
-    return shape_tuple((shape, *sizes) if sizes else shape)
+    return shape_tuple(shape)
 
 
 @nondifferentiable(primitive=True)
 def zeros(shape: int | Sequence[int], *sizes: int, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A Tensor of zeros, of one shape; ``zeros(2, 3)`` is PyTorch's spelling of ``zeros((2, 3))``."""
     cls, dtype = _target(dtype, device)
-    return _make(cls, "zeros", _shape("zeros", shape, sizes), dtype=dtype, requires_grad=requires_grad)
+    return _make(cls, "zeros", _lengths("zeros", shape, sizes) if sizes else shape_tuple(shape), dtype=dtype, requires_grad=requires_grad)
 
 
 @nondifferentiable(primitive=True)
 def ones(shape: int | Sequence[int], *sizes: int, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A Tensor of ones, of one shape; ``ones(2, 3)`` is PyTorch's spelling of ``ones((2, 3))``."""
     cls, dtype = _target(dtype, device)
-    return _make(cls, "ones", _shape("ones", shape, sizes), dtype=dtype, requires_grad=requires_grad)
+    return _make(cls, "ones", _lengths("ones", shape, sizes) if sizes else shape_tuple(shape), dtype=dtype, requires_grad=requires_grad)
 
 
 @nondifferentiable(primitive=True)
 def empty(shape: int | Sequence[int], *sizes: int, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A Tensor whose values are not set, of one shape; ``empty(2, 3)`` is PyTorch's spelling of ``empty((2, 3))``."""
     cls, dtype = _target(dtype, device)
-    return _make(cls, "empty", _shape("empty", shape, sizes), dtype=dtype, requires_grad=requires_grad)
+    return _make(cls, "empty", _lengths("empty", shape, sizes) if sizes else shape_tuple(shape), dtype=dtype, requires_grad=requires_grad)
 
 
 @nondifferentiable(primitive=True)

@@ -101,9 +101,7 @@ def minimize(
     1.0
     """
     name = "minimize"
-    optimize = _scipy(name)
-    _check(name, fun, args, failure)
-    linear_solver_of(name, linear_solver)
+    optimize = _checked(name, fun, args, failure, linear_solver)
     objective = _objective(name, fun, x0, args, one=True)
     low, high = _bounds(name, bounds, objective)
     wanted = "" if method is None or callable(method) else str(method).lower()
@@ -162,9 +160,7 @@ def root(
     0.353553
     """
     name = "root"
-    optimize = _scipy(name)
-    _check(name, fun, args, failure)
-    linear_solver_of(name, linear_solver)
+    optimize = _checked(name, fun, args, failure, linear_solver)
     objective = _objective(name, fun, x0, args, like_x=True)
     exact = str(method).lower() in _WITH_JACOBIAN
     function = objective if exact else objective.fun
@@ -227,9 +223,7 @@ def least_squares(
     [-0.5, 0.0, 0.5]
     """
     name = "least_squares"
-    optimize = _scipy(name)
-    _check(name, fun, args, failure)
-    linear_solver_of(name, linear_solver)
+    optimize = _checked(name, fun, args, failure, linear_solver)
     if loss not in _LOSSES:
         msg = f"least_squares: `loss` must be one of {', '.join(map(repr, _LOSSES))}, but got {shown(loss)}"
         raise ValueError(msg)
@@ -299,8 +293,7 @@ def brentq(
     0.209987
     """
     name = "brentq"
-    optimize = _scipy(name)
-    _check(name, f, args, failure)
+    optimize = _checked(name, f, args, failure)
     ends, _ = ravel_pytree((a, b))
     objective = _objective(name, f, asarray(ends[0] * 1.0).detach(), args, like_x=True)
     low, high = (float(v) for v in ends.detach())
@@ -352,9 +345,7 @@ def fixed_point(
     0.353553
     """
     name = "fixed_point"
-    optimize = _scipy(name)
-    _check(name, func, args, failure)
-    linear_solver_of(name, linear_solver)
+    optimize = _checked(name, func, args, failure, linear_solver)
     objective = _objective(name, func, x0, args, like_x=True)
     try:
         x = optimize.fixed_point(objective.fun, objective.x0, xtol=xtol, maxiter=maxiter, method=method)
@@ -482,15 +473,8 @@ def _objective(name: str, fun: Any, x0: Any, args: tuple[Any, ...], *, like_x: b
         raise TypeError(msg) from None
 
 
-def _scipy(name: str) -> Any:
-    try:
-        return importlib.import_module("scipy.optimize")
-    except ImportError:
-        msg = f"xpgrad.scipy.optimize.{name} needs SciPy, which is not installed: pip install 'xpgrad[scipy]'"
-        raise ImportError(msg) from None
-
-
-def _check(name: str, fun: Any, args: Any, failure: Any) -> None:
+def _checked(name: str, fun: Any, args: Any, failure: Any, linear_solver: Any = "auto") -> Any:
+    """SciPy's optimisers, for arguments that are what they should be."""
     check_callable(fun, name, "fun")
     if not isinstance(args, tuple):
         msg = f"{name}: `args` must be a tuple of further arguments of the function, but got {shown(args)}; give `(argument,)`"
@@ -498,6 +482,12 @@ def _check(name: str, fun: Any, args: Any, failure: Any) -> None:
     if failure not in ("raise", "warn", "ignore"):
         msg = f"{name}: `failure` must be 'raise', 'warn' or 'ignore', but got {shown(failure)}"
         raise ValueError(msg)
+    linear_solver_of(name, linear_solver)
+    try:
+        return importlib.import_module("scipy.optimize")
+    except ImportError:
+        msg = f"xpgrad.scipy.optimize.{name} needs SciPy, which is not installed: pip install 'xpgrad[scipy]'"
+        raise ImportError(msg) from None
 
 
 def _converged(name: str, well: bool, message: str, failure: str) -> None:

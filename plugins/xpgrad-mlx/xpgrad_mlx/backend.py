@@ -122,7 +122,7 @@ class MlxBackend(Backend):
         return bool(x.dtype == mx.complex64)
 
     def kernel(self, name: str) -> Callable[..., Any] | None:
-        return functools.partial(kernels.written, self.kernels) if name == "written" else self.overrides.get(name)
+        return functools.partial(kernels.written, self.kernels) if name == "written" else super().kernel(name)
 
     def wrap_kernel(self, name: str, function: Any) -> Any:
         if not self.confined or not callable(function) or isinstance(function, (type, mx.Dtype)):
