@@ -272,3 +272,16 @@ def test_a_singular_jacobian_is_refused_when_it_is_differentiated(how: str) -> N
 def test_elements_of_a_batch_are_refused() -> None:
     with pytest.raises((RuntimeError, NotImplementedError)):
         vmap(SOLUTIONS["root"])(xp.ones((2, 3)))
+
+
+def test_a_matrix_that_is_singular_but_for_rounding_is_refused() -> None:
+    """Its factors exist, with a last pivot that is nothing but rounding; what they solve would be a finite lie."""
+    v, w = np.asarray([0.3, -0.7, 1.1]), np.asarray([0.9, 0.2, -0.4])
+    matrix = np.outer(v, v) + np.outer(w, w)
+    held = xp.asarray(matrix)
+    t = xp.tensor(matrix @ np.asarray([1.0, 2.0, 3.0]), requires_grad=True)
+    x = optimize.custom_root(lambda x, t: held @ x - t)(lambda t: np.asarray([1.0, 2.0, 3.0]))(t)
+    assert np.all(np.isfinite(np.linalg.solve(matrix, np.ones(3))))  # the library does not notice
+    with pytest.raises(RuntimeError, match="singular"):
+        x.sum().backward()
+    assert t.grad is None
