@@ -39,6 +39,9 @@ class _Counter:
         self.at, self.count = at, 0
         self.last: dict[FrameType, int] = {}
         self.off = False
+        #: One object for each trace function, held for as long as they may be called, instead of a bound method for each event: 3.11 has
+        #: been seen, once, to call what stood where such a method had been.
+        self.on_entry, self.on_step = self.entered, self.stepped
 
     def point(self) -> None:
         if self.count == self.at:
@@ -56,12 +59,12 @@ class _Counter:
         if frame.f_code.co_name not in _EXEMPT:
             self.point()
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        return self.stepped
+        return self.on_step
 
     def stepped(self, frame: FrameType, event: str, arg: Any) -> Any:
         if self.off or event != "opcode":
             self.last.pop(frame, None)
-            return None if self.off else self.stepped
+            return None if self.off else self.on_step
         found = _instructions(frame.f_code)
         before = self.last.get(frame)
         self.last[frame] = frame.f_lasti
@@ -70,12 +73,12 @@ class _Counter:
             # NB: the exception is raised at the instruction after the call. Where that is handled elsewhere, it would not be the same.
             if (name in _CALLS or name in _JUMPS) and handler == now:
                 self.point()
-        return self.stepped
+        return self.on_step
 
 
 def _traced(function: Callable[[], Any], counter: _Counter) -> None:
     before = sys.gettrace()
-    sys.settrace(counter.entered)
+    sys.settrace(counter.on_entry)
     try:
         function()
     finally:
