@@ -14,9 +14,9 @@ import typing
 from xpgrad._basics.faces import public_names
 
 if typing.TYPE_CHECKING:
-    from xpgrad.scipy import optimize as optimize, special as special, stats as stats
+    from xpgrad.scipy import integrate as integrate, optimize as optimize, special as special, stats as stats
 
-__all__ = ["optimize", "special", "stats"]
+__all__ = ["integrate", "optimize", "special", "stats"]
 
 
 def __dir__() -> list[str]:
