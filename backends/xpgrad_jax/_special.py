@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
+import jax.scipy.linalg
 import jax.scipy.special
 
 __all__ = ["function"]
@@ -20,7 +22,20 @@ _NAMES = frozenset((
 ))  # fmt: skip
 
 
+def _solve_triangular(a: Any, b: Any, turned: bool, lower: bool, unit: bool) -> Any:
+    batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = (jnp.broadcast_to(x, batch + x.shape[-2:]) for x in (a, b))
+    return jax.scipy.linalg.solve_triangular(a, b, trans=int(turned), lower=lower, unit_diagonal=unit)
+
+
+#: Functions of matrices: those of the rows of `xpgrad.scipy.linalg`. NB: JAX squares an exponential at most as often as it is told.
+_MATRICES: dict[str, Callable[..., Any]] = {
+    "linalg_solve_triangular": _solve_triangular,
+    "linalg_expm": functools.partial(jax.scipy.linalg.expm, max_squarings=64),
+}
+
+
 @functools.cache
 def function(name: str) -> Callable[..., Any] | None:
     """JAX's function of that name, or None."""
-    return getattr(jax.scipy.special, name, None) if name in _NAMES else None
+    return getattr(jax.scipy.special, name, None) if name in _NAMES else _MATRICES.get(name)
