@@ -79,7 +79,8 @@ def _by_kronecker(xp: Any, a: Any, b: Any, q: Any) -> Any:
     right = identity_near(a, m, xp)[:, None, :, None] * xp.matrix_transpose(b)[..., None, :, None, :]
     whole = left + right
     whole = xp.reshape(whole, (*whole.shape[:-4], m * n, m * n))
-    return xp.reshape((found := xp.linalg.solve(whole, xp.reshape(q, (*q.shape[:-2], m * n, 1)))), (*found.shape[:-2], m, n))
+    found = xp.linalg.solve(whole, xp.reshape(q, (*q.shape[:-2], m * n, 1)))
+    return xp.reshape(found, (*found.shape[:-2], m, n))
 
 
 def _sylvester_back(g: Any, a: Any, b: Any, xp: Any) -> Any:
@@ -121,7 +122,7 @@ def _turned_band(ab: Any, lower: int, upper: int, xp: Any) -> Any:
     """The diagonals of the transpose, in the order that SciPy keeps them in."""
     # NB: beyond the corners diagonals are empty, and a shift by more than all elements is not one.
     n = ab.shape[-1]
-    rows = [_ahead(ab[..., k, :], max(-n, min(n, upper - k)) * -1, xp)[..., None, :] for k in range(lower + upper, -1, -1)]
+    rows = [_ahead(ab[..., k, :], max(-n, min(n, upper - k)), xp)[..., None, :] for k in range(lower + upper, -1, -1)]
     return xp.join(rows, len(ab.shape) - 2)
 
 
@@ -166,8 +167,6 @@ def _linalg_solve_banded(ab: Any, b: Any, lower: int, upper: int) -> Any:
 
 
 def _least_squares(xp: Any, a: Any, b: Any, rtol: float) -> Any:
-    if 0 in a.shape[-2:]:
-        return xp.zeros_near(b, (*b.shape[:-2], a.shape[-1], b.shape[-1])), xp.zeros_near(xp.abs(a), (*a.shape[:-2], 0))
     finite, a = finite_only(a, xp)
     u, s, vh = xp.linalg.svd(a, full_matrices=False)
     there = s > s[..., :1] * rtol
@@ -185,8 +184,6 @@ def _least_squares_left(g: Any, a: Any, b: Any, out: Any, rtol: float, xp: Any) 
     # Golub and Pereyra, "The differentiation of pseudo-inverses ..." (1973), eq. 4.12, times the right side.
     gx, gs = g
     total = None
-    if 0 in a.shape[-2:]:
-        return xp.zeros_like(a)
     if gs is not None:
         u, _, vh = xp.singular_triples(finite_only(a, xp)[1], False)
         total = (u * gs[..., None, :]) @ vh
@@ -200,11 +197,9 @@ def _least_squares_left(g: Any, a: Any, b: Any, out: Any, rtol: float, xp: Any) 
     return None if total is None else kept(finite, total, xp)
 
 
-def _least_squares_right(g: Any, a: Any, rtol: float, b_shape: Any, xp: Any) -> Any:
+def _least_squares_right(g: Any, a: Any, rtol: float, xp: Any) -> Any:
     if g[0] is None:
         return None
-    if 0 in a.shape[-2:]:
-        return xp.broadcast_to(xp.zeros_like(g[0][..., :1, :]), b_shape) if a.shape[-1] else xp.zeros_near(g[0], b_shape)
     finite, inverse = _pseudoinverse(a, rtol, xp)
     return kept(finite, adjoint(inverse, xp) @ g[0], xp)
 

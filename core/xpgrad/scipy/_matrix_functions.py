@@ -73,6 +73,8 @@ _REACH = 4.25
 _ERROR = 1.0 / (math.comb(26, 13) * math.factorial(27))
 #: How often matrices are squared at most where their norms are not known.
 _SQUARINGS = 40
+#: Up to how many matrices of a stack SciPy computes.
+_FEW = 8
 
 
 def _times(x: Any, factor: Any, count: int) -> Any:
@@ -96,20 +98,22 @@ def _expm(xp: Any, x: Any) -> Any:
     backend = xp._backend
     if 0 in x.shape:
         return xp.zeros_like(x)
-    known = values_are_known(xp, x)
-    if not known and backend.on_host(backend.device_of(x)):
+    known, host = values_are_known(xp, x), backend.on_host(backend.device_of(x))
+    if host and (not known or math.prod(x.shape[:-2]) <= _FEW):
         return backend.through_host("linalg.expm", _expm_of_the_host, x, signature="(m,m)->(m,m)")
     return _scaled_and_squared(xp, x, known)
 
 
 def _expm_of_the_host(x: Any) -> Any:
-    return _scaled_and_squared(host_backend().kernels, x, known=True)
+    # One by one SciPy's function is faster, which is written in C; many small matrices are multiplied at once.
+    one_by_one = host_backend().special("linalg_expm_of_each") if math.prod(x.shape[:-2]) <= _FEW else None
+    return _scaled_and_squared(host_backend().kernels, x, known=True) if one_by_one is None else one_by_one(x)
 
 
-def _scaled_and_squared(xp: Any, x: Any, known: bool) -> Any:
+def _scaled_and_squared(xp: Any, given: Any, known: bool) -> Any:
     # Al-Mohy and Higham, "A new scaling and squaring algorithm for the matrix exponential" (2009): the norms of powers say how much a matrix
     # must be scaled, which for one that is far from normal is less than its own norm says.
-    finite, x = finite_only(x, xp)
+    finite, x = finite_only(xp.wide(given), xp)
     one = xp.ones_like(_size(x, xp))
     halvings = _steps(_log2(_size(x, xp), xp), xp)
     x = x * xp.pow(one * 2.0, -halvings)  # so that no power overflows
@@ -124,7 +128,7 @@ def _scaled_and_squared(xp: Any, x: Any, known: bool) -> Any:
     for _ in range(27):
         sums = sums @ sizes
     size = _size(x, xp)
-    error = _log2(xp.max(sums, axis=-1, keepdims=True) / xp.where(size > 0, size, one), xp) + math.log2(_ERROR / xp.finfo(one.dtype).eps) + 1.0
+    error = _log2(xp.max(sums, axis=-1, keepdims=True) / xp.where(size > 0, size, one), xp) + math.log2(_ERROR / float(xp.finfo(one.dtype).eps)) + 1.0
     count = count + _steps(error / 26.0 + halvings - count, xp)
     back = xp.pow(one * 2.0, halvings - count)
     x, x2, x4, x6 = (_times(power, back, k) for power, k in ((x, 1), (x2, 2), (x4, 4), (x6, 6)))
@@ -135,7 +139,8 @@ def _scaled_and_squared(xp: Any, x: Any, known: bool) -> Any:
     out = xp.linalg.solve(even - odd, even + odd)
     for k in range(int(xp.max(count)) if known else _SQUARINGS):
         out = xp.where(count > k, out @ out, out)
-    return kept(finite if known else finite & (count <= _SQUARINGS), out, xp)
+    out = kept(finite if known else finite & (count <= _SQUARINGS), out, xp)
+    return out if x.dtype == given.dtype else xp.cast(out, given.dtype)
 
 
 @row_only(

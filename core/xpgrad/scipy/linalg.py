@@ -16,6 +16,7 @@ from xpgrad._basics.dtypes import finfo
 from xpgrad._basics.faces import public_names
 from xpgrad._basics.scalars import NOT_SCALAR, as_scalar
 from xpgrad._basics.shapes import common_shape
+from xpgrad._operations.coerce import unify
 from xpgrad._operations.lift import as_tensor, as_tensors
 from xpgrad._rows.namespace import EXTRAS, PRIMITIVES, PUBLIC, operations
 from xpgrad._tensor.tensor import Tensor
@@ -43,7 +44,7 @@ class LstsqResult(NamedTuple):
     x: Tensor
     residues: Tensor
     rank: Tensor
-    s: Tensor | None
+    s: Tensor
 
 
 class PolarResult(NamedTuple):
@@ -94,10 +95,17 @@ def _matrix(name: str, argument: str, x: Any, *, square: bool = True) -> Any:
     return _checked(name, argument, as_tensor(f"scipy.linalg.{name}", x), square=square)
 
 
-def _together(*xs: Any) -> list[Any]:
-    """Tensors in their common dtype."""
-    dtype = operations.result_type(*xs)
-    return [x._cast(dtype) for x in xs]
+def _together(name: str, *xs: Any) -> list[Any]:
+    """Tensors on one device, in their common dtype.
+
+    Raises
+    ------
+    DeviceMismatchError
+        If they are on several.
+    """
+    tensors = unify(f"scipy.linalg.{name}", list(xs))
+    dtype = operations.result_type(*tensors)
+    return [x._cast(dtype) for x in tensors]
 
 
 def _batches(name: str, **xs: Any) -> tuple[int, ...]:
@@ -248,7 +256,7 @@ def polar(a: Tensor, side: Literal["right", "left"] = "right") -> PolarResult:
     differences. Where the rank is not full it is nan.
     """
     x = _matrix("polar", "a", a, square=False)
-    check_choice(side, ("right", "left"), "polar", "side")
+    check_choice(side, ("right", "left"), "scipy.linalg.polar", "side")
     tall = x.shape[-2] >= x.shape[-1]
     if tall:
         u, p = _functions._linalg_polar(x)
@@ -301,8 +309,10 @@ def solve_triangular(
     if how is None:
         msg = f"scipy.linalg.{name}: `trans` must be one of 0, 1, 2, 'N', 'T', 'C', but got {shown(trans)}"
         raise ValueError(msg)
-    lower, unit_diagonal = as_flag(lower, name, "lower"), as_flag(unit_diagonal, name, "unit_diagonal")
-    a, b = _together(a, b)
+    lower, unit_diagonal = (
+        as_flag(x, f"scipy.linalg.{name}", argument) for x, argument in ((lower, "lower"), (unit_diagonal, "unit_diagonal"))
+    )
+    a, b = _together(name, a, b)
     if how == 2 and a.dtype.is_complex:
         a = conj(a)
     return _solution(_equations._linalg_solve_triangular(a, b, how != 0, lower, unit_diagonal), vector)
@@ -325,7 +335,7 @@ def cho_factor(a: Tensor, lower: bool = False) -> tuple[Tensor, bool]:
         Zero in the other triangle, where SciPy's holds anything.
     lower : bool
     """
-    lower = as_flag(lower, "cho_factor", "lower")
+    lower = as_flag(lower, "scipy.linalg.cho_factor", "lower")
     return cholesky(_matrix("cho_factor", "a", a), upper=not lower), lower
 
 
@@ -352,7 +362,7 @@ def cho_solve(c_and_lower: tuple[Tensor, bool], b: Tensor) -> Tensor:
         msg = f"scipy.linalg.cho_solve: `c_and_lower` must be the pair that `cho_factor` returns, but got {shown(c_and_lower)}"
         raise TypeError(msg)
     c, lower = c_and_lower
-    lower = as_flag(lower, "cho_solve", "lower")
+    lower = as_flag(lower, "scipy.linalg.cho_solve", "lower")
     c, b = as_tensors("scipy.linalg.cho_solve", c, b)
     c = _checked("cho_solve", "c", c)
     b, vector = _right_side("cho_solve", b, c.shape[-1], "c")
@@ -385,7 +395,7 @@ def solve_banded(l_and_u: tuple[int, int], ab: Tensor, b: Tensor) -> Tensor:
     if not isinstance(l_and_u, (tuple, list)) or len(l_and_u) != 2:
         msg = f"scipy.linalg.{name}: `l_and_u` must be a pair of ints, but got {shown(l_and_u)}"
         raise TypeError(msg)
-    below, above = (as_int(n, name, "l_and_u") for n in l_and_u)
+    below, above = (as_int(n, f"scipy.linalg.{name}", "l_and_u") for n in l_and_u)
     ab, b = as_tensors(f"scipy.linalg.{name}", ab, b)
     ab = _checked(name, "ab", ab, square=False)
     if below < 0 or above < 0 or ab.shape[-2] != below + above + 1:
@@ -396,7 +406,7 @@ def solve_banded(l_and_u: tuple[int, int], ab: Tensor, b: Tensor) -> Tensor:
         raise ValueError(msg)
     b, vector = _right_side(name, b, ab.shape[-1], "ab")
     _batches(name, ab=ab, b=b)
-    ab, b = _together(ab, b)
+    ab, b = _together(name, ab, b)
     return _solution(_equations._linalg_solve_banded(ab, b, below, above), vector)
 
 
@@ -437,7 +447,7 @@ def solve_sylvester(a: Tensor, b: Tensor, q: Tensor) -> Tensor:
         msg = f"scipy.linalg.{name}: `q` must have shape {wanted} to fit `a` and `b`, but has shape {q.shape}"
         raise ValueError(msg)
     _batches(name, a=a, b=b, q=q)
-    return _equations._linalg_solve_sylvester(*_together(a, b, q))
+    return _equations._linalg_solve_sylvester(*_together(name, a, b, q))
 
 
 def _of_lyapunov(name: str, a: Any, q: Any) -> tuple[Any, Any]:
@@ -447,7 +457,7 @@ def _of_lyapunov(name: str, a: Any, q: Any) -> tuple[Any, Any]:
         msg = f"scipy.linalg.{name}: `q` must have matrices of the shape of those of `a`, but the shapes are {a.shape} and {q.shape}"
         raise ValueError(msg)
     _batches(name, a=a, q=q)
-    return tuple(_together(a, q))  # type: ignore[return-value]
+    return tuple(_together(name, a, q))  # type: ignore[return-value]
 
 
 @_front
@@ -497,7 +507,7 @@ def solve_discrete_lyapunov(a: Tensor, q: Tensor, method: Literal["direct", "bil
     name = "solve_discrete_lyapunov"
     a, q = _of_lyapunov(name, a, q)
     if method is not None:
-        check_choice(method, ("direct", "bilinear"), name, "method")
+        check_choice(method, ("direct", "bilinear"), f"scipy.linalg.{name}", "method")
     n = a.shape[-1]
     identity = operations.eye(n, dtype=a.dtype, device=a.device)
     if method == "bilinear" or (method is None and n >= 10):
@@ -536,7 +546,7 @@ def lstsq(a: Tensor, b: Tensor, cond: float | None = None) -> LstsqResult:
     rank : Tensor, shape (...)
         Integers.
     s : Tensor, shape (..., min(M, N))
-        The singular values, descending; None if `a` is empty.
+        The singular values, descending.
 
     Raises
     ------
@@ -555,11 +565,12 @@ def lstsq(a: Tensor, b: Tensor, cond: float | None = None) -> LstsqResult:
     b, vector = _right_side(name, b, a.shape[-2], "a")
     batch = _batches(name, a=a, b=b)
     rtol = _tolerance(name, cond, a)
-    a, b = _together(a, b)
+    a, b = _together(name, a, b)
     rows, columns = a.shape[-2:]
     a, b = (x if x.shape[:-2] == batch else broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
     if 0 in (rows, columns):
-        x, s = matmul(operations.zeros((*batch, columns, rows), dtype=a.dtype, device=a.device), b), None
+        x = matmul(operations.zeros((*batch, columns, rows), dtype=a.dtype, device=a.device), b)
+        s = operations.zeros((*batch, 0), dtype=_abs(a.detach()).dtype, device=a.device)
         rank = operations.zeros(batch, dtype=a.default_dtype("indexing"), device=a.device)
     else:
         x, s = _equations._linalg_lstsq(a, b, rtol)
@@ -606,6 +617,7 @@ def _picked(x: Any, rows: int, columns: int, offset: int, step: int) -> Any:
 def _pair(name: str, c: Any, r: Any) -> tuple[Any, Any]:
     c, r = (_vector(name, argument, x) for argument, x in zip("cr", as_tensors(f"scipy.linalg.{name}", c, r)))
     batch = common_shape(c.shape[:-1], r.shape[:-1], name=f"scipy.linalg.{name}")
+    c, r = unify(f"scipy.linalg.{name}", [c, r])
     return tuple(  # type: ignore[return-value]
         x if x.shape[:-1] == batch else broadcast_to(x, (*batch, x.shape[-1])) for x in (c, r)
     )
@@ -687,7 +699,7 @@ def block_diag(*arrs: Tensor) -> Tensor:
     if not arrs:
         return operations.zeros((1, 0))
     xs = [x if x.ndim > 1 else reshape(x, (1, x.size)) for x in as_tensors("scipy.linalg.block_diag", *arrs)]
-    xs = _together(*xs)
+    xs = _together("block_diag", *xs)
     try:
         batch = common_shape(*(x.shape[:-2] for x in xs))
     except ValueError as exc:
