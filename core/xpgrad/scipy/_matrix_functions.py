@@ -42,7 +42,7 @@ def _scale(xp: Any, x: Any, change: Any, least: float) -> Any:
     there = (size > 0) & (wanted > 0) & xp.isfinite(size) & xp.isfinite(wanted)
     one = xp.ones_like(size)
     steps = xp.floor(xp.log2(xp.where(there, wanted, one)) - xp.log2(xp.where(there, size, one)))
-    most = 100.0 if xp.finfo(size.dtype).max < 1e100 else 900.0
+    most = 100.0 if float(xp.finfo(size.dtype).max) < 1e100 else 900.0
     return xp.pow(one * 2.0, xp.where(steps > most, one * most, xp.where(steps < -most, one * -most, steps)))
 
 
@@ -185,7 +185,7 @@ def _halves(xp: Any, p: Any, q: Any) -> Any:
         return xp.zeros_like(q)
     values, vectors = xp.linalg.eigh(p)
     sums = values[..., None, :] + values[..., :, None]
-    regular = xp.abs(sums) > xp.max(xp.abs(values), axis=-1)[..., None, None] * (xp.finfo(values.dtype).eps * p.shape[-1])
+    regular = xp.abs(sums) > xp.max(xp.abs(values), axis=-1)[..., None, None] * (float(xp.finfo(values.dtype).eps) * p.shape[-1])
     inner = adjoint(vectors, xp) @ q @ vectors
     inner = xp.where(regular, inner / xp.where(regular, sums, xp.ones_like(sums)), xp.zeros_like(inner) + math.nan)
     return kept(finite, vectors @ inner @ adjoint(vectors, xp), xp)
