@@ -175,21 +175,16 @@ def _least_squares(xp: Any, a: Any, b: Any, rtol: float) -> Any:
     return kept(finite, x, xp), xp.where(finite[..., 0], s, xp.zeros_like(s) + math.nan)
 
 
-def _pseudoinverse(a: Any, rtol: float, xp: Any) -> tuple[Any, Any]:
-    finite, a = finite_only(a, xp)
-    return finite, xp.pseudoinverse(a, rtol)
-
-
 def _least_squares_left(g: Any, a: Any, b: Any, out: Any, rtol: float, xp: Any) -> Any:
     # Golub and Pereyra, "The differentiation of pseudo-inverses ..." (1973), eq. 4.12, times the right side.
-    gx, gs = g
-    total = None
+    (gx, gs), total = g, None
+    finite, a = finite_only(a, xp)
     if gs is not None:
-        u, _, vh = xp.singular_triples(finite_only(a, xp)[1], False)
+        u, _, vh = xp.singular_triples(a, False)
         total = (u * gs[..., None, :]) @ vh
-    finite, inverse = _pseudoinverse(a, rtol, xp)
     if gx is not None:
-        x, turned = out[0], adjoint(inverse, xp)
+        x, inverse = out[0], xp.pseudoinverse(a, rtol)
+        turned = adjoint(inverse, xp)
         back = turned @ gx
         part = (b - a @ x) @ adjoint(inverse @ back, xp) - back @ adjoint(x, xp)
         part = part + (turned @ x) @ adjoint(gx - inverse @ (a @ gx), xp)
@@ -200,8 +195,8 @@ def _least_squares_left(g: Any, a: Any, b: Any, out: Any, rtol: float, xp: Any) 
 def _least_squares_right(g: Any, a: Any, rtol: float, xp: Any) -> Any:
     if g[0] is None:
         return None
-    finite, inverse = _pseudoinverse(a, rtol, xp)
-    return kept(finite, adjoint(inverse, xp) @ g[0], xp)
+    finite, a = finite_only(a, xp)
+    return kept(finite, adjoint(xp.pseudoinverse(a, rtol), xp) @ g[0], xp)
 
 
 @row_only(_least_squares_left, _least_squares_right, composed=_least_squares, outputs=2, conj=False, elementwise=False, batch="stacked")
