@@ -71,13 +71,6 @@ def _solve_triangular(linalg: Any, a: Any, b: Any, turned: bool, lower: bool, un
     return out
 
 
-# -- the exponential ---------------------------------------------------------------------------------------------------------
-
-
-def _expm(linalg: Any, a: Any) -> Any:
-    return linalg.expm(a)
-
-
 # -- the logarithm and the square root: of real matrices they are real, or nan ------------------------------------------------
 
 
@@ -156,7 +149,6 @@ def function(name: str) -> Callable[..., Any] | None:
     square = lambda a: a.shape[-2:]  # noqa: E731 (a shape)
     found: dict[str, Callable[..., Any]] = {
         "solve_triangular": functools.partial(_solve_triangular, linalg),
-        "expm_of_each": functools.partial(_each, functools.partial(_expm, linalg), 2, square),
         "sqrtm": functools.partial(_each, functools.partial(_sqrtm, linalg), 2, square),
         "logm": functools.partial(_each, functools.partial(_logm, linalg), 2, square),
         "solve_sylvester": functools.partial(_each, functools.partial(_solve_sylvester, linalg), 2, lambda a, b, q: q.shape[-2:]),

@@ -67,14 +67,12 @@ def _moved(row: str, x: Any, change: Any, xp: Any, least: float) -> Any:
 
 #: The coefficients of the numerator of the [13/13] Padé approximant of exp, and up to which norm it has double precision: Higham, "The
 #: scaling and squaring method for the matrix exponential revisited" (2005).
-_PADE = [math.factorial(26 - k) * math.factorial(13) // (math.factorial(13 - k) * math.factorial(k) * math.factorial(13)) for k in range(14)]
+_PADE = [math.comb(13, k) * math.factorial(26 - k) / math.factorial(26) for k in range(14)]
 _REACH = 4.25
 #: The absolute value of the first coefficient of its backward error.
 _ERROR = 1.0 / (math.comb(26, 13) * math.factorial(27))
 #: How often matrices are squared at most where their norms are not known.
 _SQUARINGS = 40
-#: Up to how many matrices of a stack SciPy computes.
-_FEW = 8
 
 
 def _times(x: Any, factor: Any, count: int) -> Any:
@@ -98,24 +96,47 @@ def _expm(xp: Any, x: Any) -> Any:
     backend = xp._backend
     if 0 in x.shape:
         return xp.zeros_like(x)
-    known, host = values_are_known(xp, x), backend.on_host(backend.device_of(x))
-    if host and (not known or math.prod(x.shape[:-2]) <= _FEW):
+    known = values_are_known(xp, x)
+    if not known and backend.on_host(backend.device_of(x)):
         return backend.through_host("linalg.expm", _expm_of_the_host, x, signature="(m,m)->(m,m)")
     return _scaled_and_squared(xp, x, known)
 
 
 def _expm_of_the_host(x: Any) -> Any:
-    # One by one SciPy's function is faster, which is written in C; many small matrices are multiplied at once.
-    one_by_one = host_backend().special("linalg_expm_of_each") if math.prod(x.shape[:-2]) <= _FEW else None
-    return _scaled_and_squared(host_backend().kernels, x, known=True) if one_by_one is None else one_by_one(x)
+    return _expm(host_backend().kernels, x)
 
 
 def _scaled_and_squared(xp: Any, given: Any, known: bool) -> Any:
+    finite, x = finite_only(xp.wide(given), xp)
+    size = _size(x, xp)
+    if known and float(xp.max(size)) <= _REACH:
+        x2 = x @ x
+        x4 = x2 @ x2
+        out = _pade(x, x2, x4, x4 @ x2, xp)
+    else:
+        *powers, count = _scaled(x, size, xp)
+        out = _pade(*powers, xp)
+        for k in range(int(xp.max(count)) if known else _SQUARINGS):
+            out = xp.where(count > k, out @ out, out)
+        finite = finite if known else finite & (count <= _SQUARINGS)
+    out = kept(finite, out, xp)
+    return out if x.dtype == given.dtype else xp.cast(out, given.dtype)
+
+
+def _pade(x: Any, x2: Any, x4: Any, x6: Any, xp: Any) -> Any:
+    """The Padé approximant of a matrix of norm up to `_REACH`, of which even powers are given."""
+    c, identity = _PADE, identity_like(x, xp)
+    odd = x @ (x6 @ (x6 * c[13] + x4 * c[11] + x2 * c[9]) + x6 * c[7] + x4 * c[5] + x2 * c[3] + identity * c[1])
+    even = x6 @ (x6 * c[12] + x4 * c[10] + x2 * c[8]) + x6 * c[6] + x4 * c[4] + x2 * c[2] + identity
+    return xp.linalg.solve(even - odd, even + odd)
+
+
+def _scaled(x: Any, size: Any, xp: Any) -> tuple[Any, ...]:
+    """Matrices divided by powers of two, their even powers, and the exponents: how often the exponential is to be squared."""
     # Al-Mohy and Higham, "A new scaling and squaring algorithm for the matrix exponential" (2009): the norms of powers say how much a matrix
     # must be scaled, which for one that is far from normal is less than its own norm says.
-    finite, x = finite_only(xp.wide(given), xp)
-    one = xp.ones_like(_size(x, xp))
-    halvings = _steps(_log2(_size(x, xp), xp), xp)
+    one = xp.ones_like(size)
+    halvings = _steps(_log2(size, xp), xp)
     x = x * xp.pow(one * 2.0, -halvings)  # so that no power overflows
     x2 = x @ x
     x4 = x2 @ x2
@@ -124,23 +145,16 @@ def _scaled_and_squared(xp: Any, given: Any, known: bool) -> Any:
     early = xp.where(root6 > root8, root6, root8)
     late = xp.where(root8 > root10, root8, root10)
     count = _steps(xp.where(early < late, early, late) + halvings - math.log2(_REACH), xp)
-    sums, sizes = one + xp.zeros_like(xp.sum(xp.abs(x), axis=-2, keepdims=True)), xp.abs(x)
-    for _ in range(27):
+    sizes = xp.abs(x)
+    sums = xp.sum(sizes, axis=-2, keepdims=True)
+    size = xp.max(sums, axis=-1, keepdims=True)
+    for _ in range(26):
         sums = sums @ sizes
-    size = _size(x, xp)
-    error = _log2(xp.max(sums, axis=-1, keepdims=True) / xp.where(size > 0, size, one), xp) + math.log2(_ERROR / float(xp.finfo(one.dtype).eps)) + 1.0
+    error = xp.max(sums, axis=-1, keepdims=True) / xp.where(size > 0, size, one)
+    error = _log2(error, xp) + math.log2(_ERROR / float(xp.finfo(one.dtype).eps)) + 1.0
     count = count + _steps(error / 26.0 + halvings - count, xp)
     back = xp.pow(one * 2.0, halvings - count)
-    x, x2, x4, x6 = (_times(power, back, k) for power, k in ((x, 1), (x2, 2), (x4, 4), (x6, 6)))
-    identity = identity_like(x, xp)
-    c = [float(b) / _PADE[0] for b in _PADE]
-    odd = x @ (x6 @ (x6 * c[13] + x4 * c[11] + x2 * c[9]) + x6 * c[7] + x4 * c[5] + x2 * c[3] + identity * c[1])
-    even = x6 @ (x6 * c[12] + x4 * c[10] + x2 * c[8]) + x6 * c[6] + x4 * c[4] + x2 * c[2] + identity
-    out = xp.linalg.solve(even - odd, even + odd)
-    for k in range(int(xp.max(count)) if known else _SQUARINGS):
-        out = xp.where(count > k, out @ out, out)
-    out = kept(finite if known else finite & (count <= _SQUARINGS), out, xp)
-    return out if x.dtype == given.dtype else xp.cast(out, given.dtype)
+    return (*(_times(power, back, k) for power, k in ((x, 1), (x2, 2), (x4, 4), (x6, 6))), count)
 
 
 @row_only(
