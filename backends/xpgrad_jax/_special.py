@@ -28,8 +28,8 @@ def _solve_triangular(a: Any, b: Any, turned: bool, lower: bool, unit: bool) -> 
     return jax.scipy.linalg.solve_triangular(a, b, trans=int(turned), lower=lower, unit_diagonal=unit)
 
 
-#: Functions of matrices: those of the rows of `xpgrad.scipy.linalg`. NB: JAX's `expm` scales by the norm alone, which is too much for matrices
-#: that are far from normal (0.10, float32: of [[-300, 1e8], [0, -1]] it has the last element 1.0, which is 0.37).
+#: Functions of matrices: those of the rows of `xpgrad.scipy.linalg`. NB: JAX's `expm` scales by the norm alone, which is too much for
+#: matrices that are far from normal (0.10, float32: of [[-300, 1e8], [0, -1]] it has the last element 1.0, which is 0.37).
 _MATRICES: dict[str, Callable[..., Any]] = {"linalg_solve_triangular": _solve_triangular}
 
 

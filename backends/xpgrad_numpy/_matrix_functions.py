@@ -117,8 +117,8 @@ def _solve_sylvester(linalg: Any, a: Any, b: Any, q: Any) -> Any:
     y, scale, info = solve(r, s, u.conj().T @ q @ v)
     if info:
         msg = (
-            "Sylvester's equation is singular: an eigenvalue of `a` is minus one of `b`, or nearly so; as the derivative of `sqrtm` it is if "
-            "the matrix is singular, whose root has none"
+            "Sylvester's equation is singular: an eigenvalue of `a` is minus one of `b`, or nearly so; as the derivative of `sqrtm` it is "
+            "if the matrix is singular, whose root has none"
         )
         raise np.linalg.LinAlgError(msg)
     return u @ (y / scale) @ v.conj().T

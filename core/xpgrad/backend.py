@@ -558,7 +558,8 @@ class Backend(ABC):
     def special(self, name: str) -> Callable[..., Any] | None:
         """The library's own function for that of `scipy.special`, on raw arrays of one dtype; None if it has none.
 
-        ``"linalg_NAME"`` is that of the row for `scipy.linalg`, on stacks of matrices. Its result has the dtype of the arrays. What the library lacks is composed of others, or computed by SciPy (`through_host`).
+        ``"linalg_NAME"`` is that of a row of `xpgrad.scipy.linalg`, on stacks of matrices. Its result has the dtype of the arrays. What
+        the library lacks is composed of others, or computed by SciPy (`through_host`).
         """
         return None
 

@@ -20,7 +20,8 @@ from matrices.table import matrices
 from support import search_path
 from support.central_differences import check, has_float64, near, numbers, values
 from xpgrad._rows.namespace import EXTRAS
-from xpgrad.scipy import _matrix_equations as equations, _matrix_functions as functions, linalg
+from xpgrad.scipy import linalg
+from xpgrad.scipy.linalg import _equation_rows as equations, _function_rows as functions
 
 T = xp.asarray
 EYE, ONE = np.eye(2), np.ones(2)
@@ -327,7 +328,9 @@ for f in (linalg.logm, linalg.sqrtm):
 
 
 def test_without_scipy_compositions_remain_and_the_others_say_what_to_install() -> None:
-    run = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=False, env={"PYTHONPATH": search_path(), "PATH": ""})
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=False, env={"PYTHONPATH": search_path(), "PATH": ""}
+    )
     assert run.returncode == 0, run.stderr
     told = "is computed by SciPy, which is not installed; run `pip install 'xpgrad[scipy]'`"
     assert run.stdout.splitlines() == [f"scipy.linalg.{name} {told}" for name in ("logm", "sqrtm")]
@@ -337,5 +340,9 @@ def test_it_is_a_part_that_loads_late_and_its_functions_are_known() -> None:
     assert xp.scipy.linalg is linalg
     assert EXTRAS["scipy.linalg.expm"] is linalg.expm
     assert [n for n in dir(linalg) if not n.startswith("_")] == sorted(linalg.__all__)
-    run = [sys.executable, "-c", "import sys, xpgrad, xpgrad.scipy; print([m for m in sys.modules if 'scipy.' in m and 'xpgrad.scipy._' not in m])"]
+    run = [
+        sys.executable,
+        "-c",
+        "import sys, xpgrad, xpgrad.scipy; print([m for m in sys.modules if 'scipy.' in m and 'xpgrad.scipy._' not in m])",
+    ]
     assert subprocess.run(run, capture_output=True, text=True, check=True, env={"PYTHONPATH": search_path(), "PATH": ""}).stdout == "[]\n"

@@ -119,7 +119,9 @@ def test_compiled_functions_are_the_same(name: str, xpgrad_device: str) -> None:
             np.testing.assert_allclose(values(a), values(b), rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("name", ["expm", "logm", "sqrtm", "polar (4, 3) right", "solve_triangular C lower", "solve_sylvester", "solve_banded"])
+@pytest.mark.parametrize(
+    "name", ["expm", "logm", "sqrtm", "polar (4, 3) right", "solve_triangular C lower", "solve_sylvester", "solve_banded"]
+)
 @kinds
 def test_gradcheck(name: str, dtype: Any) -> None:
     """Law: PyTorch's checks, which look at every element, agree."""

@@ -31,7 +31,7 @@ solve_sylvester: Any = _of_both("solve_sylvester")
 solve_triangular: Any = _of_both("solve_triangular")
 
 
-def sqrtm(A: Any) -> Any:  # noqa: N803 (SciPy's name)
+def sqrtm(A: Any) -> Any:
     """The principal square root of a matrix, complex where that of a real one is."""
     if not isinstance(A, Tensor):
         return _linalg.sqrtm(A)

@@ -12,7 +12,7 @@ from typing import Any
 from xpgrad._backends.classes import host_backend
 from xpgrad.rules.factorisations import adjoint, identity_like, skew
 from xpgrad.scipy._declare import row_only
-from xpgrad.scipy._hosts import by_the_host_of_matrices, values_are_known
+from xpgrad.scipy.linalg._hosts import by_the_host_of_matrices, values_are_known
 
 __all__ = ["finite_only", "kept"]
 
@@ -112,10 +112,10 @@ def _scaled_and_squared(xp: Any, given: Any, known: bool) -> Any:
     if known and float(xp.max(size)) <= _REACH:
         x2 = x @ x
         x4 = x2 @ x2
-        out = _pade(x, x2, x4, x4 @ x2, xp)
+        out = _pade(xp, x, x2, x4, x4 @ x2)
     else:
         *powers, count = _scaled(x, size, xp)
-        out = _pade(*powers, xp)
+        out = _pade(xp, *powers)
         for k in range(int(xp.max(count)) if known else _SQUARINGS):
             out = xp.where(count > k, out @ out, out)
         finite = finite if known else finite & (count <= _SQUARINGS)
@@ -123,7 +123,7 @@ def _scaled_and_squared(xp: Any, given: Any, known: bool) -> Any:
     return out if x.dtype == given.dtype else xp.cast(out, given.dtype)
 
 
-def _pade(x: Any, x2: Any, x4: Any, x6: Any, xp: Any) -> Any:
+def _pade(xp: Any, x: Any, x2: Any, x4: Any, x6: Any) -> Any:
     """The Padé approximant of a matrix of norm up to `_REACH`, of which even powers are given."""
     c, identity = _PADE, identity_like(x, xp)
     odd = x @ (x6 @ (x6 * c[13] + x4 * c[11] + x2 * c[9]) + x6 * c[7] + x4 * c[5] + x2 * c[3] + identity * c[1])
@@ -133,8 +133,8 @@ def _pade(x: Any, x2: Any, x4: Any, x6: Any, xp: Any) -> Any:
 
 def _scaled(x: Any, size: Any, xp: Any) -> tuple[Any, ...]:
     """Matrices divided by powers of two, their even powers, and the exponents: how often the exponential is to be squared."""
-    # Al-Mohy and Higham, "A new scaling and squaring algorithm for the matrix exponential" (2009): the norms of powers say how much a matrix
-    # must be scaled, which for one that is far from normal is less than its own norm says.
+    # Al-Mohy and Higham, "A new scaling and squaring algorithm for the matrix exponential" (2009): the norms of powers say how much a
+    # matrix must be scaled, which for one that is far from normal is less than its own norm says.
     one = xp.ones_like(size)
     halvings = _steps(_log2(size, xp), xp)
     x = x * xp.pow(one * 2.0, -halvings)  # so that no power overflows
@@ -248,5 +248,3 @@ def _polar_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
 @row_only(_polar_vjp, composed=_polar, outputs=2, conj=False, elementwise=False, batch="stacked")
 def _linalg_polar(x: Any) -> Any:
     """The unitary and the positive factor of matrices with as many rows as columns, or more: ``u @ p == x``."""
-
-

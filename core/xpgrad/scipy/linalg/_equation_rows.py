@@ -11,8 +11,8 @@ from typing import Any
 
 from xpgrad.rules.factorisations import adjoint, identity_like
 from xpgrad.scipy._declare import row_only
-from xpgrad.scipy._hosts import by_the_host_of_matrices
-from xpgrad.scipy._matrix_functions import finite_only, kept
+from xpgrad.scipy.linalg._function_rows import finite_only, kept
+from xpgrad.scipy.linalg._hosts import by_the_host_of_matrices
 
 __all__ = ["identity_near"]
 
