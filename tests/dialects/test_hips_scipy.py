@@ -121,7 +121,8 @@ def test_triangular_systems_with_ones_on_the_diagonal_and_of_complex_matrices() 
     ours.test_util.check_grads(lambda a, b: scipy.linalg.solve_triangular(a, b, unit_diagonal=True), (0, 1), order=2)(A, B)
     for trans in ("N", "T", "C"):
         solved = lambda a, b, t=trans: scipy.linalg.solve_triangular(a, b, trans=t)  # noqa: E731 (a closure)
-        ours.test_util.check_grads(lambda a, b: ours.numpy.real(ours.numpy.sum(solved(a, b) ** 2)), (0, 1), modes=["rev"])(A + 1j, B - 1j)
+        size = lambda a, b, f=solved: ours.numpy.real(ours.numpy.sum(f(a, b) ** 2))  # noqa: E731 (a closure)
+        ours.test_util.check_grads(size, (0, 1), modes=["rev"])(A + 1j, B - 1j)
 
 
 def test_a_root_that_is_not_real() -> None:

@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("scipy", reason="it computes some")
 mp = pytest.importorskip("mpmath", reason="it says what is right; the extra `test` brings it")
 
-import xpgrad as xp
-from support.central_differences import numbers, values
-from xpgrad.scipy import linalg
+import xpgrad as xp  # noqa: E402 (behind the skips)
+from support.central_differences import numbers, values  # noqa: E402 (behind the skips)
+from xpgrad.scipy import linalg  # noqa: E402 (behind the skips)
 
 T = xp.asarray
 G = numbers((4, 4), 2.0)

@@ -61,7 +61,7 @@ def _of_lyapunov(name: str, a: Any, q: Any) -> tuple[Any, Any]:
         msg = f"scipy.linalg.{name}: `q` must have matrices of the shape of those of `a`, but the shapes are {a.shape} and {q.shape}"
         raise ValueError(msg)
     batches(name, a=a, q=q)
-    return tuple(together(name, a, q))  # type: ignore[return-value]
+    return tuple(together(name, a, q))
 
 
 @front

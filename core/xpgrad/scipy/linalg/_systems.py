@@ -158,8 +158,8 @@ def solve_banded(l_and_u: tuple[int, int], ab: Tensor, b: Tensor) -> Tensor:
     ab = checked(name, "ab", ab, square=False)
     if below < 0 or above < 0 or ab.shape[-2] != below + above + 1:
         msg = (
-            f"scipy.linalg.{name}: `ab` must have {below} + {above} + 1 rows, a diagonal each, for `l_and_u` = {tuple(l_and_u)}, which must "
-            f"not be negative, but has shape {ab.shape}"
+            f"scipy.linalg.{name}: `ab` must have {below} + {above} + 1 rows, a diagonal each, for `l_and_u` = {tuple(l_and_u)}, which "
+            f"must not be negative, but has shape {ab.shape}"
         )
         raise ValueError(msg)
     b, vector = right_side(name, b, ab.shape[-1], "ab")
