@@ -20,6 +20,7 @@ RUN = {
     "docs/constants.md": (),
     "docs/devices-and-errors.md": (),
     "docs/hips.md": (),
+    "docs/matrix-functions.md": (),
     "docs/numpy.md": (),
     "docs/profiling.md": (),
     "docs/scipy.md": (),

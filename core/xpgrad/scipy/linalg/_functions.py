@@ -13,7 +13,7 @@ __all__ = ["PolarResult", "expm", "logm", "polar", "sqrtm"]
 
 
 class PolarResult(NamedTuple):
-    """What `polar` returns."""
+    """The pair that `polar` returns."""
 
     u: Tensor
     p: Tensor

@@ -1,4 +1,4 @@
-"""What computes functions of matrices that are not composed of others: SciPy, in the host's memory."""
+"""Kernels of functions of matrices that are not composed of others: SciPy computes them, in the host's memory."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ __all__ = ["LstsqResult", "cho_factor", "cho_solve", "lstsq", "solve_banded", "s
 
 
 class LstsqResult(NamedTuple):
-    """What `lstsq` returns."""
+    """The four results of `lstsq`."""
 
     x: Tensor
     residues: Tensor
