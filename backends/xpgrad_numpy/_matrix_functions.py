@@ -74,16 +74,19 @@ def _solve_triangular(linalg: Any, a: Any, b: Any, turned: bool, lower: bool, un
 # -- the logarithm and the square root: of real matrices they are real, or nan ------------------------------------------------
 
 
-def _negative(t: Any) -> bool:
-    """Return whether a real Schur form has an eigenvalue that is negative, by more than rounding."""
+def _negative(t: Any, rounding: float = 0.0) -> bool:
+    """Return whether a real Schur form has an eigenvalue that is negative, by more than that part of the largest element."""
     diagonal, below = np.diagonal(t), np.diagonal(t, -1) != 0
     alone = ~(np.append(below, False) | np.append(False, below))
-    return bool((diagonal[alone] < -len(t) * np.finfo(t.dtype).eps * np.abs(t).max()).any())
+    return bool((diagonal[alone] < -rounding * np.abs(t).max()).any())
 
 
 def _sqrtm(linalg: Any, a: Any) -> Any:
-    if a.dtype.kind != "c" and _negative(linalg.schur(a)[0]):
-        return np.nan
+    if a.dtype.kind != "c":
+        # What is 0 may be found to be less, but not on the diagonal of a triangle.
+        exact = not np.tril(a, -1).any() or not np.triu(a, 1).any()
+        if _negative(linalg.schur(a)[0], 0.0 if exact else len(a) * np.finfo(a.dtype).eps):
+            return np.nan
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of singular matrices, whose root may be infinite: that shows
         out = linalg.sqrtm(a)

@@ -85,11 +85,9 @@ def test_a_gradient_is_what_pytorch_says() -> None:
 def test_a_gradient_is_what_jax_says() -> None:
     jax = pytest.importorskip("jax", reason="it is what is compared with")
     theirs: Any = pytest.importorskip("jax.scipy.linalg")
-    a, b = (numbers((3, 3)) + 3.0 * np.eye(3)).astype(np.float32), numbers((3, 2), 4.0, np.float32)
+    a = (numbers((3, 3)) + 3.0 * np.eye(3)).astype(np.float32)
     pairs: list[tuple[Any, Any, list[np.ndarray]]] = [
-        (linalg.expm, theirs.expm, [a]), (linalg.toeplitz, theirs.toeplitz, [a[0], b[0]]),
-        (lambda a, b: linalg.solve_triangular(a, b, "T", True), lambda a, b: theirs.solve_triangular(a, b, "T", True), [a, b]),
-        (lambda a: linalg.polar(a).u, lambda a: theirs.polar(a, method="svd")[0], [a]),
+        (linalg.expm, theirs.expm, [a]), (lambda a: linalg.polar(a).u, lambda a: theirs.polar(a, method="svd")[0], [a]),
     ]  # fmt: skip
     for ours, other, arrays in pairs:
         xs = [xp.tensor(v, requires_grad=True) for v in arrays]

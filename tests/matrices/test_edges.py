@@ -84,6 +84,7 @@ def test_singular_matrices() -> None:
         assert np.isnan(values(linalg.logm(T(x)))).all()
     np.testing.assert_allclose(values(linalg.sqrtm(T(np.ones((2, 2))))), np.full((2, 2), 0.5**0.5))
     np.testing.assert_allclose(values(linalg.sqrtm(T(np.diag([4.0, 0.0])))), np.diag([2.0, 0.0]))
+    assert np.isnan(values(linalg.sqrtm(T(np.diag([1e20, -1.0]))))).all()  # -1 is little beside 1e20, but not rounding
     with pytest.raises(np.linalg.LinAlgError, match="as the derivative of `sqrtm` it is if the matrix is singular"):
         gradient(linalg.sqrtm, np.diag([4.0, 0.0]))
     for name in ("u", "p"):

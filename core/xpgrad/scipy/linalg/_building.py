@@ -58,9 +58,9 @@ def toeplitz(c: Tensor, r: Tensor | None = None) -> Tensor:
     if r is None:
         c = _vector("toeplitz", "c", as_tensor("scipy.linalg.toeplitz", c))
         r = conj(c) if c.dtype.is_complex else c
-    c, r = _pair("toeplitz", c, r)
-    m, n = c.shape[-1], r.shape[-1]
-    whole = concat([operations.flip(r[..., 1:], axis=-1), c], axis=-1)
+    column, row = _pair("toeplitz", c, r)
+    m, n = column.shape[-1], row.shape[-1]
+    whole = concat([operations.flip(row[..., 1:], axis=-1), column], axis=-1)
     return _picked(whole, m, n, max(n - 1, 0), 1)
 
 
@@ -95,9 +95,9 @@ def hankel(c: Tensor, r: Tensor | None = None) -> Tensor:
     Tensor, shape (..., M, N)
     """
     c = _vector("hankel", "c", as_tensor("scipy.linalg.hankel", c))
-    c, r = _pair("hankel", c, operations.zeros_like(c) if r is None else r)
-    whole = concat([c, r[..., 1:]], axis=-1)
-    return _picked(whole, c.shape[-1], r.shape[-1], 0, -1)
+    column, row = _pair("hankel", c, operations.zeros_like(c) if r is None else r)
+    whole = concat([column, row[..., 1:]], axis=-1)
+    return _picked(whole, column.shape[-1], row.shape[-1], 0, -1)
 
 
 @front
