@@ -1,7 +1,7 @@
 """`xpgrad.scipy`: functions with SciPy's names and meaning for Tensors on every backend, differentiable.
 
-`special` holds the special functions, `stats` distributions that are made of them, `optimize` optimisers and solvers of equations. What is
-not made of other functions is computed by the array's own library where that has it, else by SciPy, an optional dependency (``pip install
+`special` holds the special functions, `stats` distributions that are made of them, `optimize` optimisers and solvers of equations,
+`signal` convolutions and filters, `fft` Fourier and cosine transforms, `interpolate` splines. What is not made of other functions is computed by the array's own library where that has it, else by SciPy, an optional dependency (``pip install
 'xpgrad[scipy]'``), where the array's memory is the host's.
 """
 
@@ -14,9 +14,16 @@ import typing
 from xpgrad._basics.faces import public_names
 
 if typing.TYPE_CHECKING:
-    from xpgrad.scipy import optimize as optimize, special as special, stats as stats
+    from xpgrad.scipy import (
+        fft as fft,
+        interpolate as interpolate,
+        optimize as optimize,
+        signal as signal,
+        special as special,
+        stats as stats,
+    )
 
-__all__ = ["optimize", "special", "stats"]
+__all__ = ["fft", "interpolate", "optimize", "signal", "special", "stats"]
 
 
 def __dir__() -> list[str]:
