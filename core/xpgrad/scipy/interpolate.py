@@ -615,7 +615,8 @@ class interp1d:  # noqa: N801 (SciPy's name)
         elif self._kind == "next":
             missing = missing | (flat > self.x[-1])
         # Constant between the jumps: the derivative by the query is 0, and not missing.
-        return xp.where(_column(missing, out.ndim), _column(xp.zeros_like(flat) * flat + math.nan, out.ndim), out + _column(_nothing(flat), out.ndim))
+        out = out + _column(_nothing(flat), out.ndim)
+        return xp.where(_column(missing, out.ndim), xp.zeros_like(out) + math.nan, out)
 
     def _steps(self, flat: Any) -> Any:
         """The number of the point whose value is taken."""
@@ -741,9 +742,9 @@ class RegularGridInterpolator:
         out = self._corners(at) if method == "linear" else self._nearest(at)
         if self.fill_value is not None:
             out = xp.where(_column(outside, out.ndim), xp.zeros_like(out) + self.fill_value, out)
-        missing = _column(sum((xp.isnan(x) for x in at[1:]), xp.isnan(at[0])), out.ndim) if method == "nearest" else None
-        if missing is not None:
-            out = xp.where(missing, xp.zeros_like(out) + math.nan, out)
+        if method == "nearest":
+            for x in at:
+                out = xp.where(_column(xp.isnan(x), out.ndim), xp.zeros_like(out) + math.nan, out)
         return xp.reshape(out, (*shape, *self.values.shape[len(self.grid) :]))
 
     def _at(self, title: str, xi: Any) -> tuple[list[Any], tuple[int, ...]]:
