@@ -61,6 +61,16 @@ def _one_line(x: Any, h: Any, rank: int) -> bool:
     return rank == 1 and x.size == x.shape[-1] and h.size == h.shape[-1]
 
 
+def _at(key: Any) -> Any:
+    """A key for the last axes."""
+    return (..., *key)
+
+
+def _part(start: Any, sizes: Any) -> Any:
+    """The key of a window of the last axes."""
+    return _at(slice(i, i + n) for i, n in zip(start, sizes))
+
+
 def _full_convolution(x: Any, h: Any, rank: int, fourier: bool) -> Any:
     if fourier:
         return _by_fourier(x, h, rank, [slice(0, n + m - 1) for n, m in zip(x.shape[-rank:], h.shape[-rank:])])
@@ -74,7 +84,7 @@ def _full_convolution(x: Any, h: Any, rank: int, fourier: bool) -> Any:
     term = np.empty((*lead, *sizes), x.dtype)
     for at in itertools.product(*map(range, h.shape[-rank:])):
         np.multiply(x, h[(..., *at, *(None,) * rank)], out=term)
-        out[(..., *(slice(j, j + n) for j, n in zip(at, sizes)))] += term
+        out[_part(at, sizes)] += term
     return out
 
 
@@ -92,12 +102,11 @@ def _sliding_product(x: Any, h: Any, rank: int, fourier: bool) -> Any:
     if math.prod(sizes) < math.prod(taps):
         places = "abcdefgh"[:rank]
         for at in itertools.product(*map(range, sizes)):
-            window = x[(..., *(slice(i, i + m) for i, m in zip(at, taps)))]
-            out[(..., *at)] = np.einsum(f"...{places},...{places}->...", window, h)
+            out[_at(at)] = np.einsum(f"...{places},...{places}->...", x[_part(at, taps)], h)
         return out
     term = np.empty((*lead, *sizes), x.dtype)
     for at in itertools.product(*map(range, taps)):
-        np.multiply(x[(..., *(slice(j, j + n) for j, n in zip(at, sizes)))], h[(..., *at, *(None,) * rank)], out=term)
+        np.multiply(x[_part(at, sizes)], h[(..., *at, *(None,) * rank)], out=term)
         out += term
     return out
 
@@ -106,11 +115,12 @@ def _by_fourier(x: Any, h: Any, rank: int, inside: list[slice]) -> Any:
     """A part of the convolution on a circle that is long enough for that part."""
     axes = tuple(range(-rank, 0))
     lengths = [_fast(s.stop) for s in inside]
+    out: Any
     if x.dtype.kind == "c":
         out = np.fft.ifftn(np.fft.fftn(x, lengths, axes) * np.fft.fftn(h, lengths, axes), axes=axes)
     else:
         out = np.fft.irfftn(np.fft.rfftn(x, lengths, axes) * np.fft.rfftn(h, lengths, axes), lengths, axes)
-    return np.ascontiguousarray(out[(..., *inside)]).astype(x.dtype, copy=False)
+    return np.ascontiguousarray(out[_at(inside)]).astype(x.dtype, copy=False)
 
 
 @functools.lru_cache(1024)
@@ -171,10 +181,10 @@ def _tridiagonal(bands: Any, rhs: Any) -> Any:
     return out
 
 
-#: By name: the part of SciPy that it needs, and the function.
-_ARRAYS: dict[str, tuple[str | None, Callable[..., Any]]] = {
-    "full_convolution": (None, _full_convolution), "sliding_product": (None, _sliding_product), "recursion": ("signal", _recursion),
-    "cosines": ("fft", _cosines), "tridiagonal": ("linalg", _tridiagonal),
+#: By name: whether it needs SciPy, and the function.
+_ARRAYS: dict[str, tuple[bool, Callable[..., Any]]] = {
+    "full_convolution": (False, _full_convolution), "sliding_product": (False, _sliding_product), "recursion": (True, _recursion),
+    "cosines": (True, _cosines), "tridiagonal": (True, _tridiagonal),
 }  # fmt: skip
 
 
@@ -184,8 +194,8 @@ def function(name: str) -> Callable[..., Any] | None:
     if name in _OVER_AXES:
         return _OVER_AXES[name]
     if name in _ARRAYS:
-        needs, found = _ARRAYS[name]
-        return found if needs is None or importlib.util.find_spec("scipy") is not None else None
+        scipy, own = _ARRAYS[name]
+        return own if not scipy or importlib.util.find_spec("scipy") is not None else None
     try:
         public = importlib.import_module("scipy.special")
         # NB: under SCIPY_ARRAY_API=1 the public names are wrappers that look for a namespace first.

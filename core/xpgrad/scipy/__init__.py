@@ -1,8 +1,9 @@
 """`xpgrad.scipy`: functions with SciPy's names and meaning for Tensors on every backend, differentiable.
 
 `special` holds the special functions, `stats` distributions that are made of them, `optimize` optimisers and solvers of equations,
-`signal` convolutions and filters, `fft` Fourier and cosine transforms, `interpolate` splines. What is not made of other functions is computed by the array's own library where that has it, else by SciPy, an optional dependency (``pip install
-'xpgrad[scipy]'``), where the array's memory is the host's.
+`signal` convolutions and filters, `fft` Fourier and cosine transforms, `interpolate` splines. What is not made of other functions is
+computed by the array's own library where that has it, else by SciPy, an optional dependency (``pip install 'xpgrad[scipy]'``), where the
+array's memory is the host's.
 """
 
 from __future__ import annotations

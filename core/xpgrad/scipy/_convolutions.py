@@ -1,8 +1,8 @@
 """The rows of linear filters: convolutions over several axes, whose derivatives are convolutions again, and the recursion of an IIR filter.
 
 Two rows are closed under derivatives: the full convolution, and the sums of products of one array with the windows of another (which is
-the correlation of mode ``"valid"``). The recursion ``a[0] y[n] + a[1] y[n - 1] + ... = v[n]`` is the third: its adjoint is the same recursion
-run backwards, and its derivative by the coefficients is a correlation of both. See Oppenheim and Schafer, "Discrete-Time Signal Processing"
+the correlation of mode ``"valid"``). The recursion ``a[0] y[n] + a[1] y[n - 1] + ... = v[n]`` is the third: its adjoint is the same one run
+backwards, and its derivative by the coefficients is a correlation of both. See Oppenheim and Schafer, "Discrete-Time Signal Processing"
 (2010), section 2.5.
 """
 
@@ -83,8 +83,7 @@ def _slide_directly(xp: Any, x: Any, h: Any, rank: int) -> Any:
     """Each window of `x` times `h`, summed."""
     taps = h.shape[-rank:]
     sizes = tuple(n - m + 1 for n, m in zip(x.shape[-rank:], taps))
-    few, many = sorted((math.prod(taps), math.prod(sizes)))
-    if few > _TAPS:
+    if min(math.prod(taps), math.prod(sizes)) > _TAPS:
         return _slide_by_matrices(xp, x, h, rank, sizes)
     if math.prod(sizes) < math.prod(taps):  # one sum of products for each result
         found = [

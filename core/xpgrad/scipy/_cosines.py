@@ -1,9 +1,9 @@
 """The row of cosine and sine transforms: four kinds of matrices, of which each one's transpose is another one.
 
-The kinds are numbered as the transforms, but without their halved ends: with ``n`` and ``k`` from 0, and N the length, the elements are twice
-the cosine of ``pi n k / (N - 1)``, ``pi (2 n + 1) k / 2N``, ``pi n (2 k + 1) / 2N`` and ``pi (2 n + 1) (2 k + 1) / 4N``; for sines ``n + 1``
-and ``k + 1`` stand for the bare n and k, and ``N + 1`` for ``N - 1``. They are made of Fourier transforms after Makhoul, "A fast cosine
-transform in one and two dimensions" (1980).
+The kinds are numbered as the transforms, but without their halved ends: with ``n`` and ``k`` from 0, and N the length, the elements are
+twice the cosine of ``pi n k / (N - 1)``, ``pi (2 n + 1) k / 2N``, ``pi n (2 k + 1) / 2N`` and ``pi (2 n + 1) (2 k + 1) / 4N``; for sines
+``n + 1`` and ``k + 1`` stand for the bare n and k, and ``N + 1`` for ``N - 1``. They are made of Fourier transforms after Makhoul, "A fast
+cosine transform in one and two dimensions" (1980).
 """
 
 from __future__ import annotations

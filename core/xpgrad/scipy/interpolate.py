@@ -63,11 +63,9 @@ def _points(title: str, x: Any, y: Any, axis: Any, least: int = 2, *, ordered: b
 
 
 def _extrapolate(title: str, given: Any) -> bool | str:
-    if isinstance(given, str) and given == "periodic":
-        return given
     if isinstance(given, str):
-        msg = f"{title}: `extrapolate` must be a bool or 'periodic', but got {given!r}"
-        raise ValueError(msg)
+        check_choice(given, ("periodic",), title, "extrapolate")
+        return given
     return as_flag(given, title, "extrapolate")
 
 
@@ -262,10 +260,14 @@ def _wrapped(x: Any, knots: Any) -> tuple[Any, Any]:
 
 def _interval(knots: Any, x: Any) -> Any:
     """The number of the piece in which each query lies; those beyond the ends belong to the piece there."""
-    inner = knots.detach()[1:-1]
-    if not inner.shape[0]:
+    return _searched(knots.detach()[1:-1], x, "right")
+
+
+def _searched(borders: Any, x: Any, side: Any) -> Any:
+    """How many borders lie before each query; there may be none."""
+    if not borders.shape[0]:
         return xp.zeros(x.shape, dtype=x.default_dtype("indexing"), device=x.device)
-    return xp.searchsorted(inner, x.detach(), side="right")
+    return xp.searchsorted(borders, x.detach(), side=side)
 
 
 def _evaluated(c: Any, knots: Any, x: Any) -> Any:
@@ -404,11 +406,11 @@ class CubicSpline(CubicHermiteSpline):
         if isinstance(given, str):
             if given not in _CONDITIONS:
                 names = ", ".join(map(repr, (*_CONDITIONS, "periodic")))
-                msg = f"{title}: a condition of `bc_type` must be one of {names} (the last for both ends), or (order, value), but got {given!r}"
+                msg = f"{title}: a condition of `bc_type` must be one of {names} (the last for both ends), or a pair, but got {given!r}"
                 raise ValueError(msg)
             return _CONDITIONS[given]
         if not isinstance(given, (tuple, list)) or len(given) != 2 or given[0] not in (1, 2):
-            msg = f"{title}: a condition of `bc_type` must be a name, or a pair (order, value) with the order 1 or 2, but got {shown(given)}"
+            msg = f"{title}: a condition of `bc_type` must be a name or (order, value), with the order 1 or 2, but got {shown(given)}"
             raise ValueError(msg)
         value, _ = arrays_of(title, bc_type=given[1], y=y)
         if value.shape != y.shape[1:]:
@@ -570,9 +572,9 @@ class interp1d:  # noqa: N801 (SciPy's name)
         for value in pair:
             if isinstance(value, str):
                 msg = f"{title}: `fill_value` must be numbers, a pair of them, or 'extrapolate', but got {value!r}"
-                raise ValueError(msg)
+                raise TypeError(msg)
             t, _ = arrays_of(title, fill_value=value, y=self.y)
-            if any(n not in (1, m) for n, m in zip(t.shape[::-1], self.y.shape[:0:-1])) or t.ndim >= self.y.ndim > 0 and t.ndim:
+            if t.ndim >= self.y.ndim or any(n not in (1, m) for n, m in zip(t.shape[::-1], self.y.shape[:0:-1])):
                 msg = f"{title}: `fill_value` must broadcast to the shape of `y` without `axis`, {self.y.shape[1:]}, but got {t.shape}"
                 raise ValueError(msg)
             found.append(t)
@@ -622,10 +624,7 @@ class interp1d:  # noqa: N801 (SciPy's name)
         """The number of the point whose value is taken."""
         x, at, n = self.x.detach(), flat.detach(), self.x.shape[0]
         if self._kind in ("nearest", "nearest-up"):
-            if n == 1:
-                return xp.zeros(at.shape, dtype=at.default_dtype("indexing"), device=at.device)
-            middle = x[:-1] + (x[1:] - x[:-1]) * 0.5
-            return xp.searchsorted(middle, at, side="left" if self._kind == "nearest" else "right")
+            return _searched(x[:-1] + (x[1:] - x[:-1]) * 0.5, at, "left" if self._kind == "nearest" else "right")
         if self._kind == "previous":
             return xp.clip(xp.searchsorted(x, at, side="right") - 1, 0, n - 1)
         return xp.clip(xp.searchsorted(x, at, side="left"), 0, n - 1)
@@ -791,9 +790,7 @@ class RegularGridInterpolator:
     def _nearest(self, at: list[Any]) -> Any:
         places = []
         for p, x in zip(self.grid, at):
-            middle = (p[:-1] + (p[1:] - p[:-1]) * 0.5).detach()
-            empty = not middle.shape[0]
-            places.append(xp.zeros(x.shape, dtype=x.default_dtype("indexing"), device=x.device) if empty else xp.searchsorted(middle, x.detach()))
+            places.append(_searched((p[:-1] + (p[1:] - p[:-1]) * 0.5).detach(), x, "left"))
         out = self._flat(places)
         nothing: Any = None
         for x in at:

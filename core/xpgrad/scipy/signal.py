@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 from xpgrad._basics.arguments import as_size, check_choice, shown
 from xpgrad._basics.faces import public_names
-from xpgrad._basics.shapes import broadcast_shapes, normalize_axes, normalize_axis
+from xpgrad._basics.shapes import normalize_axes, normalize_axis
 from xpgrad._rows.namespace import operations as xp
 from xpgrad._tensor.tensor import Tensor
-from xpgrad.scipy._convolutions import _full_convolution, _recursion, _sliding_product, fast_length
-from xpgrad.scipy._operands import arrays_of, one_dtype, visible
+from xpgrad.scipy._convolutions import _full_convolution, _recursion, _sliding_product
+from xpgrad.scipy._operands import arrays_of, visible
 
 __all__ = [
     "choose_conv_method", "convolve", "convolve2d", "correlate", "correlate2d", "detrend", "fftconvolve", "filtfilt", "hilbert", "lfilter",
@@ -568,7 +568,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 # -- other ---------------------------------------------------------------------------------------------------------------
 
 
-def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Tensor:  # noqa: N803 (SciPy's name)
+def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Tensor:
     """The analytic signal of real ones (`scipy.signal.hilbert`): no negative frequencies, and the signal as its real part.
 
     Parameters
@@ -604,7 +604,9 @@ def _fft() -> Any:
     return xp.fft
 
 
-def detrend(data: Any, axis: int = -1, type: Literal["linear", "constant"] = "linear", bp: Any = 0, overwrite_data: bool = False) -> Tensor:  # noqa: A002, E501 (SciPy's name)
+def detrend(
+    data: Any, axis: int = -1, type: Literal["linear", "constant"] = "linear", bp: Any = 0, overwrite_data: bool = False,  # noqa: A002
+) -> Tensor:  # fmt: skip
     """Subtract the mean of signals, or the straight line that fits them best (`scipy.signal.detrend`).
 
     Parameters
@@ -641,6 +643,6 @@ def detrend(data: Any, axis: int = -1, type: Literal["linear", "constant"] = "li
     if type in ("constant", "c") or x.shape[place] == 1:
         return rest
     n = x.shape[place]
-    times = xp.reshape(xp.arange(n, dtype=xp.real(x).dtype if x.dtype.is_complex else x.dtype, device=x.device), (-1, *(1,) * (x.ndim - 1 - place)))
-    times = times - (n - 1) / 2
+    real = xp.real(x).dtype if x.dtype.is_complex else x.dtype
+    times = xp.reshape(xp.arange(n, dtype=real, device=x.device) - (n - 1) / 2, (-1, *(1,) * (x.ndim - 1 - place)))
     return rest - times * (xp.sum(rest * times, axis=place, keepdims=True) * (12.0 / (n * (n * n - 1.0))))
