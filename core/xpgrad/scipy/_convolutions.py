@@ -52,9 +52,11 @@ def _last(rank: int) -> tuple[int, ...]:
 def _transformed(xp: Any, x: Any, h: Any, lengths: list[int], rank: int) -> Any:
     """The circular convolution of these lengths."""
     axes = _last(rank)
-    if xp._backend.is_complex(x):
-        return xp.fft.ifftn(xp.fft.fftn(x, s=lengths, axes=axes) * xp.fft.fftn(h, s=lengths, axes=axes), axes=axes)
-    return xp.fft.irfftn(xp.fft.rfftn(x, s=lengths, axes=axes) * xp.fft.rfftn(h, s=lengths, axes=axes), s=lengths, axes=axes)
+    if not xp._backend.is_complex(x):
+        return xp.fft.irfftn(xp.fft.rfftn(x, s=lengths, axes=axes) * xp.fft.rfftn(h, s=lengths, axes=axes), s=lengths, axes=axes)
+    for n, axis in zip(lengths, axes):  # NB: not every library's `fftn` heeds `s`
+        x, h = xp.fft.fft(x, n=n, axis=axis), xp.fft.fft(h, n=n, axis=axis)
+    return xp.fft.ifftn(x * h, axes=axes)
 
 
 def _full_kernel(xp: Any, x: Any, h: Any, rank: int, fourier: bool) -> Any:
