@@ -117,25 +117,9 @@ def test_forward_mode_is_reverse_mode(name: str, xpgrad_device: str) -> None:
     forward_is_reverse(CALLS[name], xpgrad_device)
 
 
-def _in_batches(name: str) -> tuple[Call, Any]:
-    """The call as a function of what a batch may go over: the knots are the same for all, as those of `searchsorted` must be."""
-    call = CALLS[name]
-    places = [i for i, p in enumerate(call.points) if p is not X and p is not G[0] and p is not G[1]]
-    return call, places
-
-
 @_each
 def test_a_batch_is_a_loop(name: str, xpgrad_device: str) -> None:
-    call, places = _in_batches(name)
-
-    def of_some(*at: Any) -> Any:
-        given = list(call.points)
-        out: list[Any] = [xp.asarray(p if has_float64(xpgrad_device) else p.astype(np.float32), device=xpgrad_device) for p in given]
-        for i, v in zip(places, at):
-            out[i] = v
-        return call.ours(*out)
-
-    batch_is_loop(Call(of_some, call.theirs, tuple(call.points[i] for i in places)), xpgrad_device)
+    batch_is_loop(CALLS[name], xpgrad_device)
 
 
 @settings(max_examples=40, deadline=None)
