@@ -204,7 +204,7 @@ def _by_blocks(xp: Any, a: Any, v: Any) -> Any:
 
 
 def _free_response(xp: Any, feedback: Any, size: int) -> Any:
-    """What follows, without input, from 1 in each of the last results alone: the shape is (..., p, size)."""
+    """Later results, without input, after 1 in each of the last results alone: the shape is (..., p, size)."""
     p = feedback.shape[-1]
     place = xp.count_up(feedback, 0, p, 1)
     zero = xp.zeros_like(feedback)[..., None, :] + xp.zeros_like(feedback)[..., None]

@@ -81,7 +81,7 @@ def by_the_host(name: str) -> Callable[..., Any]:
 
 
 def on_the_host(xp: Any, name: str, *args: Any) -> Any:
-    """What the host's function computes of whole arrays, or None where a composition has to.
+    """The result of the host's function of whole arrays, or None where a composition has to compute it.
 
     That is where there is no such function, where values are not there yet, and where the memory is not the host's.
     """

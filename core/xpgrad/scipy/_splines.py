@@ -1,4 +1,4 @@
-"""What piecewise polynomials are made of: tridiagonal systems as a row, and the slopes of interpolants at their knots.
+"""The parts of piecewise polynomials: tridiagonal systems as a row, and the slopes of interpolants at their knots.
 
 A cubic between two knots follows from the values and slopes there (Hermite). The slopes of splines solve a tridiagonal system that says
 that the second derivative is continuous: de Boor, "A Practical Guide to Splines" (1978), chapter IV. Those of monotone interpolants are
@@ -199,5 +199,5 @@ def akima_slopes(x: Any, y: Any, makima: bool) -> Any:
     # As in SciPy: where the differences on each side are as good as the same, the mean of both sides.
     known = ops.isfinite(total)
     there = total > 1e-9 * ops.max(ops.where(known, total, ops.zeros_like(total)))
-    even = ops.where(ops.isnan(total), total, (m[3:] + m[:-3]) * 0.5)
+    even = (m[3:] + m[:-3]) * 0.5
     return ops.where(there, (w * m[1:-2] + v * m[2:-1]) / ops.where(there, w + v, ops.ones_like(w)), even)

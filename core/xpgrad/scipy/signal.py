@@ -398,7 +398,7 @@ def _filtered(b: Any, a: Any, x: Any, zi: Any) -> tuple[Any, Any]:
 
 
 def _states_after(b: Any, a: Any, x: Any, y: Any, zi: Any, order: int) -> Any:
-    """What the delays hold: inputs and outputs that later outputs will be made of."""
+    """The contents of the delays: inputs and outputs that later outputs will be made of."""
     n = x.shape[-1]
     total = zi[..., n:] if order > n else None
     if total is not None:
