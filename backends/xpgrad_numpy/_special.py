@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 import itertools
 import math
 from collections.abc import Callable
@@ -181,6 +180,14 @@ def _tridiagonal(bands: Any, rhs: Any) -> Any:
     return out
 
 
+def _has_scipy() -> bool:
+    try:
+        importlib.import_module("scipy")
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
 #: By name: whether it needs SciPy, and the function.
 _ARRAYS: dict[str, tuple[bool, Callable[..., Any]]] = {
     "full_convolution": (False, _full_convolution), "sliding_product": (False, _sliding_product), "recursion": (True, _recursion),
@@ -195,7 +202,7 @@ def function(name: str) -> Callable[..., Any] | None:
         return _OVER_AXES[name]
     if name in _ARRAYS:
         scipy, own = _ARRAYS[name]
-        return own if not scipy or importlib.util.find_spec("scipy") is not None else None
+        return own if not scipy or _has_scipy() else None
     try:
         public = importlib.import_module("scipy.special")
         # NB: under SCIPY_ARRAY_API=1 the public names are wrappers that look for a namespace first.

@@ -160,6 +160,8 @@ def test_flat_and_broken_values(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["CubicSpline", "PchipInterpolator", "Akima1DInterpolator"])
 def test_nan_is_seen(name: str) -> None:
+    step = ours.PPoly(xp.ones((1, 2)), xp.asarray([0.0, 1.0, 2.0]))
+    assert np.isnan(values(step(xp.asarray([0.5, np.nan])))).tolist() == [False, True]
     y = np.array([0.0, 1.0, np.nan, 2.0, 1.0, 0.5])
     out = values(getattr(ours, name)(xp.asarray(X), xp.asarray(np.stack([y, X**3], axis=1)))(xp.asarray([1.2, np.nan])))
     assert np.isnan(out[0, 0])

@@ -8,11 +8,12 @@ from typing import Any
 from xpgrad._array.base import TensorBase
 from xpgrad._basics.arguments import shown
 from xpgrad._basics.scalars import is_scalar
+from xpgrad._operations.coerce import unify
 from xpgrad._operations.lift import is_constant, lift_all
 from xpgrad._rows.namespace import operations
 from xpgrad._tensor.tensor import Tensor
 
-__all__ = ["arrays_of", "one_dtype", "visible"]
+__all__ = ["arrays_of", "visible"]
 
 
 def visible(*xs: Any) -> bool:
@@ -58,7 +59,7 @@ def arrays_of(title: str, *, exact: bool = False, real: bool = False, **given: A
         if real and x.dtype.is_complex:
             msg = f"{title}: `{name}` must be real, but got dtype {x.dtype}; give `xpgrad.real({name})`"
             raise TypeError(msg)
-    return one_dtype(xs, exact=exact)
+    return _one_dtype(title, xs, exact=exact)
 
 
 def _stacked(x: Any) -> Any:
@@ -85,9 +86,9 @@ def _read(title: str, name: str, x: Any, beside: Any) -> Any:
     return found._cast(operations.result_type(beside, scalar))
 
 
-def one_dtype(xs: Sequence[Any], *, exact: bool = False) -> list[Any]:
-    """Tensors in the dtype to which they promote together; None stays None."""
-    there = [x for x in xs if x is not None]
+def _one_dtype(title: str, xs: Sequence[Any], *, exact: bool = False) -> list[Any]:
+    """Tensors on one device and in the dtype to which they promote together; None stays None."""
+    there = unify(title, [x for x in xs if x is not None])
     floats = [x if x.dtype.differentiable or exact else x._cast(x.default_dtype("real floating")) for x in there]
     dtype = operations.result_type(*floats) if floats else None
     done = iter(_cast(x, dtype) for x in floats)

@@ -278,7 +278,8 @@ def _evaluated(c: Any, knots: Any, x: Any) -> Any:
     out = taken[0]
     for k in range(1, c.shape[0]):
         out = out * distance + taken[k]
-    return out + xp.zeros_like(distance) if c.shape[0] == 1 else out
+    # A constant has no derivative by the query but 0, and nowhere is a value.
+    return out if c.shape[0] > 1 else out + xp.where(xp.isnan(distance), distance, xp.zeros_like(distance))
 
 
 # -- cubic interpolants --------------------------------------------------------------------------------------------------
@@ -559,11 +560,14 @@ class interp1d:  # noqa: N801 (SciPy's name)
         if beyond and bounds_error:
             msg = f"{title}: bounds_error=True and fill_value='extrapolate' exclude one another; leave one out"
             raise ValueError(msg)
-        self.x, self.y, self.axis, self._kind = x, y, place, kind
-        self.bounds_error = not beyond if bounds_error is None else as_flag(bounds_error, title, "bounds_error")
-        self.fill_value = fill_value
-        self._fill = None if beyond else self._pair(title, fill_value)
-        self._spline = CubicSpline(x, y) if kind == "cubic" else None
+        self.x: Tensor = x
+        self.y: Tensor = y
+        self.axis: int = place
+        self._kind: str = kind
+        self.bounds_error: bool = not beyond if bounds_error is None else as_flag(bounds_error, title, "bounds_error")
+        self.fill_value: Any = fill_value
+        self._fill: Any = None if beyond else self._pair(title, fill_value)
+        self._spline: CubicSpline | None = CubicSpline(x, y) if kind == "cubic" else None
 
     def _pair(self, title: str, given: Any) -> Any:
         """The values below and above, of the shape of `y` without `axis`."""
@@ -699,8 +703,10 @@ class RegularGridInterpolator:
                 msg = f"{title}: there are {p.shape[0]} points along axis {i}, but `values` have shape {values.shape}"
                 raise ValueError(msg)
             self.grid.append(p)
-        self.values, self.method = values, method
-        self.bounds_error, self.fill_value = as_flag(bounds_error, title, "bounds_error"), fill_value
+        self.values: Tensor = values
+        self.method: str = method
+        self.bounds_error: bool = as_flag(bounds_error, title, "bounds_error")
+        self.fill_value: float | None = fill_value
 
     @staticmethod
     def _check(title: str, method: Any) -> None:

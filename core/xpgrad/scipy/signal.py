@@ -6,10 +6,10 @@ numbers of the default dtype, but for the direct convolutions, which are exact. 
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any, Literal
 
+from xpgrad import fft as _fourier
 from xpgrad._basics.arguments import as_size, check_choice, shown
 from xpgrad._basics.faces import public_names
 from xpgrad._basics.shapes import normalize_axes, normalize_axis
@@ -592,16 +592,11 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Tensor:
     title = "scipy.signal.hilbert"
     (x,) = arrays_of(title, real=True, x=x)
     place = _signal(title, x, axis)
-    spectrum = _fft().fft(x, n=N, axis=place)
+    spectrum = _fourier.fft(x, n=N, axis=place)
     n = spectrum.shape[place]
     kept = [1.0 if i in (0, n / 2) else 2.0 if i < n / 2 else 0.0 for i in range(n)]
     weights = xp.reshape(xp.asarray(kept, dtype=x.dtype, device=x.device), (-1, *(1,) * (x.ndim - 1 - place)))
-    return _fft().ifft(spectrum * weights, axis=place)
-
-
-@functools.cache
-def _fft() -> Any:
-    return xp.fft
+    return _fourier.ifft(spectrum * weights, axis=place)
 
 
 def detrend(
