@@ -25,6 +25,7 @@ RUN = {
     "docs/numpy.md": (),
     "docs/profiling.md": (),
     "docs/scipy.md": (),
+    "docs/signals.md": (),
     "docs/solvers.md": (),
     "docs/torch-methods.md": (),
     "docs/transforms.md": (),

@@ -100,6 +100,23 @@ FAULTS = [
           "tests/matrices/test_edges.py -k not_real"),
     Fault("a singular Sylvester equation has a solution", "backends/xpgrad_numpy/_matrix_functions.py", "    if info:", "    if info < 0:", "tests/matrices/test_edges.py -k singular"),
     Fault("a composed triangular solver forgets the transpose", MATRICES + "_equation_rows.py", "        a = xp.matrix_transpose(a)", "        a = a * 1.0", "tests/matrices/test_edges.py -k compositions"),
+    Fault("an adjoint filter runs forwards", SPECIAL + "_convolutions.py", "return xp.reverse(xp.special_recursion(a, xp.reverse(g, last)), last)",
+          "return xp.special_recursion(a, g)", "tests/signals/test_filters.py -k differences"),
+    Fault("the coefficients of a recursion have the wrong sign", SPECIAL + "_convolutions.py", "return xp.sum_to(-xp.special_sliding_product(longer, out, 1, False), a_shape)",
+          "return xp.sum_to(xp.special_sliding_product(longer, out, 1, False), a_shape)", "tests/signals/test_filters.py -k differences"),
+    Fault("what wraps around a circle is kept", SPECIAL + "_convolutions.py", "        lengths = [fast_length(n) for n in sizes]", "        lengths = [fast_length(n - 1) for n in sizes]",
+          "tests/signals/test_filters.py -k values"),
+    Fault("windows are those of the reversed kernel", SPECIAL + "_convolutions.py", "    return xp.sum_to(xp.special_full_convolution(g, other, rank, fourier), shape)",
+          "    return xp.sum_to(xp.special_full_convolution(g, xp.reverse(other, (len(other.shape) - 1,)), rank, fourier), shape)", "tests/signals/test_filters.py -k differences"),
+    Fault("blocks forget their neighbours", SPECIAL + "_convolutions.py", "parts.append(alone[..., k, :] + xp.matmul(state[..., None, :], free)[..., 0, :])",
+          "parts.append(alone[..., k, :])", "tests/signals/test_filters.py -k blocks"),
+    Fault("states after a filter forget the outputs", SPECIAL + "signal.py", "for c, t, sign in ((b, x, 1.0), (a, y, -1.0)):", "for c, t, sign in ((b, x, 1.0),):", "tests/signals/test_filters.py -k states"),
+    Fault("the second kind of cosines is its own transpose", SPECIAL + "_cosines.py", "_TURNED = {1: 1, 2: 3, 3: 2, 4: 4}", "_TURNED = {1: 1, 2: 2, 3: 3, 4: 4}", "tests/signals/test_transforms.py -k differences"),
+    Fault("orthogonal cosines keep their end", SPECIAL + "fft.py", "        before[sine] = root / 2", "        before[sine] = 0.5", "tests/signals/test_transforms.py -k values"),
+    Fault("a tridiagonal system is not transposed", SPECIAL + "_splines.py", "    u = xp.special_tridiagonal(_turned(bands, xp), g)", "    u = xp.special_tridiagonal(bands, g)", "tests/signals/test_interpolants.py -k differences"),
+    Fault("the second derivative at the right end is seen from the left", SPECIAL + "_splines.py", "_end(right, ops.flip(dx), ops.flip(slope, axis=0), -1.0)", "_end(right, ops.flip(dx), ops.flip(slope, axis=0), 1.0)",
+          "tests/signals/test_interpolants.py -k ends"),
+    Fault("nan in one column changes another", SPECIAL + "_splines.py", "ops.max(ops.where(known, total, ops.zeros_like(total)))", "ops.max(total)", "tests/signals/test_interpolants.py -k nan"),
 ]  # fmt: skip
 
 
