@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.special
 
 import xpgrad as xp
@@ -59,6 +60,33 @@ def _norm(x: Any) -> Any:
     return value, z * (-1 / 1.4), np.sum(z) / 1.4, (np.sum(square) - x.size) / 1.4
 
 
+def _vectors() -> tuple[Any, Any]:
+    """A mean and a covariance for vectors of 5."""
+    rng = np.random.default_rng(2)
+    a = rng.normal(size=(5, 5))
+    return rng.normal(size=5), a @ a.T + np.eye(5)
+
+
+_MEAN, _COV = _vectors()
+
+
+def _multivariate_normal(x: Any) -> Any:
+    apart = x.reshape(-1, 5) - _MEAN
+    factor = np.linalg.cholesky(_COV)
+    z = scipy.linalg.solve_triangular(factor, apart.T, lower=True)
+    value = np.sum(z * z) * -0.5 - len(apart) * (np.sum(np.log(np.diag(factor))) + 5 * np.log(2 * np.pi) / 2)
+    back = scipy.linalg.solve_triangular(factor, z, lower=True, trans=1)
+    by_cov = 0.5 * (back @ back.T - len(apart) * scipy.linalg.cho_solve((factor, True), np.eye(5)))
+    return value, -back.T.reshape(-1), back.sum(axis=1), by_cov
+
+
+def _multivariate_normal_by_xpgrad(x: Any) -> Any:
+    leaves = [xp.asarray(v).requires_grad_() for v in (x, _MEAN, _COV)]
+    out = xp.sum(stats.multivariate_normal.logpdf(leaves[0].reshape((-1, 5)), *leaves[1:]))
+    out.backward()
+    return out.detach().array, *(leaf.grad.array for leaf in leaves)
+
+
 def _norm_by_xpgrad(x: Any) -> Any:
     leaf, loc, scale = xp.asarray(x).requires_grad_(), xp.tensor(0.3, requires_grad=True), xp.tensor(1.4, requires_grad=True)
     out = xp.sum(stats.norm.logpdf(leaf, loc, scale))
@@ -85,6 +113,7 @@ PROGRAMS: dict[str, tuple[Program, Program]] = {
     "softmax": (_softmax, _gradient(special.softmax, _WEIGHTS)),
     "gammaln": (_gammaln, _gradient(lambda x: xp.sum(special.gammaln(x)))),
     "norm.logpdf, by x, loc and scale": (_norm, _norm_by_xpgrad),
+    "multivariate_normal.logpdf, by all": (_multivariate_normal, _multivariate_normal_by_xpgrad),
     "erf": (_erf, _gradient(lambda x: xp.sum(special.erf(x)))),
 }
 
@@ -96,7 +125,7 @@ def measured(seconds: float = 2.0, names: Any = None) -> dict[str, tuple[float, 
     for name in names or PROGRAMS:
         contestants = PROGRAMS[name]
         for a, b in zip(*(program(x) for program in contestants)):
-            np.testing.assert_allclose(a, b, rtol=1e-10)
+            np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10 * np.max(np.abs(a)))
         times: tuple[list[float], list[float]] = ([], [])
         end = time.perf_counter() + seconds
         while len(times[0]) < 5 or time.perf_counter() < end:

@@ -198,12 +198,24 @@ _ARRAYS: dict[str, tuple[bool, Callable[..., Any]]] = {
 
 
 @functools.cache
+def _quantile(distribution: str) -> Callable[..., Any] | None:
+    """SciPy's quantile function of a distribution on integers, in the dtype of its argument."""
+    try:
+        stats = importlib.import_module("scipy.stats")
+    except ModuleNotFoundError:
+        return None
+    found = getattr(stats, distribution).ppf
+    return lambda q, *shapes: np.asarray(found(q, *shapes), q.dtype)
+
+
 def function(name: str) -> Callable[..., Any] | None:
     """SciPy's function of that name, or our own; None without SciPy, or where it has none."""
     if name in _OVER_AXES:
         return _OVER_AXES[name]
     if name.startswith("linalg_"):
         return matrices(name.removeprefix("linalg_"))
+    if name.startswith("stats_"):
+        return _quantile(name.removeprefix("stats_").removesuffix("_ppf"))
     if name in _ARRAYS:
         scipy, own = _ARRAYS[name]
         return own if not scipy or _has_scipy() else None

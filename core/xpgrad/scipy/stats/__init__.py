@@ -1,7 +1,8 @@
 """`xpgrad.scipy.stats`: distributions with SciPy's names, whose arguments and parameters are differentiable, on every backend.
 
-Continuous: `norm`, `expon`, `laplace`, `cauchy`, `logistic`, `lognorm`, `uniform`, `gamma`, `beta`, `chi2`, `t`, `weibull_min`, with
-``logpdf pdf cdf logcdf sf logsf ppf isf``. Discrete: `poisson`, `binom`, `bernoulli`, with ``logpmf pmf cdf logcdf sf``.
+Continuous: `norm`, `expon`, `laplace`, `cauchy`, `logistic`, `lognorm`, `uniform`, `gamma`, `beta`, `chi2`, `t`, `weibull_min`,
+`truncnorm`, `vonmises`, with ``logpdf pdf cdf logcdf sf logsf ppf isf``. Discrete: `poisson`, `binom`, `bernoulli`, with ``logpmf pmf cdf
+logcdf sf ppf``. Of vectors: `multivariate_normal`, `dirichlet`, with ``logpdf pdf entropy``.
 """
 
 from __future__ import annotations
@@ -12,16 +13,38 @@ from typing import Any
 from xpgrad._basics.faces import public_names
 from xpgrad._rows.namespace import operations as xp
 from xpgrad.scipy import special
-from xpgrad.scipy._declare import helper
+from xpgrad.scipy._declare import by_the_host, helper, row_only
 from xpgrad.scipy.stats._families import Continuous as Continuous, Discrete as Discrete
+from xpgrad.scipy.stats._vectors import Dirichlet as Dirichlet, MultivariateNormal as MultivariateNormal
 
 __all__ = [
-    "Continuous", "Discrete", "bernoulli", "beta", "binom", "cauchy", "chi2", "expon", "gamma", "laplace", "logistic", "lognorm", "norm",
-    "poisson", "t", "uniform", "weibull_min",
+    "Continuous", "Dirichlet", "Discrete", "MultivariateNormal", "bernoulli", "beta", "binom", "cauchy", "chi2", "dirichlet", "expon",
+    "gamma", "laplace", "logistic", "lognorm", "multivariate_normal", "norm", "poisson", "t", "truncnorm", "uniform", "vonmises",
+    "weibull_min",
 ]  # fmt: skip
 
 _INF = math.inf
 _LOG_ROOT = math.log(2 * math.pi) / 2
+#: Up to this concentration `vonmises` is summed, by so many terms; beyond, it is integrated to so many standard deviations.
+_NARROW, _TERMS, _SIGMAS = 25.0, 50, 8.5
+
+
+def _gauss(count: int) -> list[tuple[float, float]]:
+    """Abscissas and weights of Gauss' formula: the zeros of Legendre's polynomial, by Newton's method from Tricomi's estimates."""
+    found = []
+    for k in range(count):
+        x, slope = math.cos(math.pi * (k + 0.75) / (count + 0.5)), 1.0
+        for _ in range(8):
+            before, now = 0.0, 1.0
+            for n in range(count):
+                before, now = now, ((2 * n + 1) * x * now - n * before) / (n + 1)
+            slope = count * (x * now - before) / (x * x - 1.0)
+            x -= now / slope
+        found.append((x, 2.0 / ((1.0 - x * x) * slope * slope)))
+    return found
+
+
+_GAUSS = _gauss(40)
 
 
 def __dir__() -> list[str]:
@@ -123,6 +146,81 @@ weibull_min: Continuous = Continuous(
     ppf=lambda q, c: (-xp.log1p(-q)) ** (1.0 / c), isf=lambda q, c: (-xp.log(q)) ** (1.0 / c),
 )  # fmt: skip
 
+
+def _vonmises_cdf(z: Any, kappa: Any) -> Any:
+    """The distribution function, a turn being 1: by its Fourier series, or for narrow peaks by Gauss' formula under the bell curve.
+
+    The series has 50 terms, which up to a concentration of 25 leaves less than 1e-16. Beyond, with ``s = 2 sqrt(kappa) sin(z / 2)``, the
+    density is ``exp(-s**2 / 2)`` by a factor that is smooth where that is not 0.
+    """
+    turns = xp.round(z * (0.5 / math.pi))
+    z = z - turns * (2 * math.pi)
+    narrow = kappa > _NARROW
+    one = xp.ones_like(z * kappa)
+    k = xp.where(narrow, one, kappa * one)
+    total = xp.zeros_like(one)
+    for j in range(_TERMS, 0, -1):
+        total = total + special.ive(float(j), k) * xp.sin(z * float(j)) * (1.0 / j)
+    series = 0.5 + z * (0.5 / math.pi) + total / special.i0e(k) * (1 / math.pi)
+    k = xp.where(narrow, kappa * one, one * 100.0)
+    s = xp.sin(z * 0.5) * xp.sqrt(k) * 2.0
+    s = xp.where(xp.abs(s) > _SIGMAS, xp.sign(s) * _SIGMAS, s)
+    bell = xp.zeros_like(one)
+    for node, weight in _GAUSS:
+        u = s * ((1.0 + node) * 0.5)
+        bell = bell + xp.exp(u * u * -0.5) / xp.sqrt(1.0 - u * u / (k * 4.0)) * (weight * 0.5)
+    peak = 0.5 + bell * s / (special.i0e(k) * xp.sqrt(k) * (2 * math.pi))
+    return xp.where(narrow, peak, series) + turns
+
+
+vonmises: Continuous = Continuous(
+    "vonmises", ("kappa",), -_INF, _INF, _positive,
+    logpdf=lambda z, kappa: xp.sin(z * 0.5) ** 2 * kappa * -2.0 - xp.log(special.i0e(kappa)) - math.log(2 * math.pi),
+    cdf=_vonmises_cdf, sf=lambda z, kappa: 1.0 - _vonmises_cdf(z, kappa),
+)  # fmt: skip
+
+
+def _between(a: Any, b: Any) -> Any:
+    """The logarithm of the normal probability of an interval, also far from 0."""
+    flipped = a > 0
+    a, b = xp.where(flipped, -b, a), xp.where(flipped, -a, b)
+    left = b <= 0
+    one = xp.ones_like(xp.where(left, a, b))
+    low, high = xp.where(left, a, -one), xp.where(left, b, one * 0.0)
+    top = special.log_ndtr(high)
+    tail = top + xp.log1p(-xp.exp(special.log_ndtr(low) - top))
+    low, high = xp.where(left, -one, a), xp.where(left, one, b)
+    return xp.where(left, tail, xp.log1p(-special.ndtr(low) - special.ndtr(-high)))
+
+
+def _truncated_quantile(q: Any, a: Any, b: Any) -> Any:
+    """The quantile, counted from the nearer tail; nan where its probability underflows."""
+    flipped = a > 0
+    low = xp.where(flipped, -b, a)
+    p = xp.where(flipped, 1.0 - q, q)
+    mass = xp.exp(_between(a, b))
+    level = special.ndtr(low) + p * mass
+    z = special.ndtri(level)
+    z = xp.where(flipped, -z, z)
+    return z * xp.where(level > 0, xp.ones_like(level), xp.ones_like(level) * math.nan)
+
+
+def _truncated_ends(a: Any, b: Any) -> tuple[Any, Any, Any]:
+    left, right = xp.isfinite(a), xp.isfinite(b)
+    zero = xp.zeros_like(xp.where(left, a, b))
+    a0, b0 = xp.where(left, a, zero), xp.where(right, b, zero)
+    inside = xp.where(left & right, (a0 + b0) * 0.5, xp.where(left, a0 + 1.0, b0 - 1.0))
+    return a, b, xp.where(left | right, inside, xp.zeros_like(inside))
+
+
+truncnorm: Continuous = Continuous(
+    "truncnorm", ("a", "b"), -_INF, _INF, lambda a, b: a < b, ends=_truncated_ends,
+    logpdf=lambda z, a, b: z * z * -0.5 - _LOG_ROOT - _between(a, b),
+    cdf=lambda z, a, b: xp.exp(_between(a, z) - _between(a, b)), sf=lambda z, a, b: xp.exp(_between(z, b) - _between(a, b)),
+    logcdf=lambda z, a, b: _between(a, z) - _between(a, b), logsf=lambda z, a, b: _between(z, b) - _between(a, b),
+    ppf=_truncated_quantile, isf=lambda q, a, b: -_truncated_quantile(q, -b, -a),
+)  # fmt: skip
+
 # -- on integers --------------------------------------------------------------------------------------------------------------
 
 
@@ -148,3 +246,29 @@ bernoulli: Discrete = Discrete(
     "bernoulli", ("p",), 0.0, 1.0, _chance, logpmf=lambda k, p: special.xlogy(k, p) + special.xlog1py(1.0 - k, -p), last=lambda p: 1.0,
     cdf=lambda k, p: 1.0 - p, sf=lambda k, p: p,
 )  # fmt: skip
+
+
+def _host_quantile(name: str) -> Any:
+    """The kernel of a quantile on integers: SciPy's own, which are exact, on the host's memory."""
+    return by_the_host(f"stats_{name}_ppf")
+
+
+@row_only(None, None, composed=_host_quantile("poisson"))
+def _poisson_ppf(q: Any, mu: Any) -> Any:
+    """The first count at which the distribution function reaches `q`."""
+
+
+@row_only(None, None, None, composed=_host_quantile("binom"))
+def _binom_ppf(q: Any, n: Any, p: Any) -> Any:
+    """The first count at which the distribution function reaches `q`."""
+
+
+@row_only(None, None, composed=_host_quantile("bernoulli"))
+def _bernoulli_ppf(q: Any, p: Any) -> Any:
+    """The first of 0 and 1 at which the distribution function reaches `q`."""
+
+
+# -- of vectors -----------------------------------------------------------------------------------------------------------------
+
+multivariate_normal: MultivariateNormal = MultivariateNormal()
+dirichlet: Dirichlet = Dirichlet()

@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from xpgrad._rows.namespace import operations
-from xpgrad.scipy._declare import operands_of
+from xpgrad._rows.namespace import PRIMITIVES, operations
+from xpgrad.scipy._declare import PREFIX, operands_of
 
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
@@ -71,8 +71,13 @@ class _Family:
 class Continuous(_Family):
     """A continuous distribution with a location and a scale; `x`, the shapes, `loc` and `scale` broadcast, and all are differentiable.
 
-    Shapes come first, in SciPy's order, then `loc` and `scale`; or by name.
+    Shapes come first, in SciPy's order, then `loc` and `scale`; or by name. A support that depends on the shapes is the function `ends` of
+    these: where it begins and ends, and a place inside.
     """
+
+    def _ends(self, shapes: list[Any]) -> tuple[Any, Any, Any]:
+        """Where the support begins and ends, and a place inside."""
+        return self.functions["ends"](*shapes) if "ends" in self.functions else (self.low, self.high, 0.5)
 
     def _of_x(self, kind: str, x: Any, args: tuple[Any, ...], options: dict[str, Any], below: float, above: float) -> Any:
         """A function of the standardised argument, with its limits outside of the support."""
@@ -82,11 +87,12 @@ class Continuous(_Family):
             return self.functions[f"located_{kind}"](x, loc, scale, *shapes)
         z = (x - loc) / scale
         log_scale = operations.log(scale) if kind == "logpdf" else None
-        if math.isinf(self.low) and math.isinf(self.high):
+        if math.isinf(self.low) and math.isinf(self.high) and "ends" not in self.functions:
             value = self.functions[kind](z, *shapes)
             return value if log_scale is None else value - log_scale
-        beyond, under = z > self.high, z < self.low
-        value = self.functions[kind](operations.where(beyond | under, operations.full_like(z, 0.5), z), *shapes)
+        low, high, inner = self._ends(shapes)
+        beyond, under = z > high, z < low
+        value = self.functions[kind](operations.where(beyond | under, operations.zeros_like(z) + inner, z), *shapes)
         if log_scale is not None:
             value = value - log_scale
         edge = operations.ones_like(value)
@@ -122,19 +128,24 @@ class Continuous(_Family):
 
     def ppf(self, q: Operand, *args: Operand, **options: Operand) -> Tensor:
         """The quantile function, the inverse of `cdf`: the ends of the support at 0 and 1, nan beyond."""
-        return self._quantile("ppf", q, args, options, self.low, self.high)
+        return self._quantile("ppf", q, args, options)
 
     def isf(self, q: Operand, *args: Operand, **options: Operand) -> Tensor:
         """The inverse of `sf`: the ends of the support at 1 and 0, nan beyond."""
-        return self._quantile("isf", q, args, options, self.high, self.low)
+        return self._quantile("isf", q, args, options)
 
-    def _quantile(self, kind: str, q: Any, args: tuple[Any, ...], options: dict[str, Any], first: float, last: float) -> Any:
+    def _quantile(self, kind: str, q: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        if kind not in self.functions:
+            msg = f"scipy.stats.{self.name}.{kind} is not there: SciPy finds it by trial, element by element"
+            raise NotImplementedError(msg)
         q, *shapes, loc, scale, factor = self._operands(kind, "q", q, args, options, ("loc", "scale"))
         one = operations.ones_like(q)
         beyond = ~((q >= 0) & (q <= 1))
         inside = beyond | ((q > 0) & (q < 1))
         q = q * operations.where(beyond, one * math.nan, one)  # by a factor, so that the derivative is nan, too
         z = self.functions[kind](operations.where(inside, q, one * 0.5), *shapes)
+        low, high, _ = self._ends(shapes)
+        first, last = (low, high) if kind == "ppf" else (high, low)
         edge = operations.ones_like(z)
         ends = operations.where(q == 0, edge * first, edge * last)
         return (operations.where(inside, z, ends) * scale + loc) * factor
@@ -174,6 +185,14 @@ class Discrete(_Family):
     def logcdf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
         """The logarithm of the distribution function."""
         return operations.log(self.cdf(k, *args, **options))
+
+    def ppf(self, q: Operand, *args: Operand, **options: Operand) -> Tensor:
+        """The quantile function: the first integer at which `cdf` reaches `q`, in floating numbers, computed by SciPy.
+
+        It is constant between jumps: nothing is differentiated.
+        """
+        q, *shapes, loc, factor = self._operands("ppf", "q", q, args, options, ("loc",))
+        return PRIMITIVES[f"{PREFIX}{self.name}_ppf"](q, *shapes) * factor.detach() + loc.detach()
 
     def _tail(self, kind: str, k: Any, args: tuple[Any, ...], options: dict[str, Any], below: float, above: float) -> Any:
         k, shapes, factor = self._of_k(kind, k, args, options)

@@ -1,0 +1,184 @@
+"""Distributions of vectors: the multivariate normal one and Dirichlet's, with SciPy's names, arguments and shapes.
+
+They are composed of Cholesky's decomposition and of special functions, so that every derivative, mode and backend follows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xpgrad._rows.namespace import operations as xp
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.linalg import cholesky
+from xpgrad.rules.conversion import asarray
+from xpgrad.rules.creation import eye
+from xpgrad.scipy import special
+from xpgrad.scipy._declare import operands_of
+from xpgrad.scipy.linalg import solve_triangular
+
+__all__ = ["Dirichlet", "MultivariateNormal"]
+
+
+class MultivariateNormal:
+    """The normal distribution of vectors, which lie along the last axis of `x`; all arguments are differentiable.
+
+    The covariance must be positive definite, and is read as a symmetric matrix; a number or a vector is its diagonal, as SciPy's. A
+    singular one raises what `xpgrad.linalg.cholesky` raises: its density has no derivative in the covariance, so there is no
+    `allow_singular`.
+    """
+
+    def __repr__(self) -> str:
+        return "xpgrad.scipy.stats.multivariate_normal"
+
+    def logpdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Tensor:
+        """The logarithm of the density.
+
+        Parameters
+        ----------
+        x : Tensor or array, shape (..., d)
+            If `d` is 1, numbers.
+        mean : Tensor or array, shape (d,), optional
+            0 by default.
+        cov : Tensor, array or number, shape (d, d), (d,) or ()
+
+        Returns
+        -------
+        Tensor, shape (...)
+
+        Raises
+        ------
+        ValueError
+            For shapes that do not fit.
+        """
+        x, mean, cov, dim = _normal("logpdf", x, mean, cov)
+        factor = _factor(cov)
+        apart = x - mean
+        # There are more vectors than dimensions, mostly: the factor is inverted, and one product of matrices is left.
+        inverse = solve_triangular(factor, eye(dim, dtype=factor.dtype, device=factor.device), lower=True)
+        z = apart @ inverse.mT
+        return (z * z).sum(-1) * -0.5 - (_log_volume(factor) + dim * (math.log(2 * math.pi) / 2))
+
+    def pdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Tensor:
+        """The density; see `logpdf`."""
+        return xp.exp(self.logpdf(x, mean, cov))
+
+    def entropy(self, mean: Any = None, cov: Any = 1.0) -> Tensor:
+        """The differential entropy, shape (); see `logpdf`."""
+        _, _, cov, dim = _normal("entropy", None, mean, cov)
+        return _log_volume(_factor(cov)) + dim * (1 + math.log(2 * math.pi)) / 2
+
+
+def _factor(cov: Any) -> Any:
+    """Cholesky's factor of the symmetric part."""
+    return cholesky((cov + cov.mT) * 0.5)
+
+
+def _log_volume(factor: Any) -> Any:
+    return xp.log(xp.linalg.diagonal(factor)).sum()
+
+
+def _normal(kind: str, x: Any, mean: Any, cov: Any) -> tuple[Any, Any, Any, int]:
+    """The operands, with vectors and a matrix; and the dimension, found as SciPy finds it."""
+    title = f"multivariate_normal.{kind}"
+    x, mean, cov = _lifted(title, ("x", "mean", "cov"), (x, 0.0 if mean is None else mean, cov))
+    dim = mean.shape[0] if mean.ndim == 1 else cov.shape[0] if cov.ndim else 1
+    if mean.ndim > 1 or (mean.ndim == 1 and mean.shape != (dim,)) or cov.shape not in ((), (dim,), (dim, dim)):
+        msg = f"scipy.stats.{title}: `mean` must have shape (d,) and `cov` (d, d), (d,) or (), but they have {mean.shape} and {cov.shape}"
+        raise ValueError(msg)
+    if cov.ndim < 2:
+        cov = cov * eye(dim, dtype=cov.dtype, device=cov.device)
+    if x is not None:
+        if dim == 1 and x.ndim < 2:
+            x = x.reshape((*x.shape, 1))
+        if not x.ndim or x.shape[-1] != dim:
+            msg = f"scipy.stats.{title}: the last axis of `x` must have length {dim}, as `mean` and `cov`, but `x` has shape {x.shape}"
+            raise ValueError(msg)
+    return x, mean, cov, dim
+
+
+class Dirichlet:
+    """Dirichlet's distribution of probabilities, which lie along the *first* axis of `x`, as SciPy's; both arguments are differentiable.
+
+    Where `x` is no vector of probabilities, or `alpha` not above 0, values and derivatives are nan (SciPy raises ValueError).
+    """
+
+    def __repr__(self) -> str:
+        return "xpgrad.scipy.stats.dirichlet"
+
+    def logpdf(self, x: Any, alpha: Any) -> Tensor:
+        """The logarithm of the density.
+
+        Parameters
+        ----------
+        x : Tensor or array, shape (d, ...) or (d - 1, ...)
+            Probabilities; without the last one, it is what is left.
+        alpha : Tensor or array, shape (d,)
+            Concentrations.
+
+        Returns
+        -------
+        Tensor, shape (...)
+
+        Raises
+        ------
+        ValueError
+            For shapes that do not fit.
+        """
+        x, alpha = _lifted("dirichlet.logpdf", ("x", "alpha"), (x, alpha))
+        d = _dimension("logpdf", alpha)
+        if not x.ndim or x.shape[0] not in (d, d - 1):
+            msg = f"scipy.stats.dirichlet.logpdf: the first axis of `x` must have length {d} (or {d - 1}), as `alpha`; got shape {x.shape}"
+            raise ValueError(msg)
+        if x.shape[0] == d - 1:
+            x = xp.concat([x, 1.0 - xp.sum(x, axis=0, keepdims=True)], axis=0)
+        a = alpha.reshape((d, *[1] * (x.ndim - 1)))
+        good = xp.all((x >= 0) & (x <= 1), axis=0) & (xp.abs(xp.sum(x, axis=0) - 1.0) <= _NEAR) & xp.all(alpha > 0)
+        value = xp.sum(special.xlogy(a - 1.0, x), axis=0) - _log_beta(alpha)
+        one = xp.ones_like(value)
+        return value * xp.where(good, one, one * math.nan)
+
+    def pdf(self, x: Any, alpha: Any) -> Tensor:
+        """The density; see `logpdf`."""
+        return xp.exp(self.logpdf(x, alpha))
+
+    def entropy(self, alpha: Any) -> Tensor:
+        """The differential entropy, shape (); see `logpdf`."""
+        (alpha,) = _lifted("dirichlet.entropy", ("alpha",), (alpha,))
+        d = _dimension("entropy", alpha)
+        total = xp.sum(alpha)
+        return _log_beta(alpha) + (total - d) * special.digamma(total) - xp.sum((alpha - 1.0) * special.digamma(alpha))
+
+
+#: How far from 1 a sum of probabilities may be: as SciPy's.
+_NEAR = 1e-9
+
+
+def _log_beta(alpha: Any) -> Any:
+    return xp.sum(special.gammaln(alpha)) - special.gammaln(xp.sum(alpha))
+
+
+def _dimension(kind: str, alpha: Any) -> int:
+    if alpha.ndim != 1 or not alpha.shape[0]:
+        msg = f"scipy.stats.dirichlet.{kind}: `alpha` must be a vector of concentrations, but has shape {alpha.shape}"
+        raise ValueError(msg)
+    return int(alpha.shape[0])
+
+
+def _lifted(title: str, names: tuple[str, ...], given: tuple[Any, ...]) -> list[Any]:
+    """Operands as Tensors of real floating numbers, lists of numbers where the others are; None stays.
+
+    Raises
+    ------
+    TypeError
+        For what is no array of real numbers.
+    """
+    like = next((v for v in given if isinstance(v, Tensor)), None)
+    made: dict[str, Any] = {} if like is None else {"device": like.device}
+    if like is not None and like.dtype.is_floating_point:
+        made["dtype"] = like.dtype
+    out: list[Any] = []
+    for name, value in zip(names, given):
+        whole = asarray(value, **made) if isinstance(value, (list, tuple, int, float)) and not isinstance(value, bool) else value
+        out.append(None if value is None else operands_of(title, (name,), (whole,), module="stats")[0])
+    return out
