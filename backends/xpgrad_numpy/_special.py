@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -53,6 +55,148 @@ def _logsumexp(x: Any, axes: Any, keepdims: bool) -> Any:
 _OVER_AXES: dict[str, Callable[..., Any]] = {"softmax": _softmax, "logsumexp": _logsumexp, "logsumexp_and_weights": _logsumexp_and_weights}
 
 
+# -- of whole arrays: filters, cosine transforms, tridiagonal systems ------------------------------------------------------
+
+
+def _one_line(x: Any, h: Any, rank: int) -> bool:
+    return rank == 1 and x.size == x.shape[-1] and h.size == h.shape[-1]
+
+
+def _at(key: Any) -> Any:
+    """A key for the last axes."""
+    return (..., *key)
+
+
+def _part(start: Any, sizes: Any) -> Any:
+    """The key of a window of the last axes."""
+    return _at(slice(i, i + n) for i, n in zip(start, sizes))
+
+
+def _full_convolution(x: Any, h: Any, rank: int, fourier: bool) -> Any:
+    if fourier:
+        return _by_fourier(x, h, rank, [slice(0, n + m - 1) for n, m in zip(x.shape[-rank:], h.shape[-rank:])])
+    if _one_line(x, h, rank):
+        return np.convolve(x.reshape(-1), h.reshape(-1)).reshape((*np.broadcast_shapes(x.shape[:-1], h.shape[:-1]), -1))
+    if math.prod(h.shape[-rank:]) > math.prod(x.shape[-rank:]):
+        x, h = h, x
+    sizes = x.shape[-rank:]
+    lead = np.broadcast_shapes(x.shape[:-rank], h.shape[:-rank])
+    out = np.zeros((*lead, *(n + m - 1 for n, m in zip(sizes, h.shape[-rank:]))), x.dtype)
+    term = np.empty((*lead, *sizes), x.dtype)
+    for at in itertools.product(*map(range, h.shape[-rank:])):
+        np.multiply(x, h[(..., *at, *(None,) * rank)], out=term)
+        out[_part(at, sizes)] += term
+    return out
+
+
+def _sliding_product(x: Any, h: Any, rank: int, fourier: bool) -> Any:
+    taps = h.shape[-rank:]
+    sizes = tuple(n - m + 1 for n, m in zip(x.shape[-rank:], taps))
+    if fourier:
+        inside = [slice(m - 1, n) for n, m in zip(x.shape[-rank:], taps)]
+        return _by_fourier(x, np.flip(h, tuple(range(-rank, 0))), rank, inside)
+    if _one_line(x, h, rank):
+        found = np.correlate(x.reshape(-1), h.reshape(-1).conj(), "valid")
+        return found.reshape((*np.broadcast_shapes(x.shape[:-1], h.shape[:-1]), -1))
+    lead = np.broadcast_shapes(x.shape[:-rank], h.shape[:-rank])
+    out = np.zeros((*lead, *sizes), x.dtype)
+    if math.prod(sizes) < math.prod(taps):
+        places = "abcdefgh"[:rank]
+        for at in itertools.product(*map(range, sizes)):
+            out[_at(at)] = np.einsum(f"...{places},...{places}->...", x[_part(at, taps)], h)
+        return out
+    term = np.empty((*lead, *sizes), x.dtype)
+    for at in itertools.product(*map(range, taps)):
+        np.multiply(x[_part(at, sizes)], h[(..., *at, *(None,) * rank)], out=term)
+        out += term
+    return out
+
+
+def _by_fourier(x: Any, h: Any, rank: int, inside: list[slice]) -> Any:
+    """A part of the convolution on a circle that is long enough for that part."""
+    axes = tuple(range(-rank, 0))
+    lengths = [_fast(s.stop) for s in inside]
+    out: Any
+    if x.dtype.kind == "c":
+        out = np.fft.ifftn(np.fft.fftn(x, lengths, axes) * np.fft.fftn(h, lengths, axes), axes=axes)
+    else:
+        out = np.fft.irfftn(np.fft.rfftn(x, lengths, axes) * np.fft.rfftn(h, lengths, axes), lengths, axes)
+    return np.ascontiguousarray(out[_at(inside)]).astype(x.dtype, copy=False)
+
+
+@functools.lru_cache(1024)
+def _fast(n: int) -> int:
+    """The smallest length of at least `n` with the prime factors 2, 3 and 5 only."""
+    best = 1 << max(n - 1, 0).bit_length()
+    for fives in (5**k for k in range(28)):
+        for base in (fives * 3**k for k in range(41)):
+            if base >= best:
+                break
+            best = min(best, base << max(-(-n // base) - 1, 0).bit_length())
+    return best
+
+
+def _recursion(a: Any, v: Any) -> Any:
+    lfilter = importlib.import_module("scipy.signal").lfilter
+    dtype = v.dtype
+    if dtype == np.float16:
+        a, v = a.astype(np.float32), v.astype(np.float32)
+    if a.size == a.shape[-1]:
+        out = lfilter(np.ones(1, v.dtype), a.reshape(-1), v, axis=-1)
+        return out.astype(dtype, copy=False).reshape((*np.broadcast_shapes(a.shape[:-1], v.shape[:-1]), v.shape[-1]))
+    lead = np.broadcast_shapes(a.shape[:-1], v.shape[:-1])
+    a, v = np.broadcast_to(a, (*lead, a.shape[-1])), np.broadcast_to(v, (*lead, v.shape[-1]))
+    out = np.empty(v.shape, dtype)
+    for at in np.ndindex(lead):
+        out[at] = lfilter(np.ones(1, v.dtype), a[at], v[at])
+    return out
+
+
+def _ends_doubled(x: Any, axis: int, ends: tuple[int, ...]) -> Any:
+    x = np.array(np.moveaxis(x, axis, -1))
+    for end in ends:
+        x[..., end] *= 2
+    return np.moveaxis(x, -1, axis)
+
+
+def _cosines(x: Any, kind: int, sine: bool, axis: int) -> Any:
+    fft = importlib.import_module("scipy.fft")
+    if kind == 1 and not sine:
+        x = _ends_doubled(x, axis, (0, -1))
+    elif kind == 3:
+        x = _ends_doubled(x, axis, (-1 if sine else 0,))
+    return (fft.dst if sine else fft.dct)(x, type=kind, axis=axis).astype(x.dtype, copy=False)
+
+
+def _tridiagonal(bands: Any, rhs: Any) -> Any:
+    solve = importlib.import_module("scipy.linalg").solve_banded
+    lead = np.broadcast_shapes(bands.shape[:-2], rhs.shape[:-2])
+    n, columns = rhs.shape[-2:]
+    out = np.empty((*lead, n, columns), rhs.dtype)
+    bands, rhs = np.broadcast_to(bands, (*lead, 3, n)), np.broadcast_to(rhs, out.shape)
+    for at in np.ndindex(lead):
+        lower, middle, upper = bands[at]
+        table = np.zeros((3, n), bands.dtype)
+        table[0, 1:], table[1], table[2, :-1] = upper[:-1], middle, lower[1:]
+        out[at] = solve((1, 1), table, rhs[at], check_finite=False)
+    return out
+
+
+def _has_scipy() -> bool:
+    try:
+        importlib.import_module("scipy")
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+#: By name: whether it needs SciPy, and the function.
+_ARRAYS: dict[str, tuple[bool, Callable[..., Any]]] = {
+    "full_convolution": (False, _full_convolution), "sliding_product": (False, _sliding_product), "recursion": (True, _recursion),
+    "cosines": (True, _cosines), "tridiagonal": (True, _tridiagonal),
+}  # fmt: skip
+
+
 @functools.cache
 def function(name: str) -> Callable[..., Any] | None:
     """SciPy's function of that name, or our own; None without SciPy, or where it has none."""
@@ -60,6 +204,9 @@ def function(name: str) -> Callable[..., Any] | None:
         return _OVER_AXES[name]
     if name.startswith("linalg_"):
         return matrices(name.removeprefix("linalg_"))
+    if name in _ARRAYS:
+        scipy, own = _ARRAYS[name]
+        return own if not scipy or _has_scipy() else None
     try:
         public = importlib.import_module("scipy.special")
         # NB: under SCIPY_ARRAY_API=1 the public names are wrappers that look for a namespace first.

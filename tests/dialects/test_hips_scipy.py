@@ -194,12 +194,65 @@ def test_shapes_of_the_multivariate_normal_are_scipys() -> None:
         scipy.stats.multivariate_normal.logpdf(Y, X[0], C, allow_singular=True)
 
 
+IMAGES, FILTERS = RNG.normal(size=(2, 3, 5, 4)), RNG.normal(size=(3, 2, 2, 3))
+#: By name: the arrays and the options of `convolve`.
+CONVOLUTIONS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    **{f"vectors {mode}": (X[0], Y[1][:2], {"mode": mode}) for mode in ("full", "same", "valid")},
+    **{f"the second one is larger {mode}": (X[0][:2], np.tile(Y[1], 2), {"mode": mode}) for mode in ("full", "valid")},
+    **{f"matrices {mode}": (A, B[:2, :2], {"mode": mode}) for mode in ("full", "same", "valid")},
+    **{
+        f"layers {mode}": (IMAGES, FILTERS, {"axes": ([2, 3], [2, 3]), "dot_axes": ([1], [0]), "mode": mode})
+        for mode in ("full", "valid")
+    },
+    "axes apart": (IMAGES, FILTERS, {"axes": ([3], [3]), "dot_axes": ([0, 1], [1, 0]), "mode": "full"}),
+    "axes in order": (IMAGES, FILTERS.transpose(1, 0, 2, 3), {"axes": ([3], [3]), "dot_axes": ([0, 1], [0, 1]), "mode": "full"}),
+    "nothing added up": (IMAGES[0], FILTERS[0], {"axes": ([1, 2], [1, 2]), "mode": "valid"}),
+    "one is wide, one is high": (A[:2], B[:, :1], {"mode": "full"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions(name: str) -> None:
+    a, b, options = CONVOLUTIONS[name]
+
+    def program(m: Any, special: Any, norm: Any, np: Any) -> Any:
+        f = importlib.import_module(f"{m.__name__}.scipy.signal").convolve
+        return [f(a, b, **options), *(m.grad(lambda *at: np.sum(f(*at, **options) ** 3), n)(a, b) for n in (0, 1))]
+
+    if name == "axes apart":  # HIPS autograd's gradient has the axes of another order
+        np.testing.assert_allclose(scipy.signal.convolve(a, b, **options), theirs.scipy.signal.convolve(a, b, **options), rtol=1e-12)
+    else:
+        both(program)
+    np.random.seed(0)  # noqa: NPY002 (as above)
+    for n in (0, 1):
+        ours.test_util.check_grads(lambda *at: scipy.signal.convolve(*at, **options) ** 2, n, order=2)(a, b)
+
+
+def test_convolutions_with_many_taps() -> None:
+    options = {"axes": ([1], [1]), "dot_axes": ([0], [0])}
+    a, b = RNG.normal(size=(2, 300)), RNG.normal(size=(2, 200))
+    expected = sum(np.convolve(u, v) for u, v in zip(a, b))
+    np.testing.assert_allclose(scipy.signal.convolve(a, b, **options), expected, rtol=1e-10, atol=1e-10)
+    slope = ours.grad(lambda b: np.sum(scipy.signal.convolve(a, b, **options) ** 2))(b)
+    np.testing.assert_allclose(slope, [2 * np.correlate(expected, u, "valid") for u in a], rtol=1e-9, atol=1e-9)
+
+
+def test_convolutions_that_do_not_fit() -> None:
+    convolve = scipy.signal.convolve
+    for args, options, message in (
+        ((A, B), {"mode": "all"}, "`mode` must be"), ((A, B), {"axes": ([0], [0, 1])}, "as many axes"),
+        ((IMAGES, FILTERS), {"axes": ([3], [3]), "dot_axes": ([0], [0])}, "another length"),
+        ((A[:2], B[:, :2]), {"mode": "valid"}, "at least as large"), ((A[:0], B), {}, "must not be empty"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            convolve(*args, **options)
+    with pytest.raises(TypeError, match="`axes` must be a pair"):
+        convolve(A, B, axes=3)
+
+
 def test_what_is_not_there_says_so() -> None:
-    with pytest.raises(AttributeError, match=r"no 'signal', only `linalg`, `special` and `stats`"):
-        scipy.signal
-    for name in ("signal", "integrate"):
-        with pytest.raises(ImportError, match=f"no '{name}', only `linalg`"):
-            importlib.import_module(f"{scipy.__name__}.{name}")
+    with pytest.raises(AttributeError, match=r"no 'ndimage', only `integrate`, `linalg`, `signal`, `special` and `stats`"):
+        scipy.ndimage
     with pytest.raises(AttributeError, match="no 'cauchy', only `beta`"):
         scipy.stats.cauchy
     with pytest.raises(NotImplementedError, match=r"jv: the derivative with respect to `v` is not known"):
@@ -211,3 +264,32 @@ def test_shapes_have_derivatives_that_hips_lacks() -> None:
         f = getattr(scipy.special, name)
         slope = (f(args[0] + 1e-6, *args[1:]) - f(args[0] - 1e-6, *args[1:])) / 2e-6
         np.testing.assert_allclose(ours.grad(f)(*args), slope, rtol=1e-7)
+
+
+def test_odeint_is_that_of_hips() -> None:
+    t, y0, rates = np.linspace(0.2, 1.4, 5), np.array([1.0, 0.4]), np.array([1.1, 0.6])
+
+    def program(m: Any) -> list[Any]:
+        np, integrate = m.numpy, importlib.import_module(f"{m.__name__}.scipy.integrate")
+
+        def right(y: Any, t: Any, p: Any, q: Any) -> Any:
+            return np.array([y[1] * p[0] + np.sin(t), -y[0] * p[1] - q * y[1] ** 2])
+
+        def f(y0: Any, t: Any, p: Any, q: Any) -> Any:
+            return np.sum(integrate.odeint(right, y0, t, m.builtins.tuple((p, q)), rtol=1e-10, atol=1e-10) ** 2)
+
+        return [m.grad(f, k)(y0, t, rates, 0.3) for k in range(4)]
+
+    for a, b in zip(program(theirs), program(ours), strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-6)
+
+
+def test_odeint_of_arrays_is_scipys_and_sees_what_the_function_closes_over() -> None:
+    integrate, np_ = scipy.integrate, ours.numpy
+    t = np.linspace(0.0, 1.0, 3)
+    plain = integrate.odeint(lambda y, t: -y, np.ones(2), t)
+    assert type(plain) is np.ndarray
+    found = ours.grad(lambda k: np_.sum(integrate.odeint(lambda y, t: -k * y, np.ones(2), t)[-1]))(0.5)
+    assert float(found) == pytest.approx(-2 * float(np.exp(-0.5)), rel=1e-6)
+    with pytest.raises(NotImplementedError, match="`mu` is not taken"):
+        ours.grad(lambda k: np_.sum(integrate.odeint(lambda y, t: -k * y, np.ones(2), t, mu=1)))(0.5)

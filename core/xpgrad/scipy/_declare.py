@@ -28,6 +28,7 @@ __all__ = [
     "helper",
     "no_derivative",
     "nowhere",
+    "on_the_host",
     "operands_of",
     "refuse_complex",
     "row_only",
@@ -77,6 +78,20 @@ def by_the_host(name: str) -> Callable[..., Any]:
         return backend.through_host(name, function, *args)
 
     return kernel
+
+
+def on_the_host(xp: Any, name: str, *args: Any) -> Any:
+    """The result of the host's function of whole arrays, or None where a composition has to compute it.
+
+    That is where there is no such function, where values are not there yet, and where the memory is not the host's.
+    """
+    backend = xp._backend
+    function = host_backend().special(name)
+    if function is None or backend.capabilities.lazy or any(backend.is_traced(a) for a in args if hasattr(a, "shape")):
+        return None
+    if not backend.on_host(backend.device_of(next(a for a in args if hasattr(a, "shape")))):
+        return None
+    return backend.through_host(name, function, *args)
 
 
 def _row(name: str, func: Callable[..., Any], formulas: tuple[Formula, ...], composed: Any, **options: Any) -> Any:

@@ -1,18 +1,21 @@
-"""`xpgrad.dialects.hips.scipy`: functions of SciPy that can be differentiated, under its names: `linalg`, `special`, `stats`."""
+"""`xpgrad.dialects.hips.scipy`: functions of SciPy that can be differentiated, under its names.
+
+They are in `integrate`, `linalg`, `signal`, `special` and `stats`.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from xpgrad.dialects.hips.scipy import linalg as linalg, special as special, stats as stats
+from xpgrad.dialects.hips.scipy import integrate as integrate, linalg as linalg, signal as signal, special as special, stats as stats
 
-__all__ = ["linalg", "special", "stats"]
+__all__ = ["integrate", "linalg", "signal", "special", "stats"]
 
 
 def __getattr__(name: str) -> Any:
-    """Say what is there instead of `signal`, `integrate`."""
+    """Say what there is."""
     msg = (
-        f"xpgrad.dialects.hips.scipy has no {name!r}, only `linalg`, `special` and `stats`; make a primitive of a function of SciPy with "
-        "`extend.primitive` and `extend.defvjp`"
+        f"xpgrad.dialects.hips.scipy has no {name!r}, only `integrate`, `linalg`, `signal`, `special` and `stats`; make a primitive of a "
+        "function of SciPy with `extend.primitive` and `extend.defvjp`"
     )
     raise AttributeError(msg)

@@ -1,0 +1,643 @@
+"""`xpgrad.scipy.signal`: SciPy's convolutions and linear filters for Tensors on every backend, differentiable to every order.
+
+Convolutions are differentiable in both arrays, filters in their coefficients, the signal and the initial state. Integers become floating
+numbers of the default dtype, but for the direct convolutions, which are exact. Signals are along one axis, all other axes are a batch.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+from xpgrad import fft as _fourier
+from xpgrad._basics.arguments import as_size, check_choice, shown
+from xpgrad._basics.faces import public_names
+from xpgrad._basics.shapes import normalize_axes, normalize_axis
+from xpgrad._rows.namespace import operations as xp
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.scipy._convolutions import _full_convolution, _recursion, _sliding_product
+from xpgrad.scipy._operands import arrays_of, visible
+
+__all__ = [
+    "choose_conv_method", "convolve", "convolve2d", "correlate", "correlate2d", "detrend", "fftconvolve", "filtfilt", "hilbert", "lfilter",
+    "lfilter_zi", "sosfilt",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)
+
+
+Mode = Literal["full", "same", "valid"]
+Method = Literal["auto", "direct", "fft"]
+Boundary = Literal["fill", "wrap", "symm"]
+MODES = ("full", "same", "valid")
+METHODS = ("auto", "direct", "fft")
+
+
+# -- convolutions --------------------------------------------------------------------------------------------------------
+
+
+def _pair(name: str, in1: Any, in2: Any, *, exact: bool) -> tuple[Tensor, Tensor]:
+    """Two arrays of one dtype and rank, none of them empty."""
+    x, h = arrays_of(f"scipy.signal.{name}", exact=exact, in1=in1, in2=in2)
+    if x.ndim != h.ndim:
+        msg = f"scipy.signal.{name}: `in1` and `in2` must have as many axes as one another, but got shapes {x.shape} and {h.shape}"
+        raise ValueError(msg)
+    for what, t in (("in1", x), ("in2", h)):
+        if 0 in t.shape:
+            msg = f"scipy.signal.{name}: `{what}` must not be empty, but got shape {t.shape}"
+            raise ValueError(msg)
+    return x, h
+
+
+def _by_fourier(x: Any, h: Any, rank: int, method: str) -> bool:
+    """Return whether a convolution over the last axes is done by Fourier transforms; `method` decides if it is not ``"auto"``.
+
+    The direct way costs a multiplication and an addition for each pair of elements, the other one three transforms of the size of the
+    result. The factors were measured on NumPy, which has a fast loop for vectors; few taps are always worth an exact sum.
+    """
+    if not x.dtype.differentiable:
+        return False
+    if method != "auto":
+        return method == "fft"
+    if x.dtype.itemsize < 4 or not (x.backend.capabilities.fft and min(math.prod(t.shape[-rank:]) for t in (x, h)) > 40):
+        return False
+    pairs = math.prod(x.shape[-rank:]) * math.prod(h.shape[-rank:])
+    size = math.prod(n + m - 1 for n, m in zip(x.shape[-rank:], h.shape[-rank:]))
+    return pairs > (16.0 if rank == 1 else 1.5) * size * math.log2(size + 1)
+
+
+def choose_conv_method(in1: Any, in2: Any, mode: Mode = "full", measure: bool = False) -> str:
+    """The method that `convolve` takes for ``method="auto"``: ``"fft"`` or ``"direct"``.
+
+    Parameters
+    ----------
+    in1, in2 : Tensor
+        Of equal rank.
+    mode : {"full", "same", "valid"}
+        It makes no difference.
+    measure : bool
+        Refused: nothing is measured, the number of operations decides.
+
+    Raises
+    ------
+    NotImplementedError
+        For ``measure=True``.
+    """
+    check_choice(mode, MODES, "scipy.signal.choose_conv_method", "mode")
+    if measure:
+        msg = "scipy.signal.choose_conv_method: `measure=True` is not there; the number of operations decides: leave it out"
+        raise NotImplementedError(msg)
+    x, h = _pair("choose_conv_method", in1, in2, exact=True)
+    return "fft" if x.ndim and _by_fourier(x, h, x.ndim, "auto") else "direct"
+
+
+def _within(name: str, x: Any, h: Any, rank: int) -> bool:
+    """Return whether `x` lies within `h`, for the mode ``"valid"``; one must lie within the other."""
+    pairs = list(zip(x.shape[-rank:], h.shape[-rank:]))
+    if all(n >= m for n, m in pairs):
+        return False
+    if all(n <= m for n, m in pairs):
+        return True
+    msg = (
+        f"scipy.signal.{name}: for mode='valid' one of the arrays must be at least as large as the other along every axis, but got shapes "
+        f"{x.shape} and {h.shape}"
+    )
+    raise ValueError(msg)
+
+
+def _last(rank: int) -> tuple[int, ...]:
+    return tuple(range(-rank, 0))
+
+
+def _convolved(name: str, x: Any, h: Any, rank: int, mode: str, fourier: bool) -> Tensor:
+    """The convolution over the last axes, all of it or a part."""
+    if mode == "valid":
+        if _within(name, x, h, rank):
+            x, h = h, x
+        return _sliding_product(x, xp.flip(h, axis=_last(rank)), rank, fourier)
+    out = _full_convolution(x, h, rank, fourier)
+    return out if mode == "full" else _centred(out, x.shape[-rank:])
+
+
+def _centred(x: Any, sizes: tuple[int, ...]) -> Any:
+    """The middle of the last axes."""
+    starts = [(have - n) // 2 for have, n in zip(x.shape[x.ndim - len(sizes) :], sizes)]
+    return x[(..., *(slice(s, s + n) for s, n in zip(starts, sizes)))]
+
+
+def _reversed(h: Any, rank: int) -> Any:
+    return xp.flip(xp.conj(h) if h.dtype.is_complex else h, axis=_last(rank))
+
+
+def convolve(in1: Any, in2: Any, mode: Mode = "full", method: Method = "auto") -> Tensor:
+    """Convolve two arrays over all their axes (`scipy.signal.convolve`).
+
+    Parameters
+    ----------
+    in1, in2 : Tensor
+        Real or complex, of equal rank. Integers are convolved directly, and exactly.
+    mode : {"full", "same", "valid"}
+        Everything; the middle part, of the shape of `in1`; or what needs no zeros around, for which one array must be at least as large as
+        the other along every axis.
+    method : {"auto", "direct", "fft"}
+        Sums of products, Fourier transforms, or what needs fewer operations. Transforms round relative to the largest element, and spread
+        nan and infinity over the whole result.
+
+    Returns
+    -------
+    Tensor
+        Of shape ``N + M - 1``, ``N``, or ``abs(N - M) + 1`` along each axis.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is not an array of numbers, arrays of different ranks, and empty ones.
+
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import signal
+    >>> h = xp.tensor([1.0, -1.0], requires_grad=True)
+    >>> out = signal.convolve(xp.asarray([1.0, 4.0, 9.0]), h)
+    >>> out.tolist()
+    [1.0, 3.0, 5.0, -9.0]
+    >>> (out**2).sum().backward()
+    >>> h.grad.tolist()
+    [116.0, -116.0]
+    """
+    return _whole("convolve", in1, in2, mode, method, turned=False)
+
+
+def correlate(in1: Any, in2: Any, mode: Mode = "full", method: Method = "auto") -> Tensor:
+    """Correlate two arrays over all their axes (`scipy.signal.correlate`): the second one is conjugated.
+
+    Arguments as for `convolve`.
+    """
+    return _whole("correlate", in1, in2, mode, method, turned=True)
+
+
+def _whole(name: str, in1: Any, in2: Any, mode: Any, method: Any, *, turned: bool) -> Tensor:
+    check_choice(mode, MODES, f"scipy.signal.{name}", "mode")
+    check_choice(method, METHODS, f"scipy.signal.{name}", "method")
+    x, h = _pair(name, in1, in2, exact=method != "fft")
+    if not x.ndim:
+        return x * (xp.conj(h) if turned and h.dtype.is_complex else h)
+    fourier = _by_fourier(x, h, x.ndim, method)
+    return _convolved(name, x, _reversed(h, x.ndim) if turned else h, x.ndim, mode, fourier)
+
+
+def fftconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Tensor:
+    """Convolve two arrays by Fourier transforms (`scipy.signal.fftconvolve`).
+
+    Parameters
+    ----------
+    in1, in2 : Tensor
+        Real or complex, of equal rank; integers become floating numbers.
+    mode : {"full", "same", "valid"}
+        As for `convolve`.
+    axes : int or sequence of int, optional
+        The axes to convolve over; the others broadcast. Default: all.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is not an array of numbers, and shapes that do not fit.
+    """
+    name = "scipy.signal.fftconvolve"
+    check_choice(mode, MODES, name, "mode")
+    x, h = _pair("fftconvolve", in1, in2, exact=False)
+    if not x.ndim:
+        return x * h
+    places = normalize_axes(tuple(axes) if isinstance(axes, list) else axes, x.ndim, name, "axes")
+    places = tuple(range(x.ndim)) if places is None else places
+    others = [i for i in range(x.ndim) if i not in places]
+    if any(x.shape[i] != h.shape[i] and 1 not in (x.shape[i], h.shape[i]) for i in others):
+        msg = f"{name}: the shapes {x.shape} and {h.shape} do not broadcast along the axes that are not in `axes`, {others}"
+        raise ValueError(msg)
+    if not places:
+        return x * h
+    order = (*others, *places)
+    out = _convolved("fftconvolve", xp.permute_dims(x, order), xp.permute_dims(h, order), len(places), mode, True)
+    return xp.permute_dims(out, tuple(order.index(i) for i in range(x.ndim)))
+
+
+def convolve2d(in1: Any, in2: Any, mode: Mode = "full", boundary: Boundary = "fill", fillvalue: Any = 0) -> Tensor:
+    """Convolve two matrices directly (`scipy.signal.convolve2d`).
+
+    Parameters
+    ----------
+    in1, in2 : Tensor
+        Matrices.
+    mode : {"full", "same", "valid"}
+        As for `convolve`.
+    boundary : {"fill", "wrap", "symm"}
+        What lies around `in1`: `fillvalue`, `in1` again, or its mirror image.
+    fillvalue : number
+        A constant.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is not a matrix of numbers, and empty ones.
+    """
+    return _matrices("convolve2d", in1, in2, mode, boundary, fillvalue, turned=False)
+
+
+def correlate2d(in1: Any, in2: Any, mode: Mode = "full", boundary: Boundary = "fill", fillvalue: Any = 0) -> Tensor:
+    """Correlate two matrices directly (`scipy.signal.correlate2d`): the second one is conjugated. Arguments as for `convolve2d`."""
+    return _matrices("correlate2d", in1, in2, mode, boundary, fillvalue, turned=True)
+
+
+def _matrices(name: str, in1: Any, in2: Any, mode: Any, boundary: Any, fillvalue: Any, *, turned: bool) -> Tensor:
+    title = f"scipy.signal.{name}"
+    check_choice(mode, MODES, title, "mode")
+    check_choice(boundary, ("fill", "wrap", "symm"), title, "boundary")
+    x, h = _pair(name, in1, in2, exact=True)
+    if x.ndim != 2:
+        msg = f"{title}: `in1` and `in2` must be matrices, but got shapes {x.shape} and {h.shape}"
+        raise ValueError(msg)
+    swapped = mode == "valid" and _within(name, x, h, 2)
+    if swapped:
+        x, h = h, x
+    kernel = _reversed(h, 2) if turned else h
+    if mode == "valid":
+        out = _convolved(name, x, kernel, 2, "valid", False)
+        return xp.flip(out) if swapped and turned else out  # NB: as SciPy's, which here conjugates the other one
+    shape = x.shape
+    for axis, m in enumerate(h.shape):
+        x = _surrounded(x, axis, m - 1, boundary, fillvalue)
+    full = _sliding_product(x, xp.flip(kernel), 2, False)
+    if mode == "full":
+        return full
+    # NB: SciPy's correlation of mode "same" begins half a window from its front, which for even ones is not the middle.
+    starts = [m // 2 if turned else (m - 1) // 2 for m in h.shape]
+    return full[tuple(slice(s, s + n) for s, n in zip(starts, shape))]
+
+
+def _surrounded(x: Any, axis: int, border: int, boundary: str, value: Any) -> Any:
+    """`x` with borders along an axis."""
+    if not border:
+        return x
+    n = x.shape[axis]
+    if boundary == "fill":
+        widths = [(border, border) if i == axis else (0, 0) for i in range(x.ndim)]
+        return xp.pad(x, widths, constant_values=value)
+    period = n if boundary == "wrap" else 2 * n
+    places = [i % period for i in range(-border, n + border)]
+    return _taken(x, [i if i < n else 2 * n - 1 - i for i in places], axis)
+
+
+def _taken(x: Any, places: list[int], axis: int) -> Any:
+    return xp.take(x, xp.asarray(places, dtype=x.default_dtype("indexing"), device=x.device), axis=axis)
+
+
+# -- filters -------------------------------------------------------------------------------------------------------------
+
+
+def _coefficients(title: str, **given: Any) -> None:
+    for name, c in given.items():
+        if c.ndim != 1 or not c.shape[0]:
+            msg = f"{title}: `{name}` must be a vector of coefficients that is not empty, but got shape {c.shape}"
+            raise ValueError(msg)
+    lead = given.get("a")
+    if lead is not None and visible(lead) and bool(lead.detach()[0] == 0):
+        msg = f"{title}: the first of the coefficients `a` must not be 0: the output is divided by it"
+        raise ValueError(msg)
+
+
+def _signal(title: str, x: Any, axis: Any, what: str = "x") -> int:
+    """The axis of a signal that has samples."""
+    if not x.ndim:
+        msg = f"{title}: `{what}` must have at least one axis, but got a 0-d Tensor"
+        raise ValueError(msg)
+    place = normalize_axis(axis, x.ndim, title)
+    if not x.shape[place]:
+        msg = f"{title}: `{what}` has no samples along axis {place}: its shape is {x.shape}"
+        raise ValueError(msg)
+    return place
+
+
+def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+    """Filter signals by a recursion (`scipy.signal.lfilter`); differentiable in the coefficients, the signal and the initial state.
+
+    Parameters
+    ----------
+    b, a : Tensor or sequence of numbers, shapes (M,) and (N,)
+        The coefficients of the transfer function, in powers of the delay. `a[0]` is not 0.
+    x : Tensor
+        Signals along an axis; real or complex.
+    axis : int
+    zi : Tensor, optional
+        The states of the delays before the first sample: of the shape of `x`, with the length ``max(M, N) - 1`` along `axis`; other
+        lengths of 1 broadcast. Default: zeros.
+
+    Returns
+    -------
+    Tensor, or a pair of them
+        The output, of the shape of `x`; with `zi`, also the states after the last sample.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For shapes that do not fit, and if ``a[0] == 0``.
+
+    Notes
+    -----
+    The recursion is one operation, whose derivatives are the same recursion run backwards and correlations with its result. SciPy computes
+    it where the memory is the host's and values are there; otherwise blocks of samples are multiplied with matrices, in about
+    ``2 sqrt(n)`` steps, whose rounding is larger for filters of high order (take `sosfilt`).
+
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import signal
+    >>> pole = xp.tensor(0.5, requires_grad=True)
+    >>> y = signal.lfilter([1.0], [1.0, -pole], xp.asarray([1.0, 0.0, 0.0, 0.0]))
+    >>> y.tolist()
+    [1.0, 0.5, 0.25, 0.125]
+    >>> y[3].backward()  # of pole**3
+    >>> pole.grad.item()
+    0.75
+    """
+    title = "scipy.signal.lfilter"
+    b, a, x, zi = arrays_of(title, b=b, a=a, x=x, zi=zi)
+    _coefficients(title, b=b, a=a)
+    place = _signal(title, x, axis)
+    order = max(b.shape[0], a.shape[0]) - 1
+    if zi is not None:
+        zi = xp.moveaxis(_state(title, zi, x, place, order), place, -1)
+    y, zf = _filtered(b, a, xp.moveaxis(x, place, -1), zi)
+    y = xp.moveaxis(y, -1, place)
+    return y if zi is None else (y, xp.moveaxis(zf, -1, place))
+
+
+def _state(title: str, zi: Any, x: Any, place: int, order: int) -> Any:
+    """Initial states in the shape that they must have."""
+    wanted = (*x.shape[:place], order, *x.shape[place + 1 :])
+    fits = zi.ndim == x.ndim and zi.shape[place] == order and all(n in (1, m) for n, m in zip(zi.shape, wanted))
+    if not fits:
+        msg = f"{title}: `zi` must have shape {wanted} for `x` of shape {x.shape}, but got {zi.shape}"
+        raise ValueError(msg)
+    return xp.broadcast_to(zi, wanted)
+
+
+def _filtered(b: Any, a: Any, x: Any, zi: Any) -> tuple[Any, Any]:
+    """The output along the last axis, and the states after it if there were some before it.
+
+    With zeros before the first sample, the states are what is added to the first inputs of the recursion.
+    """
+    n, order = x.shape[-1], max(b.shape[0], a.shape[0]) - 1
+    taps = xp.reshape(b, (*(1,) * (x.ndim - 1), -1))
+    moved = _full_convolution(x, taps, 1, _by_fourier(x, taps, 1, "auto"))
+    v = moved[..., :n]
+    if zi is not None and order:
+        start = zi * a[0]
+        v = v + start[..., :n] if order >= n else xp.concat([v[..., :order] + start, v[..., order:]], axis=-1)
+    y = _recursion(a, v) if a.shape[0] > 1 else v / a
+    if zi is None:
+        return y, None
+    return y, _states_after(b, a, x, y, zi, order)
+
+
+def _states_after(b: Any, a: Any, x: Any, y: Any, zi: Any, order: int) -> Any:
+    """The contents of the delays: inputs and outputs that later outputs will be made of."""
+    n = x.shape[-1]
+    total = zi[..., n:] if order > n else None
+    if total is not None:
+        total = xp.concat([total, xp.zeros_like(zi[..., :n])], axis=-1)
+    for c, t, sign in ((b, x, 1.0), (a, y, -1.0)):
+        count = c.shape[0] - 1
+        if not count:
+            continue
+        last = t[..., max(n - count, 0) :]
+        whole = _full_convolution(last, xp.reshape(c, (*(1,) * (x.ndim - 1), -1)), 1, False)
+        tail = whole[..., last.shape[-1] :] * (sign / a[0])
+        if count < order:
+            tail = xp.concat([tail, xp.zeros_like(zi[..., : order - count])], axis=-1)
+        total = tail if total is None else total + tail
+    return xp.zeros_like(zi) if total is None else total
+
+
+def lfilter_zi(b: Any, a: Any) -> Tensor:
+    """The initial state with which the response of a filter to a step of 1 is constant from the start (`scipy.signal.lfilter_zi`).
+
+    Parameters
+    ----------
+    b, a : Tensor or sequence of numbers
+        As for `lfilter`; leading zeros of `a` are not dropped.
+
+    Returns
+    -------
+    Tensor, shape (max(M, N) - 1,)
+
+    Raises
+    ------
+    TypeError, ValueError
+        For shapes that do not fit, and if ``a[0] == 0``.
+    """
+    title = "scipy.signal.lfilter_zi"
+    b, a = arrays_of(title, b=b, a=a)
+    _coefficients(title, b=b, a=a)
+    return _steady(b, a)
+
+
+def _steady(b: Any, a: Any) -> Any:
+    """The states that stay as they are for the input 1: sums of what later outputs will be made of."""
+    b, a = b / a[0], a / a[0]
+    order = max(b.shape[0], a.shape[0]) - 1
+    b, a = (xp.pad(c, [(0, order + 1 - c.shape[0])]) for c in (b, a))
+    level = xp.sum(b) / xp.sum(a)
+    return xp.flip(xp.cumulative_sum(xp.flip((b - a * level)[1:])))
+
+
+def filtfilt(
+    b: Any, a: Any, x: Any, axis: int = -1, padtype: Literal["odd", "even", "constant"] | None = "odd", padlen: int | None = None,
+    method: str = "pad", irlen: int | None = None,
+) -> Tensor:  # fmt: skip
+    """Filter signals forwards and backwards, so that nothing is delayed (`scipy.signal.filtfilt`).
+
+    Parameters
+    ----------
+    b, a, x, axis
+        As for `lfilter`.
+    padtype : {"odd", "even", "constant"} or None
+        How the signal is continued at both ends: reflected at the end point, mirrored, by its last value, or not at all.
+    padlen : int, optional
+        By how many samples; default three times the number of coefficients, none for ``padtype=None``.
+    method, irlen
+        SciPy's; ``"gust"`` and the argument `irlen` that belongs to it are refused.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Raises
+    ------
+    NotImplementedError
+        For ``method="gust"``.
+    TypeError, ValueError
+        For signals that are not longer than `padlen`, and shapes that do not fit.
+    """
+    title = "scipy.signal.filtfilt"
+    check_choice(method, ("pad", "gust"), title, "method")
+    if method == "gust" or irlen is not None:
+        msg = f"{title}: method='gust' is not there; take method='pad'"
+        raise NotImplementedError(msg)
+    b, a, x = arrays_of(title, b=b, a=a, x=x)
+    _coefficients(title, b=b, a=a)
+    place = _signal(title, x, axis)
+    t = xp.moveaxis(x, place, -1)
+    edge = _edge(title, padtype, padlen, 3 * max(b.shape[0], a.shape[0]), t.shape[-1])
+    t = _extended(t, edge, padtype)
+    steady = _steady(b, a)
+    for _ in range(2):
+        t, _zf = _filtered(b, a, t, steady * t[..., :1])
+        t = xp.flip(t, axis=-1)
+    return xp.moveaxis(t[..., edge : t.shape[-1] - edge], -1, place)
+
+
+def _edge(title: str, padtype: Any, padlen: Any, default: int, n: int) -> int:
+    if padtype is None:
+        return 0
+    check_choice(padtype, ("odd", "even", "constant"), title, "padtype")
+    edge = default if padlen is None else as_size(padlen, title, "padlen")
+    if n <= edge:
+        msg = f"{title}: `x` must have more samples than are added at each end, {edge}, but has {n}; give a smaller `padlen`"
+        raise ValueError(msg)
+    return edge
+
+
+def _extended(t: Any, edge: int, padtype: Any) -> Any:
+    """Signals continued at both ends of the last axis."""
+    if not edge:
+        return t
+    first, last = t[..., :1], t[..., -1:]
+    if padtype == "constant":
+        shape = (*t.shape[:-1], edge)
+        return xp.concat([xp.broadcast_to(first, shape), t, xp.broadcast_to(last, shape)], axis=-1)
+    before, after = xp.flip(t[..., 1 : edge + 1], axis=-1), xp.flip(t[..., t.shape[-1] - edge - 1 : -1], axis=-1)
+    if padtype == "odd":
+        before, after = first * 2 - before, last * 2 - after
+    return xp.concat([before, t, after], axis=-1)
+
+
+def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+    """Filter signals by sections of second order, one after another (`scipy.signal.sosfilt`).
+
+    Parameters
+    ----------
+    sos : Tensor, shape (sections, 6)
+        The coefficients `b` and `a` of each section, three of each, with 1 as the first of `a`.
+    x, axis
+        As for `lfilter`.
+    zi : Tensor, optional
+        The states of the delays before the first sample: of the shape of `x`, with the length 2 along `axis`, for each section (the first
+        axis). Default: zeros.
+
+    Returns
+    -------
+    Tensor, or a pair of them
+        As for `lfilter`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For shapes that do not fit, and sections in which the first of `a` is not 1.
+    """
+    title = "scipy.signal.sosfilt"
+    sos, x, zi = arrays_of(title, sos=sos, x=x, zi=zi)
+    if sos.ndim != 2 or sos.shape[1] != 6 or not sos.shape[0]:
+        msg = f"{title}: `sos` must have shape (sections, 6), but got {sos.shape}"
+        raise ValueError(msg)
+    if visible(sos) and not bool(xp.all(sos.detach()[:, 3] == 1)):
+        msg = f"{title}: the first of the coefficients `a` of each section, `sos[:, 3]`, must be 1; divide the section by it"
+        raise ValueError(msg)
+    place = _signal(title, x, axis)
+    if zi is not None and (zi.ndim != x.ndim + 1 or zi.shape[0] != sos.shape[0]):
+        wanted = (sos.shape[0], *x.shape[:place], 2, *x.shape[place + 1 :])
+        msg = f"{title}: `zi` must have shape {wanted} for `x` of shape {x.shape}, but got {zi.shape}"
+        raise ValueError(msg)
+    t, after = xp.moveaxis(x, place, -1), []
+    for i in range(sos.shape[0]):
+        start = None if zi is None else xp.moveaxis(_state(title, zi[i], x, place, 2), place, -1)
+        t, zf = _filtered(sos[i, :3], sos[i, 3:], t, start)
+        after.append(zf)
+    t = xp.moveaxis(t, -1, place)
+    return t if zi is None else (t, xp.stack([xp.moveaxis(z, -1, place) for z in after]))
+
+
+# -- other ---------------------------------------------------------------------------------------------------------------
+
+
+def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Tensor:
+    """The analytic signal of real ones (`scipy.signal.hilbert`): no negative frequencies, and the signal as its real part.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real.
+    N : int, optional
+        The length of the transform: `x` is trimmed, or padded with zeros.
+    axis : int
+
+    Returns
+    -------
+    Tensor
+        Complex.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For complex signals, and lengths that are not positive.
+    """
+    title = "scipy.signal.hilbert"
+    (x,) = arrays_of(title, real=True, x=x)
+    place = _signal(title, x, axis)
+    spectrum = _fourier.fft(x, n=N, axis=place)
+    n = spectrum.shape[place]
+    kept = [1.0 if i in (0, n / 2) else 2.0 if i < n / 2 else 0.0 for i in range(n)]
+    weights = xp.reshape(xp.asarray(kept, dtype=x.dtype, device=x.device), (-1, *(1,) * (x.ndim - 1 - place)))
+    return _fourier.ifft(spectrum * weights, axis=place)
+
+
+def detrend(
+    data: Any, axis: int = -1, type: Literal["linear", "constant"] = "linear", bp: Any = 0, overwrite_data: bool = False,  # noqa: A002
+) -> Tensor:  # fmt: skip
+    """Subtract the mean of signals, or the straight line that fits them best (`scipy.signal.detrend`).
+
+    Parameters
+    ----------
+    data : Tensor
+    axis : int
+    type : {"linear", "constant"}
+    bp
+        Refused: break points between several lines are not there.
+    overwrite_data
+        Without effect: nothing is written to.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    NotImplementedError
+        For break points.
+    TypeError, ValueError
+        For what is not an array of numbers.
+    """
+    title = "scipy.signal.detrend"
+    if type not in ("linear", "l", "constant", "c"):
+        msg = f"{title}: `type` must be 'linear' or 'constant', but got {shown(type)}"
+        raise ValueError(msg)
+    if isinstance(bp, Tensor) or bp not in (0, None):
+        msg = f"{title}: break points `bp` are not there; detrend the pieces one by one, and `xpgrad.concat` them"
+        raise NotImplementedError(msg)
+    (x,) = arrays_of(title, data=data)
+    place = _signal(title, x, axis, "data")
+    rest = x - xp.mean(x, axis=place, keepdims=True)
+    if type in ("constant", "c") or x.shape[place] == 1:
+        return rest
+    n = x.shape[place]
+    real = xp.real(x).dtype if x.dtype.is_complex else x.dtype
+    times = xp.reshape(xp.arange(n, dtype=real, device=x.device) - (n - 1) / 2, (-1, *(1,) * (x.ndim - 1 - place)))
+    return rest - times * (xp.sum(rest * times, axis=place, keepdims=True) * (12.0 / (n * (n * n - 1.0))))

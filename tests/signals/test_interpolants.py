@@ -1,0 +1,297 @@
+"""Law: interpolants have SciPy's values, and derivatives in knots, values and queries of every order, in every mode, on every device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("scipy", reason="it says what is right")
+
+import scipy.interpolate as theirs
+from hypothesis import given, settings, strategies as st
+
+import xpgrad as xp
+from signals.laws import Call, batch_is_loop, derivatives_are_differences, forward_is_reverse, values_are_scipys
+from support.central_differences import has_float64, near, numbers, values
+from xpgrad.scipy import interpolate as ours
+from xpgrad.scipy._splines import _kernel as tridiagonal
+
+X = np.array([0.0, 0.7, 1.5, 2.1, 3.0, 3.4])
+Y = numbers((6, 2), 2.0)
+Q = np.array([-0.3, 0.2, 0.9, 1.7, 2.5, 3.3, 3.6])
+END = np.array([0.3, -0.4])
+
+
+def of(name: str, *, queries: np.ndarray = Q, nu: int = 0, y: np.ndarray = Y, closed: bool = False, order: int = 2, **options: Any) -> Call:
+    """An interpolant as a function of knots, values and queries; closed, the last value is the first one."""
+
+    def in_one(module: Any) -> Any:
+        def function(x: Any, y: Any, q: Any) -> Any:
+            join = xp.concat if module is ours else np.concatenate
+            values = join([y[:-1], y[:1]], axis=0) if closed else y
+            return getattr(module, name)(x, values, **options)(q, **({"nu": nu} if nu else {}))
+
+        return function
+
+    return Call(in_one(ours), in_one(theirs), (X, y, queries), order)
+
+
+def with_ends(x: Any, y: Any, q: Any, first: Any, second: Any, module: Any = ours) -> Any:
+    return module.CubicSpline(x, y, bc_type=((1, first), (2, second)))(q)
+
+
+def integrals(module: Any, **options: Any) -> Any:
+    def function(x: Any, y: Any, a: Any, b: Any) -> Any:
+        if options.get("bc_type") == "periodic":
+            join = xp.concat if module is ours else np.concatenate
+            y = join([y[:-1], y[:1]], axis=0)
+        return module.CubicSpline(x, y, **options).integrate(a, b)
+
+    return function
+
+
+G = (np.array([0.0, 0.8, 2.0]), np.array([1.0, 2.5]))
+
+
+def grid(module: Any, **options: Any) -> Any:
+    return lambda a, b, v, at: module.RegularGridInterpolator((a, b), v, **options)(at)
+
+
+CALLS: dict[str, Call] = {
+    **{
+        f"CubicSpline {bc}": of("CubicSpline", bc_type=bc, closed=bc == "periodic")
+        for bc in ("not-a-knot", "natural", "clamped", "periodic")
+    },
+    "CubicSpline with ends": Call(
+        with_ends, lambda *at: with_ends(*at, module=theirs), (X, Y, Q, END, END[::-1].copy())
+    ),
+    "CubicSpline, its second derivative": of("CubicSpline", nu=2),
+    "CubicSpline of complex values": of("CubicSpline", y=numbers((6,), 1.0, np.complex128), bc_type=("natural", "not-a-knot")),
+    "CubicSpline, integral": Call(integrals(ours), integrals(theirs), (X, Y, np.array(0.3), np.array(3.9))),
+    "CubicSpline, integral over periods": Call(
+        integrals(ours, bc_type="periodic"), integrals(theirs, bc_type="periodic"), (X, Y, np.array(-2.3), np.array(9.1))
+    ),
+    "CubicHermiteSpline": Call(
+        lambda x, y, d, q: ours.CubicHermiteSpline(x, y, d)(q), lambda x, y, d, q: theirs.CubicHermiteSpline(x, y, d)(q),
+        (X, Y, numbers((6, 2)), Q),
+    ),
+    "PPoly": Call(lambda c, x, q: ours.PPoly(c, x)(q), lambda c, x, q: theirs.PPoly(c, x)(q), (numbers((3, 5, 2)), X, Q)),
+    "PchipInterpolator": of("PchipInterpolator"),
+    "PchipInterpolator of a staircase": of("PchipInterpolator", y=np.array([0.0, 0.1, 1.3, 1.5, 4.0, 4.1])),
+    "Akima1DInterpolator": of("Akima1DInterpolator", extrapolate=True),
+    "Akima1DInterpolator, modified": of("Akima1DInterpolator", method="makima", extrapolate=True),
+    "interp1d": of("interp1d", axis=0, fill_value="extrapolate"),
+    "interp1d cubic": of("interp1d", axis=0, kind="cubic", fill_value="extrapolate"),
+    "interp1d nearest": of("interp1d", axis=0, kind="nearest", fill_value="extrapolate"),
+    "interp1d with a fill value": of("interp1d", axis=0, bounds_error=False, fill_value=0.5, y=numbers((6,), 1.0, np.complex128)),
+    "RegularGridInterpolator": Call(
+        grid(ours, bounds_error=False, fill_value=None), grid(theirs, bounds_error=False, fill_value=None),
+        (*G, numbers((3, 2, 2)), np.array([[0.3, 1.7], [1.9, 3.0], [-0.2, 1.1]])),
+    ),
+    "interpn": Call(
+        lambda a, b, v, at: ours.interpn((a, b), v, at), lambda a, b, v, at: theirs.interpn((a, b), v, at),
+        (*G, numbers((3, 2)), np.array([[0.3, 1.7], [1.9, 2.0]])),
+    ),
+}  # fmt: skip
+_each = pytest.mark.parametrize("name", CALLS)
+
+
+def test_every_class_is_in_the_table() -> None:
+    assert {name.split()[0].rstrip(",") for name in CALLS} == set(ours.__all__)
+
+
+@_each
+def test_values_are_scipys(name: str, xpgrad_device: str) -> None:
+    values_are_scipys(CALLS[name], xpgrad_device)
+
+
+@_each
+def test_derivatives_are_differences(name: str, xpgrad_device: str) -> None:
+    derivatives_are_differences(CALLS[name], xpgrad_device)
+
+
+@_each
+def test_forward_mode_is_reverse_mode(name: str, xpgrad_device: str) -> None:
+    forward_is_reverse(CALLS[name], xpgrad_device)
+
+
+@_each
+def test_a_batch_is_a_loop(name: str, xpgrad_device: str) -> None:
+    batch_is_loop(CALLS[name], xpgrad_device)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(2, 8), st.sampled_from([(), (3,), (2, 1)]), st.integers(0, 2),
+    st.sampled_from(["not-a-knot", "natural", "clamped", "periodic", ("clamped", "not-a-knot"), ("not-a-knot", "natural")]),
+    st.sampled_from([None, True, False, "periodic"]), st.integers(0, 4), st.booleans(),
+)  # fmt: skip
+def test_splines_of_any_shape(n: int, rest: Any, axis: int, bc: Any, extrapolate: Any, nu: int, plane: bool) -> None:
+    axis = min(axis, len(rest))
+    x = np.cumsum(1.0 + 0.5 * numbers((n,)))
+    y = numbers((n, *rest), 2.0, np.complex128 if plane else np.float64)
+    if bc == "periodic":
+        y[-1] = y[0]
+    y = np.moveaxis(y, 0, axis)
+    q = np.linspace(x[0] - 1.0, x[-1] + 2.0, 6).reshape(2, 3)
+    found = ours.CubicSpline(xp.asarray(x), xp.asarray(y), axis, bc, extrapolate)
+    expected = theirs.CubicSpline(x, y, axis, bc, extrapolate)
+    np.testing.assert_allclose(values(found.c), expected.c, rtol=1e-9, atol=1e-10)
+    out = found(xp.asarray(q), nu)
+    assert out.shape == expected(q, nu).shape
+    np.testing.assert_allclose(values(out), expected(q, nu), rtol=1e-8, atol=1e-8)
+    for a, b in ((x[0], x[-1]), (0.5, -3.0)):
+        np.testing.assert_allclose(values(found.integrate(a, b)), expected.integrate(a, b), rtol=1e-8, atol=1e-8)
+    again = found.antiderivative().derivative()
+    np.testing.assert_allclose(values(again(xp.asarray(x[:-1]))), expected(x[:-1]), rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["PchipInterpolator", "Akima1DInterpolator"])
+def test_flat_and_broken_values(name: str) -> None:
+    for y in (np.zeros(6), np.array([0.0, 0, 1, 1, 1, 3]), np.array([0.0, 1, 0, 1, 2, 2]), np.round(Y * 3)):
+        found = getattr(ours, name)(xp.asarray(X), xp.asarray(y))(xp.asarray(Q[1:-1]))
+        np.testing.assert_allclose(values(found), getattr(theirs, name)(X, y)(Q[1:-1]), rtol=1e-12, atol=1e-13)
+        leaf = xp.tensor(y, requires_grad=True)
+        xp.sum(getattr(ours, name)(xp.asarray(X), leaf)(xp.asarray(Q[1:-1]))).backward()
+        assert np.isfinite(values(leaf.grad)).all()
+
+
+@pytest.mark.parametrize("name", ["CubicSpline", "PchipInterpolator", "Akima1DInterpolator"])
+def test_nan_is_seen(name: str) -> None:
+    step = ours.PPoly(xp.ones((1, 2)), xp.asarray([0.0, 1.0, 2.0]))
+    assert np.isnan(values(step(xp.asarray([0.5, np.nan])))).tolist() == [False, True]
+    y = np.array([0.0, 1.0, np.nan, 2.0, 1.0, 0.5])
+    out = values(getattr(ours, name)(xp.asarray(X), xp.asarray(np.stack([y, X**3], axis=1)))(xp.asarray([1.2, np.nan])))
+    assert np.isnan(out[0, 0])
+    assert np.isnan(out[1]).all()
+    if name != "CubicSpline":
+        np.testing.assert_allclose(out[0, 1], getattr(theirs, name)(X, X**3)(1.2))
+
+
+@pytest.mark.parametrize("kind", ["linear", "nearest", "nearest-up", "previous", "next", "cubic"])
+def test_kinds_between_and_beyond_the_points(kind: str, xpgrad_device: str) -> None:
+    order = np.array([3, 0, 5, 1, 4, 2])
+    at = np.concatenate([Q, X, (X[1:] + X[:-1]) / 2])
+    if not has_float64(xpgrad_device):
+        at = Q
+    for fill in (np.nan, 0.5, (1.0, 2.0), "extrapolate"):
+        options = {"bounds_error": False, "fill_value": fill, "axis": 0}
+        found = ours.interp1d(*(xp.asarray(v[order], device=xpgrad_device) for v in (X, Y)), kind, **options)
+        expected = theirs.interp1d(X[order], Y[order], kind, **options)(at)
+        tolerance = near(1e-11, xpgrad_device)
+        np.testing.assert_allclose(values(found(xp.asarray(at, device=xpgrad_device))), expected, rtol=tolerance, atol=tolerance)
+        assert np.isnan(values(found(xp.asarray([np.nan], device=xpgrad_device)))).all()
+
+
+def test_steps_have_the_derivative_zero(xpgrad_device: str) -> None:
+    q = xp.tensor([0.2, 2.2], device=xpgrad_device, requires_grad=True)
+    for kind in ("nearest", "previous", "next"):
+        points = (xp.asarray(v, dtype=q.dtype, device=xpgrad_device) for v in (X, Y[:, 0].copy()))
+        (slope,) = xp.autograd.grad(xp.sum(ours.interp1d(*points, kind)(q)), q)
+        assert slope.tolist() == [0.0, 0.0]
+    corner = xp.tensor([[0.3, 1.7]], device=xpgrad_device, requires_grad=True)
+    axes = tuple(xp.asarray(v, dtype=q.dtype, device=xpgrad_device) for v in G)
+    out = ours.RegularGridInterpolator(axes, xp.ones((3, 2), dtype=q.dtype, device=xpgrad_device), "nearest")(corner)
+    (slope,) = xp.autograd.grad(xp.sum(out), corner)
+    assert slope.tolist() == [[0.0, 0.0]]
+
+
+@pytest.mark.parametrize("method", ["linear", "nearest"])
+def test_grids(method: str, xpgrad_device: str) -> None:
+    points = (np.array([0.0, 1.0, 2.5]), np.array([3.0, 2.0, 0.5, 0.0]), np.array([0.0, 1.0]))
+    v = numbers((3, 4, 2, 2))
+    at = 1.2 + 2.0 * numbers((4, 5, 3), 7.0)
+    for fill in (np.nan, None, 1.5):
+        found = ours.RegularGridInterpolator(
+            tuple(xp.asarray(p, device=xpgrad_device) for p in points), xp.asarray(v, device=xpgrad_device), method, False, fill
+        )
+        expected = theirs.RegularGridInterpolator(points, v, method, False, fill)
+        tolerance = near(1e-12, xpgrad_device)
+        out = values(found(xp.asarray(at, device=xpgrad_device)))
+        np.testing.assert_allclose(out, expected(at), rtol=tolerance, atol=tolerance)
+        apart = tuple(xp.asarray(at[0, :, i], device=xpgrad_device) for i in range(3))
+        np.testing.assert_allclose(values(found(apart)), expected(at[0]), rtol=tolerance, atol=tolerance)
+    assert np.isnan(values(found(xp.asarray([np.nan, 1.0, 0.5], device=xpgrad_device)))).all()
+
+
+def test_tridiagonal_systems_without_the_host(xpgrad_device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The composition, against a dense matrix; with a batch of systems."""
+    like = xp.zeros(1, dtype=xp.float32, device=xpgrad_device)
+    monkeypatch.setattr("xpgrad.scipy._splines.on_the_host", lambda *args: None)
+    bands = numbers((2, 3, 5)) + np.array([0.0, 3.0, 0.0])[:, None]
+    rhs = numbers((5, 2), 4.0)
+    found = tridiagonal(like.backend.kernels, *(xp.asarray(v, device=xpgrad_device)._array for v in (bands, np.stack([rhs, rhs]))))
+    for k in range(2):
+        matrix = np.diag(bands[k, 1]) + np.diag(bands[k, 0, 1:], -1) + np.diag(bands[k, 2, :-1], 1)
+        tolerance = near(1e-12, xpgrad_device)
+        np.testing.assert_allclose(values(like.backend.wrap(found))[k], np.linalg.solve(matrix, rhs), rtol=tolerance, atol=tolerance)
+
+
+def test_dtypes(xpgrad_device: str) -> None:
+    x, y = xp.asarray([0, 1, 2, 3], device=xpgrad_device), xp.asarray([0, 1, 8, 27], device=xpgrad_device)
+    out = ours.CubicSpline(x, y)(1.5)
+    assert out.dtype == x.default_dtype("real floating")
+    assert out.shape == ()
+    np.testing.assert_allclose(out.item(), 3.375, rtol=1e-5)
+    single = ours.CubicSpline(xp.astype(x, xp.float32), xp.astype(y, xp.float32))(1.5)
+    assert single.dtype == xp.float32
+
+
+def test_knots_in_a_program_of_jax() -> None:
+    pytest.importorskip("jax", reason="this is about its programs")
+    x, y, q = (xp.asarray(v, device="jax", dtype=xp.float32) for v in (X, Y, Q))
+
+    def loss(x: Any, y: Any, q: Any) -> Any:
+        return xp.sum(ours.CubicSpline(x, y)(q) ** 2)
+
+    run = xp.compile(xp.func.grad(loss, argnums=(0, 1, 2)))
+    for found, expected in zip(run(x, y, q), xp.func.grad(loss, argnums=(0, 1, 2))(x, y, q)):
+        np.testing.assert_allclose(values(found), values(expected), rtol=2e-2, atol=2e-3)
+
+
+V = xp.asarray([0.0, 1.0, 2.0, 3.0])
+BAD: dict[str, tuple[Any, type[Exception], str]] = {
+    "knots that go back": (lambda: ours.CubicSpline(xp.asarray([0.0, 2.0, 1.0]), V[:3]), ValueError, "`x` must be strictly increasing"),
+    "knots that coincide": (lambda: ours.CubicSpline(xp.asarray([0.0, 1.0, 1.0]), V[:3]), ValueError, "`x` must be strictly increasing"),
+    "nan among the knots": (lambda: ours.CubicSpline(xp.asarray([0.0, np.nan, 1.0]), V[:3]), ValueError, "without nan"),
+    "one knot": (lambda: ours.CubicSpline(V[:1], V[:1]), ValueError, "at least 2 numbers"),
+    "lengths": (lambda: ours.CubicSpline(V, V[:3]), ValueError, r"their shapes are \(4,\) and \(3,\)"),
+    "knots in two axes": (lambda: ours.PchipInterpolator(xp.zeros((2, 2)), V), ValueError, "`x` must be a vector"),
+    "values without axes": (lambda: ours.CubicSpline(V, 1.0), ValueError, "`y` must have at least one axis"),
+    "conditions": (lambda: ours.CubicSpline(V, V, bc_type="free"), ValueError, "must be one of 'clamped', 'natural'"),
+    "one end periodic": (lambda: ours.CubicSpline(V, V, bc_type=("periodic", "natural")), ValueError, "for both ends"),
+    "orders": (lambda: ours.CubicSpline(V, V, bc_type=((3, 0.0), "natural")), ValueError, "with the order 1 or 2"),
+    "shapes of conditions": (lambda: ours.CubicSpline(V, V, bc_type=((1, V), "natural")), ValueError, "the value of a condition"),
+    "complex conditions": (lambda: ours.CubicSpline(V, V, bc_type=((1, 1j), "natural")), TypeError, "complex condition"),
+    "not closed": (lambda: ours.CubicSpline(V, V, bc_type="periodic"), ValueError, "the first and the last values"),
+    "three conditions": (lambda: ours.CubicSpline(V, V, bc_type=("natural",) * 3), ValueError, "`bc_type` must be a name or a pair"),
+    "ways to extrapolate": (lambda: ours.CubicSpline(V, V, extrapolate="yes"), ValueError, "`extrapolate` must be 'periodic'"),
+    "complex queries": (lambda: ours.CubicSpline(V, V)(1j), TypeError, "`x` must be real"),
+    "orders of derivatives": (lambda: ours.CubicSpline(V, V)(1.0, -1), ValueError, "`nu` must not be negative"),
+    "limits": (lambda: ours.CubicSpline(V, V).integrate(V, 1.0), ValueError, "`a` must be a number"),
+    "complex values": (lambda: ours.Akima1DInterpolator(V, V * 1j), TypeError, "`y` must be real"),
+    "methods": (lambda: ours.Akima1DInterpolator(V, V, method="new"), ValueError, "`method` must be"),
+    "slopes": (lambda: ours.CubicHermiteSpline(V, V, V[:3]), ValueError, "`y` and `dydx` must have one shape"),
+    "coefficients": (lambda: ours.PPoly(xp.zeros((2, 2)), V), ValueError, "`c` must have the shape"),
+    "kinds": (lambda: ours.interp1d(V, V, "quadratic"), NotImplementedError, "`kind` must be"),
+    "too few for a cubic": (lambda: ours.interp1d(V[:3], V[:3], "cubic"), ValueError, "at least 4"),
+    "beyond": (lambda: ours.interp1d(V, V)(4.0), ValueError, "beyond those of the points"),
+    "both": (lambda: ours.interp1d(V, V, bounds_error=True, fill_value="extrapolate"), ValueError, "exclude one another"),
+    "fill values": (lambda: ours.interp1d(V, V, fill_value=V), ValueError, "`fill_value` must broadcast"),
+    "points that coincide": (lambda: ours.interp1d(V * 0.0, V), ValueError, "strictly increasing"),
+    "grids that are none": (lambda: ours.RegularGridInterpolator(3, V), TypeError, "`points` must be a sequence"),
+    "grids of another size": (lambda: ours.RegularGridInterpolator((V[:3],), V), ValueError, "there are 3 points along axis 0"),
+    "axes of grids": (lambda: ours.RegularGridInterpolator((V, V), V), ValueError, "have fewer axes"),
+    "methods of grids": (lambda: ours.RegularGridInterpolator((V,), V, "cubic"), NotImplementedError, "`method` must be"),
+    "outside": (lambda: ours.interpn((V,), V, [5.0]), ValueError, "outside of the grid"),
+    "queries of grids": (lambda: ours.interpn((V,), V, V), ValueError, "with the length 1 along its last axis"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_refused_by_name(name: str) -> None:
+    function, error, message = BAD[name]
+    with pytest.raises(error, match=message):
+        function()
