@@ -82,15 +82,14 @@ def _negative(t: Any, rounding: float = 0.0) -> bool:
 
 
 def _sqrtm(linalg: Any, a: Any) -> Any:
-    if a.dtype.kind != "c":
-        # What is 0 may be found to be less, but not on the diagonal of a triangle.
-        exact = not np.tril(a, -1).any() or not np.triu(a, 1).any()
-        if _negative(linalg.schur(a)[0], 0.0 if exact else len(a) * np.finfo(a.dtype).eps):
-            return np.nan
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of singular matrices, whose root may be infinite: that shows
         out = linalg.sqrtm(a)
-    return out if a.dtype.kind == "c" else out.real
+    if a.dtype.kind == "c" or out.dtype.kind != "c":
+        return out
+    # What is 0 may be found to be less, but not on the diagonal of a triangle.
+    exact = not np.tril(a, -1).any() or not np.triu(a, 1).any()
+    return np.nan if _negative(linalg.schur(a)[0], 0.0 if exact else len(a) * np.finfo(a.dtype).eps) else out.real
 
 
 def _logm(linalg: Any, a: Any) -> Any:
@@ -115,7 +114,7 @@ def _solve_sylvester(linalg: Any, a: Any, b: Any, q: Any) -> Any:
     # Bartels and Stewart, "Solution of the matrix equation AX + XB = C" (1972).
     a, b, q = (x.astype(np.result_type(a, b, q), copy=False) for x in (a, b, q))
     r, u = linalg.schur(a)
-    s, v = linalg.schur(b)
+    s, v = (r, u) if np.array_equal(a, b) else linalg.schur(b)  # the same for the derivative of a root
     (solve,) = linalg.get_lapack_funcs(("trsyl",), (r, s, q))
     y, scale, info = solve(r, s, u.conj().T @ q @ v)
     if info:
