@@ -237,10 +237,8 @@ def test_convolutions_that_do_not_fit() -> None:
 
 
 def test_what_is_not_there_says_so() -> None:
-    with pytest.raises(AttributeError, match=r"no 'integrate', only `linalg`, `signal`, `special` and `stats`"):
-        scipy.integrate
-    with pytest.raises(ImportError, match="no 'integrate', only `linalg`"):
-        importlib.import_module(f"{scipy.__name__}.integrate")
+    with pytest.raises(AttributeError, match=r"no 'ndimage', only `integrate`, `linalg`, `signal`, `special` and `stats`"):
+        scipy.ndimage
     with pytest.raises(AttributeError, match="no 'cauchy', only `beta`"):
         scipy.stats.cauchy
     with pytest.raises(NotImplementedError, match=r"jv: the derivative with respect to `v` is not known"):
@@ -252,3 +250,32 @@ def test_shapes_have_derivatives_that_hips_lacks() -> None:
         f = getattr(scipy.special, name)
         slope = (f(args[0] + 1e-6, *args[1:]) - f(args[0] - 1e-6, *args[1:])) / 2e-6
         np.testing.assert_allclose(ours.grad(f)(*args), slope, rtol=1e-7)
+
+
+def test_odeint_is_that_of_hips() -> None:
+    t, y0, rates = np.linspace(0.2, 1.4, 5), np.array([1.0, 0.4]), np.array([1.1, 0.6])
+
+    def program(m: Any) -> list[Any]:
+        np, integrate = m.numpy, importlib.import_module(f"{m.__name__}.scipy.integrate")
+
+        def right(y: Any, t: Any, p: Any, q: Any) -> Any:
+            return np.array([y[1] * p[0] + np.sin(t), -y[0] * p[1] - q * y[1] ** 2])
+
+        def f(y0: Any, t: Any, p: Any, q: Any) -> Any:
+            return np.sum(integrate.odeint(right, y0, t, m.builtins.tuple((p, q)), rtol=1e-10, atol=1e-10) ** 2)
+
+        return [m.grad(f, k)(y0, t, rates, 0.3) for k in range(4)]
+
+    for a, b in zip(program(theirs), program(ours), strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-6)
+
+
+def test_odeint_of_arrays_is_scipys_and_sees_what_the_function_closes_over() -> None:
+    integrate, np_ = scipy.integrate, ours.numpy
+    t = np.linspace(0.0, 1.0, 3)
+    plain = integrate.odeint(lambda y, t: -y, np.ones(2), t)
+    assert type(plain) is np.ndarray
+    found = ours.grad(lambda k: np_.sum(integrate.odeint(lambda y, t: -k * y, np.ones(2), t)[-1]))(0.5)
+    assert float(found) == pytest.approx(-2 * float(np.exp(-0.5)), rel=1e-6)
+    with pytest.raises(NotImplementedError, match="`mu` is not taken"):
+        ours.grad(lambda k: np_.sum(integrate.odeint(lambda y, t: -k * y, np.ones(2), t, mu=1)))(0.5)

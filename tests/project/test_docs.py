@@ -19,6 +19,7 @@ RUN = {
     "docs/conformance-suite.md": (),
     "docs/constants.md": (),
     "docs/devices-and-errors.md": (),
+    "docs/equations.md": (),
     "docs/hips.md": (),
     "docs/numpy.md": (),
     "docs/profiling.md": (),

@@ -90,6 +90,18 @@ FAULTS = [
     Fault("the second derivative at the right end is seen from the left", SPECIAL + "_splines.py", "_end(right, ops.flip(dx), ops.flip(slope, axis=0), -1.0)", "_end(right, ops.flip(dx), ops.flip(slope, axis=0), 1.0)",
           "tests/signals/test_interpolants.py -k ends"),
     Fault("nan in one column changes another", SPECIAL + "_splines.py", "ops.max(ops.where(known, total, ops.zeros_like(total)))", "ops.max(total)", "tests/signals/test_interpolants.py -k nan"),
+    Fault("the adjoint goes the wrong way", SPECIAL + "integrate/_adjoint.py", "return v * 0.0 if found is None else -problem.outside(found)",
+          "return v * 0.0 if found is None else problem.outside(found)", "tests/equations/test_integrate.py -k many_parameters"),
+    Fault("the start's own time moves nothing", SPECIAL + "integrate/_adjoint.py", "            by_t[0] = -float(a @ problem.rhs(times[0], ys[0]))", "            pass",
+          "tests/equations/test_integrate.py -k span"),
+    Fault("a new dependence is left out", SPECIAL + "integrate/_adjoint.py", "if not inner.keys() <= set(known):", "if False:", "tests/equations/test_integrate.py -k silent"),
+    Fault("an open link is a parameter of its own", SPECIAL + "_cutting.py", "while isinstance(inner, Link):", "while False:", "tests/equations/test_integrate.py -k second_derivatives"),
+    Fault("a stage of the interpolation is left out", SPECIAL + "integrate/_steps.py", "for column in columns[-2::-1]:", "for column in columns[-2:0:-1]:",
+          "tests/equations/test_integrate.py -k scipys"),
+    Fault("a bound's second derivative counts twice", SPECIAL + "integrate/_quadrature.py", "values = [f(here + step * s) for s, _ in _ENDS]", "values = [f(bound) for _ in _ENDS]",
+          "tests/equations/test_quadrature.py -k bounds"),
+    Fault("a parabola's last interval is forgotten", SPECIAL + "integrate/_quadrature.py", "    if count % 2:\n        return total", "    if count:\n        return total",
+          "tests/equations/test_quadrature.py -k samples"),
 ]  # fmt: skip
 
 

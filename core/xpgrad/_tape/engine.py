@@ -70,7 +70,7 @@ def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
                 state.put(state.replaced(recording=task.create))
                 task.profiling = before.profiling
             CURRENT.set(task)
-            if _OWN.setdefault("pass", task) is task:
+            if (own := _OWN.setdefault("pass", task)) is task or (task.private and own.thread == task.thread):
                 _run(task, roots, seeds)
             else:
                 run_on_shadows(task, roots, seeds, _run)

@@ -82,7 +82,7 @@ def backward(
 
 def grad(
     outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-    allow_unused: bool = False, materialize_grads: bool = False, batched: Callable[..., Any] | None = None,
+    allow_unused: bool = False, materialize_grads: bool = False, batched: Callable[..., Any] | None = None, private: bool = False,
 ) -> Any:  # fmt: skip
     """Implement `xpgrad.autograd.grad` (see there), without its deprecated arguments.
 
@@ -90,6 +90,8 @@ def grad(
     ----------
     batched : callable, optional
         Takes over where the gradient outputs are batches: ``is_grads_batched``.
+    private : bool
+        The graph was made for this pass, and ends at nodes that were made for it: see `Pass`.
     """
     keys = list(inputs) if type(inputs) is dict else None
     wanted = input_list(inputs, "grad")
@@ -115,6 +117,7 @@ def grad(
             raise RuntimeError(msg)
         targets.append(node)
     task = Pass(graph=graph, retain=retain, targets=targets, capture=True, create=create)
+    task.private = private
     by_node = dict(zip(task.targets or (), run_pass(task, roots, seeds)))
     results = [
         _result(i, item, by_node[node], graph, create, allow_unused, materialize_grads)

@@ -55,12 +55,14 @@ class Pass:
         ``grad()``: gradients are returned, not accumulated.
     alone : bool
         The targets must be all leaves that the roots depend on: `Beyond` is raised, before anything runs, where there are others.
+    private : bool
+        No other pass can meet the nodes that this one runs, except one that it is inside of: these were made for it.
     profiling : Recording or None
         What notes when its nodes run.
     """
 
     __slots__ = ("alone", "ambient", "callbacks", "capture", "captured", "create", "depth", "graph", "id", "notes", "on_thread", "order",
-                 "profiling", "retain", "special", "targets", "thread")  # fmt: skip
+                 "private", "profiling", "retain", "special", "targets", "thread")  # fmt: skip
 
     def __init__(self, *, graph: bool, retain: bool, targets: list[Any] | None, capture: bool, create: bool | None = None) -> None:
         self.id = next(_task_ids)
@@ -70,7 +72,7 @@ class Pass:
         self.targets = None if targets is None else list(dict.fromkeys(targets))
         self.special: dict[Any, bool] | None = None  # known once the graph has been walked
         self.capture = capture
-        self.alone = False
+        self.alone = self.private = False
         self.captured: dict[Any, Any] = {}
         self.callbacks: list[Callable[[], None]] = []
         self.order: list[Any] = []  # the nodes whose gradient this pass computes

@@ -1,9 +1,9 @@
 """`xpgrad.scipy`: functions with SciPy's names and meaning for Tensors on every backend, differentiable.
 
 `special` holds the special functions, `stats` distributions that are made of them, `optimize` optimisers and solvers of equations,
-`signal` convolutions and filters, `fft` Fourier and cosine transforms, `interpolate` splines. What is not made of other functions is
-computed by the array's own library where that has it, else by SciPy, an optional dependency (``pip install 'xpgrad[scipy]'``), where the
-array's memory is the host's.
+`integrate` differential equations and integrals, `signal` convolutions and filters, `fft` Fourier and cosine transforms, `interpolate`
+splines. What is not made of other functions is computed by the array's own library where that has it, else by SciPy, an optional dependency
+(``pip install 'xpgrad[scipy]'``), where the array's memory is the host's.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from xpgrad._basics.faces import public_names
 if typing.TYPE_CHECKING:
     from xpgrad.scipy import (
         fft as fft,
+        integrate as integrate,
         interpolate as interpolate,
         optimize as optimize,
         signal as signal,
@@ -24,7 +25,7 @@ if typing.TYPE_CHECKING:
         stats as stats,
     )
 
-__all__ = ["fft", "interpolate", "optimize", "signal", "special", "stats"]
+__all__ = ["fft", "integrate", "interpolate", "optimize", "signal", "special", "stats"]
 
 
 def __dir__() -> list[str]:

@@ -1,9 +1,9 @@
 """The implicit function theorem as one node: the solution of ``residual(x) = 0`` as a function of all that the residual depends on.
 
-What it depends on is found in the graph of the residual's value at the solution: where this graph ends in nodes that were there before.
-There it is cut, so that the gradients of the parameters can be taken by a pass of its own. Backward, one linear system with the Jacobian is
-solved; for derivatives of higher order the residual is evaluated again at the solution with its history, and the solution of the linear
-system is one of an equation again, so that every order follows.
+What it depends on is found in the graph of the residual's value at the solution, cut where it ends in nodes that were there before, so that
+the gradients of the parameters can be taken by a pass of its own. Backward, one linear system with the Jacobian is solved; for derivatives
+of higher order the residual is evaluated again at the solution with its history, and the solution of the linear system is one of an
+equation again, so that every order follows.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._basics.dtypes import finfo
-from xpgrad._memory.cells import next_number
 from xpgrad._modes import state, switches
 from xpgrad._tape.edges import GradientEdge
 from xpgrad._tape.node import ListNode, freed
 from xpgrad._tape.requests import grad
 from xpgrad._tape.saved import with_history
-from xpgrad.autograd.function import Function
 from xpgrad.func import jacrev, jvp, vjp
 from xpgrad.linalg import solve
 from xpgrad.rules.conversion import asarray
 from xpgrad.rules.creation import arange
 from xpgrad.rules.elementwise import cos
+from xpgrad.scipy._cutting import Once, cut
 
 __all__ = ["LINEAR_SOLVERS", "implicit", "linear_solver_of"]
 
@@ -78,7 +77,7 @@ def implicit(residual: Callable[[Any], Any], solution: Any, how: Any, *, symmetr
     """
     solution = solution.detach()
     recording = state.is_grad_enabled()
-    value, _, links = _cut(residual, solution)
+    value, _, links = cut(residual, solution)
     if value.shape != solution.shape:
         msg = f"the residual must have the shape of the unknowns, {solution.shape}, but has shape {value.shape}"
         raise ValueError(msg)
@@ -92,71 +91,6 @@ def implicit(residual: Callable[[Any], Any], solution: Any, how: Any, *, symmetr
         node.stream = (node.cls, node.cls.backend.current_stream(out.device)) if out.backend.capabilities.streams else None
         out._node = node
     return out
-
-
-class Link(ListNode):
-    """A place where the graph of a residual is cut: a pass inside ends here, and once it is open others go on."""
-
-    __slots__ = ("cls", "inner")
-
-    title = "LinkBackward0"
-    saves = False
-    cls: Any
-    inner: Any
-
-    def grads(self, g: Any) -> list[Any]:
-        return [g] if self.e else []
-
-    def graph_grads(self, g: Any) -> list[Any]:
-        return [g] if self.e else []
-
-    def open(self) -> None:
-        """Connect it with the node in whose place it stands."""
-        self.e = (self.inner,)
-
-
-class _Mapping(dict[Any, Any]):
-    """The links by the nodes in whose place they stand; what has none stays."""
-
-    def __missing__(self, node: Any) -> Any:
-        return node
-
-
-def _cut(residual: Any, x: Any) -> tuple[Any, Link, list[Link]]:
-    """The residual's value at `x`, recorded; a link in the place of `x`, and one for each other node at which its graph ends."""
-    start = x.clone()
-    own = _link(x._node, type(x))
-    start._node = own
-    own.seq = next_number()
-    mark = next_number()
-    with switches.enable_grad():
-        value = residual(start).clone()
-    if value._node is None:
-        return value, own, []
-    links = _Mapping()
-    seen, stack = {value._node}, [value._node]
-    while stack:
-        node = stack.pop()
-        for e in node.edges():
-            if e is own:
-                continue
-            if e.seq > mark and not e.is_leaf:
-                if e not in seen:
-                    seen.add(e)
-                    stack.append(e)
-            elif e not in links:
-                links[e] = _link(e, type(value))
-    for node in seen:
-        node.redirect(links)
-    return value, own, list(links.values())
-
-
-def _link(inner: Any, cls: Any) -> Link:
-    link: Link = Link.made_now()
-    link.cls, link.inner, link.e = cls, inner, ()
-    link.stream = None
-    link.seq = 0.0 if inner is None or inner.is_leaf else inner.seq + 0.125  # it runs right before the node in whose place it stands
-    return link
 
 
 class ImplicitNode(ListNode):
@@ -201,14 +135,14 @@ class ImplicitNode(ListNode):
             return self._once(g)
         if g.depth:
             x = with_history(self.cls.backend, self.solution._array, self)
-            return [None if v is None else _Once.apply(v, x, _ONE_BY_ONE) for v in self._once(g)]
+            return [None if v is None else Once.apply(v, x, _ONE_BY_ONE) for v in self._once(g)]
         self._check()
         residual, how, symmetric = self.residual, self.how, self.symmetric
         x = with_history(self.cls.backend, self.solution._array, self)
         u = _solved(residual, x, g, how, symmetric, transposed=True)
         u = implicit(lambda v: vjp(residual, x)[1](v)[0] - g, u, how, symmetric=symmetric)
         # The residual again, of the solution with its history: which is cut off, too, until the gradients of the parameters are there.
-        value, own, links = _cut(residual, x)
+        value, own, links = cut(residual, x)
         inner = {link.inner: link for link in links}
         if not inner.keys() >= set(self.e):
             msg = "evaluated again, for a derivative of higher order, the residual depended on other Tensors; make it a pure function"
@@ -254,7 +188,7 @@ def _carry_tangents(residual: Any, x: Any, value: Any, out: Any, how: Any, symme
         state.put(state.replaced(levels=levels.outside(i)))
         t = -_solved(residual, x, tangent, how, symmetric, transposed=False)
         if recording:
-            t = _Once.apply(t, value, _ONCE)
+            t = Once.apply(t, value, _ONCE)
     finally:
         state.put(before)
     level.hold(out, t)
@@ -268,24 +202,6 @@ _ONCE = (
     "forward mode of a solution of equations is of first order: its tangent has no derivatives; use reverse mode for those of higher "
     "order, e.g. `xpgrad.autograd.functional.hessian`"
 )
-
-
-class _Once(Function):
-    """A Tensor that was computed without history, of what has one: it says so if somebody differentiates it."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(found: Any, value: Any, message: str) -> Any:
-        return found.clone()
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        ctx.message = inputs[2]
-
-    @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
-        raise NotImplementedError(ctx.message)
 
 
 def _solved(residual: Any, x: Any, b: Any, how: Any, symmetric: bool, *, transposed: bool) -> Any:

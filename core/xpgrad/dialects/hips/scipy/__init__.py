@@ -1,18 +1,21 @@
-"""`xpgrad.dialects.hips.scipy`: functions of SciPy that can be differentiated, under its names: `linalg`, `signal`, `special`, `stats`."""
+"""`xpgrad.dialects.hips.scipy`: functions of SciPy that can be differentiated, under its names.
+
+They are in `integrate`, `linalg`, `signal`, `special` and `stats`.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from xpgrad.dialects.hips.scipy import linalg as linalg, signal as signal, special as special, stats as stats
+from xpgrad.dialects.hips.scipy import integrate as integrate, linalg as linalg, signal as signal, special as special, stats as stats
 
-__all__ = ["linalg", "signal", "special", "stats"]
+__all__ = ["integrate", "linalg", "signal", "special", "stats"]
 
 
 def __getattr__(name: str) -> Any:
-    """Say what is there instead of `integrate`."""
+    """Say what is there."""
     msg = (
-        f"xpgrad.dialects.hips.scipy has no {name!r}, only `linalg`, `signal`, `special` and `stats`; make a primitive of a function of "
-        "SciPy with `extend.primitive` and `extend.defvjp`"
+        f"xpgrad.dialects.hips.scipy has no {name!r}, only `integrate`, `linalg`, `signal`, `special` and `stats`; make a primitive of a "
+        "function of SciPy with `extend.primitive` and `extend.defvjp`"
     )
     raise AttributeError(msg)

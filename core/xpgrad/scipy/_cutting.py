@@ -1,0 +1,109 @@
+"""Functions whose parameters are found in their graph: where it ends in nodes that were there before, it is cut, and a link put there.
+
+A pass through what is cut ends at the links, with the gradients of the argument and of the parameters; once they are open, others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad._memory.cells import next_number
+from xpgrad._modes import switches
+from xpgrad._tape.node import ListNode
+from xpgrad.autograd.function import Function
+
+__all__ = ["Link", "Once", "cut"]
+
+
+class Link(ListNode):
+    """A place where the graph of a function is cut: a pass inside ends here, and once it is open others go on."""
+
+    __slots__ = ("cls", "inner")
+
+    title = "LinkBackward0"
+    saves = False
+    cls: Any
+    inner: Any
+
+    def grads(self, g: Any) -> list[Any]:
+        return [g] if self.e else []
+
+    def graph_grads(self, g: Any) -> list[Any]:
+        return [g] if self.e else []
+
+    def open(self) -> None:
+        """Connect it with the node in whose place it stands."""
+        self.e = (self.inner,)
+
+
+class _Mapping(dict[Any, Any]):
+    """The links by the nodes in whose place they stand; what has none stays."""
+
+    def __missing__(self, node: Any) -> Any:
+        return node
+
+
+def cut(function: Callable[[Any], Any], x: Any) -> tuple[Any, Link, list[Link]]:
+    """The value at `x`, recorded; a link in the place of `x`, and one for each other node at which its graph ends."""
+    start = x.clone()
+    own = _link(x._node, type(x))
+    start._node = own
+    own.seq = next_number()
+    mark = next_number()
+    with switches.enable_grad():
+        value = function(start).clone()
+    if value._node is None:
+        return value, own, []
+    links = _Mapping()
+    seen, stack, border = {value._node}, [value._node], []
+    while stack:
+        node = stack.pop()
+        outside = False
+        for e in node.edges():
+            if e is own:
+                continue
+            if e.seq > mark and not e.is_leaf:
+                if e not in seen:
+                    seen.add(e)
+                    stack.append(e)
+                continue
+            outside = True
+            if e not in links:
+                inner = e
+                while isinstance(inner, Link):  # an open one, of a function that is evaluated in this one
+                    (inner,) = inner.e
+                if inner not in links:
+                    links[inner] = _link(inner, type(value))
+                links[e] = links[inner]
+        if outside:
+            border.append(node)
+    for node in border:
+        node.redirect(links)
+    return value, own, list(dict.fromkeys(links.values()))
+
+
+def _link(inner: Any, cls: Any) -> Link:
+    link: Link = Link.made_now()
+    link.cls, link.inner, link.e = cls, inner, ()
+    link.stream = None
+    link.seq = 0.0 if inner is None or inner.is_leaf else inner.seq + 0.125  # it runs right before the node in whose place it stands
+    return link
+
+
+class Once(Function):
+    """A Tensor that was computed without history, of what has one: it says so if somebody differentiates it."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(found: Any, value: Any, message: str) -> Any:
+        return found.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.message = inputs[2]
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        raise NotImplementedError(ctx.message)

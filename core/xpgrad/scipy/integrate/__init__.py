@@ -1,0 +1,21 @@
+"""`xpgrad.scipy.integrate`: differential equations and integrals, solved by SciPy, whose results are differentiable, on every backend.
+
+`odeint` and `solve_ivp` integrate equations, `quad_vec` a function; `trapezoid`, `cumulative_trapezoid` and `simpson` samples of one.
+"""
+
+from __future__ import annotations
+
+from xpgrad._basics.faces import public_names
+from xpgrad.scipy.integrate._equations import DenseSolution as DenseSolution, odeint as odeint, solve_ivp as solve_ivp
+from xpgrad.scipy.integrate._quadrature import (
+    cumulative_trapezoid as cumulative_trapezoid,
+    quad_vec as quad_vec,
+    simpson as simpson,
+    trapezoid as trapezoid,
+)
+
+__all__ = ["DenseSolution", "cumulative_trapezoid", "odeint", "quad_vec", "simpson", "solve_ivp", "trapezoid"]
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)

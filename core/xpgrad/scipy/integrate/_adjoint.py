@@ -1,0 +1,454 @@
+"""Solutions of differential equations with the history that the adjoint equation gives them.
+
+What the equation depends on is found in the graph of its right side, along the solution. Backward, the adjoint is integrated from output to
+output against the time, beside the solution, which is integrated again piece by piece from the outputs and interpolated; the gradients of
+the parameters are integrals along it (Pontryagin et al. 1962; for what is stored and what is repeated, Serban and Hindmarsh 2005). For
+derivatives of higher order the state, the adjoint and these integrals are the solution of one equation, which is differentiated again.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from typing import Any
+
+from xpgrad._modes import state, switches
+from xpgrad._tape.edges import GradientEdge
+from xpgrad._tape.node import ListNode, freed
+from xpgrad._tape.requests import grad
+from xpgrad._tape.saved import with_history
+from xpgrad.autograd.function import Function
+from xpgrad.rules.creation import zeros, zeros_like
+from xpgrad.rules.manipulation import concat, moveaxis, stack
+from xpgrad.scipy._cutting import Once, cut
+from xpgrad.scipy.integrate._problem import IMPLICIT, Problem
+
+__all__ = ["carries_tangents", "flow"]
+
+#: The solution is integrated again in at most so many pieces, of at least so many outputs: a solver begins with small steps.
+_PIECES = 16
+#: At most at so many outputs is looked for what the equation depends on.
+_LOOKS = 64
+#: Abscissas and weights of Gauss' formula with three points: for integrals along the adjoint, over each of its steps.
+_GAUSS = ((-(0.6**0.5), 5 / 9), (0.0, 8 / 9), (0.6**0.5, 5 / 9))
+
+#: Up to so many numbers the gradients of parameters are integrated beside the adjoint.
+_BESIDE = 2048
+
+_ONE_BY_ONE = (
+    "derivatives of higher order of the solution of a differential equation are not taken for many cotangents at once, as `jacrev` inside "
+    "of another derivative and `hessian` do; take them one by one, e.g. with `autograd.functional.jacobian(f, x, create_graph=True)` "
+    "inside, or go through the steps: gradient='steps'"
+)
+
+
+def flow(problem: Problem, start: Any, times: Any, t: Any, ys: Any) -> Any:
+    """Return what SciPy found, as a function of the start, the times and all that the equation depends on.
+
+    Parameters
+    ----------
+    problem : Problem
+    start : Tensor, shape (n,)
+        With its history.
+    times : ndarray of float64, shape (T,)
+        Rising or falling; the first is where the start is.
+    t : Tensor, shape (T,), or None
+        The same times with their history, where they have one.
+    ys : ndarray of float64, shape (T, n)
+        The solution there.
+
+    Returns
+    -------
+    Tensor, shape (T, n)
+    """
+    out = problem.inside(ys)
+    if not state.is_grad_enabled():
+        return out
+    looks, parameters = _looked(problem, times, ys)
+    parts = [part for part in (start, t) if part is not None and part._node is not None]
+    if not parts and not parameters:
+        return out
+    node: Any = FlowNode.made_now()
+    node.cls, node.e = type(out), (*(part._node for part in parts), *parameters)
+    node.has_start, node.has_t = start._node is not None, t is not None and t._node is not None
+    node.problem, node.times, node.t, node.solution = problem, times, None if t is None else t.detach(), out.detach()
+    node.parameters, node.looks = tuple(parameters), looks
+    node.stream = (node.cls, node.cls.backend.current_stream(out.device)) if out.backend.capabilities.streams else None
+    result = out.clone()
+    result._node = node
+    return result
+
+
+def carries_tangents(problem: Problem, time: Any, t: Any) -> bool:
+    """Return whether the start, the times or the right side in the beginning have a tangent at a running level of forward mode."""
+    mode = state.current()
+    levels: Any = () if mode is None or not mode.levels or not mode.levels.running else mode.levels
+    if not levels:
+        return False
+    having = [problem.field(time, problem.start), problem.start, *([] if t is None else [t])]
+    return any(level.tangent(x) is not None for level in levels for x in having)
+
+
+def _looked(problem: Problem, times: Any, ys: Any) -> tuple[list[tuple[int, Any]], list[Any]]:
+    """Values of the right side along the solution, by the number of the output; and the nodes that they depend on."""
+    count = len(times)
+    places = sorted({round(k * (count - 1) / (_LOOKS - 1)) for k in range(_LOOKS)}) if count > _LOOKS else range(count)
+    looks, nodes = [], {}
+    for i in places:
+        value, _, links = cut(_at(problem, problem.inside(times[i])), problem.inside(ys[i]))
+        if i in (0, count - 1):
+            looks.append((i, value.detach()))
+        nodes.update(dict.fromkeys(link.inner for link in links))
+    return looks, list(nodes)
+
+
+def _at(problem: Problem, time: Any) -> Any:
+    """The right side at a time, as a function of the state."""
+    return lambda y: problem.field(time, y)
+
+
+def _products(
+    problem: Problem, t: Any, y: Any, a: Any, known: tuple[Any, ...], *, by_all: bool, again: bool = False
+) -> tuple[Any, list[Any]]:
+    """The right side, and the products of a vector with its derivatives: by the state, and if asked by each of the known nodes (or None).
+
+    Raises
+    ------
+    RuntimeError
+        If the right side depends on another node, which therefore would get no gradient.
+    """
+    value, own, links = cut(_at(problem, t), y)
+    inner = {link.inner: link for link in links}
+    if not inner.keys() <= set(known):
+        msg = (
+            f"{problem.name}: between the outputs the function depends on Tensors on which it does not depend at them. Ask for more "
+            "outputs, or multiply what does not count yet by 0"
+        )
+        raise RuntimeError(msg)
+    targets = [own, *(inner[e] for e in known if e in inner)] if by_all else [own]
+    if value._node is None:
+        found: Any = [None] * len(targets)
+    else:
+        edges = [GradientEdge(link, 0) for link in targets]
+        found = grad([value], edges, [a], create_graph=again, allow_unused=True, private=True)
+    if again:
+        for link in (own, *links):
+            link.open()
+    by_node = dict(zip((link.inner for link in targets[1:]), found[1:]))
+    return value, [found[0], *(by_node.get(e) for e in known)]
+
+
+class FlowNode(ListNode):
+    """The node of a solution at some times.
+
+    Attributes
+    ----------
+    problem : Problem or None
+        None once it is freed.
+    times : ndarray of float64, shape (T,)
+    t : Tensor or None
+        The same, where they are differentiated; without history.
+    solution : Tensor, shape (T, n)
+        Without history.
+    parameters : tuple of Node
+        What the right side depends on.
+    looks : list of (int, Tensor)
+        The right side at some outputs, to notice what has changed since.
+    """
+
+    __slots__ = ("cls", "has_start", "has_t", "looks", "parameters", "problem", "solution", "t", "times")
+
+    title = "FlowBackward0"
+    saves = True
+    cls: Any
+    problem: Any
+    times: Any
+    t: Any
+    solution: Any
+    parameters: tuple[Any, ...]
+    looks: list[tuple[int, Any]]
+    has_start: bool
+    has_t: bool
+
+    def grads(self, g: Any) -> list[Any]:
+        return [None if v is None else v._array for v in self._once(self.cls.backend.wrap(g))]
+
+    def _once(self, g: Any) -> list[Any]:
+        """The gradients for the edges, without history."""
+        if self.problem is None:
+            raise freed(self)
+        self._check()
+        kept: list[bool] = []
+        found = iter(_Pulled.apply(g, self, kept))
+        return self._chosen([next(found) if keep else None for keep in kept])
+
+    def _chosen(self, found: list[Any]) -> list[Any]:
+        """Of gradients for the start, the times and the parameters those that have an edge."""
+        start, t, *rest = found
+        return [*([start] if self.has_start else []), *([t] if self.has_t else []), *rest]
+
+    def _check(self) -> None:
+        """Refuse what has changed since: the right side is taken as it is now."""
+        problem, ys = self.problem, self.solution
+        with switches.no_grad():
+            for i, before in self.looks:
+                now = problem.outside(problem.field(problem.inside(self.times[i]), ys[i]))
+                old = problem.outside(before)
+                if not ((now == old) | ((now != now) & (old != old))).all():
+                    msg = (
+                        f"{problem.name}: the function has another value at a state of the solution than when it was solved: a Tensor "
+                        "that it depends on was modified by an inplace operation, or it is not a pure function. Solve again, or clone the "
+                        "Tensor before it is written to"
+                    )
+                    raise RuntimeError(msg)
+
+    # -- once, by numbers ----------------------------------------------------------------------------------------------------------
+
+    def pulled(self, g: Any) -> list[Any]:
+        """The gradients for the start, the times and the parameters; without history."""
+        problem, times = self.problem, self.times
+        given, ys = problem.outside(g), problem.outside(self.solution)
+        parts = self._shapes()
+        adjoint = _Adjoint(problem, times, ys, self.parameters, parts, float(abs(given).max()) if given.size else 0.0)
+        a = given[0] * 0.0
+        by_t = [0.0] * len(times)
+        for i in range(len(times) - 1, 0, -1):
+            a = a + given[i]
+            if self.has_t and given[i].any():
+                by_t[i] = float(given[i] @ problem.rhs(times[i], ys[i]))
+            if times[i] != times[i - 1] and (a != 0).any():  # a nan is not 0
+                a = adjoint.back(i, a)
+        if self.has_t:
+            by_t[0] = -float(a @ problem.rhs(times[0], ys[0]))
+        return [problem.inside(a + given[0]), problem.inside(by_t), *adjoint.sums]
+
+    # -- again, as functions -----------------------------------------------------------------------------------------------------------
+
+    def graph_grads(self, g: Any) -> list[Any]:
+        if self.problem is None:
+            raise freed(self)
+        if not state.is_grad_enabled():  # many cotangents at once
+            return self._once(g)
+        ys = with_history(self.cls.backend, self.solution._array, self)
+        if g.depth:
+            return [None if v is None else Once.apply(v, ys, _ONE_BY_ONE) for v in self._once(g)]
+        self._check()
+        return self._chosen(self._again(g, ys))
+
+    def _again(self, g: Any, ys: Any) -> list[Any]:
+        """The gradients for the start, the times and the parameters, as functions of all that they depend on."""
+        problem, times = self.problem, self.times
+        n, count = ys.shape[1], len(times)
+        t = self._times_again()
+        shapes = self._shapes()
+        augmented = _augmented(problem, n, self.parameters, shapes, float(abs(problem.outside(g)).max()))
+        a = zeros_like(g[0])
+        q = zeros((sum(s.size for s in shapes if s is not None),), dtype=problem.dtype, device=problem.device)
+        by_t: list[Any] = [None] * count
+        for i in range(count - 1, 0, -1):
+            a = a + g[i]
+            by_t[i] = (g[i] * problem.field(t[i], ys[i])).sum() if self.has_t else None
+            if times[i] != times[i - 1]:
+                z, ends = concat([ys[i], a, q]), times[[i, i - 1]]
+                found = augmented.solve(augmented.rhs, ends[0], ends[1], problem.outside(z))
+                z = flow(augmented, z, ends, stack([t[i], t[i - 1]]), found.y[:, [0, -1]].T)[1]
+                a, q = z[n : 2 * n], z[2 * n :]
+        if self.has_t:
+            by_t[0] = -(a * problem.field(t[0], ys[0])).sum()
+        return [a + g[0], stack(by_t) if self.has_t else None, *_parted(q, shapes)]
+
+    def _times_again(self) -> Any:
+        if not self.has_t:
+            return self.problem.inside(self.times)
+        return with_history(self.cls.backend, self.t._array, self.e[int(self.has_start)])
+
+    def _shapes(self) -> list[_Part | None]:
+        """Of each parameter's gradient what it is made of; None if the right side was never seen to depend on it differentiably."""
+        parts: list[_Part | None] = [None] * len(self.parameters)
+        with switches.no_grad():
+            for time, y in zip(self.times, self.solution):
+                if None not in parts:
+                    break
+                one = y * 0.0 + 1.0
+                _, (_, *found) = _products(self.problem, self.problem.inside(time), y, one, self.parameters, by_all=True)
+                parts = [p if p is not None or v is None else _Part(v) for p, v in zip(parts, found)]
+        return parts
+
+    def held(self) -> list[Any]:
+        return [] if self.problem is None else [self.solution._array]
+
+    def release(self) -> None:
+        self.problem = None
+
+    def released(self) -> bool:
+        return self.problem is None
+
+
+class _Part:
+    """The shape and dtype of a parameter's gradient."""
+
+    def __init__(self, like: Any) -> None:
+        self.shape, self.dtype = like.shape, like.dtype
+        self.size = like.numel()
+
+
+class _Adjoint:
+    """The adjoint equation, by numbers.
+
+    Attributes
+    ----------
+    sums : list of Tensor or None
+        The gradients of the parameters so far.
+    """
+
+    def __init__(self, problem: Problem, times: Any, ys: Any, known: tuple[Any, ...], parts: list[_Part | None], scale: float) -> None:
+        self.problem, self.times, self.known = problem, times, known
+        self.all_parts = [_Part(problem.start), *parts]
+        self.sums: list[Any] = [None] * len(known)
+        self.piece = _Pieces(problem, times, ys)
+        self.atol = min(problem.rtol, problem.atol) * scale
+        self.size = sum(p.size for p in parts if p is not None)
+        # With their integrals beside the adjoint the step is chosen for these, too, which for many parameters, and where equations are
+        # solved in each step, costs more than a formula over the steps.
+        self.beside = 0 < self.size <= _BESIDE and problem.method not in IMPLICIT
+
+    def back(self, i: int, a: Any) -> Any:
+        """The adjoint an output earlier; adds what lies between to the gradients of the parameters."""
+        problem, solution, n = self.problem, self.piece.before(i), len(a)
+        ends = self.times[i], self.times[i - 1]
+
+        def products(s: float, v: Any, *, by_all: bool) -> list[Any]:
+            at = problem.inside(s), problem.inside(solution(s)), problem.inside(v)
+            return _products(problem, *at, self.known, by_all=by_all)[1]
+
+        def change(s: float, v: Any) -> Any:
+            found = products(s, v, by_all=False)[0]
+            return v * 0.0 if found is None else -problem.outside(found)
+
+        def change_of_all(s: float, z: Any) -> Any:
+            out, at = z * 0.0, 0
+            for part, v in zip(self.all_parts, products(s, z[:n], by_all=True)):
+                if part is not None:
+                    if v is not None:
+                        out[at : at + part.size] = -problem.outside(v).reshape(-1)
+                    at += part.size
+            return out
+
+        def jacobian(s: float, v: Any) -> Any:
+            return -problem.jacobian(s, solution(s)).T
+
+        if self.beside:
+            end = problem.reach(change_of_all, *ends, [*a, *[0.0] * self.size], None, self.atol)
+            self._add(_parted(problem.inside(end[n:]), self.all_parts[1:]), 1.0)
+            return end[:n]
+        if not self.size:
+            return problem.reach(change, *ends, a, jacobian, self.atol)
+        result = problem.solve(change, *ends, a, jacobian, atol=self.atol, dense_output=True)
+        for s0, s1 in itertools.pairwise(result.t):
+            half = (s1 - s0) / 2
+            for x, w in _GAUSS:
+                s = (s0 + s1) / 2 + x * half
+                self._add(products(s, result.sol(s), by_all=True)[1:], -half * w)
+        return result.y[:, -1]
+
+    def _add(self, found: list[Any], factor: float) -> None:
+        for k, v in enumerate(found):
+            if v is not None:
+                self.sums[k] = v * factor if self.sums[k] is None else self.sums[k] + v * factor
+
+
+def _joined(found: list[Any], parts: list[_Part | None], problem: Problem) -> Any:
+    """The gradients of what has a part as one vector."""
+    pieces = [
+        zeros((part.size,), dtype=problem.dtype, device=problem.device) if v is None else v.reshape(-1).to(problem.dtype)
+        for part, v in zip(parts, found)
+        if part is not None
+    ]
+    return concat(pieces)
+
+
+class _Pieces:
+    """The solution between outputs, integrated again and interpolated: a piece at a time, from its first output."""
+
+    def __init__(self, problem: Problem, times: Any, ys: Any) -> None:
+        self.problem, self.times, self.ys = problem, times, ys
+        self.length = max(_PIECES, -(-(len(times) - 1) // _PIECES))
+        self.first: int | None = None
+        self.solution: Any = None
+
+    def before(self, i: int) -> Any:
+        """A function of time, good between an output and the one before."""
+        first = (i - 1) // self.length * self.length
+        if first != self.first:
+            last = min(first + self.length, len(self.times) - 1)
+            ends = self.times[first], self.times[last]
+            self.solution = self.problem.solve(self.problem.rhs, *ends, self.ys[first], self.problem.jacobian, dense_output=True).sol
+            self.first = first
+        return self.solution
+
+
+def _augmented(problem: Problem, n: int, known: tuple[Any, ...], parts: list[_Part | None], scale: float) -> Problem:
+    """The equation of the state, its adjoint and the integrals for the parameters, as one."""
+
+    everything = [_Part(problem.start), *parts]
+
+    def field(t: Any, z: Any) -> Any:
+        y, a = z[:n], z[n : 2 * n]
+        value, found = _products(problem, t, y, a, known, by_all=True, again=state.is_grad_enabled())
+        return concat([value, -_joined(found, everything, problem)])
+
+    out = copy.copy(problem)
+    out.field, out.limits = field, {}  # type: ignore[method-assign,assignment]
+    own = problem.all_atol if hasattr(problem.all_atol, "__len__") else [problem.atol] * n
+    more = n + sum(p.size for p in parts if p is not None)
+    out.start = zeros((n + more,), dtype=problem.dtype, device=problem.device)
+    out.all_atol = [*own, *[min(problem.rtol, problem.atol) * (scale or 1.0)] * more]
+    return out
+
+
+def _parted(q: Any, parts: list[_Part | None]) -> list[Any]:
+    """A vector of integrals as the gradients of the parameters."""
+    at = 0
+    found: list[Any] = []
+    for part in parts:
+        if part is None:
+            found.append(None)
+            continue
+        found.append(q[at : at + part.size].reshape(part.shape).to(part.dtype))
+        at += part.size
+    return found
+
+
+class _Pulled(Function):
+    """The gradients of a solution for one cotangent, or for a batch of them, one after another."""
+
+    @staticmethod
+    def forward(g: Any, node: Any, kept: list[bool]) -> Any:
+        found = node.pulled(g)
+        kept[:] = [v is not None for v in found]
+        return tuple(v for v in found if v is not None)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *_: Any) -> Any:
+        raise NotImplementedError(_ONE_BY_ONE)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, g: Any, node: Any, kept: list[bool]) -> Any:
+        rows = []
+        for row in moveaxis(g, in_dims[0], 0):
+            found = iter(_Pulled.apply(row, node, kept))
+            rows.append([next(found) if keep else None for keep in kept])
+        columns = [_filled(column) for column in zip(*rows, strict=True)]
+        kept[:] = [column is not None for column in columns]
+        out = tuple(stack(column) for column in columns if column is not None)
+        return out, (0,) * len(out)
+
+
+def _filled(column: tuple[Any, ...]) -> list[Any] | None:
+    """Gradients of which some are nothing, with zeros for these; None if all are nothing."""
+    like = next((v for v in column if v is not None), None)
+    return None if like is None else [zeros_like(like) if v is None else v for v in column]

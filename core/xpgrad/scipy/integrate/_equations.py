@@ -1,0 +1,356 @@
+"""The solvers of differential equations that users call: SciPy integrates, and what it found is a function of the start, the times and all
+that the equation depends on, by the adjoint equation or through the steps.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from xpgrad._basics.arguments import shown
+from xpgrad._modes import state
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.func._tree import tree_map
+from xpgrad.rules.manipulation import concat, moveaxis, stack
+from xpgrad.scipy.integrate._adjoint import carries_tangents, flow
+from xpgrad.scipy.integrate._problem import EXPLICIT, Failure, Problem
+from xpgrad.scipy.integrate._steps import repeated
+
+__all__ = ["DenseSolution", "odeint", "solve_ivp"]
+
+Gradient = Literal["adjoint", "steps"]
+#: SciPy's tolerance of `odeint`.
+_TIGHT = 1.49012e-8
+
+
+def odeint(
+    func: Callable[..., Any], y0: Any, t: Any, args: tuple[Any, ...] = (), *, tfirst: bool = False, rtol: float | None = None,
+    atol: Any = None, hmax: float = 0.0, h0: float = 0.0, mxstep: int = 0, method: str = "LSODA", gradient: Gradient = "adjoint",
+    failure: Failure = "raise",
+) -> Any:  # fmt: skip
+    """Integrate a system of ordinary differential equations (`scipy.integrate.odeint`); the solution is differentiable.
+
+    Parameters
+    ----------
+    func : callable
+        ``func(y, t, *args)``: the change of the state at a time, of the state's structure; `t` is a 0-d Tensor. It may close over Tensors.
+    y0 : Tensor, array or number, or nested tuples, named tuples, lists and dicts of them
+        The state at the first time; real floating numbers. A list of numbers is a vector.
+    t : Tensor or array, shape (T,)
+        Times of the outputs, rising or falling.
+    args : tuple
+        Further arguments of `func`.
+    tfirst : bool
+        Whether `func` takes the time first, as `solve_ivp` calls it.
+    rtol, atol : float, optional
+        Tolerances of each step, relative and absolute; by default 1.49e-8, as SciPy's. `atol` may have one for each number of the state.
+    hmax, h0 : float
+        The largest and the first step; 0: SciPy's choice.
+    mxstep : int
+        How many steps there may be between two outputs, with ``method="LSODA"``; 0: SciPy's choice.
+    method : str
+        ``"LSODA"``, or another one of `solve_ivp`.
+    gradient : {"adjoint", "steps"}
+        See `solve_ivp`; ``"steps"`` needs an explicit method.
+    failure : {"raise", "warn", "ignore"}
+        What to do if SciPy does not reach the end.
+
+    Returns
+    -------
+    Tensor, shape (T, \\*y0.shape), or a tree of them
+        The state at each time.
+
+    Raises
+    ------
+    RuntimeError
+        If SciPy does not reach the end.
+    TypeError, ValueError
+        For arguments of other kinds, times that neither rise nor fall, and a function that returns another structure.
+    ImportError
+        Without SciPy.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy.integrate import odeint
+    >>> rate = xp.tensor(0.5, requires_grad=True)
+    >>> y = odeint(lambda y, t: -rate * y, xp.tensor(1.0), xp.asarray([0.0, 1.0, 2.0]))
+    >>> y[-1].backward()  # exp(-2 rate), whose derivative is -2 exp(-2 rate)
+    >>> round(rate.grad.item(), 5)
+    -0.73576
+    """
+    called = func if tfirst or not callable(func) else lambda t, y, *more: func(y, t, *more)
+    limits = {"max_step": float(hmax)} if hmax else {}
+    tolerances = _TIGHT if rtol is None else rtol, _TIGHT if atol is None else atol
+    problem = Problem("odeint", called, y0, args, method, tolerances, failure, limits)
+    times, t = _times(problem, "t", t)
+    recorded = _through_steps(problem, gradient, times, t)
+    y = problem.outside(problem.start)
+    first = {"first_step": float(h0)} if h0 else {}
+    if recorded:
+        steps = problem.solve(problem.rhs, times[0], times[-1], y, **first).t if times[0] != times[-1] else times[:1]
+        out = repeated(problem, problem.start, steps, times, t)
+    elif method == "LSODA":
+        ys = problem.tabulate(problem.rhs, times, y, problem.all_atol, h0=h0, mxstep=mxstep)
+        out = flow(problem, problem.start, times, t, ys)
+    else:
+        found = problem.solve(problem.rhs, times[0], times[-1], y, problem.jacobian, t_eval=_distinct(times), **first)
+        ys = [row for row, count in zip(found.y.T, _repeats(times)) for _ in range(count)]
+        out = flow(problem, problem.start, times[: len(ys)], t, ys)
+    return problem.tree(out, (out.shape[0],))
+
+
+def solve_ivp(
+    fun: Callable[..., Any], t_span: Any, y0: Any, method: str = "RK45", t_eval: Any = None, dense_output: bool = False, events: Any = None,
+    args: tuple[Any, ...] = (), *, rtol: float = 1e-3, atol: Any = 1e-6, first_step: float | None = None, max_step: float | None = None,
+    gradient: Gradient = "adjoint", failure: Failure = "raise",
+) -> Any:  # fmt: skip
+    """Solve an initial value problem (`scipy.integrate.solve_ivp`); the solution is differentiable.
+
+    Parameters
+    ----------
+    fun : callable
+        ``fun(t, y, *args)``: the change of the state at a time, of the state's structure; `t` is a 0-d Tensor. It may close over Tensors.
+    t_span : pair of numbers or 0-d Tensors
+        Where the integration begins and ends; the end may be before the beginning.
+    y0 : Tensor, array or number, or nested tuples, named tuples, lists and dicts of them
+        The state in the beginning; real floating numbers. A list of numbers is a vector.
+    method : {"RK45", "RK23", "DOP853", "Radau", "BDF", "LSODA"}
+        SciPy's; "Radau" and "BDF" get xpgrad's Jacobian.
+    t_eval : Tensor or array, shape (T,), optional
+        Times of the outputs, in the direction of `t_span`; by default where the steps end.
+    dense_output : bool
+        Whether the result has `sol`, the solution as a function of time.
+    events : callable or sequence of them, optional
+        As SciPy's, but of Tensors: ``event(t, y, *args)``, a number whose zeros are looked for, with attributes `terminal` and `direction`.
+        They are not differentiated: neither is the time at which one ended the integration.
+    args : tuple
+        Further arguments of `fun` and `events`.
+    rtol, atol : float
+        Tolerances of each step, relative and absolute; `atol` may have one for each number of the state. Those of the gradient, too.
+    first_step, max_step : float, optional
+        Lengths of steps.
+    gradient : {"adjoint", "steps"}
+        ``"adjoint"``: the adjoint equation is integrated backward, with the method and the tolerances of the solution. Nothing is kept but
+        the outputs. ``"steps"``: through the steps that SciPy chose, recorded as any other program; with "RK45", "RK23" and "DOP853". The
+        derivatives are those of the computed solution, the steps' lengths being constants. Memory grows with the number of steps.
+    failure : {"raise", "warn", "ignore"}
+        What to do if SciPy does not reach the end.
+
+    Returns
+    -------
+    scipy.integrate._ivp.ivp.OdeResult
+        SciPy's, with `y` a Tensor of shape (\\*y0.shape, T) or a tree of them, and `sol` a `DenseSolution`; the rest is SciPy's.
+
+    Raises
+    ------
+    RuntimeError
+        If SciPy does not reach the end.
+    TypeError, ValueError
+        For arguments of other kinds, and a function that returns another structure.
+    NotImplementedError
+        In forward mode, with a method whose steps are not repeated.
+    ImportError
+        Without SciPy.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy.integrate import solve_ivp
+    >>> rate = xp.tensor(0.5, requires_grad=True)
+    >>> found = solve_ivp(lambda t, y: -rate * y, (0.0, 2.0), [1.0], rtol=1e-9, atol=1e-9)
+    >>> found.y[0, -1].backward()  # exp(-2 rate), whose derivative is -2 exp(-2 rate)
+    >>> round(rate.grad.item(), 5)
+    -0.73576
+    """
+    limits = {} if max_step is None else {"max_step": float(max_step)}
+    problem = Problem("solve_ivp", fun, y0, args, method, (rtol, atol), failure, limits)
+    if not isinstance(t_span, (Sequence, Tensor)) or len(t_span) != 2:
+        msg = f"solve_ivp: `t_span` must be a pair, where to begin and where to end, but got {shown(t_span)}"
+        raise ValueError(msg)
+    ends, ends_t = _times(problem, "t_span", t_span)
+    wanted, wanted_t = (None, None) if t_eval is None else _times(problem, "t_eval", t_eval)
+    recorded = _through_steps(problem, gradient, ends, ends_t if ends_t is not None else wanted_t)
+    y = problem.outside(problem.start)
+    first = {} if first_step is None else {"first_step": float(first_step)}
+    found = problem.solve(
+        problem.rhs, ends[0], ends[1], y, problem.jacobian, t_eval=wanted, dense_output=dense_output or recorded,
+        events=_events(problem, events), **first,
+    )  # fmt: skip
+    steps = found.sol.ts if recorded else None
+    solution = _Solution(problem, ends[:1], None if ends_t is None else ends_t[:1], steps)
+    # What ends the steps is the end of the span, and as such a function of it, unless an event ended them.
+    last = ends_t[1:] if ends_t is not None and wanted is None and found.t[-1] == ends[1] else None
+    if wanted is None and last is not None:
+        wanted_t = concat([problem.inside(found.t[:-1]), last])
+    elif wanted_t is not None:
+        wanted_t = wanted_t[: len(found.t)]
+    out = solution.at(found.t, wanted_t, found.y.T)
+    found.y = tree_map(lambda v: moveaxis(v, 0, -1), problem.tree(out, (out.shape[0],)))
+    found.sol = DenseSolution(solution, found.sol) if dense_output else None
+    return found
+
+
+class _Solution:
+    """A solution as a function of the times of its outputs."""
+
+    def __init__(self, problem: Problem, begin: Any, begin_t: Any, steps: Any) -> None:
+        self.problem, self.begin, self.begin_t, self.steps = problem, begin, begin_t, steps
+
+    def at(self, times: Any, t: Any, ys: Any) -> Any:
+        """The states at times in the direction of the integration, with their history; shape (T, n)."""
+        problem = self.problem
+        all_times = [*self.begin, *times]
+        if t is not None or self.begin_t is not None:
+            parts = [(self.begin_t, self.begin), (t, times)]
+            t = concat([problem.inside(plain) if kept is None else kept for kept, plain in parts])
+        if self.steps is not None:
+            return repeated(problem, problem.start, self.steps, all_times, t)[1:]
+        numpy = importlib.import_module("numpy")
+        return flow(problem, problem.start, numpy.asarray(all_times), t, numpy.vstack([problem.outside(problem.start), ys]))[1:]
+
+
+class DenseSolution:
+    """A solution as a function of time, differentiable as the outputs are; made by `solve_ivp` with ``dense_output=True``.
+
+    Attributes
+    ----------
+    t_min, t_max : float
+        Where it was computed.
+    interpolant : scipy.integrate.OdeSolution
+        SciPy's own, of NumPy's arrays.
+    """
+
+    def __init__(self, solution: Any, interpolant: Any) -> None:
+        self._solution: Any = solution
+        self.interpolant: Any = interpolant
+        self.t_min: float = float(interpolant.t_min)
+        self.t_max: float = float(interpolant.t_max)
+
+    def __call__(self, t: Any) -> Any:
+        """The state at some times.
+
+        Parameters
+        ----------
+        t : Tensor, array or number, shape () or (T,)
+            In any order, between `t_min` and `t_max`.
+
+        Returns
+        -------
+        Tensor, shape y0.shape or (\\*y0.shape, T), or a tree of them
+
+        Raises
+        ------
+        ValueError
+            For times beyond the ends.
+        """
+        problem = self._solution.problem
+        single = not getattr(t, "ndim", len(t) if isinstance(t, (list, tuple)) else 0)
+        given: Any = t
+        if single:
+            given = given.reshape(1) if isinstance(t, Tensor) else [float(given)]
+        times, t = _times(problem, "t", given, ordered=False)
+        if not ((times >= self.t_min) & (times <= self.t_max)).all():
+            msg = f"{problem.name}: the solution is known between {self.t_min} and {self.t_max}, but got times {shown(list(times))}"
+            raise ValueError(msg)
+        forwards = self.interpolant.ts[-1] >= self.interpolant.ts[0]
+        order = (times if forwards else -times).argsort(kind="stable")
+        places = [int(i) for i in order.argsort()]
+        times = times[order]
+        t = None if t is None else stack([t[int(i)] for i in order])
+        out = self._solution.at(times, t, self.interpolant(times).T)
+        tree = problem.tree(stack([out[i] for i in places]), (len(places),))
+        return tree_map(lambda v: v[0] if single else moveaxis(v, 0, -1), tree)
+
+
+# -- arguments -----------------------------------------------------------------------------------------------------------------
+
+
+def _times(problem: Problem, argument: str, t: Any, *, ordered: bool = True) -> tuple[Any, Any]:
+    """Times as an array of float64, and as a Tensor if they have a history or tangents.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is no vector of real numbers, and an order that is none.
+    """
+    numpy = importlib.import_module("numpy")
+    kept = None
+    if isinstance(t, (list, tuple)) and any(isinstance(v, Tensor) for v in t):
+        t = stack([v if isinstance(v, Tensor) else problem.inside(v) for v in t])
+    if isinstance(t, Tensor):
+        kept = t.to(dtype=problem.dtype, device=problem.device) if t.requires_grad or state.carries_tangents() else None
+        t = problem.outside(t)
+    try:
+        times = numpy.asarray(t, dtype="float64")
+    except (TypeError, ValueError):
+        times = numpy.asarray(0.0)
+    if times.ndim != 1 or not times.size or not numpy.isfinite(times).all():
+        msg = f"{problem.name}: `{argument}` must be a vector of finite times, but got {shown(t)}"
+        raise ValueError(msg)
+    changes = numpy.diff(times)
+    if ordered and not ((changes >= 0).all() or (changes <= 0).all()):
+        msg = f"{problem.name}: `{argument}` must rise or fall, but got {shown(list(times))}"
+        raise ValueError(msg)
+    return times, kept
+
+
+def _distinct(times: Any) -> Any:
+    """The times, each once."""
+    return [t for i, t in enumerate(times) if not i or t != times[i - 1]]
+
+
+def _repeats(times: Any) -> list[int]:
+    """How often each distinct time is asked for."""
+    counts: list[int] = []
+    for i, t in enumerate(times):
+        if i and t == times[i - 1]:
+            counts[-1] += 1
+        else:
+            counts.append(1)
+    return counts
+
+
+def _through_steps(problem: Problem, gradient: Any, times: Any, t: Any) -> bool:
+    """Return whether the solution is recorded through the steps: if that is asked for, and in forward mode.
+
+    Raises
+    ------
+    ValueError, NotImplementedError
+        For a method whose steps are not repeated.
+    """
+    if gradient not in ("adjoint", "steps"):
+        msg = f"{problem.name}: `gradient` must be 'adjoint' or 'steps', but got {shown(gradient)}"
+        raise ValueError(msg)
+    explicit = ", ".join(map(repr, EXPLICIT))
+    if gradient == "steps":
+        if problem.method in EXPLICIT:
+            return True
+        msg = f"{problem.name}: gradient='steps' needs a method whose steps are repeated: {explicit}; got method={problem.method!r}"
+        raise ValueError(msg)
+    if not carries_tangents(problem, problem.inside(times[0]), t):
+        return False
+    if problem.method in EXPLICIT:
+        return True
+    msg = f"{problem.name}: forward mode goes through the steps, which needs method={explicit}, not {problem.method!r}"
+    raise NotImplementedError(msg)
+
+
+def _events(problem: Problem, events: Any) -> Any:
+    """Events as SciPy wants them, of NumPy's arrays."""
+    if events is None:
+        return None
+    if callable(events):
+        return _event(problem, events)
+    return [_event(problem, event) for event in events]
+
+
+def _event(problem: Problem, event: Any) -> Any:
+    def of_arrays(t: float, y: Any) -> float:
+        return float(event(problem.inside(t), problem.tree(problem.inside(y)), *problem.args))
+
+    for attribute in ("terminal", "direction"):
+        if hasattr(event, attribute):
+            setattr(of_arrays, attribute, getattr(event, attribute))
+    return of_arrays

@@ -1,0 +1,238 @@
+"""A differential equation as SciPy integrates it: a function of Tensors as one of NumPy's vectors of float64, and its solvers."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal
+
+from xpgrad._basics.arguments import check_callable, shown
+from xpgrad._modes import switches
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.func import jacrev, ravel_pytree
+from xpgrad.func._tree import flatten, unflatten
+from xpgrad.rules.conversion import asarray
+
+__all__ = ["EXPLICIT", "IMPLICIT", "Failure", "Problem", "check_failure", "said", "scipy_integrate"]
+
+Failure = Literal["raise", "warn", "ignore"]
+
+FAILURES = ("raise", "warn", "ignore")
+#: Methods whose steps can be repeated with Tensors.
+EXPLICIT = ("RK23", "RK45", "DOP853")
+#: Methods that solve equations with the Jacobian.
+IMPLICIT = ("Radau", "BDF")
+METHODS = (*EXPLICIT, *IMPLICIT, "LSODA")
+
+
+class Problem:
+    """The equation ``dy/dt = func(t, y)``, where `y` may be a tree of Tensors, which SciPy sees as one vector.
+
+    Attributes
+    ----------
+    name : str
+        The public function that it is for.
+    start : Tensor, shape (n,)
+        The state in the beginning, with its history.
+    method : str
+        One of SciPy's methods of `solve_ivp`.
+    rtol, atol : float
+        The tolerances; of those for each number of the state the smallest.
+    all_atol : float or array
+        As given.
+    limits : dict
+        SciPy's options for the length of steps.
+    """
+
+    def __init__(
+        self, name: str, func: Any, y0: Any, args: Any, method: Any, tolerances: tuple[Any, Any], failure: Any, limits: dict[str, Any]
+    ) -> None:
+        check_callable(func, name, "func" if name == "odeint" else "fun")
+        if not isinstance(args, tuple):
+            msg = f"{name}: `args` must be a tuple of further arguments of the function, but got {shown(args)}; give `(argument,)`"
+            raise TypeError(msg)
+        check_failure(name, failure)
+        if method not in METHODS:
+            msg = f"{name}: `method` must be one of {', '.join(map(repr, METHODS))}, but got {shown(method)}"
+            raise ValueError(msg)
+        self.name, self.args, self.method, self.failure, self.limits = name, args, method, failure, limits
+        self.func: Any = func
+        self.integrate: Any = scipy_integrate(name)
+        leaves, self.structure = flatten(_vector(y0))
+        self.start, unravel = ravel_pytree(leaves)
+        if not self.start.dtype.is_floating_point:
+            msg = (
+                f"{name}: the state `y0` must be of real floating numbers, but its numbers meet in {self.start.dtype}; give 1.0, not 1, "
+                "and the real and the imaginary part of complex ones as a pair"
+            )
+            raise TypeError(msg)
+        self.dtype, self.device = self.start.dtype, self.start.device
+        self.leaves = [(x.shape, x.dtype, x.numel()) for x in unravel(self.start.detach())]
+        rtol, atol = tolerances
+        self.rtol = float(rtol)
+        self.all_atol: Any = [float(v) for v in atol] if hasattr(atol, "__len__") else float(atol)
+        self.atol: float = min(self.all_atol) if isinstance(self.all_atol, list) else self.all_atol
+        if not (self.rtol >= 0 and self.atol >= 0) or (hasattr(atol, "__len__") and len(atol) != self.start.shape[0]):
+            msg = f"{name}: `rtol` and `atol` must not be negative, `atol` one number or one for each of the state's; got {rtol}, {atol}"
+            raise ValueError(msg)
+
+    def tree(self, y: Any, before: tuple[int, ...] = ()) -> Any:
+        """The states that vectors along the last axis stand for, with the other axes in front."""
+        if self.structure.is_leaf:
+            ((shape, _, _),) = self.leaves
+            return y if len(shape) == 1 else y.reshape((*before, *shape))
+        parts, at = [], 0
+        for shape, dtype, size in self.leaves:
+            parts.append(y[..., at : at + size].reshape((*before, *shape)).to(dtype))
+            at += size
+        return unflatten(self.structure, parts)
+
+    # -- between SciPy and Tensors ---------------------------------------------------------------------------------------------
+
+    def inside(self, x: Any) -> Any:
+        """SciPy's numbers, which it may write to later, as a Tensor."""
+        return asarray(x, dtype=self.dtype, device=self.device, copy=True)
+
+    @staticmethod
+    def outside(x: Any) -> Any:
+        """A Tensor as an array that SciPy may write to."""
+        return x.detach().numpy().astype("float64", copy=True)
+
+    def field(self, t: Any, y: Any) -> Any:
+        """The change of the state, a vector, at a time (0-d) and a state (a vector), all of them Tensors.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the function returns what is no change of the state.
+        """
+        out = self.func(t, self.tree(y), *self.args)
+        if isinstance(out, Tensor) and out.shape == y.shape and len(self.leaves[0][0]) == 1 and self.structure.is_leaf:
+            flat = out
+        else:
+            leaves, structure = flatten(_vector(out))
+            flat, unravel = ravel_pytree(leaves)
+            shapes = [x.shape for x in unravel(flat)]
+            if structure != self.structure or shapes != [shape for shape, *_ in self.leaves]:
+                wanted = f"shapes {[s for s, *_ in self.leaves]}" if len(self.leaves) > 1 else f"shape {self.leaves[0][0]}"
+                what = f"{shapes} in {shown(out)}" if len(shapes) != 1 else f"shape {shapes[0]}"
+                msg = f"{self.name}: the function must return what is like `y0`, in structure and {wanted}, but returned {what}"
+                raise ValueError(msg)
+        if flat.dtype != self.dtype:
+            if flat.dtype.is_complex:
+                msg = f"{self.name}: the function must return real numbers, but returned {flat.dtype}"
+                raise TypeError(msg)
+            flat = flat.to(self.dtype)
+        return flat
+
+    def rhs(self, t: float, y: Any) -> Any:
+        """The function as SciPy wants it; its solvers are called without recording."""
+        return self.outside(self.field(self.inside(t), self.inside(y)))
+
+    def jacobian(self, t: float, y: Any) -> Any:
+        """The Jacobian by the state, shape (n, n)."""
+        time = self.inside(t)
+        return self.outside(jacrev(lambda v: self.field(time, v))(self.inside(y)))
+
+    # -- SciPy's solvers ------------------------------------------------------------------------------------------------------------
+
+    def solve(self, rhs: Callable[..., Any], start: float, end: float, y0: Any, jac: Any = None, **options: Any) -> Any:
+        """SciPy's `solve_ivp` from one time to another.
+
+        Raises
+        ------
+        RuntimeError
+            If it fails, and that is asked for.
+        """
+        options = {"rtol": self.rtol, "atol": self.all_atol} | self.limits | options
+        if self.method in IMPLICIT and jac is not None:
+            options["jac"] = jac
+        with switches.no_grad():
+            result = self.integrate.solve_ivp(rhs, (start, end), y0, method=self.method, **options)
+        if not result.success:
+            self.failed(str(result.message))
+        return result
+
+    def reach(self, rhs: Callable[..., Any], start: float, end: float, y0: Any, jac: Any, atol: Any) -> Any:
+        """The state at the end alone, by the compiled integrator where there is one."""
+        if self.method != "LSODA":
+            return self.solve(rhs, start, end, y0, jac, atol=atol).y[:, -1]
+        return self.tabulate(rhs, [start, end], y0, atol)[-1]
+
+    def tabulate(self, rhs: Callable[..., Any], times: Any, y0: Any, atol: Any, **options: Any) -> Any:
+        """SciPy's `odeint`: the states at some times, shape (T, n).
+
+        Raises
+        ------
+        RuntimeError
+            If it fails, and that is asked for.
+        """
+        with switches.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # SciPy warns of what is raised below
+            options = {"hmax": self.limits.get("max_step", 0.0)} | options
+            found, info = self.integrate.odeint(rhs, y0, times, tfirst=True, rtol=self.rtol, atol=atol, full_output=True, **options)
+        if info["message"] != "Integration successful.":
+            self.failed(info["message"])
+        return found
+
+    def failed(self, message: str) -> None:
+        """Say that SciPy did not reach the end, before anyone differentiates what it returned.
+
+        Raises
+        ------
+        RuntimeError
+            If that is asked for.
+        """
+        advice = "loosen `rtol` or `atol`, take another method (for stiff equations 'LSODA', 'Radau' or 'BDF')"
+        said(self.name, f"it did not reach the end: {message.strip().rstrip('.')}", self.failure, advice)
+
+
+def said(name: str, what: str, failure: Failure, advice: str = "loosen the tolerances") -> None:
+    """Say that SciPy failed, as asked.
+
+    Raises
+    ------
+    RuntimeError
+        If that is asked for.
+    """
+    msg = f"{name}: {what}"
+    if failure == "raise":
+        raise RuntimeError(f"{msg}; {advice}, or pass failure='warn'")
+    if failure == "warn":
+        warnings.warn(msg, RuntimeWarning, stacklevel=4)
+
+
+def check_failure(name: str, failure: Any) -> None:
+    """Check the argument `failure`.
+
+    Raises
+    ------
+    ValueError
+        For another word.
+    """
+    if failure not in FAILURES:
+        msg = f"{name}: `failure` must be one of {', '.join(map(repr, FAILURES))}, but got {shown(failure)}"
+        raise ValueError(msg)
+
+
+def scipy_integrate(name: str) -> Any:
+    """SciPy's `integrate`.
+
+    Raises
+    ------
+    ImportError
+        Without SciPy.
+    """
+    try:
+        return importlib.import_module("scipy.integrate")
+    except ImportError:
+        msg = f"xpgrad.scipy.integrate.{name} needs SciPy, which is not installed: pip install 'xpgrad[scipy]'"
+        raise ImportError(msg) from None
+
+
+def _vector(y: Any) -> Any:
+    """A list or tuple of numbers and 0-d Tensors as a vector, as SciPy's users write states; all else as it is."""
+    if type(y) not in (list, tuple) or not y or any(getattr(v, "ndim", 0) or isinstance(v, (list, tuple, dict)) for v in y):
+        return y
+    return ravel_pytree(y)[0]

@@ -1,0 +1,331 @@
+"""Integrals of functions and of samples: SciPy finds the panels on which a function is integrated, and the rule is recorded on them.
+
+Samples are integrated by the rules of Newton and Cotes, composed of other functions.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xpgrad._basics.arguments import as_int, check_callable, shown
+from xpgrad._modes import state, switches
+from xpgrad._operations.lift import as_operand
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.rules.conversion import asarray
+from xpgrad.rules.creation import zeros
+from xpgrad.rules.elementwise import isfinite
+from xpgrad.rules.manipulation import concat, moveaxis, stack
+from xpgrad.rules.statistical import cumulative_sum
+from xpgrad.scipy.integrate._problem import Failure, check_failure, said, scipy_integrate
+
+__all__ = ["cumulative_trapezoid", "quad_vec", "simpson", "trapezoid"]
+
+#: The points of Gauss' formula on each panel: of higher order than the rule with which SciPy estimates errors there.
+_POINTS = 21
+#: Gauss' formula with three points on the unit interval, exact for derivatives up to the sixth.
+_ENDS = ((0.5 - 0.15**0.5, 5 / 18), (0.5, 4 / 9), (0.5 + 0.15**0.5, 5 / 18))
+
+
+def quad_vec(
+    f: Callable[..., Any], a: Any, b: Any, epsabs: float = 1e-200, epsrel: float = 1e-8, norm: str = "2", limit: int = 10000, *,
+    points: Sequence[float] | None = None, args: tuple[Any, ...] = (), full_output: bool = False, failure: Failure = "raise",
+) -> Any:  # fmt: skip
+    """Integrate a function of one number (`scipy.integrate.quad_vec`); differentiable in the bounds and in what the function depends on.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(x, *args)`` of a 0-d Tensor: a number, or a Tensor of any shape, real or complex. It may close over Tensors.
+    a, b : number or 0-d Tensor
+        The bounds; either may be infinite.
+    epsabs, epsrel : float
+        The tolerances of the integral.
+    norm : {"2", "max"}
+        In which the error is measured.
+    limit : int
+        How many panels there may be.
+    points : sequence of float, optional
+        Where `f` has kinks or jumps, between finite bounds.
+    args : tuple
+        Further arguments of `f`.
+    full_output : bool
+        Whether SciPy's description is returned as well; of an infinite interval in the variable in which it is finite.
+    failure : {"raise", "warn", "ignore"}
+        What to do if the tolerance is not reached.
+
+    Returns
+    -------
+    integral : Tensor
+        Of the shape of what `f` returns.
+    error : float
+        SciPy's estimate.
+    info : object
+        SciPy's, with ``full_output=True``.
+
+    Raises
+    ------
+    RuntimeError
+        If the tolerance is not reached.
+    TypeError, ValueError
+        For arguments of other kinds; for a bound that is differentiated where `f` is infinite.
+    ImportError
+        Without SciPy.
+
+    Notes
+    -----
+    The panels are those that the integral needs; its derivatives are integrals over the same ones, by a formula with 21 points. Where a
+    parameter moves a jump of `f`, there is a term that an integral of derivatives has not: split the interval there.
+
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy.integrate import quad_vec
+    >>> k = xp.tensor(2.0, requires_grad=True)
+    >>> value, error = quad_vec(lambda x: xp.exp(-k * x), 0.0, float("inf"))
+    >>> value.backward()  # 1 / k
+    >>> round(k.grad.item(), 6)
+    -0.25
+    """
+    check_callable(f, "quad_vec", "f")
+    check_failure("quad_vec", failure)
+    if not isinstance(args, tuple):
+        msg = f"quad_vec: `args` must be a tuple of further arguments of the function, but got {shown(args)}; give `(argument,)`"
+        raise TypeError(msg)
+    integrate = scipy_integrate("quad_vec")
+    low, high = _bound("a", a), _bound("b", b)
+    like = next((x for x in (a, b) if isinstance(x, Tensor)), None)
+    made: dict[str, Any] = {} if like is None else {"dtype": like.dtype, "device": like.device}
+    inner, ends = _transformed(low, high)
+    if points is not None and inner is not _plain:
+        msg = "quad_vec: `points` are taken between finite bounds only; split the interval there"
+        raise ValueError(msg)
+
+    def value(u: float) -> Any:
+        x, slope = inner(u, low, high)
+        out = f(asarray(x, **made), *args)
+        out = out if isinstance(out, Tensor) else as_operand("quad_vec", out) if not isinstance(out, (list, tuple)) else asarray(out)
+        return out if slope == 1.0 else out * slope
+
+    def raw(u: float) -> Any:
+        with switches.no_grad():
+            return value(u).detach().numpy()
+
+    more = {} if points is None else {"points": [float(p) for p in points]}
+    _, error, info = integrate.quad_vec(raw, *ends, epsabs, epsrel, norm, limit=limit, quadrature="gk21", full_output=True, **more)
+    if not info.success:
+        said("quad_vec", f"the tolerance was not reached, the estimated error is {float(error):.3g}", failure)
+    numpy = importlib.import_module("numpy")
+    nodes, weights = numpy.polynomial.legendre.leggauss(_POINTS)
+    values, scales = [], []
+    for start, end in sorted(map(tuple, info.intervals)):
+        half = (end - start) / 2
+        for node, weight in zip(nodes, weights):
+            values.append(value(float((start + end) / 2 + half * node)))
+            scales.append(float(half * weight))
+    total = _weighted(values, scales)
+    for argument, bound, sign in (("a", a, -1.0), ("b", b, 1.0)):
+        if isinstance(bound, Tensor) and (bound.requires_grad or state.carries_tangents()) and math.isfinite(_bound(argument, bound)):
+            total = total + _moved(argument, lambda x: f(x, *args), bound) * sign
+    return (total, float(error), info) if full_output else (total, float(error))
+
+
+def _bound(argument: str, x: Any) -> float:
+    """A bound as a float.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is none, and nan.
+    """
+    if isinstance(x, Tensor) and not x.ndim and not x.dtype.is_complex:
+        x = x.detach()
+    elif getattr(x, "ndim", 0) or isinstance(x, complex) or not hasattr(x, "__float__"):
+        msg = f"quad_vec: `{argument}` must be a real number or a 0-d Tensor, but got {shown(x)}"
+        raise TypeError(msg)
+    value = float(x)
+    if value != value:
+        msg = f"quad_vec: `{argument}` must be a number or infinite, but is nan"
+        raise ValueError(msg)
+    return value
+
+
+def _plain(u: float, low: float, high: float) -> tuple[float, float]:
+    return u, 1.0
+
+
+def _to_right(u: float, low: float, high: float) -> tuple[float, float]:
+    return low + u / (1.0 - u), 1.0 / (1.0 - u) ** 2
+
+
+def _to_left(u: float, low: float, high: float) -> tuple[float, float]:
+    return high - u / (1.0 - u), 1.0 / (1.0 - u) ** 2
+
+
+def _to_both(u: float, low: float, high: float) -> tuple[float, float]:
+    return u / (1.0 - u * u), (1.0 + u * u) / (1.0 - u * u) ** 2
+
+
+def _backwards(inner: Any) -> Any:
+    """The same with the bounds exchanged, and the sign."""
+
+    def function(u: float, low: float, high: float) -> tuple[float, float]:
+        x, slope = inner(u, high, low)
+        return x, -slope
+
+    return function
+
+
+def _transformed(low: float, high: float) -> tuple[Any, tuple[float, float]]:
+    """How a variable on a finite interval becomes the one of the integral, with its slope; and that interval."""
+    if math.isfinite(low) and math.isfinite(high):
+        return _plain, (low, high)
+    if low == high:
+        return _plain, (0.0, 0.0)
+    if low > high:
+        inner, ends = _transformed(high, low)
+        return _backwards(inner), ends
+    if math.isfinite(low):
+        return _to_right, (0.0, 1.0)
+    return (_to_left, (0.0, 1.0)) if math.isfinite(high) else (_to_both, (-1.0, 1.0))
+
+
+def _weighted(values: list[Any], weights: list[float]) -> Any:
+    """The sum of values with weights."""
+    piled = stack(values)
+    scales = asarray(weights, device=piled.device).to(piled.dtype)
+    return (scales @ piled.reshape((len(weights), -1))).reshape(piled.shape[1:])
+
+
+def _moved(argument: str, f: Any, bound: Any) -> Any:
+    """The gain of the integral when a bound moves from where it is: nothing yet, and its derivatives are those of the integral."""
+    here = bound.detach()
+    step = bound - here
+    values = [f(here + step * s) for s, _ in _ENDS]
+    values = [v if isinstance(v, Tensor) else asarray(v) for v in values]
+    if not bool(isfinite(values[0].detach()).all()):
+        msg = (
+            f"quad_vec: the derivative by the bound `{argument}` is the function's value there, which is not finite; give "
+            f"`{argument}.detach()`"
+        )
+        raise ValueError(msg)
+    return _weighted(values, [w for _, w in _ENDS]) * step
+
+
+# -- samples ----------------------------------------------------------------------------------------------------------------------
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
+    """Integrate samples by the trapezoidal rule (`scipy.integrate.trapezoid`).
+
+    Parameters
+    ----------
+    y : Tensor or array
+        The samples.
+    x : Tensor or array, optional
+        Where they are: along `axis`, or of the shape of `y`; otherwise `dx` apart.
+    dx : number or 0-d Tensor
+        Their distance.
+    axis : int
+
+    Returns
+    -------
+    Tensor
+        Without the axis.
+
+    Raises
+    ------
+    ValueError
+        For an axis that there is not, and places that do not fit.
+    """
+    y, d = _samples("trapezoid", y, x, dx, axis)
+    return (d * (y[..., 1:] + y[..., :-1])).sum(-1) * 0.5
+
+
+def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: float | None = None) -> Tensor:
+    """Integrate samples up to each, by the trapezoidal rule (`scipy.integrate.cumulative_trapezoid`).
+
+    Parameters
+    ----------
+    y, x, dx, axis
+        See `trapezoid`.
+    initial : 0, optional
+        What to begin with; without it the result is one shorter than `y`.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ValueError
+        For no samples, an `initial` other than 0, and what `trapezoid` refuses.
+    """
+    if initial is not None and initial != 0:
+        msg = f"cumulative_trapezoid: `initial` must be 0 or None, but got {shown(initial)}"
+        raise ValueError(msg)
+    y, d = _samples("cumulative_trapezoid", y, x, dx, axis)
+    if not y.shape[-1]:
+        msg = "cumulative_trapezoid: at least one sample is required along `axis`, but there are none"
+        raise ValueError(msg)
+    out = cumulative_sum(d * (y[..., 1:] + y[..., :-1]) * 0.5, axis=-1)
+    if initial is not None:
+        out = concat([zeros((*out.shape[:-1], 1), dtype=out.dtype, device=out.device), out], axis=-1)
+    return moveaxis(out, -1, axis)
+
+
+def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Tensor:
+    """Integrate samples by Simpson's rule (`scipy.integrate.simpson`).
+
+    Parameters
+    ----------
+    y, x, dx, axis
+        See `trapezoid`.
+
+    Returns
+    -------
+    Tensor
+        Without the axis. The last of an odd number of intervals is integrated with the parabola through the last three samples (Cartwright
+        2017); two samples by the trapezoidal rule.
+
+    Raises
+    ------
+    ValueError
+        For what `trapezoid` refuses.
+    """
+    y, d = _samples("simpson", y, x, dx, axis)
+    count = y.shape[-1]
+    if count < 3:
+        return (d * (y[..., 1:] + y[..., :-1])).sum(-1) * 0.5
+    if not getattr(d, "ndim", 0):
+        d = d + y[..., 1:] * 0.0
+    last = count - 1 if count % 2 else count - 2
+    h0, h1 = d[..., 0:last:2], d[..., 1:last:2]
+    y0, y1, y2 = y[..., 0:last:2], y[..., 1:last:2], y[..., 2 : last + 1 : 2]
+    both = h0 + h1
+    total = (both / 6.0 * (y0 * (2.0 - h1 / h0) + y1 * (both * both / (h0 * h1)) + y2 * (2.0 - h0 / h1))).sum(-1)
+    if count % 2:
+        return total
+    h0, h1 = d[..., -2], d[..., -1]
+    both = h0 + h1
+    now = (2.0 * h1 * h1 + 3.0 * h0 * h1) / (6.0 * both) * y[..., -1] + (h1 * h1 + 3.0 * h0 * h1) / (6.0 * h0) * y[..., -2]
+    return total + now - h1 * h1 * h1 / (6.0 * h0 * both) * y[..., -3]
+
+
+def _samples(name: str, y: Any, x: Any, dx: Any, axis: int) -> tuple[Any, Any]:
+    """Samples along the last axis, and their distances: a number, or an array that broadcasts with those of neighbours."""
+    y = y if isinstance(y, Tensor) else asarray(y)
+    axis = as_int(axis, name, "axis")
+    if not -y.ndim <= axis < y.ndim:
+        msg = f"{name}: `axis` must be between {-y.ndim} and {y.ndim - 1} for samples of shape {y.shape}, but is {axis}"
+        raise ValueError(msg)
+    y = moveaxis(y if y.dtype.differentiable else y.to(y.default_dtype("real floating")), axis, -1)
+    if x is None:
+        return y, dx
+    x = x if isinstance(x, Tensor) else asarray(x, device=y.device)
+    if x.ndim > 1 and x.ndim == y.ndim:
+        x = moveaxis(x, axis, -1)
+    if not x.ndim or x.shape[-1] != y.shape[-1] or x.ndim not in (1, y.ndim):
+        msg = f"{name}: `x` must be a vector of {y.shape[-1]} places, or have the shape of `y`, but has shape {x.shape}"
+        raise ValueError(msg)
+    return y, x[..., 1:] - x[..., :-1]

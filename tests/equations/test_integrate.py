@@ -1,0 +1,349 @@
+"""Law: solutions of equations have the derivatives of their closed form, by the adjoint and through the steps, of every order."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import math
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import xpgrad as xp
+from xpgrad.autograd import grad, gradcheck, gradgradcheck
+from xpgrad.func import grad as gradient, jacfwd, jacrev, jvp, vmap
+
+scipy_integrate: Any = pytest.importorskip("scipy.integrate")
+integrate = importlib.import_module("xpgrad.scipy.integrate")
+
+TIMES = [0.2, 0.5, 0.5, 1.1]
+TIGHT = {"rtol": 1e-10, "atol": 1e-10}
+
+#: How an equation is solved: the method, and the way of its gradient.
+WAYS = [
+    ("LSODA", "adjoint"), ("RK45", "adjoint"), ("DOP853", "adjoint"), ("Radau", "adjoint"), ("BDF", "adjoint"),
+    ("RK45", "steps"), ("RK23", "steps"), ("DOP853", "steps"),
+]  # fmt: skip
+FAST = [("LSODA", "adjoint"), ("DOP853", "adjoint"), ("DOP853", "steps")]
+
+
+def field(y: Any, t: Any, p: Any) -> Any:
+    """A forced, nonlinear equation of two numbers."""
+    return xp.stack([p[0] * y[1] + xp.sin(3 * t) * p[1], -y[0] - p[2] * y[0] ** 3 - 0.2 * y[1]])
+
+
+def solved(p: Any, y0: Any, t: Any, way: tuple[str, str], tolerances: dict[str, Any] = TIGHT) -> Any:
+    method, how = way
+    return integrate.odeint(field, y0, t, (p,), method=method, gradient=how, **tolerances)
+
+
+def leaves(requires_grad: bool = True) -> tuple[Any, Any, Any]:
+    return tuple(xp.tensor(v, requires_grad=requires_grad) for v in ([1.1, 0.4, 0.7], [1.0, -0.5], TIMES))
+
+
+def exact(p: np.ndarray, y0: np.ndarray, t: Any, w: np.ndarray) -> float:
+    """A weighted sum of the outputs, to more digits."""
+
+    def right(s: float, y: np.ndarray) -> list[float]:
+        return [p[0] * y[1] + math.sin(3 * s) * p[1], -y[0] - p[2] * y[0] ** 3 - 0.2 * y[1]]
+
+    found = scipy_integrate.solve_ivp(right, (t[0], t[-1]), y0, "DOP853", rtol=1e-13, atol=1e-13, dense_output=True).sol(np.asarray(t))
+    return float((found.T * w).sum())
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_values_and_gradients_are_those_of_differences(way: tuple[str, str]) -> None:
+    p, y0, t = leaves()
+    w = np.random.default_rng(1).normal(size=(4, 2))
+    tolerances = TIGHT if way[0] not in ("BDF", "RK23") else {"rtol": 1e-7, "atol": 1e-9}
+    out = solved(p, y0, t, way, tolerances)
+    found = grad(xp.sum(out * w), (p, y0, t))
+    numbers = [v.detach().numpy() for v in (p, y0, t)]
+    assert float(xp.sum(out * w).detach()) == pytest.approx(exact(*numbers, w), abs=1e-5)
+    for k, g in enumerate(found):
+        for i in range(len(numbers[k])):
+            ends = []
+            for step in (1e-5, -1e-5):
+                moved = [v.copy() for v in numbers]
+                moved[k][i] += step
+                if k == 2:  # an output is a function of its own time; where it begins, of the first one
+                    order = np.argsort(moved[2], kind="stable")
+                    ends.append(exact(*moved[:2], moved[2][order], w[order]))
+                else:
+                    ends.append(exact(*moved, w))
+            np.testing.assert_allclose(float(g[i]), (ends[0] - ends[1]) / 2e-5, rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("way", FAST, ids=str)
+def test_second_derivatives(way: tuple[str, str]) -> None:
+    p, y0, _ = leaves()
+    t = xp.tensor([0.2, 0.6, 1.0], requires_grad=True)
+    assert gradcheck(lambda *args: solved(*args, way), (p, y0, t), atol=1e-5)
+    assert gradgradcheck(lambda *args: solved(*args, way), (p, y0, t), atol=1e-4, rtol=1e-3)
+
+
+def test_the_ways_agree_in_the_third_derivative() -> None:
+    found = []
+    for way in FAST[1:]:
+        y0 = xp.tensor([1.0, -0.5])
+
+        def f(c: Any, way: Any = way, y0: Any = y0) -> Any:
+            return xp.sum(solved(xp.stack([c, xp.ones_like(c), c * c]), y0, [0.0, 0.8], way))
+
+        found.append(float(gradient(gradient(gradient(f)))(xp.tensor(0.9))))
+    assert found[0] == pytest.approx(found[1], rel=1e-4)
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(1, 3), st.integers(2, 5), st.sampled_from(FAST), st.booleans(), st.integers(0, 1000))
+def test_linear_equations_have_their_closed_form(n: int, count: int, way: tuple[str, str], falling: bool, seed: int) -> None:
+    """``y' = -k y`` in any shape, with the times in either direction: ``y0 exp(-k (t - t0))``."""
+    rng = np.random.default_rng(seed)
+    k, y0 = (xp.tensor(rng.uniform(0.2, 1.0, (n, 2)), requires_grad=True) for _ in range(2))
+    t = np.sort(rng.uniform(0, 1.5, count))[:: -1 if falling else 1].copy()
+    w = rng.normal(size=(count, n, 2))
+    out = integrate.odeint(lambda y, s: -k * y, y0, t, method=way[0], gradient=way[1], **TIGHT)
+    closed = y0 * xp.exp(-k * xp.asarray(t - t[0]).reshape((count, 1, 1)))
+    np.testing.assert_allclose(out.detach(), closed.detach(), rtol=1e-6)
+    for a, b in zip(grad(xp.sum(out * w), (k, y0)), grad(xp.sum(closed * w), (k, y0))):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+# -- forward mode, batches -----------------------------------------------------------------------------------------------------
+
+
+def test_forward_mode_goes_through_the_steps() -> None:
+    p, y0, t = leaves(requires_grad=False)
+    f = lambda p, way=("DOP853", "adjoint"): solved(p, y0, t, way)  # noqa: E731
+    np.testing.assert_allclose(jacfwd(f)(p), jacrev(f)(p), atol=1e-6)
+    _, tangent = jvp(lambda s: solved(p, y0, xp.stack([t[0], s]), ("RK45", "adjoint")), (t[-1],), (xp.asarray(1.0),))
+    np.testing.assert_allclose(tangent[-1], field(solved(p, y0, t, FAST[0])[-1], t[-1], p), atol=1e-6)
+    with pytest.raises(NotImplementedError, match="forward mode goes through the steps"):
+        jacfwd(lambda p: f(p, FAST[0]))(p)
+
+
+def test_jacobians_of_gradients_and_of_jacobians() -> None:
+    p, y0, t = leaves(requires_grad=False)
+    one, other = (jacrev(gradient(lambda p, way=way: xp.sum(solved(p, y0, t, way) ** 2)))(p) for way in FAST[1:])
+    np.testing.assert_allclose(one, other, atol=1e-5)
+    with pytest.raises(NotImplementedError, match="gradient='steps'"):  # many cotangents, which are differentiated again
+        jacrev(jacrev(lambda p: solved(p, y0, t, FAST[0])))(p)
+    assert jacrev(jacrev(lambda p: solved(p, y0, t, FAST[2])))(p).shape == (4, 2, 3, 3)
+
+
+def test_batches_are_refused() -> None:
+    with pytest.raises(RuntimeError, match="inside `vmap`"):
+        vmap(lambda y: integrate.odeint(lambda y, t: -y, y, [0.0, 1.0]))(xp.ones((3, 2)))
+
+
+# -- what it depends on ------------------------------------------------------------------------------------------------------------
+
+
+def test_what_the_function_closes_over_gets_its_gradient() -> None:
+    a, b = (xp.tensor(v, requires_grad=True) for v in (0.5, 2.0))
+    inner = b * b  # no leaf: its own history goes on
+    y = integrate.odeint(lambda y, t: -a * y + inner, xp.tensor(1.0), [0.0, 0.7])
+    closed = inner / a + (1.0 - inner / a) * xp.exp(-a * 0.7)
+    for found, wanted in zip(grad(y[-1], (a, b), retain_graph=True), grad(closed, (a, b))):
+        assert float(found) == pytest.approx(float(wanted), rel=1e-6)
+
+
+def test_a_parameter_that_counts_between_outputs_only_is_no_silent_zero() -> None:
+    a = xp.tensor(2.0, requires_grad=True)
+    push = lambda y, t: a + 0.0 * y if 0.4 < float(t) < 0.6 else 0.0 * y  # noqa: E731
+    y = integrate.odeint(push, xp.tensor(1.0, requires_grad=True), [0.0, 1.0], hmax=0.05)
+    with pytest.raises(RuntimeError, match="Ask for more outputs"):
+        y[-1].backward()
+    y = integrate.odeint(push, xp.tensor(1.0), np.linspace(0.0, 1.0, 41), hmax=0.01)
+    y[-1].backward()
+    assert float(a.grad) == pytest.approx(0.2, rel=0.05)
+
+
+@pytest.mark.parametrize("way", FAST[:2], ids=str)
+def test_a_parameter_written_to_afterwards_is_noticed(way: tuple[str, str]) -> None:
+    p, y0, t = leaves()
+    loss = xp.sum(solved(p, y0, t, way))
+    with xp.no_grad():
+        p.mul_(2.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+    assert p.grad is None
+
+
+def test_stiff_and_dissipative_equations() -> None:
+    """The solution is never integrated backward in time, which for this equation would grow by exp(500)."""
+    k = xp.tensor(100.0, requires_grad=True)
+    y = integrate.odeint(lambda y, t: -k * (y - xp.cos(t)), xp.tensor(0.0), [0.0, 5.0])
+    y[-1].backward()
+    h = 1e-3
+    exact_at = lambda k: (k * k * math.cos(5.0) + k * math.sin(5.0)) / (1 + k * k)  # noqa: E731
+    assert float(k.grad) == pytest.approx((exact_at(100 + h) - exact_at(100 - h)) / (2 * h), rel=1e-3)
+
+
+def test_graphs_are_freed() -> None:
+    p, y0, t = leaves()
+    out = solved(p, y0, t, FAST[0])
+    assert out.grad_fn.name() == "FlowBackward0"
+    loss = xp.sum(out)
+    loss.backward(retain_graph=True)
+    loss.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        loss.backward()
+    seen = weakref.ref(out.grad_fn)
+    del out, loss
+    gc.collect()
+    assert seen() is None
+
+
+def test_without_gradients_nothing_is_recorded() -> None:
+    p, y0, t = leaves()
+    with xp.no_grad():
+        assert not solved(p, y0, t, FAST[0]).requires_grad
+    assert not solved(p.detach(), y0.detach(), TIMES, FAST[0]).requires_grad
+
+
+def test_many_parameters_and_many_outputs() -> None:
+    """More parameters than are integrated beside the adjoint, and more outputs than are looked at."""
+    rng = np.random.default_rng(0)
+    w, y0, t = xp.tensor(rng.normal(size=(50, 50)) * 0.1, requires_grad=True), xp.asarray(rng.normal(size=50)), np.linspace(0, 1, 80)
+    found = []
+    for way in (("RK45", "adjoint"), ("RK45", "steps")):
+        y = integrate.odeint(lambda y, t: xp.tanh(w @ y), y0, t, method=way[0], gradient=way[1], rtol=1e-8, atol=1e-8)
+        (g,) = grad(xp.sum(y[-1] ** 2), w)
+        found.append(g.numpy())
+    np.testing.assert_allclose(*found, atol=1e-6)
+
+
+# -- solve_ivp ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["adjoint", "steps"])
+@pytest.mark.parametrize("method", ["RK45", "RK23", "DOP853"])
+def test_solve_ivp_is_scipys(method: str, how: str) -> None:
+    rate = xp.tensor(0.7, requires_grad=True)
+    for t_eval in (None, [0.0, 0.3, 1.0], [0.5]):
+        ours = integrate.solve_ivp(lambda t, y: -rate * y, (0.0, 2.0), [1.0, 2.0], method, t_eval, dense_output=True, gradient=how)
+        theirs = scipy_integrate.solve_ivp(lambda t, y: -0.7 * y, (0.0, 2.0), [1.0, 2.0], method, t_eval, dense_output=True)
+        np.testing.assert_allclose(ours.t, theirs.t)
+        np.testing.assert_allclose(ours.y.detach(), theirs.y, rtol=1e-12)
+        assert ours.nfev >= 1
+        assert ours.sol(0.4).shape == (2,)
+        np.testing.assert_allclose(ours.sol([1.3, 0.4, 0.4]).detach(), theirs.sol([1.3, 0.4, 0.4]), rtol=1e-12)
+
+
+def test_dense_output_is_differentiable_in_the_time_too() -> None:
+    rate, t = xp.tensor(0.7, requires_grad=True), xp.tensor([1.3, 0.4], requires_grad=True)
+    for how in ("adjoint", "steps"):
+        found = integrate.solve_ivp(lambda t, y: -rate * y, (0.0, 2.0), [1.0], "DOP853", dense_output=True, gradient=how, **TIGHT)
+        g, gt = grad(xp.sum(found.sol(t)), (rate, t))
+        times = np.asarray([1.3, 0.4])
+        assert float(g) == pytest.approx(float((-times * np.exp(-0.7 * times)).sum()), rel=1e-6)
+        np.testing.assert_allclose(gt, -0.7 * np.exp(-0.7 * times), rtol=1e-5)
+    with pytest.raises(ValueError, match="known between"):
+        found.sol(2.5)
+
+
+def test_the_ends_of_the_span_are_differentiable() -> None:
+    begin, end = (xp.tensor(v, requires_grad=True) for v in (0.5, 1.5))
+    for how in ("adjoint", "steps"):
+        found = integrate.solve_ivp(lambda t, y: t * y, (begin, end), [2.0], "DOP853", gradient=how, **TIGHT)
+        value = 2 * math.exp((1.5**2 - 0.5**2) / 2)
+        a, b = grad(found.y[0, -1], (begin, end))
+        assert (float(a), float(b)) == pytest.approx((-0.5 * value, 1.5 * value), rel=1e-6)
+
+
+def test_events_end_an_integration_and_are_not_differentiated() -> None:
+    g = xp.tensor(9.81, requires_grad=True)
+
+    def ground(t: Any, y: Any) -> Any:
+        return y[0]
+
+    ground.terminal, ground.direction = True, -1  # type: ignore[attr-defined]
+    found = integrate.solve_ivp(lambda t, y: xp.stack([y[1], -g]), (0.0, 10.0), [1.0, 2.0], events=ground, **TIGHT)
+    hit = (2 + math.sqrt(4 + 2 * 9.81)) / 9.81
+    assert found.status == 1
+    assert found.t_events[0][0] == pytest.approx(hit)
+    assert found.t[-1] == pytest.approx(hit)
+    (by_g,) = grad(found.y[1, -1], g)
+    assert float(by_g) == pytest.approx(-hit)  # at a fixed time
+
+
+def test_states_are_trees() -> None:
+    start = {"place": xp.tensor([[1.0, 0.0]], requires_grad=True), "speed": (xp.tensor(0.5, requires_grad=True),)}
+
+    def swing(y: Any, t: Any) -> Any:
+        return {"place": -y["place"] * y["speed"][0], "speed": (-y["speed"][0],)}
+
+    out = integrate.odeint(swing, start, [0.0, 0.5, 1.0])
+    assert out["place"].shape == (3, 1, 2)
+    assert out["speed"][0].shape == (3,)
+    xp.sum(out["place"]).backward()
+    assert start["place"].grad.shape == (1, 2)
+    found = integrate.solve_ivp(lambda t, y: swing(y, t), (0.0, 1.0), start)
+    assert found.y["place"].shape == (1, 2, len(found.t))
+    with pytest.raises(ValueError, match="in structure and shapes"):
+        integrate.odeint(lambda y, t: {"speed": y["speed"], "place": y["place"]}, start, [0.0, 1.0])
+
+
+def test_on_every_backend(xpgrad_device: str) -> None:
+    y0, rate = (xp.tensor(v, device=xpgrad_device, requires_grad=True) for v in ([1.0, 2.0], 0.5))
+    single = y0.dtype.itemsize == 4
+    for how in ("adjoint", "steps"):
+        y = integrate.odeint(lambda y, t: -rate * y * t, y0, [0.0, 1.0, 2.0], method="DOP853", gradient=how, rtol=1e-6, atol=1e-6)
+        assert y.dtype == y0.dtype
+        assert y.device == y0.device
+        g, gr = grad(xp.sum(y[-1]), (y0, rate))
+        tolerance = 2e-3 if single else 1e-4
+        np.testing.assert_allclose(g.numpy(), np.full(2, math.exp(-1.0)), rtol=tolerance)
+        assert float(gr) == pytest.approx(-2.0 * 3.0 * math.exp(-1.0), rel=tolerance)
+
+
+# -- bad input ------------------------------------------------------------------------------------------------------------------------
+
+
+def decay(y: Any, t: Any) -> Any:
+    return -y
+
+
+BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "no function": (lambda: integrate.odeint(3, [1.0], [0.0, 1.0]), TypeError, "func"),
+    "integers": (lambda: integrate.odeint(decay, xp.asarray([1, 2]), [0.0, 1.0]), TypeError, "give 1.0, not 1"),
+    "complex": (lambda: integrate.odeint(decay, xp.asarray([1j]), [0.0, 1.0]), TypeError, "real and the imaginary part"),
+    "no order": (lambda: integrate.odeint(decay, [1.0], [0.0, 2.0, 1.0]), ValueError, "must rise or fall"),
+    "no times": (lambda: integrate.odeint(decay, [1.0], []), ValueError, "vector of finite times"),
+    "times are nan": (lambda: integrate.odeint(decay, [1.0], [0.0, math.nan]), ValueError, "vector of finite times"),
+    "a time": (lambda: integrate.odeint(decay, [1.0], 1.0), ValueError, "vector of finite times"),
+    "another shape": (lambda: integrate.odeint(lambda y, t: y[:1], [1.0, 2.0], [0.0, 1.0]), ValueError, "shape"),
+    "complex change": (lambda: integrate.odeint(lambda y, t: y * 1j, [1.0, 2.0], [0.0, 1.0]), TypeError, "real numbers"),
+    "args": (lambda: integrate.odeint(decay, [1.0], [0.0, 1.0], 3.0), TypeError, "`args` must be a tuple"),
+    "method": (lambda: integrate.odeint(decay, [1.0], [0.0, 1.0], method="Euler"), ValueError, "LSODA"),
+    "gradient": (lambda: integrate.odeint(decay, [1.0], [0.0, 1.0], gradient="both"), ValueError, "'adjoint' or 'steps'"),
+    "steps": (lambda: integrate.odeint(decay, [1.0], [0.0, 1.0], gradient="steps"), ValueError, "DOP853"),
+    "failure": (lambda: integrate.odeint(decay, [1.0], [0.0, 1.0], failure="no"), ValueError, "'warn'"),
+    "tolerance": (lambda: integrate.odeint(decay, [1.0], [0.0, 1.0], atol=[1e-3, 1e-3]), ValueError, "`atol`"),
+    "span": (lambda: integrate.solve_ivp(decay, 2.0, [1.0]), ValueError, "t_span"),
+    "blows up": (lambda: integrate.solve_ivp(lambda t, y: y * y, (0.0, 2.0), [1.0]), RuntimeError, "did not reach the end"),
+    "too many steps": (lambda: integrate.odeint(lambda y, t: -1e6 * y, [1.0], [0.0, 9.0], mxstep=2), RuntimeError, "did not reach the end"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input(name: str) -> None:
+    call, kind, words = BAD[name]
+    with pytest.raises(kind, match=words):
+        call()
+
+
+def test_a_failure_can_be_a_warning() -> None:
+    with pytest.warns(RuntimeWarning, match="did not reach the end"):
+        found = integrate.solve_ivp(lambda t, y: y * y, (0.0, 2.0), [1.0], failure="warn")
+    assert not found.success
+
+
+def test_an_error_of_the_function_comes_out() -> None:
+    with pytest.raises(ZeroDivisionError):
+        integrate.odeint(lambda y, t: y * (1 // 0), [1.0], [0.0, 1.0])
