@@ -31,6 +31,14 @@ def _x64() -> bool:
     return bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
 
 
+def _shape_of_elements(signature: str, arrays: Any) -> tuple[int, ...]:
+    """The shape of what a function of elements with axes of their own returns, as its signature says."""
+    given, result = ([part.split(",") for part in side.strip("()").split("),(")] for side in signature.split("->"))
+    lengths = {axis: n for axes, a in zip(given, arrays) for axis, n in zip(axes, a.shape[-len(axes) :])}
+    batch = jnp.broadcast_shapes(*(a.shape[: -len(axes)] for axes, a in zip(given, arrays)))
+    return (*batch, *(lengths[axis] for axis in result[0]))
+
+
 class JaxBackend(Backend):
     """JAX arrays on every device of this process."""
 
@@ -182,13 +190,16 @@ class JaxBackend(Backend):
 
         return function(name)
 
-    def through_host(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
+    def through_host(self, name: str, function: Callable[..., Any], *args: Any, signature: str = "") -> Any:
         arrays = [a for a in args if isinstance(a, jax.Array)]
         if not any(self.is_traced(a) for a in arrays) or not self.on_host(self.device_of(arrays[0])):
-            return super().through_host(name, function, *args)
+            return super().through_host(name, function, *args, signature=signature)
         # The values are not known yet: SciPy is called when they are.
-        shape = jnp.broadcast_shapes(*(a.shape for a in arrays))
-        dtype = np.result_type(function(*(np.ones(1, a.dtype) if isinstance(a, jax.Array) else a for a in args)))
+        if signature:
+            shape, dtype = _shape_of_elements(signature, arrays), np.result_type(*(a.dtype for a in arrays))
+        else:
+            shape = jnp.broadcast_shapes(*(a.shape for a in arrays))
+            dtype = np.result_type(function(*(np.ones(1, a.dtype) if isinstance(a, jax.Array) else a for a in args)))
         places = [i for i, a in enumerate(args) if isinstance(a, jax.Array)]
 
         def called(*values: Any) -> Any:

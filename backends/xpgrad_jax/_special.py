@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
+import jax.scipy.linalg
 import jax.scipy.special
 
 __all__ = ["function"]
@@ -20,7 +22,18 @@ _NAMES = frozenset((
 ))  # fmt: skip
 
 
+def _solve_triangular(a: Any, b: Any, turned: bool, lower: bool, unit: bool) -> Any:
+    batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = (jnp.broadcast_to(x, batch + x.shape[-2:]) for x in (a, b))
+    return jax.scipy.linalg.solve_triangular(a, b, trans=int(turned), lower=lower, unit_diagonal=unit)
+
+
+#: Functions of matrices: those of the rows of `xpgrad.scipy.linalg`. NB: JAX's `expm` scales by the norm alone, which is too much for
+#: matrices that are far from normal (0.10, float32: of [[-300, 1e8], [0, -1]] it has the last element 1.0, which is 0.37).
+_MATRICES: dict[str, Callable[..., Any]] = {"linalg_solve_triangular": _solve_triangular}
+
+
 @functools.cache
 def function(name: str) -> Callable[..., Any] | None:
     """JAX's function of that name, or None."""
-    return getattr(jax.scipy.special, name, None) if name in _NAMES else None
+    return getattr(jax.scipy.special, name, None) if name in _NAMES else _MATRICES.get(name)

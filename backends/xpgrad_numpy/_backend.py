@@ -53,7 +53,7 @@ class NumPyBackend(Backend):
 
         return function(name)
 
-    def through_host(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
+    def through_host(self, name: str, function: Callable[..., Any], *args: Any, signature: str = "") -> Any:
         return function(*args)
 
     def array_types(self) -> tuple[type, ...]:

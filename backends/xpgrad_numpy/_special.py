@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from xpgrad_numpy._matrix_functions import function as matrices
+
 __all__ = ["function"]
 
 #: Functions that are no universal ones of SciPy's, and that rows compose of some.
@@ -200,6 +202,8 @@ def function(name: str) -> Callable[..., Any] | None:
     """SciPy's function of that name, or our own; None without SciPy, or where it has none."""
     if name in _OVER_AXES:
         return _OVER_AXES[name]
+    if name.startswith("linalg_"):
+        return matrices(name.removeprefix("linalg_"))
     if name in _ARRAYS:
         scipy, own = _ARRAYS[name]
         return own if not scipy or _has_scipy() else None

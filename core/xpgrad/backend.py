@@ -558,7 +558,8 @@ class Backend(ABC):
     def special(self, name: str) -> Callable[..., Any] | None:
         """The library's own function for that of `scipy.special`, on raw arrays of one dtype; None if it has none.
 
-        Its result has the dtype of the arrays. What the library lacks is composed of others, or computed by SciPy (`through_host`).
+        ``"linalg_NAME"`` is that of a row of `xpgrad.scipy.linalg`, on stacks of matrices. Its result has the dtype of the arrays. What
+        the library lacks is composed of others, or computed by SciPy (`through_host`).
         """
         return None
 
@@ -577,16 +578,19 @@ class Backend(ABC):
 
         return chosen
 
-    def through_host(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
+    def through_host(self, name: str, function: Callable[..., Any], *args: Any, signature: str = "") -> Any:
         """The raw array of what a function of NumPy's arrays computes, element by element, of raw arrays and Python numbers.
 
         Parameters
         ----------
         name : str
-            The function's, for messages.
+            The function's, for messages: of `scipy.special`, or with its module, ``"linalg.logm"``.
         function : callable
             Of NumPy's arrays; the arrays broadcast together, the result is one array of that shape, of any dtype.
         *args
+        signature : str
+            For a function of matrices, or of other elements with axes of their own: these axes, as for `numpy.vectorize`, for example
+            ``"(m,m),(m,k)->(m,k)"``. The axes before them broadcast; all arguments are arrays, and the result has their common dtype.
 
         Raises
         ------
@@ -596,8 +600,9 @@ class Backend(ABC):
         arrays = self.array_types()
         device = self.device_of(next(a for a in args if isinstance(a, arrays) and hasattr(a, "shape")))
         if not self.on_host(device):
+            full = name if "." in name else f"special.{name}"
             msg = (
-                f"backend {self.table_name!r} has no function `scipy.special.{name}` on {str(device)!r}, and SciPy computes on the host "
+                f"backend {self.table_name!r} has no function `scipy.{full}` on {str(device)!r}, and SciPy computes on the host "
                 "only; move the Tensor there, e.g. with `x.to_device('numpy')`"
             )
             raise CapabilityError(msg)

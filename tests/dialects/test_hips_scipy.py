@@ -98,6 +98,7 @@ MATRICES: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], tuple[int, ...]]
     },
     "solve_sylvester": ("solve_sylvester", (A, B, X.T @ X), {}, (0, 1, 2)),
     "sqrtm": ("sqrtm", (A @ A,), {}, (0,)),
+    "solve_banded": ("solve_banded", ((1, 1), A + 3.0, B[:, 0]), {}, (1, 2)),
 }
 
 
@@ -116,10 +117,23 @@ def test_functions_of_matrices(name: str) -> None:
         ours.test_util.check_grads(lambda *a: np.sum(f(*a, **options) ** 2), n, order=2)(*args)
 
 
-def test_triangular_systems_with_ones_on_the_diagonal() -> None:
+def test_triangular_systems_with_ones_on_the_diagonal_and_of_complex_matrices() -> None:
     ours.test_util.check_grads(lambda a, b: scipy.linalg.solve_triangular(a, b, unit_diagonal=True), (0, 1), order=2)(A, B)
-    with pytest.raises(NotImplementedError, match="trans='C'"):
-        ours.grad(lambda a: np.real(np.sum(scipy.linalg.solve_triangular(a, B, trans="C"))))(A + 1j)
+    for trans in ("N", "T", "C"):
+        solved = lambda a, b, t=trans: scipy.linalg.solve_triangular(a, b, trans=t)  # noqa: E731 (a closure)
+        size = lambda a, b, f=solved: ours.numpy.real(ours.numpy.sum(f(a, b) ** 2))  # noqa: E731 (a closure)
+        ours.test_util.check_grads(size, (0, 1), modes=["rev"])(A + 1j, B - 1j)
+
+
+def test_a_root_that_is_not_real() -> None:
+    """Law: of a real matrix whose root is complex it is SciPy's, differentiated or not."""
+    x = np.diag([-1.0, 4.0]) + 0.1
+    expected = importlib.import_module("scipy.linalg").sqrtm(x)
+    np.testing.assert_allclose(scipy.linalg.sqrtm(x), expected)
+    slope = ours.grad(lambda x: ours.numpy.sum(ours.numpy.imag(scipy.linalg.sqrtm(x)) ** 2))(x)
+    step = 1e-6 * np.array([[0.3, -0.5], [0.7, 0.2]])
+    ahead, behind = (np.sum(np.imag(scipy.linalg.sqrtm(x + s * step)) ** 2) for s in (1, -1))
+    np.testing.assert_allclose(np.sum(slope * step), (ahead - behind) / 2, rtol=1e-7)
 
 
 C = np.array([[2.0, 0.3, 0.1], [0.3, 1.5, -0.2], [0.1, -0.2, 1.0]])

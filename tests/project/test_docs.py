@@ -21,6 +21,7 @@ RUN = {
     "docs/devices-and-errors.md": (),
     "docs/equations.md": (),
     "docs/hips.md": (),
+    "docs/matrix-functions.md": (),
     "docs/numpy.md": (),
     "docs/profiling.md": (),
     "docs/scipy.md": (),

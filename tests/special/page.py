@@ -31,7 +31,7 @@ SLOW = {
 HEAD = """# SciPy's functions
 
 `xpgrad.scipy.special` has SciPy's special functions for Tensors on every backend: with gradients of every order, forward mode, `vmap` and
-`compile`. The names, arguments and values are SciPy's.
+`compile`. The names, arguments and values are SciPy's. Functions of matrices have [a page of their own](matrix-functions.md).
 
 ```python
 import xpgrad as xp

@@ -201,7 +201,7 @@ def test_what_is_no_operand_is_refused() -> None:
         special.xlogy(x, xp.asarray([1.0, 2.0], device="numpy+readonly"))
     with pytest.raises(AttributeError, match="has no attribute 'erff'"):
         special.erff  # type: ignore[attr-defined]
-    with pytest.raises(AttributeError, match="has no 'clustering', only `optimize`, `special`, `stats`"):
+    with pytest.raises(AttributeError, match=r"has no 'clustering', only .*`special`"):
         xp.scipy.clustering  # type: ignore[attr-defined]
 
 

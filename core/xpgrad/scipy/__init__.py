@@ -1,9 +1,9 @@
 """`xpgrad.scipy`: functions with SciPy's names and meaning for Tensors on every backend, differentiable.
 
-`special` holds the special functions, `stats` distributions that are made of them, `optimize` optimisers and solvers of equations,
-`integrate` differential equations and integrals, `signal` convolutions and filters, `fft` Fourier and cosine transforms, `interpolate`
-splines. What is not made of other functions is computed by the array's own library where that has it, else by SciPy, an optional dependency
-(``pip install 'xpgrad[scipy]'``), where the array's memory is the host's.
+`special` holds the special functions, `stats` distributions that are made of them, `linalg` functions of matrices, `optimize` optimisers
+and solvers of equations, `integrate` differential equations and integrals, `signal` convolutions and filters, `fft` Fourier and cosine
+transforms, `interpolate` splines. What is not made of other functions is computed by the array's own library where that has it, else by
+SciPy, an optional dependency (``pip install 'xpgrad[scipy]'``), where the array's memory is the host's.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ if typing.TYPE_CHECKING:
         fft as fft,
         integrate as integrate,
         interpolate as interpolate,
+        linalg as linalg,
         optimize as optimize,
         signal as signal,
         special as special,
         stats as stats,
     )
 
-__all__ = ["fft", "integrate", "interpolate", "optimize", "signal", "special", "stats"]
+__all__ = ["fft", "integrate", "interpolate", "linalg", "optimize", "signal", "special", "stats"]
 
 
 def __dir__() -> list[str]:

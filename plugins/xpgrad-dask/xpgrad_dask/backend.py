@@ -77,8 +77,10 @@ class DaskBackend(Backend):
             return None
         return found if name in kernels.PLAIN or name in indexing.PLAIN else lambda *args, **options: found(self.kernels, *args, **options)
 
-    def through_host(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
+    def through_host(self, name: str, function: Callable[..., Any], *args: Any, signature: str = "") -> Any:
         # By chunks, when they are computed.
+        if signature:
+            return da.apply_gufunc(function, signature, *args, output_dtypes=np.result_type(*(a.dtype for a in args)), allow_rechunk=True)
         samples = (np.ones((), a.dtype) if isinstance(a, da.Array) else a for a in args)
         return da.core.elemwise(function, *args, dtype=function(*samples).dtype)
 

@@ -60,7 +60,7 @@ class SimBackend(Backend):
     def find_dtype(self, name: str) -> Any:
         return None if name == "bfloat16" else np.dtype(name)
 
-    def through_host(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
+    def through_host(self, name: str, function: Callable[..., Any], *args: Any, signature: str = "") -> Any:
         return launch(name, function, *args)  # queued like any other kernel
 
     # -- streams -------------------------------------------------------------------------------------------------

@@ -18,11 +18,20 @@ _NAMES = frozenset((
 ))  # fmt: skip
 
 
+def _solve_triangular(a: Any, b: Any, turned: bool, lower: bool, unit: bool) -> Any:
+    return torch.linalg.solve_triangular(a.mT if turned else a, b, upper=lower is turned, unitriangular=unit)
+
+
+#: Functions of matrices: those of the rows of `xpgrad.scipy.linalg`. NB: PyTorch's `matrix_exp` scales by the norm alone, and loses digits
+#: of matrices that are far from normal (2.13, float64: of [[1, 1e6], [0, -1]] it has eleven).
+_MATRICES: dict[str, Callable[..., Any]] = {"linalg_solve_triangular": _solve_triangular}
+
+
 @functools.cache
 def function(name: str) -> Callable[..., Any] | None:
     """PyTorch's function of that name, or None."""
     if name not in _NAMES:
-        return None
+        return _MATRICES.get(name)
     found = getattr(torch.special, name)
 
     def call(*args: Any) -> Any:

@@ -13,7 +13,7 @@ __all__ = ["integrate", "linalg", "signal", "special", "stats"]
 
 
 def __getattr__(name: str) -> Any:
-    """Say what is there."""
+    """Say what there is."""
     msg = (
         f"xpgrad.dialects.hips.scipy has no {name!r}, only `integrate`, `linalg`, `signal`, `special` and `stats`; make a primitive of a "
         "function of SciPy with `extend.primitive` and `extend.defvjp`"

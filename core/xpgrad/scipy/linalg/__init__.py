@@ -1,0 +1,37 @@
+"""`xpgrad.scipy.linalg`: SciPy's functions of matrices for Tensors on every backend, differentiable to every order, in both modes, batched.
+
+Matrices are the last two axes of a Tensor, all axes before them are a stack, and the stacks of two operands broadcast. Integers become
+floating numbers of the default dtype. Dtypes and shapes of results never depend on values: where SciPy's do, the docstring says what is
+here. A matrix that is not finite gives nan, where SciPy raises ValueError; a singular one raises what the backend's library raises (NumPy:
+`numpy.linalg.LinAlgError`). SciPy's arguments `overwrite_*` and `check_finite` are not there: nothing is overwritten.
+"""
+
+from __future__ import annotations
+
+from xpgrad._basics.faces import public_names
+from xpgrad.scipy.linalg._building import block_diag as block_diag, circulant as circulant, hankel as hankel, toeplitz as toeplitz
+from xpgrad.scipy.linalg._functions import PolarResult as PolarResult, expm as expm, logm as logm, polar as polar, sqrtm as sqrtm
+from xpgrad.scipy.linalg._lyapunov import (
+    solve_continuous_lyapunov as solve_continuous_lyapunov,
+    solve_discrete_lyapunov as solve_discrete_lyapunov,
+    solve_lyapunov as solve_lyapunov,
+    solve_sylvester as solve_sylvester,
+)
+from xpgrad.scipy.linalg._systems import (
+    LstsqResult as LstsqResult,
+    cho_factor as cho_factor,
+    cho_solve as cho_solve,
+    lstsq as lstsq,
+    solve_banded as solve_banded,
+    solve_triangular as solve_triangular,
+)
+
+__all__ = [
+    "LstsqResult", "PolarResult", "block_diag", "cho_factor", "cho_solve", "circulant", "expm", "hankel", "logm", "lstsq", "polar",
+    "solve_banded", "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_lyapunov", "solve_sylvester", "solve_triangular",
+    "sqrtm", "toeplitz",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)

@@ -1,0 +1,133 @@
+"""Matrices that are made of vectors, or of blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._basics.shapes import common_shape
+from xpgrad._operations.coerce import unify
+from xpgrad._operations.lift import as_tensor, as_tensors
+from xpgrad._rows.namespace import operations
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.rules.elementwise import conj
+from xpgrad.rules.manipulation import broadcast_to, concat, reshape
+from xpgrad.scipy.linalg._operands import front, together
+
+__all__ = ["block_diag", "circulant", "hankel", "toeplitz"]
+
+
+def _vector(name: str, argument: str, x: Any) -> Any:
+    if x.ndim < 1:
+        msg = f"scipy.linalg.{name}: `{argument}` must be a vector, or a stack of them, but has shape {x.shape}"
+        raise ValueError(msg)
+    return x
+
+
+def _picked(x: Any, rows: int, columns: int, offset: int, step: int) -> Any:
+    """The matrix of the elements of a vector at ``offset + step * i - j`` (``+ j`` for a negative `step`), modulo its length."""
+    i = operations.arange(rows, device=x.device)
+    j = operations.arange(columns, device=x.device)
+    where = reshape(i, (rows, 1)) + offset - reshape(j, (1, columns)) * step
+    where = operations.remainder(where, max(x.shape[-1], 1))
+    return reshape(operations.take(x, reshape(where, (rows * columns,)), axis=-1), (*x.shape[:-1], rows, columns))
+
+
+def _pair(name: str, c: Any, r: Any) -> tuple[Any, Any]:
+    c, r = (_vector(name, argument, x) for argument, x in zip("cr", as_tensors(f"scipy.linalg.{name}", c, r)))
+    batch = common_shape(c.shape[:-1], r.shape[:-1], name=f"scipy.linalg.{name}")
+    c, r = unify(f"scipy.linalg.{name}", [c, r])
+    return tuple(  # type: ignore[return-value]
+        x if x.shape[:-1] == batch else broadcast_to(x, (*batch, x.shape[-1])) for x in (c, r)
+    )
+
+
+@front
+def toeplitz(c: Tensor, r: Tensor | None = None) -> Tensor:
+    """The matrix with constant diagonals whose first column is `c` and whose first row is `r` (`scipy.linalg.toeplitz`).
+
+    Parameters
+    ----------
+    c : Tensor, shape (..., M)
+    r : Tensor, shape (..., N), optional
+        Its first element is not read. Default: the conjugate of `c`.
+
+    Returns
+    -------
+    Tensor, shape (..., M, N)
+    """
+    if r is None:
+        c = _vector("toeplitz", "c", as_tensor("scipy.linalg.toeplitz", c))
+        r = conj(c) if c.dtype.is_complex else c
+    column, row = _pair("toeplitz", c, r)
+    m, n = column.shape[-1], row.shape[-1]
+    whole = concat([operations.flip(row[..., 1:], axis=-1), column], axis=-1)
+    return _picked(whole, m, n, max(n - 1, 0), 1)
+
+
+@front
+def circulant(c: Tensor) -> Tensor:
+    """The matrix whose columns are `c`, each moved on by one (`scipy.linalg.circulant`).
+
+    Parameters
+    ----------
+    c : Tensor, shape (..., N)
+
+    Returns
+    -------
+    Tensor, shape (..., N, N)
+    """
+    c = _vector("circulant", "c", as_tensor("scipy.linalg.circulant", c))
+    return _picked(c, c.shape[-1], c.shape[-1], 0, 1)
+
+
+@front
+def hankel(c: Tensor, r: Tensor | None = None) -> Tensor:
+    """The matrix with constant antidiagonals whose first column is `c` and whose last row is `r` (`scipy.linalg.hankel`).
+
+    Parameters
+    ----------
+    c : Tensor, shape (..., M)
+    r : Tensor, shape (..., N), optional
+        Its first element is not read. Default: zeros, as many as `c` has elements.
+
+    Returns
+    -------
+    Tensor, shape (..., M, N)
+    """
+    c = _vector("hankel", "c", as_tensor("scipy.linalg.hankel", c))
+    column, row = _pair("hankel", c, operations.zeros_like(c) if r is None else r)
+    whole = concat([column, row[..., 1:]], axis=-1)
+    return _picked(whole, column.shape[-1], row.shape[-1], 0, -1)
+
+
+@front
+def block_diag(*arrs: Tensor) -> Tensor:
+    """The matrix with the given ones along its diagonal, and zeros elsewhere (`scipy.linalg.block_diag`).
+
+    Parameters
+    ----------
+    *arrs : Tensor, shape (..., M, N), (N,) or ()
+        A vector is a matrix of one row, also an empty one; a number is one of one element.
+
+    Returns
+    -------
+    Tensor, shape (..., the sum of M, the sum of N)
+        Without arguments an empty matrix of one row, as SciPy's.
+    """
+    if not arrs:
+        return operations.zeros((1, 0))
+    xs = [x if x.ndim > 1 else reshape(x, (1, x.size)) for x in as_tensors("scipy.linalg.block_diag", *arrs)]
+    xs = together("block_diag", *xs)
+    try:
+        batch = common_shape(*(x.shape[:-2] for x in xs))
+    except ValueError as exc:
+        msg = f"scipy.linalg.block_diag: the axes before the last two do not broadcast together: the shapes are {[x.shape for x in xs]}"
+        raise ValueError(msg) from exc
+    width, left, rows = sum(x.shape[-1] for x in xs), 0, []
+    for x in xs:
+        x = x if x.shape[:-2] == batch else broadcast_to(x, (*batch, *x.shape[-2:]))
+        sides = ((*batch, x.shape[-2], n) for n in (left, width - left - x.shape[-1]))
+        before, behind = (operations.zeros(shape, dtype=x.dtype, device=x.device) for shape in sides)
+        rows.append(concat([before, x, behind], axis=-1))
+        left += x.shape[-1]
+    return concat(rows, axis=-2)

@@ -1,0 +1,50 @@
+"""Kernels of functions of matrices that are not composed of others: SciPy computes them, in the host's memory."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad._backends.classes import host_backend
+from xpgrad.errors import CapabilityError
+
+__all__ = ["by_the_host_of_matrices", "values_are_known"]
+
+
+def values_are_known(xp: Any, x: Any) -> bool:
+    """Return whether the values of a raw array may be looked at, so that a kernel may do as they say."""
+    backend = xp._backend
+    return not backend.capabilities.lazy and not backend.is_traced(x)
+
+
+def by_the_host_of_matrices(name: str, signature: str, composed: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """The kernel of a row that SciPy's function computes: of arrays, then of Python's values.
+
+    Parameters
+    ----------
+    name : str
+        The function's in `scipy.linalg`.
+    signature : str
+        The axes of a matrix, as for `Backend.through_host`.
+    composed : callable, optional
+        ``composed(xp, *args)``: what computes without SciPy, and where the memory is not the host's.
+    """
+    count = signature.partition("->")[0].count("(")
+
+    def kernel(xp: Any, *args: Any) -> Any:
+        backend = xp._backend
+        arrays, rest = args[:count], args[count:]
+        function = host_backend().special(f"linalg_{name}")
+        if composed is not None and (function is None or not backend.on_host(backend.device_of(arrays[0]))):
+            return composed(xp, *args)
+        if function is None:
+            msg = f"scipy.linalg.{name} is computed by SciPy, which is not installed; run `pip install 'xpgrad[scipy]'`"
+            raise CapabilityError(msg)
+        return backend.through_host(f"linalg.{name}", functools.partial(_called, function, rest), *arrays, signature=signature)
+
+    return kernel
+
+
+def _called(function: Callable[..., Any], rest: tuple[Any, ...], *arrays: Any) -> Any:
+    return function(*arrays, *rest)

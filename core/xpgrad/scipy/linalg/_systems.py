@@ -1,0 +1,237 @@
+"""Systems of linear equations: with triangular, positive definite and banded matrices, and by least squares."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from xpgrad._basics.arguments import as_flag, as_int, shown
+from xpgrad._basics.dtypes import finfo
+from xpgrad._basics.scalars import NOT_SCALAR, as_scalar
+from xpgrad._operations.lift import as_tensors
+from xpgrad._rows.namespace import operations
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.linalg import cholesky, matmul
+from xpgrad.rules.elementwise import abs as _abs, conj
+from xpgrad.rules.manipulation import broadcast_to, reshape
+from xpgrad.rules.reduction import sum as total
+from xpgrad.scipy.linalg import _equation_rows as _rows
+from xpgrad.scipy.linalg._operands import batches, checked, front, matrix, right_side, solution, together
+
+__all__ = ["LstsqResult", "cho_factor", "cho_solve", "lstsq", "solve_banded", "solve_triangular"]
+
+
+class LstsqResult(NamedTuple):
+    """The four results of `lstsq`."""
+
+    x: Tensor
+    residues: Tensor
+    rank: Tensor
+    s: Tensor
+
+
+@front
+def solve_triangular(
+    a: Tensor, b: Tensor, trans: Literal[0, 1, 2, "N", "T", "C"] = 0, lower: bool = False, unit_diagonal: bool = False
+) -> Tensor:  # fmt: skip
+    """The solution of ``a @ x == b`` for a triangular matrix (`scipy.linalg.solve_triangular`).
+
+    Parameters
+    ----------
+    a : Tensor, shape (..., N, N)
+        Only the triangle is read, and only it gets a gradient.
+    b : Tensor, shape (N,) or (..., N, K)
+        Vectors are never stacked, so that no case is ambiguous.
+    trans : {0, 1, 2, "N", "T", "C"}
+        Solve with `a`, its transpose, or its conjugate transpose.
+    lower : bool
+        Read the lower triangle.
+    unit_diagonal : bool
+        Take the diagonal for ones, and do not read it.
+
+    Returns
+    -------
+    Tensor, of the shape of `b`, stacked
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is not a Tensor or an array, shapes that do not fit, and another `trans`.
+    """
+    name = "solve_triangular"
+    a, b = as_tensors(f"scipy.linalg.{name}", a, b)
+    a = checked(name, "a", a)
+    b, vector = right_side(name, b, a.shape[-1], "a")
+    batches(name, a=a, b=b)
+    known = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
+    how = known.get(trans) if isinstance(trans, (int, str)) and not isinstance(trans, bool) else None
+    if how is None:
+        msg = f"scipy.linalg.{name}: `trans` must be one of 0, 1, 2, 'N', 'T', 'C', but got {shown(trans)}"
+        raise ValueError(msg)
+    lower, unit_diagonal = (
+        as_flag(x, f"scipy.linalg.{name}", argument) for x, argument in ((lower, "lower"), (unit_diagonal, "unit_diagonal"))
+    )
+    a, b = together(name, a, b)
+    if how == 2 and a.dtype.is_complex:
+        a = conj(a)
+    return solution(_rows._linalg_solve_triangular(a, b, how != 0, lower, unit_diagonal), vector)
+
+
+@front
+def cho_factor(a: Tensor, lower: bool = False) -> tuple[Tensor, bool]:
+    """The triangular factor of a Hermitian positive definite matrix, for `cho_solve` (`scipy.linalg.cho_factor`).
+
+    Parameters
+    ----------
+    a : Tensor, shape (..., N, N)
+        The gradient is Hermitian, as if both triangles were read.
+    lower : bool
+        Return the lower triangle.
+
+    Returns
+    -------
+    c : Tensor, shape (..., N, N)
+        Zero in the other triangle, where SciPy's holds anything.
+    lower : bool
+    """
+    lower = as_flag(lower, "scipy.linalg.cho_factor", "lower")
+    return cholesky(matrix("cho_factor", "a", a), upper=not lower), lower
+
+
+@front
+def cho_solve(c_and_lower: tuple[Tensor, bool], b: Tensor) -> Tensor:
+    """The solution of ``a @ x == b`` from the factor of `a` (`scipy.linalg.cho_solve`).
+
+    Parameters
+    ----------
+    c_and_lower : (Tensor, bool)
+        As `cho_factor` returns it; only the triangle is read.
+    b : Tensor, shape (N,) or (..., N, K)
+
+    Returns
+    -------
+    Tensor, of the shape of `b`, stacked
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is not a pair, not a Tensor or an array, and shapes that do not fit.
+    """
+    if not isinstance(c_and_lower, (tuple, list)) or len(c_and_lower) != 2:
+        msg = f"scipy.linalg.cho_solve: `c_and_lower` must be the pair that `cho_factor` returns, but got {shown(c_and_lower)}"
+        raise TypeError(msg)
+    c, lower = c_and_lower
+    lower = as_flag(lower, "scipy.linalg.cho_solve", "lower")
+    c, b = as_tensors("scipy.linalg.cho_solve", c, b)
+    c = checked("cho_solve", "c", c)
+    b, vector = right_side("cho_solve", b, c.shape[-1], "c")
+    first = solve_triangular(c, b, trans=0 if lower else 2, lower=lower)
+    return solution(solve_triangular(c, first, trans=2 if lower else 0, lower=lower), vector)
+
+
+@front
+def solve_banded(l_and_u: tuple[int, int], ab: Tensor, b: Tensor) -> Tensor:
+    """The solution of ``a @ x == b`` for a banded matrix (`scipy.linalg.solve_banded`).
+
+    Parameters
+    ----------
+    l_and_u : (int, int)
+        The numbers of diagonals below and above the main one.
+    ab : Tensor, shape (..., l + u + 1, M)
+        The diagonals: ``ab[u + i - j, j] == a[i, j]``. What lies beyond the corners of `a` is not read, and gets the gradient 0.
+    b : Tensor, shape (M,) or (..., M, K)
+
+    Returns
+    -------
+    Tensor, of the shape of `b`, stacked
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is not a Tensor or an array, and shapes that do not fit.
+    """
+    name = "solve_banded"
+    if not isinstance(l_and_u, (tuple, list)) or len(l_and_u) != 2:
+        msg = f"scipy.linalg.{name}: `l_and_u` must be a pair of ints, but got {shown(l_and_u)}"
+        raise TypeError(msg)
+    below, above = (as_int(n, f"scipy.linalg.{name}", "l_and_u") for n in l_and_u)
+    ab, b = as_tensors(f"scipy.linalg.{name}", ab, b)
+    ab = checked(name, "ab", ab, square=False)
+    if below < 0 or above < 0 or ab.shape[-2] != below + above + 1:
+        msg = (
+            f"scipy.linalg.{name}: `ab` must have {below} + {above} + 1 rows, a diagonal each, for `l_and_u` = {tuple(l_and_u)}, which "
+            f"must not be negative, but has shape {ab.shape}"
+        )
+        raise ValueError(msg)
+    b, vector = right_side(name, b, ab.shape[-1], "ab")
+    batches(name, ab=ab, b=b)
+    ab, b = together(name, ab, b)
+    return solution(_rows._linalg_solve_banded(ab, b, below, above), vector)
+
+
+@front
+def lstsq(a: Tensor, b: Tensor, cond: float | None = None) -> LstsqResult:
+    """The shortest of the vectors that minimise the length of ``a @ x - b`` (`scipy.linalg.lstsq`).
+
+    Parameters
+    ----------
+    a : Tensor, shape (..., M, N)
+    b : Tensor, shape (M,) or (..., M, K)
+    cond : float, optional
+        Singular values up to `cond` times the largest count as 0. Default: the dtype's eps.
+
+    Returns
+    -------
+    x : Tensor, shape (N,) or (..., N, K)
+    residues : Tensor, shape () or (..., K), or (0,)
+        The squares of the lengths of ``a @ x - b`` for M > N. (SciPy's are empty if the rank is not full; here a shape does not depend on
+        values.) Else empty.
+    rank : Tensor, shape (...)
+        Integers.
+    s : Tensor, shape (..., min(M, N))
+        The singular values, descending.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is not a Tensor or an array, shapes that do not fit, and a `cond` that is no number.
+
+    Notes
+    -----
+    Computed by singular values (SciPy's default is LAPACK's ``gelsd``, which does so too). `x` is differentiable where the rank does not
+    change nearby: for full rank of columns or of rows, and along changes that keep a rank that is not full (Golub and Pereyra 1973). `s` is
+    differentiable as `xpgrad.linalg.svdvals` is.
+    """
+    name = "lstsq"
+    a, b = as_tensors(f"scipy.linalg.{name}", a, b)
+    a = checked(name, "a", a, square=False)
+    b, vector = right_side(name, b, a.shape[-2], "a")
+    batch = batches(name, a=a, b=b)
+    rtol = _tolerance(name, cond, a)
+    a, b = together(name, a, b)
+    rows, columns = a.shape[-2:]
+    a, b = (x if x.shape[:-2] == batch else broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
+    if 0 in (rows, columns):
+        x = matmul(operations.zeros((*batch, columns, rows), dtype=a.dtype, device=a.device), b)
+        s = operations.zeros((*batch, 0), dtype=_abs(a.detach()).dtype, device=a.device)
+        rank = operations.zeros(batch, dtype=a.default_dtype("indexing"), device=a.device)
+    else:
+        x, s = _rows._linalg_lstsq(a, b, rtol)
+        raw = s.detach()
+        rank = total(raw > raw[..., :1] * rtol, axis=-1, dtype=a.default_dtype("indexing"))
+    if rows > columns:
+        gap = _abs(b - matmul(a, x))
+        residues = total(gap * gap, axis=-2)
+        residues = reshape(residues, residues.shape[:-1]) if vector else residues
+    else:
+        residues = operations.zeros(0, dtype=_abs(a.detach()).dtype, device=a.device)
+    return LstsqResult(solution(x, vector), residues, rank, s)
+
+
+def _tolerance(name: str, cond: Any, x: Any) -> float:
+    if cond is None:
+        return float(finfo(x.dtype).eps)
+    scalar = as_scalar(cond)
+    if scalar is NOT_SCALAR or isinstance(scalar, (bool, complex)):
+        msg = f"scipy.linalg.{name}: `cond` must be a real number or None, but got {shown(cond)}"
+        raise TypeError(msg)
+    return float(scalar)

@@ -1,0 +1,1 @@
+"""Functions of matrices: `xpgrad.scipy.linalg` against SciPy, mpmath, differences, PyTorch and JAX."""

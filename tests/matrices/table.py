@@ -1,0 +1,155 @@
+"""The table of functions of matrices: arguments, what SciPy says, and the function that is differentiated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg as theirs
+
+import xpgrad as xp
+from support.central_differences import numbers
+from xpgrad.scipy import linalg as ours
+
+__all__ = ["CASES", "KINDS", "Case", "each", "matrices"]
+
+KINDS = (np.float64, np.complex128)
+
+
+class Case(NamedTuple):
+    """A call.
+
+    Attributes
+    ----------
+    call : callable
+        ``call(module, *arrays)``: with SciPy's module and ours.
+    arrays : callable
+        ``arrays(dtype)``: the arguments.
+    ranks : tuple of int
+        How many axes an element of each argument has; those before are stacks.
+    name : str
+        The function.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    arrays: Callable[..., list[np.ndarray]]
+    ranks: tuple[int, ...]
+
+
+def matrices(shape: tuple[int, ...], dtype: Any, start: float = 1.0, shift: float = 0.0) -> np.ndarray:
+    """Fixed matrices, with a multiple of the identity added."""
+    return numbers(shape, start, dtype) + (shift * np.eye(shape[-2], shape[-1])).astype(dtype)
+
+
+def each(case: Case, arrays: list[np.ndarray]) -> Any:
+    """What SciPy says, one element of the stacks at a time; a tuple where it returns several."""
+    batch = np.broadcast_shapes(*(x.shape[: x.ndim - r] for x, r in zip(arrays, case.ranks)))
+    spread = [np.broadcast_to(x, batch + x.shape[x.ndim - r :]) for x, r in zip(arrays, case.ranks)]
+    found = [case.call(theirs, *(x[i] for x in spread)) for i in np.ndindex(batch)]
+    if isinstance(found[0], tuple):
+        return tuple(np.reshape(parts, batch + np.shape(parts[0])) for parts in zip(*found))
+    return np.reshape(found, batch + found[0].shape)
+
+
+def _one(name: str, shape: tuple[int, ...], shift: float = 0.0, *rest: Any) -> Case:
+    return Case(name, lambda m, a: getattr(m, name)(a, *rest), lambda t: [matrices(shape, t, shift=shift)], (2,))
+
+
+def _triangular(trans: Any, lower: bool, unit: bool) -> Case:
+    return Case(
+        "solve_triangular", lambda m, a, b: m.solve_triangular(a, b, trans=trans, lower=lower, unit_diagonal=unit),
+        lambda t: [matrices((3, 3), t, shift=3.0), numbers((2, 3, 2), 2.0, t)], (2, 2),
+    )  # fmt: skip
+
+
+def _banded(below: int, above: int, batch: tuple[int, ...], n: int, right: tuple[int, ...], rank: int = 2) -> Case:
+    def arrays(dtype: Any) -> list[np.ndarray]:
+        ab = numbers((*batch, below + above + 1, n), 1.0, dtype)
+        ab[..., above, :] += 3.0
+        return [ab, numbers(right, 2.0, dtype)]
+
+    return Case("solve_banded", lambda m, ab, b: m.solve_banded((below, above), ab, b), arrays, (2, rank))
+
+
+def _lyapunov(name: str, *rest: Any) -> Case:
+    def arrays(dtype: Any) -> list[np.ndarray]:
+        return [0.4 * matrices((3, 3), dtype), numbers((2, 3, 3), 2.0, dtype)]
+
+    return Case(name, lambda m, a, q: getattr(m, name)(a, q, *rest), arrays, (2, 2))
+
+
+def _adjoint(m: Any, x: Any) -> Any:
+    return np.conj(x).T if m is theirs else xp.conj(x).mT
+
+
+def _factored(lower: bool) -> Case:
+    return Case(
+        "cho_solve", lambda m, a, b: m.cho_solve(m.cho_factor(a @ _adjoint(m, a), lower), b),
+        lambda t: [matrices((3, 3), t, shift=2.0), numbers((3, 2), 2.0, t)], (2, 2),
+    )  # fmt: skip
+
+
+def _fitted(shape: tuple[int, ...], right: tuple[int, ...], rank: int) -> Case:
+    def call(m: Any, a: Any, b: Any) -> Any:
+        x, residues, _, s = m.lstsq(a, b)
+        return (x, residues, s) if a.shape[-2] > a.shape[-1] else (x, s)
+
+    return Case("lstsq", call, lambda t: [matrices(shape, t), numbers(right, 2.0, t)], (2, rank))
+
+
+def _of_low_rank(m: Any, u: Any, v: Any, b: Any) -> Any:
+    return m.lstsq(u @ v, b, cond=1e-4)[0]
+
+
+CASES: dict[str, Case] = {
+    "expm": _one("expm", (2, 3, 3)),
+    "logm": _one("logm", (2, 3, 3), 3.0),
+    "sqrtm": _one("sqrtm", (2, 3, 3), 3.0),
+    **{
+        f"polar {shape} {side}": _one("polar", shape, 2.0, side)
+        for shape in ((2, 3, 3), (4, 3), (2, 3, 4))
+        for side in ("right", "left")
+    },
+    **{
+        f"solve_triangular {trans} {'lower' if lower else 'upper'}{' unit' if unit else ''}": _triangular(trans, lower, unit)
+        for trans in (0, "T", "C")
+        for lower in (False, True)
+        for unit in (False, True)
+    },
+    "solve_triangular of a vector": Case(
+        "solve_triangular", lambda m, a, b: m.solve_triangular(a, b), lambda t: [matrices((2, 3, 3), t, shift=3.0), numbers((3,), 2.0, t)],
+        (2, 1),
+    ),
+    "cho_solve lower": _factored(True), "cho_solve upper": _factored(False),
+    "solve_sylvester": Case(
+        "solve_sylvester", lambda m, a, b, q: m.solve_sylvester(a, b, q),
+        lambda t: [matrices((3, 3), t, shift=3.0), matrices((2, 2, 2), t, shift=2.0), numbers((3, 2), 3.0, t)], (2, 2, 2),
+    ),
+    "solve_continuous_lyapunov": Case(
+        "solve_continuous_lyapunov", lambda m, a, q: m.solve_continuous_lyapunov(a, q),
+        lambda t: [matrices((3, 3), t, shift=3.0), numbers((2, 3, 3), 2.0, t)], (2, 2),
+    ),
+    "solve_discrete_lyapunov direct": _lyapunov("solve_discrete_lyapunov", "direct"),
+    "solve_discrete_lyapunov bilinear": _lyapunov("solve_discrete_lyapunov", "bilinear"),
+    "solve_banded": _banded(1, 2, (), 5, (5, 2)), "solve_banded in a stack": _banded(2, 1, (2,), 4, (4, 1)),
+    "solve_banded of a vector": _banded(2, 0, (2, 1), 5, (5,), 1),
+    "solve_banded beyond the corners": _banded(3, 2, (), 2, (2, 2, 2)),
+    "lstsq of many rows": _fitted((4, 2), (2, 4, 3), 2), "lstsq of many columns": _fitted((2, 4), (2,), 1),
+    "lstsq of square matrices": _fitted((2, 2, 2), (2, 1), 2),
+    "lstsq of low rank": Case(
+        "lstsq", _of_low_rank, lambda t: [matrices((4, 2), t), matrices((2, 3), t, 2.3), numbers((4,), 0.3, t)], (2, 2, 1)
+    ),
+    "toeplitz": Case("toeplitz", lambda m, c, r: m.toeplitz(c, r), lambda t: [numbers((2, 3), 1.0, t), numbers((4,), 2.0, t)], (1, 1)),
+    "toeplitz of a column": Case("toeplitz", lambda m, c: m.toeplitz(c), lambda t: [numbers((3,), 1.0, t)], (1,)),
+    "hankel": Case("hankel", lambda m, c, r: m.hankel(c, r), lambda t: [numbers((3,), 1.0, t), numbers((2, 4), 2.0, t)], (1, 1)),
+    "hankel of a column": Case("hankel", lambda m, c: m.hankel(c), lambda t: [numbers((3,), 1.0, t)], (1,)),
+    "circulant": Case("circulant", lambda m, c: m.circulant(c), lambda t: [numbers((2, 3), 1.0, t)], (1,)),
+    "block_diag": Case(
+        "block_diag", lambda m, a, b, c: m.block_diag(a, b, c),
+        lambda t: [numbers((2, 3, 2), 1.0, t), numbers((4,), 2.0, t), numbers((2, 1, 1), 3.0, t)], (2, 1, 2),
+    ),
+}  # fmt: skip
+
+assert {c.name for c in CASES.values()} | {"cho_factor", "solve_lyapunov", "LstsqResult", "PolarResult"} == set(ours.__all__)
