@@ -184,6 +184,7 @@ def test_integers_are_exact_and_others_promote(xpgrad_device: str) -> None:
     out = ours.convolve(x, h)
     assert out.dtype == x.dtype
     assert out.tolist() == [2**60, 2**61 + 1, 3 * 2**60 + 2, 3]
+    assert ours.correlate(x, x, method="fft").tolist() == theirs.correlate([1, 2, 3], [1, 2, 3], method="fft").tolist()
     wide = x.default_dtype("real floating")
     assert ours.fftconvolve(x, x).dtype == wide
     assert ours.lfilter([1, 2], [1], x).dtype == wide
@@ -199,6 +200,13 @@ def test_nan_and_infinity_are_seen() -> None:
     y = values(ours.lfilter([1.0], [1.0, -0.5], x))
     assert y[0] == 1.0
     assert np.isnan(y[1:]).all()
+
+
+def test_a_filter_does_not_look_ahead() -> None:
+    x = np.concatenate([numbers((400,)), [np.nan], numbers((200,))])
+    y = values(ours.lfilter(numbers((300,)), [1.0, 0.1], xp.asarray(x)))
+    np.testing.assert_allclose(y[:400], theirs.lfilter(numbers((300,)), [1.0, 0.1], x[:400]), rtol=1e-11, atol=1e-13)
+    assert np.isnan(y[400:]).all()
 
 
 def test_a_method_is_chosen_by_the_number_of_operations() -> None:

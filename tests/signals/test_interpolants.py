@@ -239,6 +239,19 @@ def test_dtypes(xpgrad_device: str) -> None:
     assert single.dtype == xp.float32
 
 
+def test_knots_that_cannot_be_looked_at_give_nan() -> None:
+    def found(x: Any) -> Any:
+        return xp.stack([make(x, x * 2.0)(0.5) for make in (ours.CubicSpline, ours.PchipInterpolator, ours.interp1d)])
+
+    rows = xp.asarray([[0.0, 1.0, 2.0, 3.0], [0.0, 2.0, 1.0, 3.0], [0.0, 1.0, 1.0, 3.0]])
+    spline = values(xp.func.vmap(lambda x: ours.CubicSpline(x, x * 2.0)(0.5))(rows))
+    assert np.isnan(spline).tolist() == [False, True, True]
+    out = values(xp.func.vmap(found)(rows[:1]))
+    np.testing.assert_allclose(out, [[1.0, 1.0, 1.0]], rtol=1e-12)
+    grids = xp.func.vmap(lambda p: ours.RegularGridInterpolator((p,), p * p)([0.5]))(xp.stack([rows[0], xp.flip(rows[0])]))
+    np.testing.assert_allclose(values(grids), [[0.5], [0.5]])
+
+
 def test_knots_in_a_program_of_jax() -> None:
     pytest.importorskip("jax", reason="this is about its programs")
     x, y, q = (xp.asarray(v, device="jax", dtype=xp.float32) for v in (X, Y, Q))

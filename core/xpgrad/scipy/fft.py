@@ -67,7 +67,7 @@ def _one(name: str) -> Any:
 
 
 def _several(name: str, default: Axes = None, base: str = "") -> Any:
-    ours = _HERMITIAN.get(base or name) or getattr(_ours, base or name)
+    ours: Any = _HERMITIAN.get(base or name) or getattr(_ours, base or name)
 
     def function(
         x: Any, s: Any = None, axes: Axes = default, norm: Norm = None, overwrite_x: bool = False, workers: Any = None, *, plan: Any = None

@@ -35,14 +35,18 @@ Extrapolate = bool | Literal["periodic"] | None
 # -- arguments -----------------------------------------------------------------------------------------------------------
 
 
-def _knots(title: str, x: Any, least: int, name: str = "x") -> None:
-    """Refuse what is not a vector of ascending numbers, as far as that can be seen."""
+def _knots(title: str, x: Any, least: int, name: str = "x") -> Any:
+    """Refuse what is not a vector of ascending numbers; where values cannot be looked at the knots become nan instead."""
     if x.ndim != 1 or x.shape[0] < least:
         msg = f"{title}: `{name}` must be a vector of at least {least} numbers, but got shape {x.shape}"
         raise ValueError(msg)
-    if visible(x) and not bool(xp.all((x[1:] - x[:-1]).detach() > 0)):
+    ascending = xp.all((x[1:] - x[:-1]).detach() > 0)
+    if not visible(ascending):
+        return xp.where(ascending, x, xp.zeros_like(x) + math.nan)
+    if not bool(ascending):
         msg = f"{title}: `{name}` must be strictly increasing, without nan; sort the points, and join those that coincide"
         raise ValueError(msg)
+    return x
 
 
 def _points(title: str, x: Any, y: Any, axis: Any, least: int = 2, *, ordered: bool = True) -> tuple[Any, Any, int]:
@@ -55,7 +59,7 @@ def _points(title: str, x: Any, y: Any, axis: Any, least: int = 2, *, ordered: b
         raise ValueError(msg)
     place = normalize_axis(axis, y.ndim, title)
     if ordered:
-        _knots(title, x, least)
+        x = _knots(title, x, least)
     if x.ndim != 1 or x.shape[0] < least or y.shape[place] != x.shape[0]:
         msg = f"{title}: `x` must be a vector of at least {least} numbers, one for each along axis {place} of `y`, but their shapes are {x.shape} and {y.shape}"  # noqa: E501
         raise ValueError(msg)
@@ -124,8 +128,7 @@ class PPoly:
     def __init__(self, c: Any, x: Any, extrapolate: Extrapolate = None, axis: int = 0) -> None:
         title = self._title()
         c, x = arrays_of(title, c=c, x=x)
-        x = xp.real(x) if c.dtype.is_complex else x
-        _knots(title, x, 2)
+        x = _knots(title, xp.real(x) if c.dtype.is_complex else x, 2)
         if c.ndim < 2:
             msg = f"{title}: `c` must have at least two axes, but got shape {c.shape}"
             raise ValueError(msg)
@@ -555,7 +558,7 @@ class interp1d:  # noqa: N801 (SciPy's name)
         if not as_flag(assume_sorted, title, "assume_sorted"):
             order = xp.argsort(x.detach())
             x, y = xp.take(x, order, axis=0), xp.take(y, order, axis=0)
-        _knots(title, x, 1)
+        x = _knots(title, x, 1)
         beyond = isinstance(fill_value, str) and fill_value == "extrapolate"
         if beyond and bounds_error:
             msg = f"{title}: bounds_error=True and fill_value='extrapolate' exclude one another; leave one out"
@@ -696,9 +699,9 @@ class RegularGridInterpolator:
         self.grid: list[Tensor] = []
         for i, p in enumerate(axes):
             p = xp.real(p) if p.dtype.is_complex else p
-            if p.ndim == 1 and p.shape[0] > 1 and visible(p) and bool((p[0] > p[-1]).detach()):
-                p, values = xp.flip(p), xp.flip(values, axis=i)
-            _knots(title, p, 2 if method == "linear" else 1, f"points[{i}]")
+            if p.ndim == 1 and p.shape[0] > 1:
+                p, values = _ascending(p, values, i)
+            p = _knots(title, p, 2 if method == "linear" else 1, f"points[{i}]")
             if p.shape[0] != values.shape[i]:
                 msg = f"{title}: there are {p.shape[0]} points along axis {i}, but `values` have shape {values.shape}"
                 raise ValueError(msg)
@@ -802,6 +805,14 @@ class RegularGridInterpolator:
         for x in at:
             nothing = _nothing(x) if nothing is None else nothing + _nothing(x)
         return out + _column(nothing, out.ndim)
+
+
+def _ascending(p: Any, values: Any, axis: int) -> tuple[Any, Any]:
+    """The coordinates along an axis, and the values there, in ascending order; they may have been in descending order."""
+    falls = (p[0] > p[-1]).detach()
+    if not visible(falls):
+        return xp.where(falls, xp.flip(p), p), xp.where(falls, xp.flip(values, axis=axis), values)
+    return (xp.flip(p), xp.flip(values, axis=axis)) if bool(falls) else (p, values)
 
 
 def interpn(

@@ -1,7 +1,7 @@
 """`xpgrad.scipy.signal`: SciPy's convolutions and linear filters for Tensors on every backend, differentiable to every order.
 
 Convolutions are differentiable in both arrays, filters in their coefficients, the signal and the initial state. Integers become floating
-numbers of the default dtype, but for the direct convolutions, which are exact. Signals are along one axis, all other axes are a batch.
+numbers of the default dtype, but for convolutions, which are exact then. Signals are along one axis, all other axes are a batch.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def convolve(in1: Any, in2: Any, mode: Mode = "full", method: Method = "auto") -
     Parameters
     ----------
     in1, in2 : Tensor
-        Real or complex, of equal rank. Integers are convolved directly, and exactly.
+        Real or complex, of equal rank. Integers are convolved directly by any method, and exactly.
     mode : {"full", "same", "valid"}
         Everything; the middle part, of the shape of `in1`; or what needs no zeros around, for which one array must be at least as large as
         the other along every axis.
@@ -179,7 +179,7 @@ def correlate(in1: Any, in2: Any, mode: Mode = "full", method: Method = "auto") 
 def _whole(name: str, in1: Any, in2: Any, mode: Any, method: Any, *, turned: bool) -> Tensor:
     check_choice(mode, MODES, f"scipy.signal.{name}", "mode")
     check_choice(method, METHODS, f"scipy.signal.{name}", "method")
-    x, h = _pair(name, in1, in2, exact=method != "fft")
+    x, h = _pair(name, in1, in2, exact=True)
     if not x.ndim:
         return x * (xp.conj(h) if turned and h.dtype.is_complex else h)
     fourier = _by_fourier(x, h, x.ndim, method)
@@ -232,8 +232,8 @@ def convolve2d(in1: Any, in2: Any, mode: Mode = "full", boundary: Boundary = "fi
         As for `convolve`.
     boundary : {"fill", "wrap", "symm"}
         What lies around `in1`: `fillvalue`, `in1` again, or its mirror image.
-    fillvalue : number
-        A constant.
+    fillvalue : number or 0-d Tensor
+        It is differentiable, too.
 
     Raises
     ------
@@ -386,8 +386,7 @@ def _filtered(b: Any, a: Any, x: Any, zi: Any) -> tuple[Any, Any]:
     """
     n, order = x.shape[-1], max(b.shape[0], a.shape[0]) - 1
     taps = xp.reshape(b, (*(1,) * (x.ndim - 1), -1))
-    moved = _full_convolution(x, taps, 1, _by_fourier(x, taps, 1, "auto"))
-    v = moved[..., :n]
+    v = _full_convolution(x, taps, 1, False)[..., :n]  # NB: transforms would bring nan, and rounding, into what came before
     if zi is not None and order:
         start = zi * a[0]
         v = v + start[..., :n] if order >= n else xp.concat([v[..., :order] + start, v[..., order:]], axis=-1)

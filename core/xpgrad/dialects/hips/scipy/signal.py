@@ -10,7 +10,7 @@ from typing import Any
 from xpgrad._basics.shapes import normalize_axes
 from xpgrad._rows.namespace import operations as xp
 from xpgrad._tensor.tensor import Tensor
-from xpgrad.dialects.hips._arrays import np
+from xpgrad.dialects.hips._arrays import ARRAY, np
 from xpgrad.scipy._convolutions import _full_convolution, _sliding_product
 
 __all__ = ["convolve"]
@@ -47,7 +47,7 @@ def convolve(A: Any, B: Any, axes: Any = None, dot_axes: Any = ((), ()), mode: s
         msg = f"convolve: `mode` must be 'full', 'same' or 'valid', but got {mode!r:.60}"
         raise ValueError(msg)
     boxed = [x for x in (A, B) if isinstance(x, Tensor)]
-    like = boxed[0].device if boxed else None
+    like = boxed[0].device if boxed else ARRAY.device
     x, h = (t if isinstance(t, Tensor) else xp.asarray(np.asarray(t), device=like) for t in (A, B))
     dtype = xp.result_type(x, h)
     x, h = x._cast(dtype), h._cast(dtype)
