@@ -171,7 +171,7 @@ def _lifted(title: str, names: tuple[str, ...], given: tuple[Any, ...]) -> list[
     Raises
     ------
     TypeError
-        For what is no array of real numbers.
+        For what is not an array of real numbers.
     """
     like = next((v for v in given if isinstance(v, Tensor)), None)
     made: dict[str, Any] = {} if like is None else {"device": like.device}
