@@ -174,6 +174,18 @@ def test_a_parameter_written_to_afterwards_is_noticed(way: tuple[str, str]) -> N
     assert p.grad is None
 
 
+def test_complex_parameters() -> None:
+    c = xp.tensor(0.3 + 0.4j, requires_grad=True)
+    size = lambda: xp.real(c) ** 2 + 2 * xp.imag(c)  # noqa: E731
+    y = integrate.odeint(lambda y, t: -size() * y, xp.tensor(1.0), [0.0, 1.0])
+    (found,) = grad(y[-1], c, create_graph=False)
+    (wanted,) = grad(xp.exp(-size()), c)
+    assert complex(found) == pytest.approx(complex(wanted), rel=1e-6)
+    y = integrate.odeint(lambda y, t: -size() * y, xp.tensor(1.0), [0.0, 1.0])
+    with pytest.raises(NotImplementedError, match="complex parameters"):
+        grad(y[-1], c, create_graph=True)
+
+
 def test_stiff_and_dissipative_equations() -> None:
     """The solution is never integrated backward in time, which for this equation would grow by exp(500)."""
     k = xp.tensor(100.0, requires_grad=True)
