@@ -51,11 +51,11 @@ def flow(problem: Problem, start: Any, times: Any, t: Any, ys: Any) -> Any:
     problem : Problem
     start : Tensor, shape (n,)
         With its history.
-    times : ndarray of float64, shape (T,)
+    times : sequence of float
         Rising or falling; the first is where the start is.
     t : Tensor, shape (T,), or None
         The same times with their history, where they have one.
-    ys : ndarray of float64, shape (T, n)
+    ys : ndarrays of float64, shape (T, n)
         The solution there.
 
     Returns
@@ -146,7 +146,7 @@ class FlowNode(ListNode):
     ----------
     problem : Problem or None
         None once it is freed.
-    times : ndarray of float64, shape (T,)
+    times : sequence of float
     t : Tensor or None
         The same, where they are differentiated; without history.
     solution : Tensor, shape (T, n)
@@ -251,7 +251,7 @@ class FlowNode(ListNode):
             a = a + g[i]
             by_t[i] = (g[i] * problem.field(t[i], ys[i])).sum() if self.has_t else None
             if times[i] != times[i - 1]:
-                z, ends = concat([ys[i], a, q]), times[[i, i - 1]]
+                z, ends = concat([ys[i], a, q]), (times[i], times[i - 1])
                 found = augmented.solve(augmented.rhs, ends[0], ends[1], problem.outside(z))
                 z = flow(augmented, z, ends, stack([t[i], t[i - 1]]), found.y[:, [0, -1]].T)[1]
                 a, q = z[n : 2 * n], z[2 * n :]

@@ -4,7 +4,8 @@ that the equation depends on, by the adjoint equation or through the steps.
 
 from __future__ import annotations
 
-import importlib
+import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -207,8 +208,7 @@ class _Solution:
             t = concat([problem.inside(plain) if kept is None else kept for kept, plain in parts])
         if self.steps is not None:
             return repeated(problem, problem.start, self.steps, all_times, t)[1:]
-        numpy = importlib.import_module("numpy")
-        return flow(problem, problem.start, numpy.asarray(all_times), t, numpy.vstack([problem.outside(problem.start), ys]))[1:]
+        return flow(problem, problem.start, all_times, t, [problem.outside(problem.start), *ys])[1:]
 
 
 class DenseSolution:
@@ -251,14 +251,14 @@ class DenseSolution:
         if single:
             given = given.reshape(1) if isinstance(t, Tensor) else [float(given)]
         times, t = _times(problem, "t", given, ordered=False)
-        if not ((times >= self.t_min) & (times <= self.t_max)).all():
-            msg = f"{problem.name}: the solution is known between {self.t_min} and {self.t_max}, but got times {shown(list(times))}"
+        if not all(self.t_min <= time <= self.t_max for time in times):
+            msg = f"{problem.name}: the solution is known between {self.t_min} and {self.t_max}, but got times {shown(times)}"
             raise ValueError(msg)
-        forwards = self.interpolant.ts[-1] >= self.interpolant.ts[0]
-        order = (times if forwards else -times).argsort(kind="stable")
-        places = [int(i) for i in order.argsort()]
-        times = times[order]
-        t = None if t is None else stack([t[int(i)] for i in order])
+        falling = bool(self.interpolant.ts[-1] < self.interpolant.ts[0])
+        order = sorted(range(len(times)), key=lambda i: times[i], reverse=falling)
+        places = sorted(range(len(times)), key=lambda i: order[i])
+        times = [times[i] for i in order]
+        t = None if t is None else stack([t[i] for i in order])
         out = self._solution.at(times, t, self.interpolant(times).T)
         tree = problem.tree(stack([out[i] for i in places]), (len(places),))
         return tree_map(lambda v: v[0] if single else moveaxis(v, 0, -1), tree)
@@ -268,14 +268,13 @@ class DenseSolution:
 
 
 def _times(problem: Problem, argument: str, t: Any, *, ordered: bool = True) -> tuple[Any, Any]:
-    """Times as an array of float64, and as a Tensor if they have a history or tangents.
+    """Times as floats, and as a Tensor if they have a history or tangents.
 
     Raises
     ------
     TypeError, ValueError
         For what is no vector of real numbers, and an order that is none.
     """
-    numpy = importlib.import_module("numpy")
     kept = None
     if isinstance(t, (list, tuple)) and any(isinstance(v, Tensor) for v in t):
         t = stack([v if isinstance(v, Tensor) else problem.inside(v) for v in t])
@@ -283,15 +282,14 @@ def _times(problem: Problem, argument: str, t: Any, *, ordered: bool = True) -> 
         kept = t.to(dtype=problem.dtype, device=problem.device) if t.requires_grad or state.carries_tangents() else None
         t = problem.outside(t)
     try:
-        times = numpy.asarray(t, dtype="float64")
+        times = [float(v) for v in t]
     except (TypeError, ValueError):
-        times = numpy.asarray(0.0)
-    if times.ndim != 1 or not times.size or not numpy.isfinite(times).all():
+        times = []
+    if not times or not all(map(math.isfinite, times)):
         msg = f"{problem.name}: `{argument}` must be a vector of finite times, but got {shown(t)}"
         raise ValueError(msg)
-    changes = numpy.diff(times)
-    if ordered and not ((changes >= 0).all() or (changes <= 0).all()):
-        msg = f"{problem.name}: `{argument}` must rise or fall, but got {shown(list(times))}"
+    if ordered and not any(all(a <= b for a, b in itertools.pairwise(way)) for way in (times, times[::-1])):
+        msg = f"{problem.name}: `{argument}` must rise or fall, but got {shown(times)}"
         raise ValueError(msg)
     return times, kept
 

@@ -5,7 +5,6 @@ Samples are integrated by the rules of Newton and Cotes, composed of other funct
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,12 +18,13 @@ from xpgrad.rules.creation import zeros
 from xpgrad.rules.elementwise import isfinite
 from xpgrad.rules.manipulation import concat, moveaxis, stack
 from xpgrad.rules.statistical import cumulative_sum
+from xpgrad.scipy._gauss import gauss_legendre
 from xpgrad.scipy.integrate._problem import Failure, check_failure, said, scipy_integrate
 
 __all__ = ["cumulative_trapezoid", "quad_vec", "simpson", "trapezoid"]
 
 #: The points of Gauss' formula on each panel: of higher order than the rule with which SciPy estimates errors there.
-_POINTS = 21
+_POINTS = gauss_legendre(21)
 #: Gauss' formula with three points on the unit interval, exact for derivatives up to the sixth.
 _ENDS = ((0.5 - 0.15**0.5, 5 / 18), (0.5, 4 / 9), (0.5 + 0.15**0.5, 5 / 18))
 
@@ -115,12 +115,10 @@ def quad_vec(
     _, error, info = integrate.quad_vec(raw, *ends, epsabs, epsrel, norm, limit=limit, quadrature="gk21", full_output=True, **more)
     if not info.success:
         said("quad_vec", f"the tolerance was not reached, the estimated error is {float(error):.3g}", failure)
-    numpy = importlib.import_module("numpy")
-    nodes, weights = numpy.polynomial.legendre.leggauss(_POINTS)
     values, scales = [], []
     for start, end in sorted(map(tuple, info.intervals)):
         half = (end - start) / 2
-        for node, weight in zip(nodes, weights):
+        for node, weight in _POINTS:
             values.append(value(float((start + end) / 2 + half * node)))
             scales.append(float(half * weight))
     total = _weighted(values, scales)

@@ -14,6 +14,7 @@ from xpgrad._basics.faces import public_names
 from xpgrad._rows.namespace import operations as xp
 from xpgrad.scipy import special
 from xpgrad.scipy._declare import by_the_host, helper, row_only
+from xpgrad.scipy._gauss import gauss_legendre
 from xpgrad.scipy.stats._families import Continuous as Continuous, Discrete as Discrete
 from xpgrad.scipy.stats._vectors import Dirichlet as Dirichlet, MultivariateNormal as MultivariateNormal
 
@@ -27,24 +28,7 @@ _INF = math.inf
 _LOG_ROOT = math.log(2 * math.pi) / 2
 #: Up to this concentration `vonmises` is summed, by so many terms; beyond, it is integrated to so many standard deviations.
 _NARROW, _TERMS, _SIGMAS = 25.0, 50, 8.5
-
-
-def _gauss(count: int) -> list[tuple[float, float]]:
-    """Abscissas and weights of Gauss' formula: the zeros of Legendre's polynomial, by Newton's method from Tricomi's estimates."""
-    found = []
-    for k in range(count):
-        x, slope = math.cos(math.pi * (k + 0.75) / (count + 0.5)), 1.0
-        for _ in range(8):
-            before, now = 0.0, 1.0
-            for n in range(count):
-                before, now = now, ((2 * n + 1) * x * now - n * before) / (n + 1)
-            slope = count * (x * now - before) / (x * x - 1.0)
-            x -= now / slope
-        found.append((x, 2.0 / ((1.0 - x * x) * slope * slope)))
-    return found
-
-
-_GAUSS = _gauss(40)
+_GAUSS = gauss_legendre(40)
 
 
 def __dir__() -> list[str]:
