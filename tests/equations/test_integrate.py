@@ -314,6 +314,18 @@ def test_on_every_backend(xpgrad_device: str) -> None:
         assert float(gr) == pytest.approx(-2.0 * 3.0 * math.exp(-1.0), rel=tolerance)
 
 
+def test_a_number_on_the_host_beside_arrays_elsewhere(xpgrad_device: str) -> None:
+    rate = xp.tensor(0.5, requires_grad=True)
+    y0 = xp.tensor([1.0, 2.0], device=xpgrad_device)
+    for create in (False, True):
+        y = integrate.odeint(lambda y, t: -rate * y, y0, [0.0, 1.0], rtol=1e-6, atol=1e-6)
+        (found,) = grad(xp.sum(y[-1]), rate, create_graph=create)
+        assert found.device == rate.device
+        assert float(found.detach()) == pytest.approx(-3 * math.exp(-0.5), rel=1e-3)
+    (second,) = grad(found, rate)
+    assert float(second) == pytest.approx(3 * math.exp(-0.5), rel=1e-3)
+
+
 # -- bad input ------------------------------------------------------------------------------------------------------------------------
 
 

@@ -78,7 +78,7 @@ FAULTS = [
           "return v * 0.0 if found is None else problem.outside(found)", "tests/equations/test_integrate.py -k many_parameters"),
     Fault("the start's own time moves nothing", SPECIAL + "integrate/_adjoint.py", "            by_t[0] = -float(a @ problem.rhs(times[0], ys[0]))", "            pass",
           "tests/equations/test_integrate.py -k span"),
-    Fault("a new dependence is left out", SPECIAL + "integrate/_adjoint.py", "if not inner.keys() <= set(known):", "if False:", "tests/equations/test_integrate.py -k silent"),
+    Fault("a new dependence is left out", SPECIAL + "integrate/_adjoint.py", "if not all(e in known for e in inner):", "if False:", "tests/equations/test_integrate.py -k silent"),
     Fault("an open link is a parameter of its own", SPECIAL + "_cutting.py", "while isinstance(inner, Link):", "while False:", "tests/equations/test_integrate.py -k second_derivatives"),
     Fault("a stage of the interpolation is left out", SPECIAL + "integrate/_steps.py", "for column in columns[-2::-1]:", "for column in columns[-2:0:-1]:",
           "tests/equations/test_integrate.py -k scipys"),

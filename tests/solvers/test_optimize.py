@@ -118,6 +118,14 @@ def test_bounds_that_hold() -> None:
     np.testing.assert_allclose(grad(x[0] * 3 + x[1], top)[0].numpy(), 3.0, atol=1e-6)
 
 
+def test_a_number_on_the_host_beside_arrays_elsewhere(xpgrad_device: str) -> None:
+    a = xp.tensor(0.5, requires_grad=True)
+    x = optimize.root(lambda x: x * a - 1, xp.ones(2, device=xpgrad_device), tol=1e-6).x
+    (found,) = grad(xp.sum(x), a)
+    assert found.device == a.device
+    assert float(found) == pytest.approx(-8.0, rel=1e-3)
+
+
 def test_every_backend(xpgrad_device: str) -> None:
     t = xp.tensor([1.1, 0.4, 0.7], dtype=xp.float32, device=xpgrad_device, requires_grad=True)
     start = xp.zeros(3, dtype=xp.float32, device=xpgrad_device)

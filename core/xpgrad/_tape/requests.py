@@ -18,7 +18,7 @@ from xpgrad._tape.engine import run_pass
 from xpgrad._tape.hook_tables import hooks_of
 from xpgrad._tape.task import Pass
 
-__all__ = ["backward", "grad"]
+__all__ = ["backward", "grad", "private_grad"]
 
 
 def backward(
@@ -82,7 +82,7 @@ def backward(
 
 def grad(
     outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-    allow_unused: bool = False, materialize_grads: bool = False, batched: Callable[..., Any] | None = None, private: bool = False,
+    allow_unused: bool = False, materialize_grads: bool = False, batched: Callable[..., Any] | None = None,
 ) -> Any:  # fmt: skip
     """Implement `xpgrad.autograd.grad` (see there), without its deprecated arguments.
 
@@ -90,8 +90,6 @@ def grad(
     ----------
     batched : callable, optional
         Takes over where the gradient outputs are batches: ``is_grads_batched``.
-    private : bool
-        The graph was made for this pass, and ends at nodes that were made for it: see `Pass`.
     """
     keys = list(inputs) if type(inputs) is dict else None
     wanted = input_list(inputs, "grad")
@@ -117,13 +115,37 @@ def grad(
             raise RuntimeError(msg)
         targets.append(node)
     task = Pass(graph=graph, retain=retain, targets=targets, capture=True, create=create)
-    task.private = private
     by_node = dict(zip(task.targets or (), run_pass(task, roots, seeds)))
     results = [
         _result(i, item, by_node[node], graph, create, allow_unused, materialize_grads)
         for i, (item, node) in enumerate(zip(wanted, targets))
     ]
     return tuple(results) if keys is None else dict(zip(keys, results))
+
+
+def private_grad(output: Any, nodes: list[Any], gradient: Any, *, create: bool) -> list[Any]:
+    """The gradients that reach some nodes from one Tensor, whose graph was made for this, and ends at nodes that were made for it.
+
+    Parameters
+    ----------
+    output, gradient : Tensor
+        Of one shape, dtype and device; nothing is checked.
+    nodes : list of Node
+        Each once.
+    create : bool
+        ``create_graph``.
+
+    Returns
+    -------
+    list of Tensor or None
+    """
+    graph = create or gradient.depth > 0 or state.carries_tangents()
+    task = Pass(graph=graph, retain=create, targets=nodes, capture=True, create=create)
+    task.private = True
+    found = run_pass(task, [output._node], [gradient if graph else gradient._array])
+    if graph:
+        return [v if v is None or create else _unrecorded(v) for v in found]
+    return [None if v is None else node.cls.backend.wrap(v) for node, v in zip(nodes, found)]
 
 
 def _in_batch(given: Any, more: Iterable[Any] = ()) -> bool:

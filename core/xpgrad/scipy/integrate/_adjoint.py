@@ -14,9 +14,8 @@ from typing import Any
 
 from xpgrad._basics.dtypes import finfo
 from xpgrad._modes import state, switches
-from xpgrad._tape.edges import GradientEdge
 from xpgrad._tape.node import ListNode, freed
-from xpgrad._tape.requests import grad
+from xpgrad._tape.requests import private_grad
 from xpgrad._tape.saved import with_history
 from xpgrad.autograd.function import Function
 from xpgrad.rules.creation import zeros, zeros_like
@@ -120,7 +119,7 @@ def _products(
     """
     value, own, links = cut(_at(problem, t), y)
     inner = {link.inner: link for link in links}
-    if not inner.keys() <= set(known):
+    if not all(e in known for e in inner):
         msg = (
             f"{problem.name}: between the outputs the function depends on Tensors on which it does not depend at them. Ask for more "
             "outputs, or multiply what does not count yet by 0"
@@ -130,8 +129,7 @@ def _products(
     if value._node is None:
         found: Any = [None] * len(targets)
     else:
-        edges = [GradientEdge(link, 0) for link in targets]
-        found = grad([value], edges, [a], create_graph=again, allow_unused=True, private=True)
+        found = private_grad(value, targets, a, create=again)
     if again:
         for link in (own, *links):
             link.open()
@@ -287,10 +285,10 @@ class FlowNode(ListNode):
 
 
 class _Part:
-    """The shape and dtype of a parameter's gradient."""
+    """The shape, dtype and device of a parameter's gradient."""
 
     def __init__(self, like: Any) -> None:
-        self.shape, self.dtype = like.shape, like.dtype
+        self.shape, self.dtype, self.device = like.shape, like.dtype, like.device
         self.size = like.numel()
 
 
@@ -363,7 +361,9 @@ class _Adjoint:
 def _joined(found: list[Any], parts: list[_Part | None], problem: Problem) -> Any:
     """The gradients of what has a part as one vector."""
     pieces = [
-        zeros((part.size,), dtype=problem.dtype, device=problem.device) if v is None else v.reshape(-1).to(problem.dtype)
+        zeros((part.size,), dtype=problem.dtype, device=problem.device)
+        if v is None
+        else v.reshape(-1).to(problem.dtype).to(device=problem.device)
         for part, v in zip(parts, found)
         if part is not None
     ]
@@ -420,7 +420,7 @@ def _parted(q: Any, parts: list[_Part | None]) -> list[Any]:
         if part is None:
             found.append(None)
             continue
-        found.append(q[at : at + part.size].reshape(part.shape).to(part.dtype))
+        found.append(q[at : at + part.size].reshape(part.shape).to(device=part.device).to(part.dtype))  # not every device has every dtype
         at += part.size
     return found
 
