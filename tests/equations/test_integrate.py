@@ -196,6 +196,34 @@ def test_stiff_and_dissipative_equations() -> None:
     assert float(k.grad) == pytest.approx((exact_at(100 + h) - exact_at(100 - h)) / (2 * h), rel=1e-3)
 
 
+@pytest.mark.parametrize("way", FAST, ids=str)
+def test_right_sides_that_are_gradients_themselves(way: tuple[str, str]) -> None:
+    """Hamilton's equations of a pendulum, by `func.grad` and by a pass inside of the right side."""
+    k, y0 = xp.tensor(1.3, requires_grad=True), xp.tensor([1.0, 0.0], requires_grad=True)
+
+    def energy(y: Any) -> Any:
+        return 0.5 * y[1] ** 2 + k * (1 - xp.cos(y[0]))
+
+    def transformed(y: Any, t: Any) -> Any:
+        g = gradient(energy)(y)
+        return xp.stack([g[1], -g[0]])
+
+    def by_a_pass(y: Any, t: Any) -> Any:
+        with xp.enable_grad():
+            z = y if y.requires_grad else y.detach().requires_grad_()
+            (g,) = grad(energy(z), z, create_graph=True)
+        return xp.stack([g[1], -g[0]])
+
+    found = []
+    for right in (lambda y, t: xp.stack([y[1], -k * xp.sin(y[0])]), transformed, by_a_pass):
+        y = integrate.odeint(right, y0, [0.0, 1.0], method=way[0], gradient=way[1])
+        first = grad(xp.sum(y[-1]), (k, y0), create_graph=True)
+        found.append([v.detach().numpy() for v in (*first, *grad(first[0], k))])
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
 def test_graphs_are_freed() -> None:
     p, y0, t = leaves()
     out = solved(p, y0, t, FAST[0])
