@@ -1,8 +1,7 @@
-"""Law: the examples run, nothing needs SciPy, and Tensors on different devices are refused."""
+"""Law: nothing needs SciPy, and Tensors on different devices are refused."""
 
 from __future__ import annotations
 
-import doctest
 import importlib
 import json
 import os
@@ -18,13 +17,6 @@ from support import search_path
 from xpgrad.errors import DeviceMismatchError
 
 MODULES = ("signal", "fft", "interpolate")
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_the_examples_say_what_comes_out(name: str) -> None:
-    found = doctest.testmod(importlib.import_module(f"xpgrad.scipy.{name}"))
-    assert found.failed == 0
-    assert found.attempted > 0
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -1,0 +1,27 @@
+"""`xpgrad.scipy.interpolate`: SciPy's interpolants for Tensors on every backend, differentiable in the points, the values and the queries.
+
+Piecewise polynomials are as differentiable as they are smooth: the derivatives of each piece are taken, at a knot those of the piece to its
+right. The interval in which a query lies is looked up, which has no derivative. Values may be complex; knots and queries are real.
+"""
+
+from __future__ import annotations
+
+from xpgrad._basics.faces import public_names
+from xpgrad.scipy.interpolate._cubic import (
+    Akima1DInterpolator as Akima1DInterpolator,
+    CubicHermiteSpline as CubicHermiteSpline,
+    CubicSpline as CubicSpline,
+    PchipInterpolator as PchipInterpolator,
+)
+from xpgrad.scipy.interpolate._grids import RegularGridInterpolator as RegularGridInterpolator, interpn as interpn
+from xpgrad.scipy.interpolate._one_axis import interp1d as interp1d
+from xpgrad.scipy.interpolate._polynomials import PPoly as PPoly
+
+__all__ = [
+    "Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PPoly", "PchipInterpolator", "RegularGridInterpolator", "interp1d",
+    "interpn",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return public_names(__name__)

@@ -1,0 +1,159 @@
+"""Interpolation along one axis: linear, by steps or by a spline."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xpgrad._basics.arguments import as_flag, shown
+from xpgrad._rows.namespace import operations as xp
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.scipy._operands import arrays_of, visible
+from xpgrad.scipy.interpolate._arguments import as_column, checked_knots, checked_points, checked_queries
+from xpgrad.scipy.interpolate._cubic import CubicSpline
+from xpgrad.scipy.interpolate._polynomials import interval_of, pieces_of
+
+__all__ = ["interp1d", "nothing_of"]
+
+_KINDS = ("linear", "slinear", "nearest", "nearest-up", "previous", "next", "cubic")
+
+
+class interp1d:  # noqa: N801 (SciPy's name)
+    """Interpolate between points along an axis (`scipy.interpolate.interp1d`).
+
+    Parameters
+    ----------
+    x : Tensor, shape (n,)
+        Different numbers, in any order.
+    y : Tensor
+        The values, real or complex, of length n along `axis`.
+    kind : {"linear", "slinear", "nearest", "nearest-up", "previous", "next", "cubic"}
+        ``"nearest"`` rounds halves down and ``"nearest-up"`` up. The cubic one is `CubicSpline` with its default ends.
+    axis : int
+    copy
+        Without effect.
+    bounds_error : bool, optional
+        Raise a ValueError for queries beyond the points, where they can be looked at; the default without ``fill_value="extrapolate"``.
+    fill_value : number, array, a pair of them, or "extrapolate"
+        The values beyond the points: below them and above, if a pair. They are constants.
+    assume_sorted : bool
+        The points are in ascending order.
+
+    Raises
+    ------
+    NotImplementedError
+        For other kinds of SciPy's.
+    TypeError, ValueError
+        For arguments that do not fit.
+
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy.interpolate import interp1d
+    >>> x = xp.tensor([0.5, 1.5], requires_grad=True)
+    >>> out = interp1d(xp.asarray([0.0, 1.0, 2.0]), xp.asarray([0.0, 2.0, 3.0]))(x)
+    >>> out.sum().backward()
+    >>> out.tolist(), x.grad.tolist()
+    ([1.0, 2.5], [2.0, 1.0])
+    """
+
+    def __init__(
+        self, x: Any, y: Any, kind: Any = "linear", axis: int = -1, copy: bool = True, bounds_error: bool | None = None,
+        fill_value: Any = math.nan, assume_sorted: bool = False,
+    ) -> None:  # fmt: skip
+        title = "scipy.interpolate.interp1d"
+        if kind not in _KINDS:
+            msg = f"{title}: `kind` must be {', '.join(map(repr, _KINDS))}, but got {shown(kind)}"
+            raise NotImplementedError(msg)
+        least = {"linear": 2, "slinear": 2, "cubic": 4}.get(kind, 1)
+        x, y, place = checked_points(title, x, y, axis, least, ordered=False)
+        if not as_flag(assume_sorted, title, "assume_sorted"):
+            order = xp.argsort(x.detach())
+            x, y = xp.take(x, order, axis=0), xp.take(y, order, axis=0)
+        x = checked_knots(title, x, 1)
+        beyond = isinstance(fill_value, str) and fill_value == "extrapolate"
+        if beyond and bounds_error:
+            msg = f"{title}: bounds_error=True and fill_value='extrapolate' exclude one another; leave one out"
+            raise ValueError(msg)
+        self.x: Tensor = x
+        self.y: Tensor = y
+        self.axis: int = place
+        self._kind: str = kind
+        self.bounds_error: bool = not beyond if bounds_error is None else as_flag(bounds_error, title, "bounds_error")
+        self.fill_value: Any = fill_value
+        self._fill: Any = None if beyond else self._pair(title, fill_value)
+        self._spline: CubicSpline | None = CubicSpline(x, y) if kind == "cubic" else None
+
+    def _pair(self, title: str, given: Any) -> Any:
+        """The values below and above, of the shape of `y` without `axis`."""
+        pair = given if isinstance(given, tuple) and len(given) == 2 else (given, given)
+        found = []
+        for value in pair:
+            if isinstance(value, str):
+                msg = f"{title}: `fill_value` must be numbers, a pair of them, or 'extrapolate', but got {value!r}"
+                raise TypeError(msg)
+            t, _ = arrays_of(title, fill_value=value, y=self.y)
+            if t.ndim >= self.y.ndim or any(n not in (1, m) for n, m in zip(t.shape[::-1], self.y.shape[:0:-1])):
+                msg = f"{title}: `fill_value` must broadcast to the shape of `y` without `axis`, {self.y.shape[1:]}, but got {t.shape}"
+                raise ValueError(msg)
+            found.append(t)
+        return found
+
+    def __call__(self, x: Any) -> Tensor:
+        """The values at queries of any shape, whose axes are in the place of the axis of the points.
+
+        Raises
+        ------
+        ValueError
+            For queries beyond the points, with `bounds_error`.
+        """
+        title = "scipy.interpolate.interp1d"
+        at = checked_queries(title, x, self.x)
+        flat = xp.reshape(at, (-1,))
+        below, above = flat < self.x[0], flat > self.x[-1]
+        if self.bounds_error and visible(below) and bool(xp.any(below | above)):
+            msg = f"{title}: `x` has values beyond those of the points; give `bounds_error=False` and a `fill_value`, e.g. 'extrapolate'"
+            raise ValueError(msg)
+        out = self._between(flat)
+        if self._fill is not None:
+            out = xp.where(as_column(below, out.ndim), self._fill[0], out)
+            out = xp.where(as_column(above, out.ndim), self._fill[1], out)
+        out = xp.reshape(out, (*at.shape, *out.shape[1:]))
+        if self.axis and at.ndim:
+            return xp.moveaxis(out, tuple(range(at.ndim)), tuple(range(self.axis, self.axis + at.ndim)))
+        return out
+
+    def _between(self, flat: Any) -> Any:
+        """The values, extrapolated beyond the points."""
+        if self._spline is not None:
+            return self._spline(flat)
+        if self._kind in ("linear", "slinear"):
+            return _linear(self.x, self.y, flat)
+        out = xp.take(self.y, self._steps(flat), axis=0)
+        missing = xp.isnan(flat)
+        if self._kind == "previous":
+            missing = missing | (flat < self.x[0])
+        elif self._kind == "next":
+            missing = missing | (flat > self.x[-1])
+        # Constant between the jumps: the derivative by the query is 0, and not missing.
+        out = out + as_column(nothing_of(flat), out.ndim)
+        return xp.where(as_column(missing, out.ndim), xp.zeros_like(out) + math.nan, out)
+
+    def _steps(self, flat: Any) -> Any:
+        """The number of the point whose value is taken."""
+        x, at, n = self.x.detach(), flat.detach(), self.x.shape[0]
+        if self._kind in ("nearest", "nearest-up"):
+            return pieces_of(x[:-1] + (x[1:] - x[:-1]) * 0.5, at, "left" if self._kind == "nearest" else "right")
+        if self._kind == "previous":
+            return xp.clip(xp.searchsorted(x, at, side="right") - 1, 0, n - 1)
+        return xp.clip(xp.searchsorted(x, at, side="left"), 0, n - 1)
+
+
+def nothing_of(flat: Any) -> Any:
+    """Zeros that depend on the queries, so that a derivative is 0 instead of missing."""
+    return xp.where(xp.isfinite(flat), flat, xp.zeros_like(flat)) * 0.0
+
+
+def _linear(x: Any, y: Any, at: Any) -> Any:
+    i = interval_of(x, at)
+    low, high = xp.take(x, i, axis=0), xp.take(x, i + 1, axis=0)
+    y0, y1 = xp.take(y, i, axis=0), xp.take(y, i + 1, axis=0)
+    return y0 + (y1 - y0) * as_column((at - low) / (high - low), y.ndim)

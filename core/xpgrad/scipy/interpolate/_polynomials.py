@@ -1,0 +1,210 @@
+"""Piecewise polynomials of one variable, which the cubic interpolants are, and how a query finds its piece."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xpgrad._basics.arguments import as_int
+from xpgrad._basics.shapes import normalize_axis
+from xpgrad._rows.namespace import operations as xp
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.scipy._operands import arrays_of
+from xpgrad.scipy.interpolate._arguments import Extrapolate, as_column, checked_extrapolate, checked_knots, checked_queries
+
+__all__ = ["PPoly", "interval_of", "pieces_of"]
+
+
+class PPoly:
+    """A piecewise polynomial (`scipy.interpolate.PPoly`).
+
+    Parameters
+    ----------
+    c : Tensor, shape (k, m, ...)
+        The coefficients of each of m pieces, of the highest power first: powers of the distance to the piece's left end.
+    x : Tensor, shape (m + 1,)
+        The ends of the pieces, strictly increasing.
+    extrapolate : bool or "periodic", optional
+        Whether the first and the last piece go on beyond the ends (the default), or the value there is nan, or that of a period.
+    axis : int
+        Where the axis of the pieces is among those behind the first of `c`; the results have the axes of the queries there.
+
+    Attributes
+    ----------
+    c, x, axis, extrapolate
+        As given; of `c` the pieces are the second axis.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For arguments that do not fit; where evaluated, for complex queries.
+
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy.interpolate import PPoly
+    >>> PPoly(xp.asarray([[1.0, -1.0], [0.0, 1.0]]), xp.asarray([0.0, 1.0, 2.0]))(xp.asarray([0.25, 1.25])).tolist()
+    [0.25, 0.75]
+    """
+
+    c: Tensor
+    x: Tensor
+    axis: int
+    extrapolate: bool | str
+
+    def __init__(self, c: Any, x: Any, extrapolate: Extrapolate = None, axis: int = 0) -> None:
+        title = self._title()
+        c, x = arrays_of(title, c=c, x=x)
+        x = checked_knots(title, xp.real(x) if c.dtype.is_complex else x, 2)
+        if c.ndim < 2:
+            msg = f"{title}: `c` must have at least two axes, but got shape {c.shape}"
+            raise ValueError(msg)
+        place = normalize_axis(axis, c.ndim - 1, title)
+        if place:
+            c = xp.moveaxis(c, place + 1, 1)
+        if not c.shape[0] or c.shape[1] != x.shape[0] - 1:
+            msg = f"{title}: `c` must have the shape (k, m, ...) for `x` of shape (m + 1,), but their shapes are {c.shape} and {x.shape}"
+            raise ValueError(msg)
+        self._set(c, x, True if extrapolate is None else checked_extrapolate(title, extrapolate), place)
+
+    @classmethod
+    def _title(cls) -> str:
+        return f"scipy.interpolate.{cls.__name__}"
+
+    def _set(self, c: Any, x: Any, extrapolate: bool | str, axis: int) -> None:
+        self.c, self.x, self.axis, self.extrapolate = c, x, axis, extrapolate
+
+    @staticmethod
+    def _made(c: Any, x: Any, extrapolate: bool | str, axis: int) -> PPoly:
+        out = PPoly.__new__(PPoly)
+        out._set(c, x, extrapolate, axis)
+        return out
+
+    def __call__(self, x: Any, nu: int = 0, extrapolate: Extrapolate = None) -> Tensor:
+        """The values, or those of a derivative.
+
+        Parameters
+        ----------
+        x : Tensor or number
+            Where, of any shape.
+        nu : int
+            Which derivative.
+        extrapolate : bool or "periodic", optional
+            Default: the interpolant's own.
+
+        Returns
+        -------
+        Tensor
+            The axes of `x` are in the place of the axis of the knots.
+        """
+        title = self._title()
+        order = as_int(nu, title, "nu")
+        if order < 0:
+            msg = f"{title}: `nu` must not be negative, but got {order}; call `antiderivative({-order})` first"
+            raise ValueError(msg)
+        if order:
+            return self.derivative(order)(x, 0, extrapolate)
+        way = self.extrapolate if extrapolate is None else checked_extrapolate(title, extrapolate)
+        at = checked_queries(title, x, self.x)
+        flat = xp.reshape(at, (-1,))
+        if way == "periodic":
+            flat = _wrapped(flat, self.x)[0]
+        out = _evaluated(self.c, self.x, flat)
+        if way is False:
+            inside = (flat >= self.x[0]) & (flat <= self.x[-1])
+            out = xp.where(as_column(inside, out.ndim), out, xp.zeros_like(out) + math.nan)
+        out = xp.reshape(out, (*at.shape, *out.shape[1:]))
+        if self.axis and at.ndim:
+            return xp.moveaxis(out, tuple(range(at.ndim)), tuple(range(self.axis, self.axis + at.ndim)))
+        return out
+
+    def derivative(self, nu: int = 1) -> PPoly:
+        """The derivative of order `nu`, as a piecewise polynomial of lower degree; negative: an antiderivative."""
+        order = as_int(nu, self._title(), "nu")
+        if order < 0:
+            return self.antiderivative(-order)
+        c = self.c
+        for _ in range(order):
+            k = c.shape[0]
+            if k == 1:
+                c = xp.zeros_like(c)
+                break
+            c = xp.stack([c[i] * float(k - 1 - i) for i in range(k - 1)])
+        return self._made(c, self.x, self.extrapolate, self.axis)
+
+    def antiderivative(self, nu: int = 1) -> PPoly:
+        """The antiderivative of order `nu` that is 0 at the first knot; of a periodic one it does not go on beyond the ends."""
+        order = as_int(nu, self._title(), "nu")
+        if order < 0:
+            return self.derivative(-order)
+        c = self.c
+        dx = as_column(self.x[1:] - self.x[:-1], c.ndim - 1)
+        for _ in range(order):
+            k = c.shape[0]
+            raised = [c[i] / float(k - i) for i in range(k)]
+            whole = raised[0]
+            for part in raised[1:]:
+                whole = whole * dx + part
+            before = xp.cumulative_sum(whole * dx, axis=0)
+            c = xp.stack([*raised, xp.concat([xp.zeros_like(before[:1]), before[:-1]], axis=0)])
+        return self._made(c, self.x, False if self.extrapolate == "periodic" and order else self.extrapolate, self.axis)
+
+    def integrate(self, a: Any, b: Any, extrapolate: Extrapolate = None) -> Tensor:
+        """The integral from `a` to `b`, numbers or 0-d Tensors, in both of which it is differentiable.
+
+        Raises
+        ------
+        ValueError
+            If `a` or `b` has axes.
+        """
+        title = self._title()
+        way = self.extrapolate if extrapolate is None else checked_extrapolate(title, extrapolate)
+        ends = xp.stack([_end(title, name, v, self.x) for name, v in (("a", a), ("b", b))])
+        whole = self.antiderivative()
+        if way == "periodic":
+            flat, turns = _wrapped(ends, self.x)
+            values = _evaluated(whole.c, self.x, flat)
+            values = values + as_column(turns, values.ndim) * _evaluated(whole.c, self.x, self.x[-1:])
+        else:
+            values = _evaluated(whole.c, self.x, ends)
+            if way is False:
+                inside = xp.all((ends >= self.x[0]) & (ends <= self.x[-1]))
+                values = xp.where(inside, values, xp.zeros_like(values) + math.nan)
+        return values[1] - values[0]
+
+
+def _end(title: str, name: str, v: Any, like: Any) -> Any:
+    (t, _) = arrays_of(title, **{name: v, "knots": like})
+    if t.ndim:
+        msg = f"{title}: `{name}` must be a number or a 0-d Tensor, but got shape {t.shape}"
+        raise ValueError(msg)
+    return t
+
+
+def _wrapped(x: Any, knots: Any) -> tuple[Any, Any]:
+    """Queries moved into the period, and by how many periods."""
+    period = knots[-1] - knots[0]
+    turns = xp.floor(((x - knots[0]) / period).detach())
+    return x - turns * period, turns
+
+
+def interval_of(knots: Any, x: Any) -> Any:
+    """The number of the piece in which each query lies; those beyond the ends belong to the piece there."""
+    return pieces_of(knots.detach()[1:-1], x, "right")
+
+
+def pieces_of(borders: Any, x: Any, side: Any) -> Any:
+    """How many borders lie before each query; there may be none."""
+    if not borders.shape[0]:
+        return xp.zeros(x.shape, dtype=x.default_dtype("indexing"), device=x.device)
+    return xp.searchsorted(borders, x.detach(), side=side)
+
+
+def _evaluated(c: Any, knots: Any, x: Any) -> Any:
+    """The polynomials at a vector of queries, by Horner's rule."""
+    i = interval_of(knots, x)
+    distance = as_column(x - xp.take(knots, i, axis=0), c.ndim - 1)
+    taken = xp.take(c, i, axis=1)
+    out = taken[0]
+    for k in range(1, c.shape[0]):
+        out = out * distance + taken[k]
+    # A constant has no derivative by the query but 0, and nowhere is a value.
+    return out if c.shape[0] > 1 else out + xp.where(xp.isnan(distance), distance, xp.zeros_like(distance))
