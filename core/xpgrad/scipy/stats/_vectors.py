@@ -11,10 +11,9 @@ from typing import Any
 from xpgrad._rows.namespace import operations as xp
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.linalg import cholesky
-from xpgrad.rules.conversion import asarray
 from xpgrad.rules.creation import eye
 from xpgrad.scipy import special
-from xpgrad.scipy._declare import operands_of
+from xpgrad.scipy._operands import arrays_of
 from xpgrad.scipy.linalg import solve_triangular
 
 __all__ = ["Dirichlet", "MultivariateNormal"]
@@ -81,7 +80,7 @@ def _log_volume(factor: Any) -> Any:
 def _normal(kind: str, x: Any, mean: Any, cov: Any) -> tuple[Any, Any, Any, int]:
     """The operands, with vectors and a matrix; and the dimension, found as SciPy finds it."""
     title = f"multivariate_normal.{kind}"
-    x, mean, cov = _lifted(title, ("x", "mean", "cov"), (x, 0.0 if mean is None else mean, cov))
+    x, mean, cov = arrays_of(f"scipy.stats.{title}", real=True, x=x, mean=0.0 if mean is None else mean, cov=cov)
     dim = mean.shape[0] if mean.ndim == 1 else cov.shape[0] if cov.ndim else 1
     if mean.ndim > 1 or (mean.ndim == 1 and mean.shape != (dim,)) or cov.shape not in ((), (dim,), (dim, dim)):
         msg = f"scipy.stats.{title}: `mean` must have shape (d,) and `cov` (d, d), (d,) or (), but they have {mean.shape} and {cov.shape}"
@@ -125,7 +124,7 @@ class Dirichlet:
         ValueError
             For shapes that do not fit.
         """
-        x, alpha = _lifted("dirichlet.logpdf", ("x", "alpha"), (x, alpha))
+        x, alpha = arrays_of("scipy.stats.dirichlet.logpdf", real=True, x=x, alpha=alpha)
         d = _dimension("logpdf", alpha)
         if not x.ndim or x.shape[0] not in (d, d - 1):
             msg = f"scipy.stats.dirichlet.logpdf: the first axis of `x` must have length {d} (or {d - 1}), as `alpha`; got shape {x.shape}"
@@ -144,7 +143,7 @@ class Dirichlet:
 
     def entropy(self, alpha: Any) -> Tensor:
         """The differential entropy, shape (); see `logpdf`."""
-        (alpha,) = _lifted("dirichlet.entropy", ("alpha",), (alpha,))
+        (alpha,) = arrays_of("scipy.stats.dirichlet.entropy", real=True, alpha=alpha)
         d = _dimension("entropy", alpha)
         total = xp.sum(alpha)
         return _log_beta(alpha) + (total - d) * special.digamma(total) - xp.sum((alpha - 1.0) * special.digamma(alpha))
@@ -163,22 +162,3 @@ def _dimension(kind: str, alpha: Any) -> int:
         msg = f"scipy.stats.dirichlet.{kind}: `alpha` must be a vector of concentrations, but has shape {alpha.shape}"
         raise ValueError(msg)
     return int(alpha.shape[0])
-
-
-def _lifted(title: str, names: tuple[str, ...], given: tuple[Any, ...]) -> list[Any]:
-    """Operands as Tensors of real floating numbers, lists of numbers where the others are; None stays.
-
-    Raises
-    ------
-    TypeError
-        For what is not an array of real numbers.
-    """
-    like = next((v for v in given if isinstance(v, Tensor)), None)
-    made: dict[str, Any] = {} if like is None else {"device": like.device}
-    if like is not None and like.dtype.is_floating_point:
-        made["dtype"] = like.dtype
-    out: list[Any] = []
-    for name, value in zip(names, given):
-        whole = asarray(value, **made) if isinstance(value, (list, tuple, int, float)) and not isinstance(value, bool) else value
-        out.append(None if value is None else operands_of(title, (name,), (whole,), module="stats")[0])
-    return out
