@@ -130,7 +130,9 @@ def test_a_planted_fault_is_found(fault: Fault, tmp_path: Path) -> None:
     assert text.count(fault.old) >= 1, f"the text of this fault is no longer in {fault.file}: update the table"
     target.write_text(text.replace(fault.old, fault.new))
     files, _, expression = fault.killer.partition(" -k ")
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *files.split()]
+    # A fault that only some draws of Hypothesis meet is not found now and then: the draws are those of one seed.
+    drawn = f"--hypothesis-seed={os.environ.get('XPGRAD_FAULTS_SEED', '0')}"
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", drawn, *files.split()]
     path = os.pathsep.join(str(tmp_path / folder) for folder in ("core", "backends"))
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     run = subprocess.run(
