@@ -22,8 +22,8 @@ if _typing.TYPE_CHECKING:  # what editors see of the modules that load at first 
         registry as registry,
         utils as utils,
     )
-    from xpgrad._info import __array_namespace_info__ as __array_namespace_info__
     from xpgrad._audit.auditing import audit as audit
+    from xpgrad._info import __array_namespace_info__ as __array_namespace_info__
     from xpgrad._namespaces import namespace as namespace
 
 from xpgrad import autograd as autograd, errors as errors

@@ -1,7 +1,7 @@
 """Finds rules whose gradient is wrong, custom rules whose two directions disagree, and gradients that single precision has no digits for.
 
-Where the gradient of the whole function disagrees with differences, each operation that ran is tried by itself, at the operands that it had.
-"""
+Where the gradient of the whole function disagrees with differences, each operation that ran is tried by itself, at the operands that it
+had."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from xpgrad._audit.findings import Finding
 from xpgrad._audit.paths import Slope, along
 from xpgrad._audit.running import Outcome, Problem, host_of
 from xpgrad._audit.tracing import STEPS, Event
+from xpgrad._basics.dtypes import DTYPES
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad.autograd import grad
 from xpgrad.errors import XpgradError
@@ -39,7 +40,9 @@ def _call(event: Event, operands: list[Any]) -> Any:
     row: Any = event.row
     primitive = PRIMITIVES.get(row.name)
     if primitive is None:
-        return getattr(operands[0] if isinstance(operands[0], TensorBase) else operands[1], f"_op_{row.name}")(*operands[1:], *event.statics)
+        return getattr(operands[0] if isinstance(operands[0], TensorBase) else operands[1], f"_op_{row.name}")(
+            *operands[1:], *event.statics
+        )
     return primitive(operands, *event.statics) if row.varargs else primitive(*operands, *event.statics)
 
 
@@ -119,7 +122,9 @@ def _suspects(base: Outcome) -> list[Event]:
     return (custom + others)[:TRIED]
 
 
-def wrong_gradient(problem: Problem, base: Outcome, doubtful: list[int], slopes: dict[int, Slope], gradients: list[Any], directions: Any) -> list[Finding]:
+def wrong_gradient(
+    problem: Problem, base: Outcome, doubtful: list[int], slopes: dict[int, Slope], gradients: list[Any], directions: Any
+) -> list[Finding]:
     """Name the operations whose rule is wrong; or say which inputs' gradients are, and along which direction."""
     found: list[Finding] = []
     seen: set[Any] = set()
@@ -144,7 +149,10 @@ def wrong_gradient(problem: Problem, base: Outcome, doubtful: list[int], slopes:
         s = slopes.get(k)
         label = problem.labels[k]
         if s is None or math.isinf(s.error):
-            message = f"the gradient of `{label}` could not be compared with central differences: near the point the result is not finite, or rough"
+            message = (
+                f"the gradient of `{label}` could not be compared with central differences: near the point the result is not "
+                f"finite, or rough"
+            )
             found.append(Finding("not-compared", "note", message, None, (), (label,), {}))
             continue
         ours = along(gradients[k], directions(problem, k))
@@ -219,10 +227,8 @@ def digits_lost(problem: Problem, base: Outcome, gradients: list[Any]) -> list[F
     """Compare a gradient in single precision with the same in double precision, and name the operation that lost the digits."""
     if not all(str(p.dtype) == "float32" for p in problem.points):
         return []
-    from xpgrad._audit.running import Problem as Again
-
     wide_flat = [_wide(x) for x in problem.flat]
-    wide = object.__new__(Again)
+    wide = object.__new__(Problem)
     wide.__dict__ |= problem.__dict__ | {"flat": wide_flat, "points": [wide_flat[k].detach() for k in problem.places]}
     try:
         other = wide.run(keep=True)
@@ -244,21 +250,17 @@ def digits_lost(problem: Problem, base: Outcome, gradients: list[Any]) -> list[F
         culprit = _where_lost(base, other)
         place, places, name = (None, (), "") if culprit is None else (culprit.place, culprit.places, culprit.name)
         at = f"; most are lost in `{name}`" if name else ""
-        message = f"in float32 the gradient of `{label}` has {digits:.1f} digits (float64 says {_shown(theirs)}, float32 {_shown(ours)}){at}"
+        message = (
+            f"in float32 the gradient of `{label}` has {digits:.1f} digits (float64 says {_shown(theirs)}, float32 {_shown(ours)}){at}"
+        )
         found.append(Finding("cancellation", "warning", message, place, places, (label,), {"digits": digits, "operation": name}))
     return found[:1] if len({f.place for f in found}) == 1 and found else found
 
 
 def _wide(x: Any) -> Any:
     if isinstance(x, TensorBase) and str(x.dtype) == "float32":
-        return x.detach()._cast(_float64(x))
+        return x.detach()._cast(DTYPES["float64"])
     return x.astype(float) if not isinstance(x, TensorBase) and str(getattr(x, "dtype", "")) == "float32" and hasattr(x, "astype") else x
-
-
-def _float64(x: Any) -> Any:
-    from xpgrad._basics.dtypes import DTYPES
-
-    return DTYPES["float64"]
 
 
 def _shown(x: Any) -> str:
@@ -305,4 +307,3 @@ def behind_the_back(base: Outcome) -> list[Finding]:
 
 def _same(a: Any, b: Any) -> bool:
     return bool(((a == b) | ((a != a) & (b != b))).all())
-

@@ -12,7 +12,7 @@ from xpgrad._audit.cost import Cost, costs
 from xpgrad._audit.findings import Finding
 from xpgrad._audit.kinks import at_kinks
 from xpgrad._audit.nonfinite import Pulled, Watch, not_finite
-from xpgrad._audit.paths import Slope, broken_paths, directions, slope
+from xpgrad._audit.paths import Slope, broken_paths, directions, entries, slope
 from xpgrad._audit.ranges import dependence, far_ranges
 from xpgrad._audit.report import Audit
 from xpgrad._audit.running import Outcome, Problem, host_of
@@ -132,7 +132,17 @@ class _Run:
             self.eps = max([self.eps, *(epsilon(o) for o in base.outputs)])
             self._arguments(base)
             self._checks(base, self._repeatable(base))
-        return Audit(problem, base, self.findings, self.gradients, self.value, self.cost, dependence(base, self.pulled))
+        return Audit(
+            problem, base, self.findings, self.gradients, self.value, self.cost, dependence(base, self.pulled), self._entries(base)
+        )
+
+    def _entries(self, base: Outcome) -> list[int]:
+        """The operations that take a constant that depends on an input, where a path was found broken."""
+        broken = [f for f in self.findings if f.group == "paths" and f.severity == "error" and f.inputs]
+        found: set[int] = set()
+        for k in {self.problem.labels.index(i) for f in broken for i in f.inputs}:
+            found |= {i for i, _ in entries(self.problem, base, k, directions(self.problem, k))}
+        return sorted(found)
 
     # -- what the function returns ---------------------------------------------------------------------------------
 
@@ -174,7 +184,9 @@ class _Run:
         same = again.error is None and self.problem.value(again.outputs) == self.value
         if same or (math.isnan(self.value) and again.error is None):
             return True
-        kind, message, place, places = "not-deterministic", "two runs with the same arguments give different results", None, ()
+        kind, message = "not-deterministic", "two runs with the same arguments give different results"
+        place: Any = None
+        places: tuple[Any, ...] = ()
         if again.error is not None:
             message = f"the second run with the same arguments raised {type(again.error).__name__}: {again.error}"
         for mine, other in zip(base.trace.events, again.trace.events):

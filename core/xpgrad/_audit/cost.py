@@ -88,8 +88,12 @@ def costs(base: Outcome, nodes: list[Any]) -> tuple[Cost, list[Finding]]:
     found = _twice(copies) + _again(base)
     if total - inputs >= 1 << 20 and lines and lines[0].bytes * 2 >= total:
         k = lines[0]
-        message = f"`{k.operation}` keeps {bytes_text(k.bytes)} of the {bytes_text(total)} that the backward needs, in {k.nodes} operation(s)"
-        found.append(Finding("memory", "note", message, k.place, () if k.place is None else (k.place,), (), {"bytes": k.bytes, "total": total}))
+        message = (
+            f"`{k.operation}` keeps {bytes_text(k.bytes)} of the {bytes_text(total)} that the backward needs, in {k.nodes} operation(s)"
+        )
+        found.append(
+            Finding("memory", "note", message, k.place, () if k.place is None else (k.place,), (), {"bytes": k.bytes, "total": total})
+        )
     return Cost(total, inputs, tuple(lines), tuple(ranked)), found
 
 
@@ -111,7 +115,8 @@ def _twice(copies: dict[Any, list[tuple[Any, Any, int]]]) -> list[Finding]:
 
 def _again(base: Outcome) -> list[Finding]:
     """Operations that ran on the same operands."""
-    found, seen = [], {}
+    found: list[Finding] = []
+    seen: dict[Any, Any] = {}
     for event in base.trace.events:
         if event.node is None or event.row is None or event.row.is_view or not event.outs or event.outs[0].size < 64:
             continue

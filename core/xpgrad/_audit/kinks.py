@@ -1,7 +1,7 @@
 """Finds arguments that lie exactly where an operation has no derivative, or several values that compete for one, and says what was used.
 
-A kink counts where a gradient arrives at it. Whether it matters is measured: the one-sided derivatives of the whole function differ, or not.
-"""
+A kink counts where a gradient arrives at it. Whether it matters is measured: the one-sided derivatives of the whole function differ, or
+not."""
 
 from __future__ import annotations
 

@@ -102,7 +102,10 @@ def _forward(event: Event, made: Any, severity: str, spoiled: bool) -> Finding:
     what = "nan" if bool(value != value) else "an infinity"
     at = _operands(event, where.shape, index)
     end = "it reaches the result" if spoiled else "it does not reach the result"
-    message = f"`{event.name}` made {what} of {at or 'finite operands'} (at index {list(index)}; {int(where.sum())} of {where.size} elements); {end}"
+    message = (
+        f"`{event.name}` made {what} of {at or 'finite operands'} (at index {list(index)}; {int(where.sum())} of "
+        f"{where.size} elements); {end}"
+    )
     kind = "nan-forward" if what == "nan" else "inf-forward"
     return Finding(kind, severity, message, event.place, event.places, (), {"operation": event.name, "index": list(index)})
 
@@ -154,13 +157,17 @@ def _backward(base: Outcome, pulled: list[Pulled], harmed: tuple[str, ...], spoi
         details = {"operation": name.strip("`"), "index": list(index), "operand": at}
         if hidden is not None and zero:
             message = (
-                f"the derivative of {name} at {at or 'its operand'} is not finite; `where` does not select that element, so that 0 comes back to it, "
+                f"the derivative of {name} at {at or 'its operand'} is not finite; `where` does not select that element, so "
+                f"that 0 comes back to it, "
                 f"and 0 times infinity is nan in the gradient of {listed}. Select the operand first: "
                 f"`where(ok, {event.name if event else 'f'}(where(ok, x, 1)), ...)`"
             )
             return [Finding("where-nan", "error", message, place, places, harmed, details | {"where": str(hidden.place)})]
         what = "nan" if is_nan else "an infinity"
-        message = f"the derivative of {name} makes {what} at {at or 'its operand'} (index {list(index)}), and the gradient of {listed} is not finite"
+        message = (
+            f"the derivative of {name} makes {what} at {at or 'its operand'} (index {list(index)}), and the gradient of "
+            f"{listed} is not finite"
+        )
         return [Finding("nan-backward" if is_nan else "inf-backward", "error", message, place, places, harmed, details)]
     listed = ", ".join(f"`{h}`" for h in harmed)
     return [] if spoiled else [Finding("nan-backward", "error", f"the gradient of {listed} is not finite", None, (), harmed, {})]
@@ -171,9 +178,8 @@ def _hidden_by(base: Outcome, event: Event, index: tuple[int, ...]) -> Event | N
     events = base.trace.events
     made = {id(o) for o in event.outs}
     for later in events[events.index(event) + 1 :]:
-        if later.row is not None and later.row.name in ("where", "put", "put_zero", "keep"):
-            if any(id(x) in made for x in later.tensors):
-                return later
         if any(id(x) in made for x in later.tensors):
+            if later.row is not None and later.row.name in ("where", "put", "put_zero", "keep"):
+                return later
             made |= {id(o) for o in later.outs}
     return None

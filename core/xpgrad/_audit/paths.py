@@ -1,10 +1,9 @@
 """Finds the inputs whose influence on the result does not pass through the graph, and the lines where it leaves, by experiment.
 
-The derivative along a direction is measured with the values that leave the graph free, and with all of them held where they were. If the two
-differ, what is missing from the gradient leaves the graph; holding more and more of them says where. An input with no gradient at all, or one of
-zeros, is also moved by finite steps, which see through roundings and comparisons. The graph's own reachability is what it is compared
-with, never a guess from the names of operations.
-"""
+The derivative along a direction is measured with the values that leave the graph free, and with all of them held where they were. If the
+two differ, what is missing from the gradient leaves the graph; holding more and more of them says where. An input with no gradient at
+all, or one of zeros, is also moved by finite steps, which see through roundings and comparisons. The graph's own reachability is what it
+is compared with, never a guess from the names of operations."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from xpgrad._audit.running import Outcome, Problem, host_of
 from xpgrad._audit.tracing import Break, Trace
 from xpgrad.rules.conversion import asarray
 
-__all__ = ["Slope", "broken_paths", "directions", "moved", "slope"]
+__all__ = ["Slope", "broken_paths", "directions", "entries", "moved", "slope"]
 
 #: How far an input is moved to see whether anything depends on it, as a part of its size.
 FINITE = (0.05, -0.05, 0.7, -0.7, 3.0, -3.0)
@@ -220,7 +219,10 @@ def _steps(problem: Problem, base: Outcome, k: int, v: Any, gradient: Any, middl
     if gradient is None:
         entry = _reentry(problem, base, k, step * v)
         return [] if entry is None else [_captured(label, entry, None)]
-    message = f"the gradient of `{label}` is exactly zero, but moved by {step:+.0%} of its size it changes the result from {middle:.6g} to {value:.6g}"
+    message = (
+        f"the gradient of `{label}` is exactly zero, but moved by {step:+.0%} of its size it changes the result from "
+        f"{middle:.6g} to {value:.6g}"
+    )
     return [Finding("flat", "note", message, None, (), (label,), {"before": middle, "after": value, "step": step})]
 
 
@@ -235,24 +237,28 @@ def _constants(outcome: Outcome) -> dict[tuple[int, int], Any]:
     for i, event in enumerate(trace.events):
         for j, x in enumerate(event.operands):
             if hasattr(x, "_node"):
-                if id(x) not in inputs and trace.producers.get(id(x), i) >= i and x._node is None:
+                known = id(x) in inputs or id(x) in trace.came or trace.producers.get(id(x), i) < i
+                if not known and x._node is None:
                     found[i, j] = host_of(x)
             elif isinstance(x, (int, float, complex)):
                 found[i, j] = x
     return found
 
 
-def _reentry(problem: Problem, base: Outcome, k: int, v: Any) -> tuple[Place | None, tuple[Place, ...], str] | None:
-    """Where a constant enters that is another one when an input is moved."""
+def entries(problem: Problem, base: Outcome, k: int, v: Any) -> list[tuple[int, int]]:
+    """The constants that are others when an input is moved: by operation and operand."""
     other = problem.run(moved(problem, k, 0.01 * v), keep=True)
     if other.error is not None or len(other.trace.events) != len(base.trace.events):
-        return None
+        return []
     before, after = _constants(base), _constants(other)
-    for at, value in before.items():
-        now = after.get(at)
-        if now is not None and not _equal(value, now):
-            event = base.trace.events[at[0]]
-            return event.place, event.places, event.name
+    return [at for at, value in before.items() if at in after and not _equal(value, after[at])]
+
+
+def _reentry(problem: Problem, base: Outcome, k: int, v: Any) -> tuple[Place | None, tuple[Place, ...], str] | None:
+    """Where a constant enters that is another one when an input is moved."""
+    for at in entries(problem, base, k, v):
+        event = base.trace.events[at[0]]
+        return event.place, event.places, event.name
     return None
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 from types import FrameType
 from typing import NamedTuple
 
 from xpgrad._basics.frames import is_own
 
-__all__ = ["Place", "Stop", "user_places"]
+__all__ = ["Place", "Stop", "short", "user_places"]
 
 
 class Place(NamedTuple):
@@ -65,3 +66,11 @@ def user_places(stop: Stop, depth: int = 12) -> tuple[tuple[Place, ...], str]:
             via = code.co_name
         frame = frame.f_back
     return tuple(places), via
+
+
+def short(file: str) -> str:
+    """A file's path as it is shortest: below the working directory without it."""
+    try:
+        return os.path.relpath(file) if not os.path.relpath(file).startswith("..") else file
+    except ValueError:
+        return file

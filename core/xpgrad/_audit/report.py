@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import textwrap
 from pathlib import Path
 from typing import Any
 
 from xpgrad._audit.cost import Cost
 from xpgrad._audit.findings import SEVERITIES, Finding
-from xpgrad._audit.places import Place
+from xpgrad._audit.places import Place, short
 from xpgrad._audit.running import Outcome, Problem, host_of
 from xpgrad.autograd._drawing import bytes_text
 
@@ -44,7 +45,7 @@ class Audit:
 
     def __init__(
         self, problem: Problem, base: Outcome, findings: list[Finding], gradients: list[Any], value: float, cost: Cost | None,
-        curve: list[tuple[int, float]],
+        curve: list[tuple[int, float]], entries: list[int],
     ) -> None:  # fmt: skip
         self.findings = tuple(sorted(findings, key=lambda f: -SEVERITIES.index(f.severity)))
         self.gradients = dict(zip(problem.labels, gradients))
@@ -53,7 +54,7 @@ class Audit:
         self.operations = base.trace.count
         self.runs = problem.runs
         self.name = getattr(problem.function, "__qualname__", repr(problem.function))
-        self._problem, self._base, self._curve = problem, base, curve
+        self._problem, self._base, self._curve, self._entries = problem, base, curve, entries
 
     # -- what it comes to ------------------------------------------------------------------------------------------
 
@@ -98,7 +99,10 @@ class Audit:
         cost = self.cost
         if cost is None or not cost.total:
             return []
-        lines = ["", f"kept for the backward: {bytes_text(cost.total)}" + (f", {bytes_text(cost.inputs)} of it inputs" if cost.inputs else "")]
+        lines = [
+            "",
+            f"kept for the backward: {bytes_text(cost.total)}" + (f", {bytes_text(cost.inputs)} of it inputs" if cost.inputs else ""),
+        ]
         for k in cost.lines[:5]:
             at = "" if k.place is None else f"  {short(k.place.file)}:{k.place.line}  {k.place.text}"
             lines.append(f"    {bytes_text(k.bytes):>10}  {k.operation} x {k.nodes}{at}")
@@ -112,7 +116,8 @@ class Audit:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain dicts, lists, numbers and strings."""
         return {
-            "function": self.name, "severity": self.severity, "value": _number(self.value), "operations": self.operations, "runs": self.runs,
+            "function": self.name, "severity": self.severity, "value": _number(self.value), "operations": self.operations,
+            "runs": self.runs,
             "inputs": [
                 {"name": name, "shape": list(p.shape), "dtype": str(p.dtype), "device": str(p.device), "gradient": _norm(g)}
                 for (name, g), p in zip(self.gradients.items(), self._problem.points)
@@ -127,7 +132,8 @@ class Audit:
             ],
             "cost": None if self.cost is None else {
                 "total": self.cost.total, "inputs": self.cost.inputs,
-                "lines": [{"operation": k.operation, "place": _place(k.place), "bytes": k.bytes, "nodes": k.nodes} for k in self.cost.lines],
+                "lines": [{"operation": k.operation, "place": _place(k.place), "bytes": k.bytes, "nodes": k.nodes}
+                          for k in self.cost.lines],
                 "checkpoints": [{"function": f, "bytes": b, "operations": n} for f, b, n in self.cost.functions],
             },
         }  # fmt: skip
@@ -173,21 +179,11 @@ class Audit:
             raise
 
 
-def short(file: str) -> str:
-    """A file's path as it is shortest: below the working directory without it."""
-    try:
-        return os.path.relpath(file) if not os.path.relpath(file).startswith("..") else file
-    except ValueError:
-        return file
-
-
 def _of(inputs: tuple[str, ...]) -> str:
     return f" ({', '.join(inputs)})" if inputs else ""
 
 
 def _wrapped(text: str) -> list[str]:
-    import textwrap
-
     return textwrap.wrap(text, 116, initial_indent="    ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 

@@ -1,11 +1,14 @@
-"""Runs the audited function: at the arguments that were given or near them, watched, with some of the values that leave the graph held still.
+"""Runs the audited function: at the arguments that were given or near them, watched, with some of the values that leave the graph held
+still.
 
 Every run gets fresh copies of all Tensors and arrays among the arguments, so that the caller's stay as they are.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
+import sys
 import warnings
 from collections.abc import Callable, Container
 from typing import Any
@@ -69,7 +72,9 @@ class Problem:
     seed : int
     """
 
-    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Any, argnums: tuple[int, ...] | None, seed: int) -> None:
+    def __init__(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Any, argnums: tuple[int, ...] | None, seed: int
+    ) -> None:
         self.function, self.kwargs, self.seed = function, dict(kwargs or {}), seed
         flat, self.structure = flatten(args)
         numbers = [len(flatten(a)[0]) for a in args]
@@ -132,8 +137,6 @@ class Problem:
         return Outcome(trace, inputs, result, error)
 
     def _call(self, trace: Trace, args: Any, kwargs: Any) -> tuple[Any, Exception | None]:
-        import sys
-
         trace.stop.frame = sys._getframe()
         try:
             return self.function(*args, **kwargs), None
@@ -182,7 +185,8 @@ class Problem:
         seeds = [asarray(w, device=o.device, dtype=o.dtype) for o, w in outputs]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = grad([o for o, _ in outputs], outcome.inputs, seeds, allow_unused=True, create_graph=create_graph)
+            roots: list[Any] = [o for o, _ in outputs]
+            found = grad(roots, outcome.inputs, seeds, allow_unused=True, create_graph=create_graph)
         return list(found)
 
     def nodes(self, outcome: Outcome) -> list[Any]:
@@ -204,8 +208,6 @@ def _is_number(x: Any) -> bool:
 
 def _names(function: Any, args: tuple[Any, ...], numbers: list[int]) -> list[str]:
     """What the leaves are called: by their parameter, with a number where one holds several."""
-    import inspect
-
     try:
         bound = inspect.signature(function).bind(*args).arguments
         titles: list[str] = []
@@ -240,5 +242,3 @@ def _raised_at(error: BaseException) -> Place | None:
             found = Place(code.co_filename, tb.tb_lineno, code.co_name)
         tb = tb.tb_next
     return found
-
-

@@ -128,6 +128,9 @@ class Trace:
         self.diverged = False
         self.producers: dict[int, int] = {}  # of a Tensor's id: the operation that made it, or wrote to it last
         self.count = 0
+        self.exits: dict[int, Any] = {}  # of a break that is a call: the Tensor that it was called on
+        self.came: dict[int, int] = {}  # of a Tensor's id: the break that it came from
+        self.alive: list[Any] = []  # so that no id is used again
         #: Of an operation's number and a Tensor operand's: its raw array, its values then, its version then.
         self.copies: dict[tuple[int, int], tuple[Any, Any, int]] = {}
 
@@ -167,13 +170,22 @@ class Trace:
         if x.stage or x._node is None or value is None:
             return value
         kind = _CALLS.get(call, "left-as-number")
+        _, via = user_places(self.stop)
+        if via and via not in call:
+            call = f"{call} inside of {via}"
         if isinstance(value, TensorBase):
+            if self.keep:
+                self.exits[len(self.breaks)] = x
+                self.came[id(value)] = len(self.breaks)
+                self.alive.append(value)
             (kept,) = self._broken(kind, call, [value])
             return value if kept is None else value._wrap(kept)
         number, places = self._next(kind, call)
         held = self._held(number, kind, places)
         if held is not None:
             return _copied(x, held)
+        if self.keep:
+            self.exits[number] = x
         self.breaks.append(Break(number, kind, call, places, _copied(x, value), self.count))
         return value
 
@@ -201,11 +213,12 @@ class Trace:
         """Keep the values that operands have now."""
         for j, x in enumerate(x for x in operands if isinstance(x, TensorBase)):
             if x.dtype.differentiable and x.nbytes <= COPIED:
-                version = 0 if x._alias is None or x.is_inference() else x._version
+                t: Any = x
+                version = 0 if t._alias is None or t.is_inference() else t._version
                 self.copies[self.count, j] = x._array, x.backend.to_host(x._array).copy(), version
 
     def _next(self, kind: str, call: str) -> tuple[int, tuple[Place, ...]]:
-        places, via = user_places(self.stop)
+        places, _ = user_places(self.stop)
         return len(self.breaks), places
 
     def _broken(self, kind: str, call: str, tensors: list[Any]) -> list[Any]:
