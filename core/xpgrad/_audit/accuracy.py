@@ -238,10 +238,14 @@ def digits_lost(problem: Problem, base: Outcome, gradients: list[Any]) -> list[F
     except (XpgradError, RuntimeError, TypeError, ValueError):
         return []  # no double precision on this device
     found: list[Finding] = []
-    for label, g, e in zip(problem.labels, gradients, exact):
-        if g is None or e is None:
+    pairs = [(f"the gradient of `{n}`", (n,), g, e) for n, g, e in zip(problem.labels, gradients, exact) if g is not None and e is not None]
+    pairs += [("the result", (), o, e) for o, e in zip(base.outputs, other.outputs)]
+    for what, inputs, g, e in pairs:
+        if g.dtype.is_complex:
             continue
         ours, theirs = host_of(g).astype(float), host_of(e)
+        if ours.shape != theirs.shape:
+            return []
         scale = float((theirs**2).sum() ** 0.5)
         distance = float(((ours - theirs) ** 2).sum() ** 0.5)
         if not math.isfinite(distance) or distance <= 2e-3 * scale or scale == 0:
@@ -250,11 +254,9 @@ def digits_lost(problem: Problem, base: Outcome, gradients: list[Any]) -> list[F
         culprit = _where_lost(base, other)
         place, places, name = (None, (), "") if culprit is None else (culprit.place, culprit.places, culprit.name)
         at = f"; most are lost in `{name}`" if name else ""
-        message = (
-            f"in float32 the gradient of `{label}` has {digits:.1f} digits (float64 says {_shown(theirs)}, float32 {_shown(ours)}){at}"
-        )
-        found.append(Finding("cancellation", "warning", message, place, places, (label,), {"digits": digits, "operation": name}))
-    return found[:1] if len({f.place for f in found}) == 1 and found else found
+        message = f"in float32 {what} has {digits:.1f} digits (float64 says {_shown(theirs)}, float32 {_shown(ours)}){at}"
+        found.append(Finding("cancellation", "warning", message, place, places, inputs, {"digits": digits, "operation": name}))
+    return found[:1]  # the others come of the same
 
 
 def _wide(x: Any) -> Any:

@@ -270,7 +270,7 @@ def _finite(g: Any) -> bool:
 def _named_node(base: Outcome, text: str) -> Any:
     """The place of the operation whose node an error names."""
     for event in reversed(base.trace.events):
-        if event.node is not None and event.node.name() in text:
+        if event.node is not None and f"saved by {event.node.name().partition('Backward')[0]}," in text:
             return event.place
     return None
 

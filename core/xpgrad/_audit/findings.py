@@ -131,7 +131,7 @@ KINDS: dict[str, Kind] = {
     "vjp-and-jvp": Kind("accuracy", "reverse mode and forward mode disagree", "one of the two formulas of a custom rule is wrong"),
     "cancellation": Kind(
         "accuracy",
-        "single precision loses the digits of the gradient",
+        "single precision loses the digits of the gradient, or of the result",
         "compute in float64, or rewrite the difference of nearly equal numbers",
     ),
     "not-compared": Kind(

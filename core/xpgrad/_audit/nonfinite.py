@@ -78,7 +78,7 @@ def not_finite(problem: Problem, base: Outcome, pulled: list[Pulled], gradients:
                 found.append(_forward(event, made, severity, spoiled))
             break
     if harmed:
-        found += _backward(base, pulled, harmed, spoiled)
+        found += _backward(base, pulled, harmed, spoiled, gradients)
     return found
 
 
@@ -133,7 +133,7 @@ def _first(where: Any) -> tuple[int, ...]:
     return tuple(reversed(index))
 
 
-def _backward(base: Outcome, pulled: list[Pulled], harmed: tuple[str, ...], spoiled: bool) -> list[Finding]:
+def _backward(base: Outcome, pulled: list[Pulled], harmed: tuple[str, ...], spoiled: bool, gradients: list[Any]) -> list[Finding]:
     """The node that first made something that is not finite of gradients that are."""
     by_node = {e.node: e for e in base.trace.events if e.node is not None}
     for p in pulled:
@@ -163,12 +163,13 @@ def _backward(base: Outcome, pulled: list[Pulled], harmed: tuple[str, ...], spoi
                 f"`where(ok, {event.name if event else 'f'}(where(ok, x, 1)), ...)`"
             )
             return [Finding("where-nan", "error", message, place, places, harmed, details | {"where": str(hidden.place)})]
+        spread = is_nan or any(g is not None and bool((host_of(g) != host_of(g)).any()) for g in gradients)
         what = "nan" if is_nan else "an infinity"
         message = (
             f"the derivative of {name} makes {what} at {at or 'its operand'} (index {list(index)}), and the gradient of "
             f"{listed} is not finite"
         )
-        return [Finding("nan-backward" if is_nan else "inf-backward", "error", message, place, places, harmed, details)]
+        return [Finding("nan-backward" if spread else "inf-backward", "error", message, place, places, harmed, details)]
     listed = ", ".join(f"`{h}`" for h in harmed)
     return [] if spoiled else [Finding("nan-backward", "error", f"the gradient of {listed} is not finite", None, (), harmed, {})]
 

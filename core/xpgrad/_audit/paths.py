@@ -211,6 +211,10 @@ def _steps(problem: Problem, base: Outcome, k: int, v: Any, gradient: Any, middl
         now = _at(problem, points, base.trace, frozen)
         if abs(now - middle) <= tolerance:
             b = group[0]
+            if gradient is not None and b.kind in ("compared", "index"):
+                break  # the graph leads to the result, too, and what it selects here is constant
+            if b.number in base.trace.branches:
+                b = b._replace(kind="branch")
             message = (
                 f"`{label}` reaches the result only through `{b.call}`, whose derivative is zero: moved by {step:+.0%} of its size, it "
                 f"changes the result from {middle:.6g} to {value:.6g}, and its gradient is {'None' if gradient is None else 'zero'}"

@@ -130,6 +130,8 @@ class Trace:
         self.count = 0
         self.exits: dict[int, Any] = {}  # of a break that is a call: the Tensor that it was called on
         self.came: dict[int, int] = {}  # of a Tensor's id: the break that it came from
+        self.cuts: dict[int, int] = {}  # of a Tensor's id: the break that it is the result of
+        self.branches: set[int] = set()  # the breaks whose result an `if` asked for
         self.alive: list[Any] = []  # so that no id is used again
         #: Of an operation's number and a Tensor operand's: its raw array, its values then, its version then.
         self.copies: dict[tuple[int, int], tuple[Any, Any, int]] = {}
@@ -167,6 +169,8 @@ class Trace:
 
     def left(self, call: str, x: Any, value: Any) -> Any:
         """Note a value that leaves by a call; returns it, or the one that is held in its place."""
+        if call == "bool(x)" and id(x) in self.cuts:
+            self.branches.add(self.cuts[id(x)])
         if x.stage or x._node is None or value is None:
             return value
         kind = _CALLS.get(call, "left-as-number")
@@ -196,8 +200,11 @@ class Trace:
         places, _ = user_places(self.stop)
         if any(isinstance(x, TensorBase) and x._node is not None for x in operands):
             kind = _kind(name, row, statics, state.is_grad_enabled())
-            lost = [o for o in outs if o._node is None or (row is not None and row.name in STEPS)]
+            step = row is not None and row.name in STEPS
+            lost = [o for o in outs if o._node is None or step or not o.dtype.differentiable]
             if lost and kind:
+                self.cuts |= dict.fromkeys(map(id, lost), len(self.breaks))
+                self.alive += lost
                 for o, kept in zip(lost, self._broken(kind, name, lost)):
                     if kept is not None:
                         o._array = kept
