@@ -178,7 +178,8 @@ def _hidden_by(base: Outcome, event: Event, index: tuple[int, ...]) -> Event | N
     """The `where` that does not select what an operation made, if there is one downstream."""
     events = base.trace.events
     made = {id(o) for o in event.outs}
-    for later in events[events.index(event) + 1 :]:
+    position = next(i for i, e in enumerate(events) if e is event)  # NB: equality would compare Tensors
+    for later in events[position + 1 :]:
         if any(id(x) in made for x in later.tensors):
             if later.row is not None and later.row.name in ("where", "put", "put_zero", "keep"):
                 return later
