@@ -10,7 +10,7 @@ from typing import Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._audit.findings import Finding
-from xpgrad._audit.paths import Slope, along
+from xpgrad._audit.paths import Slope, along, settled
 from xpgrad._audit.running import Outcome, Problem, host_of
 from xpgrad._audit.tracing import STEPS, Event
 from xpgrad._basics.dtypes import DTYPES
@@ -91,15 +91,7 @@ def _disagreement(event: Event, seed: int) -> tuple[float, float] | None:
         found = [o for o in found if isinstance(o, TensorBase) and o.dtype.differentiable][: len(weights)]
         return sum(float((w.conj() * host_of(o)).real.sum()) for w, o in zip(weights, found))
 
-    best = Slope(math.nan, math.inf, math.nan, math.nan)
-    before, h = math.nan, eps**0.25
-    for _ in range(5):
-        plus, minus = value(h), value(-h)
-        quotient = (plus - minus) / (2 * h)
-        error = abs(quotient - before) + 4 * eps * (abs(plus) + abs(minus)) / h
-        if math.isfinite(quotient) and error < best.error:
-            best = Slope(quotient, error, 0.0, 0.0)
-        before, h = quotient, h / 8
+    best = settled(lambda h: (value(h), value(-h)), math.nan, eps)
     if math.isinf(best.error) or not math.isfinite(wanted) or best.agrees(wanted, eps):
         return None
     return wanted, best.value

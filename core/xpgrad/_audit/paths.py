@@ -8,6 +8,7 @@ is compared with, never a guess from the names of operations."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from xpgrad._audit.findings import Finding
@@ -16,7 +17,7 @@ from xpgrad._audit.running import Outcome, Problem, host_of
 from xpgrad._audit.tracing import Break, Trace
 from xpgrad.rules.conversion import asarray
 
-__all__ = ["Slope", "broken_paths", "directions", "entries", "moved", "slope"]
+__all__ = ["Slope", "broken_paths", "directions", "entries", "moved", "settled", "slope"]
 
 #: How far an input is moved to see whether anything depends on it, as a part of its size.
 FINITE = (0.05, -0.05, 0.7, -0.7, 3.0, -3.0)
@@ -85,24 +86,43 @@ def slope(problem: Problem, direction: dict[int, Any], middle: float, eps: float
     eps : float
         Of the precision in which the function computes.
     """
-    best = Slope(math.nan, math.inf, math.nan, math.nan)
-    before = math.nan
-    h = eps**0.25
-    for _ in range(5):
+
+    def pair(h: float) -> tuple[float, float]:
         values = []
         for sign in (1.0, -1.0):
             points = list(problem.points)
             for k, v in direction.items():
                 points[k] = moved(problem, k, sign * h * v)[k]
             values.append(_at(problem, points, base, frozen))
-        plus, minus = values
-        quotient = (plus - minus) / (2 * h)
-        error = abs(quotient - before) + 4 * eps * (abs(plus) + abs(minus)) / h
-        if math.isfinite(quotient) and error < best.error:
-            best = Slope(quotient, error, (plus - middle) / h, (middle - minus) / h)
-        if best.error <= math.sqrt(eps) * abs(best.value) or (best.error < math.inf and best.value == 0 == quotient):
-            break
-        before, h = quotient, h / 8
+        return values[0], values[1]
+
+    return settled(pair, middle, eps)
+
+
+def settled(pair: Callable[[float], tuple[float, float]], middle: float, eps: float) -> Slope:
+    """The central difference at which the quotients have settled: it differs little from those of the steps before and after.
+
+    Parameters
+    ----------
+    pair : callable
+        Of a step: the values there, and at the step to the other side.
+    middle : float
+    eps : float
+    """
+    best = Slope(math.nan, math.inf, math.nan, math.nan)
+    found: list[tuple[float, float, float, float]] = []  # of each step: the quotient, its rounding error, the one-sided quotients
+    h = eps**0.25
+    for _ in range(6):
+        plus, minus = pair(h)
+        found.append(((plus - minus) / (2 * h), 4 * eps * (abs(plus) + abs(minus)) / h, (plus - middle) / h, (middle - minus) / h))
+        if len(found) >= 3:
+            (a, *_), (b, rounding, right, left), (c, *_) = found[-3:]
+            error = max(abs(b - a), abs(c - b)) + rounding
+            if math.isfinite(error) and error < best.error:
+                best = Slope(b, error, right, left)
+            if best.error <= math.sqrt(eps) * abs(best.value) or (a == b == c == 0):
+                break
+        h /= 8
     return best
 
 
