@@ -73,9 +73,8 @@ def test_functions_of_other_libraries() -> None:
     for library in ("scipy", "sklearn", "array_api_extra"):
         pytest.importorskip(library)
     path = os.pathsep.join([str(ROOT / "tests"), *sys.path])
-    run = subprocess.run(
-        [sys.executable, "-m", "audit.libraries"], cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
-    )  # fmt: skip
+    command, environment = [sys.executable, "-m", "audit.libraries"], {**os.environ, "PYTHONPATH": path}
+    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     found = [json.loads(line) for line in run.stdout.splitlines()]
     assert len(found) >= 30

@@ -68,7 +68,8 @@ def _disagreement(event: Event, seed: int) -> tuple[float, float] | None:
     xp = hosts[0].__array_namespace__()
     drawn = xp.random.default_rng(seed)
     weights = [xp.asarray(drawn.uniform(0.5, 1.5, h.shape)).astype(h.dtype) for h in hosts]
-    gs = grad(list(outs), leaves, [asarray(w, device=o.device, dtype=o.dtype) for o, w in zip(outs, weights)], allow_unused=True)
+    roots: list[Any] = list(outs)
+    gs = grad(roots, leaves, [asarray(w, device=o.device, dtype=o.dtype) for o, w in zip(outs, weights)], allow_unused=True)
     steps = []
     for x in leaves:
         host = host_of(x)
@@ -230,7 +231,9 @@ def digits_lost(problem: Problem, base: Outcome, gradients: list[Any]) -> list[F
     except (XpgradError, RuntimeError, TypeError, ValueError):
         return []  # no double precision on this device
     found: list[Finding] = []
-    pairs = [(f"the gradient of `{n}`", (n,), g, e) for n, g, e in zip(problem.labels, gradients, exact) if g is not None and e is not None]
+    pairs: list[Any] = [
+        (f"the gradient of `{n}`", (n,), g, e) for n, g, e in zip(problem.labels, gradients, exact) if g is not None and e is not None
+    ]
     pairs += [("the result", (), o, e) for o, e in zip(base.outputs, other.outputs)]
     for what, inputs, g, e in pairs:
         if g.dtype.is_complex:

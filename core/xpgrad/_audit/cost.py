@@ -14,7 +14,7 @@ __all__ = ["Cost", "Kept", "costs"]
 
 
 class Kept(NamedTuple):
-    """What one line's operations of one name keep.
+    """The sum of what one line's operations of one name keep.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Kept(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What the graph keeps.
+    """All that the graph keeps.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Cost(NamedTuple):
 
 
 def costs(base: Outcome, nodes: list[Any]) -> tuple[Cost, list[Finding]]:
-    """What the nodes keep, before the backward frees it, and what is found of it."""
+    """Add up what the nodes keep, before the backward frees it, and what is found of it."""
     by_node = {e.node: e for e in base.trace.events if e.node is not None}
     given = {id(x._array) for x in base.inputs}
     seen: dict[int, Any] = {}

@@ -1,4 +1,4 @@
-"""What an audit finds: findings with a name, a severity, the user's line and the cure; and the table of all their names."""
+"""The findings of an audit, with a name, a severity, the user's line and the cure, and the table of all their names."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ __all__ = ["KINDS", "SEVERITIES", "Finding", "Kind"]
 SEVERITIES = ("note", "warning", "error")
 
 
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
 class Kind(NamedTuple):
-    """What a name of a finding means.
+    """The meaning of a finding's name.
 
     Attributes
     ----------
@@ -58,16 +61,16 @@ class Finding(NamedTuple):
     place: Place | None = None
     places: tuple[Place, ...] = ()
     inputs: tuple[str, ...] = ()
-    details: Mapping[str, Any] = MappingProxyType({})
+    details: Mapping[str, Any] = _NONE
 
     @property
     def title(self) -> str:
-        """What the name means."""
+        """The meaning of the name."""
         return KINDS[self.kind].title
 
     @property
     def cure(self) -> str:
-        """What to do."""
+        """Advice: what to do."""
         return KINDS[self.kind].cure
 
     @property

@@ -15,7 +15,7 @@ __all__ = ["Pulled", "Watch", "not_finite"]
 
 
 class Pulled(NamedTuple):
-    """What went through a node backward.
+    """The gradients that went through a node backward.
 
     Attributes
     ----------

@@ -44,7 +44,7 @@ code, pre, .code { font: 13px/1.55 ui-monospace, Menlo, Consolas, "DejaVu Sans M
 .source div.note { background: var(--note-soft); } .source div.note .m { color: var(--note); }
 table { border-collapse: collapse; width: 100%; } th, td { text-align: left;
   padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line); }
-th { font-weight: 600; color: var(--faint); font-size: .88em; } td.number { text-align: right;
+th { font-weight: 600; color: var(--faint); font-size: .88em; } .number { text-align: right;
   font-variant-numeric: tabular-nums; white-space: nowrap; }
 .scroll { overflow: auto; max-height: 46rem; background: #ffffff; border: 1px solid var(--line); border-radius: 8px; padding: .5rem; }
 .bar { background: var(--note-soft); border-radius: 3px;
@@ -95,9 +95,8 @@ def _inputs(audit: Any) -> str:
             f'<td class="number">{norm}</td></tr>'
         )
     return (
-        "<table><thead><tr><th>input</th><th>shape</th><th>dtype</th><th>device</th><th>norm of its gradient</th></tr></thead>\n<tbody>"
-        + "\n".join(rows)
-        + "</tbody></table>"
+        "<table><thead><tr><th>input</th><th>shape</th><th>dtype</th><th>device</th>"
+        '<th class="number">norm of its gradient</th></tr></thead>\n<tbody>' + "\n".join(rows) + "</tbody></table>"
     )
 
 

@@ -135,7 +135,7 @@ def along(gradient: Any, direction: Any) -> float:
 
 
 def broken_paths(problem: Problem, base: Outcome, gradients: list[Any], middle: float, eps: float) -> tuple[list[Finding], list[int]]:
-    """What is lost on paths outside of the graph.
+    """Find what is lost on paths outside of the graph.
 
     Returns
     -------
@@ -172,7 +172,7 @@ def broken_paths(problem: Problem, base: Outcome, gradients: list[Any], middle: 
 
 
 def _groups(base: Outcome) -> list[list[Break]]:
-    """What left the graph, by line, in the order in which the lines were met."""
+    """The values that left the graph, by line, in the order in which the lines were met."""
     groups: dict[Any, list[Break]] = {}
     for b in base.trace.breaks:
         groups.setdefault(b.group, []).append(b)
@@ -206,7 +206,7 @@ def _broken(b: Break, severity: str, message: str, label: str, details: dict[str
 
 
 def _steps(problem: Problem, base: Outcome, k: int, v: Any, gradient: Any, middle: float, eps: float) -> list[Finding]:
-    """What an input without a derivative does when it is moved by finite steps."""
+    """Move an input without a derivative by finite steps, and say what that does."""
     label = problem.labels[k]
     found_at = None
     tolerance = math.sqrt(eps) * abs(middle) * 1e-3 + 1e-300

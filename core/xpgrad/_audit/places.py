@@ -13,6 +13,9 @@ from xpgrad._basics.frames import is_own
 __all__ = ["Place", "Stop", "short", "user_places"]
 
 
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
 class Place(NamedTuple):
     """A line of a program.
 
@@ -62,7 +65,7 @@ def user_places(stop: Stop, depth: int = 12) -> tuple[tuple[Place, ...], str]:
         code = frame.f_code
         if not is_own(code.co_filename):
             places.append(Place(code.co_filename, frame.f_lineno, code.co_name))
-        elif not places and not code.co_name.startswith(("_", "<")):
+        elif not places and not code.co_name.startswith(("_", "<")) and os.path.dirname(code.co_filename) != _HERE:
             via = code.co_name
         frame = frame.f_back
     return tuple(places), via

@@ -10,8 +10,9 @@ from typing import Any
 
 from xpgrad._audit.cost import Cost
 from xpgrad._audit.findings import SEVERITIES, Finding
+from xpgrad._audit.page import page
 from xpgrad._audit.places import Place, short
-from xpgrad._audit.running import Outcome, Problem, host_of
+from xpgrad._audit.running import host_of
 from xpgrad.autograd._drawing import bytes_text
 
 __all__ = ["Audit"]
@@ -20,7 +21,7 @@ _SIGNS = {"error": "✗", "warning": "!", "note": "·"}
 
 
 class Audit:
-    """What `audit` found; prints as a report.
+    """The findings of `audit`; prints as a report.
 
     Attributes
     ----------
@@ -32,6 +33,8 @@ class Audit:
         The result, or the weighted sum of the results.
     cost : Cost or None
         What the graph keeps for the backward.
+    name : str
+        Of the function.
     operations, runs : int
         How many operations one run is, and how often the function ran.
     """
@@ -42,9 +45,14 @@ class Audit:
     cost: Cost | None
     operations: int
     runs: int
+    name: str
+    _problem: Any
+    _base: Any
+    _curve: Any
+    _entries: Any
 
     def __init__(
-        self, problem: Problem, base: Outcome, findings: list[Finding], gradients: list[Any], value: float, cost: Cost | None,
+        self, problem: Any, base: Any, findings: list[Finding], gradients: list[Any], value: float, cost: Cost | None,
         curve: list[tuple[int, float]], entries: list[int],
     ) -> None:  # fmt: skip
         self.findings = tuple(sorted(findings, key=lambda f: -SEVERITIES.index(f.severity)))
@@ -144,8 +152,6 @@ class Audit:
 
     def to_html(self) -> str:
         """A page that needs nothing else."""
-        from xpgrad._audit.page import page  # loads late: only who wants a page
-
         return page(self, self._base, self._curve)
 
     def _repr_html_(self) -> str:

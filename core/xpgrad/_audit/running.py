@@ -34,7 +34,7 @@ def host_of(x: Any) -> Any:
 
 
 class Outcome:
-    """What one run gave.
+    """The results of one run.
 
     Attributes
     ----------
@@ -207,7 +207,7 @@ def _is_number(x: Any) -> bool:
 
 
 def _names(function: Any, args: tuple[Any, ...], numbers: list[int]) -> list[str]:
-    """What the leaves are called: by their parameter, with a number where one holds several."""
+    """The names of the leaves: by their parameter, with a number where one holds several."""
     try:
         bound = inspect.signature(function).bind(*args).arguments
         titles: list[str] = []

@@ -103,12 +103,12 @@ class Break(NamedTuple):
 
     @property
     def group(self) -> tuple[str, str, Place | None]:
-        """What is one finding, however often it is met."""
+        """The key of one finding, however often it is met."""
         return self.kind, self.call, self.place
 
 
 class Trace:
-    """What one run did.
+    """The record of one run.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ class Trace:
 
 
 def _kind(name: str, row: Row | None, statics: Any, recording: bool) -> str:
-    """What kind of break an operation is that loses the history of its operands; empty where it is none."""
+    """The kind of break that an operation is which loses the history of its operands; empty where it is none."""
     if not recording:
         return "no-grad"
     if name in _INDICES:

@@ -47,7 +47,8 @@ def _case(options: Any) -> tuple[Any, tuple[Any, ...]]:
     function = named(options.target)
     if options.source is not None:
         given: Any = named(options.source)
-        return function, tuple(given() if callable(given) else given)
+        found: Any = given() if callable(given) else given
+        return function, tuple(found)
     if options.specs:
         args = arguments(options.specs)
         if options.device is not None:

@@ -50,7 +50,7 @@ class TensorMethods(TensorBase):
             raise RuntimeError(msg)
 
     def _leaves(self, call: str, value: Any) -> Any:
-        """What leaves the graph by a call: the value itself; an audit notes it, and may hold it where it was (`_audit.tracing`)."""
+        """Hand on what leaves the graph by a call; an audit notes it, and may hold it where it was (`_audit.tracing`)."""
         mode = state.current()
         return value if mode is None or mode.auditing is None else mode.auditing.left(call, self, value)
 
