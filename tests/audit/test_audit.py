@@ -21,8 +21,8 @@ from xpgrad._modes import state
 #: Mistakes whose arguments may live anywhere, and that do not pass through NumPy.
 ANYWHERE = [
     "normalised_by_a_float", "an_item", "a_detached_mean", "a_feature_without_gradient", "a_penalty_without_graph",
-    "counted_in_whole_numbers", "a_forgotten_argument", "a_dead_unit", "an_absolute_value_at_zero", "two_largest", "clipped_at_the_bound", "a_norm_at_zero",
-    "a_rule_with_a_wrong_factor", "two_directions", "computed_twice", "nothing_returned",
+    "counted_in_whole_numbers", "a_forgotten_argument", "a_dead_unit", "an_absolute_value_at_zero", "two_largest",
+    "clipped_at_the_bound", "a_norm_at_zero", "a_rule_with_a_wrong_factor", "two_directions", "computed_twice", "nothing_returned",
 ]  # fmt: skip
 
 
@@ -184,7 +184,7 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "integers only": (lambda: xp.audit(lambda x: x, np.arange(3)), TypeError, "nothing to differentiate"),
     "argnums": (lambda: xp.audit(lambda x: x, np.ones(2), argnums=1), ValueError, "argument 1, but there are 1"),
     "argnums of another type": (lambda: xp.audit(lambda x: x, np.ones(2), argnums="x"), TypeError, "int or a tuple"),
-    "a check": (lambda: xp.audit(lambda x: x, np.ones(2), checks=("path",)), ValueError, "there is no check str 'path'"),
+    "a check": (lambda: xp.audit(lambda x: x, np.ones(2), checks=("path",)), ValueError, "there is no check str 'path'; they are paths"),
     "checks as a string": (lambda: xp.audit(lambda x: x, np.ones(2), checks="paths"), TypeError, "several names"),
     "a seed": (lambda: xp.audit(lambda x: x, np.ones(2), seed=-1), TypeError, "`seed` must be an int"),
     "a suffix": (lambda: xp.audit(xp.sum, np.ones(2)).save("report.pdf"), ValueError, "must end in one of"),

@@ -73,19 +73,22 @@ def audit(
     (False, ['left-as-number'])
     """
     check_callable(f, "audit", "f")
+    if kwargs is not None and not (isinstance(kwargs, Mapping) and all(isinstance(name, str) for name in kwargs)):
+        msg = f"audit: `kwargs` must be a dict of keyword arguments, but got {shown(kwargs)}"
+        raise TypeError(msg)
     wanted = _checked(checks)
     problem = Problem(f, args, kwargs, _places(args, argnums), _seed(seed))
     return _Run(problem, wanted).audit()
 
 
 def _checked(checks: Iterable[str]) -> frozenset[str]:
-    if isinstance(checks, str):
-        msg = f"audit: `checks` takes several names, in a tuple or list, but got {checks!r}; write `checks=({checks!r},)`"
+    if not isinstance(checks, (tuple, list, set, frozenset)):
+        msg = f"audit: `checks` takes several names, in a tuple, list or set, but got {shown(checks)}; write e.g. `checks=('paths',)`"
         raise TypeError(msg)
     wanted = tuple(checks)
     for name in wanted:
-        if name not in CHECKS:
-            msg = f"audit: there is no check {shown(name)}; the checks are {', '.join(CHECKS)}"
+        if not isinstance(name, str) or name not in CHECKS:
+            msg = f"audit: `checks` has names of checks, and there is no check {shown(name)}; they are {', '.join(CHECKS)}"
             raise ValueError(msg)
     return frozenset(wanted)
 
