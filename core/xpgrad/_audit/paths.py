@@ -188,10 +188,10 @@ def _lost(problem: Problem, base: Outcome, k: int, v: Any, middle: float, eps: f
         share = before.value - now.value
         if not before.agrees(now.value, eps):
             b = group[0]
-            whole = free.value if free.value else 1.0
+            part = f" ({abs(share / free.value):.0%})" if free.value and abs(share) <= 10 * abs(free.value) else ""
             message = (
                 f"`{b.call}` takes a value of `{problem.labels[k]}` out of the graph: along a direction, the result changes at the rate "
-                f"{free.value:.6g}, the gradient says {held.value:.6g}, and {share:.6g} ({abs(share / whole):.0%}) is lost here"
+                f"{free.value:.6g}, the gradient says {held.value:.6g}, and {share:.6g}{part} is lost here"
             )
             details = {"call": b.call, "true": free.value, "gradient": held.value, "lost": share, "times": len(group)}
             found.append(_broken(b, "error", message, problem.labels[k], details))
