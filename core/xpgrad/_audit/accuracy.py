@@ -10,7 +10,7 @@ from typing import Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._audit.findings import Finding
-from xpgrad._audit.paths import Slope, along, settled
+from xpgrad._audit.paths import Slope, along, directions, settled
 from xpgrad._audit.running import Outcome, Problem, host_of
 from xpgrad._audit.tracing import STEPS, Event
 from xpgrad._basics.dtypes import DTYPES
@@ -117,9 +117,7 @@ def _suspects(base: Outcome) -> list[Event]:
     return (custom + others)[:TRIED]
 
 
-def wrong_gradient(
-    problem: Problem, base: Outcome, doubtful: list[int], slopes: dict[int, Slope], gradients: list[Any], directions: Any
-) -> list[Finding]:
+def wrong_gradient(problem: Problem, base: Outcome, doubtful: list[int], slopes: dict[int, Slope], gradients: list[Any]) -> list[Finding]:
     """Name the operations whose rule is wrong; or say which inputs' gradients are, and along which direction."""
     found: list[Finding] = []
     seen: set[Any] = set()
@@ -173,7 +171,7 @@ def wrong_gradient(
 # -- reverse beside forward --------------------------------------------------------------------------------------------
 
 
-def directions_disagree(problem: Problem, base: Outcome, gradients: list[Any], eps: float, directions: Any) -> list[Finding]:
+def directions_disagree(problem: Problem, base: Outcome, eps: float) -> list[Finding]:
     """Compare the two formulas of each custom Function that ran: its `vjp` beside its `jvp`."""
     found: list[Finding] = []
     seen: set[Any] = set()
