@@ -104,9 +104,12 @@ def _suspects(base: Outcome) -> list[Event]:
     """The operations to try: custom Functions first, of the others one of each kind and shape."""
     seen: set[Any] = set()
     custom, others = [], []
-    for event in base.trace.events:
-        if event.node is None or (event.row is not None and event.row.name in STEPS):
-            continue
+    for i, event in enumerate(base.trace.events):
+        if event.node is None or (event.row is not None and (event.row.name in STEPS or event.row.name == "put_through")):
+            continue  # `put_through` computes nothing: its memory has been written already
+        copies = [base.trace.copies.get((i, j)) for j in range(len(event.tensors))]
+        if any(c is not None and not _same(x.backend.to_host(x._array), c[1]) for c, x in zip(copies, event.tensors)):
+            continue  # an operand has been written to since
         if event.function is not None:
             custom.append(event)
             continue

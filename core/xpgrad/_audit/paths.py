@@ -218,7 +218,7 @@ def _steps(problem: Problem, base: Outcome, k: int, v: Any, gradient: Any, middl
     if found_at is None:
         if gradient is not None:
             return []  # it takes part, by a factor that is zero here
-        entry = _same_values(problem, base, k)
+        entry = _same_values(problem, base, k, v)
         if entry is not None:
             return [_captured(label, entry, None)]
         return [Finding("unused", "warning", f"the result does not depend on `{label}`: it has no gradient, and moving it changes nothing",
@@ -286,16 +286,16 @@ def _reentry(problem: Problem, base: Outcome, k: int, v: Any) -> tuple[Place | N
     return None
 
 
-def _same_values(problem: Problem, base: Outcome, k: int) -> tuple[Place | None, tuple[Place, ...], str] | None:
+def _same_values(problem: Problem, base: Outcome, k: int, v: Any) -> tuple[Place | None, tuple[Place, ...], str] | None:
     """Where a constant is used that has the very values of an input that is not."""
     wanted = host_of(problem.points[k])
     if wanted.size < 2:
         return None
-    inputs = {id(x) for x in base.inputs}
-    for event in base.trace.events:
-        for x in event.tensors:
-            if id(x) not in inputs and id(x) not in base.trace.producers and x.shape == wanted.shape and _equal(host_of(x), wanted):
-                return event.place, event.places, event.name
+    follow = set(entries(problem, base, k, v))  # copies of the input itself
+    for at, value in _constants(base).items():
+        if at not in follow and hasattr(value, "shape") and _equal(value, wanted):
+            event = base.trace.events[at[0]]
+            return event.place, event.places, event.name
     return None
 
 
