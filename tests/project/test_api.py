@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import importlib
 import inspect
 import re
@@ -54,6 +55,8 @@ def _called(thing: Any) -> str:
     thing = thing.__func__ if isinstance(thing, (staticmethod, classmethod)) else thing
     if isinstance(thing, property) or not callable(thing):
         return f": {type(thing).__name__}"
+    if isinstance(thing, type) and issubclass(thing, enum.Enum):
+        return ""  # how Python writes their call depends on its version
     try:
         text = str(inspect.signature(thing))
     except (TypeError, ValueError):
