@@ -35,13 +35,7 @@ WHOLE = {
         "torch.utils.checkpoint",
     ),
     "jax": ("jax.ad_checkpoint", "jax.checkpoint_policies", "jax.flatten_util", "jax.test_util", "jax.tree"),
-    "autograd": (
-        "autograd",
-        "autograd.extend",
-        "autograd.misc.flatten",
-        "autograd.misc.optimizers",
-        "autograd.misc.fixed_points",
-    ),
+    "autograd": ("autograd", "autograd.extend"),
     "mygrad": (
         "mygrad",
         "mygrad.linalg",
@@ -74,11 +68,13 @@ DOCUMENTED = {
         autograd.test_util.check_grads autograd.test_util.check_vjp autograd.test_util.check_jvp autograd.test_util.check_equivalent
         autograd.test_util.combo_check autograd.tracer.getval autograd.tracer.isbox autograd.scipy.special autograd.scipy.stats
         autograd.scipy.linalg autograd.scipy.signal autograd.scipy.integrate.odeint autograd.numpy autograd.numpy.linalg
-        autograd.numpy.fft autograd.numpy.random autograd.misc.tracers autograd.builtins.isinstance""",
+        autograd.numpy.fft autograd.numpy.random autograd.misc.tracers autograd.builtins.isinstance
+        autograd.misc.flatten.flatten autograd.misc.optimizers.sgd autograd.misc.optimizers.rmsprop autograd.misc.optimizers.adam
+        autograd.misc.fixed_points.fixed_point""",
     "mygrad": """mygrad.Tensor.backward mygrad.Tensor.grad mygrad.Tensor.null_grad mygrad.Tensor.null_gradients mygrad.Tensor.clear_graph
-        mygrad.Tensor.constant mygrad.Tensor.creator mygrad.Tensor.base mygrad.Tensor.data mygrad.Tensor.copy mygrad.Tensor.item
+        mygrad.Tensor.constant mygrad.Tensor.creator mygrad.Tensor.base mygrad.Tensor.copy mygrad.Tensor.item
         mygrad.Tensor.astype mygrad.nnet.layers.batchnorm mygrad.nnet.layers.conv_nd mygrad.nnet.layers.max_pool
-        mygrad.nnet.layers.gru mygrad.computational_graph.build_graph""",
+        mygrad.computational_graph.build_graph""",
 }
 
 
