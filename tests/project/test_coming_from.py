@@ -1,7 +1,7 @@
 """Law: the pages for those who come from another library tell the truth: their names exist, their programs agree, what differs does differ.
 
-Nothing is written twice. The pages `docs/coming-from-*.md` are what runs: their tables of names are resolved in both libraries, each pair of
-programs runs in this process and its two `answer`s are compared, and each difference is two expressions with what comes out of them.
+Nothing is written twice. The pages `docs/coming-from-*.md` are what runs: their tables of names are resolved in both libraries, each pair
+of programs runs in this process and its two `answer`s are compared, and each difference is two expressions with what comes out of them.
 """
 
 from __future__ import annotations
@@ -48,9 +48,11 @@ WHOLE = {
 }
 #: Further names that the library documents of differentiation: methods and what stands among functions of other kinds.
 DOCUMENTED = {
-    "pytorch": """torch.Tensor.grad torch.Tensor.requires_grad torch.Tensor.is_leaf torch.Tensor.backward torch.Tensor.detach torch.Tensor.detach_
+    "pytorch": """torch.Tensor.grad torch.Tensor.requires_grad torch.Tensor.is_leaf torch.Tensor.backward torch.Tensor.detach
+        torch.Tensor.detach_
         torch.Tensor.register_hook torch.Tensor.register_post_accumulate_grad_hook torch.Tensor.retain_grad torch.Tensor.retains_grad
-        torch.Tensor.requires_grad_ torch.Tensor.grad_fn torch.Tensor.is_inference torch.Tensor.data torch.Tensor.output_nr torch.Tensor.grad_dtype
+        torch.Tensor.requires_grad_ torch.Tensor.grad_fn torch.Tensor.is_inference torch.Tensor.data torch.Tensor.output_nr
+        torch.Tensor.grad_dtype
         torch.is_grad_enabled torch.is_inference_mode_enabled torch.is_inference torch.autograd.gradcheck.GradcheckError
         torch.autograd.Function.forward torch.autograd.Function.setup_context torch.autograd.Function.backward torch.autograd.Function.jvp
         torch.autograd.Function.vmap torch.autograd.Function.apply torch.autograd.function.FunctionCtx.mark_dirty
@@ -103,7 +105,7 @@ def tables(page: str, title: str) -> list[list[str]]:
 def pair(text: str, library: str) -> tuple[str, str]:
     """Their block and ours, in this order and no others."""
     found = re.findall(r"^```python(?: needs=(\w+))?\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    assert [needs for needs, _ in found] == [library, ""], f"one block for {library} and one for xpgrad, not {[needs for needs, _ in found]}"
+    assert [needs for needs, _ in found] == [library, ""], f"first a block for {library}, then one for xpgrad: {found}"
     return found[0][1], found[1][1]
 
 
@@ -218,8 +220,8 @@ def the_names(page: str) -> list[tuple[list[str], list[str]]]:
 
 
 def public(module: str) -> dict[str, Any]:
-    """The public names of a module: what it lists, or else what is defined in its package and is not a module."""
-    home = importlib.import_module(module) if module != "jax.checkpoint_policies" else resolve(module)
+    """The public names of a module, or of what serves as one: what it lists, or else what its package has defined there."""
+    home = resolve(module)
     listed = getattr(home, "__all__", None)
     if listed is None:
         package = module.partition(".")[0]
@@ -227,8 +229,9 @@ def public(module: str) -> dict[str, Any]:
             name
             for name, value in vars(home).items()
             if not name.startswith("_")
+            and callable(value)
             and not isinstance(value, types.ModuleType)
-            and (callable(value) and str(getattr(value, "__module__", package)).startswith(package) or module == "jax.checkpoint_policies")
+            and str(getattr(value, "__module__", package)).startswith(package)
         ]
     return {f"{module}.{name}": getattr(home, name) for name in listed}
 

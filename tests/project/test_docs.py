@@ -33,7 +33,11 @@ RUN = {
     "docs/writing-in-place.md": (),
 }
 #: Pages whose code has a test of its own, here or elsewhere.
-TESTED_APART = {"docs/tutorial.md", "docs/writing-a-backend.md"}
+TESTED_APART = {
+    *(f"docs/coming-from-{library}.md" for library in ("autograd", "jax", "mygrad", "pytorch")),
+    "docs/tutorial.md",
+    "docs/writing-a-backend.md",
+}
 
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
