@@ -1,0 +1,425 @@
+"""The checks of one function on one device, each a method; what a check needs of another is kept on the way."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from xpgrad._basics.device import Device
+from xpgrad._tape.requests import grad
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.autograd.graph import allow_mutation_on_saved_tensors
+from xpgrad.errors import CapabilityError
+from xpgrad.func import jvp, vmap
+from xpgrad.rules.conversion import asarray
+from xpgrad.rules.elementwise import imag, real
+from xpgrad.testing._host import agree, close, direction, epsilon, held, np, on_host, placed, shown_number
+from xpgrad.testing._options import Options
+from xpgrad.testing._problem import Outputs, Problem, outputs_of, projected, tensor_loss
+from xpgrad.testing._reference import Reference
+from xpgrad.testing._results import CHECKS, CONSTANT, FAILED, LACKS, NOT_RUN, PASSED, WRITES, Row
+
+__all__ = ["OneDevice"]
+
+
+class _Fails(Exception):
+    """A check that fails, with its reason."""
+
+
+class _IsConstant(Exception):
+    """A check that passes because there is nothing but 0, with what is to be said of it."""
+
+
+class OneDevice:
+    """One function on one device: `rows` runs the checks.
+
+    Parameters
+    ----------
+    name : str
+        What the function is called.
+    problem : Problem
+    label : str
+        What rows call the device.
+    device : Device
+    reference : Reference, optional
+        None where the function does not run at all elsewhere; `missing` then says why.
+    default : Device
+        Where second derivatives are expected from.
+    options : Options
+    """
+
+    def __init__(
+        self, name: str, problem: Problem, label: str, device: Device, reference: Reference | None, missing: str, default: Device,
+        options: Options,
+    ) -> None:  # fmt: skip
+        self.label = label
+        self.name, self.problem, self.device, self.reference, self.options = name, problem, device, reference, options
+        self.missing, self.default = missing, default
+        self.points = [held(p, device) for p in problem.points]
+        self.eps = epsilon([*self.points, *(reference.points if reference is not None else [])])
+        self.found: list[Row] = []
+        self.wrote = False
+        self.gradients: list[Any] | None = None
+        self.plain: Outputs | None = None
+
+    # -- rows -----------------------------------------------------------------------------------------------------------------------
+
+    def _row(self, check: str, argument: int | None, outcome: str, reason: str = "") -> None:
+        if check in self.options.checks:
+            self.found.append(Row(self.name, argument, self.label, check, outcome, reason))
+
+    def _check(self, check: str, run: Callable[..., str | None], argument: int | None = None) -> bool:
+        """Run a check: what it raises is its row, and what it returns a remark; True if it passed."""
+        if check not in self.options.checks and check not in ("runs", "graph"):
+            return True
+        self.wrote = False
+        try:
+            remark = run() if argument is None else run(argument)
+        except _Fails as exc:
+            self._row(check, argument, FAILED, str(exc))
+            return False
+        except _IsConstant as exc:
+            self._row(check, argument, CONSTANT, str(exc))
+            return True
+        except CapabilityError as exc:
+            self._row(check, argument, LACKS, _told(exc))
+            return False
+        except Exception as exc:  # noqa: BLE001 (whatever a library raises is the outcome)
+            self._row(check, argument, FAILED, _told(exc))
+            return False
+        self._row(check, argument, WRITES if self.wrote else PASSED, remark or "")
+        return True
+
+    def _skip(self, checks: tuple[str, ...], argument: int | None, after: str) -> None:
+        for check in checks:
+            self._row(check, argument, NOT_RUN, f"the check `{after}` did not pass")
+
+    def _attempt(self, run: Callable[[], Any]) -> Any:
+        """Run something; where writes are allowed, and it raises, once more inside of `allow_mutation_on_saved_tensors`."""
+        try:
+            return run()
+        except Exception:
+            if not self.options.mutation:
+                raise
+        with allow_mutation_on_saved_tensors():
+            result = run()
+        self.wrote = True
+        return result
+
+    # -- all of them -----------------------------------------------------------------------------------------------------------------
+
+    def rows(self) -> list[Row]:
+        """Run all checks; a check that needs another which failed is a row that says so."""
+        later = tuple(CHECKS)[1:]
+        if not self._check("runs", self._runs):
+            self._skip(later, None, "runs")
+            return self.found
+        self._check("unchanged", self._unchanged)
+        self._check("values", self._values)
+        recorded = _Recorded(self)
+        if not self._check("repeatable", lambda: self._repeatable(recorded)):
+            self._skip(("graph", "gradient", "forward", "second", "vmap"), None, "repeatable")
+            return self.found
+        for number in self.problem.argnums:
+            if self._check("graph", lambda n: self._graph(recorded, n), number):
+                right = self._check("gradient", self._gradient, number)
+                self._check("forward", self._forward, number)
+                if right:
+                    self._check("second", self._second_order, number)
+                else:
+                    self._skip(("second",), number, "gradient")
+            else:
+                self._skip(("gradient", "forward", "second"), number, "graph")
+        self._check("vmap", self._batched)
+        return self.found
+
+    def _leaves(self, requires_grad: bool = False) -> list[Any]:
+        found = [placed(p, self.device) for p in self.points]
+        return [x.requires_grad_() for x in found] if requires_grad else found
+
+    def _runs(self) -> None:
+        self.given = self._leaves()
+        constants: list[Any] = []
+
+        def place(leaf: Any) -> Any:
+            constants.append((leaf, placed(leaf, self.device)))
+            return constants[-1][1]
+
+        result = self._attempt(lambda: self.problem.call(self.given, place))
+        self.constants = constants
+        self.plain = outputs_of(result)
+        if not self.plain.parts:
+            raise _Fails(f"it returns {_kind(result)}: no Tensor is to be seen in it; return the Tensors themselves, in a tuple if several")
+        if strays := [str(x.device) for x in self.plain.tensors if x.device != self.device]:
+            raise _Fails(f"its result is on {strays[0]}, its arguments on {self.device}")
+
+    def _unchanged(self) -> None:
+        for k, (before, after) in enumerate([*zip(self.points, self.given), *self.constants]):
+            if not np.array_equal(on_host(after), held(before, self.device), equal_nan=after.dtype.differentiable):
+                owner = self.problem.owners[self.problem.moving[k]] if k < len(self.points) else None
+                whose = "an argument that is not differentiated" if owner is None else f"argument {owner}"
+                raise _Fails(f"{whose} has other values after the call: the function writes into it; copy it first")
+
+    def _values(self) -> str | None:
+        assert self.plain is not None
+        if self.reference is None:
+            raise _Fails(f"there is nothing to compare with: {self.missing}")
+        if self.reference.device == self.device and self.device != self.default:
+            return "runs on this backend only: compared with nothing"
+        rtol, atol = self.options.tolerance(self.eps, "values")
+        self._compare(self.plain.host(), self.reference.values, rtol, atol, "reference")
+        return None
+
+    @staticmethod
+    def _compare(found: list[Any], expected: list[Any], rtol: float, atol: float, what: str) -> None:
+        if len(found) != len(expected):
+            raise _Fails(f"it returns {len(found)} arrays, the {what} {len(expected)}")
+        for k, (a, b) in enumerate(zip(found, expected)):
+            which = f"output {k}: " if len(found) > 1 else ""
+            if a.shape != b.shape:
+                raise _Fails(f"{which}its shape is {a.shape}, that of the {what} {b.shape}")
+            if not agree(a, b, rtol, atol):
+                worst = np.unravel_index(int(np.argmax(np.where(np.isclose(a, b, rtol, atol, equal_nan=True), 0.0, 1.0))), a.shape)
+                place = f"[{', '.join(str(int(w)) for w in worst)}]"
+                raise _Fails(f"{which}element {place} is {a[worst]}, that of the {what} {b[worst]} (rtol={rtol:.1e}, atol={atol:.1e})")
+
+    def _repeatable(self, recorded: _Recorded) -> None:
+        assert self.plain is not None
+        first = self.plain.host()
+        again = outputs_of(self._attempt(lambda: self.problem.on(self.device, self._leaves()))).host()
+        if not _same(first, again):
+            raise _Fails("two runs with the same arguments give other values; seed the random numbers that it draws, for the check")
+        if recorded.outputs is not None and not _same(first, recorded.outputs.host()):
+            raise _Fails("its values change where the arguments require grad")
+
+    # -- reverse mode ----------------------------------------------------------------------------------------------------------------
+
+    def _slope(self, number: int, k: int, directions: list[Any]) -> tuple[float, float]:
+        assert self.reference is not None
+        return self.reference.first((number, k), self.problem.of_argument(number), directions)
+
+    def _graph(self, recorded: _Recorded, number: int) -> str | None:
+        recorded.tell()
+        self.wrote = recorded.wrote
+        assert recorded.outputs is not None
+        assert recorded.gradients is not None
+        self.gradients = recorded.gradients
+        if recorded.outputs.strangers:
+            raise _Fails(f"it returns a {recorded.outputs.strangers[0]}, not a Tensor: what was recorded is lost there")
+        places = self.problem.of_argument(number)
+        for j in places:
+            if self.gradients[j] is not None and recorded.devices[j] != self.device:
+                raise _Fails(f"the gradient is on {recorded.devices[j]}")
+        if any(self.gradients[j] is not None for j in places):
+            return None
+        if self.reference is None:
+            return "no gradient arrives, and there are no differences to compare with"
+        for k, directions in enumerate(self._directions(number)):
+            slope, noise = self._slope(number, k, directions)
+            if not np.isfinite(slope):
+                raise _Fails("no gradient arrives, and differences are not finite: give arguments around which the function is")
+            if not abs(slope) <= noise:
+                raise _Fails(
+                    f"the argument moves the output (by {shown_number(slope)} along a direction), but no gradient reaches it: the way from "
+                    "it leaves the graph, without an error"
+                )
+        raise _IsConstant("the derivative is 0 here, and there is no way from the argument in the graph")
+
+    def _directions(self, number: int) -> list[list[Any]]:
+        """The directions of an argument: those of each element where they are few, else three that are drawn; the same on each device."""
+        assert self.reference is not None
+        arrays = [self.reference.points[j] for j in self.problem.of_argument(number)]
+        draw = np.random.default_rng([self.options.seed, number])
+        drawn = [[direction(a, draw) for a in arrays] for _ in range(self.options.directions)]
+        count = sum(a.size * (2 if a.dtype.kind == "c" else 1) for a in arrays)
+        if count > self.options.full:
+            return drawn
+        return [unit for one in drawn[:1] for unit in _units(one)]
+
+    def _gradient(self, number: int) -> None:
+        assert self.gradients is not None
+        if self.reference is None:
+            raise _Fails(f"there are no differences to compare with: {self.missing}")
+        places = self.problem.of_argument(number)
+        found = [self.gradients[j] for j in places]
+        if any(g is not None and not np.isfinite(g).all() for g in found):
+            raise _Fails("the gradient is not finite")
+        rtol, atol = self.options.tolerance(self.eps, "gradient")
+        for k, directions in enumerate(self._directions(number)):
+            expected, noise = self._slope(number, k, directions)
+            if not np.isfinite(expected):
+                raise _Fails("differences are not finite: give arguments around which the function is")
+            value = projected(found, directions)
+            if not close(value, expected, rtol, atol * _length(directions) + noise):
+                raise _Fails(
+                    f"the derivative along {_which(directions)} is {shown_number(value)}, by differences {shown_number(expected)} "
+                    f"(step {self.reference.step:.1e} of each element, rtol={rtol:.1e})"
+                )
+        if all(g is None or not g.any() for g in found):
+            raise _IsConstant("the gradient is 0, and so are the differences")
+
+    # -- the others ------------------------------------------------------------------------------------------------------------------
+
+    def _toward(self, number: int, draw_of: int) -> list[Any]:
+        """One direction of an argument, in the dtypes of the device's points."""
+        draw = np.random.default_rng([self.options.seed, number, draw_of])
+        return [direction(self.points[j], draw) for j in self.problem.of_argument(number)]
+
+    def _forward(self, number: int) -> None:
+        assert self.gradients is not None
+        places = self.problem.of_argument(number)
+        directions = self._toward(number, 1)
+
+        def outputs(*moving: Any) -> tuple[Any, ...]:
+            whole = list(leaves)
+            for j, x in zip(places, moving):
+                whole[j] = x
+            return tuple(outputs_of(self.problem.on(self.device, whole)).differentiable)
+
+        def run() -> float:
+            nonlocal leaves
+            leaves = self._leaves()
+            tangents = tuple(asarray(v, device=self.device) for v in directions)
+            loss = tensor_loss(jvp(outputs, tuple(leaves[j] for j in places), tangents)[1])
+            return 0.0 if loss is None else float(on_host(loss))
+
+        leaves: list[Any] = []
+        value = self._attempt(run)
+        expected = projected([self.gradients[j] for j in places], directions)
+        rtol, atol = self.options.tolerance(self.eps, "forward")
+        size = sum(
+            float(np.sum(np.abs(self.gradients[j]) * np.abs(v))) for j, v in zip(places, directions) if self.gradients[j] is not None
+        )
+        if not close(value, expected, rtol, atol + rtol * size):
+            raise _Fails(
+                f"forward mode gives {shown_number(value)} along a direction, reverse mode {shown_number(expected)} (rtol={rtol:.1e})"
+            )
+
+    def _second_order(self, number: int) -> None:
+        if self.reference is None:
+            raise _Fails(f"there are no differences to compare with: {self.missing}")
+        draw = np.random.default_rng([self.options.seed, 7])
+        along = [direction(p, draw) for p in self.reference.points]
+        places = self.problem.of_argument(number)
+        directions = self._directions(number)[-1]
+
+        def run() -> list[Any]:
+            leaves = self._leaves(requires_grad=True)
+            loss = tensor_loss(outputs_of(self.problem.on(self.device, leaves)).differentiable)
+            first = grad(loss, leaves, create_graph=True, allow_unused=True) if loss is not None and loss.requires_grad else ()
+            total = None
+            for g, v in zip(first, along):
+                if g is not None and g.requires_grad:
+                    term = tensor_dot(g, asarray(v, dtype=g.dtype, device=self.device))
+                    total = term if total is None else total + term
+            if total is None or not total.requires_grad:
+                return [None] * len(leaves)
+            return [None if g is None else on_host(g) for g in grad(total, leaves, allow_unused=True)]
+
+        found = self._attempt(run)
+        if any(found[j] is not None and not np.isfinite(found[j]).all() for j in places):
+            raise _Fails("the second derivative is not finite")
+        where = self.default if self.reference.device is None else self.reference.device
+        with allow_mutation_on_saved_tensors() if self.wrote else contextlib.nullcontext():
+            expected, noise = self.reference.second((number, 0), places, directions, along, where)
+        value = projected([found[j] for j in places], directions)
+        rtol, atol = self.options.tolerance(self.eps, "second")
+        if not close(value, expected, rtol, atol * _length(directions) + noise):
+            raise _Fails(
+                f"along {_which(directions)} it is {shown_number(value)}, by differences of the gradient {shown_number(expected)} "
+                f"(rtol={rtol:.1e})"
+            )
+
+    def _batched(self) -> str | None:
+        draw = np.random.default_rng([self.options.seed, 11])
+        nearby = [(p + 1e-3 * direction(p, draw)).astype(p.dtype) for p in self.points]
+        pairs = [np.stack([a, b]) for a, b in zip(self.points, nearby)]
+
+        def outputs(*moving: Any) -> tuple[Any, ...]:
+            return tuple(outputs_of(self.problem.on(self.device, moving)).tensors)
+
+        loop = [outputs(*(placed(p[k], self.device) for p in pairs)) for k in range(2)]
+        if not loop[0]:
+            return "it returns no Tensors"
+        batch = self._attempt(lambda: vmap(outputs)(*(placed(p, self.device) for p in pairs)))
+        rtol, atol = self.options.tolerance(self.eps, "vmap")
+        for k, alone in enumerate(loop):
+            self._compare([on_host(x)[k] for x in batch], [on_host(x) for x in alone], rtol, atol, f"loop at element {k} of the batch")
+        return None
+
+
+class _Recorded:
+    """One run with arguments that require grad, and its gradients; or what it raised, to be told where it counts."""
+
+    def __init__(self, one: OneDevice) -> None:
+        self.outputs: Outputs | None = None
+        self.gradients: list[Any] | None = None
+        self.devices: list[Any] = []
+        self.error: Exception | None = None
+        one.wrote = False
+        try:
+            one._attempt(lambda: self._run(one))
+        except Exception as exc:  # noqa: BLE001 (it is told by the check `graph`)
+            self.error = exc
+        self.wrote = one.wrote
+
+    def _run(self, one: OneDevice) -> None:
+        leaves = one._leaves(requires_grad=True)
+        self.outputs = outputs_of(one.problem.on(one.device, leaves))
+        loss = tensor_loss(self.outputs.differentiable)
+        found = grad(loss, leaves, allow_unused=True) if isinstance(loss, Tensor) and loss.requires_grad else [None] * len(leaves)
+        self.devices = [None if g is None else g.device for g in found]
+        self.gradients = [None if g is None else on_host(g) for g in found]
+
+    def tell(self) -> None:
+        """Raise what the run raised."""
+        if self.error is not None:
+            raise self.error
+
+
+def tensor_dot(g: Any, v: Any) -> Any:
+    """The derivative along a direction as a Tensor, as `dot` has it on the host."""
+    if g.dtype.is_complex:
+        return (real(g) * real(v)).sum() + (imag(g) * imag(v)).sum()
+    return (g * v).sum()
+
+
+def _units(directions: list[Any]) -> Iterator[list[Any]]:
+    """Directions of one element each, of the size that a given direction has there; real and imaginary ones of complex numbers."""
+    for k, v in enumerate(directions):
+        for place in np.ndindex(v.shape):
+            for turn in (1.0, 1j) if v.dtype.kind == "c" else (1.0,):
+                one = [np.zeros_like(w) for w in directions]
+                one[k][place] = turn * abs(v[place])
+                yield one
+
+
+def _which(directions: list[Any]) -> str:
+    """How a message calls a direction."""
+    places = [(k, place) for k, v in enumerate(directions) for place in zip(*np.nonzero(v))]
+    if len(places) != 1:
+        return "a drawn direction"
+    (k, place), many = places[0], len(directions) > 1
+    return f"element [{', '.join(str(int(p)) for p in place)}]{f' of array {k}' if many else ''} (times {abs(directions[k][place]):.3g})"
+
+
+def _length(directions: list[Any]) -> float:
+    return float(sum(np.sum(np.abs(v)) for v in directions))
+
+
+def _same(first: list[Any], second: list[Any]) -> bool:
+    return len(first) == len(second) and all(agree(a, b, 1e-12, 1e-14) for a, b in zip(first, second))
+
+
+def _kind(result: Any) -> str:
+    if result is None:
+        return "None"
+    if isinstance(result, (tuple, list)):
+        return f"a {type(result).__name__} of {', '.join(sorted({type(x).__name__ for x in result})) or 'nothing'}"
+    return f"a {type(result).__name__}"
+
+
+def _told(exc: BaseException) -> str:
+    text = str(exc).strip()
+    return f"{type(exc).__name__}: {text.splitlines()[0] if text else ''}"[:300]
