@@ -170,7 +170,7 @@ def known_of(known: Mapping[str, str] | None) -> dict[tuple[str | None, str | No
             msg = f"check_differentiable: `known` maps names to reasons, which are not empty, but has {key!r}: {reason!r}"
             raise TypeError(msg)
         backend, _, check = (key, "", "") if key in backend_names() else ("", "", key) if ":" not in key else key.partition(":")
-        if check and check not in CHECKS or not (check or backend):
+        if (check and check not in CHECKS) or not (check or backend):
             msg = f"check_differentiable: `known` has {key!r}, which is not a check ({', '.join(CHECKS)}), a backend, or 'BACKEND:CHECK'"
             raise ValueError(msg)
         found[backend or None, check or None] = reason

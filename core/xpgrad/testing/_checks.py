@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from xpgrad._basics.device import Device
@@ -60,7 +60,8 @@ class OneDevice:
         self.eps = epsilon([*self.points, *(reference.points if reference is not None else [])])
         self.found: list[Row] = []
         self.wrote = False
-        self.gradients: list[Any] | None = None
+        self.gradients: list[Any] = [None] * len(self.points)
+        self.moving: list[int] = []
         self.plain: Outputs | None = None
 
     # -- rows -----------------------------------------------------------------------------------------------------------------------
@@ -117,26 +118,39 @@ class OneDevice:
             return self.found
         self._check("unchanged", self._unchanged)
         self._check("values", self._values)
-        recorded = _Recorded(self)
+        recorded = self._recordings()
         if not self._check("repeatable", lambda: self._repeatable(recorded)):
             self._skip(("graph", "gradient", "forward", "second", "vmap"), None, "repeatable")
             return self.found
+        reached = [n for n in self.problem.argnums if self._check("graph", lambda n: self._graph(recorded[n], n), n)]
+        self.moving = sorted(j for n in reached for j in self.problem.of_argument(n))
         for number in self.problem.argnums:
-            if self._check("graph", lambda n: self._graph(recorded, n), number):
-                right = self._check("gradient", self._gradient, number)
-                self._check("forward", self._forward, number)
-                if right:
-                    self._check("second", self._second_order, number)
-                else:
-                    self._skip(("second",), number, "gradient")
-            else:
+            if number not in reached:
                 self._skip(("gradient", "forward", "second"), number, "graph")
+                continue
+            right = self._check("gradient", self._gradient, number)
+            self._check("forward", self._forward, number)
+            if right:
+                self._check("second", self._second_order, number)
+            else:
+                self._skip(("second",), number, "gradient")
         self._check("vmap", self._batched)
         return self.found
 
-    def _leaves(self, requires_grad: bool = False) -> list[Any]:
+    def _leaves(self, requiring: Iterable[int] = ()) -> list[Any]:
+        """New Tensors at the points; those at some places require grad."""
         found = [placed(p, self.device) for p in self.points]
-        return [x.requires_grad_() for x in found] if requires_grad else found
+        for j in requiring:
+            found[j].requires_grad_()
+        return found
+
+    def _recordings(self) -> dict[int, _Recorded]:
+        """A run with gradients for each argument: one run for all of them, or, where that raises, one for each alone."""
+        numbers = self.problem.argnums
+        together = _Recorded(self, range(len(self.points)))
+        if together.error is None or len(numbers) == 1:
+            return dict.fromkeys(numbers, together)
+        return {n: _Recorded(self, self.problem.of_argument(n)) for n in numbers}
 
     def _runs(self) -> None:
         self.given = self._leaves()
@@ -184,14 +198,15 @@ class OneDevice:
                 place = f"[{', '.join(str(int(w)) for w in worst)}]"
                 raise _Fails(f"{which}element {place} is {a[worst]}, that of the {what} {b[worst]} (rtol={rtol:.1e}, atol={atol:.1e})")
 
-    def _repeatable(self, recorded: _Recorded) -> None:
+    def _repeatable(self, recorded: dict[int, _Recorded]) -> None:
         assert self.plain is not None
         first = self.plain.host()
         again = outputs_of(self._attempt(lambda: self.problem.on(self.device, self._leaves()))).host()
         if not _same(first, again):
             raise _Fails("two runs with the same arguments give other values; seed the random numbers that it draws, for the check")
-        if recorded.outputs is not None and not _same(first, recorded.outputs.host()):
-            raise _Fails("its values change where the arguments require grad")
+        for one in recorded.values():
+            if one.outputs is not None and not _same(first, one.outputs.host()):
+                raise _Fails("its values change where the arguments require grad")
 
     # -- reverse mode ----------------------------------------------------------------------------------------------------------------
 
@@ -203,14 +218,15 @@ class OneDevice:
         recorded.tell()
         self.wrote = recorded.wrote
         assert recorded.outputs is not None
-        assert recorded.gradients is not None
-        self.gradients = recorded.gradients
-        if recorded.outputs.strangers:
-            raise _Fails(f"it returns a {recorded.outputs.strangers[0]}, not a Tensor: what was recorded is lost there")
+        for j in self.problem.of_argument(number):
+            self.gradients[j] = recorded.gradients[j]
         places = self.problem.of_argument(number)
         for j in places:
             if self.gradients[j] is not None and recorded.devices[j] != self.device:
                 raise _Fails(f"the gradient is on {recorded.devices[j]}")
+        for part, kind in recorded.outputs.strangers.items():
+            if self.reference is None or self.reference.moves(part, places, self._drawn(number)[0]):
+                raise _Fails(f"it returns a {kind}, not a Tensor: what was recorded is lost there")
         if any(self.gradients[j] is not None for j in places):
             return None
         if self.reference is None:
@@ -226,19 +242,23 @@ class OneDevice:
                 )
         raise _IsConstant("the derivative is 0 here, and there is no way from the argument in the graph")
 
-    def _directions(self, number: int) -> list[list[Any]]:
-        """The directions of an argument: those of each element where they are few, else three that are drawn; the same on each device."""
+    def _drawn(self, number: int) -> list[list[Any]]:
+        """Some directions of an argument, the same on each device; no element of any of them is 0."""
         assert self.reference is not None
-        arrays = [self.reference.points[j] for j in self.problem.of_argument(number)]
         draw = np.random.default_rng([self.options.seed, number])
-        drawn = [[direction(a, draw) for a in arrays] for _ in range(self.options.directions)]
+        arrays = [self.reference.points[j] for j in self.problem.of_argument(number)]
+        return [[direction(a, draw) for a in arrays] for _ in range(self.options.directions)]
+
+    def _directions(self, number: int) -> list[list[Any]]:
+        """The directions to try: those of each element where they are few, else three that are drawn."""
+        drawn = self._drawn(number)
+        arrays = drawn[0]
         count = sum(a.size * (2 if a.dtype.kind == "c" else 1) for a in arrays)
         if count > self.options.full:
             return drawn
         return [unit for one in drawn[:1] for unit in _units(one)]
 
     def _gradient(self, number: int) -> None:
-        assert self.gradients is not None
         if self.reference is None:
             raise _Fails(f"there are no differences to compare with: {self.missing}")
         places = self.problem.of_argument(number)
@@ -267,7 +287,9 @@ class OneDevice:
         return [direction(self.points[j], draw) for j in self.problem.of_argument(number)]
 
     def _forward(self, number: int) -> None:
-        assert self.gradients is not None
+        assert self.plain is not None
+        if not self.plain.numbers:
+            raise _IsConstant("it returns no floating numbers")
         places = self.problem.of_argument(number)
         directions = self._toward(number, 1)
 
@@ -281,7 +303,7 @@ class OneDevice:
             nonlocal leaves
             leaves = self._leaves()
             tangents = tuple(asarray(v, device=self.device) for v in directions)
-            loss = tensor_loss(jvp(outputs, tuple(leaves[j] for j in places), tangents)[1])
+            loss = tensor_loss(jvp(outputs, tuple(leaves[j] for j in places), tangents)[1], self.plain.numbers)
             return 0.0 if loss is None else float(on_host(loss))
 
         leaves: list[Any] = []
@@ -302,27 +324,31 @@ class OneDevice:
         draw = np.random.default_rng([self.options.seed, 7])
         along = [direction(p, draw) for p in self.reference.points]
         places = self.problem.of_argument(number)
-        directions = self._directions(number)[-1]
+        directions = self._drawn(number)[0]
 
         def run() -> list[Any]:
-            leaves = self._leaves(requires_grad=True)
-            loss = tensor_loss(outputs_of(self.problem.on(self.device, leaves)).differentiable)
-            first = grad(loss, leaves, create_graph=True, allow_unused=True) if loss is not None and loss.requires_grad else ()
+            leaves = self._leaves(self.moving)
+            chosen = [leaves[j] for j in self.moving]
+            loss = outputs_of(self.problem.on(self.device, leaves)).loss()
+            first = grad(loss, chosen, create_graph=True, allow_unused=True) if loss is not None and loss.requires_grad else ()
             total = None
-            for g, v in zip(first, along):
+            for g, v in zip(first, [along[j] for j in self.moving]):
                 if g is not None and g.requires_grad:
                     term = tensor_dot(g, asarray(v, dtype=g.dtype, device=self.device))
                     total = term if total is None else total + term
             if total is None or not total.requires_grad:
                 return [None] * len(leaves)
-            return [None if g is None else on_host(g) for g in grad(total, leaves, allow_unused=True)]
+            found: list[Any] = [None] * len(leaves)
+            for j, g in zip(self.moving, grad(total, chosen, allow_unused=True)):
+                found[j] = None if g is None else on_host(g)
+            return found
 
         found = self._attempt(run)
         if any(found[j] is not None and not np.isfinite(found[j]).all() for j in places):
             raise _Fails("the second derivative is not finite")
         where = self.default if self.reference.device is None else self.reference.device
         with allow_mutation_on_saved_tensors() if self.wrote else contextlib.nullcontext():
-            expected, noise = self.reference.second((number, 0), places, directions, along, where)
+            expected, noise = self.reference.second((number, *self.moving), places, directions, {j: along[j] for j in self.moving}, where)
         value = projected([found[j] for j in places], directions)
         rtol, atol = self.options.tolerance(self.eps, "second")
         if not close(value, expected, rtol, atol * _length(directions) + noise):
@@ -352,25 +378,27 @@ class OneDevice:
 class _Recorded:
     """One run with arguments that require grad, and its gradients; or what it raised, to be told where it counts."""
 
-    def __init__(self, one: OneDevice) -> None:
+    def __init__(self, one: OneDevice, places: Iterable[int]) -> None:
         self.outputs: Outputs | None = None
-        self.gradients: list[Any] | None = None
-        self.devices: list[Any] = []
+        self.gradients: list[Any] = [None] * len(one.points)
+        self.devices: list[Any] = [None] * len(one.points)
         self.error: Exception | None = None
         one.wrote = False
         try:
-            one._attempt(lambda: self._run(one))
+            one._attempt(lambda: self._run(one, list(places)))
         except Exception as exc:  # noqa: BLE001 (it is told by the check `graph`)
             self.error = exc
         self.wrote = one.wrote
 
-    def _run(self, one: OneDevice) -> None:
-        leaves = one._leaves(requires_grad=True)
+    def _run(self, one: OneDevice, places: list[int]) -> None:
+        leaves = one._leaves(places)
         self.outputs = outputs_of(one.problem.on(one.device, leaves))
-        loss = tensor_loss(self.outputs.differentiable)
-        found = grad(loss, leaves, allow_unused=True) if isinstance(loss, Tensor) and loss.requires_grad else [None] * len(leaves)
-        self.devices = [None if g is None else g.device for g in found]
-        self.gradients = [None if g is None else on_host(g) for g in found]
+        loss = self.outputs.loss()
+        if not isinstance(loss, Tensor) or not loss.requires_grad:
+            return
+        for j, g in zip(places, grad(loss, [leaves[j] for j in places], allow_unused=True)):
+            if g is not None:
+                self.devices[j], self.gradients[j] = g.device, on_host(g)
 
     def tell(self) -> None:
         """Raise what the run raised."""

@@ -96,10 +96,9 @@ class Problem:
 
 
 class Outputs(NamedTuple):
-    """The numbers that a function returned, in order: Tensors, arrays and Python's floats; and the types of those that are not Tensors."""
+    """The numbers that a function returned, in order: Tensors, arrays and Python's floats."""
 
     parts: list[Any]
-    strangers: list[str]
 
     @property
     def tensors(self) -> list[Any]:
@@ -111,6 +110,20 @@ class Outputs(NamedTuple):
         """The Tensors of floating numbers."""
         return [p for p in self.tensors if p.dtype.differentiable]
 
+    @property
+    def numbers(self) -> list[int]:
+        """The positions of `differentiable` among all parts."""
+        return [k for k, p in enumerate(self.parts) if isinstance(p, Tensor) and p.dtype.differentiable]
+
+    @property
+    def strangers(self) -> dict[int, str]:
+        """The positions of floating numbers that are not in Tensors, with their types."""
+        return {k: type(p).__name__ for k, p in enumerate(self.parts) if not isinstance(p, Tensor) and is_floating(np.asarray(p))}
+
+    def loss(self) -> Any:
+        """A number that depends on all of `differentiable`; None if there are none."""
+        return tensor_loss(self.differentiable, self.numbers)
+
     def host(self) -> list[Any]:
         """All of them as NumPy's arrays."""
         return [on_host(p) for p in self.parts]
@@ -118,9 +131,7 @@ class Outputs(NamedTuple):
 
 def outputs_of(result: Any) -> Outputs:
     """The outputs in the tuples, lists and dicts that a function returned; Python's ints, bools, strings and None are none."""
-    leaves = flatten(result)[0]
-    kept = [p for p in leaves if isinstance(p, (Tensor, np.ndarray, np.generic, float, complex))]
-    return Outputs(kept, [type(p).__name__ for p in kept if not isinstance(p, Tensor) and is_floating(np.asarray(p))])
+    return Outputs([p for p in flatten(result)[0] if isinstance(p, (Tensor, np.ndarray, np.generic, float, complex))])
 
 
 def _halves(x: Any, re: Any, im: Any) -> list[Any]:
@@ -131,17 +142,17 @@ def _halves(x: Any, re: Any, im: Any) -> list[Any]:
 def host_loss(parts: Sequence[Any]) -> tuple[float, float]:
     """A number that depends on every floating number of the outputs, on the host, and the size of its terms, by which it is rounded."""
     total, size = 0.0, 0.0
-    for k, part in enumerate(p for p in parts if is_floating(p)):
-        for j, half in enumerate(_halves(part, np.real, np.imag)):
+    for k, part in enumerate(parts):
+        for j, half in enumerate(_halves(part, np.real, np.imag) if is_floating(part) else []):
             term = weights(half.shape, 2 * k + j) * half
             total, size = total + float(np.sum(term)), size + float(np.sum(np.abs(term)))
     return total, size
 
 
-def tensor_loss(parts: Sequence[Any]) -> Any:
-    """The same number of Tensors; the weights are constants on their device. None if there are none."""
+def tensor_loss(parts: Sequence[Any], numbers: Sequence[int]) -> Any:
+    """The same number of Tensors, by their positions; the weights are constants on their device. None if there are none."""
     total = None
-    for k, part in enumerate(parts):
+    for k, part in zip(numbers, parts):
         for j, half in enumerate(_halves(part, real, imag)):
             term = sum_of(half * asarray(weights(half.shape, 2 * k + j), dtype=half.dtype, device=half.device))
             total = term if total is None else total + term

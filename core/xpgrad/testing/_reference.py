@@ -6,14 +6,14 @@ Where it takes no plain arrays, or does not take double precision, Tensors of th
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xpgrad._basics.device import Device
 from xpgrad._tape.requests import grad
 from xpgrad.errors import XpgradError
-from xpgrad.testing._host import dot, epsilon, np, on_host, placed, wide
-from xpgrad.testing._problem import Outputs, Problem, host_loss, outputs_of, tensor_loss
+from xpgrad.testing._host import agree, dot, epsilon, np, on_host, placed, wide
+from xpgrad.testing._problem import Outputs, Problem, host_loss, outputs_of
 
 __all__ = ["Reference", "Slope", "reference_for"]
 
@@ -43,7 +43,7 @@ class Reference:
         self.problem, self.points, self.device, self._place = problem, points, device, place
         self.eps = epsilon(points)
         self.step = self.eps ** (1 / 3)
-        self._second: dict[tuple[int, int], Slope] = {}
+        self._second: dict[tuple[int, ...], Slope] = {}
         self._first: dict[tuple[int, int], Slope] = {}
         self.values = self._outputs(points).host()
 
@@ -69,30 +69,39 @@ class Reference:
             self._first[key] = self._difference(lambda at: host_loss(self._outputs(at).host()), places, directions)
         return self._first[key]
 
-    def second(self, key: tuple[int, int], places: Sequence[int], directions: Sequence[Any], along: Sequence[Any], device: Device) -> Slope:
-        """The derivative along directions of the derivative `along` all points, which a backward pass on a device gives.
+    def moves(self, part: int, places: Sequence[int], directions: Sequence[Any]) -> bool:
+        """Return whether an output depends on the points at some places: whether it changes along a direction."""
+        above, below = (self._outputs(self._moved(places, directions, s * self.step)).host() for s in (1.0, -1.0))
+        near = 20 * self.eps
+        return max(len(above), len(below)) <= part or not agree(above[part], below[part], near, near)
+
+    def second(
+        self, key: tuple[int, ...], places: Sequence[int], directions: Sequence[Any], along: Mapping[int, Any], device: Device
+    ) -> Slope:  # fmt: skip
+        """The derivative along directions of the derivative `along` some points, which a backward pass on a device gives.
 
         Parameters
         ----------
         key : tuple of int
+            By what it is kept, for the next backend.
         places : sequence of int
             Which of the points move.
         directions : sequence of numpy.ndarray
             Where to, one for each of them.
-        along : sequence of numpy.ndarray
-            One for each of the points.
+        along : mapping of int to numpy.ndarray
+            By place, for the points that have a gradient.
         device : Device
         """
         if key not in self._second:
 
             def slope(at: list[Any]) -> tuple[float, float]:
-                leaves = [placed(p, device).requires_grad_() for p in at]
-                loss = tensor_loss(outputs_of(self.problem.call(leaves, lambda leaf: placed(self._place(leaf), device))).differentiable)
+                leaves = [placed(p, device).requires_grad_(j in along) for j, p in enumerate(at)]
+                loss = outputs_of(self.problem.call(leaves, lambda leaf: placed(self._place(leaf), device))).loss()
                 if loss is None or not loss.requires_grad:
                     return 0.0, 0.0
-                found = [None if g is None else on_host(g) for g in grad(loss, leaves, allow_unused=True)]
-                terms = [dot(g, v) for g, v in zip(found, along) if g is not None]
-                return sum(terms), sum(float(np.sum(np.abs(g) * np.abs(v))) for g, v in zip(found, along) if g is not None)
+                passed = grad(loss, [leaves[j] for j in along], allow_unused=True)
+                found = [(on_host(g), v) for g, v in zip(passed, along.values()) if g is not None]
+                return sum(dot(g, v) for g, v in found), sum(float(np.sum(np.abs(g) * np.abs(v))) for g, v in found)
 
             self._second[key] = self._difference(slope, places, directions)
         return self._second[key]
