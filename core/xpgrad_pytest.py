@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 _MARKER = (
-    "differentiable(*args, argnums=None, backends='all', order=2, ...): check that the function is differentiable; the options are those of "
+    "differentiable(*args, argnums=None, backends='all', order=2, ...): check a function's derivatives; the options are those of "
     "xpgrad.testing.check_differentiable. With arguments, the test is the function itself: it takes them as its parameters and returns the "
     "result. Without, it calls the fixture: `differentiable(f, *args)`."
 )
@@ -50,6 +50,7 @@ def pytest_generate_tests(metafunc: Any) -> None:
 
 def pytest_pyfunc_call(pyfuncitem: Any) -> Any:
     """Check a marked test, which is itself the function, instead of calling it once."""
+    __tracebackhide__ = True
     marker = pyfuncitem.get_closest_marker("differentiable")
     if marker is None or not marker.args:
         return None

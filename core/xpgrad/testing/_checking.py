@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from xpgrad._backends.loading import backend_names
 from xpgrad._basics.arguments import shown
 from xpgrad._modes import state
+from xpgrad._modes.switches import enable_grad
 from xpgrad.testing._checks import OneDevice
 from xpgrad.testing._host import held
 from xpgrad.testing._options import devices_of, numbers_of, options_of
@@ -53,7 +53,8 @@ def check_differentiable(
         Failures that are expected, with their reasons, by check (``"vmap"``), backend (``"jax"``) or both (``"jax:vmap"``). One that passes
         is a failure.
     rtol, atol : float, optional
-        The tolerances of all comparisons. Without them each check has its own, by the precision of the numbers: see docs/testing-libraries.md.
+        The tolerances of all comparisons. Without them each check has its own, by the precision of the numbers: docs/testing-libraries.md
+        has them.
     seed : int
         Draws other directions.
     name : str, optional
@@ -82,6 +83,7 @@ def check_differentiable(
     >>> check_differentiable(softplus, np.linspace(-1.0, 1.0, 5), backends=["numpy"]).passed
     True
     """
+    __tracebackhide__ = True  # pytest shows the message, which says it all, and where it was called
     result = examine(
         f, *args, argnums=argnums, backends=backends, order=order, vmap=vmap, forward=forward, mutation=mutation, skip=skip, known=known,
         rtol=rtol, atol=atol, seed=seed, name=name,
@@ -128,7 +130,8 @@ def examine(
         found = references.get(key)
         if found is None or found[0] is None or found[0].device not in (None, default):
             found = references[key] = reference_for(problem, points, device, default)
-        rows += OneDevice(called, problem, label, device, *found, default, options).rows()
+        with enable_grad():
+            rows += OneDevice(called, problem, label, device, *found, default, options).rows()
     return Result(called, tuple(judged(row, expected) for row in rows))
 
 
@@ -196,9 +199,10 @@ def judged(row: Row, known: dict[tuple[str | None, str | None], str]) -> Row:
 
 def _audit(f: Callable[..., Any], args: tuple[Any, ...]) -> str:
     """The report of `xpgrad.audit`, where there is one; it is an addition, so that nothing that it raises hides the failures."""
-    if importlib.util.find_spec("xpgrad.audit") is None:
+    audit = getattr(importlib.import_module("xpgrad"), "audit", None)
+    if not callable(audit):
         return ""
     try:
-        return str(importlib.import_module("xpgrad.audit").audit(f, *args))
+        return str(audit(f, *args))
     except Exception as exc:  # noqa: BLE001 (see above)
         return f"(xpgrad.audit could not report: {type(exc).__name__}: {exc})"

@@ -55,6 +55,7 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
 
 def check_marked(item: Any, marker: Any) -> None:
     """Check the function that a marked test is; its other parameters are fixtures, which stay as they are."""
+    __tracebackhide__ = True
     given = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
     own = [name for name in _parameters(item.obj) if name in given][: len(marker.args)]
     fixtures = {name: value for name, value in given.items() if name not in own}
@@ -70,6 +71,7 @@ def checker(item: Any, marker: Any) -> Callable[..., Result]:
     """`check_differentiable` with a marker's options for a test, whose rows are noted on it."""
 
     def check(f: Callable[..., Any], *args: Any, **options: Any) -> Result:
+        __tracebackhide__ = True
         options = {**(marker.kwargs if marker is not None else {}), **options}
         chosen = item.config.getoption("--differentiability-backends")
         if chosen is not None and options.get("backends", "all") == "all":

@@ -49,7 +49,7 @@ class Options:
         """
         relative, units = _LIMITS[check]
         rtol = max(relative, min(units * eps, 0.1)) if self.rtol is None else self.rtol
-        return rtol, rtol * 1e-2 if self.atol is None else self.atol
+        return rtol, 0.0 if self.atol is None else self.atol
 
 
 def options_of(
@@ -69,6 +69,9 @@ def options_of(
     skipped = {skip} if isinstance(skip, str) else set(skip)
     if unknown := sorted(map(str, skipped - set(CHECKS))):
         msg = f"{name}: `skip` has no check {unknown[0]!r}; the checks: {', '.join(CHECKS)}"
+        raise ValueError(msg)
+    if "runs" in skipped:
+        msg = f"{name}: `skip` has 'runs', which every other check needs; name others, or choose `backends`"
         raise ValueError(msg)
     off = skipped | ({"vmap"} if not vmap else set()) | ({"forward"} if not forward else set()) | ({"second"} if order == 1 else set())
     for value, what in ((rtol, "rtol"), (atol, "atol")):
@@ -124,6 +127,9 @@ def devices_of(backends: str | Iterable[str]) -> dict[str, Device]:
     """
     if isinstance(backends, Device):
         backends = [str(backends)]
+    if not isinstance(backends, Iterable):
+        msg = f"check_differentiable: `backends` must be 'all' or names of backends or devices, but got {shown(backends)}"
+        raise TypeError(msg)
     names = (ready() if backends == "all" else backends.split(",")) if isinstance(backends, str) else list(backends)
     if wrong := [b for b in names if not isinstance(b, (str, Device))]:
         msg = f"check_differentiable: `backends` must be 'all' or names of backends or devices, but has {shown(wrong[0])}"

@@ -152,8 +152,8 @@ def html_page(rows: Iterable[Row], title: str = "Differentiability") -> str:
     failing = sum(any(_outcome(c) == FAILED for c in cells.values()) for cells in found.values())
     counts = f"{len(found)} functions, {len(backends)} backends, " + (f"{failing} with failures" if failing else "no failures")
     return (
-        f"<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content='width=device-width'><title>{say(title)}</title>"
-        f"<style>{STYLE}</style></head><body><header><h1>{say(title)}</h1><p>{counts}</p>"
+        f"<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        f"<title>{say(title)}</title><style>{STYLE}</style></head><body><header><h1>{say(title)}</h1><p>{counts}</p>"
         "<label><input type=checkbox id=only> only failures</label> <input id=find type=search placeholder='find a function'></header>"
         f"<main><table><thead><tr><th></th>{heads}</tr></thead><tbody>{''.join(body)}</tbody></table></main>"
         f"<footer><h2>The checks</h2><ul>{legend}</ul></footer><script>{SCRIPT}</script></body></html>\n"

@@ -59,15 +59,24 @@ class Reference:
             found[j] = (found[j] + by * v).astype(found[j].dtype)
         return found
 
-    def _difference(self, number: Callable[[list[Any]], tuple[float, float]], places: Sequence[int], directions: Sequence[Any]) -> Slope:
-        (above, size), (below, other) = (number(self._moved(places, directions, s * self.step)) for s in (1.0, -1.0))
-        return Slope(((above - below) / (2 * self.step), 20 * self.eps * max(size, other) / self.step))
+    def _difference(
+        self, number: Callable[[list[Any]], tuple[float, float]], places: Sequence[int], directions: Sequence[Any], steps: float = 1.0
+    ) -> Slope:
+        step = steps * self.step
+        (above, size), (below, other) = (number(self._moved(places, directions, s * step)) for s in (1.0, -1.0))
+        return Slope(((above - below) / (2 * step), 20 * self.eps * max(size, other) / step))
 
     def first(self, key: tuple[int, int], places: Sequence[int], directions: Sequence[Any]) -> Slope:
         """The derivative along directions of the points at some places; kept under a key, for the next backend."""
         if key not in self._first:
             self._first[key] = self._difference(lambda at: host_loss(self._outputs(at).host()), places, directions)
         return self._first[key]
+
+    def doubt(self, key: tuple[int, int], places: Sequence[int], directions: Sequence[Any]) -> float:
+        """How far `first` may be from the derivative: by how much it differs from a difference with twice the step."""
+        coarse = self._difference(lambda at: host_loss(self._outputs(at).host()), places, directions, 2.0)
+        found = abs(coarse[0] - self.first(key, places, directions)[0])
+        return found if np.isfinite(found) else 0.0
 
     def moves(self, part: int, places: Sequence[int], directions: Sequence[Any]) -> bool:
         """Return whether an output depends on the points at some places: whether it changes along a direction."""
@@ -76,7 +85,8 @@ class Reference:
         return max(len(above), len(below)) <= part or not agree(above[part], below[part], near, near)
 
     def second(
-        self, key: tuple[int, ...], places: Sequence[int], directions: Sequence[Any], along: Mapping[int, Any], device: Device
+        self, key: tuple[int, ...], places: Sequence[int], directions: Sequence[Any], along: Mapping[int, Any], device: Device,
+        steps: float = 1.0,
     ) -> Slope:  # fmt: skip
         """The derivative along directions of the derivative `along` some points, which a backward pass on a device gives.
 
@@ -91,6 +101,8 @@ class Reference:
         along : mapping of int to numpy.ndarray
             By place, for the points that have a gradient.
         device : Device
+        steps : float
+            How many times the step.
         """
         if key not in self._second:
 
@@ -103,7 +115,7 @@ class Reference:
                 found = [(on_host(g), v) for g, v in zip(passed, along.values()) if g is not None]
                 return sum(dot(g, v) for g, v in found), sum(float(np.sum(np.abs(g) * np.abs(v))) for g, v in found)
 
-            self._second[key] = self._difference(slope, places, directions)
+            self._second[key] = self._difference(slope, places, directions, steps)
         return self._second[key]
 
 

@@ -91,8 +91,9 @@ class Result:
 
     @property
     def passed(self) -> bool:
-        """True if nothing failed."""
-        return not self.failures
+        """True if nothing failed, and it ran on one backend at least."""
+        ran = {row.outcome for row in self.rows if row.check == "runs"}
+        return not self.failures and ran != {LACKS}
 
     @property
     def backends(self) -> tuple[str, ...]:
@@ -149,6 +150,11 @@ class NotDifferentiable(AssertionError):
             where = "" if row.argument is None else f", argument {row.argument}"
             lines.append(f"  {row.backend}, check `{row.check}`{where}: {row.reason}")
             lines.append(f"    expected: {CHECKS[row.check]}")
+        if not failures:
+            lines = [
+                f"{result.function}: it ran on none of the backends, each of which lacks something",
+                *map(str, result.of(check="runs")),
+            ]
         lines.append("Switch a check off with skip=(...), or say known={check: reason} if it is to fail.")
         super().__init__("\n".join(lines) + (f"\n\n{audit}" if audit else ""))
 

@@ -10,7 +10,8 @@ STYLE = """
 @media (prefers-color-scheme: dark) { :root { --line: #333b46; --ink: #e3e7ec; --soft: #99a3b0; --page: #14181d; --head: #1c2229;
   --good: #14351f; --goodink: #8fdca6; --bad: #451a16; --badink: #ffb0a7; --warn: #3b2e10; --warnink: #f0cf85; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem; max-width: 90rem; font: 15px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--page); }
+body { margin: 0 auto; padding: 1.5rem; max-width: 90rem; font: 15px/1.45 system-ui, sans-serif; color: var(--ink);
+  background: var(--page); }
 h1 { margin: 0; font-size: 1.5rem; } header p { margin: .2rem 0 1rem; color: var(--soft); } label { margin-right: 1rem; }
 input[type=search] { padding: .3rem .6rem; border: 1px solid var(--line); border-radius: 6px; background: var(--page); color: inherit; }
 main { margin: 1rem 0; overflow-x: auto; border: 1px solid var(--line); border-radius: 8px; }

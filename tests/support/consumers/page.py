@@ -40,7 +40,12 @@ The tests check a sample of the rows on the backends that they run on, another o
 
 def mark(rows: Rows) -> tuple[str, list[str]]:
     """The cell of one function on one device, and the reasons for what it does not say yes to."""
-    failed = {check: reason for row in reversed(rows) if row["outcome"] in ("failed", "lacks") for check, reason in [(row["check"], row["reason"])]}
+    failed = {
+        check: reason
+        for row in reversed(rows)
+        if row["outcome"] in ("failed", "lacks")
+        for check, reason in [(row["check"], row["reason"])]
+    }
     for check in ("runs", "unchanged", "values", "repeatable"):
         if check in failed:
             return "no", [failed[check]]
