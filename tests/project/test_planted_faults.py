@@ -35,6 +35,7 @@ ENGINE, NODECLASS, ELEMENTWISE = "core/xpgrad/_tape/engine.py", "core/xpgrad/_op
 KERNELS = "backends/xpgrad_numpy/_kernels.py"
 SPECIAL = "core/xpgrad/scipy/"
 MATRICES = SPECIAL + "linalg/"
+TESTING = "core/xpgrad/testing/"
 
 FAULTS = [
     Fault("product rule takes the wrong factor", ELEMENTWISE, '@elementwise("g * x2", "g * x1",', '@elementwise("g * x1", "g * x1",', "tests/rules/test_elementwise.py -k multiply"),
@@ -74,6 +75,17 @@ FAULTS = [
           "tests/special/test_derivatives.py -k iv"),
     Fault("rel_entr is finite where it is infinite", SPECIAL + "_elementary.py", "    inside = (x >= 0) & (y >= 0)\n    return g * -", "    inside = x == x\n    return g * -",
           "tests/special/test_derivatives.py -k lie"),
+    Fault("a broken path is taken for a derivative of 0", TESTING + "_checks.py", "if not abs(slope) <= noise +", "if abs(slope) < noise +", "tests/testing/test_check_differentiable.py -k noticed_by_its_check"),
+    Fault("a difference of one step counts twice", TESTING + "_reference.py", "(above - below) / (2 * step)", "(above - below) / step", "tests/testing/test_check_differentiable.py -k sound and numpy"),
+    Fault("forward mode is compared with nothing", TESTING + "_checks.py", "if not close(value, expected, rtol, atol + rtol * size):", "if False:",
+          "tests/testing/test_check_differentiable.py -k noticed_by_its_check"),
+    Fault("second derivatives are compared with themselves", TESTING + "_checks.py", "value = projected([found[j] for j in places], directions)", "value = expected",
+          "tests/testing/test_check_differentiable.py -k noticed_by_its_check"),
+    Fault("a write into the caller's array goes unseen", TESTING + "_checks.py", "if not np.array_equal(on_host(after), held(before, self.device), equal_nan=after.dtype.differentiable):", "if False:",
+          "tests/testing/test_check_differentiable.py -k noticed_by_its_check"),
+    Fault("a tolerance forgives a tenth", TESTING + "_options.py", '"gradient": (1e-5, 2.0**14)', '"gradient": (1e-1, 2.0**14)', "tests/testing/test_check_differentiable.py -k noticed_by_its_check"),
+    Fault("an expected failure may pass", TESTING + "_checking.py", "if row.outcome in (PASSED, WRITES, CONSTANT) and key[1] is not None:", "if False:", "tests/testing/test_check_differentiable.py -k known"),
+    Fault("what another process found is lost", "core/xpgrad_pytest.py", "        report.xpgrad_differentiability = rows", "        pass", "tests/testing/test_plugin.py -k ends_with_a_table"),
     Fault("the adjoint goes the wrong way", SPECIAL + "integrate/_adjoint.py", "return v * 0.0 if found is None else -problem.outside(found)",
           "return v * 0.0 if found is None else problem.outside(found)", "tests/equations/test_integrate.py -k many_parameters"),
     Fault("the start's own time moves nothing", SPECIAL + "integrate/_adjoint.py", "            by_t[0] = -float(a @ problem.rhs(times[0], ys[0]))", "            pass",

@@ -150,7 +150,7 @@ def as_function(f: Any, name: str) -> Callable[..., Any]:
 
 
 def name_of(f: Any) -> str:
-    """What reports call a function: its own name, or that of what it was made of."""
+    """The name of a function in reports: its own, or that of what it was made of."""
     while isinstance(f, functools.partial):
         f = f.func
     return str(getattr(f, "__qualname__", None) or getattr(f, "__name__", None) or type(f).__name__).replace(".<locals>", "")

@@ -28,7 +28,7 @@ _LIMITS = {
 
 @dataclass(frozen=True)
 class Options:
-    """What to check, and how; see `check_differentiable`."""
+    """The choice of checks, and how they are made; see `check_differentiable`."""
 
     checks: frozenset[str]
     mutation: bool

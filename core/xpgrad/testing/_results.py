@@ -1,4 +1,4 @@
-"""What a check found: rows of outcomes, one for each check of each argument on each backend, and the error that holds the failures."""
+"""Outcomes: a row for each check of each argument on each backend, and the error that holds the failures."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def case(function: Callable[..., Any], *args: Any, **options: Any) -> Case:
 
 
 class OneCheck:
-    """What a parametrized test is given: calling it runs one check of one function on one backend.
+    """One check of one function on one backend, which a parametrized test is given to call.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What checks share: how they fail, the directions of one element each, and how messages name things."""
+"""Parts that checks share: how they fail, the directions of one element each, and how messages name things."""
 
 from __future__ import annotations
 
