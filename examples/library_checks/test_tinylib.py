@@ -1,5 +1,7 @@
 """The tests of the small library: `python -m pytest -p xpgrad_pytest examples/library_checks --differentiability-report html`."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import tinylib
@@ -10,12 +12,12 @@ X, Y = np.linspace(-1.0, 2.0, 6).reshape(2, 3), np.linspace(0.3, 0.9, 6).reshape
 
 
 @pytest.mark.differentiable(X)
-def test_softmax(x):
+def test_softmax(x: Any) -> Any:
     return tinylib.softmax(x, axis=1)
 
 
 @pytest.mark.differentiable(argnums=(0, 1))
-def test_weighted_mean(differentiable):
+def test_weighted_mean(differentiable: Any) -> None:
     differentiable(tinylib.weighted_mean, X, Y)
 
 
@@ -27,5 +29,5 @@ TABLE = [
 
 
 @parametrize_with_checks(TABLE)
-def test_table(check):
+def test_table(check: Any) -> None:
     check()

@@ -294,20 +294,21 @@ class OneDevice:
         places = self.problem.of_argument(number)
         directions = self._toward(number, 1)
 
-        def outputs(*moving: Any) -> tuple[Any, ...]:
-            whole = list(leaves)
-            for j, x in zip(places, moving):
-                whole[j] = x
-            return tuple(outputs_of(self.problem.on(self.device, whole)).differentiable)
+        numbers = self.plain.numbers
 
         def run() -> float:
-            nonlocal leaves
             leaves = self.leaves()
+
+            def outputs(*moving: Any) -> tuple[Any, ...]:
+                whole = list(leaves)
+                for j, x in zip(places, moving):
+                    whole[j] = x
+                return tuple(outputs_of(self.problem.on(self.device, whole)).differentiable)
+
             tangents = tuple(asarray(v, device=self.device) for v in directions)
-            loss = tensor_loss(jvp(outputs, tuple(leaves[j] for j in places), tangents)[1], self.plain.numbers)
+            loss = tensor_loss(jvp(outputs, tuple(leaves[j] for j in places), tangents)[1], numbers)
             return 0.0 if loss is None else float(on_host(loss))
 
-        leaves: list[Any] = []
         value = self.attempt(run)
         expected = projected([self.gradients[j] for j in places], directions)
         rtol, atol = self.options.tolerance(self.eps, "forward")

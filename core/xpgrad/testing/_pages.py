@@ -143,14 +143,14 @@ def html_page(rows: Iterable[Row], title: str = "Differentiability") -> str:
     backends, found = _grid(rows)
     say = html.escape
     heads = "".join(f"<th scope=col>{say(b)}<small>{total}</small></th>" for b, total in zip(backends, _totals(found, backends)))
-    body = []
+    body, failures = [], 0
     for name, cells in found.items():
         line = "".join(_html_cell(cells.get(b, []), b) for b in backends)
         failing = any(_outcome(c) == FAILED for c in cells.values())
+        failures += failing
         body.append(f"<tr{' class=bad' if failing else ''}><th scope=row><code>{say(name)}</code></th>{line}</tr>")
     legend = "".join(f"<li><b>{say(check)}</b> {say(promise)}</li>" for check, promise in CHECKS.items())
-    failing = sum(any(_outcome(c) == FAILED for c in cells.values()) for cells in found.values())
-    counts = f"{len(found)} functions, {len(backends)} backends, " + (f"{failing} with failures" if failing else "no failures")
+    counts = f"{len(found)} functions, {len(backends)} backends, " + (f"{failures} with failures" if failures else "no failures")
     return (
         f"<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content='width=device-width'>"
         f"<title>{say(title)}</title><style>{STYLE}</style></head><body><header><h1>{say(title)}</h1><p>{counts}</p>"

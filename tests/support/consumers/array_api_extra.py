@@ -7,7 +7,7 @@ from typing import Any
 import array_api_extra as e
 import numpy as np
 
-from support.consumers.rows import V, W, X, Row, like, row
+from support.consumers.rows import Row, V, W, X, like, row
 
 BINS = np.asarray([0.1, 0.35, 0.6, 0.95])
 
@@ -42,8 +42,12 @@ ROWS: dict[str, Row] = {
     "array_api_extra.union1d": row(e.union1d, V, W + 0.01),
 }
 LEFT_OUT: dict[str, str] = {
-    "it gives positions, counts or truth: there is nothing to differentiate": """array_api_extra.argpartition array_api_extra.isclose
-        array_api_extra.isin array_api_extra.nunique array_api_extra.one_hot array_api_extra.searchsorted array_api_extra.unravel_index""",
-    "its arguments are shapes, lengths or dtypes: no array is an argument": """array_api_extra.broadcast_shapes array_api_extra.default_dtype
-        array_api_extra.diag_indices array_api_extra.tril_indices array_api_extra.triu_indices""",
+    "it gives positions, counts or truth: there is nothing to differentiate": """
+        array_api_extra.argpartition array_api_extra.isclose array_api_extra.isin array_api_extra.nunique array_api_extra.one_hot
+        array_api_extra.searchsorted array_api_extra.unravel_index
+    """,
+    "its arguments are shapes, lengths or dtypes: no array is an argument": """
+        array_api_extra.broadcast_shapes array_api_extra.default_dtype array_api_extra.diag_indices array_api_extra.tril_indices
+        array_api_extra.triu_indices
+    """,
 }

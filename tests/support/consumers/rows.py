@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["COUNTS", "MATRIX", "ROW", "SQUARE", "V", "W", "X", "Row", "like"]
+__all__ = ["COUNTS", "MATRIX", "ROW", "SQUARE", "V", "W", "X", "Row", "bound", "like", "row", "words"]
 
 X = np.random.default_rng(0).random((6, 3))
 V, W = np.linspace(0.15, 0.85, 5), np.asarray([0.7, 0.3, 0.55, 0.2, 0.9])
@@ -32,3 +32,13 @@ def row(function: Callable[..., Any], *args: Any) -> Row:
 def like(x: Any, values: Any) -> Any:
     """A constant beside `x`, as its own namespace makes one."""
     return x.__array_namespace__().asarray(values)
+
+
+def words(text: str) -> list[str]:
+    """The words of a text: names, as tables write them."""
+    return text.split()
+
+
+def bound(function: Callable[..., Any], *after: Any, **options: Any) -> Callable[..., Any]:
+    """A function of its first arguments: these come after them."""
+    return lambda *args: function(*args, *after, **options)

@@ -21,7 +21,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import pairwise
 from sklearn.naive_bayes import GaussianNB
 
-from support.consumers.rows import V, W, X, Row, like, row
+from support.consumers.rows import Row, V, W, X, like, row, words
 
 LABELS = np.asarray([0, 1, 0, 1, 1, 0])
 TARGETS = np.asarray([0.5, 1.0, -0.5, 2.0, 1.5, 0.0])
@@ -38,15 +38,13 @@ def _logistic() -> Any:
     return linear_model.LogisticRegression(solver="lbfgs", max_iter=20)
 
 
-PAIRS = "additive_chi2_kernel chi2_kernel cosine_distances cosine_similarity euclidean_distances laplacian_kernel linear_kernel \
-manhattan_distances pairwise_distances pairwise_kernels polynomial_kernel rbf_kernel sigmoid_kernel".split()
-REGRESSION = (
-    "d2_absolute_error_score d2_pinball_score explained_variance_score max_error mean_absolute_error mean_absolute_percentage_error \
-mean_pinball_loss mean_squared_error median_absolute_error r2_score root_mean_squared_error".split()
-)
-ABOVE_ZERO = "d2_tweedie_score mean_gamma_deviance mean_poisson_deviance mean_squared_log_error mean_tweedie_deviance \
-root_mean_squared_log_error".split()
-SCORES = "average_precision_score brier_score_loss d2_brier_score d2_log_loss_score log_loss".split()
+PAIRS = words("""additive_chi2_kernel chi2_kernel cosine_distances cosine_similarity euclidean_distances laplacian_kernel linear_kernel
+manhattan_distances pairwise_distances pairwise_kernels polynomial_kernel rbf_kernel sigmoid_kernel""")
+REGRESSION = words("""d2_absolute_error_score d2_pinball_score explained_variance_score max_error mean_absolute_error
+mean_absolute_percentage_error mean_pinball_loss mean_squared_error median_absolute_error r2_score root_mean_squared_error""")
+ABOVE_ZERO = words("""d2_tweedie_score mean_gamma_deviance mean_poisson_deviance mean_squared_log_error mean_tweedie_deviance
+root_mean_squared_log_error""")
+SCORES = words("average_precision_score brier_score_loss d2_brier_score d2_log_loss_score log_loss")
 
 ROWS: dict[str, Row] = {
     "sklearn.preprocessing.Binarizer": row(lambda x: preprocessing.Binarizer(threshold=0.5).fit_transform(x)),
@@ -115,10 +113,11 @@ ROWS: dict[str, Row] = {
     "sklearn.metrics.roc_curve": row(lambda t, s: metrics.roc_curve(t, s)[2][1:], TRUTH, W),
 }
 LEFT_OUT: dict[str, str] = {
-    "it counts labels: integers go in, and there is nothing to differentiate": """sklearn.metrics.accuracy_score
-        sklearn.metrics.balanced_accuracy_score sklearn.metrics.cohen_kappa_score sklearn.metrics.confusion_matrix sklearn.metrics.f1_score
-        sklearn.metrics.fbeta_score sklearn.metrics.hamming_loss sklearn.metrics.jaccard_score
-        sklearn.metrics.multilabel_confusion_matrix sklearn.metrics.precision_score sklearn.metrics.recall_score
-        sklearn.metrics.zero_one_loss sklearn.preprocessing.LabelEncoder""",
+    "it counts labels: integers go in, and there is nothing to differentiate": """
+        sklearn.metrics.accuracy_score sklearn.metrics.balanced_accuracy_score sklearn.metrics.cohen_kappa_score
+        sklearn.metrics.confusion_matrix sklearn.metrics.f1_score sklearn.metrics.fbeta_score sklearn.metrics.hamming_loss
+        sklearn.metrics.jaccard_score sklearn.metrics.multilabel_confusion_matrix sklearn.metrics.precision_score
+        sklearn.metrics.recall_score sklearn.metrics.zero_one_loss sklearn.preprocessing.LabelEncoder
+    """,
     "it gives positions": "sklearn.metrics.pairwise.pairwise_distances_argmin",
 }

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 from scipy import ndimage as n
 
-from support.consumers.rows import MATRIX, Row, row
+from support.consumers.rows import MATRIX, Row, bound, row, words
 
 LABELS = np.asarray([[1, 1, 2, 2, 3, 3]] * 5)
 KERNEL = np.asarray([[0.1, 0.2, 0.1], [0.3, 0.4, 0.3], [0.1, 0.2, 0.1]])
-SIZED = """black_tophat grey_closing grey_dilation grey_erosion grey_opening maximum_filter median_filter minimum_filter
-morphological_gradient morphological_laplace uniform_filter white_tophat""".split()
-LINES = "maximum_filter1d minimum_filter1d uniform_filter1d".split()
-SIGMA = "gaussian_filter gaussian_filter1d gaussian_gradient_magnitude gaussian_laplace".split()
-PLAIN = "laplace prewitt sobel spline_filter spline_filter1d center_of_mass".split()
-LABELLED = "extrema maximum mean median minimum standard_deviation sum_labels variance".split()
-FOURIER = "fourier_ellipsoid fourier_gaussian fourier_shift fourier_uniform".split()
+SIZED = words("""black_tophat grey_closing grey_dilation grey_erosion grey_opening maximum_filter median_filter minimum_filter
+morphological_gradient morphological_laplace uniform_filter white_tophat""")
+LINES = words("maximum_filter1d minimum_filter1d uniform_filter1d")
+SIGMA = words("gaussian_filter gaussian_filter1d gaussian_gradient_magnitude gaussian_laplace")
+PLAIN = words("laplace prewitt sobel spline_filter spline_filter1d center_of_mass")
+LABELLED = words("extrema maximum mean median minimum standard_deviation sum_labels variance")
+FOURIER = words("fourier_ellipsoid fourier_gaussian fourier_shift fourier_uniform")
 TRANSFORM = np.asarray([[1.1, 0.1], [0.0, 0.9]])
 
 
@@ -24,15 +24,12 @@ def _total(values):  # type: ignore[no-untyped-def]
 
 
 ROWS: dict[str, Row] = {
-    **{f"scipy.ndimage.{name}": row(lambda x, f=getattr(n, name): f(x, size=3), MATRIX) for name in SIZED},
-    **{f"scipy.ndimage.{name}": row(lambda x, f=getattr(n, name): f(x, 3), MATRIX) for name in LINES},
-    **{f"scipy.ndimage.{name}": row(lambda x, f=getattr(n, name): f(x, 1.0), MATRIX) for name in SIGMA},
+    **{f"scipy.ndimage.{name}": row(bound(getattr(n, name), size=3), MATRIX) for name in SIZED},
+    **{f"scipy.ndimage.{name}": row(bound(getattr(n, name), 3), MATRIX) for name in LINES},
+    **{f"scipy.ndimage.{name}": row(bound(getattr(n, name), 1.0), MATRIX) for name in SIGMA},
     **{f"scipy.ndimage.{name}": row(getattr(n, name), MATRIX) for name in PLAIN},
-    **{
-        f"scipy.ndimage.{name}": row(lambda x, k, i, f=getattr(n, name): f(x, k, i), MATRIX, LABELS, np.asarray([1, 2]))
-        for name in LABELLED
-    },
-    **{f"scipy.ndimage.{name}": row(lambda x, f=getattr(n, name): f(x, 0.7), MATRIX) for name in FOURIER},
+    **{f"scipy.ndimage.{name}": row(getattr(n, name), MATRIX, LABELS, np.asarray([1, 2])) for name in LABELLED},
+    **{f"scipy.ndimage.{name}": row(bound(getattr(n, name), 0.7), MATRIX) for name in FOURIER},
     **{f"scipy.ndimage.{name}": row(getattr(n, name), MATRIX, KERNEL) for name in ("convolve", "correlate")},
     **{f"scipy.ndimage.{name}": row(getattr(n, name), MATRIX, KERNEL[0]) for name in ("convolve1d", "correlate1d")},
     "scipy.ndimage.affine_transform": row(n.affine_transform, MATRIX, TRANSFORM),
@@ -56,12 +53,14 @@ def _second(x, axis, output=None, mode="reflect", cval=0.0):  # type: ignore[no-
 
 
 LEFT_OUT: dict[str, str] = {
-    "it works on masks or labels, or gives positions: there is nothing to differentiate": """scipy.ndimage.binary_closing
-        scipy.ndimage.binary_dilation scipy.ndimage.binary_erosion scipy.ndimage.binary_fill_holes scipy.ndimage.binary_hit_or_miss
-        scipy.ndimage.binary_opening scipy.ndimage.binary_propagation scipy.ndimage.distance_transform_bf
-        scipy.ndimage.distance_transform_cdt scipy.ndimage.distance_transform_edt scipy.ndimage.find_objects
-        scipy.ndimage.iterate_structure scipy.ndimage.label scipy.ndimage.maximum_position scipy.ndimage.minimum_position
-        scipy.ndimage.value_indices scipy.ndimage.watershed_ift""",
-    "it hands arrays of one axis to a function of the caller's, which writes into another": """scipy.ndimage.generic_filter1d
-        scipy.ndimage.labeled_comprehension""",
+    "it works on masks or labels, or gives positions: there is nothing to differentiate": """
+        scipy.ndimage.binary_closing scipy.ndimage.binary_dilation scipy.ndimage.binary_erosion scipy.ndimage.binary_fill_holes
+        scipy.ndimage.binary_hit_or_miss scipy.ndimage.binary_opening scipy.ndimage.binary_propagation
+        scipy.ndimage.distance_transform_bf scipy.ndimage.distance_transform_cdt scipy.ndimage.distance_transform_edt
+        scipy.ndimage.find_objects scipy.ndimage.iterate_structure scipy.ndimage.label scipy.ndimage.maximum_position
+        scipy.ndimage.minimum_position scipy.ndimage.value_indices scipy.ndimage.watershed_ift
+    """,
+    "it hands arrays of one axis to a function of the caller's, which writes into another": """
+        scipy.ndimage.generic_filter1d scipy.ndimage.labeled_comprehension
+    """,
 }

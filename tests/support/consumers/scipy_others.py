@@ -9,15 +9,20 @@ from scipy import constants, differentiate as d, fft as f, integrate as i, inter
 from scipy.cluster import hierarchy as h, vq
 from scipy.spatial.transform import RigidTransform, Rotation
 
-from support.consumers.rows import MATRIX, ROW, SQUARE, V, W, X, Row, like, row
+from support.consumers.rows import MATRIX, ROW, SQUARE, Row, V, W, X, bound, like, row, words
 
 DISTANCES = np.asarray([0.5, 0.9, 1.4, 0.7, 1.1, 0.3])
 HEIGHTS, MERGED = np.asarray([0.3, 0.7, 1.4]), [[0.0, 1.0, 0.0, 2.0], [2.0, 3.0, 0.0, 2.0], [4.0, 5.0, 0.0, 4.0]]
 QUATERNIONS, VECTORS = np.asarray([[0.1, 0.2, 0.3, 0.9], [0.5, -0.4, 0.2, 0.7]]), np.asarray([[0.3, -0.2, 0.5], [0.1, 0.7, 0.4]])
 COMPLEX = X[:, 0] + 1j * X[:, 1]
-REAL = "fft ifft rfft hfft dct idct dst idst fftshift ifftshift ihfft".split()
-MANY = "fft2 ifft2 fftn ifftn rfft2 rfftn dctn idctn dstn idstn ihfft2 ihfftn".split()
-INVERSE = "irfft irfft2 irfftn hfft2 hfftn".split()
+REAL = words("fft ifft rfft hfft dct idct dst idst fftshift ifftshift ihfft")
+MANY = words("fft2 ifft2 fftn ifftn rfft2 rfftn dctn idctn dstn idstn ihfft2 ihfftn")
+INVERSE = words("irfft irfft2 irfftn hfft2 hfftn")
+
+
+def _at(integral: Any) -> Any:
+    """An integral of values at places."""
+    return lambda y, x: integral(y, x=x)
 
 
 def _linkage(heights: Any) -> Any:
@@ -29,12 +34,10 @@ ROWS: dict[str, Row] = {
     **{f"scipy.fft.{name}": row(getattr(f, name), ROW) for name in REAL},
     **{f"scipy.fft.{name}": row(getattr(f, name), X) for name in MANY},
     **{f"scipy.fft.{name}": row(getattr(f, name), COMPLEX.reshape(2, 3)) for name in INVERSE},
-    **{f"scipy.fft.{name}": row(lambda x, t=getattr(f, name): t(x, 0.1, 0.5), ROW) for name in ("fht", "ifht")},
+    **{f"scipy.fft.{name}": row(bound(getattr(f, name), 0.1, 0.5), ROW) for name in ("fht", "ifht")},
+    **{f"scipy.integrate.{name}": row(_at(getattr(i, name)), ROW, np.cumsum(ROW)) for name in ("trapezoid", "simpson")},
     **{
-        f"scipy.integrate.{name}": row(lambda y, x, t=getattr(i, name): t(y, x=x), ROW, np.cumsum(ROW)) for name in ("trapezoid", "simpson")
-    },
-    **{
-        f"scipy.integrate.{name}": row(lambda y, x, t=getattr(i, name): t(y, x=x), ROW, np.cumsum(ROW))
+        f"scipy.integrate.{name}": row(_at(getattr(i, name)), ROW, np.cumsum(ROW))
         for name in ("cumulative_trapezoid", "cumulative_simpson")
     },
     "scipy.integrate.romb": row(lambda y: i.romb(y, dx=0.1), np.linspace(0.2, 1.0, 9) ** 3),
@@ -61,7 +64,7 @@ ROWS: dict[str, Row] = {
     "scipy.cluster.vq.kmeans2": row(lambda x, b: vq.kmeans2(x, b, minit="matrix")[0], X, X[:2] + 0.05),
     **{
         f"scipy.cluster.hierarchy.{name}": row(getattr(h, name), DISTANCES)
-        for name in "average centroid complete median single ward weighted linkage".split()
+        for name in words("average centroid complete median single ward weighted linkage")
     },
     "scipy.cluster.hierarchy.cophenet": row(lambda z: h.cophenet(_linkage(z)), HEIGHTS),
     "scipy.cluster.hierarchy.inconsistent": row(lambda z: h.inconsistent(_linkage(z)), HEIGHTS),
@@ -114,9 +117,10 @@ def _ns(x: Any) -> Any:
 LEFT_OUT: dict[str, str] = {
     "its arguments are lengths and steps: no array is an argument": "scipy.fft.fftfreq scipy.fft.rfftfreq",
     "it draws its points from a generator of SciPy's, with NumPy": "scipy.integrate.qmc_quad",
-    "it gives groups, trees, counts or truth: there is nothing to differentiate": """scipy.cluster.hierarchy.correspond
-        scipy.cluster.hierarchy.dendrogram scipy.cluster.hierarchy.fcluster scipy.cluster.hierarchy.fclusterdata
-        scipy.cluster.hierarchy.is_isomorphic scipy.cluster.hierarchy.is_monotonic scipy.cluster.hierarchy.is_valid_im
-        scipy.cluster.hierarchy.is_valid_linkage scipy.cluster.hierarchy.leaders scipy.cluster.hierarchy.leaves_list
-        scipy.cluster.hierarchy.num_obs_linkage scipy.cluster.hierarchy.to_tree""",
+    "it gives groups, trees, counts or truth: there is nothing to differentiate": """
+        scipy.cluster.hierarchy.correspond scipy.cluster.hierarchy.dendrogram scipy.cluster.hierarchy.fcluster
+        scipy.cluster.hierarchy.fclusterdata scipy.cluster.hierarchy.is_isomorphic scipy.cluster.hierarchy.is_monotonic
+        scipy.cluster.hierarchy.is_valid_im scipy.cluster.hierarchy.is_valid_linkage scipy.cluster.hierarchy.leaders
+        scipy.cluster.hierarchy.leaves_list scipy.cluster.hierarchy.num_obs_linkage scipy.cluster.hierarchy.to_tree
+    """,
 }

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import signal as s
 
-from support.consumers.rows import MATRIX, ROW, V, X, Row, like, row
+from support.consumers.rows import MATRIX, ROW, Row, V, X, bound, like, row
 
 LONG = np.cos(np.arange(24.0) * 0.7) + 0.1 * np.arange(24.0)
 B, A = np.asarray([0.3, 0.4, 0.2]), np.asarray([1.1, -0.3, 0.1])
@@ -31,10 +31,10 @@ ROWS: dict[str, Row] = {
         for name in ("cspline1d", "qspline1d", "gauss_spline", "wiener", "medfilt")
         if name != "gauss_spline"
     },
-    **{f"scipy.signal.{name}": row(lambda b, a, f=getattr(s, name): f(b, a, 2.0), B, A) for name in ("lp2lp", "lp2hp")},
-    **{f"scipy.signal.{name}": row(lambda b, a, f=getattr(s, name): f(b, a, 2.0, 0.5), B, A) for name in ("lp2bp", "lp2bs")},
-    **{f"scipy.signal.{name}": row(lambda z, p, f=getattr(s, name): f(z, p, 1.5, 2.0), Z, P) for name in ("lp2lp_zpk", "lp2hp_zpk")},
-    **{f"scipy.signal.{name}": row(lambda z, p, f=getattr(s, name): f(z, p, 1.5, 2.0, 0.5), Z, P) for name in ("lp2bp_zpk", "lp2bs_zpk")},
+    **{f"scipy.signal.{name}": row(bound(getattr(s, name), 2.0), B, A) for name in ("lp2lp", "lp2hp")},
+    **{f"scipy.signal.{name}": row(bound(getattr(s, name), 2.0, 0.5), B, A) for name in ("lp2bp", "lp2bs")},
+    **{f"scipy.signal.{name}": row(bound(getattr(s, name), 1.5, 2.0), Z, P) for name in ("lp2lp_zpk", "lp2hp_zpk")},
+    **{f"scipy.signal.{name}": row(bound(getattr(s, name), 1.5, 2.0, 0.5), Z, P) for name in ("lp2bp_zpk", "lp2bs_zpk")},
     "scipy.signal.abcd_normalize": row(s.abcd_normalize, np.eye(2) * 0.5, np.ones((2, 1)), np.ones((1, 2)), np.ones((1, 1))),
     "scipy.signal.bilinear": row(lambda b, a: s.bilinear(b, a, 2.0), B, A),
     "scipy.signal.bilinear_zpk": row(lambda z, p: s.bilinear_zpk(z, p, 1.5, 2.0), Z, P),
@@ -88,10 +88,12 @@ ROWS: dict[str, Row] = {
     "scipy.signal.zpk2tf": row(lambda z, p: s.zpk2tf(z, p, 1.5), Z, P),
 }
 LEFT_OUT: dict[str, str] = {
-    "it designs a filter of numbers: no array is an argument": """scipy.signal.bessel scipy.signal.besselap scipy.signal.buttap scipy.signal.butter
-        scipy.signal.buttord scipy.signal.cheb1ap scipy.signal.cheb1ord scipy.signal.cheb2ap scipy.signal.cheb2ord scipy.signal.cheby1
-        scipy.signal.cheby2 scipy.signal.ellip scipy.signal.ellipap scipy.signal.ellipord scipy.signal.gammatone scipy.signal.iircomb
-        scipy.signal.iirdesign scipy.signal.iirfilter scipy.signal.iirnotch scipy.signal.iirpeak scipy.signal.savgol_coeffs""",
+    "it designs a filter of numbers: no array is an argument": """
+        scipy.signal.bessel scipy.signal.besselap scipy.signal.buttap scipy.signal.butter scipy.signal.buttord scipy.signal.cheb1ap
+        scipy.signal.cheb1ord scipy.signal.cheb2ap scipy.signal.cheb2ord scipy.signal.cheby1 scipy.signal.cheby2 scipy.signal.ellip
+        scipy.signal.ellipap scipy.signal.ellipord scipy.signal.gammatone scipy.signal.iircomb scipy.signal.iirdesign
+        scipy.signal.iirfilter scipy.signal.iirnotch scipy.signal.iirpeak scipy.signal.savgol_coeffs
+    """,
     "it makes a window of a length and numbers: no array is an argument": " ".join(
         f"scipy.signal.windows.{name}" for name in s.windows.__all__ if callable(getattr(s.windows, name)) and name != "dpss"
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from scipy import special as s
 
-from support.consumers.rows import COUNTS, V, W, X, Row, row
+from support.consumers.rows import COUNTS, Row, V, W, X, row, words
 
-ONE = """cbrt cosm1 cosdg cotdg digamma ellipk ellipkm1 entr erf erfc erfcx erfinv exp1 exp10 exp2 expi expit exprel gamma gammaln gammasgn i0 i0e
-i1 i1e j0 j1 k0 k0e k1 k1e log_ndtr loggamma logit ndtr ndtri psi rgamma sinc sindg spence tandg y0 y1""".split()
-TWO = """betaln binom boxcox boxcox1p chdtr chdtrc chdtri gammainc gammaincc gammainccinv gammaincinv huber inv_boxcox inv_boxcox1p kl_div poch
-pseudo_huber rel_entr stdtr stdtrit xlog1py xlogy""".split()
+ONE = words("""cbrt cosm1 cosdg cotdg digamma ellipk ellipkm1 entr erf erfc erfcx erfinv exp1 exp10 exp2 expi expit exprel gamma gammaln
+gammasgn i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e log_ndtr loggamma logit ndtr ndtri psi rgamma sinc sindg spence tandg y0 y1""")
+TWO = words("""betaln binom boxcox boxcox1p chdtr chdtrc chdtri gammainc gammaincc gammainccinv gammaincinv huber inv_boxcox inv_boxcox1p
+kl_div poch pseudo_huber rel_entr stdtr stdtrit xlog1py xlogy""")
 
 ROWS: dict[str, Row] = {
     **{f"scipy.special.{name}": row(getattr(s, name), V) for name in ONE},

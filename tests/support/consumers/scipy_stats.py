@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import stats as t
 
-from support.consumers.rows import ROW, V, W, X, Row, row
+from support.consumers.rows import ROW, Row, V, W, X, row, words
 
 A, B = ROW, np.random.default_rng(5).random(12) + 0.2
 LONG = np.random.default_rng(6).normal(size=24)
@@ -38,9 +38,9 @@ def _resampled(found: Any) -> Any:
     return found.statistic, found.pvalue
 
 
-ONE = "jarque_bera kurtosistest normaltest skewtest".split()
-TWO = """alexandergovern ansari bartlett brunnermunzel chatterjeexi cramervonmises_2samp epps_singleton_2samp f_oneway fligner kruskal levene
-mannwhitneyu mood pearsonr spearmanrho ttest_ind ttest_rel wilcoxon""".split()
+ONE = words("jarque_bera kurtosistest normaltest skewtest")
+TWO = words("""alexandergovern ansari bartlett brunnermunzel chatterjeexi cramervonmises_2samp epps_singleton_2samp f_oneway fligner kruskal
+levene mannwhitneyu mood pearsonr spearmanrho ttest_ind ttest_rel wilcoxon""")
 
 ROWS: dict[str, Row] = {
     **{f"scipy.stats.{name}": row(_test(name), LONG) for name in ONE},

@@ -8,8 +8,8 @@ from typing import Any
 __all__ = ["supported"]
 
 #: SciPy's public modules; its table of capabilities knows functions, and these give them their names.
-SCIPY = """cluster.hierarchy cluster.vq constants differentiate fft integrate interpolate linalg ndimage optimize signal signal.windows spatial
-spatial.distance special stats stats.mstats"""
+SCIPY = """cluster.hierarchy cluster.vq constants differentiate fft integrate interpolate linalg ndimage optimize signal signal.windows
+spatial spatial.distance special stats stats.mstats"""
 
 
 def supported() -> set[str]:
