@@ -11,14 +11,15 @@ from xpgrad._backends.loading import backend_names
 from xpgrad._basics.arguments import shown
 from xpgrad._modes import state
 from xpgrad._modes.switches import enable_grad
+from xpgrad.func._tree import tree_map
 from xpgrad.testing._checks import OneDevice
-from xpgrad.testing._host import held
+from xpgrad.testing._host import held, np, placed
 from xpgrad.testing._options import devices_of, numbers_of, options_of
 from xpgrad.testing._problem import Problem
 from xpgrad.testing._reference import Reference, reference_for
 from xpgrad.testing._results import CHECKS, CONSTANT, FAILED, KNOWN, PASSED, WRITES, NotDifferentiable, Result, Row
 
-__all__ = ["as_function", "check_differentiable", "examine", "judged", "known_of", "name_of"]
+__all__ = ["as_function", "audit_of", "check_differentiable", "examine", "judged", "known_of", "name_of"]
 
 
 def check_differentiable(
@@ -68,7 +69,7 @@ def check_differentiable(
     Raises
     ------
     NotDifferentiable
-        An AssertionError with all failures; where xpgrad has `audit`, with its report on the first.
+        An AssertionError with all failures, and the report of `xpgrad.audit` on the backend of the first.
     TypeError, ValueError
         If there is nothing to differentiate, or an option is wrong.
     BackendNotFoundError, BackendLoadError
@@ -89,7 +90,7 @@ def check_differentiable(
         rtol=rtol, atol=atol, seed=seed, name=name,
     )  # fmt: skip
     if not result.passed:
-        raise NotDifferentiable(result, _audit(f, args))
+        raise NotDifferentiable(result, audit_of(f, args, result))
     return result
 
 
@@ -197,12 +198,14 @@ def judged(row: Row, known: dict[tuple[str | None, str | None], str]) -> Row:
     return row
 
 
-def _audit(f: Callable[..., Any], args: tuple[Any, ...]) -> str:
-    """The report of `xpgrad.audit`, where there is one; it is an addition, so that nothing that it raises hides the failures."""
-    audit = getattr(importlib.import_module("xpgrad"), "audit", None)
-    if not callable(audit):
+def audit_of(f: Callable[..., Any], args: tuple[Any, ...], result: Result) -> str:
+    """The report of `xpgrad.audit` on the backend that failed first; nothing that it raises hides the failures."""
+    if not result.failures:
         return ""
+    (device,) = devices_of([result.failures[0].backend]).values()
+    given = tree_map(lambda leaf: placed(leaf, device) if isinstance(leaf, np.ndarray) else leaf, args)
     try:
-        return str(audit(f, *args))
+        # Only now, and by its public name: most runs need none.
+        return str(importlib.import_module("xpgrad").audit(f, *given, checks=("paths", "kinks", "nonfinite", "accuracy")))
     except Exception as exc:  # noqa: BLE001 (see above)
         return f"(xpgrad.audit could not report: {type(exc).__name__}: {exc})"

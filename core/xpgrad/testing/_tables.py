@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from xpgrad._basics.arguments import shown
-from xpgrad.testing._checking import as_function, examine, judged, known_of, name_of
+from xpgrad.testing._checking import as_function, audit_of, examine, judged, known_of, name_of
 from xpgrad.testing._options import devices_of
 from xpgrad.testing._results import CHECKS, FAILED, LACKS, NOT_RUN, NotDifferentiable, Result
 
@@ -112,7 +112,8 @@ class OneCheck:
         __tracebackhide__ = True  # the message says it all
         found = self.result
         if any(row.outcome == FAILED for row in found.rows):
-            raise NotDifferentiable(found)
+            awaited = _expected(self.case.options.get("known") or {}, self.backend, self.check)[0] is not None
+            raise NotDifferentiable(found, "" if awaited else audit_of(self.case.function, self.case.args, found))
         unrun = [row for row in found.rows if row.outcome in (LACKS, NOT_RUN)]
         if unrun and len(unrun) == len(found.rows):
             importlib.import_module("pytest").skip(unrun[0].reason)
