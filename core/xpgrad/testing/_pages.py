@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Iterable
-from typing import Any
 
 from xpgrad.testing._results import CHECKS, CONSTANT, FAILED, KNOWN, LACKS, NOT_RUN, PASSED, WRITES, Row
 from xpgrad.testing._style import SCRIPT, STYLE
@@ -174,5 +173,6 @@ def _html_cell(cell: list[Row], backend: str) -> str:
 
 def _html_row(row: Row) -> str:
     which = "" if row.argument is None else f" <i>argument {row.argument}</i>"
-    reason: Any = f" {html.escape(row.reason)}" if row.reason else ""
-    return f"<dt>{_MARKS[row.outcome].split()[0]} {html.escape(row.check)}{which}</dt><dd>{html.escape(row.outcome)}.{reason}</dd>"
+    reason = f"<dd>{html.escape(row.reason)}</dd>" if row.reason and row.outcome != NOT_RUN else ""
+    title = f" title='{html.escape(row.reason)}'" if row.outcome == NOT_RUN else ""
+    return f"<dt{title}>{_MARKS[row.outcome]} {html.escape(row.check)}{which}</dt>{reason}"

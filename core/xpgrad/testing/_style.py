@@ -26,7 +26,7 @@ td.passed summary { color: var(--goodink); } td.writes summary, td.constant summ
 td.failed { background: var(--bad); } td.failed summary { color: var(--badink); font-weight: 600; }
 td.known { background: var(--warn); } td.known summary { color: var(--warnink); }
 td.lacks, td.not-run { color: var(--soft); } td.passed, td.writes, td.constant { background: var(--good); }
-dl { margin: .4rem 0; max-width: 34rem; font-size: .85rem; color: var(--ink); } dt { font-weight: 600; } dt i { font-weight: normal; }
+dl { margin: .4rem 0; max-width: 34rem; font-size: .85rem; color: var(--ink); } dt { font-weight: 500; } dt i { font-weight: normal; }
 dd { margin: 0 0 .35rem 1rem; overflow-wrap: anywhere; } footer { color: var(--soft); font-size: .85rem; } footer b { color: var(--ink); }
 footer h2 { font-size: 1rem; } footer ul { padding-left: 1.1rem; columns: 28rem; }
 """
