@@ -164,6 +164,25 @@ def test_a_backend_of_single_precision_is_judged_by_its_precision() -> None:
     assert not examine(custom(lambda x, g: 2.02 * x * g, right), X.astype(np.float32), backends=["numpy"]).passed
 
 
+def test_a_kink_at_the_arguments_is_called_one() -> None:
+    def hinge(x: Any) -> Any:
+        n = x.__array_namespace__()
+        return n.maximum(x, n.zeros_like(x))
+
+    (second,) = examine(hinge, np.asarray([0.0, 1.0, -1.0]), backends=["numpy"]).failures
+    assert second.check == "second"
+    assert "there is a kink at the arguments or near, choose others" in second.reason
+    (wrong,) = examine(FAULTY["the derivative is that of the cube"][1], X, backends=["numpy"], skip=("forward", "vmap")).failures
+    assert "kink" not in wrong.reason
+
+
+def test_the_same_failure_on_several_backends_is_said_once() -> None:
+    with pytest.raises(NotDifferentiable) as caught:
+        check_differentiable(FAULTY["it detaches"][1], X, backends=["numpy", "strict"])
+    assert str(caught.value).count("but no gradient reaches it") == 1
+    assert "\n  numpy, strict, check `graph`, argument 0: " in str(caught.value)
+
+
 def test_tolerances_can_be_given() -> None:
     off = custom(lambda x, g: 2.0 * x * g * 1.001, right)
     assert examine(off, X, backends=["numpy"], rtol=1e-2).passed

@@ -146,10 +146,13 @@ class NotDifferentiable(AssertionError):
         self.audit = audit
         failures = result.failures
         lines = [f"{result.function}: {len(failures)} of {len(result.rows)} checks failed"]
+        alike: dict[tuple[str, int | None, str], list[str]] = {}
         for row in failures:
-            where = "" if row.argument is None else f", argument {row.argument}"
-            lines.append(f"  {row.backend}, check `{row.check}`{where}: {row.reason}")
-            lines.append(f"    expected: {CHECKS[row.check]}")
+            alike.setdefault((row.check, row.argument, row.reason), []).append(row.backend)
+        for (check, argument, reason), backends in alike.items():
+            where = "" if argument is None else f", argument {argument}"
+            lines.append(f"  {', '.join(backends)}, check `{check}`{where}: {reason}")
+            lines.append(f"    expected: {CHECKS[check]}")
         if not failures:
             lines = [
                 f"{result.function}: it ran on none of the backends, each of which lacks something",

@@ -29,12 +29,14 @@ class Case:
     """
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> None:
-        self.function, self.args, self.options = as_function(function, "case"), args, dict(options)
+        self.function: Callable[..., Any] = as_function(function, "case")
+        self.args: tuple[Any, ...] = args
+        self.options: dict[str, Any] = dict(options)
         unknown = sorted(set(options) - set(_OPTIONS))
         if unknown:
             msg = f"case: there is no option {unknown[0]!r}; the options are those of check_differentiable: {', '.join(_OPTIONS)}"
             raise TypeError(msg)
-        self.name = str(self.options.pop("name", None) or name_of(function))
+        self.name: str = str(self.options.pop("name", None) or name_of(function))
         self._found: dict[str, Result] = {}
 
     def has_run(self, backend: str) -> bool:

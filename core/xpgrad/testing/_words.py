@@ -8,7 +8,7 @@ from typing import Any
 from xpgrad.rules.elementwise import imag, real
 from xpgrad.testing._host import agree, np
 
-__all__ = ["Fails", "IsConstant", "kind_of", "length", "same", "tensor_dot", "told", "units", "which"]
+__all__ = ["Fails", "IsConstant", "kind_of", "kink_near", "length", "same", "tensor_dot", "told", "units", "which"]
 
 
 class Fails(Exception):
@@ -51,6 +51,13 @@ def length(directions: list[Any]) -> float:
 
 def same(first: list[Any], second: list[Any]) -> bool:
     return len(first) == len(second) and all(agree(a, b, 1e-12, 1e-14) for a, b in zip(first, second))
+
+
+def kink_near(expected: float, doubt: float) -> str:
+    """The words for a difference that depends on its step, as it does where a derivative jumps; none otherwise."""
+    if doubt <= 1e-2 * abs(expected):
+        return ""
+    return "; with twice the step the difference is another one: there is a kink at the arguments or near, choose others"
 
 
 def kind_of(result: Any) -> str:
