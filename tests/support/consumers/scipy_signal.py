@@ -79,7 +79,7 @@ ROWS: dict[str, Row] = {
     "scipy.signal.sos2zpk": row(lambda x: s.sos2zpk(_sections(x)), SOS),
     "scipy.signal.sosfilt": row(lambda x, y: s.sosfilt(_sections(x), y), SOS, ROW),
     "scipy.signal.sosfilt_zi": row(lambda x: s.sosfilt_zi(_sections(x)), SOS),
-    "scipy.signal.spline_filter": row(s.spline_filter, IMAGE),
+    "scipy.signal.spline_filter": row(lambda x: s.spline_filter(x, 1.0), IMAGE),
     "scipy.signal.tf2sos": row(s.tf2sos, B, A),
     "scipy.signal.tf2zpk": row(s.tf2zpk, B, A),
     "scipy.signal.upfirdn": row(lambda h, x: s.upfirdn(h, x, 2), TAPS, ROW),
