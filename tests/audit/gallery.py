@@ -9,6 +9,7 @@ import numpy as np
 
 import xpgrad as xp
 from xpgrad.autograd import Function, custom_rule, grad
+from xpgrad.scipy import optimize
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=4)
@@ -38,6 +39,11 @@ class Mistake(NamedTuple):
 
 
 MISTAKES: dict[str, Mistake] = {}
+
+
+def _middle(a: Any, tolerance: float) -> Any:
+    """A point near `a`, by an iteration."""
+    return xp.sum(optimize.minimize(lambda v: xp.sum((v - a) ** 4 + (v - a) ** 2 + v * v * v / 9), xp.zeros(2), tol=tolerance).x)
 
 
 def mistake(kind: str, *args: Any, line: str = "", right: Callable[..., Any] | None = None) -> Callable[[Any], Any]:
@@ -305,6 +311,16 @@ def a_chaotic_map(r: Any, x: Any) -> Any:
 @mistake("recomputed", RNG.normal(size=100), line="xp.exp(x) - 1", right=lambda x: xp.sum((e := xp.exp(x)) * (e - 1)))
 def computed_twice(x: Any) -> Any:
     return xp.sum(xp.exp(x) * (xp.exp(x) - 1))
+
+
+@mistake("saved-twice", RNG.normal(size=200), line="xp.exp(x + 0.0)", right=lambda x: xp.sum(xp.exp(x) ** 2))
+def kept_twice(x: Any) -> Any:
+    return xp.sum(xp.exp(x) * xp.exp(x + 0.0))
+
+
+@mistake("inexact", np.asarray([1.0, 2.0]), right=lambda a: _middle(a, 1e-9))
+def stopped_early(a: Any) -> Any:
+    return _middle(a, 1e-4)
 
 
 @mistake("memory", RNG.normal(size=(300, 300)), line="tanh")

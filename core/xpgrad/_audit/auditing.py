@@ -236,9 +236,9 @@ class _Run:
             if "accuracy" in checks and doubtful and not kinked and not hidden:
                 for k in doubtful:
                     slopes[k] = slope(problem, {k: directions(problem, k)}, self.value, self.eps)
-                self.findings += wrong_gradient(problem, base, doubtful, slopes, self.gradients, directions)
+                self.findings += wrong_gradient(problem, base, doubtful, slopes, self.gradients)
         if "accuracy" in checks:
-            self.findings += directions_disagree(problem, base, self.gradients, self.eps, directions)
+            self.findings += directions_disagree(problem, base, self.eps)
             if repeatable and finite:
                 self.findings += digits_lost(problem, base, self.gradients)
         if "kinks" in checks and repeatable:

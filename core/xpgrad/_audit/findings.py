@@ -131,6 +131,11 @@ KINDS: dict[str, Kind] = {
         "nonfinite", "`where` hides a nan forward, but not backward", "select the operand first: `where(ok, f(where(ok, x, 1)), 0)`"
     ),
     "wrong-gradient": Kind("accuracy", "the gradient is not that of central differences", "look at the rule named below"),
+    "inexact": Kind(
+        "accuracy",
+        "the gradient is that of central differences in its first digits only",
+        "an iteration inside of the function may stop early: ask it for more digits",
+    ),
     "vjp-and-jvp": Kind("accuracy", "reverse mode and forward mode disagree", "one of the two formulas of a custom rule is wrong"),
     "cancellation": Kind(
         "accuracy",

@@ -11,7 +11,7 @@ from typing import Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._audit.findings import Finding
-from xpgrad._audit.nonfinite import Pulled, _first
+from xpgrad._audit.nonfinite import Pulled, first_index
 from xpgrad._audit.paths import Slope
 from xpgrad._audit.running import Outcome, host_of
 from xpgrad._audit.tracing import Event
@@ -152,7 +152,7 @@ def _finding(event: Event, p: Pulled, kind: str, words: str, where: Any, matters
         return None
     if not bool(where.any()):
         return None
-    index = _first(where)
+    index = first_index(where)
     used = _used(p, g, where, index)
     count = int(where.sum())
     effect = (

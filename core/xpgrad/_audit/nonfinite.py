@@ -11,7 +11,7 @@ from xpgrad._audit.places import Place
 from xpgrad._audit.running import Outcome, Problem, host_of
 from xpgrad._audit.tracing import Event
 
-__all__ = ["Pulled", "Watch", "not_finite"]
+__all__ = ["Pulled", "Watch", "first_index", "not_finite"]
 
 
 class Pulled(NamedTuple):
@@ -97,7 +97,7 @@ def _made_forward(event: Event) -> Any:
 
 def _forward(event: Event, made: Any, severity: str, spoiled: bool) -> Finding:
     where, host = made
-    index = _first(where)
+    index = first_index(where)
     value = host[index]
     what = "nan" if bool(value != value) else "an infinity"
     at = _operands(event, where.shape, index)
@@ -124,7 +124,7 @@ def _operands(event: Event, shape: Any, index: tuple[int, ...]) -> str:
     return ", ".join(texts)
 
 
-def _first(where: Any) -> tuple[int, ...]:
+def first_index(where: Any) -> tuple[int, ...]:
     """The index of the first True."""
     flat, index = int(where.reshape(-1).argmax()), []
     for n in reversed(where.shape):
@@ -146,7 +146,7 @@ def _backward(base: Outcome, pulled: list[Pulled], harmed: tuple[str, ...], spoi
         place: Place | None = None if event is None else event.place
         places = () if event is None else event.places
         where = bad(culprit)
-        index = _first(where)
+        index = first_index(where)
         is_nan = bool(culprit[index] != culprit[index])
         at = "" if event is None else _operands(event, where.shape, index)
         name = p.node.name() if event is None else f"`{event.name}`"

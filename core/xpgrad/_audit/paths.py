@@ -188,10 +188,10 @@ def _lost(problem: Problem, base: Outcome, k: int, v: Any, middle: float, eps: f
         share = before.value - now.value
         if not before.agrees(now.value, eps):
             b = group[0]
-            whole = free.value if free.value else 1.0
+            part = f" ({abs(share / free.value):.0%})" if free.value and abs(share) <= 10 * abs(free.value) else ""
             message = (
                 f"`{b.call}` takes a value of `{problem.labels[k]}` out of the graph: along a direction, the result changes at the rate "
-                f"{free.value:.6g}, the gradient says {held.value:.6g}, and {share:.6g} ({abs(share / whole):.0%}) is lost here"
+                f"{free.value:.6g}, the gradient says {held.value:.6g}, and {share:.6g}{part} is lost here"
             )
             details = {"call": b.call, "true": free.value, "gradient": held.value, "lost": share, "times": len(group)}
             found.append(_broken(b, "error", message, problem.labels[k], details))
@@ -218,7 +218,7 @@ def _steps(problem: Problem, base: Outcome, k: int, v: Any, gradient: Any, middl
     if found_at is None:
         if gradient is not None:
             return []  # it takes part, by a factor that is zero here
-        entry = _same_values(problem, base, k)
+        entry = _same_values(problem, base, k, v)
         if entry is not None:
             return [_captured(label, entry, None)]
         return [Finding("unused", "warning", f"the result does not depend on `{label}`: it has no gradient, and moving it changes nothing",
@@ -286,16 +286,16 @@ def _reentry(problem: Problem, base: Outcome, k: int, v: Any) -> tuple[Place | N
     return None
 
 
-def _same_values(problem: Problem, base: Outcome, k: int) -> tuple[Place | None, tuple[Place, ...], str] | None:
+def _same_values(problem: Problem, base: Outcome, k: int, v: Any) -> tuple[Place | None, tuple[Place, ...], str] | None:
     """Where a constant is used that has the very values of an input that is not."""
     wanted = host_of(problem.points[k])
     if wanted.size < 2:
         return None
-    inputs = {id(x) for x in base.inputs}
-    for event in base.trace.events:
-        for x in event.tensors:
-            if id(x) not in inputs and id(x) not in base.trace.producers and x.shape == wanted.shape and _equal(host_of(x), wanted):
-                return event.place, event.places, event.name
+    follow = set(entries(problem, base, k, v))  # copies of the input itself
+    for at, value in _constants(base).items():
+        if at not in follow and hasattr(value, "shape") and _equal(value, wanted):
+            event = base.trace.events[at[0]]
+            return event.place, event.places, event.name
     return None
 
 

@@ -128,7 +128,7 @@ class Problem:
         kwargs = {key: _fresh(value) for key, value in self.kwargs.items()}
         before = state.current()
         try:
-            state.put(state.replaced(auditing=trace, recording=recording, anomaly=None))
+            state.put(state.replaced(auditing=trace, recording=recording, inference=False, anomaly=None))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 result, error = self._call(trace, args, kwargs)

@@ -163,7 +163,7 @@ class Trace:
         if source is not None:
             self.producers[id(x)] = source
         if isinstance(value, TensorBase) and x._node is None and (value._node is not None or value.requires_grad):
-            (kept,) = self._broken("written", "x[...] = value", [x])
+            (kept,) = self._broken("written", "x[...] = value", [x], user_places(self.stop)[0])
             if kept is not None:
                 x._array = kept
 
@@ -174,7 +174,7 @@ class Trace:
         if x.stage or x._node is None or value is None:
             return value
         kind = _CALLS.get(call, "left-as-number")
-        _, via = user_places(self.stop)
+        places, via = user_places(self.stop)
         if via and via not in call:
             call = f"{call} inside of {via}"
         if isinstance(value, TensorBase):
@@ -182,9 +182,9 @@ class Trace:
                 self.exits[len(self.breaks)] = x
                 self.came[id(value)] = len(self.breaks)
                 self.alive.append(value)
-            (kept,) = self._broken(kind, call, [value])
+            (kept,) = self._broken(kind, call, [value], places)
             return value if kept is None else value._wrap(kept)
-        number, places = self._next(kind, call)
+        number = len(self.breaks)
         held = self._held(number, kind, places)
         if held is not None:
             return _copied(x, held)
@@ -205,7 +205,7 @@ class Trace:
             if lost and kind:
                 self.cuts |= dict.fromkeys(map(id, lost), len(self.breaks))
                 self.alive += lost
-                for o, kept in zip(lost, self._broken(kind, name, lost)):
+                for o, kept in zip(lost, self._broken(kind, name, lost, places)):
                     if kept is not None:
                         o._array = kept
         if self.keep:
@@ -224,13 +224,9 @@ class Trace:
                 version = 0 if t._alias is None or t.is_inference() else t._version
                 self.copies[self.count, j] = x._array, x.backend.to_host(x._array).copy(), version
 
-    def _next(self, kind: str, call: str) -> tuple[int, tuple[Place, ...]]:
-        places, _ = user_places(self.stop)
-        return len(self.breaks), places
-
-    def _broken(self, kind: str, call: str, tensors: list[Any]) -> list[Any]:
+    def _broken(self, kind: str, call: str, tensors: list[Any], places: tuple[Place, ...]) -> list[Any]:
         """Number a break; the raw arrays that take the Tensors' places, or None where they stay as they are."""
-        number, places = self._next(kind, call)
+        number = len(self.breaks)
         held = self._held(number, kind, places)
         copies = [t.backend.kernels.copy(t._array) for t in tensors] if held is None else held
         if held is None:
