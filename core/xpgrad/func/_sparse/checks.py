@@ -19,7 +19,9 @@ def check_leaves(name: str, leaves: list[Any]) -> None:
         if x.dtype.is_complex:
             msg = f"{name}: complex arguments are refused, and one is {x.dtype}; pass the real and the imaginary part as two arguments"
             raise RuntimeError(msg)
-        if x.depth or type(x).stage or type(x).backend.is_traced(x._array) or state.carries_tangents():
+        backend = type(x).backend
+        traced = not backend.capabilities.lazy and backend.is_traced(x._array)  # a lazy library's values can be had
+        if x.depth or type(x).stage or traced or state.carries_tangents():
             msg = (
                 f"{name}: the result is a matrix of another library, not a Tensor, so it cannot be computed inside of `vmap`, `jvp`, "
                 "`compile` and other transforms; use `jacrev`, `jacfwd` or `hessian` there"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from xpgrad._modes import state
 from xpgrad.func._sparse import colouring as colourings, products
 from xpgrad.func._sparse.checks import check_given_pattern, check_leaves, check_products
-from xpgrad.func._sparse.host import np, sparse
+from xpgrad.func._sparse.host import sparse
 from xpgrad.func._sparse.likeness import Likeness
 from xpgrad.func._sparse.picture import draw
 from xpgrad.func._sparse.products import Seeds, from_left, from_right, leaves_of, of_gradient
@@ -44,14 +44,32 @@ def prepared(call: Call, options: Options) -> Prepared:
         found = Pattern(check_given_pattern(call.name, options.pattern, (rows, columns)), [], False)
     elif not rows or not columns:
         found = Pattern(sparse.csr_array((rows, columns), dtype=bool), [], False)
+    elif options.hessian:
+        found = hessian_pattern(call, options.pattern == "local")
     else:
-        found = (hessian_pattern if options.hessian else jacobian_pattern)(call, options.pattern == "local")
+        found, options = _traced(call, options)
     if options.by == "symmetric":
         found = found._replace(matrix=sparse.csr_array(found.matrix + found.matrix.T))
     made = Prepared(call, options, found, leaves, outs)
     if given or options.by == "symmetric":
         check_products(call, options.hessian, given, made)
     return made
+
+
+def _traced(call: Call, options: Options) -> tuple[Pattern, Options]:
+    """The pattern of a Jacobian, traced in the modes that will compute it; a function without forward mode gets products from the left."""
+    local = options.pattern == "local"
+    try:
+        found = jacobian_pattern(call, local, options.by == "rows")
+    except NotImplementedError:
+        if options.by != "auto":
+            raise
+        options = options._replace(by="rows")
+        return jacobian_pattern(call, local, True), options
+    if options.by in ("auto", "both") and _coloured(found.matrix, options.by).row_colours:
+        other = jacobian_pattern(call, local, True)
+        found = Pattern(sparse.csr_array(found.matrix + other.matrix), list(dict.fromkeys(found.unresolved + other.unresolved)), found.fixed)
+    return found, options
 
 
 def _coloured(pattern: Any, by: str) -> colourings.Colouring:
@@ -161,7 +179,8 @@ class Prepared:
     def _raw_places(self, cls: Any) -> Any:
         found = self._on.get(cls)
         if found is None:
-            found = self._on[cls] = cls.backend.from_host(np.asarray(self.places, np.int64), cls.device)
+            wide = cls.backend.default_dtype("indexing", cls.device).name
+            found = self._on[cls] = cls.backend.from_host(self.places.astype(wide), cls.device)
         return found
 
     def plot(self, ax: Any = None) -> Any:

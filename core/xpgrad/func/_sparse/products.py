@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from xpgrad._modes import switches
@@ -14,7 +15,7 @@ from xpgrad.func._reverse import chosen, fresh, put_back
 from xpgrad.func._sparse.host import np
 from xpgrad.func._sparse.tracing import Call
 from xpgrad.func._tree import flatten, unflatten
-from xpgrad.rules.creation import zeros
+from xpgrad.rules.creation import zeros, zeros_like
 from xpgrad.rules.manipulation import concat, reshape_to
 
 __all__ = ["Seeds", "check_scalar", "chunk_for", "from_left", "from_right", "leaves_of", "of_gradient", "outputs_of"]
@@ -111,8 +112,8 @@ def outputs_of(call: Call, out: Any) -> tuple[list[Any], Any]:
 
 
 def _flat(parts: list[Any], rows: int) -> Any:
-    """Parts of shape ``(rows, ...)`` as one Tensor of shape ``(rows, elements)``."""
-    flat = [reshape_to(p, (rows, int(np.prod(p.shape[1:], dtype=np.int64)))) for p in parts]
+    """Parts with `rows` along their first axis, or without it for one row, as one Tensor of shape ``(rows, elements)``."""
+    flat = [reshape_to(p, (rows, math.prod(p.shape) // rows)) for p in parts]
     return flat[0] if len(flat) == 1 else concat(flat, axis=1)
 
 
@@ -127,14 +128,18 @@ def from_right(call: Call, seeds: Seeds) -> tuple[Any, Any]:
     pieces: list[Any] = []
     aux: Any = None
     for directions in seeds.chunks:
-        level = BatchLevel(len(directions[0]), "error")
+        rows = len(directions[0])
+        level = None if rows == 1 else BatchLevel(rows, "error")  # one needs no batch
         with new_level() as tangents:
-            duals = [batched_dual(tangents, x, d, level) for x, d in zip(leaves, directions)]
+            duals = [
+                tangents.dual(x, d[0]) if level is None else batched_dual(tangents, x, d, level) for x, d in zip(leaves, directions)
+            ]
             out = run_transformed(
                 call.name, call.func, *put_back(call.args, call.argnums, places, unflatten(structure, duals)), **call.kwargs
             )
             outs, aux = outputs_of(call, out)
-            pieces.append(_flat([stacked_tangents(tangents, y, level) for y in outs], level.size))
+            slopes = [tangents.tangent(y) if level is None else stacked_tangents(tangents, y, level) for y in outs]
+            pieces.append(_flat([zeros_like(y) if t is None else t for y, t in zip(outs, slopes)], rows))
     return _whole(pieces), aux
 
 
@@ -187,8 +192,8 @@ def _pulled(outs: list[Any], inner: list[Any], seeds: Seeds) -> Any:
         found: list[Any] = [None] * len(inner)
         if needed:
             found = gradients(
-                [y for y, _ in needed], inner, [s for _, s in needed], retain_graph=True if k + 1 < len(seeds.chunks) else None,
-                allow_unused=True, is_grads_batched=True,
+                [y for y, _ in needed], inner, [s[0] if rows == 1 else s for _, s in needed], allow_unused=True, is_grads_batched=rows > 1,
+                retain_graph=True if k + 1 < len(seeds.chunks) else None,
             )  # fmt: skip
         pieces.append(_flat([zeros((rows, *x.shape), dtype=x.dtype, device=x.device) if g is None else g for g, x in zip(found, inner)], rows))
     return _whole(pieces)

@@ -63,8 +63,8 @@ class Call(NamedTuple):
         return out[0] if self.has_aux and isinstance(out, tuple) and len(out) == 2 else out
 
 
-def jacobian_pattern(call: Call, local: bool) -> Pattern:
-    """The pattern of a Jacobian, of shape ``(outputs, inputs)``.
+def jacobian_pattern(call: Call, local: bool, left: bool) -> Pattern:
+    """The pattern of a Jacobian, of shape ``(outputs, inputs)``: of products from the right (`jvp`), or from the left (`vjp`).
 
     Raises
     ------
@@ -76,15 +76,20 @@ def jacobian_pattern(call: Call, local: bool) -> Pattern:
 
     def derivative(start: Callable[[Any], Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         places, leaves, structure = chosen(call.name, args, call.argnums)
-        directions = unflatten(structure, [start(x) for x in leaves])
 
         def of_chosen(tree: Any) -> Any:
             return call.value(*put_back(args, call.argnums, places, tree), **kwargs)
 
+        if left:
+            out, product = vjp(of_chosen, unflatten(structure, leaves))
+            outs, arrangement = flatten(out)
+            return flatten(product(unflatten(arrangement, [start(y) for y in outs])))[0]
+        directions = unflatten(structure, [start(x) for x in leaves])
         _, slopes = jvp(of_chosen, (unflatten(structure, leaves),), (directions,))
         return flatten(slopes)[0]
 
-    return _pattern(call, derivative, local)
+    found = _pattern(call, derivative, local)
+    return found._replace(matrix=found.matrix.T.tocsr()) if left else found
 
 
 def hessian_pattern(call: Call, local: bool) -> Pattern:
