@@ -73,7 +73,7 @@ def check_products(call: Call, hessian: bool, given: bool, prepared: Any) -> Non
     draws = np.random.default_rng(0)
     if prepared.row_colours.max(initial=-1) >= 0 and prepared.column_colours.max(initial=-1) < 0:
         vector = draws.uniform(0.5, 1.5, m)
-        like = leaves_of(call) if hessian else outputs_of(call, call.func(*call.args, **call.kwargs))[0]
+        like = leaves_of(call) if hessian else outputs_of(call, call.run())[0]
         found, _ = (of_gradient if hessian else from_left)(call, Seeds.of(vector, like))
         matrix = matrix.T
     else:

@@ -34,7 +34,7 @@ def prepared(call: Call, options: Options) -> Prepared:
     """The derivative of a function, prepared for arguments like those of a call."""
     leaves = leaves_of(call)
     check_leaves(call.name, leaves)
-    outs, _ = products.outputs_of(call, call.func(*call.args, **call.kwargs))  # says what is wrong with them before anything is traced
+    outs, _ = products.outputs_of(call, call.run())  # says what is wrong with them before anything is traced
     if options.hessian:
         products.check_scalar(call.name, outs)
     columns = sum(math.prod(x.shape) for x in leaves)
@@ -158,7 +158,7 @@ class Prepared:
     def _values(self, call: Call) -> tuple[Any, Any]:
         """The entries of the pattern, as a Tensor of one axis, and `aux`."""
         if not self.colours:
-            outs, aux = products.outputs_of(call, call.func(*call.args, **call.kwargs))
+            outs, aux = products.outputs_of(call, call.run())
             return reshape_to(outs[0].detach(), (math.prod(outs[0].shape),))[:0], aux
         parts: list[Any] = []
         aux: Any = None

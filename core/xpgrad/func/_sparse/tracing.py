@@ -6,6 +6,7 @@ It is the derivative that is traced, and not the function: what comes out is the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -56,6 +57,12 @@ class Call(NamedTuple):
     kwargs: dict[str, Any]
     argnums: Argnums
     has_aux: bool
+
+    def run(self) -> Any:
+        """What the function returns, for arguments without history."""
+        places, leaves, structure = chosen(self.name, self.args, self.argnums)
+        tree = unflatten(structure, [x.detach() for x in leaves])
+        return self.func(*put_back(self.args, self.argnums, places, tree), **self.kwargs)
 
     def value(self, *args: Any, **kwargs: Any) -> Any:
         """The function without its `aux`."""
@@ -148,13 +155,18 @@ def _captured(
         args, kwargs = unflatten(structure, full)
         before = state.current()
         try:
-            state.put(state.Mode(recording=True, capturing=inside.taking(recorder)))
+            taking = inside.taking(recorder)
+            taking.detaching = True
+            state.put(state.Mode(recording=True, capturing=taking))
             slopes = derivative(start, args, kwargs)
             return tuple(inside.lift(t)._array for t in slopes)
         finally:
             state.put(before)
 
-    program, _, _ = capture(inside, run, [x._array for x in given], [])
+    try:
+        program, _, _ = capture(inside, run, [x._array for x in given], [])
+    except CaptureError as exc:
+        raise _untraced(call.name, str(exc)) from exc
     program = without_dead_code(program)
     tracked = {v: starting(v.shape, first, total) for v, first in started}
     known = dict(zip(program.inputs, [x._array for x in given])) if local else {}
@@ -163,10 +175,21 @@ def _captured(
         found = [x.matrix() for x in walk.outputs()]
     except TooDense as exc:
         msg = (
-            f"{call.name}: the derivative has more nonzeros than a sparse one is for ({exc or 'an output depends on all inputs'}); use "
+            f"{call.name}: the derivative has more nonzeros than a sparse one is for ({str(exc) or 'as its outputs say'}); use "
             "`jacrev`, `jacfwd` or `hessian`, or products (`jvp`, `vjp`, `hessian_vector_product`)"
         )
         raise ValueError(msg) from None
     whole = sparse.vstack(found, format="csr", dtype=bool) if len(found) > 1 else found[0]
     whole.sort_indices()
     return whole, list(walk.unresolved)
+
+
+def _untraced(name: str, text: str) -> CaptureError:
+    """The error for what depends on values, in the words of a user who has compiled nothing."""
+    what = text.partition(" inside of a compiled function")[0]
+    line = next(iter(re.findall(r" \([^()]*, line \d+, in [^()]*\)", text)), "")
+    what = what.removesuffix(line)
+    return CaptureError(
+        f"{name}: the pattern cannot be traced, since it would depend on values: {what}{line}; use `xpgrad.where` instead of a branch, let "
+        "the function close over indices and masks, or give the pattern yourself, with `pattern=matrix`"
+    )
