@@ -26,7 +26,7 @@ from random_programs.test_compiled import from_expression, from_graph, scalar  #
 from sparsity.dense import dense_hessian, dense_jacobian
 from xpgrad.func import sparse_hessian, sparse_jacobian
 
-COUNT = count(150)
+COUNT = count(100)
 BLOCKS = 5
 LARGE = 200_000  # elements of a dense Jacobian
 DEVICE = DEVICES[0]
@@ -81,7 +81,9 @@ def compare(make: Callable[[int], Any], seed: int) -> bool:
         except NOT_COMPARABLE:
             continue  # no derivative of this kind, or no result that is differentiable
         for pattern in ("global", "local"):
-            make_matrix: Any = sparse_hessian(total, every, pattern=pattern) if mode is None else sparse_jacobian(real, every, pattern=pattern, by=by)
+            make_matrix: Any = (
+                sparse_hessian(total, every, pattern=pattern) if mode is None else sparse_jacobian(real, every, pattern=pattern, by=by)
+            )
             try:
                 prepared = make_matrix.prepare(*xs)
             except xp.CaptureError:

@@ -43,7 +43,7 @@ def test_every_entry_can_be_read(a: Any) -> None:
         found = colour(pattern_of(a))
         if found is not None:
             each_entry_stands_alone(a, found, c.reading)
-    assert c.fewest(pattern_of(a)).count <= min(c.by_columns(pattern_of(a)).count, c.by_rows(pattern_of(a)).count)
+    assert c.fewest(pattern_of(a)).products <= min(c.by_columns(pattern_of(a)).products, c.by_rows(pattern_of(a)).products)
 
 
 @given(patterns())
@@ -93,23 +93,23 @@ def arrowhead(n: int, at: int) -> Any:
 def test_tridiagonal_and_banded_matrices_have_as_few_colours_as_their_bands() -> None:
     for width in (2, 10):
         for colour in (c.by_columns, c.by_rows, c.fewest, c.by_stars):
-            assert colour(pattern_of(banded(500, width))).count == width + 1
-    assert c.fewest(pattern_of(sp.csr_array(sp.eye(50)))).count == 1
+            assert colour(pattern_of(banded(500, width))).products == width + 1
+    assert c.fewest(pattern_of(sp.csr_array(sp.eye(50)))).products == 1
 
 
 @pytest.mark.parametrize("width", [10, 20])
 def test_the_stars_of_bands_are_as_many_as_published(width: int) -> None:
-    """2 floor(width / 2) + 1 (Gebremedhin et al. 2009), which is what SparseMatrixColorings.jl's `test/theory.jl` finds, with 5000 rows, too."""
-    assert c.by_stars(pattern_of(banded(5000, width))).count == width + 1
+    """2 floor(width / 2) + 1 (Gebremedhin et al. 2009): what SparseMatrixColorings.jl finds with 5000 rows, too (its `test/theory.jl`)."""
+    assert c.by_stars(pattern_of(banded(5000, width))).products == width + 1
 
 
 @pytest.mark.parametrize("at", [0, 20, 39])
 def test_arrowheads_take_three_products_and_two_where_they_are_symmetric(at: int) -> None:
     a = arrowhead(40, at)
     found = c.fewest(pattern_of(a))
-    assert (found.count, found.column_colours > 0, found.row_colours > 0) == (3, True, True)
-    assert c.by_columns(pattern_of(a)).count == 40
-    assert c.by_stars(pattern_of(a)).count == 2
+    assert (found.products, found.column_colours > 0, found.row_colours > 0) == (3, True, True)
+    assert c.by_columns(pattern_of(a)).products == 40
+    assert c.by_stars(pattern_of(a)).products == 2
     each_entry_stands_alone(a, found, c.reading)
 
 
@@ -117,13 +117,23 @@ def test_a_full_row_and_a_full_column_among_bands_cost_two_products_more() -> No
     a = banded(60, 2).toarray() != 0
     a[7] = a[:, 31] = True
     found = c.fewest(pattern_of(a))
-    assert (found.count, min(found.column_colours, found.row_colours)) == (5, 1)
+    assert (found.products, min(found.column_colours, found.row_colours)) == (5, 1)
     each_entry_stands_alone(a, found, c.reading)
-    assert min(c.by_columns(pattern_of(a)).count, c.by_rows(pattern_of(a)).count) == 60
+    assert min(c.by_columns(pattern_of(a)).products, c.by_rows(pattern_of(a)).products) == 60
+
+
+def test_the_brusselator_has_as_many_colours_as_published() -> None:
+    """12 with 2 x 32 x 32 unknowns: https://adrianhill.de/asdex/how-to/brusselator, by the author of SparseConnectivityTracer.jl."""
+    circle = sp.eye(32) + sp.eye(32, k=1) + sp.eye(32, k=-1) + sp.eye(32, k=31) + sp.eye(32, k=-31)
+    around = sp.kron(sp.eye(32), circle) + sp.kron(circle, sp.eye(32))
+    species = sp.bmat([[around, sp.eye(32 * 32)], [sp.eye(32 * 32), around]])
+    a = pattern_of(sp.csr_array(species))
+    assert (a.shape, a.nnz) == ((2048, 2048), 12288)
+    assert c.fewest(a).products <= 12
 
 
 def test_no_colours_where_there_is_nothing() -> None:
     for shape in ((0, 3), (3, 0), (2, 2)):
         found = c.fewest(sp.csr_array(shape, dtype=bool))
-        assert found.count == 0
+        assert found.products == 0
         assert len(c.reading(sp.csr_array(shape, dtype=bool), found)) == 0

@@ -17,8 +17,13 @@ from xpgrad.func._sparse.tracing import RULES
 
 N = 6
 X = np.array([0.3, 1.2, -2.2, 0.7, 0.0, 1.9])
-I = np.eye(N, dtype=bool)
+ONE = np.eye(N, dtype=bool)
 STENCIL = np.array([[1.0, 2.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 3.0, 0.0, 0.0, -1.0], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
+
+
+def blocks(count: int, m: int, n: int) -> Any:
+    """Full blocks along the diagonal."""
+    return np.kron(np.eye(count, dtype=bool), ones(m, n))
 
 
 def ones(*shape: int) -> Any:
@@ -40,26 +45,28 @@ def twice(x: Any) -> Any:
 
 #: Functions of `X`, and the pattern of their Jacobians for all values.
 GLOBAL: dict[str, tuple[Callable[[Any], Any], Any]] = {
-    "elementwise": (lambda x: xp.sin(x) * xp.exp(x), I),
-    "differences": (lambda x: (x[1:] - x[:-1]) ** 2, I[1:] | I[:-1]),
+    "elementwise": (lambda x: xp.sin(x) * xp.exp(x), ONE),
+    "differences": (lambda x: (x[1:] - x[:-1]) ** 2, ONE[1:] | ONE[:-1]),
     "constant": (lambda x: xp.ones(2), np.zeros((2, N), bool)),
     "rounding": (lambda x: xp.round(x) * 2.0 + xp.sign(x), np.zeros((N, N), bool)),
-    "a comparison chooses": (lambda x: xp.where(x > 0, x, -x[::-1]), I | I[::-1]),
-    "detached": (lambda x: x * xp.sum(x).detach(), I),
+    "a comparison chooses": (lambda x: xp.where(x > 0, x, -x[::-1]), ONE | ONE[::-1]),
+    "detached": (lambda x: x * xp.sum(x).detach(), ONE),
     "a sum": (lambda x: xp.sum(x**2), ones(1, N)),
-    "sums of rows": (lambda x: xp.sum(xp.reshape(x, (2, 3)), axis=1), np.kron(np.eye(2, dtype=bool), ones(1, 3))),
+    "sums of rows": (lambda x: xp.sum(xp.reshape(x, (2, 3)), axis=1), blocks(2, 1, 3)),
     "a mean, kept": (lambda x: xp.mean(xp.reshape(x, (3, 2)), axis=0, keepdims=True), np.tile(np.eye(2, dtype=bool), 3)),
-    "a broadcast": (lambda x: x[:2, None] * x[None, 2:4], np.array([[k in (i, 2 + j) for k in range(N)] for i in range(2) for j in range(2)])),
+    "a broadcast": (
+        lambda x: x[:2, None] * x[None, 2:4], np.array([[k in (i, 2 + j) for k in range(N)] for i in range(2) for j in range(2)]),
+    ),
     "a running sum": (lambda x: xp.cumulative_sum(x), np.tri(N, dtype=bool)),
-    "a roll and a flip": (lambda x: xp.roll(x, 2) + xp.flip(x), np.roll(I, 2, axis=0) | I[::-1]),
-    "a transpose": (lambda x: xp.matrix_transpose(xp.reshape(x, (2, 3))), I[[0, 3, 1, 4, 2, 5]]),
-    "joined": (lambda x: xp.concat([x[4:], xp.stack([x[0], x[1]])]), I[[4, 5, 0, 1]]),
-    "indices": (lambda x: x[np.array([2, 2, -1])] * 3.0, I[[2, 2, 5]]),
-    "taken": (lambda x: xp.take(x, xp.asarray([5, 0])), I[[5, 0]]),
-    "a mask from outside": (lambda x: x[np.array([True, False, False, True, False, False])], I[[0, 3]]),
-    "a triangle": (lambda x: xp.tril(xp.reshape(x[:4], (2, 2))), I[:4] & np.array([True, False, True, True])[:, None]),
-    "a diagonal": (lambda x: xp.linalg.diagonal(xp.reshape(x[:4], (2, 2))), I[[0, 3]]),
-    "written": (written, np.concatenate([I[[5, 3, 4]], np.zeros((3, N), bool)])),
+    "a roll and a flip": (lambda x: xp.roll(x, 2) + xp.flip(x), np.roll(ONE, 2, axis=0) | ONE[::-1]),
+    "a transpose": (lambda x: xp.matrix_transpose(xp.reshape(x, (2, 3))), ONE[[0, 3, 1, 4, 2, 5]]),
+    "joined": (lambda x: xp.concat([x[4:], xp.stack([x[0], x[1]])]), ONE[[4, 5, 0, 1]]),
+    "indices": (lambda x: x[np.array([2, 2, -1])] * 3.0, ONE[[2, 2, 5]]),
+    "taken": (lambda x: xp.take(x, xp.asarray([5, 0])), ONE[[5, 0]]),
+    "a mask from outside": (lambda x: x[np.array([True, False, False, True, False, False])], ONE[[0, 3]]),
+    "a triangle": (lambda x: xp.tril(xp.reshape(x[:4], (2, 2))), ONE[:4] & np.array([True, False, True, True])[:, None]),
+    "a diagonal": (lambda x: xp.linalg.diagonal(xp.reshape(x[:4], (2, 2))), ONE[[0, 3]]),
+    "written": (written, np.concatenate([ONE[[5, 3, 4]], np.zeros((3, N), bool)])),
     "added at repeated indices": (twice, np.array([[1, 0, 1, 0, 0, 1], [0, 0, 0, 1, 0, 0], [0, 1, 0, 0, 1, 0]], bool)),
     "times a known matrix": (lambda x: STENCIL @ x, STENCIL != 0),
     "a known matrix from the right": (lambda x: x[:3] @ STENCIL, np.pad((STENCIL != 0).T, ((0, 0), (0, 3)))),
@@ -69,25 +76,25 @@ GLOBAL: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "a product of two": (
         lambda x: xp.reshape(x[:4], (2, 2)) @ x[4:], np.array([[1, 1, 0, 0, 1, 1], [0, 0, 1, 1, 1, 1]], bool),
     ),
-    "a tensor product": (lambda x: xp.tensordot(xp.reshape(x, (2, 3)), xp.ones((3, 2)), axes=1), np.kron(np.eye(2, dtype=bool), ones(2, 3))),
-    "inner products": (lambda x: xp.vecdot(xp.reshape(x, (2, 3)), xp.ones(3)), np.kron(np.eye(2, dtype=bool), ones(1, 3))),
-    "equations": (lambda x: xp.linalg.solve(xp.ones((2, 3, 3)) + xp.eye(3), xp.reshape(x, (2, 3, 1))), np.kron(np.eye(2, dtype=bool), ones(3, 3))),
+    "a tensor product": (lambda x: xp.tensordot(xp.reshape(x, (2, 3)), xp.ones((3, 2)), axes=1), blocks(2, 2, 3)),
+    "inner products": (lambda x: xp.vecdot(xp.reshape(x, (2, 3)), xp.ones(3)), blocks(2, 1, 3)),
+    "equations": (lambda x: xp.linalg.solve(xp.ones((2, 3, 3)) + xp.eye(3), xp.reshape(x, (2, 3, 1))), blocks(2, 3, 3)),
     "times a known 0": (lambda x: x * np.array([1.0, 0.0, 2.0, 0.0, 0.0, 1.0]), np.diag([True, False, True, False, False, True])),
-    "sorted rows": (lambda x: xp.sort(xp.reshape(x, (2, 3)), axis=1), np.kron(np.eye(2, dtype=bool), ones(3, 3))),
+    "sorted rows": (lambda x: xp.sort(xp.reshape(x, (2, 3)), axis=1), blocks(2, 3, 3)),
     "a maximum": (lambda x: xp.maximum(x[:3], x[3:]), np.tile(np.eye(3, dtype=bool), 2)),
     "a Fourier transform of rows": (
-        lambda x: xp.real(xp.fft.fft(xp.reshape(x, (2, 3)))), np.kron(np.eye(2, dtype=bool), ones(3, 3)),
+        lambda x: xp.real(xp.fft.fft(xp.reshape(x, (2, 3)))), blocks(2, 3, 3),
     ),
 }  # fmt: skip
 
 #: The same for the values of `X` only.
 LOCAL: dict[str, tuple[Callable[[Any], Any], Any]] = {
-    "a comparison chooses": (lambda x: xp.where(x > 0, x, -x[::-1]), np.where((X > 0)[:, None], I, I[::-1])),
-    "a maximum of all": (lambda x: xp.max(x), I[[5]]),
+    "a comparison chooses": (lambda x: xp.where(x > 0, x, -x[::-1]), np.where((X > 0)[:, None], ONE, ONE[::-1])),
+    "a maximum of all": (lambda x: xp.max(x), ONE[[5]]),
     "clipped": (lambda x: xp.clip(x, 0.5, 1.5), np.diag((X > 0.5) & (X < 1.5))),
-    "a product with a 0": (lambda x: x * x[4], I & False | np.outer(X != 0, I[4])),
+    "a product with a 0": (lambda x: x * x[4], ONE & False | np.outer(X != 0, ONE[4])),
     "the kink of abs": (lambda x: xp.abs(x), np.diag(X != 0)),
-    "sorted": (lambda x: xp.sort(x), I[np.argsort(X)]),
+    "sorted": (lambda x: xp.sort(x), ONE[np.argsort(X)]),
 }
 
 
@@ -153,9 +160,9 @@ def test_indices_that_are_arguments_are_not_looked_at() -> None:
     f = sparse_jacobian(lambda x, places: xp.take(x, places))
     prepared = f.prepare(x, places)
     assert prepared.pattern.toarray().all()
-    np.testing.assert_array_equal(prepared(x, xp.asarray([0, 5])).toarray(), I[[0, 5]])
+    np.testing.assert_array_equal(prepared(x, xp.asarray([0, 5])).toarray(), ONE[[0, 5]])
     local = sparse_jacobian(lambda x, places: xp.take(x, places), pattern="local").prepare(x, places)
-    np.testing.assert_array_equal(local.pattern.toarray(), I[[1, 3]])
+    np.testing.assert_array_equal(local.pattern.toarray(), ONE[[1, 3]])
 
 
 def test_a_straight_through_rule_has_the_pattern_of_its_gradient() -> None:
@@ -174,5 +181,5 @@ def test_a_straight_through_rule_has_the_pattern_of_its_gradient() -> None:
 
     x = xp.asarray(X)
     prepared = sparse_jacobian(Rounded.apply).prepare(x)  # it has no forward mode: products from the left
-    np.testing.assert_array_equal(prepared(x).toarray(), I[::-1])
+    np.testing.assert_array_equal(prepared(x).toarray(), ONE[::-1])
     assert prepared.row_colours.max() == 0

@@ -45,7 +45,9 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "strings as pattern": (lambda: sparse_jacobian(xp.sin, pattern=np.array([["a"]]))(X), TypeError, "`pattern` must be"),
     "chunks": (lambda: sparse_jacobian(xp.sin, chunk_size=0), ValueError, "chunk_size"),
     "a flag": (lambda: sparse_jacobian(xp.sin, has_aux="no"), TypeError, "has_aux"),
-    "a pattern of another shape": (lambda: sparse_jacobian(xp.sin, pattern=np.eye(3))(X), ValueError, r"shape \(3, 3\), but the matrix has \(4, 4\)"),
+    "a pattern of another shape": (
+        lambda: sparse_jacobian(xp.sin, pattern=np.eye(3))(X), ValueError, r"shape \(3, 3\), but the matrix has \(4, 4\)",
+    ),
     "a pattern that lacks entries": (
         lambda: sparse_jacobian(lambda x: x * x[::-1], pattern=np.eye(4))(X), ValueError, "lacks entries that are not 0: row 0",
     ),
@@ -66,8 +68,12 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "what raises": (lambda: sparse_jacobian(lambda x: x * (1 / 0))(X), ZeroDivisionError, "division"),
     "inside of vmap": (lambda: xp.func.vmap(sparse_jacobian(xp.sin))(xp.ones((2, 3))), RuntimeError, "inside of `vmap`"),
     "inside of compile": (lambda: xp.compile(lambda x: sparse_jacobian(xp.sin)(x))(X), RuntimeError, "inside of `vmap`.*`compile`"),
-    "inside of forward mode": (lambda: xp.func.jvp(lambda x: sparse_jacobian(xp.sin)(x), (X,), (X,)), RuntimeError, "inside of `vmap`, `jvp`"),
-    "large and dense": (lambda: sparse_jacobian(lambda x: x / xp.sum(x))(xp.ones(8000)), ValueError, "more nonzeros than a sparse one is for"),
+    "inside of forward mode": (
+        lambda: xp.func.jvp(lambda x: sparse_jacobian(xp.sin)(x), (X,), (X,)), RuntimeError, "inside of `vmap`, `jvp`",
+    ),
+    "large and dense": (
+        lambda: sparse_jacobian(lambda x: x / xp.sum(x))(xp.ones(8000)), ValueError, "more nonzeros than a sparse one is for",
+    ),
 }  # fmt: skip
 
 
@@ -81,6 +87,8 @@ def test_bad_input_is_refused_by_name(name: str) -> None:
 def test_a_prepared_derivative_refuses_other_arguments() -> None:
     prepared = sparse_jacobian(lambda x, k, t: x[:: abs(k)] * t).prepare(X, 2, 0.5)
     prepared(X, 2, 0.75)
+    prepared(X, np.int64(2), np.float64(0.75))  # as solvers hand them over
+    prepared(X, 2, np.float32(0.75))
     for args, message in (
         ((xp.ones(3), 2, 0.5), r"prepared for float64\[4\] on numpy, but called with float64\[3\] on numpy"),
         ((xp.astype(X, xp.float32), 2, 0.5), r"called with float32\[4\]"),

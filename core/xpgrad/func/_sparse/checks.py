@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from xpgrad._modes import state
+from xpgrad.func._reverse import grad
 from xpgrad.func._sparse.host import np, sparse
 from xpgrad.func._sparse.products import Seeds, from_left, from_right, leaves_of, of_gradient, outputs_of
 from xpgrad.func._sparse.results import host_values
 from xpgrad.func._sparse.tracing import Call
+from xpgrad.func._tree import flatten
 
 __all__ = ["check_given_pattern", "check_leaves", "check_products"]
 
@@ -82,10 +84,11 @@ def check_products(call: Call, hessian: bool, given: bool, prepared: Any) -> Non
     dtype = found.dtype
     expected = host_values(found.detach()).astype(np.float64).reshape(-1)
     computed = matrix @ vector
-    wrong = _differ(expected, computed, abs(matrix) @ vector, dtype)
+    least = _slope(call) if hessian else 0.0
+    wrong = _differ(expected, computed, abs(matrix) @ vector + least, dtype)
     if not wrong.any() and prepared.symmetric:  # entries that were read across the diagonal may be the transpose's
         computed = matrix.T @ vector
-        wrong = _differ(expected, computed, abs(matrix.T) @ vector, dtype)
+        wrong = _differ(expected, computed, abs(matrix.T) @ vector + least, dtype)
     if not wrong.any():
         return
     row = int(np.argmax(wrong))
@@ -95,6 +98,15 @@ def check_products(call: Call, hessian: bool, given: bool, prepared: Any) -> Non
     else:
         msg = f"{call.name}: the Hessian is not symmetric ({what}), as a rule of one's own can make it; compute it with `by='rows'`"
     raise ValueError(msg)
+
+
+def _slope(call: Call) -> float:
+    """The size of the gradient beside that of the arguments: second derivatives that are much smaller may be rounding."""
+    leaves, _ = flatten(grad(call.value, call.argnums)(*call.args, **call.kwargs))
+    slope = max((float(np.max(np.abs(host_values(g.detach())), initial=0.0)) for g in leaves), default=0.0)
+    size = max((float(np.max(np.abs(host_values(x)), initial=0.0)) for x in leaves_of(call)), default=0.0)
+    found = slope / (size or 1.0)
+    return found if np.isfinite(found) else 0.0
 
 
 def _differ(expected: Any, computed: Any, size: Any, dtype: Any) -> Any:

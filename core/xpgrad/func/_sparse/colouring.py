@@ -37,7 +37,7 @@ class Colouring(NamedTuple):
     row_colours: int
 
     @property
-    def count(self) -> int:
+    def products(self) -> int:
         """The number of products."""
         return self.column_colours + self.row_colours
 
@@ -135,10 +135,10 @@ def _split(pattern: Any, most: int) -> Colouring | None:
 
 
 def by_both(pattern: Any, most: int | None = None) -> Colouring | None:
-    """Some rows by products from the left, all others from the right, or the other way round; None if that takes `most` or more products."""
+    """Some rows from the left and all others from the right, or the other way round; None if that takes `most` or more products."""
     most = sum(pattern.shape) + 1 if most is None else most
     first = _split(pattern.tocsr(), most)
-    second = _split(pattern.T.tocsr(), most if first is None else first.count)
+    second = _split(pattern.T.tocsr(), most if first is None else first.products)
     if second is not None:
         return Colouring(second.rows, second.columns, second.row_colours, second.column_colours)
     return first
@@ -151,13 +151,13 @@ def fewest(pattern: Any) -> Colouring:
     makers = [(column_bound, by_columns), (row_bound, by_rows)]
     best: Colouring | None = None
     for bound, make in sorted(makers, key=lambda pair: pair[0]):
-        if best is None or bound < best.count:
+        if best is None or bound < best.products:
             found = make(pattern)
-            if best is None or (found.count, found.row_colours) < (best.count, best.row_colours):
+            if best is None or (found.products, found.row_colours) < (best.products, best.row_colours):
                 best = found
     assert best is not None
-    if best.count > 2:
-        return by_both(pattern, best.count) or best
+    if best.products > 2:
+        return by_both(pattern, best.products) or best
     return best
 
 

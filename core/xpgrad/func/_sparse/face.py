@@ -16,7 +16,13 @@ _FORMATS = ("csr", "csc", "coo", "native")
 
 
 def sparse_jacobian(
-    func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, pattern: Any = "global", by: str = "auto", format: str = "csr",
+    func: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    *,
+    pattern: Any = "global",
+    by: str = "auto",
+    format: str = "csr",  # noqa: A002 (SciPy's name)
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
     """A function that computes the Jacobian of `func` as a sparse matrix, at the cost of a few products.
@@ -80,8 +86,14 @@ def sparse_jacobian(
 
 
 def sparse_hessian(
-    func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, pattern: Any = "global", by: str = "symmetric",
-    format: str = "csr", chunk_size: int | None = None,
+    func: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    *,
+    pattern: Any = "global",
+    by: str = "symmetric",
+    format: str = "csr",  # noqa: A002 (SciPy's name)
+    chunk_size: int | None = None,
 ) -> Callable[..., Any]:
     """A function that computes the Hessian of `func`, a real scalar function, as a sparse matrix, at the cost of a few products.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xpgrad._array.base import TensorBase
+from xpgrad._basics.scalars import NOT_SCALAR, as_scalar
 from xpgrad._operations.lift import is_constant
 from xpgrad._rows.namespace import operations
 from xpgrad.func._sparse.tracing import Call
@@ -62,9 +63,10 @@ class Likeness:
             return "array", tuple(x.shape), str(x.dtype), str(x.device)
         if is_constant(x):
             return "array", tuple(x.shape), str(x.dtype).rpartition(".")[2], None
-        if isinstance(x, (float, complex)) and not self.fixed:
-            return ("number", type(x))
-        return "value", x
+        number = as_scalar(x)
+        if isinstance(number, (float, complex)) and not self.fixed:
+            return "number", type(number)
+        return "value", x if number is NOT_SCALAR else number
 
 
 def _alike(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:

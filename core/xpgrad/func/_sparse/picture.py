@@ -33,7 +33,9 @@ def draw(prepared: Any, ax: Any) -> Any:
     for kind, marker in ((from_right, "s"), (~from_right, "D")):
         if kind.any():
             shades = colours[kind] if few else colours[kind] / max(prepared.colours - 1, 1)
-            ax.scatter(pattern.indices[kind], rows[kind], s=size if marker == "s" else 0.6 * size, c=chart(shades), marker=marker, linewidths=0)
+            ax.scatter(
+                pattern.indices[kind], rows[kind], s=size if marker == "s" else 0.6 * size, c=chart(shades), marker=marker, linewidths=0
+            )
     ax.set(xlim=(-0.5, n - 0.5), ylim=(m - 0.5, -0.5), aspect="equal", xlabel="element of the arguments", ylabel="element of the outputs")
     left = prepared.colours - right
     parts = [f"{right} from the right"] * bool(right) + [f"{left} from the left"] * bool(left)

@@ -68,14 +68,16 @@ def _traced(call: Call, options: Options) -> tuple[Pattern, Options]:
         return jacobian_pattern(call, local, True), options
     if options.by in ("auto", "both") and _coloured(found.matrix, options.by).row_colours:
         other = jacobian_pattern(call, local, True)
-        found = Pattern(sparse.csr_array(found.matrix + other.matrix), list(dict.fromkeys(found.unresolved + other.unresolved)), found.fixed)
+        found = Pattern(
+            sparse.csr_array(found.matrix + other.matrix), list(dict.fromkeys(found.unresolved + other.unresolved)), found.fixed
+        )
     return found, options
 
 
 def _coloured(pattern: Any, by: str) -> colourings.Colouring:
     if by == "symmetric":
         both = colourings.by_stars(pattern), colourings.by_columns(pattern)
-        return min(both, key=lambda found: found.count)
+        return min(both, key=lambda found: found.products)
     if by == "both":
         found = colourings.by_both(pattern)
         return colourings.by_columns(pattern) if found is None else found
@@ -105,7 +107,7 @@ class Prepared:
         pattern.sort_indices()
         self.unresolved = traced.unresolved
         self._colouring = found = _coloured(pattern, options.by)
-        self.colours: int = found.count
+        self.colours: int = found.products
         self.column_colours, self.row_colours = found.columns, found.rows
         symmetric = options.by == "symmetric"
         self.places = (colourings.symmetric_reading if symmetric else colourings.reading)(pattern, found)
@@ -161,7 +163,7 @@ class Prepared:
             outs, aux = products.outputs_of(call, call.run())
             return reshape_to(outs[0].detach(), (math.prod(outs[0].shape),))[:0], aux
         parts: list[Any] = []
-        aux: Any = None
+        aux = None
         hessian = self._options.hessian
         for seeds, product in ((self._right, of_gradient if hessian else from_right), (self._left, of_gradient if hessian else from_left)):
             if seeds.chunks:

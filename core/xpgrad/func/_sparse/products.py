@@ -131,9 +131,7 @@ def from_right(call: Call, seeds: Seeds) -> tuple[Any, Any]:
         rows = len(directions[0])
         level = None if rows == 1 else BatchLevel(rows, "error")  # one needs no batch
         with new_level() as tangents:
-            duals = [
-                tangents.dual(x, d[0]) if level is None else batched_dual(tangents, x, d, level) for x, d in zip(leaves, directions)
-            ]
+            duals = [tangents.dual(x, d[0]) if level is None else batched_dual(tangents, x, d, level) for x, d in zip(leaves, directions)]
             out = run_transformed(
                 call.name, call.func, *put_back(call.args, call.argnums, places, unflatten(structure, duals)), **call.kwargs
             )
@@ -195,5 +193,7 @@ def _pulled(outs: list[Any], inner: list[Any], seeds: Seeds) -> Any:
                 [y for y, _ in needed], inner, [s[0] if rows == 1 else s for _, s in needed], allow_unused=True, is_grads_batched=rows > 1,
                 retain_graph=True if k + 1 < len(seeds.chunks) else None,
             )  # fmt: skip
-        pieces.append(_flat([zeros((rows, *x.shape), dtype=x.dtype, device=x.device) if g is None else g for g, x in zip(found, inner)], rows))
+        pieces.append(
+            _flat([zeros((rows, *x.shape), dtype=x.dtype, device=x.device) if g is None else g for g, x in zip(found, inner)], rows)
+        )
     return _whole(pieces)

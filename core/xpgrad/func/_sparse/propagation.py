@@ -123,7 +123,8 @@ class Walk:
         found = None if rule is None else rule(self, operation)
         if found is None:
             found = self._mixed(operation)
-        for v, x in zip(operation.results, found if found.__class__ is list else [found]):  # type: ignore[call-overload]
+        each = found if isinstance(found, list) else [found]
+        for v, x in zip(operation.results, each):
             if x.which.shape != v.shape:
                 msg = f"the dependence of `{operation.name}` has shape {x.which.shape}, but the result has {v.shape}: please report this"
                 raise AssertionError(msg)

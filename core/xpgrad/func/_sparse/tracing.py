@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from xpgrad._array.base import TensorBase
+from xpgrad._basics.scalars import as_scalar
 from xpgrad._modes import state
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.lift import is_constant, lift_leaves
@@ -120,7 +121,7 @@ def _pattern(call: Call, derivative: Callable[..., list[Any]], local: bool) -> P
     """The pattern of a derivative; numbers among the arguments are traced like Tensors where the function lets them."""
     leaves, structure = flatten((call.args, call.kwargs))
     arrays = [i for i, x in enumerate(leaves) if isinstance(x, TensorBase) or is_constant(x)]
-    numbers = [i for i, x in enumerate(leaves) if isinstance(x, (float, complex)) and i not in arrays]
+    numbers = [i for i, x in enumerate(leaves) if isinstance(as_scalar(x), (float, complex)) and i not in arrays]
     if numbers:
         try:
             return Pattern(*_captured(call, derivative, local, leaves, structure, sorted(arrays + numbers)), False)

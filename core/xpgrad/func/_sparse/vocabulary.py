@@ -11,8 +11,8 @@ __all__ = ["ELEMENTWISE", "FOURIER", "PICKING", "REDUCTIONS"]
 
 #: Element by element, with broadcasting: of the operands that are arrays, each element of the result depends on those in its place.
 ELEMENTWISE = frozenset((
-    *kernels.ELEMENTWISE, *kernels.SELECTIONS, *kernels.COPIES, "astype", "cast", "clone_laid_out", "imag", "imag_part", "real", "real_part",
-    "scale", "to_dtype", "wide",
+    *kernels.ELEMENTWISE, *kernels.SELECTIONS, *kernels.COPIES, "astype", "cast", "clone_laid_out", "imag", "imag_part", "real",
+    "real_part", "scale", "to_dtype", "wide",
 ))  # fmt: skip
 
 #: Each element of the result is an element of an operand, or 0: the kernel itself, applied to the numbers of the sets, says which.
