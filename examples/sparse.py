@@ -45,9 +45,10 @@ def chain() -> bool:
     flat = sparse_hessian(energy).prepare(start)  # of a linear function: empty
     bound = NonlinearConstraint(lambda z: squares(xp.asarray(z)).numpy(), 1.0, 1.0, jac=jacobian, hess=hessian)
     slope = grad(energy)
+    settings = {"maxiter": 500, "gtol": 1e-8}
     found = minimize(
-        lambda z: float(energy(xp.asarray(z))), start, jac=lambda z: slope(z).numpy(), hess=flat, method="trust-constr", constraints=[bound],
-        options={"maxiter": 500, "gtol": 1e-8},
+        lambda z: float(energy(xp.asarray(z))), start, jac=lambda z: slope(z).numpy(), hess=flat, method="trust-constr",
+        constraints=[bound], options=settings,
     )  # fmt: skip
     x, y = (part.numpy() for part in points(xp.asarray(found.x)))
     steps = np.diff(y) / np.diff(x)  # of a catenary of links, the slopes grow by equal amounts
@@ -105,5 +106,10 @@ def reaction() -> bool:
     return bool(found.success and off < 1e-5)
 
 
+def main() -> int:
+    """Solve all three; 0 if every solution is what it should be."""
+    return 0 if all([chain(), curve(), reaction()]) else 1
+
+
 if __name__ == "__main__":
-    sys.exit(0 if all([chain(), curve(), reaction()]) else 1)
+    sys.exit(main())

@@ -27,6 +27,7 @@ RUN = {
     "docs/scipy.md": (),
     "docs/signals.md": (),
     "docs/solvers.md": (),
+    "docs/sparse.md": (),
     "docs/torch-methods.md": (),
     "docs/transforms.md": (),
     "docs/writing-in-place.md": (),

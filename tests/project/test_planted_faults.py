@@ -35,6 +35,7 @@ ENGINE, NODECLASS, ELEMENTWISE = "core/xpgrad/_tape/engine.py", "core/xpgrad/_op
 KERNELS = "backends/xpgrad_numpy/_kernels.py"
 SPECIAL = "core/xpgrad/scipy/"
 MATRICES = SPECIAL + "linalg/"
+SPARSE = "core/xpgrad/func/_sparse/"
 
 FAULTS = [
     Fault("product rule takes the wrong factor", ELEMENTWISE, '@elementwise("g * x2", "g * x1",', '@elementwise("g * x1", "g * x1",', "tests/rules/test_elementwise.py -k multiply"),
@@ -117,6 +118,22 @@ FAULTS = [
     Fault("the second derivative at the right end is seen from the left", SPECIAL + "_splines.py", "_end(right, ops.flip(dx), ops.flip(slope, axis=0), -1.0)", "_end(right, ops.flip(dx), ops.flip(slope, axis=0), 1.0)",
           "tests/signals/test_interpolants.py -k ends"),
     Fault("nan in one column changes another", SPECIAL + "_splines.py", "ops.max(ops.where(known, total, ops.zeros_like(total)))", "ops.max(total)", "tests/signals/test_interpolants.py -k nan"),
+    Fault("a traced union forgets its second operand", SPARSE + "dependence.py", "a.sets[left] + b.sets[right])", "a.sets[left] + a.sets[left])", "tests/sparsity/test_patterns.py -k differences"),
+    Fault("a factor that is not known counts as 0", SPARSE + "layout_rules.py", "(value := walk.value(x)) is not None and not np.all(kept := nonzero(value))",
+          "not np.all(kept := nonzero(walk.value(x) if walk.value(x) is not None else 0.0))", "tests/sparsity/test_patterns.py -k elementwise"),
+    Fault("a known matrix has the pattern of its transpose", SPARSE + "contraction_rules.py", "_through(x, x.which.ndim - 2, kept.T)", "_through(x, x.which.ndim - 2, kept)",
+          "tests/sparsity/test_patterns.py -k matrix"),
+    Fault("arguments that are not differentiated are constants", SPARSE + "propagation.py", "self._raw = {**program.constants, **known}",
+          "self._raw = {**program.constants, **{v: np.zeros(v.shape) for v in program.inputs}, **known}", "tests/sparsity -k 'used_again or looked_at'"),
+    Fault("a number that was written counts as a set", SPARSE + "layout_rules.py", "return args if isinstance(value, np.ndarray) else (*args[:at], 0, *args[at + 1 :])", "return args",
+          "tests/sparsity/test_patterns.py -k overwritten"),
+    Fault("rows are traced from the right", SPARSE + "prepared.py", 'found = jacobian_pattern(call, local, options.by == "rows")', "found = jacobian_pattern(call, local, False)",
+          "tests/sparsity/test_patterns.py -k own_products"),
+    Fault("a colour is used twice in a row", SPARSE + "colouring.py", "            taken |= seen[i]", "            taken = seen[i]", "tests/sparsity/test_colouring.py -k published"),
+    Fault("a path of four has two colours", SPARSE + "colouring.py", "taken |= danger[w]", "pass", "tests/sparsity/test_colouring.py -k stars_of_bands"),
+    Fault("entries are read without proof", SPARSE + "colouring.py", "    if not np.all(first | second):", "    if False:", "tests/sparsity/test_colouring.py -k refused"),
+    Fault("a pattern of one's own is trusted", SPARSE + "prepared.py", '    if given or options.by == "symmetric":', '    if options.by == "none":', "tests/sparsity/test_refusals.py -k 'lacks or unsymmetric'"),
+    Fault("a prepared number may change", SPARSE + "likeness.py", "isinstance(number, (float, complex)) and not self.fixed", "isinstance(number, (float, complex))", "tests/sparsity/test_refusals.py -k has_to_be"),
 ]  # fmt: skip
 
 

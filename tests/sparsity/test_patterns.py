@@ -37,6 +37,13 @@ def written(x: Any) -> Any:
     return y
 
 
+def overwritten(x: Any) -> Any:
+    y = x * 2.0
+    y[1:4] = 3.0
+    y[4] = 1.0
+    return y
+
+
 def twice(x: Any) -> Any:
     y = xp.zeros(3)
     y.index_add_(0, xp.asarray([0, 2, 0, 1, 2, 0]), x)
@@ -67,6 +74,7 @@ GLOBAL: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "a triangle": (lambda x: xp.tril(xp.reshape(x[:4], (2, 2))), ONE[:4] & np.array([True, False, True, True])[:, None]),
     "a diagonal": (lambda x: xp.linalg.diagonal(xp.reshape(x[:4], (2, 2))), ONE[[0, 3]]),
     "written": (written, np.concatenate([ONE[[5, 3, 4]], np.zeros((3, N), bool)])),
+    "overwritten by numbers": (overwritten, np.diag([True, False, False, False, False, True])),
     "added at repeated indices": (twice, np.array([[1, 0, 1, 0, 0, 1], [0, 0, 0, 1, 0, 0], [0, 1, 0, 0, 1, 0]], bool)),
     "times a known matrix": (lambda x: STENCIL @ x, STENCIL != 0),
     "a known matrix from the right": (lambda x: x[:3] @ STENCIL, np.pad((STENCIL != 0).T, ((0, 0), (0, 3)))),
@@ -163,6 +171,31 @@ def test_indices_that_are_arguments_are_not_looked_at() -> None:
     np.testing.assert_array_equal(prepared(x, xp.asarray([0, 5])).toarray(), ONE[[0, 5]])
     local = sparse_jacobian(lambda x, places: xp.take(x, places), pattern="local").prepare(x, places)
     np.testing.assert_array_equal(local.pattern.toarray(), ONE[[1, 3]])
+
+
+def test_each_direction_traces_its_own_products() -> None:
+    """A rule whose derivatives contradict each other: what is computed is what is traced, whichever it is."""
+
+    class Both(xp.autograd.Function):
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x * 1.0
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            pass
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return xp.roll(g, 1)
+
+        @staticmethod
+        def jvp(ctx: Any, t: Any) -> Any:
+            return t * 1.0
+
+    x = xp.asarray(X)
+    np.testing.assert_array_equal(sparse_jacobian(Both.apply, by="columns")(x).toarray(), ONE)
+    np.testing.assert_array_equal(sparse_jacobian(Both.apply, by="rows")(x).toarray(), np.roll(ONE, 1, axis=1))
 
 
 def test_a_straight_through_rule_has_the_pattern_of_its_gradient() -> None:

@@ -1,4 +1,4 @@
-"""What is refused: arguments that no matrix of numbers can be made for, patterns that do not fit, derivatives that contradict a pattern."""
+"""Refusals: of arguments that no matrix can be made for, of patterns that do not fit, of derivatives that contradict a pattern."""
 
 from __future__ import annotations
 

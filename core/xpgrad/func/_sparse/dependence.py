@@ -86,7 +86,7 @@ def independent(shape: tuple[int, ...], total: int) -> Dependence:
 
 
 def union(a: Dependence, b: Dependence) -> Dependence:
-    """What depends on both, element by element; of one shape."""
+    """The union of two dependences of one shape, element by element."""
     if a.sets is b.sets and (a.which is b.which or np.array_equal(a.which, b.which)):
         return a
     count = b.sets.shape[0]

@@ -109,7 +109,7 @@ _AXES = {"gather_along": 2, "ordered_back": 2, "take": 2, "take_along_axis": 2}
 
 
 def _picked_somewhere(operation: Operation, parts: list[Dependence]) -> Dependence | None:
-    """What is picked along one axis, nobody knows where: each element depends on all along it."""
+    """A pick along one axis, nobody knows where: each element depends on all along it."""
     at = _AXES.get(operation.name)
     if at is None:
         return None

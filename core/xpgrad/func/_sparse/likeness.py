@@ -1,4 +1,4 @@
-"""What arguments have to have in common with those that a derivative was prepared for."""
+"""Likeness: what arguments have to have in common with those that a derivative was prepared for."""
 
 from __future__ import annotations
 

@@ -26,18 +26,18 @@ def draw(prepared: Any, ax: Any) -> Any:
     right = int(prepared.column_colours.max(initial=-1)) + 1
     from_right = places < right * m
     colours = np.where(from_right, places // max(m, 1), right + (places - right * m) // max(n, 1))
-    width = ax.get_position().width * ax.figure.get_size_inches()[0] * 72
-    size = float(np.clip(width / max(n, m * width / max(width, 1), 1), 0.6, 24.0)) ** 2
+    box, (width, height) = ax.get_position(), ax.figure.get_size_inches()
+    cell = 72 * min(box.width * width / max(n, 1), box.height * height / max(m, 1))  # in points
+    size = float(np.clip(0.8 * cell, 0.6, 20.0)) ** 2
     few = prepared.colours <= 20
     chart = plotting.get_cmap("tab10" if prepared.colours <= 10 else "tab20" if few else "turbo")
     for kind, marker in ((from_right, "s"), (~from_right, "D")):
         if kind.any():
             shades = colours[kind] if few else colours[kind] / max(prepared.colours - 1, 1)
-            ax.scatter(
-                pattern.indices[kind], rows[kind], s=size if marker == "s" else 0.6 * size, c=chart(shades), marker=marker, linewidths=0
-            )
+            small = size if marker == "s" else 0.6 * size
+            ax.scatter(pattern.indices[kind], rows[kind], s=small, c=chart(shades), marker=marker, linewidths=0)
     ax.set(xlim=(-0.5, n - 0.5), ylim=(m - 0.5, -0.5), aspect="equal", xlabel="element of the arguments", ylabel="element of the outputs")
     left = prepared.colours - right
     parts = [f"{right} from the right"] * bool(right) + [f"{left} from the left"] * bool(left)
-    ax.set_title(f"{m} × {n}, {prepared.nnz} entries, products: {' + '.join(parts) or 'none'}", fontsize="medium")
+    ax.set_title(f"{m} × {n}, {prepared.nnz} entries, products: {' + '.join(parts) or 'none'}", fontsize="small")
     return ax

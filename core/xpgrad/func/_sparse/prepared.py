@@ -20,7 +20,7 @@ __all__ = ["Options", "Prepared", "prepared"]
 
 
 class Options(NamedTuple):
-    """What `sparse_jacobian` or `sparse_hessian` was told."""
+    """The options of `sparse_jacobian` or `sparse_hessian`."""
 
     hessian: bool
     pattern: Any
@@ -129,7 +129,7 @@ class Prepared:
 
     @property
     def symmetric(self) -> bool:
-        """Whether entries are read across the diagonal."""
+        """True if entries are read across the diagonal, too."""
         return self._options.by == "symmetric"
 
     def __repr__(self) -> str:

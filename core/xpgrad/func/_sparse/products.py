@@ -85,7 +85,7 @@ def outputs_of(call: Call, out: Any) -> tuple[list[Any], Any]:
     Raises
     ------
     RuntimeError
-        For what is no Tensor of real numbers, and where there is no pair for `has_aux`.
+        For results other than Tensors of real numbers, and where there is no pair for `has_aux`.
     """
     aux: Any = None
     if call.has_aux:

@@ -60,7 +60,7 @@ class Call(NamedTuple):
     has_aux: bool
 
     def run(self) -> Any:
-        """What the function returns, for arguments without history."""
+        """The function's results, for arguments without history."""
         places, leaves, structure = chosen(self.name, self.args, self.argnums)
         tree = unflatten(structure, [x.detach() for x in leaves])
         return self.func(*put_back(self.args, self.argnums, places, tree), **self.kwargs)
