@@ -12,6 +12,7 @@ It prints what was solved, with how many products a matrix was computed, and ret
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -40,7 +41,7 @@ def chain() -> bool:
         return ((x[1:] - x[:-1]) ** 2 + (y[1:] - y[:-1]) ** 2) / length**2
 
     start = np.concatenate([np.linspace(0.0, 1.0, links + 1)[1:-1], -0.3 * np.sin(np.linspace(0.0, np.pi, links + 1))[1:-1]])
-    jacobian = sparse_jacobian(squares).prepare(start)
+    jacobian: Any = sparse_jacobian(squares).prepare(start)
     hessian = sparse_hessian(lambda z, weights: xp.sum(squares(z) * weights)).prepare(start, np.ones(links))
     flat = sparse_hessian(energy).prepare(start)  # of a linear function: empty
     bound = NonlinearConstraint(lambda z: squares(xp.asarray(z)).numpy(), 1.0, 1.0, jac=jacobian, hess=hessian)
@@ -69,7 +70,7 @@ def curve() -> bool:
     def residuals(p: xp.Tensor) -> xp.Tensor:
         return xp.concat([xp.exp(p) - data, 3.0 * (p[2:] - 2.0 * p[1:-1] + p[:-2])])
 
-    jacobian = sparse_jacobian(residuals).prepare(np.zeros(n))
+    jacobian: Any = sparse_jacobian(residuals).prepare(np.zeros(n))
     found = least_squares(
         lambda p: residuals(xp.asarray(p)).numpy(), np.zeros(n), jac=jacobian, tr_solver="lsmr", loss="soft_l1", f_scale=0.1
     )
@@ -95,7 +96,7 @@ def reaction() -> bool:
         return xp.reshape(xp.stack([around(a) + 1.0 + r - 4.4 * a + drop, around(b) + 3.4 * a - r]), (-1,))
 
     start = np.concatenate([22.0 * (places * (1.0 - places)) ** 1.5 + np.zeros((n, n)), 27.0 * np.ones((n, n)) / 8.0], axis=0).reshape(-1)
-    jacobian = sparse_jacobian(change, argnums=1).prepare(0.0, start)
+    jacobian: Any = sparse_jacobian(change, argnums=1).prepare(0.0, start)
     right = lambda t, y: change(t, xp.asarray(y)).numpy()  # noqa: E731
     found = solve_ivp(right, (0.0, 2.0), start, method="BDF", jac=jacobian, rtol=1e-6, atol=1e-8)
     plain = solve_ivp(right, (0.0, 0.05), start, method="RK45", rtol=1e-8, atol=1e-10)

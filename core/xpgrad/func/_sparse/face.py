@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xpgrad._basics.arguments import as_flag, check_callable, check_choice, check_chunk_size
 from xpgrad.func._reverse import Argnums
 
-__all__ = ["sparse_hessian", "sparse_jacobian"]
+if TYPE_CHECKING:
+    from xpgrad.func._sparse.prepared import Prepared
+
+__all__ = ["SparseDerivative", "sparse_hessian", "sparse_jacobian"]
 
 _PATTERNS = ("global", "local")
 _FORMATS = ("csr", "csc", "coo", "native")
@@ -24,7 +27,7 @@ def sparse_jacobian(
     by: str = "auto",
     format: str = "csr",  # noqa: A002 (SciPy's name)
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> SparseDerivative:
     """A function that computes the Jacobian of `func` as a sparse matrix, at the cost of a few products.
 
     The derivative is captured as a program, and dependence traced through it: which output depends on which input. Columns, or rows,
@@ -51,9 +54,9 @@ def sparse_jacobian(
 
     Returns
     -------
-    callable
-        Returns the matrix, with a row for each element of the outputs and a column for each element of the arguments: one after the other,
-        each in row-major order. All entries of the pattern are stored. With ``has_aux=True`` a pair of it and `aux`. Every call traces;
+    SparseDerivative
+        Called, it returns the matrix, with a row for each element of the outputs and a column for each element of the arguments: one after
+        the other, each in row-major order. All entries of the pattern are stored. With ``has_aux=True`` a pair of it and `aux`. Every call traces;
         ``prepare(*args)`` of it returns an object that is called with any arguments of these shapes and dtypes, at the cost of its
         products, and has the attributes `pattern`, `colours`, `column_colours`, `row_colours`, `unresolved`, and the method `plot`.
 
@@ -82,7 +85,7 @@ def sparse_jacobian(
     <sparse_jacobian: 999 x 1000, 1998 entries, 2 products: 2 of columns>
     """
     check_choice(by, ("auto", "columns", "rows", "both"), "sparse_jacobian", "by")
-    return _transformed("sparse_jacobian", func, argnums, has_aux, pattern, by, format, chunk_size)
+    return SparseDerivative("sparse_jacobian", func, argnums, has_aux, pattern, by, format, chunk_size)
 
 
 def sparse_hessian(
@@ -94,7 +97,7 @@ def sparse_hessian(
     by: str = "symmetric",
     format: str = "csr",  # noqa: A002 (SciPy's name)
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> SparseDerivative:
     """A function that computes the Hessian of `func`, a real scalar function, as a sparse matrix, at the cost of a few products.
 
     Parameters
@@ -115,8 +118,9 @@ def sparse_hessian(
 
     Returns
     -------
-    callable
-        Returns the matrix, with a row and a column for each element of the arguments; see `sparse_jacobian`, also for ``prepare(*args)``.
+    SparseDerivative
+        Called, it returns the matrix, with a row and a column for each element of the arguments; see `sparse_jacobian`, also for
+        ``prepare(*args)``.
 
     Raises
     ------
@@ -137,33 +141,44 @@ def sparse_hessian(
     3
     """
     check_choice(by, ("symmetric", "rows"), "sparse_hessian", "by")
-    return _transformed("sparse_hessian", func, argnums, has_aux, pattern, by, format, chunk_size)
+    return SparseDerivative("sparse_hessian", func, argnums, has_aux, pattern, by, format, chunk_size)
 
 
-def _transformed(
-    name: str, func: Any, argnums: Argnums, has_aux: bool, pattern: Any, by: str, form: str, chunk_size: int | None
-) -> Callable[..., Any]:
-    check_callable(func, name)
-    has_aux = as_flag(has_aux, name, "has_aux")
-    if isinstance(pattern, str):
-        check_choice(pattern, _PATTERNS, name, "pattern")
-    elif not hasattr(pattern, "shape"):
-        msg = f"{name}: `pattern` must be 'global', 'local', a scipy.sparse matrix or an array of bools, not {type(pattern).__name__}"
-        raise TypeError(msg)
-    check_choice(form, _FORMATS, name, "format")
-    check_chunk_size(chunk_size, name)
+class SparseDerivative:
+    """A function that computes a sparse derivative: what `sparse_jacobian` and `sparse_hessian` return."""
 
-    def prepare(*args: Any, **kwargs: Any) -> Any:
-        """The derivative, prepared for arguments of these shapes and dtypes."""
+    def __init__(
+        self, name: str, func: Callable[..., Any], argnums: Argnums, has_aux: bool, pattern: Any, by: str, form: str, chunk_size: int | None
+    ) -> None:
+        check_callable(func, name)
+        if isinstance(pattern, str):
+            check_choice(pattern, _PATTERNS, name, "pattern")
+        elif not hasattr(pattern, "shape"):
+            msg = f"{name}: `pattern` must be 'global', 'local', a scipy.sparse matrix or an array of bools, not {type(pattern).__name__}"
+            raise TypeError(msg)
+        check_choice(form, _FORMATS, name, "format")
+        check_chunk_size(chunk_size, name)
+        self._name, self._func, self._argnums, self._has_aux = name, func, argnums, as_flag(has_aux, name, "has_aux")
+        self._pattern, self._by, self._format, self._chunk_size = pattern, by, form, chunk_size
+        functools.update_wrapper(self, func, updated=())
+
+    def prepare(self, *args: Any, **kwargs: Any) -> Prepared:
+        """The derivative, prepared for arguments of these shapes and dtypes: called again and again, it costs its products.
+
+        Raises
+        ------
+        RuntimeError, CaptureError, ValueError, CapabilityError
+            As `sparse_jacobian` says.
+        """
         from xpgrad.func._sparse.prepared import Options, prepared  # loads late: NumPy and SciPy
         from xpgrad.func._sparse.tracing import Call  # loads late: the same
 
-        options = Options(name == "sparse_hessian", pattern, by, form, chunk_size)
-        return prepared(Call(name, func, args, kwargs, argnums, has_aux), options)
+        options = Options(self._name == "sparse_hessian", self._pattern, self._by, self._format, self._chunk_size)
+        return prepared(Call(self._name, self._func, args, kwargs, self._argnums, self._has_aux), options)
 
-    @functools.wraps(func, updated=())
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        return prepare(*args, **kwargs)(*args, **kwargs)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The matrix, with a pattern that is traced anew; with `has_aux` a pair of it and `aux`."""
+        return self.prepare(*args, **kwargs)(*args, **kwargs)
 
-    wrapper.prepare = prepare  # type: ignore[attr-defined]
-    return wrapper
+    def __repr__(self) -> str:
+        return f"<{self._name} of {getattr(self._func, '__name__', repr(self._func))}>"
