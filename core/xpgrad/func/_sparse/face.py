@@ -56,8 +56,8 @@ def sparse_jacobian(
     -------
     SparseDerivative
         Called, it returns the matrix, with a row for each element of the outputs and a column for each element of the arguments: one after
-        the other, each in row-major order. All entries of the pattern are stored. With ``has_aux=True`` a pair of it and `aux`. Every call traces;
-        ``prepare(*args)`` of it returns an object that is called with any arguments of these shapes and dtypes, at the cost of its
+        the other, each in row-major order. All entries of the pattern are stored. With ``has_aux=True`` a pair of it and `aux`. Every call
+        traces; ``prepare(*args)`` of it returns an object that is called with any arguments of these shapes and dtypes, at the cost of its
         products, and has the attributes `pattern`, `colours`, `column_colours`, `row_colours`, `unresolved`, and the method `plot`.
 
     Raises
