@@ -14,6 +14,7 @@ from xpgrad._backends.classes import host_backend
 from xpgrad.func import sparse_hessian, sparse_jacobian
 from xpgrad.func._sparse import vocabulary
 from xpgrad.func._sparse.tracing import RULES
+from xpgrad.scipy import signal
 
 N = 6
 X = np.array([0.3, 1.2, -2.2, 0.7, 0.0, 1.9])
@@ -28,6 +29,11 @@ def blocks(count: int, m: int, n: int) -> Any:
 
 def ones(*shape: int) -> Any:
     return np.ones(shape, bool)
+
+
+def band(m: int, low: int, high: int) -> Any:
+    """The diagonals `low` to `high` of `m` rows."""
+    return np.tri(m, N, k=high, dtype=bool) & ~np.tri(m, N, k=low - 1, dtype=bool)
 
 
 def written(x: Any) -> Any:
@@ -86,6 +92,7 @@ GLOBAL: dict[str, tuple[Callable[[Any], Any], Any]] = {
     ),
     "a tensor product": (lambda x: xp.tensordot(xp.reshape(x, (2, 3)), xp.ones((3, 2)), axes=1), blocks(2, 2, 3)),
     "inner products": (lambda x: xp.vecdot(xp.reshape(x, (2, 3)), xp.ones(3)), blocks(2, 1, 3)),
+    "a cross product": (lambda x: xp.linalg.cross(x[:3], xp.ones(3)), np.pad(~np.eye(3, dtype=bool), ((0, 0), (0, 3)))),
     "equations": (lambda x: xp.linalg.solve(xp.ones((2, 3, 3)) + xp.eye(3), xp.reshape(x, (2, 3, 1))), blocks(2, 3, 3)),
     "times a known 0": (lambda x: x * np.array([1.0, 0.0, 2.0, 0.0, 0.0, 1.0]), np.diag([True, False, True, False, False, True])),
     "sorted rows": (lambda x: xp.sort(xp.reshape(x, (2, 3)), axis=1), blocks(2, 3, 3)),
@@ -124,6 +131,32 @@ def test_local_patterns_know_the_branches(name: str) -> None:
     np.testing.assert_array_equal(prepared.pattern.toarray(), expected)
     np.testing.assert_allclose(prepared(x).toarray(), dense_jacobian(f, x))
     assert prepared.nnz < sparse_jacobian(f).prepare(x).nnz
+
+
+CONVOLUTIONS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "of what is traced": (lambda x: signal.convolve(x, np.array([1.0, 2.0, 3.0])), band(8, -2, 0)),
+    "with a known 0": (lambda x: signal.convolve(x, np.array([1.0, 0.0, 3.0])), np.eye(8, N, dtype=bool) | np.eye(8, N, k=-2, dtype=bool)),
+    "of the kernel": (lambda x: signal.convolve(np.arange(1.0, 10.0), x, mode="valid"), ones(4, N)),
+    "of the kernel, all of it": (lambda x: signal.convolve(np.ones(2), x), band(7, -1, 0)),
+    "in two axes": (
+        lambda x: signal.convolve2d(xp.reshape(x, (2, 3)), np.array([[0.0, 1.0]]), mode="full"),
+        np.concatenate([np.zeros((1, N)), np.eye(3, N), np.zeros((1, N)), np.eye(3, N, k=3)]) != 0,
+    ),
+    "of rows, by Fourier transforms": (
+        lambda x: signal.fftconvolve(xp.reshape(x, (2, 3)), np.array([[1.0, 2.0]]), axes=1),
+        np.kron(np.eye(2), np.eye(4, 3) + np.eye(4, 3, k=-1)) != 0,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("by", ["columns", "rows"])
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions_have_bands(name: str, by: str) -> None:
+    f, expected = CONVOLUTIONS[name]
+    x = xp.asarray(X)
+    prepared = sparse_jacobian(f, by=by).prepare(x)
+    np.testing.assert_allclose(prepared(x).toarray(), dense_jacobian(f, x), atol=1e-12)
+    np.testing.assert_array_equal(prepared.pattern.toarray(), expected)
 
 
 def test_linear_functions_have_empty_hessians() -> None:

@@ -129,6 +129,19 @@ def _outer(walk: Walk, operation: Operation) -> Dependence:
     return parts[0] if len(parts) == 1 else union(*parts)
 
 
+def _cross(walk: Walk, operation: Operation) -> Dependence:
+    """A cross product: each component depends on the two others of both."""
+    axis = operation.args[2] if len(operation.args) > 2 else operation.options.get("axis", -1)
+    found: Dependence | None = None
+    for v in operation.args[:2]:
+        if v in walk.tracked:
+            x = broadcast(walk.of(v), operation.out.shape)
+            one = union(x.moved(np.roll(x.which, 1, axis)), x.moved(np.roll(x.which, 2, axis)))
+            found = one if found is None else union(found, one)
+    assert found is not None
+    return found
+
+
 def _solved(walk: Walk, operation: Operation) -> Dependence | None:
     """``solve(a, b)``: each column of the result depends on all of the same column of `b`."""
     a, b = operation.args
@@ -140,5 +153,5 @@ def _solved(walk: Walk, operation: Operation) -> Dependence | None:
 RULES: dict[str, Rule] = {
     **dict.fromkeys(REDUCTIONS, _reduction), **dict.fromkeys(FOURIER, _mixed_along),
     "running_sum": _running, "matmul": _matmul, "linalg.matmul": _matmul, "tensordot": _tensordot, "linalg.tensordot": _tensordot,
-    "vecdot": _vecdot, "linalg.vecdot": _vecdot, "linalg.outer": _outer, "linalg.solve": _solved,
+    "vecdot": _vecdot, "linalg.vecdot": _vecdot, "linalg.outer": _outer, "linalg.cross": _cross, "linalg.solve": _solved,
 }  # fmt: skip

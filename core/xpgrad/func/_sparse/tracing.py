@@ -19,7 +19,7 @@ from xpgrad._tensor.tensor import Tensor
 from xpgrad.errors import CaptureError
 from xpgrad.func._forward import jvp
 from xpgrad.func._reverse import Argnums, chosen, grad, put_back, vjp
-from xpgrad.func._sparse import contraction_rules, layout_rules
+from xpgrad.func._sparse import contraction_rules, convolution_rules, layout_rules
 from xpgrad.func._sparse.dependence import TooDense, starting
 from xpgrad.func._sparse.host import sparse
 from xpgrad.func._sparse.propagation import Walk
@@ -29,7 +29,7 @@ from xpgrad.programs.simplify import without_dead_code
 
 __all__ = ["RULES", "Call", "Pattern", "hessian_pattern", "jacobian_pattern"]
 
-RULES = {**layout_rules.RULES, **contraction_rules.RULES}
+RULES = {**layout_rules.RULES, **contraction_rules.RULES, **convolution_rules.RULES}
 
 
 class Pattern(NamedTuple):
