@@ -22,6 +22,7 @@ if _typing.TYPE_CHECKING:  # what editors see of the modules that load at first 
         registry as registry,
         utils as utils,
     )
+    from xpgrad._audit.auditing import audit as audit
     from xpgrad._info import __array_namespace_info__ as __array_namespace_info__
     from xpgrad._namespaces import namespace as namespace
 
@@ -253,7 +254,7 @@ __all__ = [
     "Device", "default_device", "get_default_device", "set_default_device", "namespace", "backend_names", "register_backend",
     "autograd", "enable_grad", "inference_mode", "is_grad_enabled", "is_inference", "is_inference_mode_enabled", "no_grad",
     "set_grad_enabled",
-    "compile", "export",
+    "compile", "export", "audit",
     "errors", "BackendLoadError", "BackendNotFoundError", "CapabilityError", "CaptureError", "DeviceMismatchError", "GradcheckError",
     "MissingAttributeError", "XpgradError",
 ]  # fmt: skip
@@ -283,6 +284,11 @@ if not _typing.TYPE_CHECKING:  # a type checker believes that a module with `__g
 
             setattr(_sys.modules[__name__], name, namespace)
             return namespace
+        if name == "audit":
+            from xpgrad._audit.auditing import audit  # loads late: a tool for those who look for a mistake
+
+            setattr(_sys.modules[__name__], name, audit)
+            return audit
         if name == "special":  # where SciPy looks for special functions under SCIPY_ARRAY_API=1, as for an extension of the standard
             return _importlib.import_module("xpgrad.scipy.special")
         if name == "_numpy_functions":

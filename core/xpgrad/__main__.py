@@ -1,5 +1,5 @@
 """The command line: ``xpgrad backends`` lists what is registered and helps authors of backends; ``xpgrad conformance`` checks one;
-``xpgrad export`` writes gradients as NumPy."""
+``xpgrad export`` writes gradients as NumPy; ``xpgrad audit`` looks for what is wrong with a function's gradient."""
 
 from __future__ import annotations
 
@@ -32,6 +32,14 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("specs", nargs="*", metavar="ARGUMENT", help="an array, as 'float64[3,4]', or a Python literal")
     export.add_argument("--args", dest="source", help="MODULE:NAME of a tuple of arguments, or of a function that returns one")
     export.add_argument("--output", default="gradients.py", help="where it is written (default: gradients.py)")
+    audit = commands.add_parser("audit", help="run a function watched: where is its gradient lost, wrong, not a number, or expensive?")
+    audit.add_argument("target", help="MODULE:FUNCTION; called without arguments it may return (function, argument, ...) instead")
+    audit.add_argument("specs", nargs="*", metavar="ARGUMENT", help="an array, as 'float64[3,4]', or a Python literal")
+    audit.add_argument("--args", dest="source", help="MODULE:NAME of a tuple of arguments, or of a function that returns one")
+    audit.add_argument("--output", action="append", default=[], metavar="PATH", help="write the report, too: .html, .json, .txt or .md")
+    audit.add_argument("--allow", choices=("note", "warning", "error"), default="note", help="the worst severity that exits with 0")
+    audit.add_argument("--device", help="where the arrays of 'float64[3,4]' are made (default: the default device)")
+    audit.add_argument("--seed", type=int, default=0, help="of the directions that are tried")
     commands.add_parser("conformance", add_help=False, help="check backends against the contracts of PyTorch's documentation")
     new.add_argument("--directory", default=".", help="where the folder xpgrad-NAME is made (default: here)")
     return parser
@@ -49,7 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         0; 1 if no backend is ready, the one asked for is not, a check failed, or a file could not be written; the conformance
-        suite has exit codes of its own.
+        suite has exit codes of its own, and ``audit`` returns 0 for nothing worse than is allowed, 1 for warnings, 2 for errors, 3 if
+        the function could not be audited.
     """
     given = list(sys.argv[1:] if argv is None else argv)
     if given[:1] == ["conformance"]:
@@ -61,6 +70,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from xpgrad._cli.exporting import export_function  # loads late: each command its own
 
         return export_function(options.target, options.specs, options.source, options.output)
+    if options.command == "audit":
+        from xpgrad._cli.auditing import audit_function  # loads late: as above
+
+        return audit_function(options)
     if options.action == "check":
         from xpgrad._cli.checking import check_backend  # loads late: as above
 

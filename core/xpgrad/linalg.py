@@ -80,7 +80,7 @@ def _recorded(x: Tensor) -> bool:
 
 def _constant(x: Tensor, name: str, **options: Any) -> Tensor:
     """A function of the library's own extension, not recorded."""
-    return finished(x, x.backend.adopt(getattr(x.backend.kernels.linalg, name)(x._array, **options)))
+    return finished(x, x.backend.adopt(getattr(x.backend.kernels.linalg, name)(x._array, **options)), f"linalg.{name}")
 
 
 # -- inverses and determinants ------------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def eigvals(x: Tensor, /) -> Tensor:
     x = need_matrices("eigvals", x, square=True)
     if _recorded(x):
         return _factors.general_eigen_pairs(x)[0]
-    return finished(x, x.backend.adopt(x.backend.kernels.general_eigenvalues(x._array)))
+    return finished(x, x.backend.adopt(x.backend.kernels.general_eigenvalues(x._array)), "linalg.eigvals")
 
 
 @front

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Pages whose code is run, and the libraries beside xpgrad that blocks of theirs say they need.
 RUN = {
     "README.md": (),
+    "docs/auditing.md": (),
     "docs/compiling.md": ("jax",),
     "docs/conformance-suite.md": (),
     "docs/constants.md": (),

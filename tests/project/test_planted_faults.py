@@ -34,6 +34,7 @@ class Fault(NamedTuple):
 ENGINE, NODECLASS, ELEMENTWISE = "core/xpgrad/_tape/engine.py", "core/xpgrad/_operations/backward.py", "core/xpgrad/rules/elementwise.py"
 KERNELS = "backends/xpgrad_numpy/_kernels.py"
 SPECIAL = "core/xpgrad/scipy/"
+AUDIT = "core/xpgrad/_audit/"
 MATRICES = SPECIAL + "linalg/"
 SPARSE = "core/xpgrad/func/_sparse/"
 
@@ -132,6 +133,18 @@ FAULTS = [
     Fault("entries are read without proof", SPARSE + "colouring.py", "    if not np.all(first | second):", "    if False:", "tests/sparsity/test_colouring.py -k refused"),
     Fault("a pattern of one's own is trusted", SPARSE + "prepared.py", '    if given or options.by == "symmetric":', '    if options.by == "none":', "tests/sparsity/test_refusals.py -k lacks"),
     Fault("a prepared number may change", SPARSE + "likeness.py", "isinstance(number, (float, complex)) and not self.fixed", "isinstance(number, (float, complex))", "tests/sparsity/test_refusals.py -k has_to_be"),
+    Fault("what is held still is not", AUDIT + "tracing.py", "        self.breaks.append(before)\n        return before.value", "        self.breaks.append(before)\n        return None",
+          "tests/audit/test_gallery.py -k detached"),
+    Fault("inputs are moved by small steps only", AUDIT + "paths.py", "FINITE = (0.05, -0.05, 0.7, -0.7, 3.0, -3.0)", "FINITE = (1e-6, -1e-6)", "tests/audit/test_gallery.py -k whole_numbers"),
+    Fault("shares are those of one line alone", AUDIT + "paths.py", "        before = now\n        if now.agrees", "        if now.agrees", "tests/audit/test_audit.py -k shares"),
+    Fault("a where hides nothing", AUDIT + "nonfinite.py", "        if hidden is not None and zero:", "        if False:", "tests/audit/test_gallery.py -k logarithm"),
+    Fault("kinks at which no gradient arrives count", AUDIT + "kinks.py", "        where = where & (g != 0)", "        where = where & (g == g)", "tests/audit/test_audit.py -k kink"),
+    Fault("detach is not seen", "core/xpgrad/_tensor/tensor.py", 'return self._leaves("detach()", out)', "return out", "tests/audit/test_gallery.py -k detached_mean"),
+    Fault("numbers are not seen", "core/xpgrad/_tensor/methods.py", "return self._leaves(call, host.reshape(()).item())", "return host.reshape(()).item()", "tests/audit/test_gallery.py -k an_item"),
+    Fault("an inner pass is watched", "core/xpgrad/_tape/requests.py", "state.put(state.replaced(auditing=None))", "pass", "tests/audit/test_audit.py -k penalty"),
+    Fault("memory that several nodes keep counts twice", AUDIT + "cost.py", "            if id(raw) in seen:", "            if raw is None:", "tests/audit/test_audit.py -k cost"),
+    Fault("writes behind the back are not seen", AUDIT + "accuracy.py", "unseen = version ==", "unseen = version <", "tests/audit/test_gallery.py -k behind"),
+    Fault("the command always succeeds", "core/xpgrad/_cli/auditing.py", "return level if level", "return 0 if level", "tests/audit/test_audit.py -k command"),
 ]  # fmt: skip
 
 

@@ -38,6 +38,8 @@ class Mode:
         What a selective checkpoint keeps of the results of operations (`utils._selective`).
     profiling : Recording, or None
         What notes when operations and nodes run (`autograd.profiler`).
+    auditing : Trace, or None
+        What notes which operations ran on what, and what left the graph (`_audit`).
     plain : bool
         There is nothing to add to a result: the hot path need not call `finish_operation`.
     outside : dict
@@ -45,13 +47,14 @@ class Mode:
     """
 
     __slots__ = (
-        "anomaly", "capturing", "check_nan", "copies", "inference", "levels", "outside", "packing", "plain", "profiling", "recording",
-        "selecting",
+        "anomaly", "auditing", "capturing", "check_nan", "copies", "inference", "levels", "outside", "packing", "plain", "profiling",
+        "recording", "selecting",
     )  # fmt: skip
 
     def __init__(
         self, *, recording: bool = True, inference: bool = False, anomaly: Any = None, check_nan: bool = True, copies: bool = False,
         packing: Any = None, levels: Any = (), capturing: Any = None, selecting: Any = None, profiling: Any = None,
+        auditing: Any = None,
     ) -> None:  # fmt: skip
         self.copies = copies
         self.inference = inference
@@ -64,8 +67,9 @@ class Mode:
         self.capturing = capturing
         self.selecting = selecting
         self.profiling = profiling
+        self.auditing = auditing
         watched = self.recording and (anomaly is not None or packing is not None)
-        asked = capturing is not None or selecting is not None or profiling is not None
+        asked = capturing is not None or selecting is not None or profiling is not None or auditing is not None
         self.plain = not (inference or levels or watched or asked)
 
     def finish(self, out: Any) -> None:
@@ -102,13 +106,15 @@ class Mode:
             self.packing.keep(out, row, operands)
         if profiling is not None and event is not None:  # what hooks packed is theirs: a checkpoint's node keeps nothing
             profiling.made(event, out)
+        if self.auditing is not None:
+            self.auditing.ran(row, operands, statics, out)
         if self.levels and not self.inference:
             self.levels.carry(self, out, row, operands, statics)
 
     def _key(self) -> tuple[Any, ...]:
         return (
             self.recording, self.inference, self.anomaly, self.check_nan, self.copies, self.packing, self.levels, self.capturing,
-            self.selecting, self.profiling,
+            self.selecting, self.profiling, self.auditing,
         )  # fmt: skip
 
 
@@ -136,6 +142,7 @@ def replaced(**changes: Any) -> Mode | None:
         "capturing": mode.capturing,
         "selecting": mode.selecting,
         "profiling": mode.profiling,
+        "auditing": mode.auditing,
     } | changes
     new = Mode(**fields)
     if new._key() == _COMMON._key():

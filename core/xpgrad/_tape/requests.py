@@ -115,11 +115,23 @@ def grad(
             raise RuntimeError(msg)
         targets.append(node)
     task = Pass(graph=graph, retain=retain, targets=targets, capture=True, create=create)
-    by_node = dict(zip(task.targets or (), run_pass(task, roots, seeds)))
+    mode = state.current()
+    auditing = None if mode is None or create else mode.auditing
+    if auditing is None:
+        found = run_pass(task, roots, seeds)
+    else:
+        try:  # what runs in a pass that is not recorded leaves the graph as a whole
+            state.put(state.replaced(auditing=None))
+            found = run_pass(task, roots, seeds)
+        finally:
+            state.put(mode)
+    by_node = dict(zip(task.targets or (), found))
     results = [
         _result(i, item, by_node[node], graph, create, allow_unused, materialize_grads)
         for i, (item, node) in enumerate(zip(wanted, targets))
     ]
+    if auditing is not None:
+        results = [auditing.left("autograd.grad", item, result) for item, result in zip(wanted, results)]
     return tuple(results) if keys is None else dict(zip(keys, results))
 
 

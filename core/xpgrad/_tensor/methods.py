@@ -49,6 +49,11 @@ class TensorMethods(TensorBase):
             )
             raise RuntimeError(msg)
 
+    def _leaves(self, call: str, value: Any) -> Any:
+        """Hand on what leaves the graph by a call; an audit notes it, and may hold it where it was (`_audit.tracing`)."""
+        mode = state.current()
+        return value if mode is None or mode.auditing is None else mode.auditing.left(call, self, value)
+
     @property
     def array(self) -> Any:
         """The raw backend array: an alias. Writing to it is not seen by autograd (MUT-08).
@@ -69,7 +74,7 @@ class TensorMethods(TensorBase):
                 "`x.detach().array`, which is a constant"
             )
             raise RuntimeError(msg)
-        return self.backend.own(self)
+        return self._leaves(".array", self.backend.own(self))
 
     def numpy(self) -> Any:
         """A NumPy array with the same values, sharing memory where the Tensor lives on the host.
@@ -80,11 +85,11 @@ class TensorMethods(TensorBase):
             If the Tensor requires grad while operations are recorded (ACC-36), or has a tangent.
         """
         self._refuse_export("numpy()", state.is_grad_enabled())
-        return self.backend.to_host(self.backend.own(self))
+        return self._leaves("numpy()", self.backend.to_host(self.backend.own(self)))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         self._refuse_export("numpy()", state.is_grad_enabled())
-        host = self.backend.to_host(self.backend.own(self))
+        host = self._leaves("np.asarray(x)", self.backend.to_host(self.backend.own(self)))
         if dtype is not None and host.dtype != dtype:
             if copy is False:
                 msg = f"np.asarray(copy=False) is not possible: converting {host.dtype} to {dtype} needs a copy"
@@ -112,7 +117,7 @@ class TensorMethods(TensorBase):
             If the Tensor has a tangent, which the numbers do not have.
         """
         self._warn_of_tangent("tolist()")
-        return self.backend.to_host(self._array).tolist()
+        return self._leaves("tolist()", self.backend.to_host(self._array).tolist())
 
     def item(self) -> Any:
         """The value of a Tensor with one element as a Python scalar.
@@ -128,14 +133,14 @@ class TensorMethods(TensorBase):
             If the Tensor has a tangent, which the number does not have.
         """
         self._warn_of_tangent("item()")
-        return self._item()
+        return self._item("item()")
 
-    def _item(self) -> Any:
+    def _item(self, call: str) -> Any:
         host = self.backend.to_host(self._array)
         if host.size != 1:
             msg = f"`item()` needs a Tensor with one element, but this one has shape {tuple(host.shape)}; index it first"
             raise ValueError(msg)
-        return host.reshape(()).item()
+        return self._leaves(call, host.reshape(()).item())
 
     def _warned_item(self, what: str) -> Any:
         if self._node is not None:
@@ -146,7 +151,7 @@ class TensorMethods(TensorBase):
             )
         else:
             self._warn_of_tangent(what)
-        return self._item()
+        return self._item(what)
 
     def _warn_of_tangent(self, what: str) -> None:
         if self._has_tangent():
@@ -179,14 +184,14 @@ class TensorMethods(TensorBase):
             what = f"{self.size} elements (shape {self.shape})" if self.size else f"no elements (shape {self.shape})"
             msg = f"the truth value of a Tensor with {what} is ambiguous; use `xpgrad.any(x)` or `xpgrad.all(x)`, or index one element"
             raise ValueError(msg)
-        return bool(self._item())
+        return bool(self._item("bool(x)"))
 
     def __index__(self) -> int:
         # NB: TypeError, so that Python tries nothing else: in `"a" * x` it ends up here after `x` has refused.
         if self.ndim or "integer" not in self.dtype.kind:
             msg = f"only a 0-d integer Tensor can be used as an index, not shape {self.shape} of dtype {self.dtype}"
             raise TypeError(msg)
-        return int(self._item())
+        return int(self._item("operator.index(x)"))
 
     def __format__(self, spec: str) -> str:
         if not spec:
@@ -197,7 +202,7 @@ class TensorMethods(TensorBase):
                 "Tensors of one element; without a format, it is printed as a whole"
             )
             raise TypeError(msg)
-        return format(self._item(), spec)
+        return format(self._item("format(x)"), spec)
 
     def __repr__(self) -> str:
         from xpgrad._tensor.printing import tensor_repr  # loads late: printing

@@ -300,7 +300,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TorchReductions, TorchFunct
             alias = alias_of(self)
             out._alias = Alias(alias.cell, alias.path, alias.memory)  # not a view in the sense of the history: it has none
             note_sharing(out)
-        return out
+        return self._leaves("detach()", out)
 
     def detach_(self) -> Tensor:
         """Detach this Tensor from its history: it becomes a leaf that does not require grad (ACC-29).
@@ -333,7 +333,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TorchReductions, TorchFunct
             cell.views = alias.cell.views  # where a write makes new arrays, all that share the memory get them
             out._alias = Alias(cell, alias.path, alias.memory)
             note_sharing(out)
-        return out
+        return self._leaves(".data", out)
 
     @property
     def _version(self) -> int:

@@ -182,6 +182,8 @@ def _commit(x: Any, out: Any, old: Any) -> None:
             levels.settle(pending)
 
     uninterrupted(steps)
+    if mode is not None and mode.auditing is not None:
+        mode.auditing.wrote(x, out)
 
 
 def _fit(x: Any, out: Any, name: str) -> Any:
@@ -330,6 +332,8 @@ def _in_memory(x: Any, name: str, other: Any) -> bool:
         x._array = update(array, value) if profiling is None else profiling.call(f"{name}_", update, array, value)
 
     _noted(x, write)
+    if mode is not None and mode.auditing is not None:
+        mode.auditing.wrote(x, other)
     return True
 
 
@@ -392,12 +396,14 @@ def _write_at(x: Any, key: Any, value: Any) -> None:
     if copying:
         raw = change(backend.kernels.copy(array), key, value._array)
         uninterrupted(lambda: rebind(x, raw))
-        return
+    else:
 
-    def write() -> None:
-        x._array = change(array, key, value._array)
+        def write() -> None:
+            x._array = change(array, key, value._array)
 
-    _noted(x, write)
+        _noted(x, write)
+    if mode is not None and mode.auditing is not None:
+        mode.auditing.wrote(x, value)
 
 
 def _rank_of_part(x: Any, key: Any) -> int:

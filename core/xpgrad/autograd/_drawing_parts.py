@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["COLOURS", "EDGE_COLOUR", "TEXT_COLOUR", "Arrow", "Vertex"]
+__all__ = ["BROKEN_COLOUR", "COLOURS", "EDGE_COLOUR", "TEXT_COLOUR", "Arrow", "Vertex"]
 
 #: By kind of box: what fills it and what surrounds it. Dark text on these is legible, and the boxes stand out, on light and dark pages.
 COLOURS = {
@@ -12,8 +12,9 @@ COLOURS = {
     "operation": ("#f3f4f6", "#6b7280"),
     "custom": ("#fef3c7", "#b45309"),
     "result": ("#dcfce7", "#15803d"),
+    "broken": ("#fee2e2", "#dc2626"),  # where an audit saw a value leave the graph
 }
-EDGE_COLOUR = "#808080"
+EDGE_COLOUR, BROKEN_COLOUR = "#808080", "#dc2626"
 TEXT_COLOUR = "#111827"
 
 
@@ -22,7 +23,7 @@ class Vertex(NamedTuple):
 
     Attributes
     ----------
-    kind : {"leaf", "operation", "custom", "result"}
+    kind : {"leaf", "operation", "custom", "result", "broken"}
     lines : tuple of str
         What its box says.
     outputs : int

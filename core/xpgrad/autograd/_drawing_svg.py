@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
-from xpgrad.autograd._drawing_parts import COLOURS, EDGE_COLOUR, TEXT_COLOUR, Arrow, Vertex
+from xpgrad.autograd._drawing_parts import BROKEN_COLOUR, COLOURS, EDGE_COLOUR, TEXT_COLOUR, Arrow, Vertex
 
 __all__ = ["svg_text"]
 
@@ -20,17 +20,19 @@ _BESIDE, _BETWEEN, _MARGIN = 22.0, 44.0, 16.0
 _NUMBERS = 11.0  # the line of the outputs' numbers
 _ROW = 1400.0  # boxes of one layer are together no wider than this; others go to a layer further up
 _SWEEPS = 10
+_BROKEN = f' stroke="{BROKEN_COLOUR}" stroke-width="2" stroke-dasharray="6 4"'
 
 
 class _Box:
     """A node, or a point along an edge, in the layout."""
 
-    __slots__ = ("above", "below", "height", "layer", "place", "vertex", "width", "x")
+    __slots__ = ("above", "below", "broken", "height", "layer", "place", "vertex", "width", "x")
 
     def __init__(self, vertex: int, layer: int, width: float, height: float) -> None:
         self.vertex, self.layer, self.width, self.height = vertex, layer, width, height  # vertex: -1 for a point
         self.x = 0.0  # of its middle
         self.place = 0
+        self.broken = False  # what comes from it is not part of the graph
         # Lines to the next layer up and down: (box, x of this end from the middle of this box, x of the other end from the other's).
         self.above: list[tuple[_Box, float, float]] = []
         self.below: list[tuple[_Box, float, float]] = []
@@ -144,10 +146,12 @@ def _connect(layers: list[list[_Box]], boxes: list[_Box], arrows: list[Arrow], v
     chains: dict[tuple[int, int], list[tuple[_Box, float]]] = {}  # by output: its end in each layer, downwards
     for a in arrows:
         source, target = boxes[a.source], boxes[a.target]
+        source.broken = vertices[a.source].kind == "broken"
         start = _port(source.width, a.number, vertices[a.source].outputs)
         chain = chains.setdefault((a.source, a.number), [(source, start)])
         while source.layer - len(chain) > target.layer:
             point = _Box(-1, source.layer - len(chain), 2.0, 0.0)
+            point.broken = source.broken
             layers[point.layer].append(point)
             upper, at = chain[-1]
             _join(upper, at, point, 0.0)
@@ -305,7 +309,7 @@ def _lines(sheet: _Sheet, boxes: list[_Box], hidden: dict[int, list[int]], opera
     for layer in sheet.layers:
         for b in layer:
             for o, at, there in b.below:
-                out.append(_curve(sheet, b, b.x + at, o, o.x + there))
+                out.append(_curve(sheet, b, b.x + at, o, o.x + there, _BROKEN if b.broken else ""))
                 if o.vertex >= 0:
                     heads.append(f"M{_n(o.x + there)} {_n(sheet.top(o))}l-3.5 -7h7z")
     for k, found in sorted(hidden.items()):
@@ -319,14 +323,14 @@ def _lines(sheet: _Sheet, boxes: list[_Box], hidden: dict[int, list[int]], opera
     return "".join(out)
 
 
-def _curve(sheet: _Sheet, upper: _Box, x0: float, lower: _Box, x1: float) -> str:
+def _curve(sheet: _Sheet, upper: _Box, x0: float, lower: _Box, x1: float, style: str = "") -> str:
     """A line between neighbouring layers: straight as far as the layers go, curved between them."""
     y0, y1 = sheet.tops[upper.layer] + sheet.heights[upper.layer], sheet.tops[lower.layer]
     start = sheet.top(upper) + upper.height if upper.vertex >= 0 else sheet.tops[upper.layer]
     end = sheet.top(lower) - 5 if lower.vertex >= 0 else y1
     middle = (y0 + y1) / 2
     bend = f"C{_n(x0)} {_n(middle)} {_n(x1)} {_n(middle)} {_n(x1)} {_n(y1 - 5)}"
-    return f'<path d="M{_n(x0)} {_n(start)}V{_n(y0)}{bend}V{_n(end)}"/>\n'
+    return f'<path d="M{_n(x0)} {_n(start)}V{_n(y0)}{bend}V{_n(end)}"{style}/>\n'
 
 
 def _box(sheet: _Sheet, k: int, b: _Box, v: Vertex, arrows: list[Arrow]) -> str:

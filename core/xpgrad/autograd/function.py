@@ -178,12 +178,13 @@ def _applied(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], separate: 
     ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
     recording = state.records(mode) and any(ctx.needs_input_grad)
     levels: Any = () if mode is None or mode.inference else mode.levels
+    auditing = None if mode is None else mode.auditing
     tangents: list[Any] = []
     if levels:
         tangents = levels.function_tangents(args)
     before = state.current()
     try:
-        state.put(state.replaced(recording=False, levels=()) if state.records(mode) or levels else mode)
+        state.put(state.replaced(recording=False, levels=(), auditing=None) if state.records(mode) or levels or auditing else mode)
         if separate:
             result = cls.forward(*args)
             cls.setup_context(ctx, args, result)
@@ -204,6 +205,8 @@ def _applied(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], separate: 
                 mode.finish(o)
     if levels:
         levels.carry_function(cls, ctx, args, dirty, nondiff, results, outs, tangents)
+    if auditing is not None:
+        auditing.called(cls, args, outs)
     if ctx.saved_for_forward:
         ctx.saved_for_forward = ()  # `jvp` has run; as in PyTorch, the node does not keep its results alive
     return outs if several else outs[0]

@@ -156,16 +156,18 @@ def plain(name: str, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     args = tuple(a._array if isinstance(a, TensorBase) else a for a in args)
     kernel, mode = getattr(x.backend.kernels, name), state.current()
     if mode is not None and mode.profiling is not None and not x.stage:
-        return finished(x, mode.profiling.call(name, kernel, x._array, *args, **kwargs))
-    return finished(x, kernel(x._array, *args, **kwargs))
+        return finished(x, mode.profiling.call(name, kernel, x._array, *args, **kwargs), name)
+    return finished(x, kernel(x._array, *args, **kwargs), name)
 
 
-def finished(x: Tensor, raw: Any) -> Tensor:
-    """A constant result of the class of `x`, marked by the mode if the mode requires it."""
+def finished(x: Tensor, raw: Any, name: str) -> Tensor:
+    """A constant result of a public function, of the class of `x`, marked by the mode if the mode requires it."""
     out = (x._stand_in() if x.is_inference() else x)._wrap(raw)
     mode = state.current()
     if mode is not None and not mode.plain:
         mode.finish(out)
+        if mode.auditing is not None:
+            mode.auditing.computed(name, (x,), out)
     return out
 
 

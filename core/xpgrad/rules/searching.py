@@ -90,7 +90,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     if x.ndim == 0:
         msg = "nonzero needs at least one axis, but got a 0-d Tensor; use `xpgrad.reshape(x, (1,))`"
         raise ValueError(msg)
-    return tuple(finished(x, raw) for raw in x.backend.kernels.nonzero(x._array))
+    return tuple(finished(x, raw, "nonzero") for raw in x.backend.kernels.nonzero(x._array))
 
 
 def _together(name: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
@@ -150,7 +150,7 @@ def searchsorted(
             msg = f"searchsorted: `sorter` must hold integers in the shape {a.shape}, but got {sorter.dtype} of shape {sorter.shape}"
             raise (TypeError if "integer" not in sorter.dtype.kind else ValueError)(msg)
         order = seen_in_range(a, signed(sorter.to_device(a.device)), 0)
-    return finished(a, a.backend.kernels.searchsorted(a._array, b._array, side=side, sorter=order))
+    return finished(a, a.backend.kernels.searchsorted(a._array, b._array, side=side, sorter=order), "searchsorted")
 
 
 @nondifferentiable(primitive=True)
@@ -180,4 +180,4 @@ def isin(x1: Tensor | complex, x2: Tensor | complex, /, *, invert: bool = False)
         result = xp.reshape(found, a.shape) == x
     else:
         result = xp.zeros_like(x) != xp.zeros_like(x)
-    return finished(a, ~result if invert else result)
+    return finished(a, ~result if invert else result, "isin")

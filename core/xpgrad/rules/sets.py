@@ -40,7 +40,7 @@ def _unique(name: str, x: Any) -> tuple[Tensor, ...]:
     x = as_tensor(name, x)
     need_data_dependent_shapes(name, x)
     raw = getattr(x.backend.kernels, name)(x._array)
-    return tuple(finished(x, r) for r in (raw if isinstance(raw, tuple) else (raw,)))
+    return tuple(finished(x, r, name) for r in (raw if isinstance(raw, tuple) else (raw,)))
 
 
 @nondifferentiable(primitive=True)

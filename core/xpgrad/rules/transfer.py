@@ -89,6 +89,8 @@ def to_device(x: Tensor, device: Device | str, /, *, stream: Any = None) -> Tens
         out._node = n
     if mode is not None and not mode.plain:
         mode.finish(out)
+        if mode.auditing is not None:
+            mode.auditing.computed("to_device", (x,), out)
         if mode.levels:
             mode.levels.carry_over(x, out, lambda t: to_device(t, target.device))
     return out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 from xpgrad.func._sparse.dependence import Dependence, along, broadcast, merged, union
 from xpgrad.func._sparse.host import np
@@ -26,17 +27,18 @@ def _taps(walk: Walk, h: Variable, rank: int) -> Iterator[tuple[int, ...]]:
 
 
 def _moved(walk: Walk, operation: Operation, x: Variable, h: Variable, rank: int, full: bool) -> Dependence | None:
-    """The result as it depends on `x`: of a full convolution ``out[i + k]`` on ``x[i]``, of a sliding product ``out[i]`` on ``x[i + k]``."""
+    """The result as it depends on `x`: in a full convolution ``out[i + k]`` on ``x[i]``, else ``out[i]`` on ``x[i + k]``."""
     found, shape = walk.of(x), operation.out.shape
     batch = shape[: len(shape) - rank]
     lengths = x.shape[len(x.shape) - rank :]
     elements = np.broadcast_to(np.arange(found.which.size).reshape(x.shape), (*batch, *lengths))
     places = np.arange(math.prod(shape)).reshape(shape)
     taps = list(_taps(walk, h, rank))
+    windows: list[Any] = [(..., *map(slice, tap, np.add(tap, lengths if full else shape[len(batch) :]))) for tap in taps]
     if len(taps) * max(elements.size, places.size) > _MANY_TERMS:
         return None
     fixed, window = (elements, places) if full else (places, elements)
-    parts = [window[(..., *(slice(k, k + n) for k, n in zip(tap, fixed.shape[len(batch) :])))].reshape(-1) for tap in taps]
+    parts = [window[key].reshape(-1) for key in windows]
     moving = np.concatenate(parts) if parts else np.zeros(0, np.int64)
     still = np.tile(fixed.reshape(-1), len(taps))
     return merged(found, moving, still, shape) if full else merged(found, still, moving, shape)

@@ -1,0 +1,179 @@
+"""Finds arguments that lie exactly where an operation has no derivative, or several values that compete for one, and says what was used.
+
+A kink counts where a gradient arrives at it. Whether it matters is measured: the one-sided derivatives of the whole function differ, or
+not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad._array.base import TensorBase
+from xpgrad._audit.findings import Finding
+from xpgrad._audit.nonfinite import Pulled, first_index
+from xpgrad._audit.paths import Slope
+from xpgrad._audit.running import Outcome, host_of
+from xpgrad._audit.tracing import Event
+
+__all__ = ["at_kinks"]
+
+
+def _host(x: Any) -> Any:
+    return host_of(x) if isinstance(x, TensorBase) else x
+
+
+def _zero(event: Event) -> Any:
+    return _host(event.operands[0]) == 0
+
+
+def _equal(event: Event) -> Any:
+    return _host(event.operands[0]) == _host(event.operands[1])
+
+
+def _both_zero(event: Event) -> Any:
+    return (_host(event.operands[0]) == 0) & (_host(event.operands[1]) == 0)
+
+
+def _at_bound(event: Event) -> Any:
+    x, others = _host(event.operands[0]), [*event.operands[1:], *event.statics]
+    at = x != x
+    for b in others:
+        if b is not None and not isinstance(b, bool):
+            at = at | (x == _host(b))
+    return at
+
+
+def _small_power(event: Event) -> Any:
+    p = _host(event.operands[1])
+    return (_host(event.operands[0]) == 0) & (p < 1)
+
+
+def _norm_zero(event: Event) -> Any:
+    return host_of(event.outs[0]) == 0
+
+
+def _tied(event: Event) -> Any:
+    """The elements that share an extremum with another."""
+    axes, keepdims = event.statics
+    x, out = _host(event.operands[0]), host_of(event.outs[0])
+    if axes is not None and not keepdims:
+        out = out.reshape([1 if i in axes else n for i, n in enumerate(x.shape)])
+    chosen = x == out
+    count = chosen.sum(axis=axes, keepdims=True)
+    return chosen & (count > 1)
+
+
+#: Of rows: what is a kink, in words, and where it is.
+_KINKS: dict[str, tuple[str, str, Callable[[Event], Any]]] = {
+    "abs": ("kink", "at 0", _zero),
+    "sqrt": ("kink", "at 0, where its derivative is infinite", _zero),
+    "hypot": ("kink", "at (0, 0)", _both_zero),
+    "atan2": ("kink", "at (0, 0)", _both_zero),
+    "phase": ("kink", "at 0", _zero),
+    "copysign": ("kink", "at 0", _zero),
+    "pow": ("kink", "of 0 with an exponent below 1", _small_power),
+    "norm": ("kink", "at the zero vector", _norm_zero),
+    "reduce_std": ("kink", "of equal values", _norm_zero),
+    "maximum": ("tie", "of equal values", _equal),
+    "minimum": ("tie", "of equal values", _equal),
+    "clip_scalar": ("kink", "exactly at a bound", _at_bound),
+    "clip_below": ("kink", "exactly at a bound", _at_bound),
+    "clip_above": ("kink", "exactly at a bound", _at_bound),
+    "reduce_max": ("tie", "of equal largest elements", _tied),
+    "reduce_min": ("tie", "of equal smallest elements", _tied),
+}
+_ORDERS = ("less", "less_equal", "greater", "greater_equal")
+
+
+def at_kinks(base: Outcome, pulled: list[Pulled], slopes: dict[int, Slope], eps: float) -> list[Finding]:
+    """The findings, one for each line.
+
+    Parameters
+    ----------
+    pulled : list of Pulled
+    slopes : dict
+        The derivative of the whole function along a direction of all inputs (number -1), with its one-sided quotients.
+    """
+    arrived = {p.node: p for p in pulled}
+    whole = slopes.get(-1)
+    matters = True
+    if whole is not None and math.isfinite(whole.right) and math.isfinite(whole.left):
+        scale = abs(whole.right) + abs(whole.left)
+        matters = abs(whole.right - whole.left) > max(1e-3 * scale, 20 * whole.error * 1e-3)
+    found: dict[Any, Finding] = {}
+    edges = _edges(base)
+    for event in base.trace.events:
+        p = arrived.get(event.node) if event.node is not None else None
+        if p is None or event.row is None:
+            continue
+        name = event.row.name
+        if name == "where" and id(event.operands[0]) in edges:
+            found_at = _selected(event, edges[id(event.operands[0])])
+            kind, words = "kink", f"`{edges[id(event.operands[0])][0].name}` compares equal values, and `where` takes one side"
+        elif name in _KINKS:
+            kind, text, where = _KINKS[name]
+            found_at, words = where(event), f"`{event.name}` {text}"
+        else:
+            continue
+        finding = _finding(event, p, kind, words, found_at, matters)
+        if finding is not None and (finding.kind, finding.place) not in found:
+            found[finding.kind, finding.place] = finding
+    return list(found.values())
+
+
+def _edges(base: Outcome) -> dict[int, tuple[Event, Any]]:
+    """The comparisons by order of something with history, some of whose operands are equal: by the result's id."""
+    found = {}
+    for event in base.trace.events:
+        if event.row is not None and event.row.name in _ORDERS and any(x._node is not None for x in event.tensors):
+            at = _equal(event)
+            if hasattr(at, "any") and bool(at.any()):
+                found[id(event.outs[0])] = event, at
+    return found
+
+
+def _selected(event: Event, edge: tuple[Event, Any]) -> Any:
+    """Where a `where` selects at the edge of its comparison, in the shape of its result."""
+    at = edge[1]
+    shape = event.outs[0].shape
+    return at if at.shape == shape else at.__array_namespace__().broadcast_to(at, shape)
+
+
+def _finding(event: Event, p: Pulled, kind: str, words: str, where: Any, matters: bool) -> Finding | None:
+    if not hasattr(where, "any") or not bool(where.any()):
+        return None
+    g = p.arrived[0] if p.arrived else None
+    if g is None:
+        return None
+    if g.shape == where.shape:
+        where = where & (g != 0)
+    elif not bool((g != 0).any()):
+        return None
+    if not bool(where.any()):
+        return None
+    index = first_index(where)
+    used = _used(p, g, where, index)
+    count = int(where.sum())
+    effect = (
+        "the one-sided derivatives of the result differ"
+        if matters
+        else "the one-sided derivatives of the result agree along the direction that was tried"
+    )
+    text = f"{words}: {count} of {where.size} element{'s' if where.size > 1 else ''}, the first at index {list(index)}{used}; {effect}"
+    details = {"operation": event.name, "count": count, "index": list(index)}
+    return Finding(kind, "warning" if matters else "note", text, event.place, event.places, (), details)
+
+
+def _used(p: Pulled, g: Any, where: Any, index: tuple[int, ...]) -> str:
+    """The factors by which the gradient was multiplied there."""
+    parts = []
+    for left in p.left:
+        if left is None:
+            continue
+        if left.shape == where.shape:
+            there = float(abs(g[index])) if g.shape == where.shape else float(abs(g).max())
+            value = left[index].real
+            sign = g[index].real if g.shape == where.shape else g.reshape(-1)[0].real
+            parts.append(f"{float(value) / float(sign):.3g}" if there and sign else f"{float(value):.3g}")
+    return f"; the derivative used there is {', '.join(parts)}" if parts else ""

@@ -1,0 +1,326 @@
+"""Finds the inputs whose influence on the result does not pass through the graph, and the lines where it leaves, by experiment.
+
+The derivative along a direction is measured with the values that leave the graph free, and with all of them held where they were. If the
+two differ, what is missing from the gradient leaves the graph; holding more and more of them says where. An input with no gradient at
+all, or one of zeros, is also moved by finite steps, which see through roundings and comparisons. The graph's own reachability is what it
+is compared with, never a guess from the names of operations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from xpgrad._audit.findings import Finding
+from xpgrad._audit.places import Place
+from xpgrad._audit.running import Outcome, Problem, host_of
+from xpgrad._audit.tracing import Break, Trace
+from xpgrad.rules.conversion import asarray
+
+__all__ = ["Slope", "broken_paths", "directions", "entries", "moved", "settled", "slope"]
+
+#: How far an input is moved to see whether anything depends on it, as a part of its size.
+FINITE = (0.05, -0.05, 0.7, -0.7, 3.0, -3.0)
+
+
+class Slope(NamedTuple):
+    """A derivative along a direction, by differences.
+
+    Attributes
+    ----------
+    value : float
+    error : float
+        An estimate.
+    right, left : float
+        The one-sided quotients of the step that was chosen.
+    """
+
+    value: float
+    error: float
+    right: float
+    left: float
+
+    def agrees(self, other: float, eps: float) -> bool:
+        """Return whether a number is this slope, as far as can be told in a precision."""
+        return abs(other - self.value) <= 6 * self.error + math.sqrt(eps) * 30 * (abs(other) + abs(self.value)) + 1e-300
+
+
+def directions(problem: Problem, k: int) -> Any:
+    """A direction in which an input is moved: of its shape, as large as it is."""
+    host = host_of(problem.points[k])
+    xp = host.__array_namespace__()
+    drawn = xp.random.default_rng(problem.seed + 1 + k)
+    v = drawn.uniform(0.5, 1.5, host.shape) * drawn.choice([-1.0, 1.0], host.shape)
+    if host.dtype.kind == "c":
+        v = v + 1j * drawn.uniform(0.5, 1.5, host.shape) * drawn.choice([-1.0, 1.0], host.shape)
+    sizes = abs(host[abs(host) < math.inf]) if host.size else host
+    size = float((sizes.astype(float) ** 2).mean() ** 0.5) if sizes.size else 1.0
+    return xp.asarray(v * (size if size > 0 else 1.0))
+
+
+def moved(problem: Problem, k: int, step: Any) -> list[Any]:
+    """The points, one of them moved by a host array."""
+    points = list(problem.points)
+    x = points[k]
+    host = host_of(x)
+    points[k] = asarray((host + step).astype(host.dtype), device=x.device, dtype=x.dtype)
+    return points
+
+
+def _at(problem: Problem, points: list[Any], base: Trace | None, frozen: Any) -> float:
+    outcome = problem.run(points, base, frozen)
+    if outcome.error is not None:
+        return math.nan
+    return problem.value(outcome.outputs)
+
+
+def slope(problem: Problem, direction: dict[int, Any], middle: float, eps: float, base: Trace | None = None, frozen: Any = ()) -> Slope:
+    """Differentiate by central differences, at steps that shrink until their quotients agree.
+
+    Parameters
+    ----------
+    direction : dict
+        Of an input's number: a host array.
+    middle : float
+        The value at the point itself.
+    eps : float
+        Of the precision in which the function computes.
+    """
+
+    def pair(h: float) -> tuple[float, float]:
+        values = []
+        for sign in (1.0, -1.0):
+            points = list(problem.points)
+            for k, v in direction.items():
+                points[k] = moved(problem, k, sign * h * v)[k]
+            values.append(_at(problem, points, base, frozen))
+        return values[0], values[1]
+
+    return settled(pair, middle, eps)
+
+
+def settled(pair: Callable[[float], tuple[float, float]], middle: float, eps: float) -> Slope:
+    """The central difference at which the quotients have settled: it differs little from those of the steps before and after.
+
+    Parameters
+    ----------
+    pair : callable
+        Of a step: the values there, and at the step to the other side.
+    middle : float
+    eps : float
+    """
+    best = Slope(math.nan, math.inf, math.nan, math.nan)
+    found: list[tuple[float, float, float, float]] = []  # of each step: the quotient, its rounding error, the one-sided quotients
+    h = eps**0.25
+    for _ in range(6):
+        plus, minus = pair(h)
+        found.append(((plus - minus) / (2 * h), 4 * eps * (abs(plus) + abs(minus)) / h, (plus - middle) / h, (middle - minus) / h))
+        if len(found) >= 3:
+            (a, *_), (b, rounding, right, left), (c, *_) = found[-3:]
+            error = max(abs(b - a), abs(c - b)) + rounding
+            if math.isfinite(error) and error < best.error:
+                best = Slope(b, error, right, left)
+            if best.error <= math.sqrt(eps) * abs(best.value) or (a == b == c == 0):
+                break
+        h /= 8
+    return best
+
+
+def along(gradient: Any, direction: Any) -> float:
+    """The derivative that a gradient gives along a direction."""
+    if gradient is None:
+        return 0.0
+    g = host_of(gradient)
+    return float((g.conj() * direction).real.sum())
+
+
+def broken_paths(problem: Problem, base: Outcome, gradients: list[Any], middle: float, eps: float) -> tuple[list[Finding], list[int]]:
+    """Find what is lost on paths outside of the graph.
+
+    Returns
+    -------
+    tuple
+        The findings, and the inputs whose gradient agrees with differences neither as it is nor with all that leaves held.
+    """
+    found: list[Finding] = []
+    doubtful: list[int] = []
+    every = range(len(base.trace.breaks))
+    for k, label in enumerate(problem.labels):
+        v = directions(problem, k)
+        if not v.size or not math.isfinite(middle):
+            continue
+        wanted = along(gradients[k], v)
+        free = slope(problem, {k: v}, middle, eps)
+        silent = gradients[k] is None or not bool((abs(host_of(gradients[k])) > 0).any())
+        if math.isinf(free.error):
+            if not silent:
+                doubtful.append(k)
+            continue
+        if not free.agrees(wanted, eps):
+            held = slope(problem, {k: v}, middle, eps, base.trace, every) if every else free
+            if every and held.agrees(wanted, eps) and not free.agrees(held.value, eps):
+                found += _lost(problem, base, k, v, middle, eps, free, held)
+                continue
+            entry = _reentry(problem, base, k, v)
+            if entry is not None and gradients[k] is None:
+                found.append(_captured(label, entry, free.value))
+            else:
+                doubtful.append(k)
+        elif silent:
+            found += _steps(problem, base, k, v, gradients[k], middle, eps)
+    return _merged(found), doubtful
+
+
+def _groups(base: Outcome) -> list[list[Break]]:
+    """The values that left the graph, by line, in the order in which the lines were met."""
+    groups: dict[Any, list[Break]] = {}
+    for b in base.trace.breaks:
+        groups.setdefault(b.group, []).append(b)
+    return list(groups.values())
+
+
+def _lost(problem: Problem, base: Outcome, k: int, v: Any, middle: float, eps: float, free: Slope, held: Slope) -> list[Finding]:
+    """The lines where a derivative is lost: the share of each is what holding it, too, takes away."""
+    found, frozen, before = [], set(), free
+    for group in _groups(base):
+        frozen |= {b.number for b in group}
+        now = slope(problem, {k: v}, middle, eps, base.trace, frozen)
+        share = before.value - now.value
+        if not before.agrees(now.value, eps):
+            b = group[0]
+            part = f" ({abs(share / free.value):.0%})" if free.value and abs(share) <= 10 * abs(free.value) else ""
+            message = (
+                f"`{b.call}` takes a value of `{problem.labels[k]}` out of the graph: along a direction, the result changes at the rate "
+                f"{free.value:.6g}, the gradient says {held.value:.6g}, and {share:.6g}{part} is lost here"
+            )
+            details = {"call": b.call, "true": free.value, "gradient": held.value, "lost": share, "times": len(group)}
+            found.append(_broken(b, "error", message, problem.labels[k], details))
+        before = now
+        if now.agrees(held.value, eps):
+            break
+    return found
+
+
+def _broken(b: Break, severity: str, message: str, label: str, details: dict[str, Any]) -> Finding:
+    return Finding(b.kind, severity, message, b.place, b.places, (label,), details)
+
+
+def _steps(problem: Problem, base: Outcome, k: int, v: Any, gradient: Any, middle: float, eps: float) -> list[Finding]:
+    """Move an input without a derivative by finite steps, and say what that does."""
+    label = problem.labels[k]
+    found_at = None
+    tolerance = math.sqrt(eps) * abs(middle) * 1e-3 + 1e-300
+    for step in FINITE:
+        value = _at(problem, moved(problem, k, step * v), None, ())
+        if math.isfinite(value) and abs(value - middle) > tolerance:
+            found_at = step, value
+            break
+    if found_at is None:
+        if gradient is not None:
+            return []  # it takes part, by a factor that is zero here
+        entry = _same_values(problem, base, k, v)
+        if entry is not None:
+            return [_captured(label, entry, None)]
+        return [Finding("unused", "warning", f"the result does not depend on `{label}`: it has no gradient, and moving it changes nothing",
+                        None, (), (label,), {})]  # fmt: skip
+    step, value = found_at
+    frozen: set[int] = set()
+    points = moved(problem, k, step * v)
+    for group in _groups(base):
+        frozen |= {b.number for b in group}
+        now = _at(problem, points, base.trace, frozen)
+        if abs(now - middle) <= tolerance:
+            b = group[0]
+            if gradient is not None and b.kind in ("compared", "index"):
+                break  # the graph leads to the result, too, and what it selects here is constant
+            if b.number in base.trace.branches:
+                b = b._replace(kind="branch")
+            message = (
+                f"`{label}` reaches the result only through `{b.call}`, whose derivative is zero: moved by {step:+.0%} of its size, it "
+                f"changes the result from {middle:.6g} to {value:.6g}, and its gradient is {'None' if gradient is None else 'zero'}"
+            )
+            return [_broken(b, "error", message, label, {"call": b.call, "before": middle, "after": value, "step": step})]
+    if gradient is None:
+        entry = _reentry(problem, base, k, step * v)
+        return [] if entry is None else [_captured(label, entry, None)]
+    message = (
+        f"the gradient of `{label}` is exactly zero, but moved by {step:+.0%} of its size it changes the result from "
+        f"{middle:.6g} to {value:.6g}"
+    )
+    return [Finding("flat", "note", message, None, (), (label,), {"before": middle, "after": value, "step": step})]
+
+
+# -- values that come back as constants -------------------------------------------------------------------------------
+
+
+def _constants(outcome: Outcome) -> dict[tuple[int, int], Any]:
+    """The operands that no operation made and that are no inputs, by operation and place."""
+    trace = outcome.trace
+    inputs = {id(x) for x in outcome.inputs}
+    found = {}
+    for i, event in enumerate(trace.events):
+        for j, x in enumerate(event.operands):
+            if hasattr(x, "_node"):
+                known = id(x) in inputs or id(x) in trace.came or trace.producers.get(id(x), i) < i
+                if not known and x._node is None:
+                    found[i, j] = host_of(x)
+            elif isinstance(x, (int, float, complex)):
+                found[i, j] = x
+    return found
+
+
+def entries(problem: Problem, base: Outcome, k: int, v: Any) -> list[tuple[int, int]]:
+    """The constants that are others when an input is moved: by operation and operand."""
+    other = problem.run(moved(problem, k, 0.01 * v), keep=True)
+    if other.error is not None or len(other.trace.events) != len(base.trace.events):
+        return []
+    before, after = _constants(base), _constants(other)
+    return [at for at, value in before.items() if at in after and not _equal(value, after[at])]
+
+
+def _reentry(problem: Problem, base: Outcome, k: int, v: Any) -> tuple[Place | None, tuple[Place, ...], str] | None:
+    """Where a constant enters that is another one when an input is moved."""
+    for at in entries(problem, base, k, v):
+        event = base.trace.events[at[0]]
+        return event.place, event.places, event.name
+    return None
+
+
+def _same_values(problem: Problem, base: Outcome, k: int, v: Any) -> tuple[Place | None, tuple[Place, ...], str] | None:
+    """Where a constant is used that has the very values of an input that is not."""
+    wanted = host_of(problem.points[k])
+    if wanted.size < 2:
+        return None
+    follow = set(entries(problem, base, k, v))  # copies of the input itself
+    for at, value in _constants(base).items():
+        if at not in follow and hasattr(value, "shape") and _equal(value, wanted):
+            event = base.trace.events[at[0]]
+            return event.place, event.places, event.name
+    return None
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if hasattr(a, "shape") and hasattr(b, "shape"):
+        return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
+    return bool(a == b)
+
+
+def _captured(label: str, entry: tuple[Place | None, tuple[Place, ...], str], rate: float | None) -> Finding:
+    place, places, name = entry
+    lost = "" if rate is None else f"; the result changes at the rate {rate:.6g}"
+    message = f"a constant with the values of `{label}` enters here, in `{name}`, and `{label}` has no gradient{lost}"
+    return Finding("captured", "error", message, place, places, (label,), {"operation": name})
+
+
+def _merged(found: list[Finding]) -> list[Finding]:
+    """One finding for several inputs that leave at one line."""
+    out: dict[Any, Finding] = {}
+    for f in found:
+        key = (f.kind, f.place, f.details.get("call")) if f.place is not None else (f.kind, f.inputs)
+        before = out.get(key)
+        if before is None:
+            out[key] = f
+        else:
+            more = before.inputs + tuple(i for i in f.inputs if i not in before.inputs)
+            out[key] = before._replace(inputs=more)
+    return list(out.values())

@@ -1,0 +1,67 @@
+"""Finds gradients that vanish or explode on their way back: how strongly the result depends on each value, by depth.
+
+The measure of a value is the norm of its gradient times its own norm, beside the size of the result: it does not depend on units.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xpgrad._audit.findings import Finding
+from xpgrad._audit.nonfinite import Pulled
+from xpgrad._audit.running import Outcome, host_of
+
+__all__ = ["dependence", "far_ranges"]
+
+#: The factor between the ends of a chain that is reported, and how many operations it has at least.
+FACTOR, DEPTH = 1e7, 12
+
+
+def _norm(x: Any) -> float:
+    wide = abs(x).astype(float)
+    top = float(wide.max()) if wide.size else 0.0
+    return top * float(((wide / top) ** 2).sum() ** 0.5) if top and math.isfinite(top) else top
+
+
+def dependence(base: Outcome, pulled: list[Pulled]) -> list[tuple[int, float]]:
+    """Of each operation, in the order of the backward: its number, and how strongly the result depends on its output."""
+    numbers = {e.node: i for i, e in enumerate(base.trace.events) if e.node is not None}
+    out = []
+    for p in pulled:
+        i = numbers.get(p.node)
+        if i is None or not p.arrived or p.arrived[0] is None:
+            continue
+        value = host_of(base.trace.events[i].outs[0])
+        if value.shape == p.arrived[0].shape:
+            out.append((i, _norm(p.arrived[0]) * _norm(value)))
+    return out
+
+
+def far_ranges(base: Outcome, pulled: list[Pulled]) -> list[Finding]:
+    """The findings."""
+    curve = [(i, s) for i, s in dependence(base, pulled) if s > 0 and math.isfinite(s)]
+    if len(curve) < DEPTH:
+        return []
+    first = sorted(s for _, s in curve[:4])[2]
+    last = sorted(s for _, s in curve[-4:])[1]
+    ratio = last / first
+    if 1 / FACTOR < ratio < FACTOR or not _steady(curve, ratio):
+        return []
+    kind = "vanishing" if ratio < 1 else "exploding"
+    event = base.trace.events[curve[-1][0]]
+    message = (
+        f"over {len(curve)} operations, the dependence of the result on the values falls from {first:.3g} to {last:.3g}"
+        if ratio < 1
+        else f"over {len(curve)} operations, the dependence of the result on the values grows from {first:.3g} to {last:.3g}"
+    )
+    return [Finding(kind, "warning", message, event.place, event.places, (), {"first": first, "last": last, "depth": len(curve)})]
+
+
+def _steady(curve: list[tuple[int, float]], ratio: float) -> bool:
+    """Return whether no single quarter of the way makes most of the change: else it is one operation, not a chain."""
+    logs = [math.log10(s) for _, s in curve]
+    n = len(logs)
+    whole = math.log10(ratio)
+    parts = [(logs[min(n - 1, (k + 1) * n // 4)] - logs[k * n // 4]) / whole for k in range(4)]
+    return max(parts) < 0.7

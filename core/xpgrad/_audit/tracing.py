@@ -1,0 +1,286 @@
+"""Notes which operations a function runs, on what, and where values leave the graph: the value of `Mode.auditing` during an audit.
+
+A value leaves where something with history gives something without: by a call (`detach`, `float`, `.array`), under `no_grad`, or by an
+operation whose derivative is zero or is not defined. These places are numbered in the order in which they are met, so that a second run can
+hold the values of some of them at what they were in the first: that tells what depends on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any, NamedTuple
+
+from xpgrad._array.base import TensorBase
+from xpgrad._audit.places import Place, Stop, user_places
+from xpgrad._modes import state
+from xpgrad._rows.namespace import PUBLIC
+from xpgrad._rows.row import Row
+
+__all__ = ["STEPS", "Break", "Event", "Trace"]
+
+#: Rows that are recorded, and whose derivative is zero wherever there is one.
+STEPS = frozenset(("floor", "ceil", "round", "trunc", "sign", "floor_divide"))
+#: The most bytes of an operand that are copied to see whether they change.
+COPIED = 1 << 24
+#: What is found by looking for a place.
+_INDICES = frozenset(("argmax", "argmin", "argsort", "sort", "searchsorted", "nonzero", "count_nonzero", "unique_counts", "unique_inverse",
+                      "unique_all", "unique_values", "isin"))  # fmt: skip
+_CALLS = {
+    "detach()": "detached", ".data": "detached", "bool(x)": "branch", "format(x)": "printed", ".array": "left-as-array",
+    "numpy()": "left-as-array", "np.asarray(x)": "left-as-array", "autograd.grad": "inner-gradient",
+}  # fmt: skip
+
+
+class Event(NamedTuple):
+    """One operation that ran.
+
+    Attributes
+    ----------
+    name : str
+        Its public name, or that of a custom Function.
+    row : Row or None
+    function : type or None
+        A custom Function.
+    operands : tuple
+        Tensors and Python scalars.
+    statics : tuple
+    outs : tuple
+        Tensors.
+    places : tuple of Place
+        The user's lines, the innermost first.
+    node : Node or None
+        What recorded it.
+    """
+
+    name: str
+    row: Row | None
+    function: Any
+    operands: tuple[Any, ...]
+    statics: tuple[Any, ...]
+    outs: tuple[Any, ...]
+    places: tuple[Place, ...]
+    node: Any
+
+    @property
+    def place(self) -> Place | None:
+        """The innermost of the user's lines."""
+        return self.places[0] if self.places else None
+
+    @property
+    def tensors(self) -> list[Any]:
+        """The operands that are Tensors."""
+        return [x for x in self.operands if isinstance(x, TensorBase)]
+
+
+class Break(NamedTuple):
+    """A value that left the graph.
+
+    Attributes
+    ----------
+    number : int
+    kind : str
+        ``"detached"``, ``"no-grad"``, ``"left-as-number"``, ``"left-as-array"``, ``"inner-gradient"``, ``"branch"``, ``"compared"``,
+        ``"rounded"``, ``"index"``, ``"cast"``, ``"written"``, ``"printed"``.
+    call : str
+        What was called.
+    places : tuple of Place
+    value : object
+        A copy of what left: a number, a host array, a raw array.
+    before : int
+        How many operations had run.
+    """
+
+    number: int
+    kind: str
+    call: str
+    places: tuple[Place, ...]
+    value: Any
+    before: int
+
+    @property
+    def place(self) -> Place | None:
+        return self.places[0] if self.places else None
+
+    @property
+    def group(self) -> tuple[str, str, Place | None]:
+        """The key of one finding, however often it is met."""
+        return self.kind, self.call, self.place
+
+
+class Trace:
+    """The record of one run.
+
+    Parameters
+    ----------
+    base : Trace, optional
+        The first run, whose values are held.
+    frozen : container of int
+        The numbers of the breaks whose values are held.
+    keep : bool
+        Keep the operations; a run of which only the outcome counts does not.
+    """
+
+    def __init__(self, base: Trace | None = None, frozen: Container[int] = (), keep: bool = True) -> None:
+        self.base, self.frozen, self.keep = base, frozen, keep
+        self.events: list[Event] = []
+        self.breaks: list[Break] = []
+        self.stop = Stop()
+        self.diverged = False
+        self.producers: dict[int, int] = {}  # of a Tensor's id: the operation that made it, or wrote to it last
+        self.count = 0
+        self.exits: dict[int, Any] = {}  # of a break that is a call: the Tensor that it was called on
+        self.came: dict[int, int] = {}  # of a Tensor's id: the break that it came from
+        self.cuts: dict[int, int] = {}  # of a Tensor's id: the break that it is the result of
+        self.branches: set[int] = set()  # the breaks whose result an `if` asked for
+        self.alive: list[Any] = []  # so that no id is used again
+        #: Of an operation's number and a Tensor operand's: its raw array, its values then, its version then.
+        self.copies: dict[tuple[int, int], tuple[Any, Any, int]] = {}
+
+    # -- what `Mode` and the operations call -----------------------------------------------------------------------
+
+    def ran(self, row: Row, operands: tuple[Any, ...], statics: tuple[Any, ...], out: Any) -> None:
+        """Note an operation that is a row."""
+        operands = tuple(operands[0]) if row.varargs else operands
+        outs = out if out.__class__ is tuple else (out,)
+        if any(o.stage for o in outs):
+            return  # inside of a batch or a capture: what it is made of runs on Tensors, and is noted
+        self._note(_name(row), row, None, operands, statics, outs)
+
+    def computed(self, name: str, operands: tuple[Any, ...], out: Any) -> None:
+        """Note an operation that is no row."""
+        if not out.stage:
+            self._note(name, None, None, operands, (), (out,))
+
+    def called(self, function: Any, args: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
+        """Note a call of a custom Function."""
+        self._note(function.__name__, None, function, args, (), tuple(o for o in outs if isinstance(o, TensorBase)))
+
+    def wrote(self, x: Any, value: Any) -> None:
+        """Note that a Tensor was written to."""
+        if x.stage:
+            return
+        source = self.producers.get(id(value))
+        if source is not None:
+            self.producers[id(x)] = source
+        if isinstance(value, TensorBase) and x._node is None and (value._node is not None or value.requires_grad):
+            (kept,) = self._broken("written", "x[...] = value", [x], user_places(self.stop)[0])
+            if kept is not None:
+                x._array = kept
+
+    def left(self, call: str, x: Any, value: Any) -> Any:
+        """Note a value that leaves by a call; returns it, or the one that is held in its place."""
+        if call == "bool(x)" and id(x) in self.cuts:
+            self.branches.add(self.cuts[id(x)])
+        if x.stage or x._node is None or value is None:
+            return value
+        kind = _CALLS.get(call, "left-as-number")
+        places, via = user_places(self.stop)
+        if via and via not in call:
+            call = f"{call} inside of {via}"
+        if isinstance(value, TensorBase):
+            if self.keep:
+                self.exits[len(self.breaks)] = x
+                self.came[id(value)] = len(self.breaks)
+                self.alive.append(value)
+            (kept,) = self._broken(kind, call, [value], places)
+            return value if kept is None else value._wrap(kept)
+        number = len(self.breaks)
+        held = self._held(number, kind, places)
+        if held is not None:
+            return _copied(x, held)
+        if self.keep:
+            self.exits[number] = x
+        self.breaks.append(Break(number, kind, call, places, _copied(x, value), self.count))
+        return value
+
+    # -- how they are noted ----------------------------------------------------------------------------------------
+
+    def _note(self, name: str, row: Row | None, function: Any, operands: Any, statics: Any, outs: tuple[Any, ...]) -> None:
+        node = next((o._node.owner for o in outs if o._node is not None), None)
+        places, _ = user_places(self.stop)
+        if any(isinstance(x, TensorBase) and x._node is not None for x in operands):
+            kind = _kind(name, row, statics, state.is_grad_enabled())
+            step = row is not None and row.name in STEPS
+            lost = [o for o in outs if o._node is None or step or not o.dtype.differentiable]
+            if lost and kind:
+                self.cuts |= dict.fromkeys(map(id, lost), len(self.breaks))
+                self.alive += lost
+                for o, kept in zip(lost, self._broken(kind, name, lost, places)):
+                    if kept is not None:
+                        o._array = kept
+        if self.keep:
+            self.events.append(Event(name, row, function, tuple(operands), tuple(statics), outs, places, node))
+            if node is not None:
+                self._copy(operands)
+            for o in outs:
+                self.producers[id(o)] = self.count
+        self.count += 1
+
+    def _copy(self, operands: Any) -> None:
+        """Keep the values that operands have now."""
+        for j, x in enumerate(x for x in operands if isinstance(x, TensorBase)):
+            if x.dtype.differentiable and x.nbytes <= COPIED:
+                t: Any = x
+                version = 0 if t._alias is None or t.is_inference() else t._version
+                self.copies[self.count, j] = x._array, x.backend.to_host(x._array).copy(), version
+
+    def _broken(self, kind: str, call: str, tensors: list[Any], places: tuple[Place, ...]) -> list[Any]:
+        """Number a break; the raw arrays that take the Tensors' places, or None where they stay as they are."""
+        number = len(self.breaks)
+        held = self._held(number, kind, places)
+        copies = [t.backend.kernels.copy(t._array) for t in tensors] if held is None else held
+        if held is None:
+            self.breaks.append(Break(number, kind, call, places, copies, self.count))
+            return [None] * len(tensors)
+        fits = len(held) == len(tensors) and all(tuple(h.shape) == t.shape and h.dtype == t._array.dtype for h, t in zip(held, tensors))
+        if not fits:
+            self.diverged = True
+            return [None] * len(tensors)
+        return [t.backend.kernels.copy(h) for h, t in zip(held, tensors)]
+
+    def _held(self, number: int, kind: str, places: tuple[Place, ...]) -> Any:
+        """The value that a break had in the first run, if it is to be held."""
+        if self.base is None:
+            return None
+        if number >= len(self.base.breaks):
+            self.diverged = True
+            return None
+        before = self.base.breaks[number]
+        if before.kind != kind or before.place != (places[0] if places else None):
+            self.diverged = True
+            return None
+        if number not in self.frozen:
+            return None
+        self.breaks.append(before)
+        return before.value
+
+
+def _kind(name: str, row: Row | None, statics: Any, recording: bool) -> str:
+    """The kind of break that an operation is which loses the history of its operands; empty where it is none."""
+    if not recording:
+        return "no-grad"
+    if name in _INDICES:
+        return "index"
+    if row is None:
+        return "" if name == "to_device" else "compared" if name in ("all", "any") else "index"
+    if row.name in STEPS:
+        return "rounded"
+    if row.name == "to_dtype":
+        return "cast"
+    if all(f is None for f in row.formulas):
+        return "compared"
+    return "index" if row.outputs is not None else ""
+
+
+def _name(row: Row) -> str:
+    publics = PUBLIC.get(row.name, (row.name,))
+    return "getitem" if row.name == "index_basic" else publics[0].removeprefix("special_")
+
+
+def _copied(x: Any, value: Any) -> Any:
+    """A copy of what left, so that what is done to it is not seen here."""
+    if isinstance(value, list):
+        return [_copied(x, v) for v in value]
+    if not hasattr(value, "shape"):
+        return value
+    return value.copy() if hasattr(value, "copy") else x.backend.kernels.copy(value)
