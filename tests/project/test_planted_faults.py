@@ -37,6 +37,7 @@ SPECIAL = "core/xpgrad/scipy/"
 AUDIT = "core/xpgrad/_audit/"
 MATRICES = SPECIAL + "linalg/"
 TESTING = "core/xpgrad/testing/"
+SPARSE = "core/xpgrad/func/_sparse/"
 
 FAULTS = [
     Fault("product rule takes the wrong factor", ELEMENTWISE, '@elementwise("g * x2", "g * x1",', '@elementwise("g * x1", "g * x1",', "tests/rules/test_elementwise.py -k multiply"),
@@ -130,6 +131,20 @@ FAULTS = [
     Fault("the second derivative at the right end is seen from the left", SPECIAL + "_splines.py", "_end(right, ops.flip(dx), ops.flip(slope, axis=0), -1.0)", "_end(right, ops.flip(dx), ops.flip(slope, axis=0), 1.0)",
           "tests/signals/test_interpolants.py -k ends"),
     Fault("nan in one column changes another", SPECIAL + "_splines.py", "ops.max(ops.where(known, total, ops.zeros_like(total)))", "ops.max(total)", "tests/signals/test_interpolants.py -k nan"),
+    Fault("a traced union forgets its second operand", SPARSE + "dependence.py", "a.sets[left] + b.sets[right])", "a.sets[left] + a.sets[left])", "tests/sparsity/test_patterns.py -k differences"),
+    Fault("a factor that is not known counts as 0", SPARSE + "layout_rules.py", "(value := walk.value(x)) is not None and not np.all(kept := nonzero(value))",
+          "not np.all(kept := nonzero(walk.value(x) if walk.value(x) is not None else 0.0))", "tests/sparsity/test_patterns.py -k elementwise"),
+    Fault("a known matrix has the pattern of its transpose", SPARSE + "contraction_rules.py", "_through(x, x.which.ndim - 2, kept.T)", "_through(x, x.which.ndim - 2, kept)",
+          "tests/sparsity/test_patterns.py -k matrix"),
+    Fault("arguments that are not differentiated are constants", SPARSE + "propagation.py", "self._raw = {**program.constants, **known}",
+          "self._raw = {**program.constants, **{v: np.zeros(v.shape) for v in program.inputs}, **known}", "tests/sparsity -k used_again"),
+    Fault("rows are traced from the right", SPARSE + "prepared.py", 'found = jacobian_pattern(call, local, options.by == "rows")', "found = jacobian_pattern(call, local, False)",
+          "tests/sparsity/test_patterns.py -k own_products"),
+    Fault("a colour is used twice in a row", SPARSE + "colouring.py", "            taken |= seen[i]", "            taken = seen[i]", "tests/sparsity/test_colouring.py -k tridiagonal"),
+    Fault("a path of four has two colours", SPARSE + "colouring.py", "taken |= danger[w]", "pass", "tests/sparsity/test_colouring.py -k stars_of_bands"),
+    Fault("entries are read without proof", SPARSE + "colouring.py", "    if not np.all(first | second):", "    if False:", "tests/sparsity/test_colouring.py -k refused"),
+    Fault("a pattern of one's own is trusted", SPARSE + "prepared.py", '    if given or options.by == "symmetric":', '    if options.by == "none":', "tests/sparsity/test_refusals.py -k lacks"),
+    Fault("a prepared number may change", SPARSE + "likeness.py", "isinstance(number, (float, complex)) and not self.fixed", "isinstance(number, (float, complex))", "tests/sparsity/test_refusals.py -k has_to_be"),
     Fault("what is held still is not", AUDIT + "tracing.py", "        self.breaks.append(before)\n        return before.value", "        self.breaks.append(before)\n        return None",
           "tests/audit/test_gallery.py -k detached"),
     Fault("inputs are moved by small steps only", AUDIT + "paths.py", "FINITE = (0.05, -0.05, 0.7, -0.7, 3.0, -3.0)", "FINITE = (1e-6, -1e-6)", "tests/audit/test_gallery.py -k whole_numbers"),
