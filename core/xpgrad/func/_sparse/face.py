@@ -147,6 +147,15 @@ def sparse_hessian(
 class SparseDerivative:
     """A function that computes a sparse derivative: what `sparse_jacobian` and `sparse_hessian` return."""
 
+    _argnums: Argnums
+    _by: str
+    _chunk_size: int | None
+    _format: str
+    _func: Callable[..., Any]
+    _has_aux: bool
+    _name: str
+    _pattern: Any
+
     def __init__(
         self, name: str, func: Callable[..., Any], argnums: Argnums, has_aux: bool, pattern: Any, by: str, form: str, chunk_size: int | None
     ) -> None:

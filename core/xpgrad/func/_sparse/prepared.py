@@ -100,6 +100,23 @@ class Prepared:
         Kernels, with lines, for which tracing took each element of the result to depend on all elements of the operands.
     """
 
+    _argnums: Any
+    _colouring: colourings.Colouring
+    _func: Any
+    _has_aux: bool
+    _left: Seeds
+    _likeness: Likeness
+    _name: str
+    _on: dict[Any, Any]
+    _options: Options
+    _right: Seeds
+    colours: int
+    column_colours: Any
+    pattern: Any
+    places: Any
+    row_colours: Any
+    unresolved: list[str]
+
     def __init__(self, call: Call, options: Options, traced: Pattern, leaves: list[Any], outs: list[Any]) -> None:
         self._name, self._func, self._argnums, self._has_aux = call.name, call.func, call.argnums, call.has_aux
         self._options, self._likeness = options, Likeness(call, traced.fixed)
@@ -107,14 +124,14 @@ class Prepared:
         pattern.sort_indices()
         self.unresolved = traced.unresolved
         self._colouring = found = _coloured(pattern, options.by)
-        self.colours: int = found.products
+        self.colours = found.products
         self.column_colours, self.row_colours = found.columns, found.rows
         symmetric = options.by == "symmetric"
         self.places = (colourings.symmetric_reading if symmetric else colourings.reading)(pattern, found)
         chunk = products.chunk_for(options.chunk_size, pattern.shape[1], pattern.shape[0])
         self._right = Seeds(found.columns, found.column_colours, leaves, chunk)
         self._left = Seeds(found.rows, found.row_colours, leaves if options.hessian else outs, chunk)
-        self._on: dict[Any, Any] = {}  # the places, by class of Tensors, on its device
+        self._on = {}  # the places, by class of Tensors, on its device
 
     @property
     def shape(self) -> tuple[int, int]:
