@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from xpgrad._modes import state
 from xpgrad._operations.declare import composite
 from xpgrad._operations.lift import as_tensor
+from xpgrad.errors import CapabilityError
 from xpgrad.rules.indexing import take
 from xpgrad.rules.manipulation import reshape
 from xpgrad.rules.reduction import finished
@@ -54,6 +55,13 @@ def _unique(name: str, x: Any) -> tuple[Tensor, ...]:
     need_data_dependent_shapes(name, x)
     if x.dtype.differentiable and _is_differentiated(x):
         found = tuple(finished(x, r, name) for r in x.backend.kernels.unique_all(x._array))
+        count = found[1].shape[0]
+        if not isinstance(count, int):
+            msg = (
+                f"{name} of a Tensor that is differentiated needs the number of distinct elements, which backend {x.backend.table_name!r} "
+                f"does not know before it computes; call `{name}(x.detach())`, whose values have no gradient"
+            )
+            raise CapabilityError(msg)
         everything = (take(reshape(x, (-1,)), found[1], axis=0), *found[1:])
         return tuple(everything[UniqueAll._fields.index(field)] for field in FIELDS[name])
     raw = getattr(x.backend.kernels, name)(x._array)
