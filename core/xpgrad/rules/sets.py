@@ -44,7 +44,7 @@ class UniqueInverse(NamedTuple):
 
 
 #: Of each function: the fields of `UniqueAll` that it returns.
-FIELDS = {
+_FIELDS: dict[str, tuple[str, ...]] = {
     "unique_all": UniqueAll._fields, "unique_counts": UniqueCounts._fields, "unique_inverse": UniqueInverse._fields,
     "unique_values": ("values",),
 }  # fmt: skip
@@ -63,7 +63,7 @@ def _unique(name: str, x: Any) -> tuple[Tensor, ...]:
             )
             raise CapabilityError(msg)
         everything = (take(reshape(x, (-1,)), found[1], axis=0), *found[1:])
-        return tuple(everything[UniqueAll._fields.index(field)] for field in FIELDS[name])
+        return tuple(everything[UniqueAll._fields.index(field)] for field in _FIELDS[name])
     raw = getattr(x.backend.kernels, name)(x._array)
     return tuple(finished(x, r, name) for r in (raw if isinstance(raw, tuple) else (raw,)))
 
