@@ -86,6 +86,12 @@ class CuPyBackend(Backend):
 
         return function(name)
 
+    def sparse_matrix(self, values: Any, columns: Any, starts: Any, shape: tuple[int, int]) -> Any:
+        from cupyx.scipy.sparse import csr_matrix  # NB: loads what few need
+
+        with values.device:
+            return csr_matrix((values, cupy.asarray(columns), cupy.asarray(starts)), shape=shape)
+
     def to_host(self, x: Any) -> Any:
         with x.device:
             return cupy.asnumpy(x)  # waits for the current stream

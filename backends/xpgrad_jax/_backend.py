@@ -190,6 +190,11 @@ class JaxBackend(Backend):
 
         return function(name)
 
+    def sparse_matrix(self, values: Any, columns: Any, starts: Any, shape: tuple[int, int]) -> Any:
+        from jax.experimental.sparse import BCSR  # NB: loads what few need
+
+        return BCSR((values, jnp.asarray(columns), jnp.asarray(starts)), shape=shape, indices_sorted=True, unique_indices=True)
+
     def through_host(self, name: str, function: Callable[..., Any], *args: Any, signature: str = "") -> Any:
         arrays = [a for a in args if isinstance(a, jax.Array)]
         if not any(self.is_traced(a) for a in arrays) or not self.on_host(self.device_of(arrays[0])):

@@ -142,6 +142,11 @@ class NumPyBackend(Backend):
     def may_alias(self, x: Any, y: Any) -> bool:
         return bool(np.may_share_memory(x, y))
 
+    def sparse_matrix(self, values: Any, columns: Any, starts: Any, shape: tuple[int, int]) -> Any:
+        from scipy.sparse import csr_array  # NB: loads SciPy
+
+        return csr_array((np.array(values), columns, starts), shape=shape)
+
     def compile_program(self, program: Any, *, threads: int | None = None) -> Callable[..., Any]:
         from xpgrad.programs.emission import numpy_function  # NB: only programs that compile need it
 

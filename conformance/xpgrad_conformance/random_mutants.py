@@ -45,13 +45,14 @@ TARGETS = ("numpy", "numpy+readonly", "strict", "simstream")
 LIMIT, TESTS_LIMIT = 60.0, 900.0
 OPERATORS = ("comparison", "constant", "statement", "condition", "arguments", "arithmetic", "text", "formula")
 #: What no page of PyTorch's documentation is about: the command line, drawings, how backends are found, namespaces of devices, compiling a
-#: function into one node, what makes rules from functions or hands them to other libraries, NumPy's functions on Tensors, and the names
-#: of JAX and HIPS autograd.
+#: function into one node, what makes rules from functions, hands them to other libraries or checks theirs, NumPy's functions on Tensors,
+#: audits, sparse derivatives, and the names of JAX and HIPS autograd.
 OUTSIDE = (
     "xpgrad/_cli/*", "xpgrad/__main__.py", "xpgrad/_operations/__main__.py", "xpgrad/_info.py", "xpgrad/autograd/_drawing*",
     "xpgrad/_backends/*", "xpgrad/registry.py", "xpgrad/hookspecs.py", "xpgrad/_namespaces.py", "xpgrad/_transforms/compiled.py",
     "xpgrad/autograd/_rule.py", "xpgrad/autograd/interop.py", "xpgrad/autograd/_scipy.py", "xpgrad/programs/*", "xpgrad/_numpy/*",
-    "xpgrad/dialects/hips/*", "xpgrad/func/_named.py",
+    "xpgrad/dialects/hips/*", "xpgrad/func/_named.py", "xpgrad/testing/*", "xpgrad_pytest.py", "xpgrad/_audit/*",
+    "xpgrad/func/_sparse/*",
 )  # fmt: skip
 
 COMPARISONS = {

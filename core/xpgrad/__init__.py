@@ -261,7 +261,7 @@ __all__ = [
 
 
 # Modules that load at first use.
-_LAZY = ("linalg", "fft", "func", "utils", "registry", "hookspecs", "backend", "scipy")
+_LAZY = ("linalg", "fft", "func", "utils", "registry", "hookspecs", "backend", "scipy", "testing")
 
 
 def __dir__() -> list[str]:

@@ -609,6 +609,27 @@ class Backend(ABC):
         out = function(*(self.to_host(a) if hasattr(a, "shape") else a for a in args))
         return self.from_host(self._host().to_host(out), device)
 
+    # -- sparse matrices (`xpgrad.func.sparse_jacobian`) ----------------------------------------------------------
+
+    def sparse_matrix(self, values: Any, columns: Any, starts: Any, shape: tuple[int, int]) -> Any:
+        """The library's own sparse matrix in compressed rows.
+
+        Parameters
+        ----------
+        values : array
+            A raw array of one axis: the entries, row by row.
+        columns, starts : numpy.ndarray of int
+            The column of each entry, in order in each row; where each row begins, and after the last one the number of entries.
+        shape : (int, int)
+
+        Raises
+        ------
+        CapabilityError
+            If it has none.
+        """
+        msg = f"backend {self.table_name!r} has no sparse matrices; ask for SciPy's, with `format='csr'`"
+        raise CapabilityError(msg)
+
     # -- Tensors -----------------------------------------------------------------------------------------------
 
     def wrap(self, raw: Any) -> Any:

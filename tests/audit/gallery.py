@@ -116,6 +116,11 @@ def a_buffer_that_is_filled_without_gradient(x: Any) -> Any:
 CAPTURED = xp.asarray(X)
 
 
+@mistake("printed", X, line=":.12f", right=lambda x: xp.sum(x) * x[0])
+def through_text(x: Any) -> Any:
+    return xp.sum(x) * float(f"{x[0]:.12f}")
+
+
 @mistake("captured", X, line="CAPTURED")
 def the_copy_outside(x: Any) -> Any:
     return xp.sum(xp.sin(CAPTURED))
@@ -218,6 +223,11 @@ def a_root_of_a_negative(x: Any) -> Any:
     return xp.sum(xp.sqrt(x))
 
 
+@mistake("inf-forward", np.asarray([0.0, 1.0]), line="log(")
+def a_logarithm_of_zero(x: Any) -> Any:
+    return xp.sum(xp.log(x))
+
+
 @mistake("inf-backward", np.asarray([0.0, 1.0]), line="sqrt(", right=lambda x: xp.sum(xp.sqrt(x + 1e-3)))
 def a_root_at_zero(x: Any) -> Any:
     return xp.sum(xp.sqrt(x))
@@ -290,6 +300,11 @@ def a_variance_by_two_moments(x: Any) -> Any:
     return xp.mean(x * x) - xp.mean(x) ** 2
 
 
+@mistake("not-compared", np.asarray(1 - 1e-13), right=lambda x: xp.asin(x / 2))
+def at_the_edge_of_its_domain(x: Any) -> Any:
+    return xp.asin(x)
+
+
 @mistake("vanishing", W * 0.1, X, line="tanh")
 def a_deep_net_that_forgets(w: Any, x: Any) -> Any:
     h = x
@@ -341,6 +356,23 @@ def nothing_returned(x: Any) -> None:
 @mistake("no-tensor", X, line="float(")
 def a_number_returned(x: Any) -> float:
     return float(xp.sum(x))
+
+
+class Unfinished(Function):
+    """A custom Function whose backward is not written yet."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x / 2
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        raise NotImplementedError("to do")
+
+
+@mistake("backward-raised", X, right=lambda x: xp.sum(x / 2))
+def a_backward_that_is_not_there(x: Any) -> Any:
+    return xp.sum(Unfinished.apply(x))
 
 
 @mistake("integer-result", X, line="astype")

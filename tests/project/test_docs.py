@@ -28,6 +28,8 @@ RUN = {
     "docs/scipy.md": (),
     "docs/signals.md": (),
     "docs/solvers.md": (),
+    "docs/sparse.md": (),
+    "docs/testing-libraries.md": (),
     "docs/torch-methods.md": (),
     "docs/transforms.md": (),
     "docs/writing-in-place.md": (),

@@ -36,6 +36,8 @@ KERNELS = "backends/xpgrad_numpy/_kernels.py"
 SPECIAL = "core/xpgrad/scipy/"
 AUDIT = "core/xpgrad/_audit/"
 MATRICES = SPECIAL + "linalg/"
+TESTING = "core/xpgrad/testing/"
+SPARSE = "core/xpgrad/func/_sparse/"
 
 FAULTS = [
     Fault("product rule takes the wrong factor", ELEMENTWISE, '@elementwise("g * x2", "g * x1",', '@elementwise("g * x1", "g * x1",', "tests/rules/test_elementwise.py -k multiply"),
@@ -75,6 +77,17 @@ FAULTS = [
           "tests/special/test_derivatives.py -k iv"),
     Fault("rel_entr is finite where it is infinite", SPECIAL + "_elementary.py", "    inside = (x >= 0) & (y >= 0)\n    return g * -", "    inside = x == x\n    return g * -",
           "tests/special/test_derivatives.py -k lie"),
+    Fault("a broken path is taken for a derivative of 0", TESTING + "_checks.py", "if not abs(slope) <= noise +", "if abs(slope) < noise +", "tests/testing/test_check_differentiable.py -k noticed_by_its_check"),
+    Fault("a difference of one step counts twice", TESTING + "_reference.py", "(above - below) / (2 * step)", "(above - below) / step", "tests/testing/test_check_differentiable.py -k sound and numpy"),
+    Fault("forward mode is compared with nothing", TESTING + "_checks.py", "if not close(value, expected, rtol, atol + rtol * size):", "if False:",
+          "tests/testing/test_check_differentiable.py -k noticed_by_its_check"),
+    Fault("second derivatives are compared with themselves", TESTING + "_checks.py", "value = projected([found[j] for j in places], directions)", "value = expected",
+          "tests/testing/test_check_differentiable.py -k noticed_by_its_check"),
+    Fault("a write into the caller's array goes unseen", TESTING + "_checks.py", "if not np.array_equal(on_host(after), held(before, self.device), equal_nan=after.dtype.differentiable):", "if False:",
+          "tests/testing/test_check_differentiable.py -k noticed_by_its_check"),
+    Fault("a tolerance forgives a tenth", TESTING + "_options.py", '"gradient": (1e-5, 2.0**14)', '"gradient": (1e-1, 2.0**14)', "tests/testing/test_check_differentiable.py -k noticed_by_its_check"),
+    Fault("an expected failure may pass", TESTING + "_checking.py", "if row.outcome in (PASSED, WRITES, CONSTANT) and key[1] is not None:", "if False:", "tests/testing/test_check_differentiable.py -k known"),
+    Fault("what another process found is lost", "core/xpgrad_pytest.py", "        report.xpgrad_differentiability = rows", "        pass", "tests/testing/test_plugin.py -k ends_with_a_table"),
     Fault("the adjoint goes the wrong way", SPECIAL + "integrate/_adjoint.py", "return v * 0.0 if found is None else -problem.outside(found)",
           "return v * 0.0 if found is None else problem.outside(found)", "tests/equations/test_integrate.py -k many_parameters"),
     Fault("the start's own time moves nothing", SPECIAL + "integrate/_adjoint.py", "            by_t[0] = -float(a @ problem.rhs(times[0], ys[0]))", "            pass",
@@ -118,6 +131,20 @@ FAULTS = [
     Fault("the second derivative at the right end is seen from the left", SPECIAL + "_splines.py", "_end(right, ops.flip(dx), ops.flip(slope, axis=0), -1.0)", "_end(right, ops.flip(dx), ops.flip(slope, axis=0), 1.0)",
           "tests/signals/test_interpolants.py -k ends"),
     Fault("nan in one column changes another", SPECIAL + "_splines.py", "ops.max(ops.where(known, total, ops.zeros_like(total)))", "ops.max(total)", "tests/signals/test_interpolants.py -k nan"),
+    Fault("a traced union forgets its second operand", SPARSE + "dependence.py", "a.sets[left] + b.sets[right])", "a.sets[left] + a.sets[left])", "tests/sparsity/test_patterns.py -k differences"),
+    Fault("a factor that is not known counts as 0", SPARSE + "layout_rules.py", "(value := walk.value(x)) is not None and not np.all(kept := nonzero(value))",
+          "not np.all(kept := nonzero(walk.value(x) if walk.value(x) is not None else 0.0))", "tests/sparsity/test_patterns.py -k elementwise"),
+    Fault("a known matrix has the pattern of its transpose", SPARSE + "contraction_rules.py", "_through(x, x.which.ndim - 2, kept.T)", "_through(x, x.which.ndim - 2, kept)",
+          "tests/sparsity/test_patterns.py -k matrix"),
+    Fault("arguments that are not differentiated are constants", SPARSE + "propagation.py", "self._raw = {**program.constants, **known}",
+          "self._raw = {**program.constants, **{v: np.zeros(v.shape) for v in program.inputs}, **known}", "tests/sparsity -k used_again"),
+    Fault("rows are traced from the right", SPARSE + "prepared.py", 'found = jacobian_pattern(call, local, options.by == "rows")', "found = jacobian_pattern(call, local, False)",
+          "tests/sparsity/test_patterns.py -k own_products"),
+    Fault("a colour is used twice in a row", SPARSE + "colouring.py", "            taken |= seen[i]", "            taken = seen[i]", "tests/sparsity/test_colouring.py -k tridiagonal"),
+    Fault("a path of four has two colours", SPARSE + "colouring.py", "taken |= danger[w]", "pass", "tests/sparsity/test_colouring.py -k stars_of_bands"),
+    Fault("entries are read without proof", SPARSE + "colouring.py", "    if not np.all(first | second):", "    if False:", "tests/sparsity/test_colouring.py -k refused"),
+    Fault("a pattern of one's own is trusted", SPARSE + "prepared.py", '    if given or options.by == "symmetric":', '    if options.by == "none":', "tests/sparsity/test_refusals.py -k lacks"),
+    Fault("a prepared number may change", SPARSE + "likeness.py", "isinstance(number, (float, complex)) and not self.fixed", "isinstance(number, (float, complex))", "tests/sparsity/test_refusals.py -k has_to_be"),
     Fault("what is held still is not", AUDIT + "tracing.py", "        self.breaks.append(before)\n        return before.value", "        self.breaks.append(before)\n        return None",
           "tests/audit/test_gallery.py -k detached"),
     Fault("inputs are moved by small steps only", AUDIT + "paths.py", "FINITE = (0.05, -0.05, 0.7, -0.7, 3.0, -3.0)", "FINITE = (1e-6, -1e-6)", "tests/audit/test_gallery.py -k whole_numbers"),
@@ -147,7 +174,9 @@ def test_a_planted_fault_is_found(fault: Fault, tmp_path: Path) -> None:
     drawn = f"--hypothesis-seed={os.environ.get('XPGRAD_FAULTS_SEED', '0')}"
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", drawn, *files.split()]
     path = os.pathsep.join(str(tmp_path / folder) for folder in ("core", "backends"))
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    drawn_tests = ("XPGRAD_TEST_SHARE", "XPGRAD_TEST_REPEATS")  # of the tests that find a fault none is left out
+    kept = {name: value for name, value in os.environ.items() if name not in drawn_tests}
+    environment = {**kept, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     run = subprocess.run(
         command + (["-k", expression] if expression else []), cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )

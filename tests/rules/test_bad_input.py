@@ -163,7 +163,7 @@ GOOD: dict[str, Callable[[], Call]] = {
     **dict.fromkeys(("func.grad", "func.grad_and_value", "func.value_and_grad"), lambda: call(total, 0)),
     **dict.fromkeys(("func.elementwise_grad", "func.hessian_vector_product"), lambda: call(total, 0)),
     "func.ravel_pytree": lambda: call([matrix(), vector()]),
-    **dict.fromkeys(("func.hessian", "func.jacfwd", "func.jacrev"), lambda: call(total, 0)),
+    **dict.fromkeys(("func.hessian", "func.jacfwd", "func.jacrev", "func.sparse_hessian", "func.sparse_jacobian"), lambda: call(total, 0)),
     "func.jvp": lambda: call(total, (vector(),), (vector(),)), "func.linearize": lambda: call(total, vector()),
     "func.functional_call": lambda: call(lambda given, *_, **__: list(given.values()), {"w": vector()}, (vector(),)),
     "func.stack_module_state": lambda: call([{"w": vector()}, {"w": vector()}]),

@@ -237,11 +237,32 @@ def test_ties_of_extrema_share() -> None:
     assert grad(xp.min(x), x)[0].tolist() == [[0.0, 0.25, 0.0], [0.25] * 3]
 
 
+UNIQUE: dict[str, Function] = {
+    "unique_values": xp.unique_values, "unique_all": lambda x: xp.unique_all(x).values,
+    "unique_counts": lambda x: xp.unique_counts(x).values, "unique_inverse": lambda x: xp.unique_inverse(x).values,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNIQUE)
+def test_distinct_values_are_elements(name: str) -> None:
+    """Their gradients go to the first of equal elements, in reverse and in forward mode."""
+    x = xp.tensor([[3.0, 1.0], [3.0, 2.0]], requires_grad=True)
+    values = UNIQUE[name](x)
+    assert values.tolist() == UNIQUE[name](x.detach()).tolist() == [1.0, 2.0, 3.0]
+    (found,) = grad(xp.sum(values**2 / 2), x, create_graph=True)
+    assert found.tolist() == [[3.0, 1.0], [0.0, 2.0]]
+    assert grad(xp.sum(found), x)[0].tolist() == [[1.0, 1.0], [0.0, 1.0]]
+    tangents = xp.asarray([[10.0, 20.0], [30.0, 40.0]])
+    assert xp.func.jvp(UNIQUE[name], (x.detach(),), (tangents,))[1].tolist() == [20.0, 40.0, 10.0]
+    with xp.no_grad():
+        assert not UNIQUE[name](x).requires_grad
+
+
 CONSTANT: dict[str, Function] = {
     "argmax": xp.argmax, "argmin": xp.argmin, "argsort": xp.argsort, "count_nonzero": xp.count_nonzero,
     "nonzero": lambda x: xp.nonzero(x)[0], "searchsorted": lambda x: xp.searchsorted(xp.sort(x), x),
-    "unique_values": xp.unique_values, "unique_all": lambda x: xp.unique_all(x)[0],
-    "unique_counts": lambda x: xp.unique_counts(x)[0], "unique_inverse": lambda x: xp.unique_inverse(x)[0],
+    "unique_all": lambda x: xp.unique_all(x)[1], "unique_counts": lambda x: xp.unique_counts(x)[1],
+    "unique_inverse": lambda x: xp.unique_inverse(x)[1],
     "isin": lambda x: xp.isin(x, x), "isclose": lambda x: xp.isclose(x, x),
 }  # fmt: skip
 

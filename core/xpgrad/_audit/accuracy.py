@@ -234,10 +234,10 @@ def digits_lost(problem: Problem, base: Outcome, gradients: list[Any]) -> list[F
     """Compare a gradient in single precision with the same in double precision, and name the operation that lost the digits."""
     if not all(str(p.dtype) == "float32" for p in problem.points):
         return []
-    wide_flat = [_wide(x) for x in problem.flat]
     wide = object.__new__(Problem)
-    wide.__dict__ |= problem.__dict__ | {"flat": wide_flat, "points": [wide_flat[k].detach() for k in problem.places]}
     try:
+        wide_flat = [_wide(x) for x in problem.flat]
+        wide.__dict__ |= problem.__dict__ | {"flat": wide_flat, "points": [wide_flat[k].detach() for k in problem.places]}
         other = wide.run(keep=True)
         if other.error is not None or len(other.outputs) != len(base.outputs) or any(str(o.dtype) != "float64" for o in other.outputs):
             return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -78,7 +79,9 @@ def audit(
         raise TypeError(msg)
     wanted = _checked(checks)
     problem = Problem(f, args, kwargs, _places(args, argnums), _seed(seed))
-    return _Run(problem, wanted).audit()
+    with warnings.catch_warnings():  # it runs many times, at points that the caller did not choose
+        warnings.simplefilter("ignore")
+        return _Run(problem, wanted).audit()
 
 
 def _checked(checks: Iterable[str]) -> frozenset[str]:

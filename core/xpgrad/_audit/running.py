@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import math
 import sys
-import warnings
 from collections.abc import Callable, Container
 from typing import Any
 
@@ -129,9 +128,7 @@ class Problem:
         before = state.current()
         try:
             state.put(state.replaced(auditing=trace, recording=recording, inference=False, anomaly=None))
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                result, error = self._call(trace, args, kwargs)
+            result, error = self._call(trace, args, kwargs)
         finally:
             state.put(before)
         return Outcome(trace, inputs, result, error)
@@ -177,17 +174,14 @@ class Problem:
             total += float(terms.real.sum())
         return total
 
-    def gradients(self, outcome: Outcome, create_graph: bool = False) -> list[Any]:
+    def gradients(self, outcome: Outcome) -> list[Any]:
         """The gradients of the weighted sum; None where the graph does not lead to an input. The graph is freed."""
         outputs = [(o, w) for o, w in zip(outcome.outputs, self.weights) if o.requires_grad]
         if not outputs:
             return [None] * len(outcome.inputs)
         seeds = [asarray(w, device=o.device, dtype=o.dtype) for o, w in outputs]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            roots: list[Any] = [o for o, _ in outputs]
-            found = grad(roots, outcome.inputs, seeds, allow_unused=True, create_graph=create_graph)
-        return list(found)
+        roots: list[Any] = [o for o, _ in outputs]
+        return list(grad(roots, outcome.inputs, seeds, allow_unused=True))
 
     def nodes(self, outcome: Outcome) -> list[Any]:
         """The nodes between the results and the inputs, as their owners."""

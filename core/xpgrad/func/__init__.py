@@ -13,11 +13,12 @@ from xpgrad.func._named import (
     value_and_grad as value_and_grad,
 )
 from xpgrad.func._reverse import grad as grad, grad_and_value as grad_and_value, jacrev as jacrev, vjp as vjp
+from xpgrad.func._sparse.face import sparse_hessian as sparse_hessian, sparse_jacobian as sparse_jacobian
 from xpgrad.func._vmap import vmap as vmap
 
 __all__ = [
     "elementwise_grad", "functional_call", "grad", "grad_and_value", "hessian", "hessian_vector_product", "jacfwd", "jacrev", "jvp",
-    "linearize", "ravel_pytree", "stack_module_state", "value_and_grad", "vjp", "vmap",
+    "linearize", "ravel_pytree", "sparse_hessian", "sparse_jacobian", "stack_module_state", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip
 
 

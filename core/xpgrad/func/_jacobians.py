@@ -22,7 +22,7 @@ from xpgrad.func._tree import unflatten
 from xpgrad.rules.creation import zeros_like
 from xpgrad.rules.manipulation import broadcast_view, concat, moveaxis, reshape_to
 
-__all__ = ["hessian", "jacfwd"]
+__all__ = ["batched_dual", "hessian", "jacfwd", "stacked_tangents"]
 
 
 def jacfwd(
@@ -77,11 +77,11 @@ def jacfwd(
             stop = min(start + step, total)
             level = BatchLevel(stop - start, randomness)
             with new_level() as tangents:
-                duals = [_dual(tangents, x, d, level) for x, d in zip(leaves, basis(leaves, start, stop))]
+                duals = [batched_dual(tangents, x, d, level) for x, d in zip(leaves, basis(leaves, start, stop))]
                 out = run_transformed("jacfwd", func, *put_back(args, argnums, places, unflatten(structure, duals)), **kwargs)
                 out, aux = _split_aux("jacfwd", out, has_aux)
                 outs, out_structure = _outputs("jacfwd", out)
-                found = [_column(tangents, o, level) for o in outs]
+                found = [stacked_tangents(tangents, o, level) for o in outs]
             columns = [[f] for f in found] if not columns else [[*c, f] for c, f in zip(columns, found)]
         jacobians = []
         for o, column in zip(outs, columns):
@@ -99,7 +99,7 @@ def jacfwd(
     return wrapper
 
 
-def _dual(tangents: Any, x: Any, directions: Any, level: BatchLevel) -> Any:
+def batched_dual(tangents: Any, x: Any, directions: Any, level: BatchLevel) -> Any:
     """`x` with a tangent that is an element of the batch of `directions`, of shape ``(batch, *x.shape)``."""
     if x.depth:
         # The tangents belong to the Tensor that holds the batch of which `x` is an element: they have that batch's axis, too.
@@ -108,17 +108,17 @@ def _dual(tangents: Any, x: Any, directions: Any, level: BatchLevel) -> Any:
         if size is not None:
             shape = directions.shape
             directions = broadcast_view(reshape_to(directions, (shape[0], 1, *shape[1:])), (shape[0], size, *shape[1:]))
-        return x.backend.wrap(x.backend.raw(_dual(tangents, value, directions, level), raw.level))
+        return x.backend.wrap(x.backend.raw(batched_dual(tangents, value, directions, level), raw.level))
     out = PRIMITIVES["alias"](x._stand_in())
     tangents.hold(out, enter(directions, level, batch_class(type(out))))
     return out
 
 
-def _column(tangents: Any, out: Any, level: BatchLevel) -> Any:
+def stacked_tangents(tangents: Any, out: Any, level: BatchLevel) -> Any:
     """The tangents of an output, stacked: of shape ``(batch, *out.shape)``."""
     if out.depth:
         raw = out._array
-        found = _column(tangents, raw.value, level)
+        found = stacked_tangents(tangents, raw.value, level)
         if raw.level is None:
             return lift(found, type(out))
         return out.backend.wrap(out.backend.raw(moveaxis(found, 1, 0), raw.level))

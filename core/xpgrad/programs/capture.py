@@ -348,7 +348,9 @@ class CapturedTensor(Tensor):
         if isinstance(x, CapturedTensor):
             return x
         if x._node is not None and state.is_grad_enabled():
-            raise from_outside(x)
+            mode = state.current()
+            if mode is None or mode.capturing is None or not mode.capturing.detaching:
+                raise from_outside(x)
         return cls._wrap(cls.backend.raw(x._stand_in()._array))
 
 
@@ -377,13 +379,16 @@ class Taking:
         The class of captured Tensors.
     recorder : Recorder
         Of the capture that goes on.
+    detaching : bool
+        Tensors from outside that require grad are constants; without it they are refused, since their gradient would be lost.
     """
 
     cls: Any
     recorder: Recorder
+    detaching: bool
 
-    def __init__(self, cls: Any, recorder: Recorder) -> None:
-        self.cls, self.recorder = cls, recorder
+    def __init__(self, cls: Any, recorder: Recorder, detaching: bool = False) -> None:
+        self.cls, self.recorder, self.detaching = cls, recorder, detaching
 
     def take(self, x: Any) -> None:
         """Turn a fresh Tensor of the class below into a captured one."""

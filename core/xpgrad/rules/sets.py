@@ -1,11 +1,18 @@
-"""The distinct elements of a Tensor. As with PyTorch's `unique`, none of these has a derivative, not even the values."""
+"""The distinct elements of a Tensor. The values are elements of it, and so are their derivatives; counts and places have none.
+
+A gradient goes to the element at the first index of its value. (PyTorch's `unique` raises in the backward.)
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from xpgrad._operations.declare import nondifferentiable
+from xpgrad._modes import state
+from xpgrad._operations.declare import composite
 from xpgrad._operations.lift import as_tensor
+from xpgrad.errors import CapabilityError
+from xpgrad.rules.indexing import take
+from xpgrad.rules.manipulation import reshape
 from xpgrad.rules.reduction import finished
 from xpgrad.rules.searching import need_data_dependent_shapes
 
@@ -36,14 +43,40 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
+#: Of each function: the fields of `UniqueAll` that it returns.
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "unique_all": UniqueAll._fields, "unique_counts": UniqueCounts._fields, "unique_inverse": UniqueInverse._fields,
+    "unique_values": ("values",),
+}  # fmt: skip
+
+
 def _unique(name: str, x: Any) -> tuple[Tensor, ...]:
     x = as_tensor(name, x)
     need_data_dependent_shapes(name, x)
+    if x.dtype.differentiable and _is_differentiated(x):
+        found = tuple(finished(x, r, name) for r in x.backend.kernels.unique_all(x._array))
+        count = found[1].shape[0]
+        if not isinstance(count, int):
+            msg = (
+                f"{name} of a Tensor that is differentiated needs the number of distinct elements, which backend {x.backend.table_name!r} "
+                f"does not know before it computes; call `{name}(x.detach())`, whose values have no gradient"
+            )
+            raise CapabilityError(msg)
+        everything = (take(reshape(x, (-1,)), found[1], axis=0), *found[1:])
+        return tuple(everything[UniqueAll._fields.index(field)] for field in _FIELDS[name])
     raw = getattr(x.backend.kernels, name)(x._array)
     return tuple(finished(x, r, name) for r in (raw if isinstance(raw, tuple) else (raw,)))
 
 
-@nondifferentiable(primitive=True)
+def _is_differentiated(x: Any) -> bool:
+    """Return whether a derivative of `x` is recorded or carried."""
+    mode = state.current()
+    if mode is not None and mode.levels and not mode.inference and mode.levels.tangents_of(x):
+        return True
+    return x._node is not None and state.records(mode)
+
+
+@composite
 def unique_all(x: Tensor, /) -> UniqueAll:
     """Distinct elements, with the first index of each, the position among them of each element, and how often each occurs.
 
@@ -55,19 +88,19 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     return UniqueAll(*_unique("unique_all", x))
 
 
-@nondifferentiable(primitive=True)
+@composite
 def unique_counts(x: Tensor, /) -> UniqueCounts:
     """Distinct elements, and how often each occurs: ``values``, ``counts``."""
     return UniqueCounts(*_unique("unique_counts", x))
 
 
-@nondifferentiable(primitive=True)
+@composite
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
     """Distinct elements, and the position among them of each element: ``values``, ``inverse_indices`` (of the shape of `x`)."""
     return UniqueInverse(*_unique("unique_inverse", x))
 
 
-@nondifferentiable(primitive=True)
+@composite
 def unique_values(x: Tensor, /) -> Tensor:
     """Distinct elements; their order is the backend's."""
     return _unique("unique_values", x)[0]

@@ -43,8 +43,8 @@ REFUSED = (
     "xp.zeros_like(x)", "xp.ones_like(v)", "xp.full_like(x, 2.0)", "xp.empty_like(x)", "len(v)", "range(v.shape[0])", "v.shape[0] * 2",
     "v.shape[0] > 3", "x.shape[0] == y.shape[0]", "xp.reshape(v, (-1,))", "xp.reshape(v, (-1, 1))", "xp.reshape(x, (-1, 2, 2))",
     "xp.reshape(x, x.shape)", "v[0]", "v[-1]", "v[1:]", "v[::-1]", "v[i]", "x[:, i]", "xp.take(v, i)", "xp.flip(v)", "xp.roll(v, 1)",
-    "xp.sort(v)", "xp.argsort(v)", "xp.argmax(v)", "xp.argmin(x)", "xp.diff(v)", "xp.nonzero(v)", "xp.unique_values(x)",
-    "xp.unique_all(x)", "xp.isin(x, y[:, 0])", "xp.pad(x, 1)", "xp.tile(v, (2,))", "xp.repeat(v, 2)", "xp.unstack(x)",
+    "xp.sort(v)", "xp.argsort(v)", "xp.argmax(v)", "xp.argmin(x)", "xp.diff(v)", "xp.nonzero(v)", "xp.unique_values(x.detach())",
+    "xp.unique_all(x.detach())", "xp.isin(x, y[:, 0])", "xp.pad(x, 1)", "xp.tile(v, (2,))", "xp.repeat(v, 2)", "xp.unstack(x)",
     "xp.meshgrid(v, w)", "v @ w", "x.mT @ y", "xp.tensordot(x, y, axes=2)", "xp.vecdot(v, w)", "xp.linalg.outer(v, w)",
     "xp.einsum('ij,j->i', x, k)", "xp.tril(x)", "xp.broadcast_to(x[None], (2, *x.shape))", "xp.broadcast_arrays(x, k)",
     "xp.concat([x, y], axis=None)", "xp.linalg.svdvals(x)", "xp.linalg.diagonal(x)", "xp.linalg.trace(x)", "xp.linalg.vector_norm(x)",
@@ -192,6 +192,14 @@ def test_unknown_lengths_in_other_chunks_are_not_joined(function: Any) -> None:
     z = xp.asarray(da.from_array(OTHER, chunks=(6, 4)))
     with pytest.raises(CapabilityError, match="in different chunks"):
         function(scope("dask")["x"], z[z[:, 0] > 1.5])
+
+
+@pytest.mark.parametrize("name", ["unique_values", "unique_all", "unique_counts", "unique_inverse"])
+def test_distinct_values_of_a_number_that_is_not_known_are_not_differentiated(name: str) -> None:
+    x = xp.tensor([3.0, 1.0, 3.0], device="dask", requires_grad=True)
+    with pytest.raises(CapabilityError, match=f"{name} of a Tensor that is differentiated"):
+        getattr(xp, name)(x)
+    assert not xp.unique_values(x.detach()).requires_grad
 
 
 def test_equal_values_have_no_deviation() -> None:

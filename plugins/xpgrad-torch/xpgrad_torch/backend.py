@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
@@ -169,6 +170,12 @@ class TorchBackend(Backend):
 
     def special(self, name: str) -> Callable[..., Any] | None:
         return special.function(name)
+
+    def sparse_matrix(self, values: Any, columns: Any, starts: Any, shape: tuple[int, int]) -> Any:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
+            starts, columns = (torch.as_tensor(np.asarray(x, np.int64), device=values.device) for x in (starts, columns))
+            return torch.sparse_csr_tensor(starts, columns, values, shape, check_invariants=False)
 
     def wrap_kernel(self, name: str, function: Any) -> Any:
         return Extension(function, name) if name in ("linalg", "fft") else guarded(name, function)

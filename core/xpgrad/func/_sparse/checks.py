@@ -1,0 +1,117 @@
+"""Refusals: of arguments that no matrix can be made for, of patterns that do not fit, of derivatives that contradict a pattern."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._modes import state
+from xpgrad.func._reverse import grad
+from xpgrad.func._sparse.host import np, sparse
+from xpgrad.func._sparse.products import Seeds, from_left, from_right, leaves_of, of_gradient, outputs_of
+from xpgrad.func._sparse.results import host_values
+from xpgrad.func._sparse.tracing import Call
+from xpgrad.func._tree import flatten
+
+__all__ = ["check_given_pattern", "check_leaves", "check_products"]
+
+
+def check_leaves(name: str, leaves: list[Any]) -> None:
+    """Refuse complex arguments, and those that live inside of a transform."""
+    for x in leaves:
+        if x.dtype.is_complex:
+            msg = f"{name}: complex arguments are refused, and one is {x.dtype}; pass the real and the imaginary part as two arguments"
+            raise RuntimeError(msg)
+        backend = type(x).backend
+        traced = not backend.capabilities.lazy and backend.is_traced(x._array)  # a lazy library's values can be had
+        if x.depth or type(x).stage or traced or state.carries_tangents():
+            msg = (
+                f"{name}: the result is a matrix of another library, not a Tensor, so it cannot be computed inside of `vmap`, `jvp`, "
+                "`compile` and other transforms; use `jacrev`, `jacfwd` or `hessian` there"
+            )
+            raise RuntimeError(msg)
+
+
+def check_given_pattern(name: str, pattern: Any, shape: tuple[int, int]) -> Any:
+    """A pattern of the user's as a matrix of bools; its values do not count, but for an array's zeros.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is neither a sparse matrix nor an array of two axes, or of another shape.
+    """
+    if not sparse.issparse(pattern):
+        pattern = getattr(pattern, "_array", pattern)
+        try:
+            pattern = np.asarray(pattern)
+        except (TypeError, ValueError, RuntimeError) as exc:
+            msg = f"{name}: `pattern` must be 'global', 'local', a scipy.sparse matrix or an array of bools, not {type(pattern).__name__}"
+            raise TypeError(msg) from exc
+        if pattern.dtype.kind not in "biuf":
+            msg = f"{name}: `pattern` must be 'global', 'local', a scipy.sparse matrix or an array of bools, not one of {pattern.dtype}"
+            raise TypeError(msg)
+        pattern = pattern != 0
+    if tuple(pattern.shape) != shape:
+        msg = f"{name}: the pattern has shape {tuple(pattern.shape)}, but the matrix has {shape}: a row for each element of the outputs"
+        raise ValueError(msg)
+    found = sparse.csr_array(pattern)
+    found = sparse.csr_array((np.ones(len(found.indices), bool), found.indices, found.indptr), shape=shape)
+    found.sum_duplicates()
+    found.sort_indices()
+    return found
+
+
+def check_products(call: Call, hessian: bool, given: bool, prepared: Any) -> None:
+    """Compare the matrix with the derivative itself along one random direction.
+
+    Raises
+    ------
+    ValueError
+        If they differ: the user's pattern lacks entries, or a Hessian is not symmetric.
+    """
+    m, n = prepared.shape
+    if not m or not n:
+        return
+    matrix = prepared.matrix(call)
+    draws = np.random.default_rng(0)
+    if prepared.row_colours.max(initial=-1) >= 0 and prepared.column_colours.max(initial=-1) < 0:
+        vector = draws.uniform(0.5, 1.5, m)
+        like = leaves_of(call) if hessian else outputs_of(call, call.run())[0]
+        found, _ = (of_gradient if hessian else from_left)(call, Seeds.of(vector, like))
+        matrix = matrix.T
+    else:
+        vector = draws.uniform(0.5, 1.5, n)
+        found, _ = (of_gradient if hessian else from_right)(call, Seeds.of(vector, leaves_of(call)))
+    dtype = found.dtype
+    expected = host_values(found.detach()).astype(np.float64).reshape(-1)
+    computed = matrix @ vector
+    least = _slope(call) if hessian else 0.0
+    wrong = _differ(expected, computed, abs(matrix) @ vector + least, dtype)
+    if not wrong.any() and prepared.symmetric:  # entries that were read across the diagonal may be the transpose's
+        computed = matrix.T @ vector
+        wrong = _differ(expected, computed, abs(matrix.T) @ vector + least, dtype)
+    if not wrong.any():
+        return
+    row = int(np.argmax(wrong))
+    what = f"row {row} of the matrix, times a random vector, is {expected[row]:.6g}, but by the pattern {computed[row]:.6g}"
+    if given:
+        msg = f"{call.name}: the pattern lacks entries that are not 0: {what}; pass one that has them all, or leave `pattern` to tracing"
+    else:
+        msg = f"{call.name}: the Hessian is not symmetric ({what}), as a rule of one's own can make it; compute it with `by='rows'`"
+    raise ValueError(msg)
+
+
+def _slope(call: Call) -> float:
+    """The size of the gradient beside that of the arguments: second derivatives that are much smaller may be rounding."""
+    leaves, _ = flatten(grad(call.value, call.argnums)(*call.args, **call.kwargs))
+    slope = max((float(np.max(np.abs(host_values(g.detach())), initial=0.0)) for g in leaves), default=0.0)
+    size = max((float(np.max(np.abs(host_values(x)), initial=0.0)) for x in leaves_of(call)), default=0.0)
+    found = slope / (size or 1.0)
+    return found if np.isfinite(found) else 0.0
+
+
+def _differ(expected: Any, computed: Any, size: Any, dtype: Any) -> Any:
+    """Where two products differ by more than rounding; `size` is that of what was added up."""
+    precise = 1e-6 if dtype.itemsize == 8 else 1e-2
+    with np.errstate(invalid="ignore"):
+        wrong = np.abs(expected - computed) > precise * (size + np.max(size, initial=0.0, where=np.isfinite(size))) + 1e-300
+    return wrong & np.isfinite(expected) & np.isfinite(size)

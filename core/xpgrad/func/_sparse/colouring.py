@@ -1,0 +1,254 @@
+"""Colourings of patterns: which columns, rows, or both, can be computed in one product each, so that every entry can be read off.
+
+A colouring is direct: each entry stands alone in some element of some product. The search for a library: SciPy's `group_columns` is in a
+private module, colours columns only and in one order; networkx colours graphs, but neither by stars nor rows and columns together; ColPack
+(C++) has no Python distribution, asdex needs JAX, SparseMatrixColorings.jl Julia. So the greedy algorithms are written here. Sources: T. F.
+Coleman and J. J. Moré, Estimation of sparse Jacobian matrices and graph coloring problems, SIAM J. Numer. Anal. 20 (1983); A. H.
+Gebremedhin, F. Manne and A. Pothen, What color is your Jacobian?, SIAM Review 47 (2005), sections 3 (distance 2), 4 (stars) and 6 (rows
+and columns together). `reading` proves of each colouring that is used that it is direct.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from xpgrad.func._sparse.host import np, sparse
+
+__all__ = ["Colouring", "by_both", "by_columns", "by_rows", "by_stars", "fewest", "reading", "symmetric_reading"]
+
+_SPLITS = 8  # numbers of rows, or columns, that are tried apart
+NONE = -1
+
+
+class Colouring(NamedTuple):
+    """A colour for each column and each row that takes part in a product; -1 for those that do not.
+
+    Attributes
+    ----------
+    columns, rows : array of int
+    column_colours, row_colours : int
+        The number of products from the right, and from the left.
+    """
+
+    columns: Any
+    rows: Any
+    column_colours: int
+    row_colours: int
+
+    @property
+    def products(self) -> int:
+        """The number of products."""
+        return self.column_colours + self.row_colours
+
+
+def _compact(pattern: Any) -> tuple[list[int], list[int]]:
+    return pattern.indptr.tolist(), pattern.indices.tolist()
+
+
+def _orders(degrees: Any) -> list[Any]:
+    """The orders in which vertices are coloured: as they are, and those with most neighbours first."""
+    natural = np.arange(len(degrees))
+    largest = np.argsort(-degrees, kind="stable")
+    return [natural] if np.array_equal(natural, largest) else [natural, largest]
+
+
+def _lowest(taken: int) -> int:
+    """The lowest colour that is not taken; colours are the bits of a number."""
+    return (~taken & (taken + 1)).bit_length() - 1
+
+
+def _apart(columns: Any, count: int, order: Iterable[int]) -> Any:
+    """A colour for each column of a pattern, in CSC form, so that no row has two of one colour: a greedy colouring at distance 2."""
+    starts, rows = _compact(columns)
+    seen = [0] * count  # the colours in each row
+    colours = np.full(len(starts) - 1, NONE)
+    for j in order:
+        mine = rows[starts[j] : starts[j + 1]]
+        if not mine:
+            continue
+        taken = 0
+        for i in mine:
+            taken |= seen[i]
+        colour = _lowest(taken)
+        bit = 1 << colour
+        for i in mine:
+            seen[i] |= bit
+        colours[j] = colour
+    return colours
+
+
+def _best_apart(columns: Any, count: int) -> tuple[Any, int]:
+    """The best of some greedy colourings at distance 2, and its number of colours; none has fewer than the fullest row has entries."""
+    bound = int(np.bincount(columns.indices, minlength=1).max(initial=0))
+    found: tuple[Any, int] | None = None
+    for order in _orders(np.diff(columns.indptr)):
+        colours = _apart(columns, count, order.tolist())
+        number = int(colours.max(initial=NONE)) + 1
+        if found is None or number < found[1]:
+            found = colours, number
+        if number <= bound:
+            break
+    assert found is not None
+    return found
+
+
+def by_columns(pattern: Any) -> Colouring:
+    """Columns of one colour have no row in common: one product from the right (`jvp`) for each colour."""
+    colours, number = _best_apart(pattern.tocsc(), pattern.shape[0])
+    return Colouring(colours, np.full(pattern.shape[0], NONE), number, 0)
+
+
+def by_rows(pattern: Any) -> Colouring:
+    """Rows of one colour have no column in common: one product from the left (`vjp`) for each colour."""
+    colours, number = _best_apart(pattern.tocsr().T, pattern.shape[1])
+    return Colouring(np.full(pattern.shape[1], NONE), colours, 0, number)
+
+
+def _split(pattern: Any, most: int) -> Colouring | None:
+    """The fullest rows by products from the left and all others from the right, if that takes less than `most` products."""
+    counts = np.diff(pattern.indptr)
+    order = np.argsort(-counts, kind="stable")
+    ordered = counts[order]
+    drops = np.flatnonzero(ordered[:-1] > ordered[1:]) + 1  # numbers of rows to take apart
+    bounds = ordered[drops] + 1
+    rows_of = np.repeat(np.arange(pattern.shape[0]), counts)
+    best: Colouring | None = None
+    for k in drops[np.argsort(bounds, kind="stable")][:_SPLITS].tolist():
+        if ordered[k] + 1 >= most:
+            break
+        apart = order[:k]
+        kept = np.ones(pattern.shape[0], bool)
+        kept[apart] = False
+        kept = kept[rows_of]
+        rest = sparse.csc_array((pattern.data[kept], (rows_of[kept], pattern.indices[kept])), shape=pattern.shape)
+        columns, right = _best_apart(rest, pattern.shape[0])
+        if right + 1 >= most:
+            continue
+        colours, left = _best_apart(pattern[apart].T.tocsc(), pattern.shape[1])
+        if left + right < most:
+            most = left + right
+            rows = np.full(pattern.shape[0], NONE)
+            rows[apart] = colours
+            best = Colouring(columns, rows, right, left)
+    return best
+
+
+def by_both(pattern: Any, most: int | None = None) -> Colouring | None:
+    """Some rows from the left and all others from the right, or the other way round; None if that takes `most` or more products."""
+    most = sum(pattern.shape) + 1 if most is None else most
+    first = _split(pattern.tocsr(), most)
+    second = _split(pattern.T.tocsr(), most if first is None else first.products)
+    if second is not None:
+        return Colouring(second.rows, second.columns, second.row_colours, second.column_colours)
+    return first
+
+
+def fewest(pattern: Any) -> Colouring:
+    """The colouring with the fewest products: of columns, of rows if that is fewer, of both if that is fewer still."""
+    row_bound = int(np.bincount(pattern.indices, minlength=1).max(initial=0))  # a row colouring has at least this many colours
+    column_bound = int(np.diff(pattern.indptr).max(initial=0))
+    makers = [(column_bound, by_columns), (row_bound, by_rows)]
+    best: Colouring | None = None
+    for bound, make in sorted(makers, key=lambda pair: pair[0]):
+        if best is None or bound < best.products:
+            found = make(pattern)
+            if best is None or (found.products, found.row_colours) < (best.products, best.row_colours):
+                best = found
+    assert best is not None
+    if best.products > 2:
+        return by_both(pattern, best.products) or best
+    return best
+
+
+# -- symmetric patterns ----------------------------------------------------------------------------------------------------
+
+
+def _stars(pattern: Any, order: Iterable[int]) -> Any:
+    """A greedy star colouring of the graph of a symmetric pattern: neighbours differ, and no path of four vertices has two colours only."""
+    starts, neighbours = _compact(pattern)
+    count = len(starts) - 1
+    colours = [NONE] * count
+    once, twice = [0] * count, [0] * count  # colours among the neighbours of each vertex: at least once, more than once
+    danger = [0] * count  # of w: the colours of neighbours x that have two neighbours of the colour of w
+    for v in order:
+        around = [w for w in neighbours[starts[v] : starts[v + 1]] if w != v]
+        if not around and starts[v] == starts[v + 1]:
+            continue
+        taken = once[v]
+        for w in around:
+            if colours[w] >= 0:
+                taken |= danger[w]  # v - w - x - y, where w and y have one colour
+                if twice[v] >> colours[w] & 1:  # x - w - v - y, where w and y have one colour
+                    taken |= once[w]
+        colour = colours[v] = _lowest(taken)
+        bit = 1 << colour
+        for w in around:
+            mine = 1 << colours[w] if colours[w] >= 0 else 0
+            if not once[w] & bit:
+                once[w] |= bit
+            elif not twice[w] & bit:
+                twice[w] |= bit
+                for y in neighbours[starts[w] : starts[w + 1]] if mine else ():
+                    if colours[y] == colour:
+                        danger[y] |= mine
+            else:
+                danger[v] |= mine
+            if mine & twice[v]:
+                danger[w] |= bit
+    return np.array(colours, np.int64)
+
+
+def by_stars(pattern: Any) -> Colouring:
+    """A star colouring of a symmetric pattern: each entry, or the one across the diagonal, stands alone in a product."""
+    found: Colouring | None = None
+    for order in _orders(np.diff(pattern.indptr)):
+        colours = _stars(pattern, order.tolist())
+        number = int(colours.max(initial=NONE)) + 1
+        if found is None or number < found.column_colours:
+            found = Colouring(colours, np.full(len(colours), NONE), number, 0)
+    assert found is not None
+    return found
+
+
+# -- reading entries off ---------------------------------------------------------------------------------------------------
+
+
+def _alone(first: Any, colours: Any, count: int, size: int) -> Any:
+    """For each entry whether no other one in its row (`first`) has its colour; `colours` has -1 for entries in no product."""
+    keys = first * (count + 1) + colours + 1
+    return (np.bincount(keys, minlength=size * (count + 1))[keys] == 1) & (colours >= 0)
+
+
+def reading(pattern: Any, colouring: Colouring) -> Any:
+    """Where each entry of a pattern, row by row, is in the products: flat places in those from the right, ``(colours, rows)``, followed
+    by those from the left, ``(colours, columns)``.
+
+    Raises
+    ------
+    AssertionError
+        If the colouring is not direct.
+    """
+    m, n = pattern.shape
+    rows, columns = np.repeat(np.arange(m), np.diff(pattern.indptr)), pattern.indices.astype(np.int64)
+    right, left = colouring.columns[columns], colouring.rows[rows]
+    from_right = _alone(rows, right, colouring.column_colours, m)
+    from_left = _alone(columns, left, colouring.row_colours, n)
+    return _chosen(from_right, right * m + rows, from_left, colouring.column_colours * m + left * n + columns)
+
+
+def symmetric_reading(pattern: Any, colouring: Colouring) -> Any:
+    """The same for a symmetric matrix, whose entries can be read across the diagonal, too; all products are from the right."""
+    n = pattern.shape[0]
+    rows, columns = np.repeat(np.arange(n), np.diff(pattern.indptr)), pattern.indices.astype(np.int64)
+    here, across = colouring.columns[columns], colouring.columns[rows]
+    from_here = _alone(rows, here, colouring.column_colours, n)
+    from_across = _alone(columns, across, colouring.column_colours, n)
+    return _chosen(from_here, here * n + rows, from_across, across * n + columns)
+
+
+def _chosen(first: Any, places: Any, second: Any, other: Any) -> Any:
+    if not np.all(first | second):
+        msg = "a colouring mixes entries that it should keep apart: please report this, with the pattern"
+        raise AssertionError(msg)
+    return np.where(first, places, other)

@@ -1,0 +1,157 @@
+"""Dependence through kernels that add up along axes: reductions, running sums, products of matrices, Fourier transforms, equations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad.func._sparse.dependence import Dependence, along, broadcast, merged, union
+from xpgrad.func._sparse.host import np
+from xpgrad.func._sparse.layout_rules import nonzero
+from xpgrad.func._sparse.propagation import Rule, Walk
+from xpgrad.func._sparse.vocabulary import FOURIER, REDUCTIONS
+from xpgrad.programs.program import Operation, Variable
+
+__all__ = ["RULES"]
+
+_MANY_TERMS = 20_000_000  # terms of a product with a known matrix that are followed one by one
+
+
+def _reduction(walk: Walk, operation: Operation) -> Dependence:
+    x, *rest = operation.args
+    axes = rest[0] if rest else operation.options.get("axis")
+    found = along(walk.of(x), axes)
+    return found.moved(found.which.reshape(operation.out.shape))
+
+
+def _running(walk: Walk, operation: Operation) -> Dependence | None:
+    """``running_sum(x, axis)``: of all elements up to each."""
+    x, axis = operation.args
+    found = walk.of(x)
+    lanes = np.moveaxis(np.arange(found.which.size).reshape(x.shape), axis, -1)
+    n = lanes.shape[-1]
+    if lanes.size * n > 2 * _MANY_TERMS:
+        return None
+    after, before = np.tril_indices(n)
+    return merged(found, lanes[..., after].reshape(-1), lanes[..., before].reshape(-1), x.shape)
+
+
+def _mixed_along(walk: Walk, operation: Operation) -> Dependence:
+    """A transform along one axis: each element depends on all along it."""
+    x, *rest = operation.args
+    axis = rest[1] if len(rest) > 1 else operation.options.get("axis", -1)
+    return broadcast(along(walk.of(x), axis), operation.out.shape)
+
+
+# -- products of matrices -------------------------------------------------------------------------------------------------
+
+
+def _known_matrix(walk: Walk, v: Any, terms: int) -> Any:
+    """Where a factor of two axes is not 0, if it is known and has zeros that are worth following."""
+    if v in walk.tracked or len(v.shape) != 2:
+        return None
+    value = walk.value(v)
+    if value is None:
+        return None
+    kept = nonzero(value)
+    count = int(np.count_nonzero(kept))
+    return None if count == kept.size or count * terms > _MANY_TERMS else kept
+
+
+def _through(x: Dependence, axis: int, kept: Any) -> Dependence:
+    """`x` times a matrix along an axis: ``kept[k, j]`` says that element `j` of the result depends on element `k`."""
+    lanes = np.moveaxis(np.arange(x.which.size).reshape(x.which.shape), axis, -1).reshape(-1, kept.shape[0])
+    shape = list(x.which.shape)
+    shape[axis] = kept.shape[1]
+    places = np.moveaxis(np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape), axis, -1).reshape(-1, kept.shape[1])
+    k, j = np.nonzero(kept)
+    return merged(x, places[:, j].reshape(-1), lanes[:, k].reshape(-1), tuple(shape))
+
+
+def _left(walk: Walk, a: Variable, b: Variable, full: tuple[int, ...]) -> Dependence:
+    """``a @ b`` as it depends on `a`; `full` is the shape of the result with both of its last axes."""
+    x = walk.of(a)
+    x = x if len(a.shape) > 1 else x.moved(x.which.reshape(1, -1))
+    kept = _known_matrix(walk, b, x.which.size // max(b.shape[0], 1))
+    return broadcast(along(x, -1) if kept is None else _through(x, x.which.ndim - 1, kept), full)
+
+
+def _right(walk: Walk, a: Variable, b: Variable, full: tuple[int, ...]) -> Dependence:
+    """``a @ b`` as it depends on `b`."""
+    x = walk.of(b)
+    x = x if len(b.shape) > 1 else x.moved(x.which.reshape(-1, 1))
+    kept = _known_matrix(walk, a, x.which.size // max(a.shape[-1], 1))
+    return broadcast(along(x, -2) if kept is None else _through(x, x.which.ndim - 2, kept.T), full)
+
+
+def _matmul(walk: Walk, operation: Operation) -> Dependence:
+    a, b = operation.args[:2]
+    shape = operation.out.shape
+    full = shape if len(b.shape) > 1 else (*shape, 1)
+    full = full if len(a.shape) > 1 else (*full[:-1], 1, full[-1])
+    parts = [side(walk, a, b, full) for side, v in ((_left, a), (_right, b)) if v in walk.tracked]
+    found = parts[0] if len(parts) == 1 else union(*parts)
+    return found.moved(found.which.reshape(shape))
+
+
+def _tensordot(walk: Walk, operation: Operation) -> Dependence:
+    a, b, *rest = operation.args
+    axes = rest[0] if rest else operation.options.get("axes", 2)
+    na, nb = len(a.shape), len(b.shape)
+    of_a, of_b = (tuple(range(na - axes, na)), tuple(range(axes))) if isinstance(axes, int) else axes
+    parts = []
+    for v, gone, before, after in ((a, of_a, 0, nb - len(of_b)), (b, of_b, na - len(of_a), 0)):
+        if v in walk.tracked:
+            gone = {g % len(v.shape) for g in gone}
+            kept = tuple(n for i, n in enumerate(v.shape) if i not in gone)
+            x = along(walk.of(v), tuple(gone))
+            parts.append(broadcast(x.moved(x.which.reshape((1,) * before + kept + (1,) * after)), operation.out.shape))
+    return parts[0] if len(parts) == 1 else union(*parts)
+
+
+def _vecdot(walk: Walk, operation: Operation) -> Dependence:
+    a, b, *rest = operation.args
+    axis = rest[0] if rest else operation.options.get("axis", -1)
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    found: Dependence | None = None
+    for v in (a, b):
+        if v in walk.tracked:
+            x = broadcast(walk.of(v), shape)
+            found = x if found is None else union(found, x)
+    assert found is not None
+    found = along(found, axis)
+    return found.moved(found.which.reshape(operation.out.shape))
+
+
+def _outer(walk: Walk, operation: Operation) -> Dependence:
+    a, b = operation.args
+    parts = [broadcast(x.moved(x.which.reshape(shape)), operation.out.shape)
+             for x, shape, v in ((walk.of(a), (-1, 1), a), (walk.of(b), (1, -1), b)) if v in walk.tracked]  # fmt: skip
+    return parts[0] if len(parts) == 1 else union(*parts)
+
+
+def _cross(walk: Walk, operation: Operation) -> Dependence:
+    """A cross product: each component depends on the two others of both."""
+    axis = operation.args[2] if len(operation.args) > 2 else operation.options.get("axis", -1)
+    found: Dependence | None = None
+    for v in operation.args[:2]:
+        if v in walk.tracked:
+            x = broadcast(walk.of(v), operation.out.shape)
+            one = union(x.moved(np.roll(x.which, 1, axis)), x.moved(np.roll(x.which, 2, axis)))
+            found = one if found is None else union(found, one)
+    assert found is not None
+    return found
+
+
+def _solved(walk: Walk, operation: Operation) -> Dependence | None:
+    """``solve(a, b)``: each column of the result depends on all of the same column of `b`."""
+    a, b = operation.args
+    if a in walk.tracked:
+        return None
+    return broadcast(along(walk.of(b), -1 if len(b.shape) == 1 else -2), operation.out.shape)
+
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(REDUCTIONS, _reduction), **dict.fromkeys(FOURIER, _mixed_along),
+    "running_sum": _running, "matmul": _matmul, "linalg.matmul": _matmul, "tensordot": _tensordot, "linalg.tensordot": _tensordot,
+    "vecdot": _vecdot, "linalg.vecdot": _vecdot, "linalg.outer": _outer, "linalg.cross": _cross, "linalg.solve": _solved,
+}  # fmt: skip

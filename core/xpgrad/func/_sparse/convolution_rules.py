@@ -1,0 +1,68 @@
+"""Dependence through the convolutions of `xpgrad.scipy.signal`: each element of a result depends on a window, tap by tap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from xpgrad.func._sparse.dependence import Dependence, along, broadcast, merged, union
+from xpgrad.func._sparse.host import np
+from xpgrad.func._sparse.layout_rules import nonzero
+from xpgrad.func._sparse.propagation import Rule, Walk
+from xpgrad.programs.program import Operation, Variable
+
+__all__ = ["RULES"]
+
+_MANY_TERMS = 20_000_000
+
+
+def _taps(walk: Walk, h: Variable, rank: int) -> Iterator[tuple[int, ...]]:
+    """The places of a kernel that may be other than 0; those of one that is known, and the same everywhere, are looked at."""
+    lengths = h.shape[len(h.shape) - rank :]
+    value = walk.value(h) if h not in walk.tracked and math.prod(h.shape) == math.prod(lengths) else None
+    kept = np.ones(lengths, bool) if value is None else nonzero(value).reshape(lengths)
+    for tap in np.argwhere(kept):
+        yield tuple(tap.tolist())
+
+
+def _moved(walk: Walk, operation: Operation, x: Variable, h: Variable, rank: int, full: bool) -> Dependence | None:
+    """The result as it depends on `x`: in a full convolution ``out[i + k]`` on ``x[i]``, else ``out[i]`` on ``x[i + k]``."""
+    found, shape = walk.of(x), operation.out.shape
+    batch = shape[: len(shape) - rank]
+    lengths = x.shape[len(x.shape) - rank :]
+    elements = np.broadcast_to(np.arange(found.which.size).reshape(x.shape), (*batch, *lengths))
+    places = np.arange(math.prod(shape)).reshape(shape)
+    taps = list(_taps(walk, h, rank))
+    windows: list[Any] = [(..., *map(slice, tap, np.add(tap, lengths if full else shape[len(batch) :]))) for tap in taps]
+    if len(taps) * max(elements.size, places.size) > _MANY_TERMS:
+        return None
+    fixed, window = (elements, places) if full else (places, elements)
+    parts = [window[key].reshape(-1) for key in windows]
+    moving = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+    still = np.tile(fixed.reshape(-1), len(taps))
+    return merged(found, moving, still, shape) if full else merged(found, still, moving, shape)
+
+
+def _full(walk: Walk, operation: Operation) -> Dependence | None:
+    x, h, rank = operation.args[:3]
+    parts = [_moved(walk, operation, a, b, rank, True) for a, b in ((x, h), (h, x)) if a in walk.tracked]
+    if any(part is None for part in parts):
+        return None
+    first, *rest = [part for part in parts if part is not None]
+    return union(first, rest[0]) if rest else first
+
+
+def _sliding(walk: Walk, operation: Operation) -> Dependence | None:
+    x, h, rank = operation.args[:3]
+    found = _moved(walk, operation, x, h, rank, False) if x in walk.tracked else None
+    if x in walk.tracked and found is None:
+        return None
+    if h in walk.tracked:
+        kernel = along(walk.of(h), tuple(range(-rank, 0)))
+        whole = broadcast(kernel, operation.out.shape)
+        found = whole if found is None else union(found, whole)
+    return found
+
+
+RULES: dict[str, Rule] = {"special_full_convolution": _full, "special_sliding_product": _sliding}

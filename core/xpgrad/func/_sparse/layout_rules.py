@@ -1,0 +1,182 @@
+"""Dependence through kernels that work element by element, that pick elements, and that add them up in places of the result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xpgrad._backends.classes import host_backend
+from xpgrad.func._sparse.dependence import Dependence, along, beside, broadcast, by_places, independent, union
+from xpgrad.func._sparse.host import np
+from xpgrad.func._sparse.propagation import Rule, Walk
+from xpgrad.func._sparse.vocabulary import ELEMENTWISE, PICKING
+from xpgrad.programs.program import Operation, Variable, substituted, variables_in
+
+__all__ = ["RULES", "nonzero"]
+
+
+def _masked(x: Dependence, kept: Any) -> Dependence:
+    """Nothing where `kept` does not hold."""
+    return x.moved(np.where(kept, x.which, 0))
+
+
+def nonzero(value: Any) -> Any:
+    """Where a value is not 0; nan is not."""
+    return np.asarray(value) != 0
+
+
+# -- element by element -----------------------------------------------------------------------------------------------------
+
+
+def _elementwise(walk: Walk, operation: Operation) -> Dependence:
+    shape = operation.out.shape
+    found: Dependence | None = None
+    for v in operation.operands():
+        if v in walk.tracked:
+            x = broadcast(walk.tracked[v], shape)
+            found = x if found is None else union(found, x)
+    assert found is not None
+    return found
+
+
+def _product(walk: Walk, operation: Operation) -> Dependence:
+    """A product: nothing where the other factor is known to be 0."""
+    found = _elementwise(walk, operation)
+    for x in operation.args:
+        if x not in walk.tracked and (value := walk.value(x)) is not None and not np.all(kept := nonzero(value)):
+            found = _masked(found, kept)
+    return found
+
+
+def _where(walk: Walk, operation: Operation) -> Dependence:
+    """A choice: both, or where the condition is known, the chosen one."""
+    condition, *parts = operation.args
+    value = None if condition in walk.tracked else walk.value(condition)
+    if value is None:
+        return _elementwise(walk, operation)
+    shape = operation.out.shape
+    chosen = [walk.of(x) if x.__class__ is Variable else independent((), walk.total) for x in parts]
+    yes, no = beside([broadcast(x, shape) for x in chosen])
+    return yes.moved(np.where(value, yes.which, no.which))
+
+
+def _keep(walk: Walk, operation: Operation) -> Dependence:
+    """``keep(condition, x)``: `x`, or 0."""
+    condition, _ = operation.args
+    found = _elementwise(walk, operation)
+    value = walk.value(condition)
+    return found if value is None else _masked(found, value)
+
+
+def _share(walk: Walk, operation: Operation) -> Dependence:
+    """``share(x, low, high)``: 0 where ``low < high``, else a share of `x`."""
+    found = _elementwise(walk, operation)
+    low, high = (None if x in walk.tracked else walk.value(x) for x in operation.args[1:])
+    return found if low is None or high is None else _masked(found, ~np.less(low, high))
+
+
+# -- picking ------------------------------------------------------------------------------------------------------------------
+
+
+def _picked(walk: Walk, operation: Operation) -> Dependence | list[Dependence] | None:
+    """The kernel, applied to the numbers of the sets; indices among its arguments have to be known."""
+    arguments = (operation.args, tuple(operation.options.values()))
+    variables = list(dict.fromkeys(variables_in(arguments)))
+    data = [v for v in variables if v.dtype.differentiable]
+    arrays: dict[Variable, Any] = {}
+    for v, x in zip(data, parts := beside([walk.of(v) for v in data])):
+        arrays[v] = np.array(x.which)
+    for v in variables:
+        if v not in arrays:
+            value = walk.value(v)
+            if value is None:
+                return _picked_somewhere(operation, parts)
+            arrays[v] = value
+    args = substituted(operation.args, arrays.__getitem__)
+    if operation.name in ("written", "put"):
+        args = _without_number(operation.name, args)
+    options = {k: substituted(x, arrays.__getitem__) for k, x in operation.options.items()}
+    function: Any = host_backend().kernels
+    for name in operation.name.split("."):
+        function = getattr(function, name)
+    found = function(*args, **options)
+    if operation.several:
+        return [parts[0].moved(np.asarray(x)) for x in found]
+    return parts[0].moved(np.asarray(found))
+
+
+#: Where the axis is among the arguments of kernels that pick along one.
+_AXES = {"gather_along": 2, "ordered_back": 2, "take": 2, "take_along_axis": 2}
+
+
+def _picked_somewhere(operation: Operation, parts: list[Dependence]) -> Dependence | None:
+    """A pick along one axis, nobody knows where: each element depends on all along it."""
+    at = _AXES.get(operation.name)
+    if at is None:
+        return None
+    axis = operation.args[at] if len(operation.args) > at else operation.options.get("axis", -1)
+    whole = along(parts[0], axis)
+    return broadcast(whole, operation.out.shape) if isinstance(axis, int) else None
+
+
+def _without_number(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of a kernel that writes, in which a Python number, that depends on nothing, is the number of the empty set."""
+    at = 2 if name == "written" else 1
+    value = args[at]
+    return args if isinstance(value, np.ndarray) else (*args[:at], 0, *args[at + 1 :])
+
+
+# -- adding up in places ---------------------------------------------------------------------------------------------------
+
+
+def _positions(walk: Walk, key: Any, shape: tuple[int, ...]) -> Any:
+    """The flat places that a key picks of an array of `shape`; None where they are not known."""
+    parts = key if isinstance(key, tuple) else (key,)
+    values = tuple(walk.value(part) for part in parts)
+    if any(value is None and part is not None for value, part in zip(values, parts)):
+        return None
+    return np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape)[values]
+
+
+def _scatter_add(walk: Walk, operation: Operation) -> Dependence | None:
+    g, key, shape = operation.args
+    places = _positions(walk, key, shape)
+    return None if places is None else by_places(walk.of(g), np.broadcast_to(places, g.shape), tuple(shape))
+
+
+def _added(walk: Walk, operation: Operation) -> Dependence | None:
+    """``buffer[key] += g``."""
+    buffer, g, key = operation.args
+    places = _positions(walk, key, buffer.shape)
+    if places is None:
+        return None
+    added = by_places(walk.of(g), np.broadcast_to(places, g.shape), buffer.shape)
+    return union(walk.of(buffer), added) if buffer in walk.tracked else added
+
+
+def _segment_sum(walk: Walk, operation: Operation) -> Dependence | None:
+    values, positions, size = operation.args
+    places = walk.value(positions)
+    return None if places is None else by_places(walk.of(values), places, (size,))
+
+
+def _scatter_along(walk: Walk, operation: Operation) -> Dependence | None:
+    g, indices, shape, axis = operation.args
+    picks = walk.value(indices)
+    if picks is None:
+        return None
+    places = np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape)
+    return by_places(walk.of(g), np.take_along_axis(places, picks, axis), tuple(shape))
+
+
+def _sum_to(walk: Walk, operation: Operation) -> Dependence:
+    x, shape = operation.args
+    places = np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape)
+    return by_places(walk.of(x), np.broadcast_to(places, x.shape), tuple(shape))
+
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(ELEMENTWISE, _elementwise), **dict.fromkeys(PICKING, _picked),
+    "multiply": _product, "scale": _product, "where": _where, "keep": _keep, "share": _share,
+    "scatter_add": _scatter_add, "scatter_into": _added, "add_at": _added, "segment_sum": _segment_sum, "scatter_along": _scatter_along,
+    "sum_to": _sum_to,
+}  # fmt: skip

@@ -1,0 +1,141 @@
+"""One walk through a program, from the operation that reads an input to the outputs: the dependence of each of its variables.
+
+Rules are found by the kernel's name. What has none, or has one that does not apply, gets the conservative answer: each element of the
+results depends on all that any element of the operands depends on. Such operations are remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad.func._sparse.dependence import Dependence, TooDense, everything, independent, union
+from xpgrad.func._sparse.host import np
+from xpgrad.programs.evaluation import evaluator
+from xpgrad.programs.program import Operation, Program, Variable
+
+__all__ = ["Rule", "Walk", "place_of"]
+
+#: ``rule(walk, operation)``: a Dependence for each result, in a list for several; None where the rule does not apply.
+Rule = Callable[["Walk", Operation], "Dependence | list[Dependence] | None"]
+
+
+def place_of(operation: Operation) -> str:
+    """Where the user's code asked for an operation, for messages: "file.py, line 3, in f"."""
+    if operation.line is None:
+        return "an unknown line"
+    file, number, function = operation.line
+    return f"{file.rpartition('/')[2]}, line {number}, in {function}"
+
+
+class Walk:
+    """A walk through a program.
+
+    Parameters
+    ----------
+    program : Program
+    backend : Backend
+        Of the program's arrays.
+    rules : dict
+        Rules by the name of a kernel.
+    tracked : dict
+        The dependence of the inputs that are traced.
+    known : dict
+        Raw arrays of other inputs, for a local pattern: their values, and what is computed of them, decide which elements are 0.
+
+    Attributes
+    ----------
+    unresolved : dict
+        Operations with the conservative answer: kernel and line, in order.
+    """
+
+    def __init__(
+        self, program: Program, backend: Any, rules: dict[str, Rule], tracked: dict[Variable, Dependence], known: dict[Variable, Any]
+    ) -> None:
+        self.program, self.backend, self.rules = program, backend, rules
+        self.tracked = dict(tracked)
+        self.total: int = next(iter(tracked.values())).sets.shape[1]
+        self._raw = {**program.constants, **known}
+        self._made: dict[Variable, Operation] = {}
+        self._evaluate = evaluator(backend)
+        self.unresolved: dict[str, None] = {}
+
+    def outputs(self) -> list[Dependence]:
+        """The dependence of the program's outputs.
+
+        Raises
+        ------
+        TooDense
+            With the line, where the derivative is not sparse.
+        """
+        for operation in self.program.operations:
+            try:
+                self._take(operation)
+            except TooDense as exc:
+                raise TooDense(place_of(operation)) from exc
+        return [self.of(v) for v in self.program.outputs]
+
+    def of(self, v: Variable) -> Dependence:
+        """The dependence of a variable."""
+        found = self.tracked.get(v)
+        return independent(v.shape, self.total) if found is None else found
+
+    def value(self, x: Any) -> Any:
+        """The value of an argument, as a NumPy array or as it is given; None where it is not known."""
+        if x.__class__ is not Variable:
+            return x
+        raw = self._computed(x)
+        return None if raw is None else self.backend.to_host(raw)
+
+    def given(self, x: Any) -> Any:
+        """An argument with NumPy's arrays in place of the variables; None in it where one is not known."""
+        if x.__class__ is tuple or x.__class__ is list:
+            return x.__class__([self.given(item) for item in x])
+        return self.value(x)
+
+    def _computed(self, v: Variable) -> Any:
+        """The raw value of a variable that depends on nothing but known values; computed when it is asked for."""
+        stack = [v]
+        while stack:
+            top = stack[-1]
+            operation = self._made.get(top)
+            if top in self._raw or operation is None:
+                stack.pop()
+                continue
+            missing = [u for u in operation.operands() if u not in self._raw]
+            if any(u not in self._made for u in missing):
+                for u in operation.results:
+                    self._made.pop(u, None)  # never asked for again
+            elif missing:
+                stack.extend(missing)
+            else:
+                self._raw.update(zip(operation.results, self._evaluate(operation, self._raw)))
+        return self._raw.get(v)
+
+    def _take(self, operation: Operation) -> None:
+        tracked = self.tracked
+        if not any(v in tracked for v in operation.operands()):
+            self._made.update(dict.fromkeys(operation.results, operation))
+            return
+        if not any(v.dtype.differentiable for v in operation.results):
+            return  # comparisons, indices: they have no derivative
+        rule = self.rules.get(operation.name)
+        found = None if rule is None else rule(self, operation)
+        if found is None:
+            found = self._mixed(operation)
+        each = found if isinstance(found, list) else [found]
+        for v, x in zip(operation.results, each):
+            if x.which.shape != v.shape:
+                msg = f"the dependence of `{operation.name}` has shape {x.which.shape}, but the result has {v.shape}: please report this"
+                raise AssertionError(msg)
+            if v.dtype.differentiable:
+                tracked[v] = x
+
+    def _mixed(self, operation: Operation) -> list[Dependence]:
+        """The conservative answer."""
+        self.unresolved[f"{operation.name} ({place_of(operation)})"] = None
+        parts = [everything(self.tracked[v]) for v in dict.fromkeys(operation.operands()) if v in self.tracked]
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = union(whole, part)
+        return [whole.moved(np.broadcast_to(whole.which, v.shape)) for v in operation.results]

@@ -1,0 +1,211 @@
+"""`check_differentiable` and `examine`: one function on every backend, with the arguments given once."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from xpgrad._backends.loading import backend_names
+from xpgrad._basics.arguments import shown
+from xpgrad._modes import state
+from xpgrad._modes.switches import enable_grad
+from xpgrad.func._tree import tree_map
+from xpgrad.testing._checks import OneDevice
+from xpgrad.testing._host import held, np, placed
+from xpgrad.testing._options import devices_of, numbers_of, options_of
+from xpgrad.testing._problem import Problem
+from xpgrad.testing._reference import Reference, reference_for
+from xpgrad.testing._results import CHECKS, CONSTANT, FAILED, KNOWN, PASSED, WRITES, NotDifferentiable, Result, Row
+
+__all__ = ["as_function", "audit_of", "check_differentiable", "examine", "judged", "known_of", "name_of"]
+
+
+def check_differentiable(
+    f: Callable[..., Any], *args: Any, argnums: int | Sequence[int] | None = None, backends: str | Iterable[str] = "all", order: int = 2,
+    vmap: bool = True, forward: bool = True, mutation: bool = False, skip: str | Iterable[str] = (),
+    known: Mapping[str, str] | None = None, rtol: float | None = None, atol: float | None = None, seed: int = 0, name: str | None = None,
+) -> Result:  # fmt: skip
+    """Check that a function is differentiable on every backend, and raise every failure at once.
+
+    Parameters
+    ----------
+    f : callable
+        A function for the Array API: called with Tensors of each backend, it returns Tensors, or tuples, lists and dicts of them.
+    *args : object
+        Its arguments: NumPy's arrays or Tensors, whose values become Tensors of each backend (in single precision where that has no
+        double precision), also inside of tuples, lists and dicts; everything else is passed as it is.
+    argnums : int or sequence of int, optional
+        The arguments to differentiate in; without it all that hold floating numbers, real or complex, in arrays. A float that is named here
+        becomes an array of no axes.
+    backends : str or iterable of str
+        Names of backends or devices, such as ``["numpy", "jax:cpu:0"]``; ``"all"`` for the first device of every backend that is ready.
+    order : int
+        1 for gradients, 2 for second derivatives, too.
+    vmap, forward : bool
+        Check `xpgrad.func.vmap` and forward mode, too.
+    mutation : bool
+        Try what fails once more inside of `autograd.graph.allow_mutation_on_saved_tensors`: for functions that write into temporaries of
+        their own. The outcome is then ``"writes"``.
+    skip : str or iterable of str
+        Names of checks that are switched off, of `CHECKS`.
+    known : mapping of str to str, optional
+        Failures that are expected, with their reasons, by check (``"vmap"``), backend (``"jax"``) or both (``"jax:vmap"``). One that passes
+        is a failure.
+    rtol, atol : float, optional
+        The tolerances of all comparisons. Without them each check has its own, by the precision of the numbers: docs/testing-libraries.md
+        has them.
+    seed : int
+        Draws other directions.
+    name : str, optional
+        What reports call the function; its own name without it.
+
+    Returns
+    -------
+    Result
+        The outcomes, a row for each check of each argument on each backend.
+
+    Raises
+    ------
+    NotDifferentiable
+        An AssertionError with all failures, and the report of `xpgrad.audit` on the backend of the first.
+    TypeError, ValueError
+        If there is nothing to differentiate, or an option is wrong.
+    BackendNotFoundError, BackendLoadError
+        If a backend that is named is not there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from xpgrad.testing import check_differentiable
+    >>> def softplus(x):
+    ...     return x.__array_namespace__().log1p(x.__array_namespace__().exp(x))
+    >>> check_differentiable(softplus, np.linspace(-1.0, 1.0, 5), backends=["numpy"]).passed
+    True
+    """
+    __tracebackhide__ = True  # pytest shows the message, which says it all, and where it was called
+    result = examine(
+        f, *args, argnums=argnums, backends=backends, order=order, vmap=vmap, forward=forward, mutation=mutation, skip=skip, known=known,
+        rtol=rtol, atol=atol, seed=seed, name=name,
+    )  # fmt: skip
+    if not result.passed:
+        raise NotDifferentiable(result, audit_of(f, args, result))
+    return result
+
+
+@state.restoring
+def examine(
+    f: Callable[..., Any], *args: Any, argnums: int | Sequence[int] | None = None, backends: str | Iterable[str] = "all", order: int = 2,
+    vmap: bool = True, forward: bool = True, mutation: bool = False, skip: str | Iterable[str] = (),
+    known: Mapping[str, str] | None = None, rtol: float | None = None, atol: float | None = None, seed: int = 0, name: str | None = None,
+) -> Result:  # fmt: skip
+    """Check a function as `check_differentiable` does, and return what was found, whatever it is.
+
+    Parameters
+    ----------
+    f, *args, argnums, backends, order, vmap, forward, mutation, skip, known, rtol, atol, seed, name
+        Those of `check_differentiable`.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    TypeError, ValueError, BackendNotFoundError, BackendLoadError
+        As `check_differentiable`, except for failures.
+    """
+    as_function(f, "check_differentiable")
+    options = options_of(order=order, vmap=vmap, forward=forward, mutation=mutation, skip=skip, rtol=rtol, atol=atol, seed=seed)
+    problem = Problem(f, args, numbers_of(argnums, len(args)))
+    devices = devices_of(backends)
+    expected = known_of(known)
+    called = name_of(f) if name is None else name
+    default = devices_of("numpy")["numpy"] if "numpy" in backend_names() else next(iter(devices.values()))
+    references: dict[Any, tuple[Reference | None, str]] = {}
+    rows: list[Row] = []
+    for label, device in devices.items():
+        points = [held(p, device) for p in problem.points]
+        key = tuple(p.dtype.name for p in points)
+        found = references.get(key)
+        if found is None or found[0] is None or found[0].device not in (None, default):
+            found = references[key] = reference_for(problem, points, device, default)
+        with enable_grad():
+            rows += OneDevice(called, problem, label, device, *found, default, options).rows()
+    return Result(called, tuple(judged(row, expected) for row in rows))
+
+
+def as_function(f: Any, name: str) -> Callable[..., Any]:
+    """A function as it is given.
+
+    Raises
+    ------
+    TypeError
+        If it is not callable.
+    """
+    if not callable(f):
+        msg = f"{name}: the function must be callable, but got {shown(f)}; give the function itself, then its arguments"
+        raise TypeError(msg)
+    return f
+
+
+def name_of(f: Any) -> str:
+    """The name of a function in reports: its own, or that of what it was made of."""
+    while isinstance(f, functools.partial):
+        f = f.func
+    return str(getattr(f, "__qualname__", None) or getattr(f, "__name__", None) or type(f).__name__).replace(".<locals>", "")
+
+
+def known_of(known: Mapping[str, str] | None) -> dict[tuple[str | None, str | None], str]:
+    """Expected failures by table of the backend and check; None stands for any.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a key names neither, or a reason is missing.
+    """
+    found: dict[tuple[str | None, str | None], str] = {}
+    if known is not None and not isinstance(known, Mapping):
+        msg = f"check_differentiable: `known` must be a mapping of checks or backends to reasons, but got {shown(known)}"
+        raise TypeError(msg)
+    for key, reason in (known or {}).items():
+        if not isinstance(key, str) or not isinstance(reason, str) or not reason:
+            msg = f"check_differentiable: `known` maps names to reasons, which are not empty, but has {key!r}: {reason!r}"
+            raise TypeError(msg)
+        backend, _, check = (key, "", "") if key in backend_names() else ("", "", key) if ":" not in key else key.partition(":")
+        if (check and check not in CHECKS) or not (check or backend):
+            msg = f"check_differentiable: `known` has {key!r}, which is not a check ({', '.join(CHECKS)}), a backend, or 'BACKEND:CHECK'"
+            raise ValueError(msg)
+        found[backend or None, check or None] = reason
+    return found
+
+
+def judged(row: Row, known: dict[tuple[str | None, str | None], str]) -> Row:
+    """A row as its expectation has it: a failure that is known counts as not run, with the reason; one that passes is a failure."""
+    if not known:
+        return row
+    table = row.backend.partition(":")[0].partition("+")[0]
+    for key in ((table, row.check), (None, row.check), (table, None)):
+        if key not in known:
+            continue
+        if row.outcome == FAILED:
+            return Row(row.function, row.argument, row.backend, row.check, KNOWN, f"{known[key]} ({row.reason})")
+        if row.outcome in (PASSED, WRITES, CONSTANT) and key[1] is not None:
+            return Row(
+                row.function, row.argument, row.backend, row.check, FAILED, f"it passes, but `known` says: {known[key]}; remove that"
+            )
+    return row
+
+
+def audit_of(f: Callable[..., Any], args: tuple[Any, ...], result: Result) -> str:
+    """The report of `xpgrad.audit` on the backend that failed first; nothing that it raises hides the failures."""
+    if not result.failures:
+        return ""
+    (device,) = devices_of([result.failures[0].backend]).values()
+    given = tree_map(lambda leaf: placed(leaf, device) if isinstance(leaf, np.ndarray) else leaf, args)
+    try:
+        # Only now, and by its public name: most runs need none.
+        return str(importlib.import_module("xpgrad").audit(f, *given, checks=("paths", "kinks", "nonfinite", "accuracy")))
+    except Exception as exc:  # noqa: BLE001 (see above)
+        return f"(xpgrad.audit could not report: {type(exc).__name__}: {exc})"

@@ -1,0 +1,383 @@
+"""The checks of one function on one device, each a method; what a check needs of another is kept on the way."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from xpgrad._basics.device import Device
+from xpgrad._tape.requests import grad
+from xpgrad.autograd.graph import allow_mutation_on_saved_tensors
+from xpgrad.errors import CapabilityError
+from xpgrad.func import jvp, vmap
+from xpgrad.rules.conversion import asarray
+from xpgrad.testing._host import agree, close, direction, epsilon, held, near, np, on_host, placed, shown_number
+from xpgrad.testing._options import Options
+from xpgrad.testing._problem import Outputs, Problem, outputs_of, projected, tensor_loss
+from xpgrad.testing._recorded import Recorded
+from xpgrad.testing._reference import Reference
+from xpgrad.testing._results import CHECKS, CONSTANT, FAILED, LACKS, NOT_RUN, PASSED, WRITES, Row
+from xpgrad.testing._words import Fails, IsConstant, kind_of, kink_near, length, same, tensor_dot, told, units, which
+
+__all__ = ["OneDevice"]
+
+
+class OneDevice:
+    """One function on one device: `rows` runs the checks.
+
+    Parameters
+    ----------
+    name : str
+        What the function is called.
+    problem : Problem
+    label : str
+        What rows call the device.
+    device : Device
+    reference : Reference, optional
+        None where the function does not run at all elsewhere; `missing` then says why.
+    default : Device
+        Where second derivatives are expected from.
+    options : Options
+    """
+
+    def __init__(
+        self, name: str, problem: Problem, label: str, device: Device, reference: Reference | None, missing: str, default: Device,
+        options: Options,
+    ) -> None:  # fmt: skip
+        self.label = label
+        self.name, self.problem, self.device, self.reference, self.options = name, problem, device, reference, options
+        self.missing, self.default = missing, default
+        self.points = [held(p, device) for p in problem.points]
+        self.eps = epsilon([*self.points, *(reference.points if reference is not None else [])])
+        self.found: list[Row] = []
+        self.wrote = False
+        self.gradients: list[Any] = [None] * len(self.points)
+        self.moving: list[int] = []
+        self.plain: Outputs | None = None
+
+    # -- rows -----------------------------------------------------------------------------------------------------------------------
+
+    def _row(self, check: str, argument: int | None, outcome: str, reason: str = "") -> None:
+        if check in self.options.checks:
+            self.found.append(Row(self.name, argument, self.label, check, outcome, reason))
+
+    def _check(self, check: str, run: Callable[..., str | None], argument: int | None = None) -> bool:
+        """Run a check: what it raises is its row, and what it returns a remark; True if it passed."""
+        if check not in self.options.checks:
+            if check == "graph":  # the others need what it sets down
+                with contextlib.suppress(Exception):
+                    run(argument)
+            return True
+        self.wrote = False
+        try:
+            remark = run() if argument is None else run(argument)
+        except Fails as exc:
+            self._row(check, argument, FAILED, str(exc))
+            return False
+        except IsConstant as exc:
+            self._row(check, argument, CONSTANT, str(exc))
+            return True
+        except CapabilityError as exc:
+            self._row(check, argument, LACKS, told(exc))
+            return False
+        except Exception as exc:  # noqa: BLE001 (whatever a library raises is the outcome)
+            self._row(check, argument, FAILED, told(exc))
+            return False
+        self._row(check, argument, WRITES if self.wrote else PASSED, remark or "")
+        return True
+
+    def _skip(self, checks: tuple[str, ...], argument: int | None, after: str) -> None:
+        for check in checks:
+            self._row(check, argument, NOT_RUN, f"the check `{after}` did not pass")
+
+    def attempt(self, run: Callable[[], Any]) -> Any:
+        """Run something; where writes are allowed, and it raises, once more inside of `allow_mutation_on_saved_tensors`."""
+        try:
+            return run()
+        except Exception:
+            if not self.options.mutation:
+                raise
+        with allow_mutation_on_saved_tensors():
+            result = run()
+        self.wrote = True
+        return result
+
+    # -- all of them -----------------------------------------------------------------------------------------------------------------
+
+    def rows(self) -> list[Row]:
+        """Run all checks; a check that needs another which failed is a row that says so."""
+        later = tuple(CHECKS)[1:]
+        if not self._check("runs", self._runs):
+            self._skip(later, None, "runs")
+            return self.found
+        self._check("unchanged", self._unchanged)
+        self._check("values", self._values)
+        recorded = self._recordings()
+        if not self._check("repeatable", lambda: self._repeatable(recorded)):
+            self._skip(("graph", "gradient", "forward", "second", "vmap"), None, "repeatable")
+            return self.found
+        reached = [n for n in self.problem.argnums if self._check("graph", lambda n: self._graph(recorded[n], n), n)]
+        self.moving = sorted(j for n in reached for j in self.problem.of_argument(n))
+        for number in self.problem.argnums:
+            if number not in reached:
+                self._skip(("gradient", "forward", "second"), number, "graph")
+                continue
+            right = self._check("gradient", self._gradient, number)
+            self._check("forward", self._forward, number)
+            if right:
+                self._check("second", self._second_order, number)
+            else:
+                self._skip(("second",), number, "gradient")
+        self._check("vmap", self._batched)
+        return self.found
+
+    def leaves(self, requiring: Iterable[int] = ()) -> list[Any]:
+        """New Tensors at the points; those at some places require grad."""
+        found = [placed(p, self.device) for p in self.points]
+        for j in requiring:
+            found[j].requires_grad_()
+        return found
+
+    def _recordings(self) -> dict[int, Recorded]:
+        """A run with gradients for each argument: one run for all of them, or, where that raises, one for each alone."""
+        numbers = self.problem.argnums
+        together = Recorded(self, range(len(self.points)))
+        if together.error is None or len(numbers) == 1:
+            return dict.fromkeys(numbers, together)
+        return {n: Recorded(self, self.problem.of_argument(n)) for n in numbers}
+
+    def _runs(self) -> None:
+        self.given = self.leaves()
+        constants: list[Any] = []
+
+        def place(leaf: Any) -> Any:
+            constants.append((leaf, placed(leaf, self.device)))
+            return constants[-1][1]
+
+        result = self.attempt(lambda: self.problem.call(self.given, place))
+        self.constants = constants
+        self.plain = outputs_of(result)
+        if not self.plain.parts:
+            raise Fails(f"it returns {kind_of(result)}: no Tensor is to be seen in it; return the Tensors, in a tuple if several")
+        if strays := [str(x.device) for x in self.plain.tensors if x.device != self.device]:
+            raise Fails(f"its result is on {strays[0]}, its arguments on {self.device}")
+
+    def _unchanged(self) -> None:
+        for k, (before, after) in enumerate([*zip(self.points, self.given), *self.constants]):
+            if not np.array_equal(on_host(after), held(before, self.device), equal_nan=after.dtype.differentiable):
+                owner = self.problem.owners[self.problem.moving[k]] if k < len(self.points) else None
+                whose = "an argument that is not differentiated" if owner is None else f"argument {owner}"
+                raise Fails(f"{whose} has other values after the call: the function writes into it; copy it first")
+
+    def _values(self) -> str | None:
+        assert self.plain is not None
+        if self.reference is None:
+            raise Fails(f"there is nothing to compare with: {self.missing}")
+        if self.reference.device == self.device and self.device != self.default:
+            return "runs on this backend only: compared with nothing"
+        rtol, atol = self.options.tolerance(self.eps, "values")
+        self._compare(self.plain.host(), self.reference.values, rtol, atol, "reference")
+        return None
+
+    @staticmethod
+    def _compare(found: list[Any], expected: list[Any], rtol: float, atol: float, what: str) -> None:
+        if len(found) != len(expected):
+            raise Fails(f"it returns {len(found)} arrays, the {what} {len(expected)}")
+        for k, (a, b) in enumerate(zip(found, expected)):
+            part = f"output {k}: " if len(found) > 1 else ""
+            if a.shape != b.shape:
+                raise Fails(f"{part}its shape is {a.shape}, that of the {what} {b.shape}")
+            if not agree(a, b, rtol, atol):
+                worst = np.unravel_index(int(np.argmax(~near(a, b, rtol, atol))), a.shape)
+                place = f"[{', '.join(str(int(w)) for w in worst)}]"
+                raise Fails(f"{part}element {place} is {a[worst]}, that of the {what} {b[worst]} (rtol={rtol:.1e}, atol={atol:.1e})")
+
+    def _repeatable(self, recorded: dict[int, Recorded]) -> None:
+        assert self.plain is not None
+        first = self.plain.host()
+        again = outputs_of(self.attempt(lambda: self.problem.on(self.device, self.leaves()))).host()
+        if not same(first, again):
+            raise Fails("two runs with the same arguments give other values; seed the random numbers that it draws, for the check")
+        for one in recorded.values():
+            if one.outputs is not None and not same(first, one.outputs.host()):
+                raise Fails("its values change where the arguments require grad")
+
+    # -- reverse mode ----------------------------------------------------------------------------------------------------------------
+
+    def _slope(self, number: int, k: int, directions: list[Any]) -> tuple[float, float]:
+        assert self.reference is not None
+        return self.reference.first((number, k), self.problem.of_argument(number), directions)
+
+    def _doubt(self, number: int, k: int, directions: list[Any]) -> float:
+        """How far a difference may be from the derivative: by how much it differs from that of twice the step."""
+        assert self.reference is not None
+        return self.reference.doubt((number, k), self.problem.of_argument(number), directions)
+
+    def _graph(self, recorded: Recorded, number: int) -> str | None:
+        recorded.tell()
+        self.wrote = recorded.wrote
+        assert recorded.outputs is not None
+        for j in self.problem.of_argument(number):
+            self.gradients[j] = recorded.gradients[j]
+        places = self.problem.of_argument(number)
+        for j in places:
+            if self.gradients[j] is not None and recorded.devices[j] != self.device:
+                raise Fails(f"the gradient is on {recorded.devices[j]}")
+        for part, kind in recorded.outputs.strangers.items():
+            if self.reference is None or self.reference.moves(part, places, self._drawn(number)[0]):
+                raise Fails(f"it returns a {kind}, not a Tensor: what was recorded is lost there")
+        if any(self.gradients[j] is not None for j in places):
+            return None
+        if self.reference is None:
+            return "no gradient arrives, and there are no differences to compare with"
+        for k, directions in enumerate(self._directions(number)):
+            slope, noise = self._slope(number, k, directions)
+            if not np.isfinite(slope):
+                raise Fails("no gradient arrives, and differences are not finite: give arguments around which the function is")
+            if not abs(slope) <= noise + self._doubt(number, k, directions):
+                raise Fails(
+                    f"the argument moves the output (by {shown_number(slope)} along a direction), but no gradient reaches it: the way from "
+                    "it leaves the graph, without an error"
+                )
+        raise IsConstant("the derivative is 0 here, and there is no way from the argument in the graph")
+
+    def _drawn(self, number: int) -> list[list[Any]]:
+        """Some directions of an argument, the same on each device; no element of any of them is 0."""
+        assert self.reference is not None
+        draw = np.random.default_rng([self.options.seed, number])
+        arrays = [self.reference.points[j] for j in self.problem.of_argument(number)]
+        return [[direction(a, draw) for a in arrays] for _ in range(self.options.directions)]
+
+    def _directions(self, number: int) -> list[list[Any]]:
+        """The directions to try: those of each element where they are few, else three that are drawn."""
+        drawn = self._drawn(number)
+        arrays = drawn[0]
+        count = sum(a.size * (2 if a.dtype.kind == "c" else 1) for a in arrays)
+        if count > self.options.full:
+            return drawn
+        return [unit for one in drawn[:1] for unit in units(one)]
+
+    def _gradient(self, number: int) -> None:
+        if self.reference is None:
+            raise Fails(f"there are no differences to compare with: {self.missing}")
+        places = self.problem.of_argument(number)
+        found = [self.gradients[j] for j in places]
+        if any(g is not None and not np.isfinite(g).all() for g in found):
+            raise Fails("the gradient is not finite")
+        rtol, atol = self.options.tolerance(self.eps, "gradient")
+        for k, directions in enumerate(self._directions(number)):
+            expected, noise = self._slope(number, k, directions)
+            if not np.isfinite(expected):
+                raise Fails("differences are not finite: give arguments around which the function is")
+            value = projected(found, directions)
+            allowed = atol * length(directions) + noise
+            if close(value, expected, rtol, allowed):
+                continue
+            doubt = self._doubt(number, k, directions)
+            if not close(value, expected, rtol, allowed + doubt):
+                raise Fails(
+                    f"the derivative along {which(directions)} is {shown_number(value)}, by differences {shown_number(expected)} "
+                    f"(step {self.reference.step:.1e} of each element, rtol={rtol:.1e}){kink_near(expected, doubt)}"
+                )
+        if all(g is None or not g.any() for g in found):
+            raise IsConstant("the gradient is 0, and so are the differences")
+
+    # -- the others ------------------------------------------------------------------------------------------------------------------
+
+    def _toward(self, number: int, draw_of: int) -> list[Any]:
+        """One direction of an argument, in the dtypes of the device's points."""
+        draw = np.random.default_rng([self.options.seed, number, draw_of])
+        return [direction(self.points[j], draw) for j in self.problem.of_argument(number)]
+
+    def _forward(self, number: int) -> None:
+        assert self.plain is not None
+        if not self.plain.numbers:
+            raise IsConstant("it returns no floating numbers")
+        places = self.problem.of_argument(number)
+        directions = self._toward(number, 1)
+
+        numbers = self.plain.numbers
+
+        def run() -> float:
+            leaves = self.leaves()
+
+            def outputs(*moving: Any) -> tuple[Any, ...]:
+                whole = list(leaves)
+                for j, x in zip(places, moving):
+                    whole[j] = x
+                return tuple(outputs_of(self.problem.on(self.device, whole)).differentiable)
+
+            tangents = tuple(asarray(v, device=self.device) for v in directions)
+            loss = tensor_loss(jvp(outputs, tuple(leaves[j] for j in places), tangents)[1], numbers)
+            return 0.0 if loss is None else float(on_host(loss))
+
+        value = self.attempt(run)
+        expected = projected([self.gradients[j] for j in places], directions)
+        rtol, atol = self.options.tolerance(self.eps, "forward")
+        size = sum(
+            float(np.sum(np.abs(self.gradients[j]) * np.abs(v))) for j, v in zip(places, directions) if self.gradients[j] is not None
+        )
+        if not close(value, expected, rtol, atol + rtol * size):
+            raise Fails(
+                f"forward mode gives {shown_number(value)} along a direction, reverse mode {shown_number(expected)} (rtol={rtol:.1e})"
+            )
+
+    def _second_order(self, number: int) -> None:
+        if self.reference is None:
+            raise Fails(f"there are no differences to compare with: {self.missing}")
+        draw = np.random.default_rng([self.options.seed, 7])
+        along = [direction(p, draw) for p in self.reference.points]
+        places = self.problem.of_argument(number)
+        directions = self._drawn(number)[0]
+
+        def run() -> list[Any]:
+            leaves = self.leaves(self.moving)
+            chosen = [leaves[j] for j in self.moving]
+            loss = outputs_of(self.problem.on(self.device, leaves)).loss()
+            first = grad(loss, chosen, create_graph=True, allow_unused=True) if loss is not None and loss.requires_grad else ()
+            total = None
+            for g, v in zip(first, [along[j] for j in self.moving]):
+                if g is not None and g.requires_grad:
+                    term = tensor_dot(g, asarray(v, dtype=g.dtype, device=self.device))
+                    total = term if total is None else total + term
+            if total is None or not total.requires_grad:
+                return [None] * len(leaves)
+            found: list[Any] = [None] * len(leaves)
+            for j, g in zip(self.moving, grad(total, chosen, allow_unused=True)):
+                found[j] = None if g is None else on_host(g)
+            return found
+
+        found = self.attempt(run)
+        if any(found[j] is not None and not np.isfinite(found[j]).all() for j in places):
+            raise Fails("the second derivative is not finite")
+        where = self.default if self.reference.device is None else self.reference.device
+        with allow_mutation_on_saved_tensors() if self.wrote else contextlib.nullcontext():
+            about = {j: along[j] for j in self.moving}
+            expected, noise = self.reference.second((number, *self.moving), places, directions, about, where)
+            coarse = self.reference.second((number, *self.moving, -1), places, directions, about, where, 2.0)[0]
+        doubt = abs(coarse - expected) if np.isfinite(coarse) else 0.0
+        value = projected([found[j] for j in places], directions)
+        rtol, atol = self.options.tolerance(self.eps, "second")
+        if not close(value, expected, rtol, atol * length(directions) + noise + doubt):
+            raise Fails(
+                f"along {which(directions)} it is {shown_number(value)}, by differences of the gradient {shown_number(expected)} "
+                f"(rtol={rtol:.1e}){kink_near(expected, doubt)}"
+            )
+
+    def _batched(self) -> str | None:
+        draw = np.random.default_rng([self.options.seed, 11])
+        nearby = [(p + 1e-3 * direction(p, draw)).astype(p.dtype) for p in self.points]
+        pairs = [np.stack([a, b]) for a, b in zip(self.points, nearby)]
+
+        def outputs(*moving: Any) -> tuple[Any, ...]:
+            return tuple(outputs_of(self.problem.on(self.device, moving)).tensors)
+
+        loop = [outputs(*(placed(p[k], self.device) for p in pairs)) for k in range(2)]
+        if not loop[0]:
+            return "it returns no Tensors"
+        batch = self.attempt(lambda: vmap(outputs)(*(placed(p, self.device) for p in pairs)))
+        rtol, atol = self.options.tolerance(self.eps, "vmap")
+        for k, alone in enumerate(loop):
+            self._compare([on_host(x)[k] for x in batch], [on_host(x) for x in alone], rtol, atol, f"loop at element {k} of the batch")
+        return None

@@ -1,0 +1,178 @@
+"""The rows of many functions as a table of functions by backends: for the terminal, as Markdown, as JSON and as a page for a browser."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterable
+
+from xpgrad.testing._results import CHECKS, CONSTANT, FAILED, KNOWN, LACKS, NOT_RUN, PASSED, WRITES, Row
+from xpgrad.testing._style import SCRIPT, STYLE
+
+__all__ = ["html_page", "json_page", "markdown_page", "summary_lines"]
+
+_MARKS = {PASSED: "✓", WRITES: "✓ w", CONSTANT: "✓ 0", KNOWN: "known", LACKS: "lacks", NOT_RUN: "–", FAILED: "✗"}
+_GOOD = (PASSED, WRITES, CONSTANT)
+_ORDER = (FAILED, KNOWN, LACKS, WRITES, PASSED, NOT_RUN)  # the first that is there is the cell's
+
+
+def _grid(rows: Iterable[Row]) -> tuple[list[str], dict[str, dict[str, list[Row]]]]:
+    """The backends, and for each function the rows of each backend."""
+    backends: dict[str, None] = {}
+    found: dict[str, dict[str, list[Row]]] = {}
+    for row in rows:
+        backends[row.backend] = None
+        found.setdefault(row.function, {}).setdefault(row.backend, []).append(row)
+    return list(backends), found
+
+
+def _outcome(cell: list[Row]) -> str:
+    outcomes = {row.outcome for row in cell}
+    gradients = {row.outcome for row in cell if row.check == "gradient"}
+    if gradients == {CONSTANT} and outcomes <= {PASSED, WRITES, CONSTANT, NOT_RUN}:
+        return CONSTANT
+    return next((o for o in _ORDER if o in outcomes), NOT_RUN)
+
+
+def _mark(cell: list[Row]) -> str:
+    """The cell's mark, with the checks that it is about."""
+    outcome = _outcome(cell)
+    named = [] if outcome in (*_GOOD, NOT_RUN) else list(dict.fromkeys(row.check for row in cell if row.outcome == outcome))
+    return " ".join([_MARKS[outcome], ", ".join(named)]).strip()
+
+
+def _columns(cells: dict[str, list[Row]], backends: list[str]) -> list[str]:
+    return [_mark(cells.get(b, [])) for b in backends]
+
+
+def _reasons(cell: list[Row]) -> list[str]:
+    """The sentences that a cell's mark stands for, the same one of several arguments once."""
+    said: dict[tuple[str, str], list[int]] = {}
+    for row in cell:
+        if row.outcome in (FAILED, KNOWN, LACKS):
+            said.setdefault((row.check, row.reason), []).extend([] if row.argument is None else [row.argument])
+    return [f"{check}{_of_arguments(numbers)}: {reason}" for (check, reason), numbers in said.items()]
+
+
+def _of_arguments(numbers: list[int]) -> str:
+    return f" of argument {', '.join(map(str, numbers))}" if numbers else ""
+
+
+def _totals(found: dict[str, dict[str, list[Row]]], backends: list[str]) -> list[str]:
+    """How many functions pass on each backend."""
+    cells = [[of[b] for of in found.values() if b in of] for b in backends]
+    return [f"{sum(_outcome(c) in _GOOD for c in column)} of {len(column)}" for column in cells]
+
+
+def summary_lines(rows: Iterable[Row]) -> list[str]:
+    """The table as lines of text, and the reasons below it.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+    """
+    backends, found = _grid(rows)
+    lines = [["", *backends], *([name, *_columns(cells, backends)] for name, cells in found.items()), ["", *_totals(found, backends)]]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(backends) + 1)]
+    text = ["  ".join(cell.ljust(w) for cell, w in zip(line, widths)).rstrip() for line in lines]
+    for name, cells in found.items():
+        said: dict[str, list[str]] = {}
+        for b in backends:
+            for reason in _reasons(cells.get(b, [])):
+                said.setdefault(reason, []).append(b)
+        text += [f"{name} on {', '.join(where)}: {reason}" for reason, where in said.items()]
+    return text
+
+
+def json_page(rows: Iterable[Row]) -> str:
+    """All rows as JSON.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+
+    Returns
+    -------
+    str
+        An object with the version of the format and the rows.
+    """
+    fields = ("function", "argument", "backend", "check", "outcome", "reason")
+    return json.dumps({"version": 1, "rows": [{f: getattr(row, f) for f in fields} for row in rows]}, indent=1) + "\n"
+
+
+def markdown_page(rows: Iterable[Row], title: str = "Differentiability") -> str:
+    """The table as Markdown, with the reasons as a numbered list.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+    title : str
+
+    Returns
+    -------
+    str
+    """
+    backends, found = _grid(rows)
+    numbers: dict[str, int] = {}
+    table = []
+    for name, cells in found.items():
+        line = []
+        for b in backends:
+            notes = [numbers.setdefault(reason, len(numbers) + 1) for reason in _reasons(cells.get(b, []))]
+            line.append(" ".join([_mark(cells.get(b, [])), *(f"[{n}]" for n in notes)]))
+        table.append(f"| `{name}` | {' | '.join(line)} |")
+    head = f"| | {' | '.join(f'`{b}`' for b in backends)} |\n|---|{'---|' * len(backends)}"
+    totals = f"| **differentiable** | {' | '.join(_totals(found, backends))} |"
+    said = "".join(f"{number}. {reason}\n" for reason, number in numbers.items())
+    return "\n".join([f"# {title}", "", head, totals, *table, "", said]).rstrip() + "\n"
+
+
+def html_page(rows: Iterable[Row], title: str = "Differentiability") -> str:
+    """The table as one page without any other file: a click on a cell shows every check with its reason.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+    title : str
+
+    Returns
+    -------
+    str
+    """
+    backends, found = _grid(rows)
+    say = html.escape
+    heads = "".join(f"<th scope=col>{say(b)}<small>{total}</small></th>" for b, total in zip(backends, _totals(found, backends)))
+    body, failures = [], 0
+    for name, cells in found.items():
+        line = "".join(_html_cell(cells.get(b, []), b) for b in backends)
+        failing = any(_outcome(c) == FAILED for c in cells.values())
+        failures += failing
+        body.append(f"<tr{' class=bad' if failing else ''}><th scope=row><code>{say(name)}</code></th>{line}</tr>")
+    legend = "".join(f"<li><b>{say(check)}</b> {say(promise)}</li>" for check, promise in CHECKS.items())
+    counts = f"{len(found)} functions, {len(backends)} backends, " + (f"{failures} with failures" if failures else "no failures")
+    return (
+        f"<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        f"<title>{say(title)}</title><style>{STYLE}</style></head><body><header><h1>{say(title)}</h1><p>{counts}</p>"
+        "<label><input type=checkbox id=only> only failures</label> <input id=find type=search placeholder='find a function'></header>"
+        f"<main><table><thead><tr><th></th>{heads}</tr></thead><tbody>{''.join(body)}</tbody></table></main>"
+        f"<footer><h2>The checks</h2><ul>{legend}</ul></footer><script>{SCRIPT}</script></body></html>\n"
+    )
+
+
+def _html_cell(cell: list[Row], backend: str) -> str:
+    """A cell: its mark, which opens to the rows behind it."""
+    if not cell:
+        return "<td class=none></td>"
+    lines = "".join(_html_row(row) for row in cell)
+    label = html.escape(_mark(cell))
+    kind = _outcome(cell).replace(" ", "-")
+    return (
+        f"<td class={kind}><details><summary aria-label='{html.escape(backend)}: {label}'>{label}</summary><dl>{lines}</dl></details></td>"
+    )
+
+
+def _html_row(row: Row) -> str:
+    which = "" if row.argument is None else f" <i>argument {row.argument}</i>"
+    reason = f"<dd>{html.escape(row.reason)}</dd>" if row.reason and row.outcome != NOT_RUN else ""
+    title = f" title='{html.escape(row.reason)}'" if row.outcome == NOT_RUN else ""
+    return f"<dt{title}>{_MARKS[row.outcome]} {html.escape(row.check)}{which}</dt>{reason}"

@@ -1,0 +1,164 @@
+"""A function with its arguments: on the host, on any device, at points nearby; and its outputs as a list of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from xpgrad._basics.arguments import shown
+from xpgrad._basics.device import Device
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.func._tree import Structure, flatten, unflatten
+from xpgrad.rules.conversion import asarray
+from xpgrad.rules.elementwise import imag, real
+from xpgrad.rules.reduction import sum as sum_of
+from xpgrad.testing._host import dot, is_floating, np, on_host, placed, weights
+
+__all__ = ["Outputs", "Problem", "host_loss", "outputs_of", "tensor_loss"]
+
+
+class Problem:
+    """A function and its arguments, whose arrays are kept on the host.
+
+    Parameters
+    ----------
+    function : callable
+    args : tuple
+        NumPy's arrays, Tensors, numbers, and containers of them; anything else passes through.
+    argnums : tuple of int, optional
+        The arguments to differentiate in; all that hold floating numbers in arrays where it is None.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument has nothing to differentiate in.
+    """
+
+    def __init__(self, function: Callable[..., Any], args: Sequence[Any], argnums: Sequence[int] | None) -> None:
+        self.function = function
+        self.structures: list[Structure] = []
+        self.leaves: list[Any] = []
+        self.owners: list[int] = []
+        for number, argument in enumerate(args):
+            leaves, structure = flatten(argument)
+            self.structures.append(structure)
+            for leaf in leaves:
+                picked = argnums is not None and number in argnums and isinstance(leaf, (float, complex))
+                array = isinstance(leaf, (Tensor, np.ndarray, np.generic)) or picked
+                self.leaves.append(on_host(leaf) if array else leaf)
+                self.owners.append(number)
+        self.moving = [k for k, leaf in enumerate(self.leaves) if self._may_move(leaf) and (argnums is None or self.owners[k] in argnums)]
+        self.argnums = tuple(dict.fromkeys(self.owners[k] for k in self.moving))
+        for number in argnums or ():
+            if number not in self.argnums:
+                msg = (
+                    f"check_differentiable: argument {number} is {shown(args[number])}, which holds no floating numbers to differentiate "
+                    "in; give an array of them, or leave it out of `argnums`"
+                )
+                raise ValueError(msg)
+        if not self.moving:
+            msg = (
+                f"check_differentiable: none of the {len(args)} arguments is an array or a Tensor of floating numbers; give one, e.g. "
+                "`np.linspace(0.1, 0.9, 6)`, or name a number's position in `argnums`"
+            )
+            raise ValueError(msg)
+
+    @staticmethod
+    def _may_move(leaf: Any) -> bool:
+        return isinstance(leaf, np.ndarray) and is_floating(leaf) and leaf.size > 0
+
+    @property
+    def points(self) -> list[Any]:
+        """The arrays that are differentiated in."""
+        return [self.leaves[k] for k in self.moving]
+
+    def of_argument(self, number: int) -> list[int]:
+        """The places, among the points, of those of one argument."""
+        return [j for j, k in enumerate(self.moving) if self.owners[k] == number]
+
+    def call(self, moving: Sequence[Any], place: Callable[[Any], Any]) -> Any:
+        """Call the function with these in the places of the points, and `place` of every other array."""
+        leaves = [place(leaf) if isinstance(leaf, np.ndarray) else leaf for leaf in self.leaves]
+        for k, value in zip(self.moving, moving):
+            leaves[k] = value
+        args, start = [], 0
+        for structure, count in zip(self.structures, self._counts()):
+            args.append(unflatten(structure, leaves[start : start + count]))
+            start += count
+        return self.function(*args)
+
+    def _counts(self) -> list[int]:
+        return [self.owners.count(number) for number in range(len(self.structures))]
+
+    def on(self, device: Device, moving: Sequence[Any]) -> Any:
+        """Call it with Tensors on a device."""
+        return self.call(moving, lambda leaf: placed(leaf, device))
+
+
+class Outputs(NamedTuple):
+    """The numbers that a function returned, in order: Tensors, arrays and Python's floats."""
+
+    parts: list[Any]
+
+    @property
+    def tensors(self) -> list[Any]:
+        """The Tensors among them."""
+        return [p for p in self.parts if isinstance(p, Tensor)]
+
+    @property
+    def differentiable(self) -> list[Any]:
+        """The Tensors of floating numbers."""
+        return [p for p in self.tensors if p.dtype.differentiable]
+
+    @property
+    def numbers(self) -> list[int]:
+        """The positions of `differentiable` among all parts."""
+        return [k for k, p in enumerate(self.parts) if isinstance(p, Tensor) and p.dtype.differentiable]
+
+    @property
+    def strangers(self) -> dict[int, str]:
+        """The positions of floating numbers that are not in Tensors, with their types."""
+        return {k: type(p).__name__ for k, p in enumerate(self.parts) if not isinstance(p, Tensor) and is_floating(np.asarray(p))}
+
+    def loss(self) -> Any:
+        """A number that depends on all of `differentiable`; None if there are none."""
+        return tensor_loss(self.differentiable, self.numbers)
+
+    def host(self) -> list[Any]:
+        """All of them as NumPy's arrays."""
+        return [on_host(p) for p in self.parts]
+
+
+def outputs_of(result: Any) -> Outputs:
+    """The outputs in the tuples, lists and dicts that a function returned; Python's ints, bools, strings and None are none."""
+    return Outputs([p for p in flatten(result)[0] if isinstance(p, (Tensor, np.ndarray, np.generic, float, complex))])
+
+
+def _halves(x: Any, re: Any, im: Any) -> list[Any]:
+    """The real part, and the imaginary part of complex numbers."""
+    return [re(x), im(x)] if (x.dtype.is_complex if isinstance(x, Tensor) else x.dtype.kind == "c") else [x]
+
+
+def host_loss(parts: Sequence[Any]) -> tuple[float, float]:
+    """A number that depends on every floating number of the outputs, on the host, and the size of its terms, by which it is rounded."""
+    total, size = 0.0, 0.0
+    for k, part in enumerate(parts):
+        for j, half in enumerate(_halves(part, np.real, np.imag) if is_floating(part) else []):
+            term = weights(half.shape, 2 * k + j) * half
+            total, size = total + float(np.sum(term)), size + float(np.sum(np.abs(term)))
+    return total, size
+
+
+def tensor_loss(parts: Sequence[Any], numbers: Sequence[int]) -> Any:
+    """The same number of Tensors, by their positions; the weights are constants on their device. None if there are none."""
+    total = None
+    for k, part in zip(numbers, parts):
+        for j, half in enumerate(_halves(part, real, imag)):
+            term = sum_of(half * asarray(weights(half.shape, 2 * k + j), dtype=half.dtype, device=half.device))
+            total = term if total is None else total + term
+    return total
+
+
+def projected(gradients: Sequence[Any], directions: Sequence[Any]) -> float:
+    """The derivative along directions, one for each gradient; a gradient of None is 0."""
+    return float(sum(dot(g, v) for g, v in zip(gradients, directions) if g is not None))

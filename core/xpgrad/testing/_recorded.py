@@ -1,0 +1,44 @@
+"""One run with arguments that require grad, and its gradients on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from xpgrad._tape.requests import grad
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.testing._host import on_host
+from xpgrad.testing._problem import Outputs, outputs_of
+
+__all__ = ["Recorded"]
+
+
+class Recorded:
+    """One run with arguments that require grad, and its gradients; or what it raised, to be told where it counts."""
+
+    def __init__(self, one: Any, places: Iterable[int]) -> None:
+        self.outputs: Outputs | None = None
+        self.gradients: list[Any] = [None] * len(one.points)
+        self.devices: list[Any] = [None] * len(one.points)
+        self.error: Exception | None = None
+        one.wrote = False
+        try:
+            one.attempt(lambda: self._run(one, list(places)))
+        except Exception as exc:  # noqa: BLE001 (it is told by the check `graph`)
+            self.error = exc
+        self.wrote = one.wrote
+
+    def _run(self, one: Any, places: list[int]) -> None:
+        leaves = one.leaves(places)
+        self.outputs = outputs_of(one.problem.on(one.device, leaves))
+        loss = self.outputs.loss()
+        if not isinstance(loss, Tensor) or not loss.requires_grad:
+            return
+        for j, g in zip(places, grad(loss, [leaves[j] for j in places], allow_unused=True)):
+            if g is not None:
+                self.devices[j], self.gradients[j] = g.device, on_host(g)
+
+    def tell(self) -> None:
+        """Raise what the run raised."""
+        if self.error is not None:
+            raise self.error

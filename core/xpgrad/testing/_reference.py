@@ -1,0 +1,149 @@
+"""Expected values and derivatives: what the function gives on NumPy's arrays, and central differences of that, in double precision.
+
+Where it takes no plain arrays, or does not take double precision, Tensors of the default backend, or of the one that is checked, stand in.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from xpgrad._basics.device import Device
+from xpgrad._tape.requests import grad
+from xpgrad.errors import XpgradError
+from xpgrad.testing._host import agree, dot, epsilon, np, on_host, placed, wide
+from xpgrad.testing._problem import Outputs, Problem, host_loss, outputs_of
+
+__all__ = ["Reference", "Slope", "reference_for"]
+
+
+class Slope(tuple[float, float]):
+    """A derivative by differences, and how far it may be from the true one by rounding."""
+
+
+class Reference:
+    """A function at fixed points, and derivatives of a number made of its outputs, by central differences.
+
+    The step is ``eps ** (1 / 3)`` of each element's size, where eps is the spacing of the numbers that they are taken in: the error of the
+    formula and that of rounding are then of one order.
+
+    Parameters
+    ----------
+    problem : Problem
+    points : list of numpy.ndarray
+        Where, in the precision to take differences in.
+    device : Device, optional
+        Where the function takes no plain arrays: the device of the Tensors to give it.
+    place : callable
+        Makes a constant of another array of the problem.
+    """
+
+    def __init__(self, problem: Problem, points: list[Any], device: Device | None, place: Callable[[Any], Any]) -> None:
+        self.problem, self.points, self.device, self._place = problem, points, device, place
+        self.eps = epsilon(points)
+        self.step = self.eps ** (1 / 3)
+        self._second: dict[tuple[int, ...], Slope] = {}
+        self._first: dict[tuple[int, int], Slope] = {}
+        self.values = self._outputs(points).host()
+
+    def _outputs(self, points: Sequence[Any]) -> Outputs:
+        if self.device is None:
+            return outputs_of(self.problem.call([p.copy() for p in points], lambda leaf: self._place(leaf).copy()))
+        device = self.device
+        return outputs_of(self.problem.call([placed(p, device) for p in points], lambda leaf: placed(self._place(leaf), device)))
+
+    def _moved(self, places: Sequence[int], directions: Sequence[Any], by: float) -> list[Any]:
+        found = list(self.points)
+        for j, v in zip(places, directions):
+            found[j] = (found[j] + by * v).astype(found[j].dtype)
+        return found
+
+    def _difference(
+        self, number: Callable[[list[Any]], tuple[float, float]], places: Sequence[int], directions: Sequence[Any], steps: float = 1.0
+    ) -> Slope:
+        step = steps * self.step
+        (above, size), (below, other) = (number(self._moved(places, directions, s * step)) for s in (1.0, -1.0))
+        return Slope(((above - below) / (2 * step), 20 * self.eps * max(size, other) / step))
+
+    def first(self, key: tuple[int, int], places: Sequence[int], directions: Sequence[Any]) -> Slope:
+        """The derivative along directions of the points at some places; kept under a key, for the next backend."""
+        if key not in self._first:
+            self._first[key] = self._difference(lambda at: host_loss(self._outputs(at).host()), places, directions)
+        return self._first[key]
+
+    def doubt(self, key: tuple[int, int], places: Sequence[int], directions: Sequence[Any]) -> float:
+        """How far `first` may be from the derivative: by how much it differs from a difference with twice the step."""
+        coarse = self._difference(lambda at: host_loss(self._outputs(at).host()), places, directions, 2.0)
+        found = abs(coarse[0] - self.first(key, places, directions)[0])
+        return found if np.isfinite(found) else 0.0
+
+    def moves(self, part: int, places: Sequence[int], directions: Sequence[Any]) -> bool:
+        """Return whether an output depends on the points at some places: whether it changes along a direction."""
+        above, below = (self._outputs(self._moved(places, directions, s * self.step)).host() for s in (1.0, -1.0))
+        near = 20 * self.eps
+        return max(len(above), len(below)) <= part or not agree(above[part], below[part], near, near)
+
+    def second(
+        self, key: tuple[int, ...], places: Sequence[int], directions: Sequence[Any], along: Mapping[int, Any], device: Device,
+        steps: float = 1.0,
+    ) -> Slope:  # fmt: skip
+        """The derivative along directions of the derivative `along` some points, which a backward pass on a device gives.
+
+        Parameters
+        ----------
+        key : tuple of int
+            By what it is kept, for the next backend.
+        places : sequence of int
+            Which of the points move.
+        directions : sequence of numpy.ndarray
+            Where to, one for each of them.
+        along : mapping of int to numpy.ndarray
+            By place, for the points that have a gradient.
+        device : Device
+        steps : float
+            How many times the step.
+        """
+        if key not in self._second:
+
+            def slope(at: list[Any]) -> tuple[float, float]:
+                leaves = [placed(p, device).requires_grad_(j in along) for j, p in enumerate(at)]
+                loss = outputs_of(self.problem.call(leaves, lambda leaf: placed(self._place(leaf), device))).loss()
+                if loss is None or not loss.requires_grad:
+                    return 0.0, 0.0
+                passed = grad(loss, [leaves[j] for j in along], allow_unused=True)
+                found = [(on_host(g), v) for g, v in zip(passed, along.values()) if g is not None]
+                return sum(dot(g, v) for g, v in found), sum(float(np.sum(np.abs(g) * np.abs(v))) for g, v in found)
+
+            self._second[key] = self._difference(slope, places, directions, steps)
+        return self._second[key]
+
+
+def reference_for(problem: Problem, points: list[Any], device: Device, default: Device) -> tuple[Reference | None, str]:
+    """The first of the references that works, or None and why not: NumPy's arrays, Tensors of the default device, of the one checked.
+
+    Parameters
+    ----------
+    problem : Problem
+    points : list of numpy.ndarray
+        As the device that is checked holds them.
+    device, default : Device
+    """
+    reason = ""
+    double = [wide(p) for p in points]
+    ways: list[tuple[list[Any], Device | None, Callable[[Any], Any]]] = [(double, None, wide), (double, default, wide)]
+    if device != default:
+        ways.append((points, device, lambda leaf: leaf))
+    shape = None
+    for given, where, place in ways:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what a function says of plain arrays is not what is asked here
+                found = Reference(problem, given, where, place)
+        except (Exception, XpgradError) as exc:  # noqa: BLE001 (whatever a function raises, the next way is tried)
+            reason = f"{type(exc).__name__}: {exc}"
+            continue
+        if found.values:
+            return found, ""
+        shape = "it returns nothing with floating numbers"
+    return None, shape or reason

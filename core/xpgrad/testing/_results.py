@@ -1,0 +1,165 @@
+"""Outcomes: a row for each check of each argument on each backend, and the error that holds the failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = [
+    "CHECKS",
+    "CONSTANT",
+    "FAILED",
+    "KNOWN",
+    "LACKS",
+    "NOT_RUN",
+    "PASSED",
+    "WRITES",
+    "NotDifferentiable",
+    "Result",
+    "Row",
+    "rows_from",
+]
+
+#: The checks by name, in the order in which they run, and the promise that each of them is.
+CHECKS = {
+    "runs": "it takes Tensors of the backend and returns Tensors on their device",
+    "unchanged": "the arrays of the caller have the values that they had",
+    "values": "its values are those that it has on NumPy's arrays, or on Tensors of the default backend where it takes no others",
+    "repeatable": "two runs with the same arguments give the same values, whether gradients are recorded or not",
+    "graph": "each argument that moves the output is reached by a gradient: nothing leaves the graph silently",
+    "gradient": "the gradient is that of central differences, along sampled directions",
+    "forward": "forward mode gives what reverse mode gives",
+    "second": "the second derivatives are those of central differences of the gradient",
+    "vmap": "`vmap` gives what a loop over the elements of the batch gives",
+}
+PASSED, WRITES, CONSTANT, FAILED, KNOWN, LACKS, NOT_RUN = "passed", "writes", "constant", "failed", "known", "lacks", "not run"
+
+
+@dataclass(frozen=True)
+class Row:
+    """The outcome of one check.
+
+    Attributes
+    ----------
+    function : str
+        The name of the function that was checked.
+    argument : int or None
+        The position of the argument; None where the check is about all of them.
+    backend : str
+        The device that it ran on.
+    check : str
+        The name of the check, one of `CHECKS`.
+    outcome : str
+        ``"passed"``; ``"writes"``, if it passed inside of `autograd.graph.allow_mutation_on_saved_tensors` only; ``"failed"``;
+        ``"constant"``, if it passed because the derivative is 0, and so are the differences; ``"known"``, if it failed as expected;
+        ``"lacks"``, if the backend declares not to have what the function needs; ``"not run"``, after another failure.
+    reason : str
+        Why, where it is not simply passed.
+    """
+
+    function: str
+    argument: int | None
+    backend: str
+    check: str
+    outcome: str
+    reason: str = ""
+
+    def __str__(self) -> str:
+        where = "" if self.argument is None else f", argument {self.argument}"
+        return f"{self.function} on {self.backend}, check `{self.check}`{where}: {self.outcome}{': ' if self.reason else ''}{self.reason}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """All rows of one function, in the order of backends and checks.
+
+    Attributes
+    ----------
+    function : str
+        Its name.
+    rows : tuple of Row
+    """
+
+    function: str
+    rows: tuple[Row, ...]
+
+    @property
+    def failures(self) -> tuple[Row, ...]:
+        """The rows that failed."""
+        return tuple(row for row in self.rows if row.outcome == FAILED)
+
+    @property
+    def passed(self) -> bool:
+        """True if nothing failed, and it ran on one backend at least."""
+        ran = {row.outcome for row in self.rows if row.check == "runs"}
+        return not self.failures and ran != {LACKS}
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        """The devices that it ran on."""
+        return tuple(dict.fromkeys(row.backend for row in self.rows))
+
+    def of(self, *, backend: str | None = None, check: str | None = None, argument: int | None = None) -> tuple[Row, ...]:
+        """The rows of a backend, a check or an argument; those about all arguments count as an argument's, too.
+
+        Parameters
+        ----------
+        backend, check : str, optional
+        argument : int, optional
+
+        Returns
+        -------
+        tuple of Row
+        """
+        return tuple(
+            row
+            for row in self.rows
+            if (backend is None or row.backend == backend)
+            and (check is None or row.check == check)
+            and (argument is None or row.argument is None or row.argument == argument)
+        )
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """The rows as dictionaries, as JSON takes them."""
+        return [asdict(row) for row in self.rows]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.rows))
+
+
+def rows_from(data: Iterable[dict[str, Any]]) -> list[Row]:
+    """The rows that `Result.to_list` wrote."""
+    return [Row(**entry) for entry in data]
+
+
+class NotDifferentiable(AssertionError):
+    """The error of `check_differentiable`: every failure, and what `xpgrad.audit` says of the first.
+
+    Attributes
+    ----------
+    result : Result
+    """
+
+    def __init__(self, result: Result, audit: str = "") -> None:
+        self.result = result
+        self.audit = audit
+        failures = result.failures
+        lines = [f"{result.function}: {len(failures)} of {len(result.rows)} checks failed"]
+        alike: dict[tuple[str, int | None, str], list[str]] = {}
+        for row in failures:
+            alike.setdefault((row.check, row.argument, row.reason), []).append(row.backend)
+        for (check, argument, reason), backends in alike.items():
+            where = "" if argument is None else f", argument {argument}"
+            lines.append(f"  {', '.join(backends)}, check `{check}`{where}: {reason}")
+            lines.append(f"    expected: {CHECKS[check]}")
+        if not failures:
+            lines = [
+                f"{result.function}: it ran on none of the backends, each of which lacks something",
+                *map(str, result.of(check="runs")),
+            ]
+        lines.append("Switch a check off with skip=(...), or say known={check: reason} if it is to fail.")
+        super().__init__("\n".join(lines) + (f"\n\n{audit}" if audit else ""))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.result, self.audit)

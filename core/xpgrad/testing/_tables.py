@@ -1,0 +1,200 @@
+"""Tables of functions with their arguments, and the decorator that makes a pytest test of each check on each backend."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from xpgrad._basics.arguments import shown
+from xpgrad.testing._checking import as_function, audit_of, examine, judged, known_of, name_of
+from xpgrad.testing._options import devices_of
+from xpgrad.testing._results import CHECKS, FAILED, LACKS, NOT_RUN, NotDifferentiable, Result
+
+__all__ = ["Case", "OneCheck", "case", "parametrize_with_checks"]
+
+
+class Case:
+    """A function, its arguments and the options of `check_differentiable`: a row of a table.
+
+    Attributes
+    ----------
+    function : callable
+    args : tuple
+    options : dict
+        Options of `check_differentiable`.
+    name : str
+        What reports call it.
+    """
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> None:
+        self.function: Callable[..., Any] = as_function(function, "case")
+        self.args: tuple[Any, ...] = args
+        self.options: dict[str, Any] = dict(options)
+        unknown = sorted(set(options) - set(_OPTIONS))
+        if unknown:
+            msg = f"case: there is no option {unknown[0]!r}; the options are those of check_differentiable: {', '.join(_OPTIONS)}"
+            raise TypeError(msg)
+        self.name: str = str(self.options.pop("name", None) or name_of(function))
+        self._found: dict[str, Result] = {}
+
+    def has_run(self, backend: str) -> bool:
+        """Return whether the outcomes on a backend are known."""
+        return backend in self._found
+
+    def examine(self, backend: str) -> Result:
+        """All outcomes on a backend; computed once.
+
+        Parameters
+        ----------
+        backend : str
+
+        Returns
+        -------
+        Result
+        """
+        if backend not in self._found:
+            options = {**self.options, "backends": [backend], "known": None, "name": self.name}
+            self._found[backend] = examine(self.function, *self.args, **options)
+        return self._found[backend]
+
+
+_OPTIONS = tuple(name for name, p in inspect.signature(examine).parameters.items() if p.kind is p.KEYWORD_ONLY)
+
+
+def case(function: Callable[..., Any], *args: Any, **options: Any) -> Case:
+    """A row of a table for `parametrize_with_checks`.
+
+    Parameters
+    ----------
+    function : callable
+    *args : object
+        Its arguments.
+    **options : object
+        Options of `check_differentiable`, e.g. ``argnums=0`` or ``known={"vmap": "it asks for values"}``.
+
+    Returns
+    -------
+    Case
+
+    Raises
+    ------
+    TypeError
+        For an option that does not exist.
+    """
+    return Case(function, args, options)
+
+
+class OneCheck:
+    """One check of one function on one backend, which a parametrized test is given to call.
+
+    Attributes
+    ----------
+    case : Case
+    backend, check : str
+    """
+
+    def __init__(self, one: Case, backend: str, check: str) -> None:
+        self.case, self.backend, self.check = one, backend, check
+
+    @property
+    def result(self) -> Result:
+        """The outcomes of this check: a row for each argument."""
+        return Result(self.case.name, self.case.examine(self.backend).of(check=self.check))
+
+    def __call__(self) -> None:
+        """Run it.
+
+        Raises
+        ------
+        NotDifferentiable
+            If it fails. Where it was not run, the test is skipped.
+        """
+        __tracebackhide__ = True  # the message says it all
+        found = self.result
+        if any(row.outcome == FAILED for row in found.rows):
+            awaited = _expected(self.case.options.get("known") or {}, self.backend, self.check)[0] is not None
+            raise NotDifferentiable(found, "" if awaited else audit_of(self.case.function, self.case.args, found))
+        unrun = [row for row in found.rows if row.outcome in (LACKS, NOT_RUN)]
+        if unrun and len(unrun) == len(found.rows):
+            importlib.import_module("pytest").skip(unrun[0].reason)
+
+    def judged(self) -> Result:
+        """The outcomes as the row's `known` has them, for summaries; none where the check never ran."""
+        if not self.case.has_run(self.backend):
+            return Result(self.case.name, ())
+        known = known_of(self.case.options.get("known"))
+        return Result(self.case.name, tuple(judged(row, known) for row in self.result.rows))
+
+    def __repr__(self) -> str:
+        return f"{self.case.name}-{self.backend}-{self.check}"
+
+
+def parametrize_with_checks(
+    table: Iterable[Case | Sequence[Any]], *, backends: str | Iterable[str] = "all", checks: Iterable[str] | None = None
+) -> Callable[[Any], Any]:
+    """Make a pytest test of each check of each function of a table on each backend, as scikit-learn does for estimators.
+
+    Parameters
+    ----------
+    table : iterable
+        Rows made by `case`, or ``(function, args)``. What a row names as `known` is expected to fail, strictly: passing is a failure.
+    backends : str or iterable of str
+        For rows that name none themselves: ``"all"`` for every backend that is ready when the tests are collected.
+    checks : iterable of str, optional
+        Names of checks, of `CHECKS`; all of those that a row does not switch off without it.
+
+    Returns
+    -------
+    callable
+        A decorator for a test with the parameter `check`, which the test calls.
+
+    Raises
+    ------
+    ImportError
+        Without pytest.
+    TypeError, ValueError
+        For rows of another form, and names that do not exist.
+    """
+    pytest: Any = importlib.import_module("pytest")
+    names = list(CHECKS) if checks is None else list(checks)
+    if unknown := [c for c in names if c not in CHECKS]:
+        msg = f"parametrize_with_checks: `checks` has no check {unknown[0]!r}; the checks: {', '.join(CHECKS)}"
+        raise ValueError(msg)
+    given = list(devices_of(backends))
+    parameters = []
+    for row in table:
+        one = _as_case(row)
+        own = list(devices_of(one.options["backends"])) if "backends" in one.options else given
+        for backend in own:
+            for check in names:
+                if check in _switched_off(one.options):
+                    continue
+                reason, strict = _expected(one.options.get("known") or {}, backend, check)
+                marks = [] if reason is None else [pytest.mark.xfail(reason=reason, strict=strict, raises=NotDifferentiable)]
+                parameters.append(pytest.param(OneCheck(one, backend, check), id=f"{one.name}-{backend}-{check}", marks=marks))
+    return pytest.mark.parametrize("check", parameters)
+
+
+def _as_case(row: Any) -> Case:
+    if isinstance(row, Case):
+        return row
+    if isinstance(row, (tuple, list)) and len(row) == 2 and isinstance(row[1], (tuple, list)):
+        return Case(row[0], tuple(row[1]), {})
+    msg = f"parametrize_with_checks: a row must be `case(function, *args, ...)` or `(function, args)`, but got {shown(row)}"
+    raise TypeError(msg)
+
+
+def _switched_off(options: Mapping[str, Any]) -> set[str]:
+    skip = options.get("skip", ())
+    off = {skip} if isinstance(skip, str) else set(skip)
+    off |= {name for name in ("vmap", "forward") if not options.get(name, True)}
+    return off | ({"second"} if options.get("order", 2) == 1 else set())
+
+
+def _expected(known: Mapping[str, str], backend: str, check: str) -> tuple[str | None, bool]:
+    """The reason why a check on a backend is to fail, or None; and whether it must fail, as one that is named must."""
+    table = backend.partition(":")[0].partition("+")[0]
+    named = known.get(f"{table}:{check}", known.get(check))
+    return (named, True) if named is not None else (known.get(table), False)

@@ -1,0 +1,73 @@
+"""Parts that checks share: how they fail, the directions of one element each, and how messages name things."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from xpgrad.rules.elementwise import imag, real
+from xpgrad.testing._host import agree, np
+
+__all__ = ["Fails", "IsConstant", "kind_of", "kink_near", "length", "same", "tensor_dot", "told", "units", "which"]
+
+
+class Fails(Exception):
+    """A check that fails, with its reason."""
+
+
+class IsConstant(Exception):
+    """A check that passes because there is nothing but 0, with what is to be said of it."""
+
+
+def tensor_dot(g: Any, v: Any) -> Any:
+    """The derivative along a direction as a Tensor, as `dot` has it on the host."""
+    if g.dtype.is_complex:
+        return (real(g) * real(v)).sum() + (imag(g) * imag(v)).sum()
+    return (g * v).sum()
+
+
+def units(directions: list[Any]) -> Iterator[list[Any]]:
+    """Directions of one element each, of the size that a given direction has there; real and imaginary ones of complex numbers."""
+    for k, v in enumerate(directions):
+        for place in np.ndindex(v.shape):
+            for turn in (1.0, 1j) if v.dtype.kind == "c" else (1.0,):
+                one = [np.zeros_like(w) for w in directions]
+                one[k][place] = turn * abs(v[place])
+                yield one
+
+
+def which(directions: list[Any]) -> str:
+    """How a message calls a direction."""
+    places = [(k, place) for k, v in enumerate(directions) for place in zip(*np.nonzero(v))]
+    if len(places) != 1:
+        return "a drawn direction"
+    (k, place), many = places[0], len(directions) > 1
+    return f"element [{', '.join(str(int(p)) for p in place)}]{f' of array {k}' if many else ''} (times {abs(directions[k][place]):.3g})"
+
+
+def length(directions: list[Any]) -> float:
+    return float(sum(np.sum(np.abs(v)) for v in directions))
+
+
+def same(first: list[Any], second: list[Any]) -> bool:
+    return len(first) == len(second) and all(agree(a, b, 1e-12, 1e-14) for a, b in zip(first, second))
+
+
+def kink_near(expected: float, doubt: float) -> str:
+    """The words for a difference that depends on its step, as it does where a derivative jumps; none otherwise."""
+    if doubt <= 1e-2 * abs(expected):
+        return ""
+    return "; with twice the step the difference is another one: there is a kink at the arguments or near, choose others"
+
+
+def kind_of(result: Any) -> str:
+    if result is None:
+        return "None"
+    if isinstance(result, (tuple, list)):
+        return f"a {type(result).__name__} of {', '.join(sorted({type(x).__name__ for x in result})) or 'nothing'}"
+    return f"a {type(result).__name__}"
+
+
+def told(exc: BaseException) -> str:
+    text = str(exc).strip()
+    return f"{type(exc).__name__}: {text.splitlines()[0] if text else ''}"[:300]

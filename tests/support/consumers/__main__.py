@@ -1,0 +1,35 @@
+"""What `xpgrad.testing` finds of each call, or of those that are named, on one device: a line of JSON for each.
+
+The arrays are on the device, and the default device is another: nobody tells the libraries of xpgrad, nor of the device.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+
+from support import strict_backend
+from support.consumers import table_of, tables
+from support.consumers.supported import supported
+from xpgrad.testing import examine
+
+
+def coverage() -> None:
+    """Print the functions that their libraries say support the standard, the rows, and what is left out."""
+    rows, left_out = tables()
+    print(json.dumps([sorted(supported()), list(rows), left_out]))
+
+
+def main(device: str, names: list[str]) -> None:
+    """Print what is found of each call on a device."""
+    warnings.simplefilter("ignore")
+    strict_backend.register()
+    rows, _ = tables(*dict.fromkeys(map(table_of, names)))
+    for name in names or rows:
+        found = examine(rows[name].function, *rows[name].args, backends=[device], mutation=True, name=name)
+        print(json.dumps([name, found.to_list()]), flush=True)
+
+
+if __name__ == "__main__":
+    coverage() if sys.argv[1:] == ["--coverage"] else main(sys.argv[1], sys.argv[2:])

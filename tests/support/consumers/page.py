@@ -1,0 +1,140 @@
+"""docs/consumers.md: written of what `xpgrad.testing` found, and read again by the tests."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from support.consumers import MODULES, table_of
+
+__all__ = ["columns", "mark", "page"]
+
+Rows = list[dict[str, Any]]
+
+INTRODUCTION = """\
+# Libraries that accept any array
+
+Functions of SciPy, scikit-learn and array-api-extra, called on Tensors of a device while the default device is `numpy`: nobody
+told these libraries of xpgrad, nor of the device. They ask the Tensor for its namespace (`x.__array_namespace__()`), and make
+their arrays with it, on the Tensor's device ([devices](devices-and-errors.md)). What is written here was found by
+[`xpgrad.testing`](testing-libraries.md), which a library can run on its own functions.
+
+* ✓: the gradient agrees with central differences, in every argument that holds floating numbers; so do second derivatives, forward mode
+  agrees with reverse mode, and `vmap` with a loop. What does not hold is named: `-2` second derivatives, `-f` forward mode, `-v` `vmap`.
+* ✓ in 1: it does in this argument (they are counted from 0), and not in the others.
+* ✓ w: it does inside of `autograd.graph.allow_mutation_on_saved_tensors()`, because the library writes into its own temporaries
+  ([writing in place](writing-in-place.md)); without it an error says so.
+* ✓ 0: the derivative is 0, and so are the differences.
+* runs: the value agrees, and there is no gradient, for the reason that the number stands for.
+* no: it does not run, or gives other values, or writes into its argument.
+
+Every function that its library says supports the Array API is here or [left out](#left-out): of SciPy %(scipy)s those in its own table of
+capabilities, of scikit-learn %(sklearn)s the estimators with the tag `array_api_support` and the metrics of its tests, of array-api-extra
+%(array_api_extra)s all. An argument that is not an array of floating numbers is a constant.
+
+The tests check a sample of the rows on the backends that they run on, another one for each commit, and all of them with
+`XPGRAD_TEST_CONSUMERS=1 python -m pytest tests/project/test_consumers.py`. This page is written by
+`PYTHONPATH=tests python tests/project/test_consumers.py numpy strict torch jax`.
+"""
+
+
+def mark(rows: Rows) -> tuple[str, list[str]]:
+    """The cell of one function on one device, and the reasons for what it does not say yes to."""
+    failed = {
+        check: reason
+        for row in reversed(rows)
+        if row["outcome"] in ("failed", "lacks")
+        for check, reason in [(row["check"], row["reason"])]
+    }
+    for check in ("runs", "unchanged", "values", "repeatable"):
+        if check in failed:
+            return "no", [failed[check]]
+    gradients = {row["argument"]: row["outcome"] for row in rows if row["check"] == "gradient"}
+    good = [a for a, outcome in gradients.items() if outcome in ("passed", "constant")]
+    reasons = [failed[check] for check in ("graph", "gradient") if check in failed]
+    if not good:
+        return "runs", reasons[:1]
+    words = "✓"
+    if any(row["outcome"] == "writes" for row in rows):
+        words = "✓ w"
+    elif all(gradients[a] == "constant" for a in good):
+        words = "✓ 0"
+    if len(good) < len(gradients):
+        words += f" in {', '.join(map(str, good))}"
+    for check, letter in (("second", "-2"), ("forward", "-f"), ("vmap", "-v")):
+        if any(row["check"] == check and row["outcome"] in ("failed", "lacks") for row in rows if row["argument"] in (None, *good)):
+            words += f" {letter}"
+            reasons.append(failed[check])
+    return words, reasons
+
+
+def plain(reason: str) -> str:
+    """A reason without what belongs to one call: paths, numbers and shapes; up to its first semicolon."""
+    reason = re.sub(r" from '[^']*'", "", reason.partition("; ")[0])
+    reason = re.sub(r"(output \d+: )?element \[[^]]*\] is .*", "it gives other values than on NumPy's arrays", reason)
+    reason = re.sub(r"(Multiple namespaces for array inputs): .*", r"\1, NumPy's own among them", reason)
+    reason = re.sub(r"which backend 'vmap of [^']*' does", "which `vmap` does", reason)
+    reason = re.sub(r" \(by [^)]*\)| \(times [^)]*\)| \(step [^)]*\)", "", reason)
+    reason = re.sub(r"of shape \([\d, ]*\)|\(\d[\d, ]*,?\)", "of some shape", reason)
+    return re.sub(r"is -?[\d.e+-]+, by differences -?[\d.e+-]+", "is not that of differences", reason).rstrip(" .:,")
+
+
+def page(found: dict[str, dict[str, Rows]], left_out: dict[str, str]) -> str:
+    """The text of the page.
+
+    Parameters
+    ----------
+    found : dict
+        For each device the rows of each call.
+    left_out : dict
+        Names by reasons.
+    """
+    import array_api_extra
+    import scipy
+    import sklearn
+
+    versions = {"scipy": scipy.__version__, "sklearn": sklearn.__version__, "array_api_extra": array_api_extra.__version__}
+    numbers: dict[str, int] = {}
+    cells = {device: {name: mark(rows) for name, rows in column.items()} for device, column in found.items()}
+    names = list(next(iter(found.values())))
+    sections = {start: [n for n in names if table_of(n) == start] for start in MODULES}
+    head = f"| | {' | '.join(f'`{device}`' for device in found)} |\n|---|{'---|' * len(found)}"
+    totals = [f"| {_title(start)} | {' | '.join(_count(cells[d], inside) for d in found)} |" for start, inside in sections.items()]
+    text = [INTRODUCTION % versions, f"## Which differentiate\n\n{head}"]
+    text[-1] += "\n" + "\n".join([*totals, f"| **together** | {' | '.join(_count(cells[d], names) for d in found)} |"]) + "\n"
+    for start, inside in sections.items():
+        lines = [f"| `{name}` | {' | '.join(_cell(*cells[d][name], numbers) for d in found)} |" for name in inside]
+        text.append(f"## {_title(start)}\n\n{head}\n" + "\n".join(lines) + "\n")
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in left_out.items():
+        by_reason.setdefault(reason, []).append(f"`{name}`")
+    text.append("## Left out\n\n" + "\n".join(f"* {reason}: {', '.join(some)}" for reason, some in by_reason.items()) + "\n")
+    text.append("## Reasons\n\n" + "\n".join(f"{number}. {why}" for why, number in numbers.items()) + "\n")
+    return "\n".join(text)
+
+
+def _title(start: str) -> str:
+    return {"scipy": "The rest of SciPy", "sklearn": "scikit-learn", "array_api_extra": "array-api-extra"}.get(start, start)
+
+
+def _cell(words: str, reasons: list[str], numbers: dict[str, int]) -> str:
+    notes = dict.fromkeys(numbers.setdefault(plain(reason), len(numbers) + 1) for reason in reasons)
+    return " ".join([words, *(f"[{n}]" for n in notes)])
+
+
+def _count(column: dict[str, tuple[str, list[str]]], names: list[str]) -> str:
+    return f"{sum(column[n][0].startswith('✓') for n in names)} of {len(names)}"
+
+
+def columns(text: str) -> dict[str, dict[str, str]]:
+    """What a page says: for each device, the mark of each call."""
+    found: dict[str, dict[str, str]] = {}
+    heads: list[str] = []
+    for line in text.splitlines():
+        first, *rest = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("| ") else ["", ""]
+        if line.startswith("| |"):
+            heads = [head.strip("`") for head in rest]
+        elif first.startswith("`"):
+            for head, cell in zip(heads, rest):
+                found.setdefault(head, {})[first.strip("`")] = re.sub(r"( \[\d+\])+$", "", cell)
+    return found

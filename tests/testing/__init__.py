@@ -1,0 +1,1 @@
+"""Tests of `xpgrad.testing` and of its pytest plugin."""

@@ -1,0 +1,302 @@
+"""Law: each fault is noticed by the check that it is for, on every device, and no check complains of a sound function."""
+
+from __future__ import annotations
+
+import doctest
+import functools
+import importlib.util
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import xpgrad as xp
+from support import DEVICES
+from testing.faults import FAULTY, SOUND, X, Y, custom, right
+from xpgrad.testing import CHECKS, NotDifferentiable, Result, Row, _checking, check_differentiable, examine
+
+WRITABLE = [d for d in DEVICES if d not in ("numpy+readonly",)]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", SOUND)
+def test_a_sound_function_passes_every_check(name: str, device: str) -> None:
+    function, args = SOUND[name]
+    if "complex" in name and "float64" not in {d.name for d in xp.zeros(0, dtype=xp.float32, device=device).backend.dtypes()}:
+        pytest.skip("declared: no complex numbers of the precision that is compared with")
+    result = check_differentiable(function, *args, backends=[device])
+    assert {row.check for row in result.rows} == set(CHECKS)
+    assert {row.outcome for row in result.rows} <= {"passed", "constant"}
+
+
+#: What may fail with a check, because it is wrong for the same reason.
+FOLLOWS = {
+    "unchanged": {"graph"},
+    "values": {"gradient"},
+    "repeatable": {"values"},
+    "graph": {"forward", "second"},
+    "gradient": {"forward", "second"},
+}
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_a_fault_is_noticed_by_its_check_and_by_no_other(name: str) -> None:
+    check, function, args = FAULTY[name]
+    with pytest.raises(NotDifferentiable) as caught:
+        check_differentiable(function, *args, backends=["numpy"])
+    result = caught.value.result
+    wrong = {row.check for row in result.failures}
+    assert check in wrong
+    assert wrong <= {check, *FOLLOWS.get(check, ()), "vmap"}, str(result)
+    assert f"check `{check}`" in str(caught.value)
+    assert CHECKS[check] in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, (check, _, _) in FAULTY.items() if check in ("graph", "gradient", "forward", "second", "vmap")]
+)
+@pytest.mark.parametrize("device", WRITABLE[1:])
+def test_a_fault_is_noticed_on_every_device(name: str, device: str) -> None:
+    check, function, args = FAULTY[name]
+    assert check in {row.check for row in examine(function, *args, backends=[device]).failures}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_results_are_the_same_whoever_is_checked_beside(device: str) -> None:
+    function, args = SOUND["of two"]
+    alone, together = examine(function, *args, backends=[device]), examine(function, *args, backends=["numpy", device])
+    assert alone.of(backend=device) == together.of(backend=device)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    off=st.floats(1e-3, 1e3),
+    sign=st.sampled_from([-1.0, 1.0]),
+    scale=st.floats(1e-6, 1e6),
+    size=st.integers(1, 30),
+    seed=st.integers(0, 99),
+)
+def test_a_derivative_that_is_off_by_a_thousandth_is_noticed_at_every_scale(
+    off: float, sign: float, scale: float, size: int, seed: int
+) -> None:
+    x = scale * np.random.default_rng(seed).uniform(0.1, 1.0, size)
+    options: dict[str, Any] = {"backends": ["numpy"], "seed": seed, "skip": ("vmap", "forward", "second")}
+    assert examine(custom(right, right), x, **options).passed
+    wrong = examine(custom(lambda x, g: 2.0 * x * g * (1.0 + sign * off), right), x, **options)
+    assert {row.check for row in wrong.failures} == {"gradient"}
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_only_the_arguments_that_are_named_are_differentiated_in(which: int) -> None:
+    function, args = FAULTY["it detaches one of two"][1:]
+    result = examine(function, *args, argnums=which, backends=["numpy"])
+    assert {row.argument for row in result.rows} == {None, which}
+    assert result.passed is (which == 1)
+
+
+def test_an_argument_that_refuses_leaves_the_others_to_be_checked() -> None:
+    def half(x: Any, y: Any) -> Any:
+        if getattr(x, "requires_grad", False):
+            raise TypeError("x is a constant here")
+        return x * y * y
+
+    result = examine(half, X, Y, backends=["numpy"], vmap=False, forward=False)
+    assert {(row.argument, row.check) for row in result.failures} == {(0, "graph")}
+    assert result.failures[0].reason == "TypeError: x is a constant here"
+    assert {row.outcome for row in result.of(argument=1)} == {"passed"}
+
+
+def test_a_number_that_is_named_becomes_an_array() -> None:
+    assert check_differentiable(lambda x, a: x**a, X, 2.5, argnums=(0, 1), backends=["numpy"]).of(argument=1, check="gradient")
+
+
+def test_writes_are_an_outcome_of_their_own_where_they_are_allowed() -> None:
+    def function(x: Any) -> Any:
+        y = x * 2.0
+        z = y * y
+        y += 1.0
+        return z + y
+
+    result = examine(function, X, backends=["numpy"])
+    (failure,) = result.failures
+    assert failure.check == "graph"
+    assert "modified by an inplace operation" in failure.reason
+    assert {row.check: row.outcome for row in check_differentiable(function, X, backends=["numpy"], mutation=True).rows}[
+        "graph"
+    ] == "writes"
+
+
+@pytest.mark.parametrize("check", [check for check in CHECKS if check != "runs"])
+def test_a_check_can_be_switched_off(check: str) -> None:
+    result = examine(lambda x: x * x, X, backends=["numpy"], skip=check)
+    assert {row.check for row in result.rows} == set(CHECKS) - {check}
+
+
+@pytest.mark.parametrize(("options", "off"), [({"order": 1}, "second"), ({"vmap": False}, "vmap"), ({"forward": False}, "forward")])
+def test_the_flags_switch_theirs_off(options: dict[str, Any], off: str) -> None:
+    assert {row.check for row in examine(lambda x: x * x, X, backends=["numpy"], **options).rows} == set(CHECKS) - {off}
+
+
+def test_a_graph_that_is_left_shows_in_the_gradient_where_that_check_is_off() -> None:
+    assert {row.check for row in examine(FAULTY["it detaches"][1], X, backends=["numpy"], skip="graph").failures} >= {"gradient"}
+
+
+def test_failures_that_are_known_do_not_count_and_must_be_there() -> None:
+    branches = FAULTY["it branches on a value"][1]
+    for key in ("vmap", "numpy:vmap", "numpy"):
+        result = check_differentiable(branches, X, backends=["numpy"], known={key: "it asks for a value"})
+        (row,) = result.of(check="vmap")
+        assert row.outcome == "known"
+        assert row.reason.startswith("it asks for a value (")
+    with pytest.raises(NotDifferentiable, match=r"it passes, but `known` says: no reason; remove that"):
+        check_differentiable(lambda x: x * x, X, backends=["numpy"], known={"second": "no reason"})
+
+
+def test_a_backend_of_single_precision_is_judged_by_its_precision() -> None:
+    single = lambda x: x.__array_namespace__().sin(x) * x  # noqa: E731
+    result = check_differentiable(single, X.astype(np.float32), backends=["numpy"])
+    assert {row.outcome for row in result.rows} == {"passed"}
+    off = custom(lambda x, g: 2.0 * x * g * 1.0005, right)
+    assert examine(off, X.astype(np.float32), backends=["numpy"], skip=("forward", "second")).passed  # below what single precision shows
+    assert not examine(off, X, backends=["numpy"], skip=("forward", "second")).passed
+    assert not examine(custom(lambda x, g: 2.02 * x * g, right), X.astype(np.float32), backends=["numpy"]).passed
+
+
+def test_a_kink_at_the_arguments_is_called_one() -> None:
+    def hinge(x: Any) -> Any:
+        n = x.__array_namespace__()
+        return n.maximum(x, n.zeros_like(x))
+
+    (second,) = examine(hinge, np.asarray([0.0, 1.0, -1.0]), backends=["numpy"]).failures
+    assert second.check == "second"
+    assert "there is a kink at the arguments or near, choose others" in second.reason
+    (wrong,) = examine(FAULTY["the derivative is that of the cube"][1], X, backends=["numpy"], skip=("forward", "vmap")).failures
+    assert "kink" not in wrong.reason
+
+
+def test_the_same_failure_on_several_backends_is_said_once() -> None:
+    with pytest.raises(NotDifferentiable) as caught:
+        check_differentiable(FAULTY["it detaches"][1], X, backends=["numpy", "strict"])
+    assert str(caught.value).count("but no gradient reaches it") == 1
+    assert "\n  numpy, strict, check `graph`, argument 0: " in str(caught.value)
+
+
+def test_tolerances_can_be_given() -> None:
+    off = custom(lambda x, g: 2.0 * x * g * 1.001, right)
+    assert examine(off, X, backends=["numpy"], rtol=1e-2).passed
+    assert not examine(off, X, backends=["numpy"], rtol=1e-4).passed
+
+
+def test_a_function_for_tensors_alone_is_compared_with_tensors() -> None:
+    def only(x: Any) -> Any:
+        assert isinstance(x, xp.Tensor), "only Tensors"
+        return xp.sin(x)
+
+    assert {row.outcome for row in check_differentiable(only, X, backends=["numpy", DEVICES[-1]]).rows} == {"passed"}
+
+
+def test_a_function_that_the_backends_lack_does_not_pass() -> None:
+    def lacking(x: Any) -> Any:
+        raise xp.CapabilityError("there is no such thing here")
+
+    with pytest.raises(NotDifferentiable, match="it ran on none of the backends"):
+        check_differentiable(lacking, X, backends=["numpy"])
+
+
+def test_the_arrays_of_the_caller_are_never_written_to() -> None:
+    x = X.copy()
+    examine(FAULTY["it writes into its argument"][1], x, backends=["numpy"])
+    assert np.array_equal(x, X)
+
+
+def test_the_mode_is_as_it_was() -> None:
+    with xp.no_grad():
+        assert not xp.is_grad_enabled()
+        check_differentiable(lambda x: x * x, xp.asarray(X), backends=["numpy"], mutation=True)
+        assert not xp.is_grad_enabled()
+
+
+@pytest.mark.parametrize("device", WRITABLE)
+def test_failures_end_with_the_audit(device: str) -> None:
+    with pytest.raises(NotDifferentiable) as caught:
+        check_differentiable(FAULTY["it detaches one of two"][1], X, Y, backends=[device])
+    assert "error: detached" in caught.value.audit
+    assert "faults.py" in caught.value.audit  # the line where it is lost
+    assert str(caught.value).endswith(caught.value.audit)
+
+
+def test_an_audit_that_raises_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(xp, "audit", lambda f, *args, **options: 1 // 0)
+    with pytest.raises(NotDifferentiable, match=r"check `graph`[\s\S]*\(xpgrad.audit could not report: ZeroDivisionError"):
+        check_differentiable(FAULTY["it detaches"][1], X, backends=["numpy"])
+
+
+def test_what_is_found_can_be_asked_and_sent() -> None:
+    function, args = SOUND["of two"]
+    result = examine(function, *args, backends=["numpy"], name="product")
+    assert result.function == "product"
+    assert result.backends == ("numpy",)
+    assert result.of(check="gradient", argument=1) == (Row("product", 1, "numpy", "gradient", "passed"),)
+    assert [Row(**row) for row in result.to_list()] == list(result.rows)
+    assert str(result).count("\n") == len(result.rows) - 1
+    error = NotDifferentiable(Result("f", (Row("f", 0, "numpy", "graph", "failed", "why"),)))
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error)
+    assert again.result == error.result
+
+
+@pytest.mark.parametrize(
+    ("function", "name"), [(np.sin, "sin"), (functools.partial(right, X), "right"), (examine, "examine"), (SOUND["linear"][0], "<lambda>")]
+)
+def test_a_function_is_called_by_its_name(function: Any, name: str) -> None:
+    assert _checking.name_of(function) == name
+
+
+SQUARE = lambda x: x * x  # noqa: E731
+BAD: dict[str, tuple[tuple[Any, ...], dict[str, Any], type[Exception], str]] = {
+    "no function": ((None, X), {}, TypeError, "the function must be callable, but got NoneType"),
+    "no arguments": ((SQUARE,), {}, ValueError, "none of the 0 arguments is an array"),
+    "integers": ((SQUARE, np.arange(3)), {}, ValueError, "none of the 1 arguments is an array or a Tensor of floating numbers"),
+    "nothing in it": ((SQUARE, np.zeros(0)), {}, ValueError, "none of the 1 arguments"),
+    "a number": ((SQUARE, 1.5), {}, ValueError, "name a number's position in `argnums`"),
+    "integers by name": ((SQUARE, np.arange(3)), {"argnums": 0}, ValueError, "argument 0 is ndarray .* no floating numbers"),
+    "too far": ((SQUARE, X), {"argnums": 1}, ValueError, "`argnums` has 1, but there are 1 arguments"),
+    "argnums of a kind": ((SQUARE, X), {"argnums": 0.5}, TypeError, "`argnums` must be an int"),
+    "no argnums": ((SQUARE, X), {"argnums": ()}, ValueError, "`argnums` is empty"),
+    "an order": ((SQUARE, X), {"order": 3}, ValueError, "`order` must be 1, .* or 2"),
+    "an order of a kind": ((SQUARE, X), {"order": "2"}, TypeError, "`order` must be an int"),
+    "a flag": ((SQUARE, X), {"vmap": "yes"}, TypeError, "`vmap` must be a bool"),
+    "an unknown check": ((SQUARE, X), {"skip": "grad"}, ValueError, "`skip` has no check 'grad'; the checks: runs, "),
+    "the first check": ((SQUARE, X), {"skip": ["runs"]}, ValueError, "`skip` has 'runs', which every other check needs"),
+    "a tolerance": ((SQUARE, X), {"rtol": -1.0}, ValueError, "`rtol` must not be negative"),
+    "a tolerance of a kind": ((SQUARE, X), {"atol": "small"}, TypeError, "`atol` must be"),
+    "no backends": ((SQUARE, X), {"backends": []}, ValueError, "`backends` is empty"),
+    "a backend of a kind": ((SQUARE, X), {"backends": [1]}, TypeError, "`backends` must be 'all' or names"),
+    "backends of a kind": ((SQUARE, X), {"backends": None}, TypeError, "`backends` must be 'all' or names"),
+    "an unknown backend": ((SQUARE, X), {"backends": ["nowhere"]}, xp.BackendNotFoundError, "no such backend: 'nowhere'"),
+    "known of a kind": ((SQUARE, X), {"known": ["vmap"]}, TypeError, "`known` must be a mapping"),
+    "known without a reason": ((SQUARE, X), {"known": {"vmap": ""}}, TypeError, "`known` maps names to reasons"),
+    "an unknown known": ((SQUARE, X), {"known": {"numpy:grad": "why"}}, ValueError, "`known` has 'numpy:grad', which is not a check"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_named(name: str) -> None:
+    args, options, kind, text = BAD[name]
+    with pytest.raises(kind, match=text):
+        check_differentiable(*args, **{"backends": ["numpy"], **options})
+
+
+def test_the_examples_say_what_comes_out() -> None:
+    found = doctest.testmod(_checking)
+    assert (found.failed, found.attempted > 0) == (0, True)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("mlx") is None, reason="mlx is not installed")
+def test_a_backend_without_double_precision_is_compared_at_the_points_that_it_has() -> None:
+    if "mlx" not in xp.backend_names():
+        pytest.skip("the plugin xpgrad-mlx is not installed")
+    assert {row.outcome for row in check_differentiable(SOUND["of two"][0], X, Y, backends=["mlx"]).rows} == {"passed"}
+    assert not examine(custom(lambda x, g: 2.02 * x * g, right), X, backends=["mlx"]).passed
