@@ -506,12 +506,12 @@ def test_a_transform_that_ended_inside_is_no_history(composition: str, outside: 
     build = INSIDE[composition]
     y = build(func, xp, lambda q, v: _energy(xp, ours["w"], q, v))(ours["q"], ours["v"])
     z = build(torch.func, torch, lambda q, v: _energy(torch, theirs["w"], q, v))(theirs["q"], theirs["v"])
-    assert y.requires_grad == z.requires_grad == bool(outside)
+    assert y.requires_grad == bool(outside)  # PyTorch's may not where the derivative is 0
     np.testing.assert_allclose(values(y), z.detach().numpy(), rtol=1e-12)
     for name in outside:
-        (g,) = xp.autograd.grad(xp.sum(y * y), ours[name])
-        (h,) = torch.autograd.grad((z * z).sum(), theirs[name])
-        np.testing.assert_allclose(g.numpy(), h.numpy(), rtol=1e-12)
+        (g,) = xp.autograd.grad(xp.sum(y * y), ours[name], materialize_grads=True)
+        (h,) = torch.autograd.grad((z * z).sum(), theirs[name], allow_unused=True) if z.requires_grad else (None,)
+        np.testing.assert_allclose(g.numpy(), np.zeros(2) if h is None else h.numpy(), rtol=1e-12)
 
 
 def test_an_argument_that_a_function_keeps_is_still_there() -> None:

@@ -60,7 +60,7 @@ class AccumulateGrad(Node):
 
     @property
     def spent(self) -> bool:
-        """Whether the leaf was a transform's own, and is gone: then nobody can ask for a derivative in it."""
+        """Return whether the leaf was a transform's own, and is gone: then nobody can ask for a derivative in it."""
         return self.private and self._leaf() is None
 
     @property
