@@ -29,6 +29,7 @@ RUN = {
     "docs/signals.md": (),
     "docs/solvers.md": (),
     "docs/sparse.md": (),
+    "docs/start.md": ("matplotlib",),
     "docs/testing-libraries.md": (),
     "docs/torch-methods.md": (),
     "docs/transforms.md": (),
@@ -70,8 +71,11 @@ def test_all_code_is_run() -> None:
 
 
 @pytest.mark.parametrize(("page", "needs"), [(page, needs) for page, libraries in RUN.items() for needs in ("", *libraries)])
-def test_the_code_prints_what_it_says(page: str, needs: str) -> None:
-    """Law: the blocks of a page, one after another, run without a warning, and each `print` prints the comment next to it."""
+def test_the_code_prints_what_it_says(page: str, needs: str, tmp_path: Path) -> None:
+    """Law: the blocks of a page, one after another, run without a warning, and each `print` prints the comment next to it.
+
+    They run in a new directory, so that the pictures and files that a page writes do not end up in the clone.
+    """
     if needs:
         pytest.importorskip(needs, reason="this part of the page is about it")
     code = "\n".join(blocks(page, needs))
@@ -81,7 +85,7 @@ def test_the_code_prints_what_it_says(page: str, needs: str) -> None:
             shown = re.search(r"\)  # (.+)$", line)
             assert shown, f"this line does not say what it prints: {line}"
             expected.append(shown[1])
-    run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    run = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines() == expected
 
