@@ -25,6 +25,7 @@ RUN = {
     "docs/how-to-custom-rules.md": (),
     "docs/how-to-debug.md": (),
     "docs/how-to-fit-with-scipy.md": (),
+    "docs/how-to-larger-than-memory.md": ("dask",),
     "docs/how-to-many-devices.md": ("jax",),
     "docs/how-to-memory.md": (),
     "docs/how-to-train.md": (),
