@@ -22,6 +22,7 @@ RUN = {
     "docs/devices-and-errors.md": (),
     "docs/equations.md": (),
     "docs/hips.md": (),
+    "docs/how-to-clusters.md": ("distributed", "jax"),
     "docs/how-to-custom-rules.md": (),
     "docs/how-to-debug.md": (),
     "docs/how-to-fit-with-scipy.md": (),
