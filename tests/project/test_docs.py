@@ -93,7 +93,8 @@ def test_the_code_prints_what_it_says(page: str, needs: str, tmp_path: Path) -> 
             shown = re.search(r"\)  # (.+)$", line)
             assert shown, f"this line does not say what it prints: {line}"
             expected.append(shown[1])
-    run = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    command = [sys.executable, "-W", "error", "-c", code]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines() == expected
 
