@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import re
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +47,17 @@ def unlink_builtins(app: Sphinx, doctree: nodes.document) -> None:
             node.replace_self(node.children)
 
 
+def one_way(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Take the links back from pages of source code: they guess the name that a function is documented by, and ours have others."""
+    if pagename.startswith("_modules/"):
+        context["body"] = re.sub(r'<a class="viewcode-back".*?</a>', "", context["body"])
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect the steps to Sphinx's events."""
     _known.update({name.full: name for name in public()})
     app.connect("builder-inited", write)
     app.connect("doctree-read", unlink_builtins)
+    app.connect("html-page-context", one_way)
     app.connect("autodoc-process-docstring", complete, priority=400)  # numpydoc's own comes at 500
     return {"parallel_read_safe": True, "parallel_write_safe": True}

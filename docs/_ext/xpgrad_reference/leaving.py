@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,8 @@ ABOUT = {
     "security": "SECURITY.md",
     **{f"xpgrad-{name}": f"plugins/xpgrad-{name}/README.md" for name in ("torch", "dask", "mlx", "strict", "simstream")},
 }
+#: Shown as a picture in the repository, and as itself on the site.
+_PICTURE, _AUDIT = "![The page of an audit](audit-report.png)", "audit-report.html"
 _LINK = re.compile(r"(?<!!)\[([^\]\n]*)\]\(([^)\s]+)\)")
 
 
@@ -47,7 +51,8 @@ def read(app: Sphinx, docname: str, content: list[str]) -> None:
     """Change the links of a page that leave the documentation, as Sphinx reads it."""
     path = Path(app.env.doc2path(docname))
     if path.suffix == ".md":
-        content[0] = followed(content[0], path.parent, path.parent, Path(app.srcdir))
+        text = content[0].replace(_PICTURE, f'{_PICTURE}\n\n<a href="{_AUDIT}">Open this page</a>')
+        content[0] = followed(text, path.parent, path.parent, Path(app.srcdir))
 
 
 def followed(text: str, origin: Path, here: Path, source: Path) -> str:
@@ -94,15 +99,22 @@ def _page(path: Path, source: Path) -> Path | None:
     return path if path.is_relative_to(source) and path.is_file() else None
 
 
-def add_report(app: Sphinx, failed: Exception | None) -> None:
-    """Put the conformance report beside the pages."""
+def add_reports(app: Sphinx, failed: Exception | None) -> None:
+    """Put the conformance report beside the pages, and the page that the first program of docs/auditing.md makes."""
     if failed is None and app.builder.format == "html":
-        shutil.copytree(Path(app.srcdir) / "conformance", Path(app.outdir) / "conformance", dirs_exist_ok=True)
+        source, out = Path(app.srcdir), Path(app.outdir)
+        shutil.copytree(source / "conformance", out / "conformance", dirs_exist_ok=True)
+        program = (source / "auditing.md").read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "growth.py"  # an audit shows the lines of a file
+            path.write_text(program, encoding="utf-8")
+            report = runpy.run_path(str(path))["report"]
+            report.save(out / _AUDIT)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect the steps to Sphinx's events."""
     app.connect("builder-inited", write_about)
     app.connect("source-read", read)
-    app.connect("build-finished", add_report)
+    app.connect("build-finished", add_reports)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

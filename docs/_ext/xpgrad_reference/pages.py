@@ -70,7 +70,7 @@ backends on which its example runs.
 
 
 def _chapter(chapter: Chapter, file: dict[str, str]) -> str:
-    lines = [_heading(chapter.title), chapter.about, "", *_table(chapter.names, file), "", ".. toctree::", "    :hidden:", ""]
+    lines = [_heading(chapter.title), plain(chapter.about), "", *_table(chapter.names, file), "", ".. toctree::", "    :hidden:", ""]
     lines += [f"    {name.short} <{file[name.full]}>" for name in chapter.names]
     return "\n".join(lines) + "\n"
 
