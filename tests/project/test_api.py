@@ -1,4 +1,7 @@
-"""Compares the public names and their signatures with `api.txt`; ``PYTHONPATH=docs/_ext python tests/project/test_api.py`` writes it again."""
+"""Compares the public names and their signatures with `api.txt`.
+
+``PYTHONPATH=docs/_ext python tests/project/test_api.py`` writes it again.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ def _called(thing: Any) -> str:
 def test_public_names_and_signatures_are_those_that_users_were_told() -> None:
     known, now = API.read_text(encoding="utf-8").splitlines(), list(lines())
     gone, new = [line for line in known if line not in set(now)], [line for line in now if line not in set(known)]
-    assert (gone, new) == ([], []), "a change for users: run `PYTHONPATH=docs/_ext python tests/project/test_api.py`, and tell them in CHANGELOG.md"
+    assert (gone, new) == ([], []), "a change for users: write api.txt again, as the docstring above says, and tell them in CHANGELOG.md"
 
 
 def test_the_version_is_told_once() -> None:
