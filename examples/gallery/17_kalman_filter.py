@@ -52,7 +52,6 @@ def main(small: bool) -> Result:
     factors = np.exp(xp.sqrt(xp.linalg.diagonal(xp.linalg.inv(-hessian(likelihood)(logs, flows)))).numpy())  # of one standard error
     levels = (flows + noise * grad(likelihood, argnums=1)(logs, flows)).numpy()
     spread = xp.sqrt(noise + noise**2 * xp.linalg.diagonal(hessian(likelihood, argnums=1)(logs, flows))).numpy()
-
     steps = np.diff(np.eye(100), axis=0)  # the same by a linear system: flows pull levels by 1 / noise, neighbours each other by 1 / drift
     covariance = np.linalg.inv(np.eye(100) / noise + steps.T @ steps / drift)
     years = np.arange(1871, 1971)
@@ -71,12 +70,9 @@ def main(small: bool) -> Result:
     plane.set_title("Likelihood: 1, 2, 3 and 4 standard errors")
     for axes in (course, plane):
         axes.legend()
-    pairs = {
-        "variances": (variances, PUBLISHED),
-        "levels": (levels, covariance @ NILE / noise),
-        "their errors": (spread**2, np.diag(covariance)),
-    }
-    return Result(figure, {f"{name}, off by": float(np.max(np.abs(ours / theirs - 1.0))) for name, (ours, theirs) in pairs.items()})
+    names, found = ("variances", "levels", "their errors"), (variances, levels, spread**2)
+    truths = PUBLISHED, covariance @ NILE / noise, np.diag(covariance)
+    return Result(figure, {f"{name}, off by": float(np.max(np.abs(a / b - 1.0))) for name, a, b in zip(names, found, truths)})
 
 
 if __name__ == "__main__":
