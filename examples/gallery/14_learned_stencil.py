@@ -67,9 +67,7 @@ def main(small: bool) -> Result:
         errors.append(float(xp.linalg.vector_norm(there - exact) / xp.linalg.vector_norm(exact)))
         place.plot(PLACES, there.numpy(), color=colour, label=f"{name}: {errors[-1]:.0%} off")
         speed.plot(WAVES, seen(stencil, xp.asarray(WAVES)).numpy() / WAVES, color=colour, label=str(np.round(stencil.numpy(), 4)))
-    place.set(
-        xlim=(2 * way - 10, 2 * way + 47), ylim=(-1.1, 1.7), xlabel="place", ylabel="height", title=f"Waves after a way of {2 * way} points"
-    )
+    place.set(xlim=(2 * way - 10, 2 * way + 47), ylim=(-1.1, 1.7), xlabel="place", ylabel="height", title=f"After {2 * way} points")
     speed.set(xlim=(0, 2), ylim=(0.9, 1.02), xlabel="wave number, 1 / distance of points", ylabel="speed (exact: 1)", title="Coefficients")
     place.legend(ncols=2)
     speed.legend()
