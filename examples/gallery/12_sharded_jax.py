@@ -2,9 +2,8 @@
 ====================================================================
 
 Each of four devices (here four parts of one processor) holds a quarter of a noisy photograph, some rows of it. The restored one should be
-near, and have little variation between neighbours: the total variation of L. Rudin, S. Osher and E. Fatemi (Physica D 60, 1992). The arrays
-are JAX's, with a sharding; ``compile`` makes one program of a step and its gradient, which JAX divides among the devices, borders and all;
-the results stay where they are.
+near, and have little variation between neighbours: the total variation of Rudin, Osher and Fatemi (Physica D 60, 1992). The arrays are
+JAX's, with a sharding; ``compile`` makes one program of a step and its gradient, which JAX divides among the devices.
 
 The gradient is compared with NumPy's, of the whole photograph in one place. The picture shows which rows are where, and how accelerated
 steps (Nesterov's) lower the energy. The photograph is ``china.jpg`` as scikit-learn brings it (CC BY 2.0,

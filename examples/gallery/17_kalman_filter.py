@@ -6,9 +6,9 @@ for a level that walks at random and is measured with noise; ``minimize`` finds 
 gradient is a smoother: a filter knows the past only, but the derivative of the logarithm of the likelihood by each flow, times the noise's
 variance, is by how much the level of that year, seen from all years, is away from the flow. The second derivative has the level's error.
 
-The flows, in 10^8 cubic metres, are those of G. W. Cobb, "The problem of the Nile" (Biometrika 65, 1978). The variances, 15099 and 1469.1,
-are those of J. Durbin and S. J. Koopman, "Time Series Analysis by State Space Methods" (2nd edition, 2012, chapter 2). The smoothed levels
-are compared with the solution of a linear system. The picture shows the level's fall around 1899, when a dam was built, and the likelihood.
+The flows, in 10^8 cubic metres, are those of Cobb, "The problem of the Nile" (Biometrika 65, 1978). The variances, 15099 and 1469.1, are
+those of Durbin and Koopman, "Time Series Analysis by State Space Methods" (2nd edition, 2012, chapter 2). The smoothed levels are compared
+with the solution of a linear system. The picture shows the level's fall around 1899, when a dam was built, and the likelihood.
 """
 
 from __future__ import annotations

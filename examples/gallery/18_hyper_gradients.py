@@ -7,9 +7,8 @@ function of them, by the implicit function theorem, and one backward pass has th
 fastest is left out, and the next one is looked for.
 
 The first slopes are compared with central differences, for which the training runs twice for each patient. The picture shows these slopes,
-and how the loss goes down, also on patients that have taken no part, towards that of right labels. The measurements are W. N. Street's, W.
-H. Wolberg's and O. L. Mangasarian's (UCI Machine Learning Repository, 1995, https://doi.org/10.24432/C5DW2B, CC BY 4.0), as scikit-learn
-has them.
+and how the loss goes down, also on patients that have taken no part, towards that of right labels. The measurements are Street's, Wolberg's
+and Mangasarian's (UCI Machine Learning Repository, 1995, https://doi.org/10.24432/C5DW2B, CC BY 4.0), as scikit-learn has them.
 """
 
 from __future__ import annotations
