@@ -92,7 +92,7 @@ class profile:  # noqa: N801 (PyTorch's name)
     >>> with xp.autograd.profiler.profile() as prof:
     ...     xp.sum(x * x).backward()
     >>> [(event.key, event.count) for event in prof.key_averages()]
-    [('multiply', 1), ('sum', 1), ('SumBackward0', 1), ('MulBackward0', 1), ('AccumulateGrad', 1)]
+    [('multiply', 1), ('sum', 1), ('SumBackward1', 1), ('MulBackward0', 1), ('AccumulateGrad', 1)]
     """
 
     enabled: bool
