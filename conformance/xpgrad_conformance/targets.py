@@ -28,6 +28,8 @@ PUBLISHED = (
     Configuration("torch", "torch"),
     Configuration("dask", "dask", {"DASK_SCHEDULER": "synchronous"}),
     Configuration("simstream", "simstream"),
+    Configuration("mlx", "mlx"),
+    Configuration("mlx+float64", "mlx+float64"),
     Configuration("cupy", "cupy"),
     Configuration("pytorch", "pytorch"),
 )

@@ -213,7 +213,7 @@ from xpgrad.rules.statistical import (
 )
 from xpgrad.rules.utility import allclose as allclose, diff as diff, einsum as einsum, isclose as isclose, result_type as result_type
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __array_api_version__ = "2024.12"
 
 e: float = _math.e

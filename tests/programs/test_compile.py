@@ -5,6 +5,7 @@ The expected gradients are NumPy's float64 results of the same function uncompil
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, cast
@@ -380,6 +381,19 @@ def test_writes_inside(captured: str) -> None:
     xp.compile(written)(x).backward()
     assert x.grad.tolist() == pytest.approx(expected)
     assert table.tolist() == [1.0, 2.0]
+
+
+def test_tensors_on_two_devices_do_not_meet_in_a_compiled_function(device: str) -> None:
+    """Law: as in the function uncompiled, a 0-d Tensor of the host moves, and every other one is refused, whichever is an argument."""
+    elsewhere = "numpy" if device == "numpy+readonly" else "numpy+readonly"
+    table, scale = xp.asarray([2.0, 3.0], device=elsewhere), xp.asarray(3.0, device=elsewhere)
+    x, number = make([1.0, 1.0]), make(2.0)
+    with pytest.raises((xp.CaptureError, xp.DeviceMismatchError), match=re.escape(elsewhere)):
+        xp.compile(lambda x: xp.sum(x * table))(x)
+    with pytest.raises((xp.CaptureError, xp.DeviceMismatchError), match=re.escape(elsewhere)):
+        xp.compile(lambda number: xp.sum(number * table))(number)
+    xp.compile(lambda x: xp.sum(x * scale))(x).backward()
+    assert x.grad.tolist() == [3.0, 3.0]
 
 
 def test_a_tensor_from_outside_is_a_constant(captured: str) -> None:

@@ -1,9 +1,11 @@
-"""Compares the public names and their signatures with `api.txt`; ``python tests/project/test_api.py`` writes it again."""
+"""Compares the public names and their signatures with `api.txt`.
+
+``PYTHONPATH=docs/_ext python tests/project/test_api.py`` writes it again.
+"""
 
 from __future__ import annotations
 
 import enum
-import importlib
 import inspect
 import re
 import tomllib
@@ -13,26 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import xpgrad
+from xpgrad_reference.names import members, modules, own
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 API = HERE / "api.txt"
-#: What is public beside what the package itself shows. (The dialect for HIPS autograd has the names of NumPy that is installed.)
-ALSO = ("xpgrad.dialects.libtorch", "xpgrad.dialects.oneflow")
-
-
-def modules() -> list[types.ModuleType]:
-    """The package, and the modules that it shows, in them too."""
-    found: dict[str, types.ModuleType] = {}
-    waiting = ["xpgrad", *ALSO]
-    while waiting:
-        module = importlib.import_module(waiting.pop())
-        if module.__name__ in found:
-            continue
-        found[module.__name__] = module
-        inner = (getattr(module, name) for name in dir(module) if not name.startswith("_"))
-        waiting += [m.__name__ for m in inner if isinstance(m, types.ModuleType) and re.match(r"xpgrad(\.[a-z]\w*)+$", m.__name__)]
-    return [found[name] for name in sorted(found)]
 
 
 def lines() -> Iterator[str]:
@@ -42,13 +29,10 @@ def lines() -> Iterator[str]:
             thing = getattr(module, name)
             if isinstance(thing, types.ModuleType):
                 continue
-            own = str(getattr(thing, "__module__", "xpgrad")).partition(".")[0] == "xpgrad"
-            yield f"{module.__name__}.{name}{_called(thing) if own else ': of another library'}"
-            if own and isinstance(thing, type):
-                for member in sorted(n for n in dir(thing) if not n.startswith("_")):
-                    where = next((c for c in thing.__mro__ if member in c.__dict__), thing)
-                    if where.__module__.partition(".")[0] == "xpgrad" and where.__name__ != "BaseException":
-                        yield f"{module.__name__}.{name}.{member}{_called(inspect.getattr_static(thing, member))}"
+            yield f"{module.__name__}.{name}{_called(thing) if own(thing) else ': of another library'}"
+            if own(thing) and isinstance(thing, type):
+                for member, inner in members(thing):
+                    yield f"{module.__name__}.{name}.{member}{_called(inner)}"
 
 
 def _called(thing: Any) -> str:
@@ -67,7 +51,7 @@ def _called(thing: Any) -> str:
 def test_public_names_and_signatures_are_those_that_users_were_told() -> None:
     known, now = API.read_text(encoding="utf-8").splitlines(), list(lines())
     gone, new = [line for line in known if line not in set(now)], [line for line in now if line not in set(known)]
-    assert (gone, new) == ([], []), "a change for users: run `python tests/project/test_api.py`, and tell them in CHANGELOG.md"
+    assert (gone, new) == ([], []), "a change for users: write api.txt again, as the docstring above says, and tell them in CHANGELOG.md"
 
 
 def test_the_version_is_told_once() -> None:
@@ -81,3 +65,12 @@ def test_the_version_is_told_once() -> None:
 
 if __name__ == "__main__":
     API.write_text("".join(f"{line}\n" for line in lines()), encoding="utf-8")
+
+
+def test_the_page_of_supported_versions_says_what_is_declared() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    page = (ROOT / "docs" / "supported-versions.md").read_text(encoding="utf-8")
+    rows = {name.strip("`"): (low, high) for name, low, high in re.findall(r"^\| (\S+) \| ([\d.]+) \| ([\d.]+) \|$", page, re.MULTILINE)}
+    pythons = [c.rpartition(" ")[2] for c in project["classifiers"] if re.search(r":: 3\.\d+$", c)]
+    assert rows.pop("Python") == (project["requires-python"].removeprefix(">="), pythons[-1])
+    assert {name: low for name, (low, _) in rows.items()} == dict(d.split(">=") for d in project["dependencies"])

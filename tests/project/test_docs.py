@@ -22,6 +22,14 @@ RUN = {
     "docs/devices-and-errors.md": (),
     "docs/equations.md": (),
     "docs/hips.md": (),
+    "docs/how-to-clusters.md": ("distributed", "jax"),
+    "docs/how-to-custom-rules.md": (),
+    "docs/how-to-debug.md": (),
+    "docs/how-to-fit-with-scipy.md": (),
+    "docs/how-to-larger-than-memory.md": ("dask",),
+    "docs/how-to-many-devices.md": ("jax",),
+    "docs/how-to-memory.md": (),
+    "docs/how-to-train.md": (),
     "docs/matrix-functions.md": (),
     "docs/numpy.md": (),
     "docs/profiling.md": (),
@@ -29,6 +37,7 @@ RUN = {
     "docs/signals.md": (),
     "docs/solvers.md": (),
     "docs/sparse.md": (),
+    "docs/start.md": ("matplotlib",),
     "docs/testing-libraries.md": (),
     "docs/torch-methods.md": (),
     "docs/transforms.md": (),
@@ -70,8 +79,11 @@ def test_all_code_is_run() -> None:
 
 
 @pytest.mark.parametrize(("page", "needs"), [(page, needs) for page, libraries in RUN.items() for needs in ("", *libraries)])
-def test_the_code_prints_what_it_says(page: str, needs: str) -> None:
-    """Law: the blocks of a page, one after another, run without a warning, and each `print` prints the comment next to it."""
+def test_the_code_prints_what_it_says(page: str, needs: str, tmp_path: Path) -> None:
+    """Law: the blocks of a page, one after another, run without a warning, and each `print` prints the comment next to it.
+
+    They run in a new directory, so that the pictures and files that a page writes do not end up in the clone.
+    """
     if needs:
         pytest.importorskip(needs, reason="this part of the page is about it")
     code = "\n".join(blocks(page, needs))
@@ -81,7 +93,8 @@ def test_the_code_prints_what_it_says(page: str, needs: str) -> None:
             shown = re.search(r"\)  # (.+)$", line)
             assert shown, f"this line does not say what it prints: {line}"
             expected.append(shown[1])
-    run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    command = [sys.executable, "-W", "error", "-c", code]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines() == expected
 

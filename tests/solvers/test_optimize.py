@@ -258,7 +258,7 @@ def test_what_is_refused(name: str) -> None:
 
 
 def test_failures_may_be_warnings() -> None:
-    with pytest.warns(RuntimeWarning, match="did not converge"):
+    with pytest.warns(RuntimeWarning, match=r"did not converge: [^.]*\. Derivatives"):  # SciPy's sentence ends with a full stop, or not
         found = optimize.minimize(quartic, xp.zeros(3), (xp.ones(3),), options={"maxiter": 1}, failure="warn")
     assert not found.success
     optimize.minimize(quartic, xp.zeros(3), (xp.ones(3),), options={"maxiter": 1}, failure="ignore")

@@ -475,3 +475,52 @@ def test_the_derivatives_of_nothing_have_a_history(shape: tuple[int, ...], xpgra
     y = xp.ones((2, 2), device=xpgrad_device, requires_grad=True)
     (g,) = xp.autograd.grad(xp.sum(func.jacrev(lambda v: v[:0] * v[:0])(y)), y)
     np.testing.assert_array_equal(g.numpy(), np.zeros((2, 2)))
+
+
+def _energy(xp_: Any, w: Any, q: Any, v: Any) -> Any:
+    return xp_.sum(w * q * v * v) + v[0] * xp_.cos(q[0] - q[1])
+
+
+#: Compositions in which an inner transform has arguments of its own, by the transforms of either library.
+INSIDE: dict[str, Callable[[Any, Any, Function], Function]] = {
+    "jacrev of grad": lambda f, xp_, e: lambda q, v: f.jacrev(f.grad(e, argnums=1))(q, v),
+    "jacfwd of grad": lambda f, xp_, e: lambda q, v: f.jacfwd(f.grad(e, argnums=1))(q, v),
+    "grad of grad": lambda f, xp_, e: lambda q, v: f.grad(lambda r: xp_.sum(f.grad(e, argnums=1)(r, v) * r))(q),
+    "vjp of grad": lambda f, xp_, e: lambda q, v: f.vjp(lambda r: f.grad(e, argnums=1)(r, v), q)[1](v)[0],
+    "value of vjp of grad": lambda f, xp_, e: lambda q, v: f.vjp(lambda r: f.grad(e, argnums=1)(r, v), q)[0],
+    "hessian of grad": lambda f, xp_, e: lambda q, v: f.hessian(lambda r: xp_.sum(f.grad(e, argnums=1)(r, v)))(q),
+    "grad of jacrev": lambda f, xp_, e: lambda q, v: f.grad(lambda r: xp_.sum(f.jacrev(lambda s: e(r, s) * s)(v)))(q),
+    "grad of vjp": lambda f, xp_, e: lambda q, v: f.grad(lambda r: xp_.sum(f.vjp(lambda s: e(r, s) * s, v)[1](r)[0]))(q),
+}
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")  # PyTorch's own, in its jacfwd
+@pytest.mark.parametrize("outside", [(), ("w",), ("q",), ("v",)], ids=str)
+@pytest.mark.parametrize("composition", INSIDE)
+def test_a_transform_that_ended_inside_is_no_history(composition: str, outside: tuple[str, ...]) -> None:
+    """Law: a result requires grad if something outside does, and only then (it kept the graphs of all inner transforms alive)."""
+    torch = pytest.importorskip("torch")
+    data = {"w": [0.5, 2.0], "q": [1.0, 0.4], "v": [3.0, 1.5]}
+    ours = {k: xp.tensor(a, requires_grad=k in outside) for k, a in data.items()}
+    theirs = {k: torch.tensor(a, dtype=torch.float64, requires_grad=k in outside) for k, a in data.items()}
+    build = INSIDE[composition]
+    y = build(func, xp, lambda q, v: _energy(xp, ours["w"], q, v))(ours["q"], ours["v"])
+    z = build(torch.func, torch, lambda q, v: _energy(torch, theirs["w"], q, v))(theirs["q"], theirs["v"])
+    assert y.requires_grad == bool(outside)  # PyTorch's may not where the derivative is 0
+    np.testing.assert_allclose(values(y), z.detach().numpy(), rtol=1e-12)
+    for name in outside:
+        (g,) = xp.autograd.grad(xp.sum(y * y), ours[name], materialize_grads=True)
+        (h,) = torch.autograd.grad((z * z).sum(), theirs[name], allow_unused=True) if z.requires_grad else (None,)
+        np.testing.assert_allclose(g.numpy(), np.zeros(2) if h is None else h.numpy(), rtol=1e-12)
+
+
+def test_an_argument_that_a_function_keeps_is_still_there() -> None:
+    """Law: only what nobody can name any more is forgotten: with respect to an argument that escaped, a result can be differentiated."""
+    kept = []
+
+    def f(x: Any) -> Any:
+        kept.append(x)
+        return xp.sum(x**3)
+
+    slope = func.grad(lambda y: xp.sum(func.grad(f)(y) * y))(xp.tensor([2.0]))
+    assert slope.tolist() == [36.0]

@@ -51,6 +51,7 @@ th { font-weight: 600; color: var(--faint); font-size: .88em; } .number { text-a
   height: .8em; display: inline-block; vertical-align: -1px; border: 1px solid var(--note); }
 .curve { width: 100%; } .curve text { font: 12px system-ui, sans-serif; fill: var(--faint); } .curve .grid { stroke: var(--line); }
 .curve polyline { fill: none; stroke: var(--note); stroke-width: 2; } .curve circle { fill: var(--note); }
+@media (max-width: 40rem) { table { display: block; overflow-x: auto; } main { padding: 1rem .75rem 2rem; } }
 """
 _MARKS = {"error": "✗", "warning": "!", "note": "·"}
 

@@ -37,7 +37,7 @@ class AccumulateGrad(Node):
     gone while its graph lives is recreated around the same array when a hook asks for it.
     """
 
-    __slots__ = ("_leaf", "array", "cls", "grad", "grad_dtype", "off", "stream")
+    __slots__ = ("_leaf", "array", "cls", "grad", "grad_dtype", "off", "private", "stream")
 
     title = "AccumulateGrad"
     is_leaf = True
@@ -53,9 +53,15 @@ class AccumulateGrad(Node):
         self.grad: Any = None
         self.grad_dtype: Any = leaf.dtype
         self.off = False
+        self.private = False  # made by a transform, for its function alone
         cls = self.cls
         # NB: streams are noted by the normal class, also for an inference tensor.
         self.stream = (type(leaf._stand_in()), cls.backend.current_stream(cls.device)) if cls.backend.capabilities.streams else None
+
+    @property
+    def spent(self) -> bool:
+        """Return whether the leaf was a transform's own, and is gone: then nobody can ask for a derivative in it."""
+        return self.private and self._leaf() is None
 
     @property
     def variable(self) -> Any:

@@ -66,10 +66,11 @@ def _element(t: Any, levels: tuple[Any, ...]) -> Any:
 def _begin(x: Any) -> Any:
     """A view of `x` that requires grad: a leaf where nothing further out is recorded."""
     if x._node is None and not state.carries_tangents() and not x.is_inference():
-        return _argument(x.detach().requires_grad_())
-    y = x.clone() if x.is_inference() else x[...]
+        y = x.detach()
+    else:
+        y = x.clone() if x.is_inference() else x[...]
     if y._node is None:
-        y.requires_grad_()
+        y.requires_grad_()._node.private = True
     return _argument(y)
 
 
@@ -81,12 +82,15 @@ def _argument(x: Any) -> Any:
 
 
 def tracked(outs: list[Any], inner: list[Any]) -> bool:
-    """Return whether results have a history beyond the fresh Tensors that they were computed from."""
+    """Return whether results have a history beyond the fresh Tensors that they were computed from.
+
+    Those of a transform that ran inside, and has ended, are no history either.
+    """
     own = {_base(x)._node for x in inner}
     if any(node is None or not node.is_leaf for node in own):
         return True
     roots = [node for node in {_base(o)._node for o in outs} if node is not None]
-    return any(node.is_leaf and node not in own for node in walk(roots))
+    return any(node.is_leaf and node not in own and not node.spent for node in walk(roots))
 
 
 def released(x: Any, keep: bool) -> Any:

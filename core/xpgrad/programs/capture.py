@@ -17,13 +17,14 @@ from xpgrad._array.kernels import DefaultKernels
 from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import DTYPES, DType
 from xpgrad._modes import state
+from xpgrad._operations.lift import moves
 from xpgrad._rows.row import ROWS
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.backend import Backend, Capabilities
 from xpgrad.errors import missing
 from xpgrad.programs.program import Program, Variable
 from xpgrad.programs.recorder import Recorder, refusal
-from xpgrad.programs.refusals import from_outside
+from xpgrad.programs.refusals import elsewhere, from_outside
 from xpgrad.programs.symbols import Symbol
 from xpgrad.programs.vocabulary import COPIES, WRITING
 
@@ -351,6 +352,12 @@ class CapturedTensor(Tensor):
             mode = state.current()
             if mode is None or mode.capturing is None or not mode.capturing.detaching:
                 raise from_outside(x)
+        if x.device != cls.device:
+            if not moves(x):
+                raise elsewhere(x, cls.device)
+            x = x.to_device(cls.device)
+            if isinstance(x, CapturedTensor):  # the mode has taken what is new here
+                return x
         return cls._wrap(cls.backend.raw(x._stand_in()._array))
 
 

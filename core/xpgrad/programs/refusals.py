@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["from_outside"]
+from xpgrad.errors import CaptureError
+
+__all__ = ["elsewhere", "from_outside"]
+
+
+def elsewhere(x: Any, device: Any) -> CaptureError:
+    """The error for a Tensor that a compiled function uses on another device than that of its arguments."""
+    return CaptureError(
+        f"a compiled function, whose arguments are on {device}, uses a Tensor on {x.device} (shape {tuple(x.shape)}): it is captured for "
+        f"one device. Move the Tensor outside, with `x.to_device({str(device)!r})`, pass it as an argument, or compile with `fallback=True`"
+    )
 
 
 def from_outside(x: Any) -> RuntimeError:

@@ -494,7 +494,7 @@ def _converged(name: str, well: bool, message: str, failure: str) -> None:
     """Say that a solver failed, before anyone differentiates what it returned."""
     if well or failure == "ignore":
         return
-    msg = f"{name} did not converge: {message}. Derivatives of the result would be those of no solution"
+    msg = f"{name} did not converge: {message.rstrip('.')}. Derivatives of the result would be those of no solution"
     if failure == "raise":
         raise RuntimeError(f"{msg}; begin nearer, allow more iterations, or pass failure='warn'")
     warnings.warn(msg, RuntimeWarning, stacklevel=3)

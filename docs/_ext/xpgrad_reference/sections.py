@@ -73,6 +73,11 @@ def _entry(item: tuple[str, str]) -> str:
     return f"{head}\n    {about}" if about else head
 
 
+def plain(text: str) -> str:
+    """A text in which `.grad`, and other ends of names that many have, is code and not a link."""
+    return re.sub(r"(?<!`)`(\.[^`\n]+)`(?!`)", r"``\1``", text)
+
+
 def missing(name: Name, known: dict[str, Name]) -> list[str]:
     """What neither the docstring nor the facts of a name say; and what both say."""
     told = facts(name.full)

@@ -1,0 +1,97 @@
+"""Say on which backends a name works: where its example was run, and printed what it says.
+
+``python -m xpgrad_reference.backends numpy strict torch jax dask simstream mlx`` runs the examples on each and writes `backends.json`.
+Numbers may differ in the fifth digit (a backend may compute in single precision), and the printed device is the backend's own.
+"""
+
+from __future__ import annotations
+
+import doctest
+import io
+import json
+import re
+import sys
+from contextlib import redirect_stdout
+from functools import cache
+from pathlib import Path
+
+from xpgrad_reference.names import Name, public
+from xpgrad_reference.sections import example
+
+TABLE = Path(__file__).resolve().parent / "backends.json"
+#: Where an example is about arrays, and not about one library, the command line, or errors.
+_ABOUT_ARRAYS = ("", "linalg.", "fft.", "func.", "autograd.", "autograd.functional.", "Tensor.")
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?")
+
+
+@cache
+def table() -> dict[str, dict[str, str]]:
+    """By name and backend: ``ok``, ``differs`` or the name of the error."""
+    return json.loads(TABLE.read_text(encoding="utf-8")) if TABLE.exists() else {}
+
+
+def sentence(full: str) -> str:
+    """Where the example ran, and where it did not; empty if it was not tried."""
+    row = table().get(full)
+    if not row:
+        return ""
+    works = ", ".join(f"``{backend}``" for backend, said in row.items() if said == "ok")
+    fails = "; ".join(f"``{backend}``: {said}" for backend, said in row.items() if said != "ok")
+    return f"the example runs on {works or 'none'}" + (f". Not on {fails}" if fails else "")
+
+
+def about_arrays(name: Name) -> bool:
+    """Return whether the example of a name is the same on every backend."""
+    if name.kind not in {"function", "method", "property", "class"} or "numpy" in example(name):
+        return False
+    home = name.full.removeprefix("xpgrad.").removesuffix(name.short)
+    return home in _ABOUT_ARRAYS or name.full.startswith("xpgrad.scipy.")
+
+
+class _Checker(doctest.OutputChecker):
+    """Compares numbers as numbers, and leaves out the device."""
+
+    def check_output(self, want: str, got: str, optionflags: int) -> bool:
+        want, got = (re.sub(r",\s+device='[^']*'|,\s+dtype=\w+", "", text) for text in (want, got))
+        if super().check_output(want, got, optionflags):
+            return True
+        theirs, ours = ([float(n) for n in _NUMBER.findall(text)] for text in (want, got))
+        words = [re.sub(r"[\s.]+", "", _NUMBER.sub("#", text)) for text in (want, got)]
+        return (
+            words[0] == words[1]
+            and len(theirs) == len(ours)
+            and all(abs(a - b) <= 2e-4 * max(1.0, abs(a)) for a, b in zip(theirs, ours, strict=True))
+        )
+
+
+def run(name: Name, backend: str) -> str:
+    """Run the example of a name with another backend as the default: ``ok``, ``differs``, or the name of the error."""
+    import xpgrad as xp
+
+    globals_: dict[str, object] = {}
+    exec("import numpy as np\nimport xpgrad as xp", globals_)  # noqa: S102 (what each example starts with)
+    test = doctest.DocTestParser().get_doctest(example(name) + "\n", globals_, name.full, None, 0)
+    runner = doctest.DocTestRunner(_Checker(), verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    report: list[str] = []
+    with xp.default_device(backend), redirect_stdout(io.StringIO()):
+        runner.run(test, out=report.append)
+    if not runner.failures:
+        return "ok"
+    errors = re.findall(r"^ *(?:\w+\.)*(\w*(?:Error|Exception|Warning))\b", "".join(report), re.MULTILINE)
+    return errors[-1] if errors else "differs"
+
+
+def main(chosen: list[str]) -> None:
+    """Run the examples on the backends that are named, and write the table."""
+    found: dict[str, dict[str, str]] = {}
+    names = [name for name in public() if example(name) and about_arrays(name)]
+    for backend in chosen:
+        for i, name in enumerate(names):
+            print(f"\r{backend}: {i + 1} of {len(names)}", end="", file=sys.stderr)
+            found.setdefault(name.full, {})[backend] = run(name, backend)
+        print(file=sys.stderr)
+    TABLE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

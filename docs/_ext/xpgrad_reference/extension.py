@@ -1,0 +1,63 @@
+"""Connect the reference to Sphinx: its pages are written before the others are read, its docstrings are put together with their facts."""
+
+from __future__ import annotations
+
+import builtins
+import re
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+
+from xpgrad_reference import holding, links
+from xpgrad_reference.names import Name, public
+from xpgrad_reference.pages import pages
+from xpgrad_reference.sections import merged, plain
+
+_known: dict[str, Name] = {}
+
+
+def write(app: Sphinx) -> None:
+    """Write the pages, those that changed: Sphinx reads anew what has a new date."""
+    folder = Path(app.srcdir) / "reference"
+    folder.mkdir(exist_ok=True)
+    texts = pages(list(_known.values()))
+    for old in folder.glob("*.rst"):
+        if old.name not in texts:
+            old.unlink()
+    for file, text in texts.items():
+        path = folder / file
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def complete(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Replace a docstring by the text that its facts complete, with links to the report in place of the ids of rules."""
+    if name in _known:
+        text = holding.ID.sub(lambda match: links.contract(match[0]) if match[0] in holding.rules() else match[0], merged(_known[name]))
+        lines[:] = plain(text).splitlines()
+
+
+def unlink_builtins(app: Sphinx, doctree: nodes.document) -> None:
+    """Take the links from types of Python's own that the package has names like: `bool` in a signature is no data type of arrays."""
+    for node in list(doctree.findall(addnodes.pending_xref)):
+        if node.get("refdomain") == "py" and node.get("reftype") == "class" and hasattr(builtins, str(node.get("reftarget"))):
+            node.replace_self(node.children)
+
+
+def one_way(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Take the links back from pages of source code: they guess the name that a function is documented by, and ours have others."""
+    if pagename.startswith("_modules/"):
+        context["body"] = re.sub(r'<a class="viewcode-back".*?</a>', "", context["body"])
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Connect the steps to Sphinx's events."""
+    _known.update({name.full: name for name in public()})
+    app.connect("builder-inited", write)
+    app.connect("doctree-read", unlink_builtins)
+    app.connect("html-page-context", one_way)
+    app.connect("autodoc-process-docstring", complete, priority=400)  # numpydoc's own comes at 500
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

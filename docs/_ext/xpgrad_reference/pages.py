@@ -1,0 +1,118 @@
+"""Write the reference as Sphinx reads it: a page for each chapter, for each function and class, and for each member of `Tensor`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from xpgrad_reference import links
+from xpgrad_reference.chapters import Chapter, chapters
+from xpgrad_reference.facts import facts
+from xpgrad_reference.names import Name
+from xpgrad_reference.sections import plain
+
+_DIRECTIVES = {
+    "function": "autofunction",
+    "class": "autoclass",
+    "exception": "autoexception",
+    "method": "automethod",
+    "property": "autoproperty",
+    "attribute": "autoattribute",
+    "data": "autodata",
+}
+#: Classes whose members have pages of their own.
+LARGE = {"xpgrad.Tensor"}
+
+
+def pages(names: list[Name]) -> dict[str, str]:
+    """The text of each page, by its place in the folder of the reference."""
+    found = {}
+    listed = chapters(names)
+    inner: dict[str, list[Name]] = {}
+    for name in names:
+        inner.setdefault(name.owner, []).append(name)
+    file = places(names)
+    for chapter in listed:
+        found[f"{chapter.slug}.rst"] = _chapter(chapter, file)
+        for name in chapter.names:
+            found[f"{file[name.full]}.rst"] = _page(name, inner.get(name.full, []), file)
+    for name in (member for cls in LARGE for member in inner[cls] if not facts(member.full).internal):
+        found[f"{file[name.full]}.rst"] = _page(name, [], file)
+    found["index.rst"] = _index(listed)
+    return found
+
+
+def places(names: Iterable[Name]) -> dict[str, str]:
+    """The file of each name: its own, or that of its class; no two differ in capitals alone, which not all file systems tell apart."""
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        if name.owner in found and name.owner not in LARGE:
+            found[name.full] = found[name.owner]
+            continue
+        place = name.full if name.full.lower() not in taken else f"{name.full}-{name.kind}"
+        taken.add(place.lower())
+        found[name.full] = place
+    return found
+
+
+def _heading(text: str, line: str = "=") -> str:
+    return f"{text}\n{line * len(text)}\n"
+
+
+def _index(listed: list[Chapter]) -> str:
+    about = """\
+Each public name has a page: what it takes and returns, with shapes and dtypes, what it raises, an example that the tests run, the page of
+PyTorch or of the standard that it follows and where it differs, the rules of the :doc:`contracts <../contracts>` that hold it, and the
+backends on which its example runs.
+"""
+    return f"{_heading('Reference')}\n{about}\n.. toctree::\n    :maxdepth: 1\n\n" + "".join(f"    {chapter.slug}\n" for chapter in listed)
+
+
+def _chapter(chapter: Chapter, file: dict[str, str]) -> str:
+    lines = [_heading(chapter.title), plain(chapter.about), "", *_table(chapter.names, file), "", ".. toctree::", "    :hidden:", ""]
+    lines += [f"    {name.short} <{file[name.full]}>" for name in chapter.names]
+    return "\n".join(lines) + "\n"
+
+
+def _table(names: Iterable[Name], file: dict[str, str]) -> Iterator[str]:
+    yield ".. list-table::"
+    yield "    :widths: 30 70"
+    yield ""
+    for name in names:
+        yield f"    * - :doc:`{name.short} <{file[name.full]}>`"
+        yield f"      - {summary(name)}"
+
+
+def summary(name: Name) -> str:
+    """The first sentence of a name's text, on one line."""
+    text = (name.doc or facts(name.full).summary).split("\n\n")[0]
+    text = plain(" ".join(text.split()))
+    return (re.split(r"(?<=[.?!]) (?=[A-Z`])", text, maxsplit=1)[0] if text else "") or "\\ "
+
+
+def _page(name: Name, members: list[Name], file: dict[str, str]) -> str:
+    title = name.full.removeprefix("xpgrad.") if name.owner in LARGE else name.full
+    lines = [_heading(title.replace("_", r"\_")), f".. currentmodule:: {_module(name)}", "", *_object(name)]
+    users = [member for member in members if not facts(member.full).internal]
+    if name.full in LARGE:
+        lines += [_heading("Members", "-"), *_table(users, file), "", ".. toctree::", "    :hidden:", ""]
+        lines += [f"    {member.short} <{file[member.full]}>" for member in users]
+    else:
+        for member in users:
+            lines += _object(member)
+    internal = [member for member in members if facts(member.full).internal]
+    if internal:
+        lines += ["", _heading("Not for users", "-"), "These have no underscore, and belong to the engine all the same.", ""]
+        lines += [f"* ``{member.short}``: {facts(member.full).internal}" for member in internal]
+    return "\n".join(lines) + "\n"
+
+
+def _module(name: Name) -> str:
+    return name.owner.rpartition(".")[0] if name.kind in {"method", "property", "attribute"} else name.owner
+
+
+def _object(name: Name) -> list[str]:
+    """The directive that shows a name, and its facts beneath."""
+    lines = [f".. {_DIRECTIVES[name.kind]}:: {name.full}", *([] if name.kind != "data" else ["    :no-value:"]), ""]
+    return [*lines, *links.block(name), ""]

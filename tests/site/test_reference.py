@@ -1,0 +1,150 @@
+"""Law: no public name without a page, an example that runs, and what it takes, returns and raises; and the tables beside it are true."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import zlib
+
+import pytest
+
+from xpgrad_reference import backends, follows, holding
+from xpgrad_reference.chapters import chapters
+from xpgrad_reference.facts import Facts, all_facts
+from xpgrad_reference.names import Name, public
+from xpgrad_reference.pages import LARGE, pages, places
+from xpgrad_reference.sections import described, failure, merged, missing, parts
+
+NAMES = {name.full: name for name in public()}
+CHAPTERS = chapters(list(NAMES.values()))
+
+
+def of(chapter: str) -> list[Name]:
+    """The names of a chapter, and the members of its classes."""
+    tops = {name.full for found in CHAPTERS if found.slug == chapter for name in found.names}
+    return [name for name in NAMES.values() if name.full in tops or name.owner in tops]
+
+
+@pytest.mark.parametrize("chapter", [chapter.slug for chapter in CHAPTERS])
+def test_nothing_is_left_out_and_nothing_told_twice(chapter: str) -> None:
+    assert {name.full: said for name in of(chapter) if (said := missing(name, NAMES))} == {}
+
+
+@pytest.mark.parametrize("chapter", [chapter.slug for chapter in CHAPTERS])
+def test_the_examples_print_what_they_say(chapter: str) -> None:
+    assert [report for name in of(chapter) if (report := failure(name))] == []
+
+
+def test_facts_are_about_public_names() -> None:
+    assert all_facts().keys() - NAMES.keys() == set()
+
+
+def test_each_name_is_in_one_chapter_and_on_one_page() -> None:
+    listed = [name.full for chapter in CHAPTERS for name in chapter.names]
+    assert sorted(listed) == sorted(name.full for name in NAMES.values() if name.kind not in {"method", "property", "attribute"})
+    file = places(NAMES.values())
+    alone = [file[name.full] for name in NAMES.values() if name.owner not in file or name.owner in LARGE]
+    assert len({place.lower() for place in alone}) == len(alone)
+    written = pages(list(NAMES.values()))
+    for name in NAMES.values():
+        text = written[f"{file[name.full]}.rst"]
+        told = all_facts().get(name.full, Facts()).internal
+        assert re.search(rf"^\.\. auto\w+:: {re.escape(name.full)}$", text, re.MULTILINE) or told, name.full
+
+
+def test_every_signature_has_types() -> None:
+    """Law: each parameter and each result of a function has a type, and so has each property."""
+    bare = []
+    for name in NAMES.values():
+        thing = name.thing.fget if name.kind == "property" else name.thing
+        if name.kind not in {"function", "method", "property"} or not hasattr(thing, "__annotations__"):
+            continue
+        typed = set(thing.__annotations__)
+        untyped = [p for p in name.parameters if p not in typed]
+        if (untyped or "return" not in typed) and not all_facts().get(name.full, Facts()).internal:
+            bare.append((name.full, untyped))
+    assert bare == []
+
+
+def test_the_table_of_backends_is_whole() -> None:
+    wanted = {name.full for name in NAMES.values() if backends.about_arrays(name) and backends.example(name)}
+    assert set(backends.table()) == wanted, "run `python -m xpgrad_reference.backends ...`, as docs/_ext/xpgrad_reference/backends.py says"
+    assert all(row["numpy"] == "ok" for row in backends.table().values())
+
+
+#: Backends that are quick enough to be tried here; the command tries JAX and dask, too.
+LIBRARIES = {"strict": "array_api_strict", "torch": "torch", "simstream": "numpy", "mlx": "mlx.core"}
+
+
+@pytest.mark.parametrize("backend", LIBRARIES)
+def test_the_table_of_backends_is_true(backend: str) -> None:
+    """A share of the examples, which the seed draws, runs as the table says."""
+    pytest.importorskip(LIBRARIES[backend])
+    pytest.importorskip(f"xpgrad_{backend}", reason="the plugin is not installed")
+    seed = os.environ.get("XPGRAD_TEST_SEED", "")
+    drawn = [full for full in backends.table() if zlib.crc32(f"{seed} {full}".encode()) % 12 == 0]
+    wrong = {full: said for full in drawn if (said := backends.run(NAMES[full], backend)) != backends.table()[full][backend]}
+    assert wrong == {}
+
+
+@pytest.mark.skipif(not all(map(importlib.util.find_spec, ("torch", "scipy", "array_api_strict"))), reason="looks names up in these")
+def test_the_table_of_what_is_followed_is_true() -> None:
+    assert follows.look_up() == follows.table(), "run `python -m xpgrad_reference.follows`"
+    import torch
+
+    for name in NAMES.values():
+        theirs = follows.followed(name).get("torch")
+        assert not theirs or follows.resolve(theirs) is not None, (name.full, theirs, torch.__version__)
+
+
+def test_contracts_hold_what_they_speak_of() -> None:
+    held = {full: holding.contracts(name) for full, name in NAMES.items()}
+    assert "BWD-01" in held["xpgrad.autograd.backward"]
+    assert "BWD-09" in held["xpgrad.Tensor.backward"]
+    assert set().union(*held.values()) <= holding.rules().keys()
+    assert len(held["xpgrad.autograd.grad"]) > 20
+
+
+def _name(doc: str, kind: str = "function") -> Name:
+    def thing(x: object, axis: int = 0) -> object:
+        return x
+
+    thing.__doc__ = doc
+    return Name("xpgrad.thing", kind, thing, "xpgrad")
+
+
+def test_a_docstring_is_completed_and_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    doc = "One line.\n\nParameters\n----------\nx : Tensor\n    Any.\n"
+    told = Facts(
+        parameters={"axis": "int : The axis."}, returns="Tensor : As `x`.", raises=("TypeError : No Tensor.",), example=">>> thing\nx"
+    )
+    monkeypatch.setattr("xpgrad_reference.sections.facts", lambda full: told)
+    text = merged(_name(doc))
+    assert described(parts(text)["Parameters"]) == {"x", "axis"}
+    assert list(parts(text)) == ["", "Parameters", "Returns", "Raises", "Examples"]
+    assert parts(text)["Raises"] == "TypeError\n    No Tensor."
+    known = {"xpgrad.thing": _name(doc)}
+    assert missing(_name(doc), known) == []
+    told = Facts(parameters={"x": "Tensor : Twice.", "dim": "int : Unknown."}, raises=())
+    assert missing(_name(doc), known) == [
+        "parameter axis",
+        "parameter x is told twice",
+        "there is no parameter dim",
+        "what it returns",
+        "an example",
+    ]
+
+
+def test_an_example_that_prints_something_else_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xpgrad_reference.sections.facts", lambda full: Facts())
+    assert failure(_name("Add.\n\n>>> xp.tensor(1.0) + 1\ntensor(2.)")) == ""
+    assert "Expected:\n    tensor(3.)" in failure(_name("Add.\n\n>>> xp.tensor(1.0) + 1\ntensor(3.)"))
+
+
+def test_numbers_of_another_backend_are_compared_as_numbers() -> None:
+    same = backends._Checker().check_output
+    assert same("tensor([ 1.2345, 0.0000])", "tensor([1.2345001, 1e-9], device='torch')", 0)
+    assert not same("tensor([ 1.2345, 0.0000])", "tensor([1.2445, 0.0000])", 0)
+    assert not same("tensor([ 1.2345, 0.0000])", "tensor([1.2345])", 0)
+    assert not same("True", "False", 0)
