@@ -91,7 +91,7 @@ def _entry(item: tuple[str, str]) -> str:
 
 def plain(text: str) -> str:
     """A text in which `.grad`, and other ends of names that many have, is code and not a link."""
-    return re.sub(r"(?<!`)`(\.[^`\n]+)`(?!`)", r"``\1``", text)
+    return re.sub(r"(?<![`\w)\]])`(\.[\w.()]+|grad)`(?!`)", r"``\1``", text)
 
 
 def missing(name: Name, known: dict[str, Name]) -> list[str]:
