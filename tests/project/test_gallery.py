@@ -1,0 +1,119 @@
+"""The gallery's programs, run small as a reader would run them: their numbers are within their bounds, and they draw."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("scipy")
+
+from matplotlib import pyplot as plt
+from matplotlib.image import imread
+
+GALLERY = Path(__file__).resolve().parents[2] / "examples" / "gallery"
+PROGRAMS = sorted(path.stem for path in GALLERY.glob("[0-9]*.py"))
+#: What a program needs that the extras `scipy` and `examples` do not bring.
+NEEDS = {"dask": ("dask", "xpgrad_dask"), "sharded_jax": ("jax",)}
+#: Programs that set up their process, and so need one of their own.
+APART = {"sharded_jax", "dask_least_squares"}
+LINES = 80
+
+
+def kind(name: str) -> str:
+    return name.split("_", 1)[1]
+
+
+@pytest.fixture
+def beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs import their helper as they do when they are run: from their own folder."""
+    monkeypatch.syspath_prepend(str(GALLERY))
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"xpgrad_gallery_{name}", GALLERY / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def assert_picture(path: Path) -> None:
+    """A PNG of a sane size, that is not all of one colour."""
+    pixels = imread(path)[..., :3]
+    assert 300 <= pixels.shape[0] <= 1600, pixels.shape
+    assert 500 <= pixels.shape[1] <= 1600, pixels.shape
+    assert pixels.std() > 0.05
+
+
+def runs_apart(name: str, *options: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(GALLERY / f"{name}.py"), "--small", *options],
+        capture_output=True, text=True, timeout=200, env={**os.environ, "DASK_SCHEDULER": "synchronous"}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_its_numbers_are_within_their_bounds_and_it_draws(name: str, tmp_path: Path, beside: None) -> None:
+    for module in NEEDS.get(kind(name), ()):
+        pytest.importorskip(module)
+    picture = tmp_path / "picture.png"
+    if kind(name) in APART:
+        runs_apart(name, "--picture", str(picture))
+    else:
+        main = load(name).main
+        numbers = main(small=True, picture=str(picture))
+        plt.close("all")
+        assert main.failures(numbers) == []
+        assert main.bounds
+        assert all(isinstance(value, float) for value in numbers.values())
+        assert all(low <= high and math.isfinite(low + high) for low, high in main.bounds.values())
+    assert_picture(picture)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_it_is_short_and_says_what_it_is(name: str) -> None:
+    text = (GALLERY / f"{name}.py").read_text(encoding="utf-8")
+    assert len(text.splitlines()) < LINES
+    title, underline = text.removeprefix('"""').splitlines()[:2]  # as sphinx-gallery reads it
+    assert re.fullmatch("=+", underline), "the title is underlined"
+    assert len(underline) >= len(title) > 10
+    about = text.split('"""')[1].split("\n\n", 1)[1]
+    assert 2 <= len(re.findall(r"[.:?](?=\s|$)", about)) <= 12
+
+
+def test_the_numbers_count_up_and_the_page_lists_all() -> None:
+    assert [name.split("_")[0] for name in PROGRAMS] == [f"{n:02d}" for n in range(1, len(PROGRAMS) + 1)]
+    page = (GALLERY / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| \[(\w+)\]\((\w+)\.py\)", page, re.MULTILINE) == [(name, name) for name in PROGRAMS]
+
+
+def test_a_number_out_of_bounds_is_a_failure(beside: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    helper = importlib.import_module("_program")
+    numbers = {"error": 0.5, "energy": math.nan, "new": 1.0}
+
+    @helper.program({"error": (0.0, 0.1), "energy": (-1.0, 1.0), "gone": (0.0, 1.0)})
+    def main(small: bool) -> object:
+        figure, axes = plt.subplots()
+        axes.imshow(np.eye(3))
+        return helper.Result(figure, numbers)
+
+    said = main.failures(main())
+    assert len(said) == 4
+    assert "error is 0.5, expected between 0 and 0.1" in said
+    with pytest.raises(SystemExit, match="expected between"):
+        main.command(["--small", "--picture", str(tmp_path / "eye.png")])
+    plt.close("all")
+    assert "error: 0.5" in capsys.readouterr().out
+    assert (tmp_path / "eye.png").exists()
