@@ -152,6 +152,14 @@ def test_batched_gradients_and_hooks_pass_through() -> None:
     assert leaf.grad.tolist() == [2.0, 2.0, 12.0]
 
 
+def test_transforms_inside_of_a_function_belong_to_no_batch_of_gradients_around_it() -> None:
+    """Its backward is captured during the first pass, here one of `vmap`, with a transform of the function's own in it."""
+    leaf = make([1.0, 2.0])
+    out = xp.compile(xp.func.grad(lambda a: xp.sum(a**3)))(leaf)
+    found = xp.func.vmap(lambda g: xp.autograd.grad(out, leaf, g, retain_graph=True)[0])
+    np.testing.assert_allclose(found(xp.eye(2, device=DEVICE[0])).numpy(), np.diag([6.0, 12.0]))
+
+
 def test_writes_before_the_backward_are_noticed() -> None:
     """A write to an argument is refused, one to the result has its gradient; the loss's gradients are those of before."""
     leaf = make([1.0, 2.0])

@@ -23,7 +23,7 @@ from matplotlib.image import imread
 GALLERY = Path(__file__).resolve().parents[2] / "examples" / "gallery"
 PROGRAMS = sorted(path.stem for path in GALLERY.glob("[0-9]*.py"))
 #: What a program needs that the extras `scipy` and `examples` do not bring.
-NEEDS = {"dask": ("dask", "xpgrad_dask"), "sharded_jax": ("jax",)}
+NEEDS = {"dask": ("dask", "xpgrad_dask"), "dask_least_squares": ("dask", "xpgrad_dask"), "sharded_jax": ("jax",)}
 #: Programs that set up their process, and so need one of their own.
 APART = {"sharded_jax", "dask_least_squares"}
 LINES = 80

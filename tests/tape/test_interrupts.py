@@ -274,7 +274,7 @@ def test_an_interrupt_leaves_everything_whole(name: str, warm: bool) -> None:
     if warm:
         make().act()
     total = points(make().act)
-    assert total > 20
+    assert total > 10  # newer Pythons trace fewer lines
     chosen = range(total) if total <= 150 else sorted(random.Random(name).sample(range(total), 150))
     for k in chosen:
         scenario = make()

@@ -19,6 +19,7 @@ from xpgrad._operations.lift import lift_all
 from xpgrad._tape.node import new_slot, walk
 from xpgrad._tape.requests import grad
 from xpgrad._tensor.tensor import Tensor
+from xpgrad._transforms.batch.level import at_levels
 from xpgrad.errors import CaptureError
 from xpgrad.programs.compiled_node import new_node
 from xpgrad.programs.program import Program
@@ -79,7 +80,8 @@ class _Compiled:
         before = state.current()
         try:
             state.put(self._mode(self.recording, recorder))
-            out = self.function(*args, **kwargs)
+            with at_levels(()):  # a batch of gradients around a pass, which captures the backward, is none of the function's
+                out = self.function(*args, **kwargs)
         finally:
             state.put(before)
         for leaf, raw, node in zip(leaves, raws, nodes):
@@ -162,7 +164,8 @@ class _Compiled:
                 state.put(self._mode(True, recorder))
             elif before is not None and before.profiling is not None:
                 state.put(state.replaced(profiling=None))  # nodes that are traced do not run
-            grads = grad(outs, [leaves[i] for i in self.places], seeds, allow_unused=True)
+            with at_levels(()):
+                grads = grad(outs, [leaves[i] for i in self.places], seeds, allow_unused=True)
         finally:
             state.put(before)
         return tuple(None if g is None else g._array for g in grads)

@@ -10,6 +10,7 @@ from xpgrad._tape.node import ListNode, add_into, freed
 from xpgrad._tape.requests import grad
 from xpgrad._tape.saved import check_version, unpack, unpack_constant
 from xpgrad._tensor.tensor import Tensor
+from xpgrad._transforms.batch.level import at_levels
 from xpgrad.programs.structure import arguments, described
 from xpgrad.rules.creation import zeros
 from xpgrad.rules.elementwise import positive
@@ -110,7 +111,8 @@ class CompiledNode(ListNode):
                     inputs.append(backend.wrap(raw) if s is None else positive(unpack(backend, raw, s)))
             args, kwargs = arguments(program.template, inputs)
             wanted = [inputs[i] for i in program.places]
-            described(program.function(*args, **kwargs), outs)
+            with at_levels(()):  # the call was in no batch, or it would not have been compiled; the pass may be in one
+                described(program.function(*args, **kwargs), outs)
             return list(grad([o for o in outs if o.requires_grad], wanted, seeds, create_graph=True, allow_unused=True))
 
     def held(self) -> list[Any]:

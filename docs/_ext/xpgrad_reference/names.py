@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import enum
 import importlib
 import inspect
 import re
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 #: What is public beside what the package itself shows. (The dialect for HIPS autograd has the names of NumPy that is installed.)
@@ -30,6 +31,8 @@ class Name:
         The module, or the class if it is a member.
     aliases : tuple of str
         Other public names of the same function or class.
+    cls : type or None
+        The class of a member.
     """
 
     full: str
@@ -37,6 +40,7 @@ class Name:
     thing: Any
     owner: str
     aliases: tuple[str, ...] = ()
+    cls: type | None = None
 
     @property
     def short(self) -> str:
@@ -53,8 +57,8 @@ class Name:
     @property
     def parameters(self) -> tuple[str, ...]:
         """What a caller hands over, without `self`; ``*args`` and ``**kwargs`` without their stars."""
-        if self.kind not in {"function", "class", "method"}:
-            return ()
+        if self.kind not in {"function", "class", "method"} or (self.kind == "class" and issubclass(self.thing, enum.Enum)):
+            return ()  # how Python writes the call of an enumeration depends on its version
         try:
             found = list(inspect.signature(self.thing).parameters)
         except (TypeError, ValueError):
@@ -117,8 +121,8 @@ def public() -> list[Name]:
             first[id(thing)] = name
             found.append(name)
             if isinstance(thing, type):
-                found += [_member(full, inner, value) for inner, value in members(thing)]
-    return [Name(n.full, n.kind, n.thing, n.owner, tuple(others.get(n.full, ()))) for n in found]
+                found += [_member(full, inner, value, thing) for inner, value in members(thing)]
+    return [replace(n, aliases=tuple(others.get(n.full, ()))) for n in found]
 
 
 def _kind(thing: Any) -> str:
@@ -127,8 +131,8 @@ def _kind(thing: Any) -> str:
     return "function" if callable(thing) else "data"
 
 
-def _member(cls: str, short: str, thing: Any) -> Name:
+def _member(owner: str, short: str, thing: Any, cls: type) -> Name:
     if isinstance(thing, (staticmethod, classmethod)):
         thing = thing.__func__
     kind = "property" if isinstance(thing, property) else "method" if callable(thing) else "attribute"
-    return Name(f"{cls}.{short}", kind, thing, cls)
+    return Name(f"{owner}.{short}", kind, thing, owner, cls=cls)

@@ -9,7 +9,7 @@ from xpgrad_reference import links
 from xpgrad_reference.chapters import Chapter, chapters
 from xpgrad_reference.facts import facts
 from xpgrad_reference.names import Name
-from xpgrad_reference.sections import plain
+from xpgrad_reference.sections import of_class, plain
 
 _DIRECTIVES = {
     "function": "autofunction",
@@ -86,7 +86,7 @@ def _table(names: Iterable[Name], file: dict[str, str]) -> Iterator[str]:
 
 def summary(name: Name) -> str:
     """The first sentence of a name's text, on one line."""
-    text = (name.doc or facts(name.full).summary).split("\n\n")[0]
+    text = (name.doc or facts(name.full).summary or of_class(name)).split("\n\n")[0]
     text = plain(" ".join(text.split()))
     return (re.split(r"(?<=[.?!]) (?=[A-Z`])", text, maxsplit=1)[0] if text else "") or "\\ "
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import inspect
 import re
 from collections.abc import Iterator
 
@@ -48,10 +49,24 @@ def _sessions(doc: str) -> Iterator[str]:
                 yield piece.want.rstrip("\n")
 
 
+def of_class(name: Name) -> str:
+    """What the docstring of its class says of an attribute, among its attributes or parameters."""
+    if name.cls is None or name.kind == "method":
+        return ""
+    found = parts(inspect.getdoc(name.cls) or "")
+    for heading in ("Attributes", "Parameters"):
+        entries = re.split(r"\n(?=\S)", found.get(heading, ""))
+        for entry in entries:
+            head, _, text = entry.partition("\n")
+            if name.short in described(head):
+                return " ".join(text.split()) or head
+    return ""
+
+
 def merged(name: Name) -> str:
     """The docstring of a name with the sections that its facts add, in numpydoc's order."""
     told, found = facts(name.full), parts(name.doc)
-    text = found.pop("") or told.summary
+    text = found.pop("") or told.summary or of_class(name)
     if extra := parameters(name, told):
         there = found.get("Parameters")
         found["Parameters"] = "\n".join([*([there] if there else []), *map(_entry, extra.items())])
@@ -84,7 +99,7 @@ def missing(name: Name, known: dict[str, Name]) -> list[str]:
     if told.internal:
         return []
     found = parts(name.doc)
-    said = [] if found[""] or told.summary else ["a summary"]
+    said = [] if found[""] or told.summary or of_class(name) else ["a summary"]
     done = described(found.get("Parameters", "")) | described(found.get("Attributes", ""))
     texts = told.defaults | told.parameters
     said += [f"parameter {p}" for p in name.parameters if p not in done and p not in texts]
