@@ -59,7 +59,6 @@ def main(small: bool) -> Result:
         params = {name: params[name] - rate * slope for name, slope in slopes(params).items()}
     trained = network(params, grid).numpy()
     off = float(np.max(np.abs(trained - predicted)))
-
     figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.0))
     for colour, width, rows, error in zip((SKY, GREEN, BLUE, ORANGE), widths, kernels, errors):
         left.plot(grid.numpy(), np.asarray(rows[:3]).T, color=colour, lw=1.0, label=[f"width {width}: off by {error:.3f}", None, None])

@@ -61,18 +61,14 @@ def main(small: bool) -> Result:
         accepted.append(taken.numpy())
         kept.append(points.numpy())
     mean, log, distances = np.split(np.concatenate(kept[draws // 5 :]), [1, 2], axis=1)
-    scatter, truth = np.exp(log), exact()
-    effects = mean + scatter * distances
+    scatter, truth, effects = np.exp(log), exact(), mean + np.exp(log) * distances
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.0))
     left.hexbin(mean[:, 0], log[:, 0], gridsize=50, cmap="Blues", extent=(-12, 20, -4, 4))
     left.plot(truth[0], np.log(truth[1]), "o", color=ORANGE, label=f"means by integrals: {truth[0]:.2f}, {truth[1]:.2f}")
     left.set(xlabel="mean effect", ylabel="logarithm of the scatter", title=f"Means of draws: {mean.mean():.2f}, {scatter.mean():.2f}")
-    for shift, colour, name, middles, errors in (
-        (-0.1, GREY, "measured", EFFECTS, ERRORS),
-        (0.1, BLUE, "posterior", effects.mean(axis=0), effects.std(axis=0)),
-    ):
-        right.errorbar(np.arange(8) + shift, middles, errors, fmt="o", color=colour, label=name)
+    right.errorbar(np.arange(8) - 0.1, EFFECTS, ERRORS, fmt="o", color=GREY, label="measured")
+    right.errorbar(np.arange(8) + 0.1, effects.mean(axis=0), effects.std(axis=0), fmt="o", color=BLUE, label="posterior")
     right.set(xlabel="school", ylabel="effect, points of the test", title="Effects shrink together")
     left.legend()
     right.legend()

@@ -63,7 +63,6 @@ def main(small: bool) -> Result:
     arms, missed = places[-1, -1] - places[-1, :-1], float(np.linalg.norm(places[-1, -1] - GOAL))
     jacobian = jacrev(lambda angles: joints(angles)[-1])(plan[-1]).numpy()
     off = float(np.max(np.abs(jacobian - np.stack([-arms[:, 1], arms[:, 0]]))))
-
     figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.4), width_ratios=(3, 2))
     for across, up, radius in DISCS:
         left.add_patch(plt.Circle((across, up), radius, color=GREY, alpha=0.5))

@@ -61,8 +61,7 @@ def main(small: bool) -> Result:
         speeds = {name: 0.9 * speeds[name] - 0.3 * slope for name, slope in slopes.items()}
         params = {name: params[name] + speed for name, speed in speeds.items()}
     right = float(np.mean((signs * (equilibrium(params, points) @ params["out"])).numpy() > 0.0))
-    exact = grad(loss)(params)["W"].numpy()
-    depths = [1, 2, 4, 8, 16, 40, 80]
+    exact, depths = grad(loss)(params)["W"].numpy(), [1, 2, 4, 8, 16, 40, 80]
     others = [grad(loss)(params, partial(unrolled, layers=layers))["W"].numpy() for layers in depths]
     offs = [float(np.linalg.norm(other - exact) / np.linalg.norm(exact)) for other in others]
     figure, (plane, curve) = plt.subplots(1, 2, figsize=(10.5, 4.4))
