@@ -64,15 +64,12 @@ def i1(x: Operand, /) -> Tensor:
     """The modified Bessel function of the first kind of order 1, of real `x`."""
 
 
-@special(lambda g, x, out, xp: g * (xp.special_i1e(x) - xp.sign(x) * out), composed=lambda xp, x: xp.exp(-xp.abs(x)) * xp.special_i0(x))
+@special(lambda g, x, out, xp: g * (xp.special_i1e(x) - xp.sign(x) * out))
 def i0e(x: Operand, /) -> Tensor:
     """``exp(-abs(x)) * i0(x)``, of real `x`; the derivative of its kink at 0 is 0."""
 
 
-@special(
-    lambda g, x, out, xp: g * (xp.special_i0e(x) - xp.sign(x) * out - _over_x(x, out, 1.0, xp.exp(-xp.abs(x)), xp)),
-    composed=lambda xp, x: xp.exp(-xp.abs(x)) * xp.special_i1(x),
-)  # fmt: skip
+@special(lambda g, x, out, xp: g * (xp.special_i0e(x) - xp.sign(x) * out - _over_x(x, out, 1.0, xp.exp(-xp.abs(x)), xp)))
 def i1e(x: Operand, /) -> Tensor:
     """``exp(-abs(x)) * i1(x)``, of real `x`."""
 
