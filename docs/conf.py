@@ -51,7 +51,7 @@ sphinx_gallery_conf = {
     "examples_dirs": ["../examples/gallery"],
     "gallery_dirs": ["gallery"],
     "filename_pattern": r"/\d\d_",
-    "ignore_pattern": r"/_",
+    "ignore_pattern": r"_program",
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": "gallery/backreferences",
     "doc_module": ("xpgrad",),

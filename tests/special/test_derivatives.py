@@ -160,6 +160,14 @@ def test_real_functions_refuse_complex_numbers() -> None:
                 special.__dict__[name](*[z] * len(case.ranges))
 
 
+@pytest.mark.parametrize("order", [1j, xp.asarray([0.5 + 1j])])
+@pytest.mark.parametrize("name", ["jv", "jn", "yv", "iv", "kv", "polygamma"])
+def test_complex_orders_are_refused(name: str, order: Any) -> None:
+    for z in (2.0, 1 + 1j):
+        with pytest.raises(TypeError, match=f"scipy.special.{name}: `[vn]` must be real"):
+            getattr(special, name)(order, z)
+
+
 #: By name: points beyond the domain, and those at a pole; with the argument's number.
 BEYOND: dict[str, list[tuple[float, ...]]] = {
     "erfinv": [(1.5,), (-1.5,), (1.0,)], "erfcinv": [(2.5,), (-0.5,), (0.0,)], "logit": [(1.5,), (-0.5,), (0.0,), (1.0,)],
@@ -169,7 +177,8 @@ BEYOND: dict[str, list[tuple[float, ...]]] = {
     "y1": [(-1.0,)], "yn": [(2.0, -1.0)], "yv": [(0.5, -1.0)], "iv": [(0.5, -1.0)], "kv": [(0.5, -1.0)],
     "gammainc": [(1.0, -1.0), (-1.0, 1.0)], "gammaincc": [(1.0, -1.0), (-1.0, 1.0)], "gammaincinv": [(1.0, 1.5), (1.0, -0.5)],
     "gammainccinv": [(1.0, 1.5)], "betainc": [(1.0, 1.0, 1.5), (-1.0, 1.0, 0.5), (1.0, 1.0, -0.5)], "betaincc": [(1.0, 2.0, 1.5)],
-    "betaincinv": [(1.0, 2.0, 1.5)], "zeta": [(0.5, 2.0), (2.5, -0.5)], "beta": [(-1.0, 0.5)], "exp1": [(-1.0,)],
+    "betaincinv": [(1.0, 2.0, 1.5)], "zeta": [(0.5, 2.0), (2.5, -0.5)], "beta": [(-1.0, 0.5)], "exp1": [(-1.0,)], "expi": [(0.0,)],
+    "polygamma": [(-1.0, 2.0), (0.5, 2.0), (-2.0, 0.5)],
 }  # fmt: skip
 
 
@@ -182,6 +191,16 @@ def test_no_finite_lie_beyond_the_domain(name: str, xpgrad_device: str) -> None:
     assert not np.isfinite(found).any()
     for i in case.wrt:
         assert not np.isfinite(at_points(name, BEYOND[name], i, device=xpgrad_device)).any(), i
+
+
+@pytest.mark.parametrize("order", [0.5, 1.7, -0.5, -1.5])
+def test_the_derivative_of_yn_is_of_the_order_that_scipy_takes(order: float) -> None:
+    x = xp.tensor(2.0, requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # SciPy's: the fraction of the order is dropped
+        special.yn(order, x).backward()
+    assert x.grad is not None
+    assert x.grad.item() == pytest.approx(scipy.special.yvp(int(order), 2.0), rel=1e-12)
 
 
 def test_nan_stays_nan(xpgrad_device: str) -> None:

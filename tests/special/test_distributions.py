@@ -119,6 +119,25 @@ def test_outside_of_the_support_and_of_the_parameters(xpgrad_device: str) -> Non
     assert np.isnan(values(scale.grad)).all()
 
 
+@pytest.mark.parametrize(("kind", "slope"), [("cdf", 0.5), ("sf", -0.5), ("logcdf", 1.0), ("logsf", -1.0)])
+def test_laplaces_distribution_function_is_smooth_in_the_middle(kind: str, slope: float, xpgrad_device: str) -> None:
+    x = xp.tensor(0.0, device=xpgrad_device, requires_grad=True)
+    getattr(stats.laplace, kind)(x).backward()
+    assert x.grad is not None
+    assert x.grad.item() == pytest.approx(slope)
+
+
+@pytest.mark.parametrize("kind", ["logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"])
+def test_lognorm_begins_at_zero(kind: str, xpgrad_device: str) -> None:
+    x, s = (xp.tensor(v, device=xpgrad_device, requires_grad=True) for v in (0.0, 0.7))
+    found = getattr(stats.lognorm, kind)(x, s)
+    assert found.item() == getattr(scipy.stats.lognorm, kind)(0.0, 0.7)
+    found.backward()
+    assert x.grad is not None
+    assert s.grad is not None
+    assert (x.grad.item(), s.grad.item()) == (0.0, 0.0)
+
+
 def test_wrong_parameters_are_refused_by_name() -> None:
     x = xp.asarray([1.0, 2.0])
     with pytest.raises(TypeError, match=r"scipy\.stats\.gamma\.logpdf: the parameter `a` is missing"):

@@ -80,31 +80,32 @@ def i1e(x: Operand, /) -> Tensor:
 # -- of any order ------------------------------------------------------------------------------------------------------------
 
 
-@special(no_derivative("jv", "v"), lambda g, v, z, xp: g * ((xp.special_jv(v - 1.0, z) - xp.special_jv(v + 1.0, z)) * 0.5), complex=True)
+@special(no_derivative("jv", "v"), lambda g, v, z, xp: g * ((xp.special_jv(v - 1.0, z) - xp.special_jv(v + 1.0, z)) * 0.5), complex="z")
 def jv(v: Operand, z: Operand, /) -> Tensor:
     """The Bessel function of the first kind of real order `v`; complex `z` too."""
 
 
-@special(row="jv", complex=True)
+@special(row="jv", complex="z")
 def jn(v: Operand, z: Operand, /) -> Tensor:
     """The same as `jv`."""
 
 
-@special(no_derivative("yv", "v"), lambda g, v, z, xp: g * ((xp.special_yv(v - 1.0, z) - xp.special_yv(v + 1.0, z)) * 0.5), complex=True)
+@special(no_derivative("yv", "v"), lambda g, v, z, xp: g * ((xp.special_yv(v - 1.0, z) - xp.special_yv(v + 1.0, z)) * 0.5), complex="z")
 def yv(v: Operand, z: Operand, /) -> Tensor:
     """The Bessel function of the second kind of real order `v`; complex `z` too."""
 
 
 def _yn_slope(g: Any, n: Any, x: Any, xp: Any) -> Any:
+    n = xp.trunc(n)  # as the value is computed: a neighbour of the fraction may be another order's
     return g * ((xp.special_yn(n - 1.0, x) - xp.special_yn(n + 1.0, x)) * 0.5)
 
 
 @special(no_derivative("yn", "n", "it is an integer"), _yn_slope)
 def yn(n: Operand, x: Operand, /) -> Tensor:
-    """The Bessel function of the second kind of integer order `n`, of real `x`; infinite at 0, nan below."""
+    """The Bessel function of the second kind of integer order `n`, whose fraction is dropped, of real `x`; infinite at 0, nan below."""
 
 
-@special(no_derivative("iv", "v"), lambda g, v, z, xp: g * ((xp.special_iv(v - 1.0, z) + xp.special_iv(v + 1.0, z)) * 0.5), complex=True)
+@special(no_derivative("iv", "v"), lambda g, v, z, xp: g * ((xp.special_iv(v - 1.0, z) + xp.special_iv(v + 1.0, z)) * 0.5), complex="z")
 def iv(v: Operand, z: Operand, /) -> Tensor:
     """The modified Bessel function of the first kind of real order `v`; complex `z` too."""
 
@@ -118,7 +119,7 @@ def ive(v: Operand, z: Operand, /) -> Tensor:
     """``exp(-abs(z)) * iv(v, z)`` for real `z`."""
 
 
-@special(no_derivative("kv", "v"), lambda g, v, z, xp: g * ((xp.special_kv(v - 1.0, z) + xp.special_kv(v + 1.0, z)) * -0.5), complex=True)
+@special(no_derivative("kv", "v"), lambda g, v, z, xp: g * ((xp.special_kv(v - 1.0, z) + xp.special_kv(v + 1.0, z)) * -0.5), complex="z")
 def kv(v: Operand, z: Operand, /) -> Tensor:
     """The modified Bessel function of the second kind of real order `v`; complex `z` too."""
 

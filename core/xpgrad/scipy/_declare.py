@@ -117,7 +117,7 @@ def helper(*formulas: Formula, composed: Any = None, **options: Any) -> Callable
     return declare
 
 
-def special(*formulas: Formula, composed: Any = None, complex: bool = False, row: str | None = None) -> Callable[[F], F]:  # noqa: A002
+def special(*formulas: Formula, composed: Any = None, complex: bool | str = False, row: str | None = None) -> Callable[[F], F]:  # noqa: A002
     """Declare a special function that acts element by element: the decorated function gives its name, signature and docstring.
 
     Parameters
@@ -126,8 +126,8 @@ def special(*formulas: Formula, composed: Any = None, complex: bool = False, row
         One per operand, as in `Row`; all operands have one.
     composed : callable, optional
         ``composed(xp, *operands)``: the kernel in Array API calls. Without it SciPy computes the function.
-    complex : bool
-        Whether complex operands are taken; the formulas are then those of a holomorphic function.
+    complex : bool or str
+        Whether complex operands are taken, or the name of the only one that may be; the formulas are then those of a holomorphic function.
     row : str, optional
         The name without the prefix, where another function computes it: none is made then.
     """
@@ -176,7 +176,7 @@ def refuse_complex(title: str, argument: str, x: Any) -> None:
     raise TypeError(msg)
 
 
-def _unary(name: str, primitive: Any, takes_complex: bool) -> Any:
+def _unary(name: str, primitive: Any, takes_complex: bool | str) -> Any:
     """The public function of one operand."""
 
     def public(x: Any, /) -> Any:
@@ -191,7 +191,7 @@ def _unary(name: str, primitive: Any, takes_complex: bool) -> Any:
 
 
 def operands_of(
-    name: str, names: tuple[str, ...], given: tuple[Any, ...], takes_complex: bool = False, module: str = "special"
+    name: str, names: tuple[str, ...], given: tuple[Any, ...], takes_complex: bool | str = False, module: str = "special"
 ) -> list[Any]:
     """Operands that meet, as Tensors of floating or complex numbers.
 
@@ -208,7 +208,7 @@ def operands_of(
         if isinstance(x, TensorBase):
             if not x.dtype.differentiable:
                 x = xs[i] = x._cast(x.default_dtype("real floating"))
-            if x.dtype.is_complex and not takes_complex:
+            if x.dtype.is_complex and takes_complex not in (True, names[i]):
                 refuse_complex(title, names[i], x)
             if like is None or like.ndim == 0:
                 like = x
@@ -221,7 +221,7 @@ def operands_of(
             raise TypeError(msg)
         if not isinstance(scalar, complex):
             scalar = float(scalar)
-        elif not takes_complex:
+        elif takes_complex not in (True, names[i]):
             msg = f"{title}: `{names[i]}` must be real, but got the complex number {scalar!r}"
             raise TypeError(msg)
         # As a Tensor, in the dtype of those that it meets: kernels and formulas have arrays only.
@@ -240,7 +240,7 @@ def operands_of(
     return xs
 
 
-def _several(name: str, primitive: Any, takes_complex: bool, names: tuple[str, ...]) -> Any:
+def _several(name: str, primitive: Any, takes_complex: bool | str, names: tuple[str, ...]) -> Any:
     """The public function of several operands."""
 
     def public(*operands: Any) -> Any:

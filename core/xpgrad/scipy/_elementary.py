@@ -281,7 +281,7 @@ def logsumexp(a: Tensor, axis: Axis = None, b: Operand | None = None, keepdims: 
 
     Raises
     ------
-    TypeError, ValueError
+    TypeError, ValueError, IndexError
         For what is not a Tensor, an array or a number, shapes that do not broadcast, and axes that are not there.
     """
     name = "scipy.special.logsumexp"

@@ -43,7 +43,7 @@ def _digamma_slope(g: Any, x: Any, xp: Any) -> Any:
 
 @special(_digamma_slope, complex=True)
 def digamma(x: Operand, /) -> Tensor:
-    """The logarithmic derivative of `gamma`; nan at the poles; complex too."""
+    """The logarithmic derivative of `gamma`; minus infinity at 0, nan at negative integers; complex too."""
 
 
 @special(row="digamma", complex=True)
@@ -92,10 +92,13 @@ def _polygamma(xp: Any, n: Any, x: Any) -> Any:
     return xp.where(n == 0, xp.special_digamma(x), value)
 
 
-@special(no_derivative("polygamma", "n", "it is a number of derivatives"), lambda g, n, x, xp: g * xp.special_polygamma(n + 1.0, x),
-         composed=_polygamma, complex=True)  # fmt: skip
+def _polygamma_slope(g: Any, n: Any, x: Any, out: Any, xp: Any) -> Any:
+    return g * valid(xp.special_polygamma(n + 1.0, x), out, xp)  # NB: of the order -1 the next one is a number
+
+
+@special(no_derivative("polygamma", "n", "it is a number of derivatives"), _polygamma_slope, composed=_polygamma, complex="x")
 def polygamma(n: Operand, x: Operand, /) -> Tensor:
-    """The `n`-th derivative of `digamma` at `x`, for integers `n >= 0`; complex `x` too."""
+    """The `n`-th derivative of `digamma` at `x`, for integers `n >= 0`, nan for others; complex `x` too."""
 
 
 def _rgamma_slope(g: Any, x: Any, out: Any, xp: Any) -> Any:

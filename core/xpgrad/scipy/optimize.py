@@ -154,10 +154,10 @@ def root(
     >>> import xpgrad as xp
     >>> from xpgrad.scipy import optimize
     >>> a = xp.tensor(2.0, requires_grad=True)
-    >>> found = optimize.root(lambda x: x * x - a, xp.ones(1), tol=1e-12)
+    >>> found = optimize.root(lambda x: x * x - a, xp.ones(1), tol=1e-6)
     >>> found.x.sum().backward()  # 1 / (2 sqrt(a))
-    >>> round(a.grad.item(), 6)
-    0.353553
+    >>> round(a.grad.item(), 4)
+    0.3536
     """
     name = "root"
     optimize = _checked(name, fun, args, failure, linear_solver)

@@ -44,7 +44,18 @@ def unlink_builtins(app: Sphinx, doctree: nodes.document) -> None:
     """Take the links from types of Python's own that the package has names like: `bool` in a signature is no data type of arrays."""
     for node in list(doctree.findall(addnodes.pending_xref)):
         if node.get("refdomain") == "py" and node.get("reftype") == "class" and hasattr(builtins, str(node.get("reftarget"))):
-            node.replace_self(node.children)
+            node.replace_self(_shown(node))
+
+
+def _shown(node: nodes.Element) -> list[nodes.Node]:
+    """What a reference shows where it leads somewhere: the short form of a name that has two."""
+    found: list[nodes.Node] = []
+    for child in node.children:
+        if not isinstance(child, addnodes.pending_xref_condition):
+            found.append(child)
+        elif child.get("condition") == "resolved":
+            found += child.children
+    return found
 
 
 def one_way(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object) -> None:

@@ -36,7 +36,7 @@ def write_about(app: Sphinx) -> None:
     for name, file in ABOUT.items():
         text = (root / file).read_text(encoding="utf-8")
         _write(folder / f"{name}.txt", followed(text, (root / file).parent, folder, Path(app.srcdir)))
-    listed = "\n".join(f"    {name}" for name in ABOUT)
+    listed = "\n".join(f"    {name}" for name in ["../supported-versions", *ABOUT])
     about = "How to work on xpgrad, what changed, and the plugins that come with it."
     _write(folder / "index.rst", f"About\n=====\n\n{about}\n\n.. toctree::\n    :maxdepth: 1\n\n{listed}\n")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from xpgrad_reference import backends, follows, holding
 from xpgrad_reference.facts import facts
 from xpgrad_reference.names import Name
+from xpgrad_reference.sections import plain
 
 #: The report, seen from a page of the reference.
 REPORT = "../conformance/report.html"
@@ -16,7 +17,7 @@ def block(name: Name) -> list[str]:
     if pages := _follows(name):
         said.append(("Follows", pages))
     if differs := facts(name.full).differs:
-        said.append(("Differs from PyTorch 2.13", differs))
+        said.append(("Differs from PyTorch 2.13", plain(differs)))
     if name.aliases:
         said.append(("Also", ", ".join(f"``{alias}``" for alias in name.aliases)))
     if held := holding.contracts(name):

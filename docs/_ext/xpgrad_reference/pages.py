@@ -104,7 +104,7 @@ def _page(name: Name, members: list[Name], file: dict[str, str]) -> str:
     internal = [member for member in members if facts(member.full).internal]
     if internal:
         lines += ["", _heading("Not for users", "-"), "These have no underscore, and belong to the engine all the same.", ""]
-        lines += [f"* ``{member.short}``: {facts(member.full).internal}" for member in internal]
+        lines += [f"* ``{member.short}``: {plain(facts(member.full).internal)}" for member in internal]
     return "\n".join(lines) + "\n"
 
 

@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Iterator
 
+import xpgrad
 from xpgrad_reference.facts import Facts, facts
 from xpgrad_reference.names import Name
 
@@ -90,7 +91,7 @@ def _entry(item: tuple[str, str]) -> str:
 
 def plain(text: str) -> str:
     """A text in which `.grad`, and other ends of names that many have, is code and not a link."""
-    return re.sub(r"(?<!`)`(\.[^`\n]+)`(?!`)", r"``\1``", text)
+    return re.sub(r"(?<![`\w)\]])`(\.[\w.()]+|grad)`(?!`)", r"``\1``", text)
 
 
 def missing(name: Name, known: dict[str, Name]) -> list[str]:
@@ -132,5 +133,10 @@ def failure(name: Name) -> str:
     test = doctest.DocTestParser().get_doctest(text + "\n", globals_, name.full, None, 0)
     report: list[str] = []
     runner = doctest.DocTestRunner(verbose=False, optionflags=flags)
+    before = xpgrad.get_default_device()
     runner.run(test, out=report.append)
+    if not xpgrad.is_grad_enabled() or xpgrad.get_default_device() != before:
+        xpgrad.set_grad_enabled(True)
+        xpgrad.set_default_device(before)
+        report.append("it leaves recording, or the default device, in another state")
     return "".join(report)

@@ -68,8 +68,9 @@ expon: Continuous = Continuous(
 
 def _laplace_tail(z: Any) -> Any:
     """The probability beyond `z`."""
-    half = xp.exp(-xp.abs(z)) * 0.5
-    return xp.where(z > 0, half, 1.0 - half)
+    right = z > 0
+    half = xp.exp(xp.where(right, -z, z)) * 0.5  # NB: not of the absolute value, whose derivative at 0 is 0
+    return xp.where(right, half, 1.0 - half)
 
 
 def _laplace_quantile(q: Any) -> Any:
@@ -91,11 +92,25 @@ logistic: Continuous = Continuous(
     sf=lambda z: special.expit(-z), logcdf=special.log_expit, logsf=lambda z: special.log_expit(-z), ppf=special.logit,
     isf=lambda q: -special.logit(q),
 )  # fmt: skip
+
+
+def _of_logarithm(function: Any, at_zero: float) -> Any:
+    """A function of the logarithm and the shape as one of the number; at 0, where all derivatives of the density are 0, its limit."""
+
+    def of_number(z: Any, s: Any) -> Any:
+        begins = z == 0
+        value = function(xp.log(xp.where(begins, xp.ones_like(z), z)), s)
+        return xp.where(begins, xp.ones_like(value) * at_zero, value)
+
+    return of_number
+
+
 lognorm: Continuous = Continuous(
     "lognorm", ("s",), 0.0, _INF, _positive,
-    logpdf=lambda z, s: -((xp.log(z) / s) ** 2) * 0.5 - xp.log(z * s) - _LOG_ROOT,
-    cdf=lambda z, s: special.ndtr(xp.log(z) / s), sf=lambda z, s: special.ndtr(-xp.log(z) / s),
-    logcdf=lambda z, s: special.log_ndtr(xp.log(z) / s), logsf=lambda z, s: special.log_ndtr(-xp.log(z) / s),
+    logpdf=_of_logarithm(lambda y, s: -((y / s) ** 2) * 0.5 - y - xp.log(s) - _LOG_ROOT, -_INF),
+    cdf=_of_logarithm(lambda y, s: special.ndtr(y / s), 0.0), sf=_of_logarithm(lambda y, s: special.ndtr(-y / s), 1.0),
+    logcdf=_of_logarithm(lambda y, s: special.log_ndtr(y / s), -_INF),
+    logsf=_of_logarithm(lambda y, s: special.log_ndtr(-y / s), 0.0),
     ppf=lambda q, s: xp.exp(special.ndtri(q) * s), isf=lambda q, s: xp.exp(-special.ndtri(q) * s),
 )  # fmt: skip
 uniform: Continuous = Continuous(
