@@ -62,15 +62,14 @@ def main(small: bool) -> Result:
         kept.append(points.numpy())
     mean, log, distances = np.split(np.concatenate(kept[draws // 5 :]), [1, 2], axis=1)
     scatter, truth, effects = np.exp(log), exact(), mean + np.exp(log) * distances
-
     figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.0))
     left.hexbin(mean[:, 0], log[:, 0], gridsize=50, cmap="Blues", extent=(-12, 20, -4, 4))
-    left.plot(truth[0], np.log(truth[1]), "o", color=ORANGE, label=f"means by integrals: {truth[0]:.2f}, {truth[1]:.2f}")
-    left.set(xlabel="mean effect", ylabel="logarithm of the scatter", title=f"Means of draws: {mean.mean():.2f}, {scatter.mean():.2f}")
+    title = f"Means: {mean.mean():.2f}, {scatter.mean():.2f} (orange, by integrals: {truth[0]:.2f}, {truth[1]:.2f})"
+    left.plot(truth[0], np.log(truth[1]), "o", color=ORANGE)
+    left.set(xlabel="mean effect", ylabel="logarithm of the scatter", title=title)
     right.errorbar(np.arange(8) - 0.1, EFFECTS, ERRORS, fmt="o", color=GREY, label="measured")
     right.errorbar(np.arange(8) + 0.1, effects.mean(axis=0), effects.std(axis=0), fmt="o", color=BLUE, label="posterior")
     right.set(xlabel="school", ylabel="effect, points of the test", title="Effects shrink together")
-    left.legend()
     right.legend()
     offs = np.abs([mean.mean(), scatter.mean()] - truth)
     return Result(figure, {"mean, off by": float(offs[0]), "scatter, off by": float(offs[1]), "accepted": float(np.mean(accepted))})

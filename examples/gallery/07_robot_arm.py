@@ -69,7 +69,7 @@ def main(small: bool) -> Result:
     for k in range(0, len(places), len(places) // 8):
         left.plot(*places[k].T, "o-", ms=3, color=BLUE, alpha=0.25 + 0.75 * k / len(places))
     left.plot(*places[:, -1].T, color=ORANGE, lw=1.0)
-    left.set(xlabel="across", ylabel="up", aspect="equal", title=f"The hand (its way: orange) ends {missed:.4f} from its goal")
+    left.set(xlabel="across", ylabel="up", aspect="equal", title=f"The hand (its way: orange) ends {missed:.1e} from its goal")
     right.plot(np.linspace(0.0, 1.0, len(nearest)), nearest, color=BLUE)
     right.set(xlabel="time", ylabel="distance of arm and discs", title=f"Never nearer to a disc than {nearest.min():.3f}")
     return Result(figure, {"hand from the goal": missed, "arm from the discs": float(nearest.min()), "Jacobian, off by": off})

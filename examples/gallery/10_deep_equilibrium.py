@@ -36,8 +36,7 @@ def equilibrium(params: Params, points: xp.Tensor) -> xp.Tensor:
 
 
 def unrolled(params: Params, points: xp.Tensor, layers: int) -> xp.Tensor:
-    start = xp.zeros((points.shape[0], HIDDEN))
-    return reduce(lambda z, _: layer(z, params, points), range(layers), start)
+    return reduce(lambda z, _: layer(z, params, points), range(layers), xp.zeros((points.shape[0], HIDDEN)))
 
 
 @program({"right": (0.95, 1.0), "gradient, off by": (0.0, 1e-6), "gradient of four layers, off by": (1e-4, 1.0)})
