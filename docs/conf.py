@@ -30,7 +30,7 @@ extensions = [
     "xpgrad_reference.extension",
     "xpgrad_reference.leaving",
 ]
-exclude_patterns = ["_build", "_ext", "conformance", "gallery/*.md5", "**/GALLERY_HEADER.rst"]
+exclude_patterns = ["_build", "_ext", "conformance", "gallery/*.md5", "**/GALLERY_HEADER.txt"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown", ".txt": "markdown"}
 default_role = "py:obj"  # a name in backticks is a link where there is a page of that name
 nitpicky = False  # most names in backticks are parameters

@@ -174,4 +174,4 @@ def test_the_menu_of_a_phone_opens(browser: Any, address: str) -> None:
         page = context.new_page()
         page.goto("index.html")
         page.locator("button.primary-toggle").click()
-        page.get_by_role("link", name="Gallery").first.wait_for(state="visible")
+        page.locator("dialog[open] a", has_text="Gallery").first.wait_for(state="visible")
