@@ -16,9 +16,6 @@ KINDS = (
     "how-to",
     "how-to-train",
     "explanation",
-    "how-it-works",
-    "subgradients",
-    "complex",
     "reference/index",
     "reference/elementwise-functions",
     "reference/xpgrad.sort",
@@ -36,7 +33,6 @@ KINDS = (
     "auditing",
     "audit-report",
     "consumers",
-    "second-backend",
     "about/changelog",
 )
 
