@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RUN = {
     "README.md": (),
     "docs/auditing.md": (),
+    "docs/complex.md": (),
     "docs/compiling.md": ("jax",),
     "docs/conformance-suite.md": (),
     "docs/constants.md": (),
@@ -37,6 +38,7 @@ RUN = {
     "docs/signals.md": (),
     "docs/solvers.md": (),
     "docs/sparse.md": (),
+    "docs/subgradients.md": (),
     "docs/start.md": ("matplotlib",),
     "docs/testing-libraries.md": (),
     "docs/torch-methods.md": (),
