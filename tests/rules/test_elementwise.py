@@ -329,6 +329,21 @@ def test_pytorch_agrees_on_scalars_at_kinks_and_poles(name: str, scalar: float) 
             _gradients(torch, lambda x: getattr(xp, name)(scalar, x), operator, points, "numpy", 1)
 
 
+@pytest.mark.parametrize("x, bound", [([1, 2], 1.5), ([1, 2], [1.5, 1.5]), ([1.0, 2.0], 1j), ([1.0, 2.0], [1j, 2j])])
+@pytest.mark.parametrize("side", ["min", "max"])
+def test_clip_refuses_bounds_that_its_dtype_cannot_hold(x: list[float], bound: Any, side: str) -> None:
+    """A bound that was cut to an integer would be another one, and have no gradient; as a number, so as a Tensor."""
+    given = xp.tensor(bound, requires_grad=True) if isinstance(bound, list) else bound
+    with pytest.raises(TypeError, match=f"clip: `{side}`.*does not fit Tensors of dtype"):
+        xp.clip(xp.asarray(x), **{side: given})
+
+
+def test_clip_takes_bounds_of_the_same_kind() -> None:
+    assert xp.clip(xp.asarray([0, 7], dtype="uint8"), xp.asarray(1), xp.asarray(5)).tolist() == [1, 5]
+    assert xp.clip(xp.ones(2, dtype="float32"), xp.asarray(2)).tolist() == [2.0, 2.0]
+    assert xp.clip(xp.ones(2, dtype="float32"), xp.asarray(1.5)).dtype is xp.float32
+
+
 def test_pytorch_agrees_on_clip_at_the_bounds() -> None:
     torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
     x = np.asarray([-2.0, -1.0, 0.0, 1.0, 2.0])

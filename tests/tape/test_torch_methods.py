@@ -243,6 +243,9 @@ REFUSED: dict[str, tuple[Callable[[Any, Any], Any], type[Exception]]] = {
     "variance by two names": (lambda x, _: x.var(dim=0, correction=1, unbiased=True), TypeError),
     "keepdim without dim": (lambda x, _: x.max(keepdim=True), TypeError),
     "relu of bools": (lambda x, _: (x > 0).relu(), TypeError),
+    "index_add_ of numbers to integers": (lambda x, k: k.index_add_(0, k[0, :2], x), RuntimeError),
+    "index_add_ of complex numbers": (lambda x, k: x.index_add_(0, k[0, :2], x * 1j), RuntimeError),
+    "index_add_ with a complex factor": (lambda x, k: x.index_add_(0, k[0, :2], x, alpha=1j), RuntimeError),
 }
 
 
@@ -301,6 +304,19 @@ def test_integers_go_to_the_default_dtype() -> None:
     assert x.relu().dtype is xp.int64
     assert x.softmax(0, dtype="float32").dtype is xp.float32
     assert x.new_tensor([1.5], dtype="float32", requires_grad=True).requires_grad
+
+
+def test_a_write_into_integers_loses_no_gradient() -> None:
+    """What `index_add_` cannot keep it refuses, and leaves the Tensor as it was; integers and floats of other widths it takes."""
+    x, v, i = xp.asarray([1, 2]), xp.tensor([1.5], requires_grad=True), xp.asarray([0])
+    with pytest.raises(RuntimeError, match="index_add_.*float64.*int64"):
+        x.index_add_(0, i, v)
+    assert x.tolist() == [1, 2]
+    assert x.index_add_(0, i, xp.asarray([5], dtype="int32")).tolist() == [6, 2]
+    single = xp.ones(2, dtype="float32").index_add_(0, i, v)
+    assert single.dtype is xp.float32
+    single.sum().backward()
+    assert v.grad.tolist() == [1.0]
 
 
 def test_where_a_derivative_jumps() -> None:

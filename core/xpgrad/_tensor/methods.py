@@ -372,6 +372,7 @@ class TensorMethods(TensorBase):
         source = lift("index_add_", source, self)
         need_tensor("index_add_", source)
         source = scaled(self, source, alpha, "index_add_")
+        writing.refuse_kind(self, source.dtype, "index_add_: a `source` (times `alpha`) of dtype")
         return writing.rewrite(self, lambda x: add_slices(x, dim, index, source), source)
 
     def zero_(self) -> Tensor:

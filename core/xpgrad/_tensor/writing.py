@@ -192,11 +192,16 @@ def _fit(x: Any, out: Any, name: str) -> Any:
         msg = f"in-place `{name}`: the result has shape {out.shape}, which does not fit the Tensor's shape {x.shape}; write `x = ...`"
         raise RuntimeError(msg)
     if out.dtype is not x.dtype:
-        if not can_cast(out.dtype, x.dtype) and out.dtype.kind != x.dtype.kind:
-            msg = f"in-place `{name}`: result type {out.dtype} can't be cast to the Tensor's dtype {x.dtype}; write `x = ...`"
-            raise RuntimeError(msg)
+        refuse_kind(x, out.dtype, f"in-place `{name}`: result type")
         out = out._cast(x.dtype)
     return out
+
+
+def refuse_kind(x: Any, dtype: Any, what: str) -> None:
+    """Refuse to write numbers of a kind that the dtype of `x` cannot hold: what is cut off would have no gradient."""
+    if not can_cast(dtype, x.dtype) and dtype.kind != x.dtype.kind:
+        msg = f"{what} {dtype} can't be cast to the Tensor's dtype {x.dtype}; write `x = ...`"
+        raise RuntimeError(msg)
 
 
 def _constant(name: str, value: Any, x: Any) -> Any:

@@ -334,7 +334,8 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
     x : Tensor
         Real.
     min, max : Tensor, int, float or None
-        Bounds that broadcast to the shape of ``x``; None means no bound. The result has the dtype of ``x``.
+        Bounds that broadcast to the shape of ``x``; None means no bound. The result has the dtype of ``x``; floating bounds of
+        integers are a `TypeError`.
     """
     if not isinstance(x, TensorBase):
         x, min, max = lift_all("clip", (x, min, max))  # noqa: A001
@@ -354,6 +355,9 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
             if len(bound.shape) > x.ndim or any(n not in (1, m) for n, m in zip(bound.shape[::-1], x.shape[::-1])):
                 msg = f"clip: `{name}` has shape {bound.shape}, which does not broadcast to x's shape {x.shape}"
                 raise ValueError(msg)
+            if bound.dtype.is_complex or (bound.dtype.differentiable and not x.dtype.differentiable):
+                msg = f"clip: `{name}` of dtype {bound.dtype} does not fit Tensors of dtype {x.dtype}; convert one of them with `xpgrad.astype`"
+                raise TypeError(msg)
             bounds.append(bound._cast(x.dtype))
     if not any(isinstance(b, TensorBase) for b in bounds):
         return clip_scalar(x, *bounds) if bounds != [None, None] else positive(x)
