@@ -329,7 +329,7 @@ def test_pytorch_agrees_on_scalars_at_kinks_and_poles(name: str, scalar: float) 
             _gradients(torch, lambda x: getattr(xp, name)(scalar, x), operator, points, "numpy", 1)
 
 
-@pytest.mark.parametrize("x, bound", [([1, 2], 1.5), ([1, 2], [1.5, 1.5]), ([1.0, 2.0], 1j), ([1.0, 2.0], [1j, 2j])])
+@pytest.mark.parametrize(("x", "bound"), [([1, 2], 1.5), ([1, 2], [1.5, 1.5]), ([1.0, 2.0], 1j), ([1.0, 2.0], [1j, 2j])])
 @pytest.mark.parametrize("side", ["min", "max"])
 def test_clip_refuses_bounds_that_its_dtype_cannot_hold(x: list[float], bound: Any, side: str) -> None:
     """A bound that was cut to an integer would be another one, and have no gradient; as a number, so as a Tensor."""

@@ -309,7 +309,7 @@ def test_integers_go_to_the_default_dtype() -> None:
 def test_a_write_into_integers_loses_no_gradient() -> None:
     """What `index_add_` cannot keep it refuses, and leaves the Tensor as it was; integers and floats of other widths it takes."""
     x, v, i = xp.asarray([1, 2]), xp.tensor([1.5], requires_grad=True), xp.asarray([0])
-    with pytest.raises(RuntimeError, match="index_add_.*float64.*int64"):
+    with pytest.raises(RuntimeError, match=r"index_add_.*float64.*int64"):
         x.index_add_(0, i, v)
     assert x.tolist() == [1, 2]
     assert x.index_add_(0, i, xp.asarray([5], dtype="int32")).tolist() == [6, 2]

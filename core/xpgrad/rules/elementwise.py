@@ -356,7 +356,7 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
                 msg = f"clip: `{name}` has shape {bound.shape}, which does not broadcast to x's shape {x.shape}"
                 raise ValueError(msg)
             if bound.dtype.is_complex or (bound.dtype.differentiable and not x.dtype.differentiable):
-                msg = f"clip: `{name}` of dtype {bound.dtype} does not fit Tensors of dtype {x.dtype}; convert one of them with `xpgrad.astype`"
+                msg = f"clip: `{name}` of dtype {bound.dtype} does not fit Tensors of dtype {x.dtype}; use `xpgrad.astype`"
                 raise TypeError(msg)
             bounds.append(bound._cast(x.dtype))
     if not any(isinstance(b, TensorBase) for b in bounds):
