@@ -23,6 +23,7 @@ RUN = {
     "docs/devices-and-errors.md": (),
     "docs/equations.md": (),
     "docs/hips.md": (),
+    "docs/how-it-works.md": (),
     "docs/how-to-clusters.md": ("distributed", "jax"),
     "docs/how-to-custom-rules.md": (),
     "docs/how-to-debug.md": (),
@@ -43,6 +44,7 @@ RUN = {
     "docs/testing-libraries.md": (),
     "docs/torch-methods.md": (),
     "docs/transforms.md": (),
+    "docs/views-and-versions.md": (),
     "docs/writing-in-place.md": (),
 }
 #: Pages whose code has a test of its own, here or elsewhere.
