@@ -40,9 +40,9 @@ def test_the_engine_is_on_one_page() -> None:
 #: What a program pays for when it first uses it, and not at `import xpgrad`.
 LATE = (
     "_info", "_numpy", "_tape.anomaly", "_tape.inspection", "_tape.packing", "_tensor.copying", "_tensor.inference", "_tensor.printing",
-    "_transforms.batch.batch", "_transforms.batch.rules", "_transforms.forward", "autograd.function", "autograd.graph", "fft", "func", "hookspecs", "linalg",
-    "programs.capture", "programs.captured", "programs.emission", "programs.exporting", "programs.recorder", "programs.simplify",
-    "registry", "rules.factorisations", "rules.fourier", "rules.matrices", "utils",
+    "_transforms.batch.batch", "_transforms.batch.rules", "_transforms.forward", "autograd.function", "autograd.graph", "fft", "func",
+    "hookspecs", "linalg", "programs.capture", "programs.captured", "programs.emission", "programs.exporting", "programs.recorder",
+    "programs.simplify", "registry", "rules.factorisations", "rules.fourier", "rules.matrices", "utils",
 )  # fmt: skip
 
 
