@@ -77,7 +77,7 @@ html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": f"xpgrad {release}", "alt_text": ""},
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 6,
     "navbar_align": "left",
     "navigation_depth": 2,
     "show_nav_level": 1,
