@@ -36,6 +36,7 @@ RUN = {
     "docs/numpy.md": (),
     "docs/profiling.md": (),
     "docs/scipy.md": (),
+    "docs/second-backend.md": ("mlx",),
     "docs/signals.md": (),
     "docs/solvers.md": (),
     "docs/sparse.md": (),
