@@ -85,7 +85,7 @@ def run(name: Name, backend: str) -> str:
             vars(table).pop("text", None)
     if not runner.failures:
         return "ok"
-    errors = re.findall(r"^ *(?:\w+\.)*(\w*(?:Error|Exception|Warning))\b", "".join(report), re.MULTILINE)
+    errors = re.findall(r"^ +(?:\w+\.)*(\w*(?:Error|Warning))\b", "".join(report), re.MULTILINE)
     return errors[0] if errors else "differs"
 
 
