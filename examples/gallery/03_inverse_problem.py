@@ -58,7 +58,7 @@ def main(small: bool) -> Result:
     def watch(logs: np.ndarray) -> None:
         course.append(float(misfit(xp.asarray(logs))))
 
-    course, start, way = [], xp.zeros(n * n), xp.asarray(rng.normal(size=n * n))
+    course, start, way = [], xp.zeros(n * n), xp.asarray(rng.normal(size=n * n))  # type: ignore[var-annotated] # of floats
     found = minimize(loss, start, method="L-BFGS-B", tol=1e-7, options={"maxcor": 30}, callback=watch)
     logs = found.x.detach()
     difference = (loss(start + 1e-5 * way) - loss(start - 1e-5 * way)) / 2e-5

@@ -27,7 +27,7 @@ def log_joint(points: xp.Tensor) -> xp.Tensor:
     """Of starts and slopes in the last axis; both have wide normal priors."""
     logits = points[..., :1] + points[..., 1:] * xp.asarray(DOSES)
     priors = (points / xp.asarray([4.0, 20.0])) ** 2
-    return xp.sum(DEATHS * log_expit(logits) + (5.0 - DEATHS) * log_expit(-logits), axis=-1) - xp.sum(0.5 * priors, axis=-1)
+    return xp.sum(log_expit(logits) * DEATHS + log_expit(-logits) * (5.0 - DEATHS), axis=-1) - xp.sum(0.5 * priors, axis=-1)
 
 
 def transport(params: xp.Tensor, normal: xp.Tensor) -> xp.Tensor:

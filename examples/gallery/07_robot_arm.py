@@ -65,7 +65,7 @@ def main(small: bool) -> Result:
     off = float(np.max(np.abs(jacobian - np.stack([-arms[:, 1], arms[:, 0]]))))
     figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.4), width_ratios=(3, 2))
     for across, up, radius in DISCS:
-        left.add_patch(plt.Circle((across, up), radius, color=GREY, alpha=0.5))
+        left.add_patch(plt.Circle((across, up), radius, color=GREY, alpha=0.5))  # type: ignore[attr-defined] # a re-export
     for k in range(0, len(places), len(places) // 8):
         left.plot(*places[k].T, "o-", ms=3, color=BLUE, alpha=0.25 + 0.75 * k / len(places))
     left.plot(*places[:, -1].T, color=ORANGE, lw=1.0)

@@ -22,20 +22,20 @@ from xpgrad.func import grad, grad_and_value
 from xpgrad.scipy.optimize import fixed_point
 from xpgrad.scipy.special import log_expit
 
-Params, HIDDEN = dict[str, xp.Tensor], 24
+HIDDEN = 24
 
 
-def layer(z: xp.Tensor, params: Params, points: xp.Tensor) -> xp.Tensor:
+def layer(z: xp.Tensor, params: dict[str, xp.Tensor], points: xp.Tensor) -> xp.Tensor:
     """The layer; its matrix is scaled so that it contracts."""
     matrix = 0.8 * params["W"] / xp.sqrt(1.0 + xp.sum(params["W"] ** 2))
     return xp.tanh(z @ matrix + points @ params["U"] + params["b"])
 
 
-def equilibrium(params: Params, points: xp.Tensor) -> xp.Tensor:
+def equilibrium(params: dict[str, xp.Tensor], points: xp.Tensor) -> xp.Tensor:
     return fixed_point(layer, xp.zeros((points.shape[0], HIDDEN)), args=(params, points), xtol=1e-9, method="iteration")
 
 
-def unrolled(params: Params, points: xp.Tensor, layers: int) -> xp.Tensor:
+def unrolled(params: dict[str, xp.Tensor], points: xp.Tensor, layers: int) -> xp.Tensor:
     return reduce(lambda z, _: layer(z, params, points), range(layers), xp.zeros((points.shape[0], HIDDEN)))
 
 
@@ -50,7 +50,7 @@ def main(small: bool) -> Result:
     shapes = {"W": (HIDDEN, HIDDEN), "U": (2, HIDDEN), "b": (HIDDEN,), "out": (HIDDEN,)}
     params = {name: xp.asarray(rng.normal(size=shape)) for name, shape in shapes.items()}
 
-    def loss(params: Params, solve=equilibrium) -> xp.Tensor:
+    def loss(params: dict[str, xp.Tensor], solve=equilibrium) -> xp.Tensor:  # type: ignore[no-untyped-def] # short
         return -xp.mean(log_expit(signs * (solve(params, points) @ params["out"])))
 
     speeds, course = dict.fromkeys(shapes, 0.0), []
