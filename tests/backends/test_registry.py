@@ -63,11 +63,10 @@ def test_the_compatibility_namespace_is_not_loaded_for_arithmetic() -> None:
     assert run(code) == [False, [2.0, 4.0]]
 
 
-#: What a file of the core may import all the same: HIPS autograd's interface takes and returns NumPy's arrays, sparse derivatives are made
-#: of them, and of SciPy's, and what another library's function should give is computed with them. Only who imports it pays.
+#: What a file of the core may import all the same: HIPS autograd's interface takes and returns NumPy's arrays, and what another library's
+#: function should give is computed with them. Only who imports it pays.
 ITS_DATA = {
     ROOT / "core" / "xpgrad" / "dialects" / "hips" / "_arrays.py": {"numpy"},
-    ROOT / "core" / "xpgrad" / "func" / "_sparse" / "host.py": {"numpy"},
     ROOT / "core" / "xpgrad" / "testing" / "_host.py": {"numpy"},
 }
 

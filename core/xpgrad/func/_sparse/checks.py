@@ -54,7 +54,7 @@ def check_given_pattern(name: str, pattern: Any, shape: tuple[int, int]) -> Any:
         msg = f"{name}: the pattern has shape {tuple(pattern.shape)}, but the matrix has {shape}: a row for each element of the outputs"
         raise ValueError(msg)
     found = sparse.csr_array(pattern)
-    found = sparse.csr_array((np.ones(len(found.indices), bool), found.indices, found.indptr), shape=shape)
+    found = sparse.csr_array((np.ones(len(found.indices), dtype=bool), found.indices, found.indptr), shape=shape)
     found.sum_duplicates()
     found.sort_indices()
     return found

@@ -49,7 +49,7 @@ def _compact(pattern: Any) -> tuple[list[int], list[int]]:
 def _orders(degrees: Any) -> list[Any]:
     """The orders in which vertices are coloured: as they are, and those with most neighbours first."""
     natural = np.arange(len(degrees))
-    largest = np.argsort(-degrees, kind="stable")
+    largest = np.argsort(-degrees)  # stable, as the standard says
     return [natural] if np.array_equal(natural, largest) else [natural, largest]
 
 
@@ -108,17 +108,17 @@ def by_rows(pattern: Any) -> Colouring:
 def _split(pattern: Any, most: int) -> Colouring | None:
     """The fullest rows by products from the left and all others from the right, if that takes less than `most` products."""
     counts = np.diff(pattern.indptr)
-    order = np.argsort(-counts, kind="stable")
+    order = np.argsort(-counts)
     ordered = counts[order]
     drops = np.flatnonzero(ordered[:-1] > ordered[1:]) + 1  # numbers of rows to take apart
     bounds = ordered[drops] + 1
     rows_of = np.repeat(np.arange(pattern.shape[0]), counts)
     best: Colouring | None = None
-    for k in drops[np.argsort(bounds, kind="stable")][:_SPLITS].tolist():
+    for k in drops[np.argsort(bounds)][:_SPLITS].tolist():
         if ordered[k] + 1 >= most:
             break
         apart = order[:k]
-        kept = np.ones(pattern.shape[0], bool)
+        kept = np.ones(pattern.shape[0], dtype=bool)
         kept[apart] = False
         kept = kept[rows_of]
         rest = sparse.csc_array((pattern.data[kept], (rows_of[kept], pattern.indices[kept])), shape=pattern.shape)

@@ -21,7 +21,7 @@ def _taps(walk: Walk, h: Variable, rank: int) -> Iterator[tuple[int, ...]]:
     """The places of a kernel that may be other than 0; those of one that is known, and the same everywhere, are looked at."""
     lengths = h.shape[len(h.shape) - rank :]
     value = walk.value(h) if h not in walk.tracked and math.prod(h.shape) == math.prod(lengths) else None
-    kept = np.ones(lengths, bool) if value is None else nonzero(value).reshape(lengths)
+    kept = np.ones(lengths, dtype=bool) if value is None else nonzero(value).reshape(lengths)
     for tap in np.argwhere(kept):
         yield tuple(tap.tolist())
 
@@ -39,7 +39,7 @@ def _moved(walk: Walk, operation: Operation, x: Variable, h: Variable, rank: int
         return None
     fixed, window = (elements, places) if full else (places, elements)
     parts = [window[key].reshape(-1) for key in windows]
-    moving = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+    moving = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
     still = np.tile(fixed.reshape(-1), len(taps))
     return merged(found, moving, still, shape) if full else merged(found, still, moving, shape)
 

@@ -76,13 +76,13 @@ def starting(shape: tuple[int, ...], first: int, total: int) -> Dependence:
     """An input: each element depends on itself, `first` and what follows of `total` inputs."""
     size = int(np.prod(shape, dtype=np.int64))
     indptr = np.concatenate(([0], np.arange(size + 1)))
-    sets = sparse.csr_array((np.ones(size, bool), np.arange(first, first + size), indptr), shape=(size + 1, total))
+    sets = sparse.csr_array((np.ones(size, dtype=bool), np.arange(first, first + size), indptr), shape=(size + 1, total))
     return Dependence(np.arange(1, size + 1).reshape(shape), sets)
 
 
 def independent(shape: tuple[int, ...], total: int) -> Dependence:
     """An array that depends on no input."""
-    return Dependence(np.zeros(shape, np.int64), sparse.csr_array((1, total), dtype=bool))
+    return Dependence(np.zeros(shape, dtype=np.int64), sparse.csr_array((1, total), dtype=bool))
 
 
 def union(a: Dependence, b: Dependence) -> Dependence:
@@ -94,7 +94,7 @@ def union(a: Dependence, b: Dependence) -> Dependence:
     left, right = pairs // count, pairs % count
     full = np.flatnonzero(np.maximum(a.counts[left], b.counts[right]) == a.sets.shape[1])
     if len(full) > 1:  # all of them are one set, of all inputs
-        kept = np.ones(len(pairs), bool)
+        kept = np.ones(len(pairs), dtype=bool)
         kept[full[1:]] = False
         number = np.cumsum(kept) - 1
         number[full] = number[full[0]]
@@ -112,7 +112,7 @@ def merged(x: Dependence, places: Any, elements: Any, shape: tuple[int, ...]) ->
     keys = np.unique(places * x.sets.shape[0] + classes)  # each pair once
     places, classes = keys // x.sets.shape[0], keys % x.sets.shape[0]
     _check(int(x.counts[classes].sum()))
-    chosen = sparse.csr_array((np.ones(len(classes), bool), (places + 1, classes)), shape=(size + 1, x.sets.shape[0]))
+    chosen = sparse.csr_array((np.ones(len(classes), dtype=bool), (places + 1, classes)), shape=(size + 1, x.sets.shape[0]))
     return Dependence(np.arange(1, size + 1).reshape(shape), chosen @ x.sets)
 
 
@@ -123,7 +123,7 @@ def by_places(x: Dependence, places: Any, shape: tuple[int, ...]) -> Dependence:
 
 def everything(x: Dependence) -> Dependence:
     """One element that depends on all that any element of `x` depends on."""
-    return by_places(x, np.zeros(x.which.size, np.int64), ())
+    return by_places(x, np.zeros(x.which.size, dtype=np.int64), ())
 
 
 def broadcast(x: Dependence, shape: tuple[int, ...]) -> Dependence:

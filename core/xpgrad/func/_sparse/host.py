@@ -1,11 +1,13 @@
-"""NumPy and SciPy's sparse arrays, of which patterns and colourings are made, and which the results are: who asks for one pays for both."""
+"""The host's arrays and SciPy's sparse ones, of which patterns and colourings are made, and which the results are.
+
+Who asks for one pays for both. The arrays are those of the host's table (`host_backend`): the core names no library.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from xpgrad._backends.classes import host_backend
 from xpgrad.errors import CapabilityError
 
 try:
@@ -16,5 +18,6 @@ except ImportError as exc:  # pragma: no cover (the tests have SciPy)
 
 __all__ = ["np", "sparse"]
 
+np: Any = host_backend().namespace()
 #: NB: SciPy's type hints, where a checker finds any, know few of the operations on sparse arrays.
 sparse: Any = _sparse
