@@ -8,11 +8,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "_ext"))
-# What a program of the gallery says on its own first lines; here JAX might be loaded before it runs.
-os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
-os.environ.setdefault("DASK_SCHEDULER", "synchronous")
+os.environ.setdefault("DASK_SCHEDULER", "synchronous")  # read as dask's backend loads
 
-import xpgrad  # noqa: E402 (after the environment that backends read)
+import xpgrad  # noqa: E402
 
 project = "xpgrad"
 author = "The xpgrad authors"

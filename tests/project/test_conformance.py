@@ -528,6 +528,16 @@ def test_the_page_is_whole(tmp_path: Path) -> None:
     assert '<span class="sr">here failed</span>' in text
 
 
+def test_a_target_that_cannot_be_run_says_nothing_of_a_contract() -> None:
+    """Law: what passed wherever it could be tried passed, so that the page's filter can leave it out."""
+    from xpgrad_conformance.html import page
+
+    ran = report(BWD_01="passed", BWD_02="not run")
+    absent = Target("there", "cupy", "", {}, [Result("BWD-01", "not run"), Result("BWD-02", "not run")], "no device")
+    text = page(ran._replace(targets=[*ran.targets, absent]))
+    assert re.findall(r'id="(BWD-0[12])" data-state="(\w+)"', text) == [("BWD-01", "ok"), ("BWD-02", "known")]
+
+
 def test_the_documentations_report_is_whole() -> None:
     """Every published configuration and every contract are in it, and nothing failed that was not expected to."""
     from xpgrad_conformance.targets import PUBLISHED

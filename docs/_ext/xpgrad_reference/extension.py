@@ -11,7 +11,7 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 
-from xpgrad_reference import holding, links
+from xpgrad_reference import files, holding, links
 from xpgrad_reference.names import Name, public
 from xpgrad_reference.pages import pages
 from xpgrad_reference.sections import merged, plain
@@ -20,17 +20,8 @@ _known: dict[str, Name] = {}
 
 
 def write(app: Sphinx) -> None:
-    """Write the pages, those that changed: Sphinx reads anew what has a new date."""
-    folder = Path(app.srcdir) / "reference"
-    folder.mkdir(exist_ok=True)
-    texts = pages(list(_known.values()))
-    for old in folder.glob("*.rst"):
-        if old.name not in texts:
-            old.unlink()
-    for file, text in texts.items():
-        path = folder / file
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
+    """Write the pages of the reference."""
+    files.write(Path(app.srcdir) / "reference", pages(list(_known.values())))
 
 
 def complete(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:

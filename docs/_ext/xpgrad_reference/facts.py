@@ -41,6 +41,8 @@ class Facts:
         A sentence for what has no docstring: constants, and attributes.
     parameters : dict of str to str
         ``type : text`` by name.
+    defaults : dict of str to str
+        The same for all names of the file, for those that have such a parameter.
     returns : str
         ``type : text``.
     raises : tuple of str or None

@@ -16,6 +16,8 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
+from xpgrad_reference import files
+
 #: Pages of the repository that the site shows, by the name of their page in `about/`.
 ABOUT = {
     "contributing": "CONTRIBUTING.md",
@@ -30,21 +32,16 @@ _LINK = re.compile(r"(?<!!)\[([^\]\n]*)\]\(([^)\s]+)\)")
 
 def write_about(app: Sphinx) -> None:
     """Write `about/`: a page for each of the repository's own. (Their suffix is not ``.md``: these are not pages of the repository.)"""
-    folder = Path(app.srcdir) / "about"
-    folder.mkdir(exist_ok=True)
-    root = Path(app.srcdir).parent
-    for name, file in ABOUT.items():
-        text = (root / file).read_text(encoding="utf-8")
-        _write(folder / f"{name}.txt", followed(text, (root / file).parent, folder, Path(app.srcdir)))
+    source = Path(app.srcdir)
+    folder, root = source / "about", source.parent
+    texts = {
+        f"{name}.txt": followed((root / file).read_text(encoding="utf-8"), (root / file).parent, folder, source)
+        for name, file in ABOUT.items()
+    }
     listed = "\n".join(f"    {name}" for name in ["../supported-versions", *ABOUT])
     about = "How to work on xpgrad, what changed, and the plugins that come with it."
-    _write(folder / "index.rst", f"About\n=====\n\n{about}\n\n.. toctree::\n    :maxdepth: 1\n\n{listed}\n")
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a page that changed: Sphinx reads anew what has a new date."""
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        path.write_text(text, encoding="utf-8")
+    texts["index.rst"] = f"About\n=====\n\n{about}\n\n.. toctree::\n    :maxdepth: 1\n\n{listed}\n"
+    files.write(folder, texts)
 
 
 def read(app: Sphinx, docname: str, content: list[str]) -> None:
