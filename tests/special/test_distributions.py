@@ -7,6 +7,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 
 pytest.importorskip("scipy", reason="it computes what these are made of")
 
@@ -14,6 +15,7 @@ import scipy.stats
 
 import xpgrad as xp
 from support.central_differences import check, has_float64, values
+from xpgrad.func import jvp, vmap
 from xpgrad.scipy import stats
 
 #: By name: the shapes.
@@ -136,6 +138,66 @@ def test_lognorm_begins_at_zero(kind: str, xpgrad_device: str) -> None:
     assert x.grad is not None
     assert s.grad is not None
     assert (x.grad.item(), s.grad.item()) == (0.0, 0.0)
+
+
+#: Shapes that meet, whichever three.
+MEETING = st.sampled_from([(), (3,), (1,), (2, 1), (2, 3)])
+
+
+@settings(max_examples=40, deadline=None)
+@given(shapes=st.tuples(MEETING, MEETING, MEETING), wrt=st.sets(st.integers(0, 2), min_size=1), seed=st.integers(0, 99))
+def test_the_normal_density_of_numbers_and_arrays(shapes: tuple[tuple[int, ...], ...], wrt: set[int], seed: int) -> None:
+    """Law: whatever shapes meet, and whichever of them is differentiated, by both modes, in a batch, and compiled."""
+    rng = np.random.default_rng(seed)
+    points = [rng.normal(size=s) for s in shapes[:2]] + [rng.uniform(0.6, 1.8, shapes[2])]
+    chosen = sorted(wrt)
+
+    def of(*moving: Any) -> Any:
+        operands = [xp.asarray(p) for p in points]
+        for i, value in zip(chosen, moving):
+            operands[i] = value
+        return stats.norm.logpdf(*operands)
+
+    check(of, [points[i] for i in chosen])
+    shape = np.broadcast_shapes(*shapes)
+    weights = xp.asarray(rng.normal(size=shape))
+    leaves = [xp.tensor(points[i], requires_grad=True) for i in chosen]
+    whole = xp.autograd.grad(xp.sum(of(*leaves) * weights), leaves)
+    compiled = xp.compile(lambda *moving: xp.sum(of(*moving) * weights))
+    for g, h in zip(whole, xp.autograd.grad(compiled(*leaves), leaves)):
+        np.testing.assert_allclose(values(h), values(g), rtol=1e-12, atol=1e-12)
+    steps = [rng.normal(size=(2, *leaf.shape)) for leaf in leaves]
+    plain = [leaf.detach() for leaf in leaves]
+    tangents = [jvp(of, tuple(plain), tuple(xp.asarray(s[k]) for s in steps))[1] for k in range(2)]
+    for k, tangent in enumerate(tangents):
+        assert tangent.shape == shape
+        expected = sum(float(np.sum(s[k] * values(g))) for s, g in zip(steps, whole))
+        np.testing.assert_allclose(float(xp.sum(tangent * weights)), expected, rtol=1e-10, atol=1e-10)
+    moved = [xp.asarray(values(leaf) + 0.1 * s) for leaf, s in zip(plain, steps)]
+    found = values(vmap(of)(*moved))
+    np.testing.assert_allclose(found, np.stack([values(of(*(m[k] for m in moved))) for k in range(2)]), rtol=1e-12)
+
+
+def test_the_normal_density_of_many_numbers() -> None:
+    """Law: where gradients are large enough that one overwrites another, all are what they are in a closed form, twice."""
+    x = np.random.default_rng(0).normal(size=40_000)
+    leaves = [xp.tensor(v, requires_grad=True) for v in (0.3, 1.4, x)]
+    out = xp.sum(stats.norm.logpdf(leaves[2], *leaves[:2]))
+    z = (x - 0.3) / 1.4
+    for _ in range(2):
+        by_loc, by_scale, by_x = (values(g) for g in xp.autograd.grad(out, leaves, retain_graph=True))
+        np.testing.assert_allclose(by_x, -z / 1.4, rtol=1e-13)
+        np.testing.assert_allclose(by_loc, np.sum(z) / 1.4, rtol=1e-12)
+        np.testing.assert_allclose(by_scale, np.sum(z * z - 1) / 1.4, rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.4, np.nan])
+def test_what_is_no_scale_has_no_density_and_no_derivative(scale: float, xpgrad_device: str) -> None:
+    leaves = [xp.tensor(v, device=xpgrad_device, requires_grad=True) for v in ([0.3, 2.0], 0.1, scale)]
+    out = stats.norm.logpdf(*leaves)
+    assert np.isnan(values(out)).all()
+    for g in xp.autograd.grad(xp.sum(out), leaves):
+        assert np.isnan(values(g)).all()
 
 
 def test_wrong_parameters_are_refused_by_name() -> None:

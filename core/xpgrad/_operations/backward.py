@@ -98,6 +98,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from typing import Any
 
 from xpgrad._operations.source import Text, tuple_of
@@ -109,6 +110,7 @@ from xpgrad._tape.saved import check_version, unpack, unpack_constant, unpack_ou
 __all__ = ["check_kept_names", "node_class", "node_text"]
 
 _LARGE = 1 << 15  # elements: below, an allocation costs nothing
+_SCALED = re.compile(r"g \* ((?:\(1\.0 / )?(\w+)\)?)")
 
 #: What a node has besides the values that it keeps for its formulas.
 _ATTRIBUTES = frozenset((*dir(Node), "mask", "metas", "row", "slots"))
@@ -258,12 +260,15 @@ def _add(t: Text, p: _Pattern, i: int, name: str) -> None:
 
 
 def _overwriting(p: _Pattern, i: int) -> str | None:
-    """The expression of the last formula, if it is ``g * x``: it may overwrite a gradient that this pass allocated.
+    """The expression of the last formula, if it is ``g * x`` or ``g * (1.0 / x)``: it may overwrite a gradient that this pass allocated.
 
     Memory is dearer than arithmetic.
     """
-    factor = (p.row.texts[i] or "").removeprefix("g * ")
-    if factor not in p.row.reads[i] or factor == "g" or i != p.needing[-1][0] or not p.mutable:
+    found = _SCALED.fullmatch(p.row.texts[i] or "")
+    if found is None or i != p.needing[-1][0] or not p.mutable:
+        return None
+    factor, name = found.groups()
+    if name not in p.row.reads[i] or name == "g":
         return None
     # NB: `size` is a method of PyTorch's tensors.
     size = "_prod(g.shape)" if callable(getattr(p.backend.array_type, "size", None)) else "g.size"

@@ -31,7 +31,8 @@ class Row:
         Its Tensor operands and, behind them, its other arguments.
     formulas : tuple
         One per operand; None where the operation does not differentiate. One of operators only may be a string: it becomes part of the
-        generated text, which saves a call, and ``"g * x"`` may overwrite a large gradient that nobody else needs.
+        generated text, which saves a call, and ``"g * x"`` or ``"g * (1.0 / x)"`` may overwrite a large
+        gradient that nobody else needs.
     kernel : callable or None
         ``kernel(xp, *operands, *statics)`` in Array API calls on raw arrays; None: the namespace's function of this name.
     elementwise : bool

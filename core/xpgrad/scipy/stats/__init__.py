@@ -13,9 +13,10 @@ from typing import Any
 from xpgrad._basics.faces import public_names
 from xpgrad._rows.namespace import operations as xp
 from xpgrad.scipy import special
-from xpgrad.scipy._declare import by_the_host, helper, row_only
+from xpgrad.scipy._declare import by_the_host, row_only
 from xpgrad.scipy._gauss import gauss_legendre
 from xpgrad.scipy.stats._families import Continuous as Continuous, Discrete as Discrete
+from xpgrad.scipy.stats._normal import norm_logpdf
 from xpgrad.scipy.stats._vectors import Dirichlet as Dirichlet, MultivariateNormal as MultivariateNormal
 
 __all__ = [
@@ -43,21 +44,10 @@ def _positive(*shapes: Any) -> Any:
     return good
 
 
-@helper(
-    lambda g, x, loc, scale: (x - loc) * (-1.0 / (scale * scale)) * g,
-    lambda g, x, loc, scale: (x - loc) * (1.0 / (scale * scale)) * g,
-    lambda g, x, loc, scale: (((x - loc) * (1.0 / scale)) ** 2 - 1.0) * (1.0 / scale) * g,
-)  # fmt: skip
-def _norm_logpdf(xp: Any, x: Any, loc: Any, scale: Any) -> Any:
-    """The logarithm of the normal density, as one operation: most programs that fit anything compute it."""
-    z = (x - loc) * (1.0 / scale)
-    return z * z * -0.5 - (xp.log(scale) + _LOG_ROOT)
-
-
 # -- continuous ------------------------------------------------------------------------------------------------------------
 
 norm: Continuous = Continuous(
-    "norm", (), -_INF, _INF, None, located_logpdf=_norm_logpdf, cdf=special.ndtr, sf=lambda z: special.ndtr(-z),
+    "norm", (), -_INF, _INF, None, located_logpdf=norm_logpdf, cdf=special.ndtr, sf=lambda z: special.ndtr(-z),
     logcdf=special.log_ndtr, logsf=lambda z: special.log_ndtr(-z), ppf=special.ndtri, isf=lambda q: -special.ndtri(q),
 )  # fmt: skip
 expon: Continuous = Continuous(

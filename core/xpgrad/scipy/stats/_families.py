@@ -38,7 +38,7 @@ class _Family:
         return f"xpgrad.scipy.stats.{self.name}"
 
     def _operands(self, kind: str, first: str, x: Any, args: tuple[Any, ...], options: dict[str, Any], more: tuple[str, ...]) -> list[Any]:
-        """The argument, shapes and location (and scale) as Tensors, and last a factor: 1, or nan for parameters that are none.
+        """The argument, shapes and location (and scale) as Tensors.
 
         Raises
         ------
@@ -58,14 +58,16 @@ class _Family:
                 msg = f"scipy.stats.{title}: the parameter `{n}` is missing"
                 raise TypeError(msg)
         values = [given.get(n, 1.0 if n == "scale" else 0.0) for n in names]
-        operands = operands_of(title, (first, *names), (x, *values), module="stats")
-        x, *shapes = operands[: 1 + len(self.shapes)]
+        return operands_of(title, (first, *names), (x, *values), module="stats")
+
+    def _factor(self, shapes: list[Any], dtype: Any, scale: Any = None) -> Any:
+        """A factor that is 1, or nan for parameters that are none; of parameters only, so that what has no axes stays that."""
         checks = [] if self.valid is None else [self.valid(*shapes)]
-        if "scale" in names:
-            checks.append(operands[-1] > 0)  # of parameters only: what has no axes stays that
+        if scale is not None:
+            checks.append(scale > 0)
         good = functools.reduce(operations.logical_and, checks)
-        one = operations.ones_like(good, dtype=x.dtype)
-        return [*operands, operations.where(good, one, one * math.nan)]
+        one = operations.ones_like(good, dtype=dtype)
+        return operations.where(good, one, one * math.nan)
 
 
 class Continuous(_Family):
@@ -81,10 +83,10 @@ class Continuous(_Family):
 
     def _of_x(self, kind: str, x: Any, args: tuple[Any, ...], options: dict[str, Any], below: float, above: float) -> Any:
         """A function of the standardised argument, with its limits outside of the support."""
-        x, *shapes, loc, scale, factor = self._operands(kind, "x", x, args, options, ("loc", "scale"))
-        scale = scale * factor
-        if f"located_{kind}" in self.functions:  # one operation, where that is worth it
+        x, *shapes, loc, scale = self._operands(kind, "x", x, args, options, ("loc", "scale"))
+        if f"located_{kind}" in self.functions:  # one operation, where that is worth it; it knows what is no scale
             return self.functions[f"located_{kind}"](x, loc, scale, *shapes)
+        scale = scale * self._factor(shapes, x.dtype, scale)
         z = (x - loc) / scale
         log_scale = operations.log(scale) if kind == "logpdf" else None
         if math.isinf(self.low) and math.isinf(self.high) and "ends" not in self.functions:
@@ -138,7 +140,8 @@ class Continuous(_Family):
         if kind not in self.functions:
             msg = f"scipy.stats.{self.name}.{kind} is not there: SciPy finds it by trial, element by element"
             raise NotImplementedError(msg)
-        q, *shapes, loc, scale, factor = self._operands(kind, "q", q, args, options, ("loc", "scale"))
+        q, *shapes, loc, scale = self._operands(kind, "q", q, args, options, ("loc", "scale"))
+        factor = self._factor(shapes, q.dtype, scale)
         one = operations.ones_like(q)
         beyond = ~((q >= 0) & (q <= 1))
         inside = beyond | ((q > 0) & (q < 1))
@@ -156,8 +159,8 @@ class Discrete(_Family):
 
     def _of_k(self, kind: str, k: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, list[Any], Any]:
         """The place counted from the location, the shapes, and the factor."""
-        k, *shapes, loc, factor = self._operands(kind, "k", k, args, options, ("loc",))
-        return k - loc, shapes, factor
+        k, *shapes, loc = self._operands(kind, "k", k, args, options, ("loc",))
+        return k - loc, shapes, self._factor(shapes, k.dtype)
 
     def _inside(self, k: Any, shapes: list[Any]) -> Any:
         """Return whether a place is in the support, but for not being an integer."""
@@ -191,8 +194,9 @@ class Discrete(_Family):
 
         It is constant between jumps: nothing is differentiated.
         """
-        q, *shapes, loc, factor = self._operands("ppf", "q", q, args, options, ("loc",))
-        return PRIMITIVES[f"{PREFIX}{self.name}_ppf"](q, *shapes) * factor.detach() + loc.detach()
+        place, *shapes, loc = self._operands("ppf", "q", q, args, options, ("loc",))
+        factor = self._factor(shapes, place.dtype).detach()
+        return PRIMITIVES[f"{PREFIX}{self.name}_ppf"](place, *shapes) * factor + loc.detach()
 
     def _tail(self, kind: str, k: Any, args: tuple[Any, ...], options: dict[str, Any], below: float, above: float) -> Any:
         k, shapes, factor = self._of_k(kind, k, args, options)

@@ -1,0 +1,69 @@
+"""The logarithm of the normal density by two operations that hold one array, the standardised argument, of which all derivatives are made.
+
+Most programs that fit anything compute it, of as many numbers as they have data; it costs what its passes over memory cost.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from typing import Any
+
+from xpgrad.scipy._declare import helper
+
+__all__ = ["norm_logpdf"]
+
+_LOG_ROOT = math.log(2 * math.pi) / 2
+
+
+def _scale_or_nan(xp: Any, scale: Any) -> Any:
+    """The scale, or nan for what is none, and with it values and derivatives."""
+    return xp.where(scale > 0, scale, xp.full_like(scale, math.nan))
+
+
+def _by_loc(g: Any, loc_shape: Any, scale: Any, xp: Any) -> Any:
+    """Sum what goes to a number before it is divided by a number: that saves a pass."""
+    return (xp.sum(g) if loc_shape == () == scale.shape else g) * (-1.0 / scale)
+
+
+def _by_scale(g: Any, scale: Any, out: Any, xp: Any) -> Any:
+    """Sum what goes to a number by a product of vectors, which makes no array."""
+    moved = xp.vecdot(xp.reshape(g, (-1,)), xp.reshape(out, (-1,))) if scale.shape == () else g * out
+    return moved * (-1.0 / scale)
+
+
+def _standardised_jvp(d_loc: Any, d_scale: Any, d_x: Any, out: Any, scale: Any) -> Any:
+    parts = (d_x, None if d_loc is None else -d_loc, None if d_scale is None else -(out * d_scale))
+    moved = functools.reduce(operator.add, (part for part in parts if part is not None))
+    return moved * (1.0 / scale)
+
+
+# The argument is the last operand, so that its gradient may overwrite what came in.
+@helper(_by_loc, _by_scale, "g * (1.0 / scale)", jvp=_standardised_jvp)
+def _standardised(xp: Any, loc: Any, scale: Any, x: Any) -> Any:
+    """``(x - loc) / scale``."""
+    return (x - loc) * (1.0 / _scale_or_nan(xp, scale))
+
+
+def _log_density_jvp(d_z: Any, d_scale: Any, z: Any, scale: Any) -> Any:
+    by_z = None if d_z is None else -(z * d_z)
+    if d_scale is None:
+        return by_z
+    by_scale = d_scale * (-1.0 / scale)
+    return by_scale if by_z is None else by_z + by_scale
+
+
+@helper(
+    lambda g, z: z * (g * -1.0),
+    lambda g, scale, xp: (xp.sum(g) if scale.shape == () else g) * (-1.0 / scale),
+    jvp=_log_density_jvp,
+)  # fmt: skip
+def _log_density(xp: Any, z: Any, scale: Any) -> Any:
+    """The logarithm of the density of a standardised argument, by the scale that it had."""
+    return z * z * -0.5 - (xp.log(_scale_or_nan(xp, scale)) + _LOG_ROOT)
+
+
+def norm_logpdf(x: Any, loc: Any, scale: Any) -> Any:
+    """The logarithm of the normal density."""
+    return _log_density(_standardised(loc, scale, x), scale)
