@@ -55,6 +55,44 @@ def exact(p: np.ndarray, y0: np.ndarray, t: Any, w: np.ndarray) -> float:
     return float((found.T * w).sum())
 
 
+def _written(y: Any, p: Any) -> Any:
+    """What a view was written into: the graph of the whole is another one since."""
+    out = xp.zeros(2) + p * 0.0
+    out[:1] = y[1:]
+    out[1:] *= 0.0
+    return out
+
+
+#: Right sides that return what is no node of their own, of the state and of parameters, and the solution at 1 of each.
+RETURNED: dict[str, tuple[Callable[[Any, Any, Any], Any], Callable[[Any, Any], Any]]] = {
+    "the state": (lambda y, p, q: y, lambda y0, p: y0 * math.e),
+    "a leaf": (lambda y, p, q: p, lambda y0, p: y0 + p),
+    "what was there before": (lambda y, p, q: q, lambda y0, p: y0 + 3 * p),
+    "a view of the state": (lambda y, p, q: xp.flip(y, axis=0), lambda y0, p: y0 * math.cosh(1) + xp.flip(y0, axis=0) * math.sinh(1)),
+    "a view of what was there before": (lambda y, p, q: q[::-1], lambda y0, p: y0 + 3 * xp.flip(p, axis=0)),
+    "one of several outputs": (lambda y, p, q: xp.unstack(xp.stack([y, q]))[1], lambda y0, p: y0 + 3 * p),
+    "one of several outputs from before": (lambda y, p, q: q, lambda y0, p: y0 + 3 * p),
+    "what was written into": (lambda y, p, q: _written(y, p), lambda y0, p: xp.stack([y0[0] + y0[1], y0[1]])),
+}
+
+
+@pytest.mark.parametrize("way", FAST, ids=str)
+@pytest.mark.parametrize("case", RETURNED)
+def test_a_right_side_may_return_what_is_there_already(case: str, way: tuple[str, str]) -> None:
+    right, closed = RETURNED[case]
+    y0, p = (xp.tensor(v, requires_grad=True) for v in ([1.1, -0.4], [0.3, 0.8]))
+    q = 3 * p
+    parts = xp.unstack(xp.stack([3 * p, y0.detach()]))
+    of = right if "from before" not in case else (lambda y, p, q: parts[0])
+    out = integrate.odeint(lambda y, t: of(y, p, q), y0, [0.0, 1.0], method=way[0], gradient=way[1], **TIGHT)[1]
+    expected = closed(y0, p) + 0.0 * (p + y0)
+    np.testing.assert_allclose(out.tolist(), expected.tolist(), rtol=1e-8)
+    weights = xp.asarray([0.7, -1.3])
+    found = grad(xp.sum(out * weights), [y0, p], allow_unused=True)
+    for g, wanted in zip(found, grad(xp.sum(expected * weights), [y0, p])):
+        np.testing.assert_allclose((xp.zeros(2) if g is None else g).tolist(), wanted.tolist(), rtol=1e-8, atol=1e-9)
+
+
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_values_and_gradients_are_those_of_differences(way: tuple[str, str]) -> None:
     p, y0, t = leaves()

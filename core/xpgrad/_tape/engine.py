@@ -136,6 +136,9 @@ def _find(roots: list[Any], empty: Any, order: list[Any]) -> None:
 
 def _only_needed(task: Pass, order: list[Any], roots: set[Any]) -> list[Any]:
     """Drop the nodes from which no target can be reached, and find out which of the special ones run."""
+    if task.whole:
+        task.special = dict.fromkeys(task.targets or (), False)
+        return order
     targets = set(task.targets or ())
     leaves = [node for node in order if node.is_leaf]
     if len(leaves) == len(targets) and targets.issuperset(leaves):

@@ -52,7 +52,11 @@ def cut(function: Callable[[Any], Any], x: Any) -> tuple[Any, Link, list[Link]]:
     own.seq = next_number()
     mark = next_number()
     with switches.enable_grad():
-        value = function(start).clone()
+        value = function(start)
+        node = value._node
+        # What was there before, and what may be a view, needs a node that was made here.
+        if node is not None and (value._alias is not None or node.is_leaf or node.is_slot or node.seq < mark):
+            value = value.clone()
     if value._node is None:
         return value, own, []
     links = _Mapping()

@@ -7,12 +7,14 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
+from xpgrad._backends.classes import tensor_class
 from xpgrad._basics.arguments import check_callable, shown
+from xpgrad._basics.dtypes import float64
 from xpgrad._modes import switches
+from xpgrad._operations.lift import new_tensor
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.func import jacrev, ravel_pytree
 from xpgrad.func._tree import flatten, unflatten
-from xpgrad.rules.conversion import asarray
 
 __all__ = ["EXPLICIT", "IMPLICIT", "Failure", "Problem", "check_failure", "said", "scipy_integrate"]
 
@@ -68,6 +70,7 @@ class Problem:
             )
             raise TypeError(msg)
         self.dtype, self.device = self.start.dtype, self.start.device
+        self.cls: Any = tensor_class(self.device)
         self.leaves = [(x.shape, x.dtype, x.numel()) for x in unravel(self.start.detach())]
         rtol, atol = tolerances
         self.rtol = float(rtol)
@@ -92,11 +95,15 @@ class Problem:
 
     def inside(self, x: Any) -> Any:
         """SciPy's numbers, which it may write to later, as a Tensor."""
-        return asarray(x, dtype=self.dtype, device=self.device, copy=True)
+        # NB: this is `asarray(x, dtype=..., device=..., copy=True)` without its questions: a solver asks for it at every step.
+        backend = self.cls.backend
+        out = new_tensor(self.cls, backend.from_host(backend.host_array(x, self.dtype), self.device))
+        return out if out.dtype is self.dtype else out._cast(self.dtype)
 
-    @staticmethod
-    def outside(x: Any) -> Any:
+    def outside(self, x: Any) -> Any:
         """A Tensor as an array that SciPy may write to."""
+        if type(x) is self.cls and x.dtype is float64:
+            return self.cls.backend.to_host(x._array).astype("float64", copy=True)
         return x.detach().numpy().astype("float64", copy=True)
 
     def field(self, t: Any, y: Any) -> Any:
