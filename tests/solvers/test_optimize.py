@@ -138,6 +138,31 @@ def test_every_backend(xpgrad_device: str) -> None:
         np.testing.assert_allclose(one.to_device("numpy").numpy(), other.numpy(), atol=2e-3)
 
 
+def test_a_solution_inside_of_what_is_solved() -> None:
+    """Law: a problem may have solutions of problems in it, which depend on its unknowns and on what is outside."""
+    a, k = xp.tensor([1.2, -0.7], requires_grad=True), xp.tensor(0.3, requires_grad=True)
+
+    def within(b: Any) -> Any:
+        return optimize.minimize(lambda y: xp.sum((y - b) ** 2) + xp.sum(y * y), xp.zeros(2), tol=1e-12).x  # b / 2
+
+    def outside(solve: Any) -> Any:
+        return optimize.minimize(lambda z: xp.sum((solve(z * a) - 1.0) ** 2) + k * xp.sum(z * z), xp.ones(2), tol=1e-8).x
+
+    def closed() -> Any:
+        return 2 * a / (a * a + 4 * k)
+
+    weights = xp.asarray([0.4, 1.7])
+    rooted = optimize.root(lambda z: within(z * a) * a - 1.0 + k * z, xp.ones(2), tol=1e-13).x  # a*a*z/2 - 1 + k*z
+    for found, expected, near in ((outside(within), closed(), 1e-6), (rooted, 2 / (a * a + 2 * k), 1e-9)):
+        np.testing.assert_allclose(found.tolist(), expected.tolist(), rtol=near)
+        pairs = [grad(xp.sum(x * weights), [a, k], create_graph=True) for x in (found, expected)]
+        for g, wanted in zip(*pairs):
+            np.testing.assert_allclose(g.tolist(), wanted.tolist(), rtol=10 * near)
+        twice = [grad(xp.sum(by_a * weights) + by_k, [a, k]) for by_a, by_k in pairs]
+        for g, wanted in zip(*twice):
+            np.testing.assert_allclose(g.tolist(), wanted.tolist(), rtol=100 * near)
+
+
 def test_ones_own_solver() -> None:
     calls = []
 

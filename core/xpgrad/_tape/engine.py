@@ -136,16 +136,13 @@ def _find(roots: list[Any], empty: Any, order: list[Any]) -> None:
 
 def _only_needed(task: Pass, order: list[Any], roots: set[Any]) -> list[Any]:
     """Drop the nodes from which no target can be reached, and find out which of the special ones run."""
-    if task.whole:
-        task.special = dict.fromkeys(task.targets or (), False)
-        return order
     targets = set(task.targets or ())
-    leaves = [node for node in order if node.is_leaf]
-    if len(leaves) == len(targets) and targets.issuperset(leaves):
-        # All leaves and nothing else: every node is needed, and no target's node is on the way to another.
-        task.special = dict.fromkeys(leaves, False) if task.capture else {}
+    ends = [node for node in order if node.is_end]
+    if len(ends) == len(targets) and targets.issuperset(ends):
+        # All ends and nothing else: every node is needed, and no target's node is on the way to another.
+        task.special = dict.fromkeys(ends, False) if task.capture else {}
         return order
-    if task.alone and not targets.issuperset(leaves):
+    if task.alone and not targets.issuperset(ends):
         raise Beyond
     # INP-06: `backward` runs a target's own node; for one of several outputs that is the node that owns them.
     needed: set[Any] = set() if task.capture else {node.owner for node in targets if node.is_slot}

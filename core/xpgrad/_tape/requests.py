@@ -135,7 +135,7 @@ def grad(
     return tuple(results) if keys is None else dict(zip(keys, results))
 
 
-def private_grad(output: Any, nodes: list[Any], gradient: Any, *, create: bool, whole: bool = False) -> list[Any]:
+def private_grad(output: Any, nodes: list[Any], gradient: Any, *, create: bool) -> list[Any]:
     """The gradients that reach some nodes from one Tensor, whose graph was made for this, and ends at nodes that were made for it.
 
     Parameters
@@ -146,8 +146,6 @@ def private_grad(output: Any, nodes: list[Any], gradient: Any, *, create: bool, 
         Each once.
     create : bool
         ``create_graph``.
-    whole : bool
-        The graph ends at `nodes` alone, so that all of it is needed.
 
     Returns
     -------
@@ -155,7 +153,7 @@ def private_grad(output: Any, nodes: list[Any], gradient: Any, *, create: bool, 
     """
     graph = create or gradient.depth > 0 or state.carries_tangents()
     task = Pass(graph=graph, retain=create, targets=nodes, capture=True, create=create)
-    task.private, task.whole = True, whole
+    task.private = True
     found = run_pass(task, [output._node], [gradient if graph else gradient._array])
     if graph:
         return [v if v is None or create else _unrecorded(v) for v in found]

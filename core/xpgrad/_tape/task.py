@@ -57,14 +57,12 @@ class Pass:
         The targets must be all leaves that the roots depend on: `Beyond` is raised, before anything runs, where there are others.
     private : bool
         No other pass can meet the nodes that this one runs, except one that it is inside of: these were made for it.
-    whole : bool
-        The graph ends at the targets alone, none of which is on the way to another: nobody looks for what is needed.
     profiling : Recording or None
         What notes when its nodes run.
     """
 
     __slots__ = ("alone", "ambient", "callbacks", "capture", "captured", "create", "depth", "graph", "id", "notes", "on_thread", "order",
-                 "private", "profiling", "retain", "special", "targets", "thread", "whole")  # fmt: skip
+                 "private", "profiling", "retain", "special", "targets", "thread")  # fmt: skip
 
     def __init__(self, *, graph: bool, retain: bool, targets: list[Any] | None, capture: bool, create: bool | None = None) -> None:
         self.id = next(_task_ids)
@@ -74,7 +72,7 @@ class Pass:
         self.targets = None if targets is None else list(dict.fromkeys(targets))
         self.special: dict[Any, bool] | None = None  # known once the graph has been walked
         self.capture = capture
-        self.alone = self.private = self.whole = False
+        self.alone = self.private = False
         self.captured: dict[Any, Any] = {}
         self.callbacks: list[Callable[[], None]] = []
         self.order: list[Any] = []  # the nodes whose gradient this pass computes

@@ -26,6 +26,10 @@ class Link(ListNode):
     cls: Any
     inner: Any
 
+    @property
+    def is_end(self) -> bool:  # type: ignore[override]
+        return not self.e
+
     def grads(self, g: Any) -> list[Any]:
         return [g] if self.e else []
 

@@ -144,10 +144,11 @@ class ImplicitNode(ListNode):
         # The residual again, of the solution with its history: which is cut off, too, until the gradients of the parameters are there.
         value, own, links = cut(residual, x)
         inner = {link.inner: link for link in links}
-        if not inner.keys() >= set(self.e):
+        parameters = [e.original for e in self.e]  # in a pass inside of another one a node's edges lead to its shadows
+        if not inner.keys() >= set(parameters):
             msg = "evaluated again, for a derivative of higher order, the residual depended on other Tensors; make it a pure function"
             raise RuntimeError(msg)
-        found = grad([value], [GradientEdge(inner[e], 0) for e in self.e], [-u], create_graph=True, allow_unused=True)
+        found = grad([value], [GradientEdge(inner[e], 0) for e in parameters], [-u], create_graph=True, allow_unused=True)
         for link in (own, *inner.values()):
             link.open()
         return list(found)

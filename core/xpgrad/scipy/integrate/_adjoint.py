@@ -129,7 +129,7 @@ def _products(
     if value._node is None:
         found: Any = [None] * len(targets)
     else:
-        found = private_grad(value, targets, a, create=again, whole=len(targets) == 1 + len(links))
+        found = private_grad(value, targets, a, create=again)
     if again:
         for link in (own, *links):
             link.open()
