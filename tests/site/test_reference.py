@@ -46,6 +46,15 @@ def test_examples_stand_under_their_heading() -> None:
     assert parts("Says.\n\nRaises\n------\nValueError\n    If not.\n\n>>> 1\n1\n\n>>> 2\n2\n") == two
 
 
+def test_attributes_show_their_texts() -> None:
+    """Autodoc asks for the text of no attribute with a value of its class's: the page has it itself."""
+    written = pages(list(NAMES.values()))["xpgrad.backend.Capabilities.rst"]
+    assert re.search(
+        r"autoattribute:: xpgrad\.backend\.Capabilities\.jit\n\n    The library compiles.*\n\n    \.\. rubric:: Examples\n\n    >>> ",
+        written,
+    )
+
+
 def test_facts_are_about_public_names() -> None:
     assert all_facts().keys() - NAMES.keys() == set()
 
