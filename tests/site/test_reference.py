@@ -48,10 +48,9 @@ def test_examples_stand_under_their_heading() -> None:
 
 def test_attributes_show_their_texts() -> None:
     """Autodoc asks for the text of no attribute with a value of its class's: the page has it itself."""
-    written = pages(list(NAMES.values()))["xpgrad.backend.Capabilities.rst"].partition(
-        "autoattribute:: xpgrad.backend.Capabilities.jit\n\n"
-    )[2]
-    assert re.match(r"    The library compiles.*\n\n    \.\. rubric:: Examples\n\n    >>> ", written)
+    page = pages(list(NAMES.values()))["xpgrad.backend.Capabilities.rst"]
+    shown = page.partition("autoattribute:: xpgrad.backend.Capabilities.jit\n\n")[2]
+    assert re.match(r"    The library compiles.*\n\n    \.\. rubric:: Examples\n\n    >>> ", shown)
 
 
 def test_facts_are_about_public_names() -> None:
