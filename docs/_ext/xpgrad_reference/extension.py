@@ -48,9 +48,17 @@ def _shown(node: nodes.Element) -> list[nodes.Node]:
 
 
 def wrap(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object) -> None:
-    """Let the name that is the heading of a page go on in another line after a dot or an underscore, before it does within a word."""
-    if pagename.startswith("reference/") and "body" in context:
-        context["body"] = re.sub(r"(?<=<h1>)[^<]+", lambda match: re.sub(r"(?<=[._])(?=\w)", "<wbr>", match[0]), context["body"], count=1)
+    """Let long names in headings and tables go on in another line after a dot or an underscore: not within a word, nor beyond the page."""
+    if "body" in context:
+        text = str(context["body"])
+        if pagename.startswith("reference/"):
+            text = re.sub(r"(?<=<h1>)[^<]+", _broken, text, count=1)
+        long = re.compile(r'(?<=<span class="pre">)[^<]{20,}(?=</span>)')
+        context["body"] = re.sub(r"<td\b.*?</td>", lambda cell: long.sub(_broken, cell[0]), text, flags=re.DOTALL)
+
+
+def _broken(match: re.Match[str]) -> str:
+    return re.sub(r"(?<=[._(/])(?=\w)", "<wbr>", match[0])
 
 
 def one_way(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object) -> None:
