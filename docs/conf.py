@@ -36,6 +36,7 @@ suppress_warnings = ["config.cache"]  # sphinx-gallery's own configuration holds
 python_use_unqualified_type_names = True
 add_module_names = False
 autodoc_typehints = "signature"
+autodoc_preserve_defaults = True  # the name of a function that is a default, not its address
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
@@ -58,6 +59,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,  # pages that load scripts from elsewhere
     "show_signature": False,
     "thumbnail_size": (400, 280),
     "matplotlib_animations": False,

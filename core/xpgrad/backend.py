@@ -47,6 +47,7 @@ class BackendInfo:
     api_version : (int, int)
         The `API_VERSION` that the plugin was written for.
     variants : tuple of str
+        What may follow the backend's name in a device string, as in ``"name=variant"``.
     install : str
         The command to run when the library is missing, e.g. ``"pip install xpgrad[jax]"``.
     cuda : bool
@@ -68,23 +69,39 @@ class Capabilities:
 
     Attributes
     ----------
-    mutable : arrays can be written to.
-    view_aliases : a basic slice of an array shares its memory.
-    strides : arrays have strides.
-    lazy : values are computed later than they are requested, and looking at one early is to be avoided.
-    streams : work is queued on streams.
-    boolean_indexing : ``x[mask]`` works.
-    data_dependent_shapes : functions such as `nonzero` and `unique_values` work.
-    negative_step : ``x[::-1]`` is a slice like any other; without it, where arrays are mutable, it is a copy that refuses writes.
-    complex, float64 : these dtypes exist; of complex ones, complex64 at least.
-    complex128 : it exists, too, where the two above are there; without it Python's complex numbers are complex64, and complex numbers of a
-        float64 Tensor an error.
-    linalg, fft : these extensions exist.
-    dlpack : arrays exchange memory through DLPack.
-    devices : there can be more than one device.
-    deterministic_scatter : adding into duplicate indices gives the same bits each time.
-    jit, vmap : the library compiles, and vectorises, functions.
-    threads : arrays may be used in other threads than the one that made them, and passes run in several at once.
+    mutable : bool
+        Arrays can be written to.
+    view_aliases : bool
+        A basic slice of an array shares its memory.
+    strides : bool
+        Arrays have strides.
+    lazy : bool
+        Values are computed later than they are requested, and looking at one early is to be avoided.
+    streams : bool
+        Work is queued on streams.
+    boolean_indexing : bool
+        ``x[mask]`` works.
+    data_dependent_shapes : bool
+        Functions such as `nonzero` and `unique_values` work.
+    negative_step : bool
+        ``x[::-1]`` is a slice like any other; without it, where arrays are mutable, it is a copy that refuses writes.
+    complex, float64 : bool
+        These dtypes exist; of complex ones, complex64 at least.
+    complex128 : bool
+        It exists, too, where the two above are there; without it Python's complex numbers are complex64, and complex numbers of a float64
+        Tensor an error.
+    linalg, fft : bool
+        These extensions exist.
+    dlpack : bool
+        Arrays exchange memory through DLPack.
+    devices : bool
+        There can be more than one device.
+    deterministic_scatter : bool
+        Adding into duplicate indices gives the same bits each time.
+    jit, vmap : bool
+        The library compiles, and vectorises, functions.
+    threads : bool
+        Arrays may be used in other threads than the one that made them, and passes run in several at once.
 
     Notes
     -----

@@ -17,7 +17,6 @@ from matplotlib.figure import Figure
 import xpgrad as xp
 
 matplotlib.use("agg")  # pictures are files; a notebook, or sphinx-gallery, shows the figures that a program leaves open
-plt.rcParams.update({"figure.dpi": 110, "figure.constrained_layout.use": True, "axes.titlesize": "medium", "legend.frameon": False})
 
 #: Okabe and Ito's colours, which colour-blind readers tell apart, too.
 BLUE, ORANGE, GREEN, PINK, SKY, YELLOW, GREY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#777777"
@@ -49,6 +48,8 @@ class Program:
 
     def __call__(self, device: str | None = None, small: bool = False, picture: str | None = None) -> dict[str, float]:
         """Run on a device, write the picture to the path `picture`, if there is one, and return the numbers by name."""
+        # At each run: sphinx-gallery, which has all programs in one process, resets the style after each.
+        plt.rcParams.update({"figure.dpi": 110, "figure.constrained_layout.use": True, "axes.titlesize": "medium", "legend.frameon": False})
         with xp.default_device(device or self.device):
             figure, numbers = self.compute(small)
         if picture is not None:

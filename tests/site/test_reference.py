@@ -38,6 +38,21 @@ def test_the_examples_print_what_they_say(chapter: str) -> None:
     assert [report for name in here if (report := failure(name))] == []
 
 
+def test_examples_stand_under_their_heading() -> None:
+    """Law: on a page no session is part of another section, where it would be read as entries: a `Raises` without end."""
+    held = {(name.full, heading) for name in NAMES.values() for heading, text in parts(merged(name)).items() if ">>> " in text}
+    assert {heading for _, heading in held} == {"Examples"}
+    two = {"": "Says.", "Raises": "ValueError\n    If not.", "Examples": ">>> 1\n1\n\n>>> 2\n2"}
+    assert parts("Says.\n\nRaises\n------\nValueError\n    If not.\n\n>>> 1\n1\n\n>>> 2\n2\n") == two
+
+
+def test_attributes_show_their_texts() -> None:
+    """Autodoc asks for the text of no attribute with a value of its class's: the page has it itself."""
+    page = pages(list(NAMES.values()))["xpgrad.backend.Capabilities.rst"]
+    shown = page.partition("autoattribute:: xpgrad.backend.Capabilities.jit\n\n")[2]
+    assert re.match(r"    The library compiles.*\n\n    \.\. rubric:: Examples\n\n    >>> ", shown)
+
+
 def test_facts_are_about_public_names() -> None:
     assert all_facts().keys() - NAMES.keys() == set()
 

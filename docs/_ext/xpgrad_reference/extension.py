@@ -11,10 +11,9 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 
-from xpgrad_reference import files, holding, links
+from xpgrad_reference import files
 from xpgrad_reference.names import Name, public
-from xpgrad_reference.pages import pages
-from xpgrad_reference.sections import merged, plain
+from xpgrad_reference.pages import pages, text
 
 _known: dict[str, Name] = {}
 
@@ -27,8 +26,7 @@ def write(app: Sphinx) -> None:
 def complete(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
     """Replace a docstring by the text that its facts complete, with links to the report in place of the ids of rules."""
     if name in _known:
-        text = holding.ID.sub(lambda match: links.contract(match[0]) if match[0] in holding.rules() else match[0], merged(_known[name]))
-        lines[:] = plain(text).splitlines()
+        lines[:] = text(_known[name]).splitlines()
 
 
 def unlink_builtins(app: Sphinx, doctree: nodes.document) -> None:
@@ -49,6 +47,20 @@ def _shown(node: nodes.Element) -> list[nodes.Node]:
     return found
 
 
+def wrap(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Let long names in headings and tables go on in another line after a dot or an underscore: not within a word, nor beyond the page."""
+    if "body" in context:
+        text = str(context["body"])
+        if pagename.startswith("reference/"):
+            text = re.sub(r"(?<=<h1>)[^<]+", _broken, text, count=1)
+        long = re.compile(r'(?<=<span class="pre">)[^<]{20,}(?=</span>)')
+        context["body"] = re.sub(r"<td\b.*?</td>", lambda cell: long.sub(_broken, cell[0]), text, flags=re.DOTALL)
+
+
+def _broken(match: re.Match[str]) -> str:
+    return re.sub(r"(?<=[._(/])(?=\w)", "<wbr>", match[0])
+
+
 def one_way(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object) -> None:
     """Take the links back from pages of source code: they guess the name that a function is documented by, and ours have others."""
     if pagename.startswith("_modules/"):
@@ -61,5 +73,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", write)
     app.connect("doctree-read", unlink_builtins)
     app.connect("html-page-context", one_way)
+    app.connect("html-page-context", wrap)
     app.connect("autodoc-process-docstring", complete, priority=400)  # numpydoc's own comes at 500
     return {"parallel_read_safe": True, "parallel_write_safe": True}

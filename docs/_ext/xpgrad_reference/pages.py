@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterable, Iterator
 
-from xpgrad_reference import links
+from sphinx.pycode import ModuleAnalyzer
+
+from xpgrad_reference import holding, links
 from xpgrad_reference.chapters import Chapter, chapters
 from xpgrad_reference.facts import facts
 from xpgrad_reference.names import Name
-from xpgrad_reference.sections import of_class, plain
+from xpgrad_reference.sections import merged, of_class, plain
 
 _DIRECTIVES = {
     "function": "autofunction",
@@ -77,6 +80,7 @@ def _chapter(chapter: Chapter, file: dict[str, str]) -> str:
 
 def _table(names: Iterable[Name], file: dict[str, str]) -> Iterator[str]:
     yield ".. list-table::"
+    yield "    :class: names"
     yield "    :widths: 30 70"
     yield ""
     for name in names:
@@ -115,4 +119,20 @@ def _module(name: Name) -> str:
 def _object(name: Name) -> list[str]:
     """The directive that shows a name, and its facts beneath."""
     lines = [f".. {_DIRECTIVES[name.kind]}:: {name.full}", *([] if name.kind != "data" else ["    :no-value:"]), ""]
+    if _unread(name):
+        shown = re.sub(r"^Examples\n-+\n", ".. rubric:: Examples\n\n", text(name), flags=re.MULTILINE)
+        lines += [*(f"    {line}".rstrip() for line in shown.splitlines()), ""]
     return [*lines, *links.block(name), ""]
+
+
+def text(name: Name) -> str:
+    """The docstring of a name, completed by its facts, with links to the report in place of the ids of rules."""
+    return plain(holding.ID.sub(lambda match: links.contract(match[0]) if match[0] in holding.rules() else match[0], merged(name)))
+
+
+def _unread(name: Name) -> bool:
+    """Whether autodoc asks for no docstring: for an attribute with a value of its class's, or an annotation alone, and no text beside."""
+    if name.kind != "attribute" or name.cls is None or inspect.isdatadescriptor(inspect.getattr_static(name.cls, name.short, None)):
+        return False
+    beside = (ModuleAnalyzer.for_module(cls.__module__).find_attr_docs() for cls in name.cls.__mro__ if cls.__module__ != "builtins")
+    return not any(short == name.short for found in beside for _, short in found)

@@ -16,9 +16,18 @@ _DESCRIBED = re.compile(r"^(\*{0,2}\w[\w, *]*?)(?: ?:.*)?$")
 
 
 def parts(doc: str) -> dict[str, str]:
-    """The sections of a docstring by their headings; what stands before the first has the heading ``""``."""
+    """The sections of a docstring by their headings; what stands before the first has the heading ``""``.
+
+    A session between blank lines that begins at the margin is an example, whichever section it ends: there it would be read as entries.
+    """
     pieces = _HEADING.split(doc)
-    return {"": pieces[0].rstrip(), **{heading: text.rstrip() for heading, text in zip(pieces[1::2], pieces[2::2], strict=True)}}
+    found = {"": pieces[0].rstrip(), **{heading: text.rstrip() for heading, text in zip(pieces[1::2], pieces[2::2], strict=True)}}
+    for heading in [heading for heading in found if heading != "Examples"]:
+        before, _, session = found[heading].partition("\n\n>>> ")
+        if session:
+            found[heading] = before.rstrip()
+            found["Examples"] = "\n\n".join(text for text in (found.get("Examples"), f">>> {session}") if text)
+    return found
 
 
 def described(section: str) -> set[str]:
