@@ -82,6 +82,18 @@ def test_its_numbers_are_within_their_bounds_and_it_draws(name: str, tmp_path: P
     assert_picture(picture)
 
 
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if kind(name) not in APART])
+@pytest.mark.parametrize("xpgrad_device", ["torch"])
+def test_another_device_is_one_argument(name: str, xpgrad_device: str, beside: None) -> None:
+    """Law: the same numbers are within the same bounds. (They are on JAX, too, where compiling takes most of the time.)"""
+    pytest.importorskip(xpgrad_device)
+    pytest.importorskip(f"xpgrad_{xpgrad_device}")
+    main = load(name).main
+    numbers = main(device=xpgrad_device, small=True)
+    plt.close("all")
+    assert main.failures(numbers) == []
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_it_is_short_and_says_what_it_is(name: str) -> None:
     text = (GALLERY / f"{name}.py").read_text(encoding="utf-8")

@@ -137,7 +137,7 @@ def _find(roots: list[Any], empty: Any, order: list[Any]) -> None:
 def _only_needed(task: Pass, order: list[Any], roots: set[Any]) -> list[Any]:
     """Drop the nodes from which no target can be reached, and find out which of the special ones run."""
     targets = set(task.targets or ())
-    ends = [node for node in order if node.is_end]
+    ends = [node for node in order if node._is_end]
     if len(ends) == len(targets) and targets.issuperset(ends):
         # All ends and nothing else: every node is needed, and no target's node is on the way to another.
         task.special = dict.fromkeys(ends, False) if task.capture else {}

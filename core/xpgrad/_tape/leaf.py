@@ -40,7 +40,7 @@ class AccumulateGrad(Node):
     __slots__ = ("_leaf", "array", "cls", "grad", "grad_dtype", "off", "private", "stream")
 
     title = "AccumulateGrad"
-    is_leaf = is_end = True
+    is_leaf = _is_end = True
 
     def __init__(self, leaf: Any) -> None:
         self.seq = _INF

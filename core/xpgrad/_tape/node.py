@@ -46,7 +46,7 @@ class Node:
     is_shadow = False  # whether `real` is set
     is_slot = False  # whether it stands for one of several outputs
     is_leaf = False  # whether it is a leaf's, which accumulates
-    is_end = False  # whether a graph ends here: at a leaf, and where it was cut
+    _is_end = False  # whether a graph ends here: at a leaf, and where it was cut
     stream: Any = None  # where its work is queued: (Tensor class, stream), on backends with streams
     runs_undefined = False  # whether it runs when no gradient arrived (custom Functions)
 

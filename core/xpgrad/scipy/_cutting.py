@@ -27,7 +27,7 @@ class Link(ListNode):
     inner: Any
 
     @property
-    def is_end(self) -> bool:  # type: ignore[override]
+    def _is_end(self) -> bool:  # type: ignore[override]
         return not self.e
 
     def grads(self, g: Any) -> list[Any]:
