@@ -6,7 +6,7 @@ Volterra's equation is fitted to the logarithms of these counts: four rates and 
 that `least_squares` has exact Jacobians, and one more Jacobian tells how well the data determine the course.
 
 The rates are compared with the means of Bob Carpenter's Bayesian analysis of the same data, "Predator-prey population dynamics: the
-Lotka-Volterra model in Stan" (2018), which has the data, too; the functions are those of docs/equations.md and docs/solvers.md.
+Lotka-Volterra model in Stan" (2018), which has the data, too; the functions are those of the pages on equations and on solvers.
 """
 
 from __future__ import annotations

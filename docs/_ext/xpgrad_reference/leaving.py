@@ -6,6 +6,7 @@ the repository's own pages (how to contribute, what changed, the plugins) get a 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import runpy
@@ -99,13 +100,12 @@ def _page(path: Path, source: Path) -> Path | None:
 def add_reports(app: Sphinx, failed: Exception | None) -> None:
     """Put the conformance report beside the pages, and the page that the first program of docs/auditing.md makes."""
     if failed is None and app.builder.format == "html":
-        source, out = Path(app.srcdir), Path(app.outdir)
+        source, out = Path(app.srcdir), Path(app.outdir).resolve()
         shutil.copytree(source / "conformance", out / "conformance", dirs_exist_ok=True)
         program = (source / "auditing.md").read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "growth.py"  # an audit shows the lines of a file
-            path.write_text(program, encoding="utf-8")
-            report = runpy.run_path(str(path))["report"]
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            Path("growth.py").write_text(program, encoding="utf-8")  # an audit shows the lines of a file, by the name that it was run by
+            report = runpy.run_path("growth.py")["report"]
             report.save(out / _AUDIT)
 
 
