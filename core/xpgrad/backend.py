@@ -85,21 +85,27 @@ class Capabilities:
         Functions such as `nonzero` and `unique_values` work.
     negative_step : bool
         ``x[::-1]`` is a slice like any other; without it, where arrays are mutable, it is a copy that refuses writes.
-    complex, float64 : bool
-        These dtypes exist; of complex ones, complex64 at least.
+    complex : bool
+        Complex dtypes exist, complex64 at least.
+    float64 : bool
+        The dtype float64 exists.
     complex128 : bool
-        It exists, too, where the two above are there; without it Python's complex numbers are complex64, and complex numbers of a float64
-        Tensor an error.
-    linalg, fft : bool
-        These extensions exist.
+        It exists, too, where complex dtypes and float64 do; without it Python's complex numbers are complex64, and complex numbers of a
+        float64 Tensor an error.
+    linalg : bool
+        The extension `linalg` exists.
+    fft : bool
+        The extension `fft` exists.
     dlpack : bool
         Arrays exchange memory through DLPack.
     devices : bool
         There can be more than one device.
     deterministic_scatter : bool
         Adding into duplicate indices gives the same bits each time.
-    jit, vmap : bool
-        The library compiles, and vectorises, functions.
+    jit : bool
+        The library compiles functions.
+    vmap : bool
+        The library vectorises functions.
     threads : bool
         Arrays may be used in other threads than the one that made them, and passes run in several at once.
 

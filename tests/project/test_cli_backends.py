@@ -43,7 +43,7 @@ def test_the_list_names_status_version_devices_and_origin(capsys: Any) -> None:
 def test_one_is_shown_whole(capsys: Any) -> None:
     assert main(["backends", "show", "numpy"]) == 0
     out = capsys.readouterr().out
-    for phrase in ("status: ready", "variants: readonly", "float64", "mutable: arrays can be written to.", "scatter_add"):
+    for phrase in ("status: ready", "variants: readonly", "float64", "mutable: Arrays can be written to.", "scatter_add"):
         assert phrase in out
     assert main(["backends", "show", "numpy", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
@@ -57,7 +57,9 @@ def test_every_capability_is_explained() -> None:
 
     from xpgrad._cli.listing import capability_sentences
 
-    assert set(capability_sentences()) == {f.name for f in dataclasses.fields(xp.backend.Capabilities)}
+    found = capability_sentences()
+    assert set(found) == {f.name for f in dataclasses.fields(xp.backend.Capabilities)}
+    assert all(text.endswith(".") and len(text) > 10 for text in found.values())
 
 
 def test_a_sound_backend_passes_every_check(capsys: Any) -> None:

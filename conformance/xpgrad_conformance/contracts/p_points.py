@@ -167,6 +167,10 @@ def ties_are_shared(lib: Any, rows: Any) -> None:
                     if not lib.oracle:  # PyTorch's tangent is the sum along one axis, and the mean along all
                         expected = np.sum(best * given, axis=axis) / np.sum(best, axis=axis)
                         lib.equal(fw.unpack_dual(moved).tangent, expected)
+    with lib.case("median"):
+        middle = v == np.sort(v.ravel())[(v.size - 1) // 2]
+        found = gradient(lib, lambda x: x.median(), v)
+        lib.equal(lib.const(found), middle / np.sum(middle))
     w = v[:, ::-1].copy()
     for name, first in [("maximum", np.where(v == w, 0.5, v > w)), ("minimum", np.where(v == w, 0.5, v < w))]:
         with lib.case(name):

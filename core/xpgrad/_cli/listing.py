@@ -36,13 +36,8 @@ def list_backends(as_json: bool) -> int:
 
 def capability_sentences() -> dict[str, str]:
     """The meaning of each capability, from the docstring that declares them."""
-    found: dict[str, str] = {}
-    for line in (Capabilities.__doc__ or "").splitlines():
-        match = re.match(r" {4}([a-z_0-9, ]+) : (.+)", line)
-        if match:
-            for name in match[1].split(", "):
-                found[name] = match[2]
-    return found
+    entries = re.findall(r"^(\w+) : bool\n((?: {4}.+\n)+)", inspect.getdoc(Capabilities) or "", re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in entries}
 
 
 def own_kernels(backend: Backend) -> list[str]:

@@ -118,6 +118,15 @@ def _middle(x: Any, axis: int, keepdims: bool = True) -> Any:
     return elementwise.where(reduction.any(missing, axis=axis, keepdims=keepdims), first, middle)
 
 
+def _shared(x: Any, value: Any) -> Any:
+    """A value of a vector as the mean of all that are equal to it, and what a NaN is equal to is another one."""
+    chosen = (x == value) | (elementwise.isnan(x) & elementwise.isnan(value))
+    wide = namespace.PRIMITIVES["wide"](x)
+    base = elementwise.where(elementwise.isinf(value), 0.0, value).to(wide.dtype)  # so that nothing is rounded, and no sum overflows
+    mean = reduction.sum(elementwise.where(chosen, wide - base, 0.0)) / reduction.sum(chosen.to(wide.dtype))
+    return (base + mean).to(x.dtype)
+
+
 def _converted(x: Any, dtype: Any) -> Any:
     return floating(x if dtype is None else x.to(dtype=dtype))
 
@@ -201,9 +210,14 @@ class TorchReductions(TensorBase):
         return MinResult(*_picked(self, searching.argmin, _one_axis(axis, dim, "min"), _keep(keepdims, keepdim)))
 
     def median(self: Any, dim: Any = None, keepdim: bool = False) -> Any:
-        """The lower of the middle elements; along an axis, values and indices. Where there is a NaN, the first of them."""
+        """The lower of the middle elements, whose ties share the gradient (SUB-05); along an axis, values and indices of the first of them.
+
+        Where there is a NaN, it is the median.
+        """
         if dim is None:
-            return _picked(self.ravel(), _middle, 0, keepdim)[0]
+            x = self.ravel()
+            value = _picked(x, _middle, 0, keepdim)[0]
+            return _shared(x, value.detach()) if x.dtype.differentiable else value
         return MedianResult(*_picked(self, _middle, dim, keepdim))
 
     def amax(self: Any, dim: Any = None, keepdim: bool = False) -> Tensor:

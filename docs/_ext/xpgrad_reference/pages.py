@@ -6,8 +6,6 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator
 
-from sphinx.pycode import ModuleAnalyzer
-
 from xpgrad_reference import holding, links
 from xpgrad_reference.chapters import Chapter, chapters
 from xpgrad_reference.facts import facts
@@ -132,6 +130,8 @@ def text(name: Name) -> str:
 
 def _unread(name: Name) -> bool:
     """Whether autodoc asks for no docstring: for an attribute with a value of its class's, or an annotation alone, and no text beside."""
+    from sphinx.pycode import ModuleAnalyzer  # for the site alone: what the reference says is also checked where Sphinx is not installed
+
     if name.kind != "attribute" or name.cls is None or inspect.isdatadescriptor(inspect.getattr_static(name.cls, name.short, None)):
         return False
     beside = (ModuleAnalyzer.for_module(cls.__module__).find_attr_docs() for cls in name.cls.__mro__ if cls.__module__ != "builtins")
