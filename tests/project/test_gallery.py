@@ -20,6 +20,8 @@ pytest.importorskip("scipy")
 from matplotlib import pyplot as plt
 from matplotlib.image import imread
 
+import xpgrad as xp
+
 GALLERY = Path(__file__).resolve().parents[2] / "examples" / "gallery"
 PROGRAMS = sorted(path.stem for path in GALLERY.glob("[0-9]*.py"))
 #: What a program needs that the extras `scipy` and `examples` do not bring.
@@ -27,6 +29,10 @@ NEEDS = {"dask": ("dask", "xpgrad_dask"), "dask_least_squares": ("dask", "xpgrad
 #: Programs that set up their process, and so need one of their own.
 APART = {"sharded_jax", "dask_least_squares"}
 LINES = 80
+#: Where they run beside NumPy: on PyTorch, the quickest of the others, or else on what has only what the standard has;
+#: `XPGRAD_TEST_DEVICES=jax` tries them there.
+ELSEWHERE = "torch" if all(importlib.util.find_spec(module) for module in ("torch", "xpgrad_torch")) else "strict"
+DEVICES = [device for device in os.environ.get("XPGRAD_TEST_DEVICES", ELSEWHERE).split(",") if device != "numpy"]
 
 
 def kind(name: str) -> str:
@@ -80,6 +86,31 @@ def test_its_numbers_are_within_their_bounds_and_it_draws(name: str, tmp_path: P
         assert all(isinstance(value, float) for value in numbers.values())
         assert all(low <= high and math.isfinite(low + high) for low, high in main.bounds.values())
     assert_picture(picture)
+
+
+@pytest.mark.parametrize("xpgrad_device", DEVICES)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_its_numbers_are_within_their_bounds_elsewhere(
+    name: str, xpgrad_device: str, beside: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in NEEDS.get(kind(name), ()):
+        pytest.importorskip(module)
+    if not xp.registry.backend_for(xp.Device(xpgrad_device).table).capabilities.float64:
+        pytest.skip("the bounds are for float64")
+    if kind(name) in APART:
+        runs_apart(name, "--device", xpgrad_device)
+        return
+    come_back, devices = xp.Tensor.numpy, set()
+
+    def spy(tensor: xp.Tensor) -> np.ndarray:
+        devices.add(str(tensor.device))
+        return come_back(tensor)
+
+    monkeypatch.setattr(xp.Tensor, "numpy", spy)
+    main = load(name).main
+    assert main.failures(main(xpgrad_device, small=True)) == []
+    plt.close("all")
+    assert devices == {str(xp.zeros(0, device=xpgrad_device).device)}, "it computes there"
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
