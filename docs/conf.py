@@ -9,6 +9,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "_ext"))
 os.environ.setdefault("DASK_SCHEDULER", "synchronous")  # read as dask's backend loads
+os.environ.setdefault("NPROC", "16")  # JAX's threads: with as many as two cores, four devices may wait for each other for ever
 
 import xpgrad  # noqa: E402
 

@@ -7,7 +7,7 @@ JAX's, with a sharding; ``compile`` makes one program of a step and its gradient
 
 The gradient is compared with NumPy's, of the whole photograph in one place. The picture shows which rows are where, and how accelerated
 steps (Nesterov's) lower the energy. The photograph is ``china.jpg`` as scikit-learn brings it (CC BY 2.0,
-https://www.flickr.com/photos/danielbuechele/6061409035).
+https://www.flickr.com/photos/danielbuechele/6061409035). ``--device torch`` and others run the same, with the photograph in one place.
 """
 
 from __future__ import annotations

@@ -234,7 +234,7 @@ def part(raw, weight):
 parts = jax.jit(jax.shard_map(part, mesh=mesh, in_specs=(P("data", None), P()), out_specs=P("data", None)))(x.array, w.array)
 print(np.allclose(np.asarray(parts), a.grad.numpy() * 16))
 """
-    run = fresh(code, JAX_ENABLE_X64="1", XLA_FLAGS="--xla_force_host_platform_device_count=4")
+    run = fresh(code, JAX_ENABLE_X64="1", XLA_FLAGS="--xla_force_host_platform_device_count=4", NPROC="16")
     assert run.stdout == "True True 4\nTrue True\nTrue\n", run.stdout + run.stderr
 
 
@@ -250,7 +250,7 @@ try:
 except xp.DeviceMismatchError as exc:
     print("jax:cpu:1" in str(exc) and "jax:cpu:2" in str(exc))
 """
-    run = fresh(code, JAX_ENABLE_X64="1", XLA_FLAGS="--xla_force_host_platform_device_count=4")
+    run = fresh(code, JAX_ENABLE_X64="1", XLA_FLAGS="--xla_force_host_platform_device_count=4", NPROC="16")
     assert run.stdout == "jax:cpu:1 jax:cpu:2 [4.0, 32.0] jax:cpu:3\nTrue\n", run.stdout + run.stderr
 
 

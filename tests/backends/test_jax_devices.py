@@ -20,7 +20,13 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 
 def on_four_devices(code: str) -> str:
-    environment = {**os.environ, "JAX_ENABLE_X64": "1", "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    environment = {
+        **os.environ,
+        "JAX_ENABLE_X64": "1",
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
+        "NPROC": "16",
+    }
     command = [sys.executable, "-W", "error", "-c", PRELUDE + code]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
     assert run.returncode == 0, run.stdout + run.stderr
