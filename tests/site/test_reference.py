@@ -6,10 +6,11 @@ import importlib.util
 import os
 import re
 import zlib
+from pathlib import Path
 
 import pytest
 
-from xpgrad_reference import backends, follows, holding
+from xpgrad_reference import backends, files, follows, holding
 from xpgrad_reference.chapters import chapters
 from xpgrad_reference.facts import Facts, all_facts
 from xpgrad_reference.names import Name, public
@@ -168,3 +169,14 @@ def test_numbers_of_another_backend_are_compared_as_numbers() -> None:
     assert not same("tensor([ 1.2345, 0.0000])", "tensor([1.2445, 0.0000])", 0)
     assert not same("tensor([ 1.2345, 0.0000])", "tensor([1.2345])", 0)
     assert not same("True", "False", 0)
+
+
+def test_a_folder_holds_what_was_written_and_what_did_not_change_keeps_its_date(tmp_path: Path) -> None:
+    folder = tmp_path / "pages"
+    files.write(folder, {"kept": "1", "changed": "2", "gone": "3"})
+    for path in folder.iterdir():
+        os.utime(path, (1, 1))
+    files.write(folder, {"kept": "1", "changed": "4"})
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {"kept": "1", "changed": "4"}
+    assert (folder / "kept").stat().st_mtime == 1
+    assert (folder / "changed").stat().st_mtime > 1
