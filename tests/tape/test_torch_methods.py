@@ -281,6 +281,21 @@ def test_the_arguments_names_say_whose_way_is_meant() -> None:
     np.testing.assert_array_equal(x.sort(descending=True).indices.numpy(), [[1, 0], [0, 1], [1, 0]])
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+@pytest.mark.parametrize(
+    "numbers",
+    [[1.0, 1.0, 2.0], [3.0, 1.0, 2.0, 2.0], [np.nan, 1.0, np.nan], [-np.inf, -np.inf, 1.0], [np.inf, np.inf], [0.1] * 3, [1e308] * 3],
+)
+def test_a_median_is_all_that_are_equal_to_it(numbers: list[float]) -> None:
+    """Law: ties share the gradient, and what is the median is not rounded."""
+    ours, theirs = xp.tensor(numbers, requires_grad=True), torch.tensor(numbers, dtype=torch.float64, requires_grad=True)
+    for x in (ours, theirs):
+        (x * 1.0).median().backward()
+    assert repr(ours.median().item()) == repr(theirs.median().item())
+    np.testing.assert_array_equal(ours.grad.numpy(), theirs.grad.numpy())
+    assert xp.asarray(numbers, dtype=xp.float16).median().dtype == xp.float16
+
+
 def test_a_median_beside_a_nan_is_one() -> None:
     a = np.asarray([[1.0, np.nan, 0.0], [3.0, 1.0, 2.0]])
     ours, theirs = xp.asarray(a).median(dim=1), torch.asarray(a).median(dim=1)
