@@ -56,6 +56,8 @@ class Row:
         How it acts under `vmap`. ``"stacked"``: arrays with more axes in front are a stack to it, and it acts on each; of the arguments,
         ``axis`` and ``axes`` are shifted by the batch's axis, and ``shape`` gets its length. ``"broadcast"``: the axes in front of its
         operands broadcast, too. None: as elementwise, by a rule of its own name, or else the kernel is composed of what it calls.
+    composed : bool
+        No library has a kernel of its own: where a function of SciPy's is captured, it is what this one calls.
     """
 
     def __init__(
@@ -63,7 +65,7 @@ class Row:
         node: str | None = None, elementwise: bool = False, op: str | None = None, fresh: Any = False, conj: bool = True,
         outputs: int | None = None, nondiff: tuple[int, ...] = (), is_view: bool = False, varargs: bool = False,
         into: str | None = None, guard: str | None = None, slow: Any = None, promotes: bool = True, multi_view: bool = False,
-        jvp: Callable[..., Any] | None = None, batch: str | None = None,
+        jvp: Callable[..., Any] | None = None, batch: str | None = None, composed: bool = False,
     ) -> None:  # fmt: skip
         self.name = name
         self.tensors = tensors
@@ -87,6 +89,7 @@ class Row:
         self.slow = slow
         self.jvp = jvp
         self.batch = batch
+        self.composed = composed
         self.origin = ""  # the file and line that declare it, for tracebacks
         self.declared: tuple[str, int] | None = None  # the same, with the whole path
         self.jvp_reads = () if jvp is None else _parameters(jvp)

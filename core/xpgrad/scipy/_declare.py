@@ -105,12 +105,15 @@ def _row(name: str, func: Callable[..., Any], formulas: tuple[Formula, ...], com
     return primitive
 
 
-def helper(*formulas: Formula, composed: Any = None, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declare a row that formulas use and users do not see; the decorated function is its kernel, ``f(xp, *operands)``."""
+def helper(*formulas: Formula, composed: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare a row that formulas use and users do not see; the decorated function is its kernel, ``f(xp, *operands)``.
+
+    Where a function is captured it is one operation, or with ``composed=True`` what its kernel calls.
+    """
 
     def declare(func: Callable[..., Any]) -> Callable[..., Any]:
         names = _parameters(func)[1:]
-        row = Row(PREFIX + func.__name__.strip("_"), names, (), formulas, func, fresh=True, elementwise=True, **options)
+        row = Row(PREFIX + func.__name__.strip("_"), names, (), formulas, func, fresh=True, elementwise=True, composed=composed, **options)
         PRIMITIVES[row.name] = primitive = dispatcher(row, func)
         return primitive
 

@@ -10,7 +10,7 @@ import math
 import operator
 from typing import Any
 
-from xpgrad._operations.declare import rule
+from xpgrad.scipy._declare import helper
 
 __all__ = ["norm_logpdf"]
 
@@ -40,8 +40,8 @@ def _standardised_jvp(d_loc: Any, d_scale: Any, d_x: Any, out: Any, scale: Any) 
 
 
 # The argument is the last operand, so that its gradient may overwrite what came in.
-@rule(_by_loc, _by_scale, "g * (1.0 / scale)", jvp=_standardised_jvp, elementwise=True, fresh=True)
-def standardised(xp: Any, loc: Any, scale: Any, x: Any) -> Any:
+@helper(_by_loc, _by_scale, "g * (1.0 / scale)", composed=True, jvp=_standardised_jvp)
+def _standardised(xp: Any, loc: Any, scale: Any, x: Any) -> Any:
     """``(x - loc) / scale``."""
     return (x - loc) * (1.0 / _scale_or_nan(xp, scale))
 
@@ -54,16 +54,16 @@ def _log_density_jvp(d_z: Any, d_scale: Any, z: Any, scale: Any) -> Any:
     return by_scale if by_z is None else by_z + by_scale
 
 
-@rule(
+@helper(
     lambda g, z: z * (g * -1.0),
     lambda g, scale, xp: (xp.sum(g) if scale.shape == () else g) * (-1.0 / scale),
-    jvp=_log_density_jvp, elementwise=True, fresh=True,
+    composed=True, jvp=_log_density_jvp,
 )  # fmt: skip
-def normal_log_density(xp: Any, z: Any, scale: Any) -> Any:
+def _normal_log_density(xp: Any, z: Any, scale: Any) -> Any:
     """The logarithm of the density of a standardised argument, by the scale that it had."""
     return z * z * -0.5 - (xp.log(_scale_or_nan(xp, scale)) + _LOG_ROOT)
 
 
 def norm_logpdf(x: Any, loc: Any, scale: Any) -> Any:
     """The logarithm of the normal density."""
-    return normal_log_density(standardised(loc, scale, x), scale)
+    return _normal_log_density(_standardised(loc, scale, x), scale)
