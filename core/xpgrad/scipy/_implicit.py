@@ -155,8 +155,9 @@ class ImplicitNode(ListNode):
 
     def _check(self) -> None:
         """Refuse what has changed since: the Jacobian is taken of the residual as it is now."""
-        with switches.no_grad():
-            moved = _norm(self.residual(self.solution) - self.value.detach())
+        # As it was evaluated then: what is recorded may be computed in another way, and round otherwise.
+        value, _, _ = cut(self.residual, self.solution)
+        moved = _norm(value.detach() - self.value.detach())
         if moved != 0.0:
             msg = (
                 "the residual has another value at the solution than when it was solved: a Tensor that it depends on was modified by an "
