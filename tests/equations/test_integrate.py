@@ -64,15 +64,15 @@ def _written(y: Any, p: Any) -> Any:
 
 
 #: Right sides that return what is no node of their own, of the state and of parameters, and the solution at 1 of each.
-RETURNED: dict[str, tuple[Callable[[Any, Any, Any], Any], Callable[[Any, Any], Any]]] = {
-    "the state": (lambda y, p, q: y, lambda y0, p: y0 * math.e),
-    "a leaf": (lambda y, p, q: p, lambda y0, p: y0 + p),
-    "what was there before": (lambda y, p, q: q, lambda y0, p: y0 + 3 * p),
-    "a view of the state": (lambda y, p, q: xp.flip(y, axis=0), lambda y0, p: y0 * math.cosh(1) + xp.flip(y0, axis=0) * math.sinh(1)),
-    "a view of what was there before": (lambda y, p, q: q[::-1], lambda y0, p: y0 + 3 * xp.flip(p, axis=0)),
-    "one of several outputs": (lambda y, p, q: xp.unstack(xp.stack([y, q]))[1], lambda y0, p: y0 + 3 * p),
-    "one of several outputs from before": (lambda y, p, q: q, lambda y0, p: y0 + 3 * p),
-    "what was written into": (lambda y, p, q: _written(y, p), lambda y0, p: xp.stack([y0[0] + y0[1], y0[1]])),
+RETURNED: dict[str, tuple[Callable[..., Any], Callable[[Any, Any], Any]]] = {
+    "the state": (lambda y, **_: y, lambda y0, p: y0 * math.e),
+    "a leaf": (lambda y, p, **_: p, lambda y0, p: y0 + p),
+    "what was there before": (lambda y, q, **_: q, lambda y0, p: y0 + 3 * p),
+    "a view of the state": (lambda y, **_: xp.flip(y, axis=0), lambda y0, p: y0 * math.cosh(1) + xp.flip(y0, axis=0) * math.sinh(1)),
+    "a view of what was there before": (lambda y, q, **_: q[::-1], lambda y0, p: y0 + 3 * xp.flip(p, axis=0)),
+    "one of several outputs": (lambda y, q, **_: xp.unstack(xp.stack([y, q]))[1], lambda y0, p: y0 + 3 * p),
+    "one of several outputs from before": (lambda y, parts, **_: parts[0], lambda y0, p: y0 + 3 * p),
+    "what was written into": (lambda y, p, **_: _written(y, p), lambda y0, p: xp.stack([y0[0] + y0[1], y0[1]])),
 }
 
 
@@ -82,9 +82,8 @@ def test_a_right_side_may_return_what_is_there_already(case: str, way: tuple[str
     right, closed = RETURNED[case]
     y0, p = (xp.tensor(v, requires_grad=True) for v in ([1.1, -0.4], [0.3, 0.8]))
     q = 3 * p
-    parts = xp.unstack(xp.stack([3 * p, y0.detach()]))
-    of = right if "from before" not in case else (lambda y, p, q: parts[0])
-    out = integrate.odeint(lambda y, t: of(y, p, q), y0, [0.0, 1.0], method=way[0], gradient=way[1], **TIGHT)[1]
+    parts = xp.unstack(xp.stack([q, y0.detach()]))
+    out = integrate.odeint(lambda y, t: right(y, p=p, q=q, parts=parts), y0, [0.0, 1.0], method=way[0], gradient=way[1], **TIGHT)[1]
     expected = closed(y0, p) + 0.0 * (p + y0)
     np.testing.assert_allclose(out.tolist(), expected.tolist(), rtol=1e-8)
     weights = xp.asarray([0.7, -1.3])

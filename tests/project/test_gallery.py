@@ -145,7 +145,9 @@ def test_a_number_out_of_bounds_is_a_failure(beside: None, capsys: pytest.Captur
         axes.imshow(np.eye(3))
         return helper.Result(figure, numbers)
 
+    plt.rcdefaults()  # as sphinx-gallery does after each program
     said = main.failures(main())
+    assert plt.rcParams["figure.constrained_layout.use"]
     assert len(said) == 4
     assert "error is 0.5, expected between 0 and 0.1" in said
     with pytest.raises(SystemExit, match="expected between"):

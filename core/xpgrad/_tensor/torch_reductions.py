@@ -216,8 +216,8 @@ class TorchReductions(TensorBase):
         """
         if dim is None:
             x = self.ravel()
-            value = _picked(x, _middle, 0, keepdim)[0]
-            return _shared(x, value.detach()) if x.dtype.differentiable else value
+            value = _picked(x.detach(), _middle, 0, keepdim)[0]
+            return _shared(x, value) if x.dtype.differentiable else value
         return MedianResult(*_picked(self, _middle, dim, keepdim))
 
     def amax(self: Any, dim: Any = None, keepdim: bool = False) -> Tensor:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["asarray", "from_dlpack", "new_tensor", "tensor"]
 
 
-def _host_array(data: Any, dtype: DType | None, cls: Any) -> Any:
+def host_array(data: Any, dtype: DType | None, cls: Any) -> Any:
     """A NumPy array from Python data (scalars, nested sequences)."""
     backend = cls.backend
     try:
@@ -216,7 +216,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         raise _drops_imaginary("the data", wanted)
     if nested:
         return _stacked(obj, wanted, target)
-    host = _host_array(obj, wanted, cls)
+    host = host_array(obj, wanted, cls)
     out = new_tensor(cls, cls.backend.from_host(host, cls.device))
     return out if wanted is None else out._cast(wanted)
 

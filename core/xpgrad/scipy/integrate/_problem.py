@@ -15,6 +15,7 @@ from xpgrad._operations.lift import new_tensor
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.func import jacrev, ravel_pytree
 from xpgrad.func._tree import flatten, unflatten
+from xpgrad.rules.conversion import host_array
 
 __all__ = ["EXPLICIT", "IMPLICIT", "Failure", "Problem", "check_failure", "said", "scipy_integrate"]
 
@@ -96,8 +97,7 @@ class Problem:
     def inside(self, x: Any) -> Any:
         """SciPy's numbers, which it may write to later, as a Tensor."""
         # NB: this is `asarray(x, dtype=..., device=..., copy=True)` without its questions: a solver asks for it at every step.
-        backend = self.cls.backend
-        out = new_tensor(self.cls, backend.from_host(backend.host_array(x, self.dtype), self.device))
+        out = new_tensor(self.cls, self.cls.backend.from_host(host_array(x, self.dtype, self.cls), self.device))
         return out if out.dtype is self.dtype else out._cast(self.dtype)
 
     def outside(self, x: Any) -> Any:
