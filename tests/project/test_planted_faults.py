@@ -93,7 +93,7 @@ FAULTS = [
     Fault("the start's own time moves nothing", SPECIAL + "integrate/_adjoint.py", "            by_t[0] = -float(a @ problem.rhs(times[0], ys[0]))", "            pass",
           "tests/equations/test_integrate.py -k span"),
     Fault("a new dependence is left out", SPECIAL + "integrate/_adjoint.py", "if not all(e in known for e in inner):", "if False:", "tests/equations/test_integrate.py -k silent"),
-    Fault("a graph that was cut goes on", SPECIAL + "_cutting.py", "return not self.e", "return False", "tests/solvers/test_optimize.py -k inside_of"),
+    Fault("a graph that was cut goes on", SPECIAL + "_cutting.py", "return not self.e", "return False", "tests/solvers/test_optimize.py -k ends_at_a_cut"),
     Fault("what was there before has no node of its own", SPECIAL + "_cutting.py", "            value = value.clone()", "            pass", "tests/equations/test_integrate.py -k already"),
     Fault("a density's place forgets that scales differ", SPECIAL + "stats/_normal.py", "loc_shape == () == scale.shape", "loc_shape == ()", "tests/special/test_distributions.py -k normal_density"),
     Fault("a tie for the middle has all of the gradient", "core/xpgrad/_tensor/torch_reductions.py", " / reduction.sum(chosen.to(wide.dtype))", "", "tests/tape/test_torch_methods.py -k median"),

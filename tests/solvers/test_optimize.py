@@ -14,7 +14,9 @@ from hypothesis import given, settings, strategies as st
 
 import xpgrad as xp
 from xpgrad.autograd import grad, gradcheck, gradgradcheck
+from xpgrad.autograd.graph import GradientEdge
 from xpgrad.func import jacrev, vmap
+from xpgrad.scipy._cutting import cut
 
 Bounds = pytest.importorskip("scipy.optimize").Bounds
 optimize = importlib.import_module("xpgrad.scipy.optimize")
@@ -156,6 +158,21 @@ def test_a_solution_inside_of_what_is_solved() -> None:
         twice = [grad(xp.sum(by_a * weights) + by_k, [a, k]) for by_a, by_k in pairs]
         for g, wanted in zip(*twice):
             np.testing.assert_allclose(g.tolist(), wanted.tolist(), rtol=100 * near)
+
+
+def test_a_pass_leaves_alone_what_ends_at_a_cut() -> None:
+    """Law: nodes from which only a cut can be reached are neither run nor freed by a pass that asks for something else."""
+    a, w, kept = xp.tensor([3.0], requires_grad=True), xp.tensor([1.0], requires_grad=True), []
+
+    def function(y: Any) -> Any:
+        kept.append(y * a)
+        return kept[0]
+
+    value, own, (link,) = cut(function, xp.asarray([2.0]))
+    (by_w,) = grad(xp.sum(w * kept[0]), w)
+    assert by_w.tolist() == [6.0]
+    found = grad([value], [GradientEdge(own, 0), GradientEdge(link, 0)], [xp.ones(1)])
+    assert [g.tolist() for g in found] == [[3.0], [2.0]]
 
 
 @pytest.mark.parametrize("how", ["auto", "cg"])
