@@ -93,6 +93,9 @@ class NumPyBackend(Backend):
     def ones(self, shape: tuple[int, ...], dtype: DType, device: Device) -> Any:
         return self.adopt(np.ones(shape, _TO_RAW[dtype]))
 
+    def seed(self, x: Any, dtype: DType, device: Device) -> Any:
+        return self.adopt(np.array(1, _TO_RAW[dtype])) if x.shape == () else self.ones(x.shape, dtype, device)
+
     def wrap(self, raw: Any) -> Any:
         cls = self._only_class
         if cls is None:
@@ -134,6 +137,8 @@ class NumPyBackend(Backend):
         return bool(x.flags.c_contiguous)
 
     def with_layout(self, x: Any, like: Any) -> Any:
+        if isinstance(x, np.generic):
+            return np.asarray(x)  # a number has one layout; the array is a new one
         like = np.asarray(like)
         out = np.empty_like(like, dtype=x.dtype) if _dense(like) else np.empty(like.shape, x.dtype)
         out[...] = x

@@ -77,6 +77,11 @@ def copy(x: Any) -> Any:
 
 
 @kernel
+def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:  # noqa: A001 (the standard's name)
+    return reduce_sum(x, axis, keepdims) if dtype is None else np.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+@kernel
 def reduce_sum(x: Any, axes: Any, keepdims: bool) -> Any:
     # NB: np.sum costs twice as much as its ufunc's reduce on small arrays.
     if x.dtype.kind in "biu":

@@ -97,10 +97,11 @@ of probabilities gives nan, where SciPy raises ValueError.
 ## How fast
 
 Values with gradients of 100,000 numbers beside the same by hand in NumPy and SciPy, the derivative written out, in turns, in one process
-(`python -m benchmarks.scipy`; the target is 1.3): `logsumexp` 1.26, `softmax` 1.20 to 1.27, `gammaln` 1.04, `erf` 1.09, and by all its
-arguments `stats.multivariate_normal.logpdf` of 20,000 vectors of 5 1.19 to 1.30. `stats.norm.logpdf`, summed, by the data, the location and
-the scale takes 1.13 in a process of its own, where the first touch of memory is most of both; behind other programs, which may leave the
-allocator with memory enough, it takes 1.13 or 1.85, over the target: of as many elements it makes more passes than sums written by hand.
+(`python -m benchmarks.scipy`; the target is 1.3): `logsumexp` 1.22 to 1.24, `softmax` 1.14 to 1.17, `gammaln` 1.03, `erf` 1.08, and by
+all its arguments `stats.multivariate_normal.logpdf` of 20,000 vectors of 5 1.14 to 1.30. `stats.norm.logpdf`, summed, by the data, the
+location and the scale takes 0.94 to 0.98, where the first touch of memory is most of both; where the allocator keeps its memory, as after
+a program with larger arrays, it takes 1.22 to 1.32, in the median of six runs 1.26: of as many elements it makes more passes than sums
+written by hand.
 
 ## How accurate
 

@@ -19,15 +19,16 @@ _DEFAULT: ContextVar[Device | None] = ContextVar("xpgrad_default_device", defaul
 #: Names that mean a device of whichever backend has one, as in PyTorch.
 _GENERAL = ("cpu", "cuda")
 _HOST = Device("numpy")
+#: What the environment names, read once: reading it takes as long as making a small array.
+_NAMED = os.environ.get("XPGRAD_DEVICE", "").strip()
 
 
 def get_default_device() -> Device:
-    """The device of Tensors made from Python data: set in this context, else ``XPGRAD_DEVICE``, else ``numpy``."""
+    """The device of Tensors made from Python data: set in this context, else ``XPGRAD_DEVICE`` as it was at the import, else ``numpy``."""
     found = _DEFAULT.get()
     if found is not None:
         return found
-    named = os.environ.get("XPGRAD_DEVICE", "").strip()
-    return _resolved(Device(named)) if named else _HOST
+    return _resolved(Device(_NAMED)) if _NAMED else _HOST
 
 
 def set_default_device(device: str | Device) -> None:
@@ -91,9 +92,8 @@ def _of_the_host(device: Device) -> Device:
         msg = f"device {str(device)!r}: the host is one device; write 'cpu', or name a backend's device, e.g. 'numpy'"
         raise ValueError(msg)
     default = _DEFAULT.get()
-    named = os.environ.get("XPGRAD_DEVICE", "").strip()
-    if default is None and named and Device(named).backend not in _GENERAL:
-        default = Device(named)
+    if default is None and _NAMED and Device(_NAMED).backend not in _GENERAL:
+        default = Device(_NAMED)
     if default is not None:
         cls = tensor_class(default)
         if cls.backend.on_host(cls.device):

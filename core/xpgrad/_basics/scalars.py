@@ -30,4 +30,6 @@ def is_scalar(obj: Any) -> bool:
 def is_raw_array(obj: Any) -> bool:
     """Return whether `obj` is an array of some library and not a Tensor."""
     cls = type(obj)
+    if cls is float or cls is int:  # an attribute that is not there takes long to find
+        return False
     return hasattr(cls, "__array_namespace__") or hasattr(cls, "__dlpack__") or hasattr(cls, "__array__")

@@ -226,6 +226,8 @@ def _flag(value: Any, what: str) -> bool:
 
 def _roots(tensors: Any, gradients: Any, graph: bool, create: bool) -> tuple[list[Any], list[Any]]:
     """The engine's nodes and seeds of the roots, all checked."""
+    if gradients is None and isinstance(tensors, TensorBase) and tensors._node is not None:  # what most programs ask
+        return [tensors._node], [_seed(0, tensors, tensors._node, None, graph, create)]
     single = isinstance(tensors, (TensorBase, GradientEdge))
     if not single and (is_raw_array(tensors) or isinstance(tensors, (str, bytes)) or not isinstance(tensors, Iterable)):
         msg = f"'{type(tensors).__name__}' object is not a Tensor: backward and grad differentiate Tensors; wrap it with `xpgrad.asarray`"

@@ -20,7 +20,7 @@ from xpgrad.rules.transfer import to_device
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
-__all__ = ["asarray", "from_dlpack", "new_tensor", "tensor"]
+__all__ = ["asarray", "from_dlpack", "new_tensor", "number", "tensor"]
 
 
 def host_array(data: Any, dtype: DType | None, cls: Any) -> Any:
@@ -191,6 +191,9 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     if copy is not None and copy is not True:
         copy = as_flag(copy, "asarray", "copy")
     target = None if device is None else tensor_class(as_device(device))
+    if obj.__class__ is float and dtype is None and copy is not False:  # nothing of what follows can be true of it
+        cls = target or tensor_class(as_device(None))
+        return number(cls, obj, cls.default_dtype("real floating"))
     if isinstance(obj, TensorBase):
         return _from_tensor(obj, dtype, target, copy)
     if is_raw_array(obj) and not is_scalar_array_only(obj):
@@ -219,6 +222,14 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     host = host_array(obj, wanted, cls)
     out = new_tensor(cls, cls.backend.from_host(host, cls.device))
     return out if wanted is None else out._cast(wanted)
+
+
+def number(cls: Any, x: float, dtype: DType) -> Tensor:
+    """A constant of a class from a Python float, of a floating dtype: what `asarray` makes of it."""
+    backend = cls.backend
+    if dtype.name == "bfloat16":
+        return new_tensor(cls, backend.from_host(host_array(x, dtype, cls), cls.device))._cast(dtype)
+    return new_tensor(cls, backend.from_host(backend.host_array(x, dtype), cls.device))
 
 
 def is_scalar_array_only(obj: Any) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
 from xpgrad._array.base import TensorBase
-from xpgrad._backends.classes import host_backend
+from xpgrad._backends.classes import host_backend, tensor_class
 from xpgrad._basics.arguments import shown
 from xpgrad._basics.scalars import NOT_SCALAR, as_scalar
 from xpgrad._basics.shapes import common_shape
@@ -20,6 +20,7 @@ from xpgrad._operations.lift import as_operand, lift_all
 from xpgrad._rows.namespace import EXTRAS, PRIMITIVES, PUBLIC, operations
 from xpgrad._rows.row import Formula, Row, _parameters
 from xpgrad.errors import CapabilityError
+from xpgrad.rules.conversion import number
 
 __all__ = [
     "PREFIX",
@@ -193,6 +194,25 @@ def _unary(name: str, primitive: Any, takes_complex: bool | str) -> Any:
     return public
 
 
+def _met(given: tuple[Any, ...]) -> list[Any] | None:
+    """Operands that nothing needs to be asked of: Tensors of one class and one real floating dtype, alike in shape or 0-d, and floats."""
+    first: Any = given[0]
+    if not isinstance(first, TensorBase) or not first.dtype.is_floating_point:
+        return None
+    raw, cls, shape = first._array.dtype, first.__class__, first._array.shape
+    out = list(given)
+    for i, x in enumerate(out):
+        if x.__class__ is float:
+            out[i] = number(tensor_class(first.device), x, first.dtype)
+        elif x.__class__ is not cls or x._array.dtype != raw:
+            return None
+        elif x._array.shape != shape and x._array.shape != ():
+            if shape != ():
+                return None
+            shape = x._array.shape
+    return out
+
+
 def operands_of(
     name: str, names: tuple[str, ...], given: tuple[Any, ...], takes_complex: bool | str = False, module: str = "special"
 ) -> list[Any]:
@@ -204,6 +224,8 @@ def operands_of(
         For what is neither a Tensor nor an array nor a number, complex ones where none are taken, and shapes that do not broadcast; the
         message names the argument.
     """
+    if (met := _met(given)) is not None:
+        return met
     title = f"scipy.{module}.{name}"
     xs = lift_all(title, given)
     like: Any = None
@@ -230,6 +252,8 @@ def operands_of(
         # As a Tensor, in the dtype of those that it meets: kernels and formulas have arrays only.
         if like is None:
             xs[i] = operations.asarray(scalar)
+        elif scalar.__class__ is float and not like.dtype.is_complex:
+            xs[i] = number(tensor_class(like.device), scalar, like.dtype)
         else:
             xs[i] = operations.asarray(scalar, dtype=operations.result_type(like, scalar), device=like.device)
     tensors = [x for x in xs if isinstance(x, TensorBase)]

@@ -46,6 +46,8 @@ class _Family:
             For a missing parameter, and one that there is not.
         """
         title, names = f"{self.name}.{kind}", (*self.shapes, *more)
+        if len(args) == len(names) and not options:
+            return operands_of(title, (first, *names), (x, *args), module="stats")
         given = dict(zip(names, args))
         twice = [n for n in options if n in given or n not in names]
         if len(args) > len(names) or twice:

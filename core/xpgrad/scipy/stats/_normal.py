@@ -19,7 +19,26 @@ _LOG_ROOT = math.log(2 * math.pi) / 2
 
 def _scale_or_nan(xp: Any, scale: Any) -> Any:
     """The scale, or nan for what is none, and with it values and derivatives."""
-    return xp.where(scale > 0, scale, xp.full_like(scale, math.nan))
+    if scale.ndim == 0 and xp._backend.is_host and not xp._backend.is_traced(scale):  # one that is good is looked at sooner than chosen
+        return scale if scale > 0 else scale * math.nan
+    return xp.where(scale > 0, scale, scale * math.nan)
+
+
+def _writes(xp: Any, scale: Any) -> bool:
+    """Return whether what is made on the way may be written over: the library writes, and a number fits into any array."""
+    return scale.ndim == 0 and bool(xp._backend.capabilities.mutable)
+
+
+def _one_of(g: Any) -> Any:
+    """One element of a cotangent whose elements are one in memory, as a sum's are; of others the whole."""
+    strides = getattr(g, "strides", None)
+    return g if not strides or any(strides) or 0 in g.shape else g[(0,) * len(strides)]
+
+
+def _total(g: Any, xp: Any) -> Any:
+    """The sum of a cotangent."""
+    one = _one_of(g)
+    return xp.sum(g) if one is g else one * float(math.prod(g.shape))
 
 
 def _by_loc(g: Any, loc_shape: Any, scale: Any, xp: Any) -> Any:
@@ -27,9 +46,13 @@ def _by_loc(g: Any, loc_shape: Any, scale: Any, xp: Any) -> Any:
     return (xp.sum(g) if loc_shape == () == scale.shape else g) * (-1.0 / scale)
 
 
+def _flat(x: Any, xp: Any) -> Any:
+    return x if x.ndim == 1 else xp.reshape(x, (-1,))
+
+
 def _by_scale(g: Any, scale: Any, out: Any, xp: Any) -> Any:
     """Sum what goes to a number by a product of vectors, which makes no array."""
-    moved = xp.vecdot(xp.reshape(g, (-1,)), xp.reshape(out, (-1,))) if scale.shape == () else g * out
+    moved = xp.vecdot(_flat(g, xp), _flat(out, xp)) if scale.shape == () else g * out
     return moved * (-1.0 / scale)
 
 
@@ -43,7 +66,11 @@ def _standardised_jvp(d_loc: Any, d_scale: Any, d_x: Any, out: Any, scale: Any) 
 @helper(_by_loc, _by_scale, "g * (1.0 / scale)", composed=True, jvp=_standardised_jvp)
 def _standardised(xp: Any, loc: Any, scale: Any, x: Any) -> Any:
     """``(x - loc) / scale``."""
-    return (x - loc) * (1.0 / _scale_or_nan(xp, scale))
+    z, inverse = x - loc, 1.0 / _scale_or_nan(xp, scale)
+    if not _writes(xp, scale):
+        return z * inverse
+    z *= inverse
+    return z
 
 
 def _log_density_jvp(d_z: Any, d_scale: Any, z: Any, scale: Any) -> Any:
@@ -55,13 +82,18 @@ def _log_density_jvp(d_z: Any, d_scale: Any, z: Any, scale: Any) -> Any:
 
 
 @helper(
-    lambda g, z: z * (g * -1.0),
-    lambda g, scale, xp: (xp.sum(g) if scale.shape == () else g) * (-1.0 / scale),
+    lambda g, z: z * (_one_of(g) * -1.0),
+    lambda g, scale, xp: (_total(g, xp) if scale.shape == () else g) * (-1.0 / scale),
     composed=True, jvp=_log_density_jvp,
 )  # fmt: skip
 def _normal_log_density(xp: Any, z: Any, scale: Any) -> Any:
     """The logarithm of the density of a standardised argument, by the scale that it had."""
-    return z * z * -0.5 - (xp.log(_scale_or_nan(xp, scale)) + _LOG_ROOT)
+    out, log_scale = xp.square(z), xp.log(_scale_or_nan(xp, scale)) + _LOG_ROOT
+    if not _writes(xp, scale):
+        return out * -0.5 - log_scale
+    out *= -0.5
+    out -= log_scale
+    return out
 
 
 def norm_logpdf(x: Any, loc: Any, scale: Any) -> Any:
