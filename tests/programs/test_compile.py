@@ -300,6 +300,111 @@ def test_gradients_are_nobody_elses(captured: str) -> None:
     assert a.grad.tolist() == [505.0, 606.0]
 
 
+def _above(loss: Any, a: Any, b: Any) -> None:
+    loss(a * 2.0, b).backward()
+
+
+def _again(loss: Any, a: Any, b: Any) -> None:
+    for _ in range(2):
+        loss(a, b).backward()
+
+
+def _kept(loss: Any, a: Any, b: Any) -> None:
+    out = loss(a, b)
+    out.backward(retain_graph=True)
+    a.grad = a.grad * 3.0
+    out.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        out.backward()
+
+
+def _hooked(loss: Any, a: Any, b: Any) -> None:
+    a.register_hook(lambda g: 3.0 * g)
+    b.register_post_accumulate_grad_hook(lambda leaf: setattr(leaf, "grad", leaf.grad * 5.0))
+    loss(a, b).backward()
+
+
+def _hooked_above(loss: Any, a: Any, b: Any) -> None:
+    out = loss(a, b)
+    out.register_hook(lambda g: 7.0 * g)
+    out.backward()
+
+
+def _left(loss: Any, a: Any, b: Any) -> None:
+    out = loss(a, b)
+    a.requires_grad_(False)
+    out.backward()
+
+
+def _inside(loss: Any, a: Any, b: Any) -> None:
+    """In another pass."""
+    other, out = a * 2.0, loss(a, b)
+    other.register_hook(lambda g: out.backward())
+    xp.sum(other).backward()
+
+
+def _one_leaf_twice(loss: Any, a: Any, b: Any) -> None:
+    loss(a, a).backward()
+    assert a.grad._version == 0  # the sum arrived, not one part after the other
+
+
+def _not_a_number(loss: Any, a: Any, b: Any) -> None:
+    with xp.autograd.detect_anomaly():
+        out = loss(a, make([np.nan, 1.0], False))
+        with pytest.raises(RuntimeError, match="nan"):
+            out.backward()
+
+
+def _within(mode: Any) -> Any:
+    def run(loss: Any, a: Any, b: Any) -> None:
+        with mode():
+            out = loss(a, b)
+        with mode():
+            out.backward()
+
+    return run
+
+
+PASSES: dict[str, Any] = {
+    "one": lambda loss, a, b: loss(a, b).backward(),
+    "scaled": lambda loss, a, b: loss(a, b).backward(make(-2.0, False)),
+    "one leaf twice": _one_leaf_twice,
+    "two roots": lambda loss, a, b: xp.autograd.backward([loss(a, b), loss(b, a)]),
+    "one input": lambda loss, a, b: loss(a, b).backward(inputs=[b]),
+    "below an operation": lambda loss, a, b: (loss(a, b) * 3.0).backward(),
+    "above an operation": _above,
+    "again": _again,
+    "kept": _kept,
+    "hooks of leaves": _hooked,
+    "a hook of the result": _hooked_above,
+    "a leaf that left": _left,
+    "inside of a pass": _inside,
+    "not a number": _not_a_number,
+    "anomalies": _within(xp.autograd.detect_anomaly),
+    "profiled": _within(xp.autograd.profiler.profile),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection:UserWarning", "ignore:Error detected in:UserWarning")
+@pytest.mark.parametrize("name", list(PASSES))
+def test_a_pass_of_one_compiled_node_is_like_any_other(device: str, name: str) -> None:
+    """A compiled loss of leaves has a shorter way through the engine, which hooks, modes and other graphs must not be led."""
+
+    def loss(a: Any, b: Any) -> Any:
+        return xp.sum(xp.sin(a) * b * b)
+
+    found = []
+    for function in (loss, xp.compile(loss)):
+        leaves = make([0.5, 2.0]), make([3.0, -4.0])
+        PASSES[name](function, *leaves)
+        assert all(leaf.grad is None or not leaf.grad.requires_grad for leaf in leaves)
+        found.append([None if leaf.grad is None else np.asarray(leaf.grad.tolist()) for leaf in leaves])
+    for expected, got in zip(*found):
+        assert (expected is None) is (got is None)
+        if expected is not None:
+            np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("keep", [lambda t: t, lambda t: t.detach(), lambda t: t.clone()], ids=["itself", "detached", "a copy"])
 def test_what_hooks_keep_is_nobody_elses(device: str, keep: Any) -> None:
     """Passes add into `.grad`, and users write into gradients: what saved-tensor hooks hand out again stays as it was packed."""
@@ -550,3 +655,25 @@ def test_memory_that_is_taken_has_the_users_name_from_the_start() -> None:
     text = xp.compile(loss).source(make(np.ones(3), False), make(np.ones(3), False))
     assert "np.exp(h, out=h)" in text
     assert "h += a" in text
+
+
+def test_long_programs_call_functions_by_names_of_their_own() -> None:
+    """But not by those that the user's variables have."""
+    if DEVICE[0] != "numpy":
+        pytest.skip("the texts of other libraries call a namespace")
+
+    def loss(x: Any, cos: Any) -> Any:
+        add_reduce = x
+        for _ in range(100):
+            sin = xp.sin(x * cos)
+            x = sin + xp.cos(add_reduce) * xp.exp(-x)
+        return xp.sum(x * x)
+
+    a, b = make([0.5, 0.7]), make([1.1, 0.9])
+    compiled = xp.compile(loss)
+    text = compiled.source(a, b)
+    assert re.search(r"from numpy import .*\bexp\b", text)
+    assert not re.search(r"import .*\b(sin|cos)\b", text)
+    for expected, got in zip(xp.autograd.grad(loss(a, b), [a, b]), xp.autograd.grad(compiled(a, b), [a, b])):
+        np.testing.assert_allclose(got.tolist(), expected.tolist(), rtol=1e-12)
+    assert "from numpy" not in compiled.source(make(np.ones(5000)), make(np.ones(5000)))  # there the loops take the time

@@ -124,8 +124,11 @@ class ShadowLeaf(AccumulateGrad):
     is_shadow = True
 
 
-def accumulate_raw(node: Any, g: Any) -> None:
-    """Add a raw gradient: in place into an existing `.grad`, else as a new one with the leaf's layout (LAY-01..05)."""
+def accumulate_raw(node: Any, g: Any, owned: bool | None = None) -> None:
+    """Add a raw gradient: in place into an existing `.grad`, else as a new one with the leaf's layout (LAY-01..05).
+
+    Whether nobody else holds its memory, the node knows in a pass that uses its fields.
+    """
     real = node.original
     backend = real.cls.backend
     with _LOCK:
@@ -135,9 +138,9 @@ def accumulate_raw(node: Any, g: Any) -> None:
             raw = backend.raw_dtype(wanted)
             if g.dtype is not raw and g.dtype != raw:
                 g = backend.kernels.cast(g, raw)
-                node.owned = True
+                owned = True
         if old is None:
-            if not (node.owned and (backend.same_layout(g, real.array) or not switches.layout_policy())):
+            if not ((node.owned if owned is None else owned) and (backend.same_layout(g, real.array) or not switches.layout_policy())):
                 g = backend.with_layout(g, real.array)
             real.grad = new = real.variable._wrap(g)
             mode = state.current()

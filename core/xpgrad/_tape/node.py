@@ -47,6 +47,7 @@ class Node:
     is_slot = False  # whether it stands for one of several outputs
     is_leaf = False  # whether it is a leaf's, which accumulates
     _is_end = False  # whether a graph ends here: at a leaf, and where it was cut
+    _is_finished = False  # whether its gradients are known, up to a factor
     stream: Any = None  # where its work is queued: (Tensor class, stream), on backends with streams
     runs_undefined = False  # whether it runs when no gradient arrived (custom Functions)
 

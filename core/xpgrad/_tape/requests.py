@@ -14,7 +14,7 @@ from xpgrad._modes import state, switches
 from xpgrad._modes.running import transforming
 from xpgrad._rows.namespace import operations
 from xpgrad._tape.edges import GradientEdge, output_edge
-from xpgrad._tape.engine import run_pass
+from xpgrad._tape.engine import hand_over, run_pass
 from xpgrad._tape.hook_tables import hooks_of
 from xpgrad._tape.task import Pass
 
@@ -76,6 +76,8 @@ def backward(
         targets = _backward_targets(wanted)
     if create:
         warn_create_graph()
+    if len(roots) == 1 and targets is None and not graph and hand_over(roots[0], seeds[0], retain):
+        return
     if roots:
         run_pass(Pass(graph=graph, retain=retain, targets=targets, capture=False, create=create), roots, seeds)
 

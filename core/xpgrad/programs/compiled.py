@@ -24,7 +24,7 @@ from xpgrad.errors import CaptureError
 from xpgrad.programs.compiled_node import new_node
 from xpgrad.programs.program import Program
 from xpgrad.programs.refusals import from_outside
-from xpgrad.programs.structure import arguments, described, named, rebuilt
+from xpgrad.programs.structure import arguments, builder, described, named
 
 __all__ = ["compile_function"]
 
@@ -58,6 +58,7 @@ class _Compiled:
             self.scale = self._scaled
         # What the first call finds out:
         self.out_template: Any = None
+        self.build: Callable[[list[Any]], Any] = builder(None)
         self.requires: tuple[bool, ...] = ()
         self.metas: list[Any] = []
         self.scalar = False
@@ -102,6 +103,7 @@ class _Compiled:
                 raise RuntimeError(msg)
         outs: list[Any] = []
         self.out_template = described(out, outs)
+        self.build = builder(self.out_template)
         outs = [self._own(o) for o in outs]
         own = set(nodes)
         for node in walk([o._node for o in outs if o._node is not None]):
@@ -404,12 +406,18 @@ def _result(program: _Compiled, arrays: list[Any], raws: Any, gradients: Any, fl
         out._node = node if program.scalar or node is None else new_slot(node, 0)
         outs = [out]
     else:
-        outs = [cls._wrap(raw) for raw in raws]
-        for k, requires in enumerate(program.requires):
-            if requires:
-                outs[k]._node = new_slot(node, k)
+        outs = []
+        for raw in raws:
+            out = object.__new__(cls)
+            out._array = raw
+            out._node = out._alias = None
+            outs.append(out)
+        if node is not None:
+            for k, requires in enumerate(program.requires):
+                if requires:
+                    outs[k]._node = new_slot(node, k)
     if node is not None and mode is not None and mode.packing is not None:
         node.pack(mode.packing, flat)
     if node is not None and mode is not None and mode.profiling is not None:
         mode.profiling.made_node(None, node)
-    return outs[0] if program.out_template is None else rebuilt(program.out_template, iter(outs))
+    return program.build(outs)

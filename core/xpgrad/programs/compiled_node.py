@@ -43,6 +43,10 @@ class CompiledNode(ListNode):
     slots: Any
     sources: list[Any]
 
+    @property
+    def _is_finished(self) -> bool:  # type: ignore[override]
+        return self.gradients is not None and not self.packs
+
     def _arguments(self) -> list[Any]:
         """The raw arguments, unpacked where hooks packed them, otherwise checked."""
         if self.arrays is None:
@@ -72,13 +76,18 @@ class CompiledNode(ListNode):
         return [zeros(m) if v is None else v for v, m, r in zip(given, self.metas, self.program.requires) if r]
 
     def step(self, g: Any, empty: Any, retain: bool) -> None:
-        for e, v in zip(self.edges(), self._new(g, retain)):
+        for e, v in zip(self.edges(), self.finished(g, retain)):
             first = e.buffer is empty
             add_into(e, v, empty)
             if first and v is not None:
                 e.owned = True  # nobody else holds it
+
+    def finished(self, g: Any, retain: bool) -> list[Any]:
+        """The gradients of the edges, in memory that nobody else holds; what was saved is freed."""
+        found = self._new(g, retain)
         if not retain:
             self.release()
+        return found
 
     def grads(self, g: Any) -> list[Any]:
         return self._new(g, True)

@@ -43,6 +43,10 @@ class Names:
                 used[name] = 1
                 return name
 
+    def taken(self, name: str) -> bool:
+        """Return whether a name stands for something."""
+        return name in self._used
+
     def numbered(self, prefix: str) -> str:
         """``t1``, then ``t2``."""
         used = self._used

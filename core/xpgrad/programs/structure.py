@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from xpgrad._basics.records import field_names, record
 from xpgrad._operations.lift import is_constant
 from xpgrad._tensor.tensor import Tensor
 
-__all__ = ["arguments", "arrangement", "described", "named", "rebuilt"]
+__all__ = ["arguments", "arrangement", "builder", "described", "named", "rebuilt"]
 
 
 def described(x: Any, flat: list[Any], *, arrays: bool = False) -> Any:
@@ -75,6 +76,29 @@ def rebuilt(template: Any, flat: Iterator[Any]) -> Any:
         return record(kind, {name: rebuilt(t, flat) for name, t in zip(template[1], template[2:])})
     items = [rebuilt(t, flat) for t in template[1:]]
     return kind(*items) if hasattr(kind, "_fields") else kind(items)
+
+
+def builder(template: Any) -> Callable[[list[Any]], Any]:
+    """The function that puts Tensors into a structure, for one that is built often."""
+    places = itertools.count()
+    text = _nested(template, places)
+    if text is None:
+        return lambda tensors: rebuilt(template, iter(tensors))
+    built: Callable[[list[Any]], Any] = eval(f"lambda tensors: {text}")  # our own text: tuples and lists
+    return built
+
+
+def _nested(template: Any, places: Iterator[int]) -> str | None:
+    """The text of tuples and lists of Tensors; None for any other structure."""
+    if template is None:
+        return f"tensors[{next(places)}]"
+    if template[0] is not tuple and template[0] is not list:
+        return None
+    parts = [_nested(t, places) for t in template[1:]]
+    if None in parts:
+        return None
+    inside = "".join(f"{part}, " for part in parts)
+    return f"({inside})" if template[0] is tuple else f"[{inside}]"
 
 
 def named(name: str | None, template: Any, found: list[str | None]) -> None:
