@@ -71,6 +71,20 @@ class Hand(Contestant):
         return workload.hand(tuple(np.array(x) for x in leaves), constants)
 
 
+class Plain(Contestant):
+    """The derivative by hand as it is written at first: an array for each operation, where `Hand` writes over what is dead."""
+
+    key = "plain"
+    title = "by hand, plainly"
+    distribution = "numpy"
+
+    def step(self, workload: Workload, leaves: tuple[Any, ...], constants: tuple[Any, ...]) -> Step:
+        if workload.plain is None:
+            reason = "it has one form by hand"
+            raise Missing(reason)
+        return workload.plain(tuple(np.array(x) for x in leaves), constants)
+
+
 class XPGrad(Contestant):
     key = "xpgrad"
     title = "xpgrad"
@@ -377,7 +391,7 @@ class JAX(Contestant):
 
 
 #: In the order of the table's columns; the baseline first.
-CONTESTANTS: dict[str, type[Contestant]] = {c.key: c for c in (Hand, XPGrad, Compiled, PyTorch, Autograd, MyGrad, JAX)}
+CONTESTANTS: dict[str, type[Contestant]] = {c.key: c for c in (Hand, Plain, XPGrad, Compiled, PyTorch, Autograd, MyGrad, JAX)}
 
 
 def installed() -> dict[str, type[Contestant]]:

@@ -33,6 +33,8 @@ class Workload:
         ``data(rng, size)`` returns (leaves, constants); size is one of `sizes`.
     loss, hand : callable
         See the module.
+    plain : callable or None
+        Like `hand`, as the derivative is written at first: an array for each operation, none written over.
     sizes : (full, quick, smallest)
     kind : "gradient", "descent" or "hvp"
         The content of a step: loss and gradients; the same and a step of gradient descent; a Hessian-vector product with constants[0].
@@ -55,6 +57,7 @@ class Workload:
     without: dict[str, str] = field(default_factory=dict)
     tolerance: float = 1e-8
     memory: float | None = None
+    plain: Callable[[Arrays, Arrays], Step] | None = None
 
 
 WORKLOADS: dict[str, Workload] = {}
@@ -388,9 +391,28 @@ def _elementwise_hand(leaves: Arrays, constants: Arrays) -> Step:
     return step
 
 
+def _elementwise_plain(leaves: Arrays, constants: Arrays) -> Step:
+    x, w = leaves
+
+    def step() -> tuple[Any, ...]:
+        a = x * w + x
+        f = a * a
+        root = np.sqrt(f + 1.0)
+        h = root - w
+        q = h / (f + x)
+        loss = np.sum(q * h)
+        gh = 2.0 * q
+        gd = -q * q
+        gf = gd + gh / (2.0 * root)
+        ga = 2.0 * a * gf
+        return loss, gd + ga * w + ga, ga * x - gh
+
+    return step
+
+
 _add(
     name="elementwise", title="elementwise graph of 10 operations on 1e6 elements", target=1.6, memory=13.0,
-    data=_elementwise_data, loss=_elementwise, hand=_elementwise_hand, sizes=(1_000_000, 1_000_000, 100),
+    data=_elementwise_data, loss=_elementwise, hand=_elementwise_hand, plain=_elementwise_plain, sizes=(1_000_000, 1_000_000, 100),
 )  # fmt: skip
 
 
@@ -434,10 +456,27 @@ def _functions_hand(leaves: Arrays, constants: Arrays) -> Step:
     return step
 
 
+def _functions_plain(leaves: Arrays, constants: Arrays) -> Step:
+    x, w = leaves
+
+    def step() -> tuple[Any, ...]:
+        a = x * w
+        t = np.tanh(np.sin(a) + x)
+        f = np.exp(-(t * w))
+        log = np.log(f + 2.0)
+        loss = np.sum(log * t)
+        gf = f * t / (f + 2.0)
+        gh = (log - gf * w) * (1.0 - t * t)
+        ga = gh * np.cos(a)
+        return loss, gh + ga * w, ga * x - gf * t
+
+    return step
+
+
 # NB: here each library's vector sine, exponential, ... decides: NumPy's are not everywhere the fastest.
 _add(
     name="functions", title="the same with sin, tanh, exp, log", target=1.6, memory=13.0,
-    data=_elementwise_data, loss=_functions, hand=_functions_hand, sizes=(1_000_000, 1_000_000, 100),
+    data=_elementwise_data, loss=_functions, hand=_functions_hand, plain=_functions_plain, sizes=(1_000_000, 1_000_000, 100),
 )  # fmt: skip
 
 
@@ -514,9 +553,28 @@ def _options_hand(leaves: Arrays, constants: Arrays) -> Step:
     return step
 
 
+def _options_plain(leaves: Arrays, constants: Arrays) -> Step:
+    s, k, sigma = leaves
+
+    def cdf(x: Any) -> tuple[Any, Any]:
+        t = np.tanh(_ROOT * (x + _CUBIC * x * x * x))
+        return 0.5 + 0.5 * t, 0.5 * _ROOT * (1.0 - t * t) * (1.0 + 3.0 * _CUBIC * x * x)
+
+    def step() -> tuple[Any, ...]:
+        d1 = (np.log(s / k) + 0.02 + 0.5 * sigma * sigma) / sigma
+        n1, slope1 = cdf(d1)
+        n2, slope2 = cdf(d1 - sigma)
+        loss = np.sum(s * n1 - _DISCOUNT * k * n2)
+        g1, g2 = s * slope1, -_DISCOUNT * k * slope2
+        gd = (g1 + g2) / sigma
+        return loss, n1 + gd / s, -_DISCOUNT * n2 - gd / k, (g1 + g2) * (1.0 - d1 / sigma) - g2
+
+    return step
+
+
 _add(
     name="options", title="Black-Scholes prices of 1e6 options, gradients in S, K and sigma", target=2.4,
-    data=_options_data, loss=_options, hand=_options_hand, sizes=(1_000_000, 1_000_000, 100),
+    data=_options_data, loss=_options, hand=_options_hand, plain=_options_plain, sizes=(1_000_000, 1_000_000, 100),
 )  # fmt: skip
 
 
