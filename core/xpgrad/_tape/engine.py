@@ -17,14 +17,14 @@ from xpgrad._memory.windows import MUTATION_WINDOWS, check_windows
 from xpgrad._modes import state
 from xpgrad._tape.fresh_stack import on_fresh_stack
 from xpgrad._tape.hooks import run_absent_hooks, run_post_accumulate, run_post_hooks, run_pre_hooks, run_tensor_hooks
-from xpgrad._tape.leaf import accumulate_graph, accumulate_raw
+from xpgrad._tape.leaf import accumulate_graph
 from xpgrad._tape.node import SlotNode, add_into, backend_of, sum_for
 from xpgrad._tape.shadows import run_on_shadows
-from xpgrad._tape.streams import CLASSES, several_streams, steps_on_streams
+from xpgrad._tape.streams import several_streams, steps_on_streams
 from xpgrad._tape.task import CURRENT, Beyond, Pass, complex_seen
 from xpgrad.errors import CapabilityError
 
-__all__ = ["hand_over", "run_pass"]
+__all__ = ["run_pass"]
 
 _creation = attrgetter("seq")
 # The pass that uses the nodes' own fields, if any. One that finds another there, in another thread or above it on the same stack, works
@@ -83,25 +83,6 @@ def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
     finally:
         state.put(before)
     return [task.captured.get(node) for node in task.targets or ()]
-
-
-def hand_over(node: Any, g: Any, retain: bool) -> bool:
-    """Run the pass of one node that has its gradients at hand and nothing but leaves below it; return whether it is such a one.
-
-    It uses no field of a node, so that it meets no other pass, and calls nobody who would ask which pass runs.
-    """
-    if not node._is_finished or node.hooks is not None or state.current() is not None or CURRENT.get() is not None:
-        return False
-    edges = node.edges()
-    if CLASSES or MUTATION_WINDOWS or len(set(edges)) < len(edges):
-        return False
-    for e in edges:
-        if not e.is_leaf or e.hooks is not None or e.off:
-            return False
-    for e, v in zip(edges, node.finished(g, retain)):
-        if v is not None:
-            accumulate_raw(e, v, True)
-    return True
 
 
 def _need_threads(roots: list[Any], depth: int) -> None:

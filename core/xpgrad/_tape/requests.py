@@ -14,7 +14,8 @@ from xpgrad._modes import state, switches
 from xpgrad._modes.running import transforming
 from xpgrad._rows.namespace import operations
 from xpgrad._tape.edges import GradientEdge, output_edge
-from xpgrad._tape.engine import hand_over, run_pass
+from xpgrad._tape.engine import run_pass
+from xpgrad._tape.handing_over import hand_over
 from xpgrad._tape.hook_tables import hooks_of
 from xpgrad._tape.task import Pass
 
