@@ -195,15 +195,15 @@ def _unary(name: str, primitive: Any, takes_complex: bool | str) -> Any:
 
 
 def _met(given: tuple[Any, ...]) -> list[Any] | None:
-    """Operands that nothing needs to be asked of: Tensors of one class and one real floating dtype, alike in shape or 0-d, and floats."""
+    """Operands that nothing needs to be asked of: Tensors of one class and one real floating dtype, alike in shape or 0-d, and numbers."""
     first: Any = given[0]
     if not isinstance(first, TensorBase) or not first.dtype.is_floating_point:
         return None
     raw, cls, shape = first._array.dtype, first.__class__, first._array.shape
     out = list(given)
     for i, x in enumerate(out):
-        if x.__class__ is float:
-            out[i] = number(tensor_class(first.device), x, first.dtype)
+        if x.__class__ is float or x.__class__ is int:
+            out[i] = number(tensor_class(first.device), float(x), first.dtype)
         elif x.__class__ is not cls or x._array.dtype != raw:
             return None
         elif x._array.shape != shape and x._array.shape != ():
