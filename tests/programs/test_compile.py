@@ -676,3 +676,17 @@ def test_long_programs_call_functions_by_names_of_their_own() -> None:
     for expected, got in zip(xp.autograd.grad(loss(a, b), [a, b]), xp.autograd.grad(compiled(a, b), [a, b])):
         np.testing.assert_allclose(got.tolist(), expected.tolist(), rtol=1e-12)
     assert "from numpy" not in compiled.source(make(np.ones(5000)), make(np.ones(5000)))  # there the loops take the time
+
+
+def test_equal_elements_share_a_gradient(device: str) -> None:
+    """Some of the elements are equal, some are not."""
+    x, y = make([0.0, 1.0, -1.0, 2.0]), make([0.0, 1.0, 3.0, -2.0])
+    xp.sum(xp.compile(lambda a, b: xp.sum(xp.maximum(a, b) * 3.0 + xp.maximum(a, 0.0)))(x, y)).backward()
+    assert x.grad.tolist() == [2.0, 2.5, 0.0, 4.0]
+    assert y.grad.tolist() == [1.5, 1.5, 3.0, 0.0]
+
+
+def test_results_keep_their_containers(device: str) -> None:
+    found = xp.compile(lambda a: [a, (a * 2.0, [a * 3.0]), ()])(make([1.0]))
+    assert (type(found), type(found[1]), type(found[1][1]), found[2]) == (list, tuple, list, ())
+    assert [t.tolist() for t in (found[0], found[1][0], found[1][1][0])] == [[1.0], [2.0], [3.0]]

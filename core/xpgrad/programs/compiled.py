@@ -406,16 +406,10 @@ def _result(program: _Compiled, arrays: list[Any], raws: Any, gradients: Any, fl
         out._node = node if program.scalar or node is None else new_slot(node, 0)
         outs = [out]
     else:
-        outs = []
-        for raw in raws:
-            out = object.__new__(cls)
-            out._array = raw
-            out._node = out._alias = None
-            outs.append(out)
-        if node is not None:
-            for k, requires in enumerate(program.requires):
-                if requires:
-                    outs[k]._node = new_slot(node, k)
+        outs = [cls._wrap(raw) for raw in raws]
+        for k, requires in enumerate(program.requires):
+            if requires:
+                outs[k]._node = new_slot(node, k)
     if node is not None and mode is not None and mode.packing is not None:
         node.pack(mode.packing, flat)
     if node is not None and mode is not None and mode.profiling is not None:

@@ -226,10 +226,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 
 def number(cls: Any, x: float, dtype: DType) -> Tensor:
     """A constant of a class from a Python float, of a floating dtype: what `asarray` makes of it."""
-    backend = cls.backend
-    if dtype.name == "bfloat16":
-        return new_tensor(cls, backend.from_host(host_array(x, dtype, cls), cls.device))._cast(dtype)
-    return new_tensor(cls, backend.from_host(backend.host_array(x, dtype), cls.device))
+    return new_tensor(cls, cls.backend.from_host(host_array(x, dtype, cls), cls.device))._cast(dtype)
 
 
 def is_scalar_array_only(obj: Any) -> bool:

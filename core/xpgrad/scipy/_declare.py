@@ -252,8 +252,6 @@ def operands_of(
         # As a Tensor, in the dtype of those that it meets: kernels and formulas have arrays only.
         if like is None:
             xs[i] = operations.asarray(scalar)
-        elif isinstance(scalar, float) and not like.dtype.is_complex:
-            xs[i] = number(tensor_class(like.device), scalar, like.dtype)
         else:
             xs[i] = operations.asarray(scalar, dtype=operations.result_type(like, scalar), device=like.device)
     tensors = [x for x in xs if isinstance(x, TensorBase)]
