@@ -29,7 +29,7 @@ import numpy as np
 c = np.eye(30, 30, dtype=np.float64)
 
 
-def _placed_on_diagonal(values, shape, offset):
+def _diagonal_transpose(values, shape, offset):
     """Zeros of a shape with values on a diagonal of the last two axes."""
     out = np.zeros(shape, values.dtype)
     rows = np.arange(values.shape[-1]) + max(-offset, 0)
@@ -64,7 +64,7 @@ def gaussian_process_and_gradients(log_length, log_noise, x, y):
 
     # backward
     # functions.py:25  return 0.5 * xp.sum(y * alpha) + xp.sum(xp.log(xp.linalg.diagonal(factor)))
-    g1 = _placed_on_diagonal(1.0 / t6, (30, 30), 0)
+    g1 = _diagonal_transpose(1.0 / t6, (30, 30), 0)
     g2 = y * 0.5
     # functions.py:22  covariance = xp.exp(-0.5 * distance * distance) + xp.exp(log_noise) * xp.eye(x.shape[0])
     g3 = np.linalg.solve(covariance.T, g2[:, None])

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._rows.row import OPERATORS
+from xpgrad._rows.row import ROWS
 
 __all__ = ["add_operators"]
-
-_UNARY = {"negative": "__neg__", "positive": "__pos__", "bitwise_invert": "__invert__", "abs": "__abs__"}
 
 
 def add_operators(cls: type, kernels: Callable[[Any], Any]) -> None:
@@ -22,15 +20,14 @@ def add_operators(cls: type, kernels: Callable[[Any], Any]) -> None:
     kernels : callable
         ``kernels(array)`` is the table in which the operators of that array are found.
     """
-    for name, method in _UNARY.items():
-        setattr(cls, method, _operator(method, name, kernels, unary=True))
-    for name, (method, reflected) in OPERATORS.items():
-        if name in _UNARY:
-            continue
-        kernel = "matmul" if name == "matmul_nd" else name
-        setattr(cls, method, _operator(method, kernel, kernels))
-        if reflected is not None:
-            setattr(cls, reflected, _operator(reflected, kernel, kernels, swapped=True))
+    cls.__abs__ = _operator("__abs__", "abs", kernels, unary=True)  # type: ignore[attr-defined]
+    for row in ROWS.values():
+        if row.special_methods is not None:
+            method, reflected = row.special_methods
+            kernel = row.public[0]
+            setattr(cls, method, _operator(method, kernel, kernels, unary=len(row.tensors) == 1))
+            if reflected is not None:
+                setattr(cls, reflected, _operator(reflected, kernel, kernels, swapped=True))
 
 
 def _operator(method: str, name: str, kernels: Callable[[Any], Any], *, swapped: bool = False, unary: bool = False) -> Any:

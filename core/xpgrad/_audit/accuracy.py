@@ -12,7 +12,7 @@ from xpgrad._array.base import TensorBase
 from xpgrad._audit.findings import Finding
 from xpgrad._audit.paths import Slope, along, directions, settled
 from xpgrad._audit.running import Outcome, Problem, host_of
-from xpgrad._audit.tracing import STEPS, Event
+from xpgrad._audit.tracing import Event
 from xpgrad._basics.dtypes import DTYPES
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad.autograd import grad
@@ -105,7 +105,7 @@ def _suspects(base: Outcome) -> list[Event]:
     seen: set[Any] = set()
     custom, others = [], []
     for i, event in enumerate(base.trace.events):
-        if event.node is None or (event.row is not None and (event.row.name in STEPS or event.row.name == "put_through")):
+        if event.node is None or (event.row is not None and (event.row.is_step or event.row.name == "put_through")):
             continue  # `put_through` computes nothing: its memory has been written already
         copies = [base.trace.copies.get((i, j)) for j in range(len(event.tensors))]
         if any(c is not None and not _same(x.backend.to_host(x._array), c[1]) for c, x in zip(copies, event.tensors)):

@@ -6,7 +6,6 @@ not."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from xpgrad._array.base import TensorBase
@@ -15,6 +14,7 @@ from xpgrad._audit.nonfinite import Pulled, first_index
 from xpgrad._audit.paths import Slope
 from xpgrad._audit.running import Outcome, host_of
 from xpgrad._audit.tracing import Event
+from xpgrad._rows.row import parameters
 
 __all__ = ["at_kinks"]
 
@@ -23,67 +23,21 @@ def _host(x: Any) -> Any:
     return host_of(x) if isinstance(x, TensorBase) else x
 
 
-def _zero(event: Event) -> Any:
-    return _host(event.operands[0]) == 0
-
-
 def _equal(event: Event) -> Any:
     return _host(event.operands[0]) == _host(event.operands[1])
 
 
-def _both_zero(event: Event) -> Any:
-    return (_host(event.operands[0]) == 0) & (_host(event.operands[1]) == 0)
+def _at(event: Event) -> Any:
+    """Where the operands of an event lie at its row's kink."""
+    row: Any = event.row
+    values = dict(zip((*row.tensors, *row.statics), (*event.operands, *event.statics)))
+    values["out"] = event.outs[0]
+    where = row.kink.where
+    return where(*[_host(values[name]) for name in parameters(where)])
 
 
-def _at_bound(event: Event) -> Any:
-    x, others = _host(event.operands[0]), [*event.operands[1:], *event.statics]
-    at = x != x
-    for b in others:
-        if b is not None and not isinstance(b, bool):
-            at = at | (x == _host(b))
-    return at
-
-
-def _small_power(event: Event) -> Any:
-    p = _host(event.operands[1])
-    return (_host(event.operands[0]) == 0) & (p < 1)
-
-
-def _norm_zero(event: Event) -> Any:
-    return host_of(event.outs[0]) == 0
-
-
-def _tied(event: Event) -> Any:
-    """The elements that share an extremum with another."""
-    axes, keepdims = event.statics
-    x, out = _host(event.operands[0]), host_of(event.outs[0])
-    if axes is not None and not keepdims:
-        out = out.reshape([1 if i in axes else n for i, n in enumerate(x.shape)])
-    chosen = x == out
-    count = chosen.sum(axis=axes, keepdims=True)
-    return chosen & (count > 1)
-
-
-#: Of rows: what is a kink, in words, and where it is.
-_KINKS: dict[str, tuple[str, str, Callable[[Event], Any]]] = {
-    "abs": ("kink", "at 0", _zero),
-    "sqrt": ("kink", "at 0, where its derivative is infinite", _zero),
-    "hypot": ("kink", "at (0, 0)", _both_zero),
-    "atan2": ("kink", "at (0, 0)", _both_zero),
-    "phase": ("kink", "at 0", _zero),
-    "copysign": ("kink", "at 0", _zero),
-    "pow": ("kink", "of 0 with an exponent below 1", _small_power),
-    "norm": ("kink", "at the zero vector", _norm_zero),
-    "reduce_std": ("kink", "of equal values", _norm_zero),
-    "maximum": ("tie", "of equal values", _equal),
-    "minimum": ("tie", "of equal values", _equal),
-    "clip_scalar": ("kink", "exactly at a bound", _at_bound),
-    "clip_below": ("kink", "exactly at a bound", _at_bound),
-    "clip_above": ("kink", "exactly at a bound", _at_bound),
-    "reduce_max": ("tie", "of equal largest elements", _tied),
-    "reduce_min": ("tie", "of equal smallest elements", _tied),
-}
-_ORDERS = ("less", "less_equal", "greater", "greater_equal")
+#: Comparisons by order.
+_ORDERS = ("<", "<=", ">", ">=")
 
 
 def at_kinks(base: Outcome, pulled: list[Pulled], slopes: dict[int, Slope], eps: float) -> list[Finding]:
@@ -107,13 +61,12 @@ def at_kinks(base: Outcome, pulled: list[Pulled], slopes: dict[int, Slope], eps:
         p = arrived.get(event.node) if event.node is not None else None
         if p is None or event.row is None:
             continue
-        name = event.row.name
-        if name == "where" and id(event.operands[0]) in edges:
+        row = event.row
+        if row.name == "where" and id(event.operands[0]) in edges:
             found_at = _selected(event, edges[id(event.operands[0])])
             kind, words = "kink", f"`{edges[id(event.operands[0])][0].name}` compares equal values, and `where` takes one side"
-        elif name in _KINKS:
-            kind, text, where = _KINKS[name]
-            found_at, words = where(event), f"`{event.name}` {text}"
+        elif row.kink is not None:
+            found_at, kind, words = _at(event), "tie" if row.kink.tie else "kink", f"`{event.name}` {row.kink.text}"
         else:
             continue
         finding = _finding(event, p, kind, words, found_at, matters)
@@ -126,7 +79,7 @@ def _edges(base: Outcome) -> dict[int, tuple[Event, Any]]:
     """The comparisons by order of something with history, some of whose operands are equal: by the result's id."""
     found = {}
     for event in base.trace.events:
-        if event.row is not None and event.row.name in _ORDERS and any(x._node is not None for x in event.tensors):
+        if event.row is not None and event.row.op in _ORDERS and any(x._node is not None for x in event.tensors):
             at = _equal(event)
             if hasattr(at, "any") and bool(at.any()):
                 found[id(event.outs[0])] = event, at

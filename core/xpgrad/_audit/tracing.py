@@ -13,18 +13,13 @@ from typing import Any, NamedTuple
 from xpgrad._array.base import TensorBase
 from xpgrad._audit.places import Place, Stop, user_places
 from xpgrad._modes import state
-from xpgrad._rows.namespace import PUBLIC
+from xpgrad._rows.kernels import kernel_of
 from xpgrad._rows.row import Row
 
-__all__ = ["STEPS", "Break", "Event", "Trace"]
+__all__ = ["Break", "Event", "Trace"]
 
-#: Rows that are recorded, and whose derivative is zero wherever there is one.
-STEPS = frozenset(("floor", "ceil", "round", "trunc", "sign", "floor_divide"))
 #: The most bytes of an operand that are copied to see whether they change.
 COPIED = 1 << 24
-#: What is found by looking for a place.
-_INDICES = frozenset(("argmax", "argmin", "argsort", "sort", "searchsorted", "nonzero", "count_nonzero", "unique_counts", "unique_inverse",
-                      "unique_all", "unique_values", "isin"))  # fmt: skip
 _CALLS = {
     "detach()": "detached", ".data": "detached", "bool(x)": "branch", "format(x)": "printed", ".array": "left-as-array",
     "numpy()": "left-as-array", "np.asarray(x)": "left-as-array", "autograd.grad": "inner-gradient",
@@ -200,7 +195,7 @@ class Trace:
         places, _ = user_places(self.stop)
         if any(isinstance(x, TensorBase) and x._node is not None for x in operands):
             kind = _kind(name, row, statics, state.is_grad_enabled())
-            step = row is not None and row.name in STEPS
+            step = row is not None and row.is_step
             lost = [o for o in outs if o._node is None or step or not o.dtype.differentiable]
             if lost and kind:
                 self.cuts |= dict.fromkeys(map(id, lost), len(self.breaks))
@@ -259,11 +254,11 @@ def _kind(name: str, row: Row | None, statics: Any, recording: bool) -> str:
     """The kind of break that an operation is which loses the history of its operands; empty where it is none."""
     if not recording:
         return "no-grad"
-    if name in _INDICES:
+    if kernel_of(name).kind == "search":
         return "index"
     if row is None:
         return "" if name == "to_device" else "compared" if name in ("all", "any") else "index"
-    if row.name in STEPS:
+    if row.is_step:
         return "rounded"
     if row.name == "to_dtype":
         return "cast"
@@ -273,8 +268,7 @@ def _kind(name: str, row: Row | None, statics: Any, recording: bool) -> str:
 
 
 def _name(row: Row) -> str:
-    publics = PUBLIC.get(row.name, (row.name,))
-    return "getitem" if row.name == "index_basic" else publics[0].removeprefix("special_")
+    return "getitem" if row.name == "index_basic" else row.public[0].removeprefix("special_")
 
 
 def _copied(x: Any, value: Any) -> Any:

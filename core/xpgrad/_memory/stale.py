@@ -11,7 +11,7 @@ from typing import Any
 from xpgrad._memory.cells import ForbiddenView, alias_of, chain_of, follow, mark_node
 from xpgrad._modes import state, switches
 from xpgrad._rows.namespace import PRIMITIVES
-from xpgrad._rows.row import OPERATORS, ROWS
+from xpgrad._rows.row import ROWS
 
 __all__ = ["outdate", "renew", "take_over"]
 
@@ -143,8 +143,8 @@ def _stale_class(cls: Any) -> Any:
     for row in ROWS.values():
         prefixes = ("_op_", "_sop_", "_srop_") if row.elementwise and len(row.tensors) == 2 else ("_op_",)
         body.update({prefix + row.name: _operation(prefix + row.name) for prefix in prefixes})
-        if row.name in OPERATORS:
-            method, reflected = OPERATORS[row.name]
+        if row.special_methods is not None:
+            method, reflected = row.special_methods
             body[method] = _operation(method)
             if reflected is not None:
                 body[reflected] = _operation(reflected)

@@ -186,7 +186,7 @@ def explain(backend: Any, row: Row, exc: Exception, *arrays: Any) -> Exception:
             if (
                 type(exc) is TypeError
                 or (isinstance(exc, TypeError) and not any(backend.is_traced(a) for a in arrays))
-                or _meaningless(backend, row.name, arrays)
+                or _meaningless(backend, row, arrays)
             ):
                 what = " and ".join(_dtype_name((a,)) if hasattr(a, "dtype") else f"the scalar {a!r:.40}" for a in arrays)
                 error = TypeError(f"`{row.name}` is not defined for {what}; convert with `xpgrad.astype`")
@@ -205,18 +205,9 @@ def _overflows(backend: Any, number: int, arrays: Any) -> bool:
     return not limits.min <= number <= limits.max
 
 
-#: Functions of real numbers, which no library can mean for complex ones; their names begin so.
-_REAL = ("floor", "ceil", "trunc", "remainder", "hypot", "copysign", "signbit", "nextafter", "atan2")
-
-
-def _meaningless(backend: Any, name: str, arrays: Any) -> bool:
+def _meaningless(backend: Any, row: Row, arrays: Any) -> bool:
     """Return whether a function is undefined for operands of these kinds, whatever a library says of them."""
-    kinds = {backend.dtype_of(a.dtype).kind if hasattr(a, "dtype") else kind_of(a) for a in arrays}
-    if name.startswith("bitwise_"):
-        return not kinds.isdisjoint(("real floating", "complex floating"))
-    if name in ("subtract", "negative"):
-        return kinds == {"bool"}
-    return "complex floating" in kinds and name.startswith(_REAL)
+    return row.domain.refuses({backend.dtype_of(a.dtype).kind if hasattr(a, "dtype") else kind_of(a) for a in arrays})
 
 
 def _dtype_name(arrays: Any) -> str:

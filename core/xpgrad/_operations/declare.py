@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from xpgrad._operations.dispatch import dispatcher
 from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, PRIMITIVES, RULES
-from xpgrad._rows.row import Formula, Row, _parameters
+from xpgrad._rows.row import Formula, Row, parameters
 
 __all__ = ["composite", "elementwise", "front", "nondifferentiable", "rule", "view"]
 
@@ -20,14 +20,22 @@ def _public_name(func: Callable[..., Any]) -> str:
     return f"{namespace}.{func.__name__}" if namespace in ("linalg", "fft") else func.__name__
 
 
-def elementwise(*formulas: Formula, op: str | None = None, node: str | None = None, fresh: Any = True, conj: bool = True,
-                kernel: Any = None, guard: str | None = None, slow: Any = None,
-                jvp: Callable[..., Any] | None = None) -> Callable[[F], F]:  # fmt: skip
-    """Declare a public elementwise function of the standard: the decorated function gives its signature and docstring."""
+def elementwise(*formulas: Formula, kernel: Any = None, **options: Any) -> Callable[[F], F]:
+    """Declare a public elementwise function: the decorated function gives its signature and docstring.
+
+    Parameters
+    ----------
+    *formulas : callable or str
+        One per operand, as in `Row`.
+    kernel : callable, optional
+        ``kernel(xp, *operands)``: its composition, for libraries that do not have it.
+    **options
+        Parameters of `Row`. NumPy's function (`numpy`) has the same name unless something else is said.
+    """
 
     def declare(func: F) -> F:
-        row = Row(func.__name__, _parameters(func), (), formulas, kernel, elementwise=True, op=op, node=node, fresh=fresh, conj=conj,
-                  guard=guard, slow=slow, jvp=jvp)  # fmt: skip
+        given: dict[str, Any] = {"numpy": func.__name__, "fresh": True} | options
+        row = Row(func.__name__, parameters(func), (), formulas, kernel, elementwise=True, **given)
         public: Any = dispatcher(row, func)
         RULES[row.name] = public
         return public
@@ -35,17 +43,19 @@ def elementwise(*formulas: Formula, op: str | None = None, node: str | None = No
     return declare
 
 
-def nondifferentiable(*, op: str | None = None, kernel: Any = None, primitive: bool = False) -> Callable[[F], F]:
+def nondifferentiable(*, kernel: Any = None, primitive: bool = False, **options: Any) -> Callable[[F], F]:
     """Declare a public function whose results never require grad.
 
-    Elementwise ones need no body; with ``primitive=True`` the body is the public function itself, written with rows.
+    Elementwise ones need no body, and their options are parameters of `Row`; with ``primitive=True`` the body is the public function
+    itself, written with rows.
     """
 
     def declare(func: F) -> F:
         public: Any = func
         if not primitive:
-            names = _parameters(func)
-            row = Row(func.__name__, names, (), (None,) * len(names), kernel, elementwise=True, op=op)
+            names = parameters(func)
+            given: dict[str, Any] = {"numpy": func.__name__, "dtype": "bool"} | options
+            row = Row(func.__name__, names, (), (None,) * len(names), kernel, elementwise=True, **given)
             public = dispatcher(row, func)
         NONDIFFERENTIABLE[_public_name(func)] = public
         return public
@@ -60,7 +70,7 @@ def rule(*formulas: Formula, **options: Any) -> Callable[[Callable[..., Any]], C
     """
 
     def declare(func: Callable[..., Any]) -> Callable[..., Any]:
-        names = _parameters(func)[1:]
+        names = parameters(func)[1:]
         count = len(formulas)
         row = Row(func.__name__, names[:count], names[count:], formulas, func, **options)
         PRIMITIVES[row.name] = primitive = dispatcher(row, func)

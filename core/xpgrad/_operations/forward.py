@@ -114,7 +114,7 @@ from xpgrad._operations.backward import node_class
 from xpgrad._operations.coerce import coerce, explain
 from xpgrad._operations.lists import list_operation
 from xpgrad._operations.source import Text, tuple_of
-from xpgrad._rows.row import OPERATORS, Row
+from xpgrad._rows.row import Row
 from xpgrad._tape.node import record_outputs
 from xpgrad._tape.saved import check_saveable
 from xpgrad.backend import Backend
@@ -423,8 +423,8 @@ def implementation(row: Row, backend: Any, kernel: Any = None) -> dict[str, Call
     if "_sop" in made:
         methods[f"_sop_{row.name}"] = made["_sop"]
         methods[f"_srop_{row.name}"] = made["_srop"]
-    if row.name in OPERATORS:
-        method, reflected = OPERATORS[row.name]
+    if row.special_methods is not None:
+        method, reflected = row.special_methods
         methods[method] = op
         if reflected is not None and backend.weak_scalars:
             methods[reflected] = _reflected(row, made["_srop"])

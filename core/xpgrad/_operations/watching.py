@@ -9,7 +9,6 @@ the mode of its own thread (`Mode.selecting`, `Mode.profiling`). Afterwards they
 
 from __future__ import annotations
 
-import operator
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -67,8 +66,8 @@ def _put(cls: Any, methods: Methods) -> None:
 def _asking(row: Row, backend: Any) -> Callable[..., Any]:
     """The kernel that asks first."""
     compute: Any = getattr(backend.kernels, row.name, None)
-    if row.op and backend.operators and not row.statics:
-        compute = _OPERATORS[row.op] if len(row.tensors) > 1 else _UNARY[row.op]
+    if row.operator and backend.operators and not row.statics:
+        compute = row.operator.function
 
     def kernel(*args: Any) -> Any:
         mode = state.current()
@@ -81,14 +80,6 @@ def _asking(row: Row, backend: Any) -> Callable[..., Any]:
         return compute(*args) if mode.profiling is None else mode.profiling.timed(row, backend, compute, args)
 
     return kernel
-
-
-_OPERATORS: dict[str, Callable[..., Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
-    "**": operator.pow, "@": operator.matmul, "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift,
-    ">>": operator.rshift, "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
-_UNARY: dict[str, Callable[..., Any]] = {"-": operator.neg, "+": operator.pos, "~": operator.invert}
 
 
 class Watching:

@@ -9,15 +9,74 @@ from __future__ import annotations
 
 import builtins
 import functools
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["OPERATORS", "ROWS", "Row"]
+from xpgrad._rows.kernels import KERNELS, Kernel
+from xpgrad._rows.operators import Operator, find_operator
+
+__all__ = ["ROWS", "Domain", "Kink", "Row", "parameters", "zero_gradient"]
 
 Formula = Callable[..., Any] | str | None
 ROWS: dict[str, Row] = {}
 #: How rows may say that they act under `vmap` (see `Row`).
 BATCHES = (None, "stacked", "broadcast")
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The arguments for which an elementwise function is defined.
+
+    Attributes
+    ----------
+    numbers : {"complex", "real", "integer"}
+        The largest set of numbers that it takes: operands of other dtypes are a TypeError on every backend. "complex" leaves it to the
+        library; "integer" means integers and bools.
+    bools : bool
+        Whether it takes bools.
+    low, high : float
+        The open interval of real arguments where it is finite and has a derivative.
+    """
+
+    numbers: str = "complex"
+    bools: bool = True
+    low: float = -math.inf
+    high: float = math.inf
+
+    def refuses(self, kinds: set[str]) -> bool:
+        """Return whether no library can mean operands of these kinds of dtypes."""
+        if self.numbers == "integer":
+            return not kinds.isdisjoint(("real floating", "complex floating"))
+        return (self.numbers == "real" and "complex floating" in kinds) or (not self.bools and kinds == {"bool"})
+
+
+@dataclass(frozen=True, slots=True)
+class Kink:
+    """Where a function has no derivative, or several that compete; its formulas take one, and an audit reports it.
+
+    Attributes
+    ----------
+    text : str
+        Where that is, in words: ``"at 0"``.
+    where : callable
+        A function of NumPy arrays that returns True at these elements. It names what it reads: operands, static arguments, ``out``.
+    at : tuple of float
+        Operands that lie there.
+    tie : bool
+        Several values compete for the result, which is one of them.
+    """
+
+    text: str
+    where: Callable[..., Any]
+    at: tuple[float, ...]
+    tie: bool = False
+
+
+def zero_gradient(g: Any, xp: Any) -> Any:
+    """The formula of an operand on which the result depends in steps only."""
+    return xp.zeros_like(g)
 
 
 class Row:
@@ -38,7 +97,9 @@ class Row:
     elementwise : bool
         Operands broadcast and promote, and Python scalars are operands too.
     op : str or None
-        The Python operator that computes it.
+        The Python operator that computes it on raw arrays.
+    owns_op : bool
+        The operator between Tensors is this operation.
     fresh : tuple of bool
         Per formula: its result is memory that nobody else holds, so that the engine may add into it.
     conj : bool
@@ -58,25 +119,53 @@ class Row:
         operands broadcast, too. None: as elementwise, by a rule of its own name, or else the kernel is composed of what it calls.
     composed : bool
         No library has a kernel of its own: where a function of SciPy's is captured, it is what this one calls.
+    domain : Domain
+        The arguments for which it is defined, if it is elementwise.
+    kink : Kink or None
+        Where it has no derivative, or several.
+    public : tuple of str
+        The public functions that it computes, if they have other names; the first one stands for the row.
+    **facts
+        What is known of its kernel: the fields of `Kernel`. Elementwise operations return new memory in the dtype of their operands.
+
+    Attributes
+    ----------
+    facts : Kernel
+    operator : Operator or None
+        That of `op`.
+    special_methods : (str, str or None) or None
+        The methods of a Tensor that it is by its operator: ``("__add__", "__radd__")`` or ``("__neg__", None)``.
     """
 
     def __init__(
         self, name: str, tensors: tuple[str, ...], statics: tuple[str, ...], formulas: tuple[Formula, ...], kernel: Any, *,
-        node: str | None = None, elementwise: bool = False, op: str | None = None, fresh: Any = False, conj: bool = True,
-        outputs: int | None = None, nondiff: tuple[int, ...] = (), is_view: bool = False, varargs: bool = False,
-        into: str | None = None, guard: str | None = None, slow: Any = None, promotes: bool = True, multi_view: bool = False,
-        jvp: Callable[..., Any] | None = None, batch: str | None = None, composed: bool = False,
+        # identity
+        node: str | None = None, public: str | tuple[str, ...] = (), op: str | None = None, owns_op: bool = True,
+        # operands and results
+        elementwise: bool = False, promotes: bool = True, varargs: bool = False, outputs: int | None = None,
+        nondiff: tuple[int, ...] = (), domain: Domain = Domain(), guard: str | None = None, slow: Any = None,
+        # derivative
+        conj: bool = True, jvp: Callable[..., Any] | None = None, kink: Kink | None = None, batch: str | None = None,
+        composed: bool = False,
+        # memory
+        fresh: Any = False, is_view: bool = False, multi_view: bool = False, into: str | None = None,
+        **facts: Any,
     ) -> None:  # fmt: skip
         self.name = name
         self.tensors = tensors
         self.statics = statics
         self.texts = tuple(f if isinstance(f, str) else None for f in formulas)
         self.formulas: tuple[Any, ...] = tuple(_compiled(f) if isinstance(f, str) else f for f in formulas)
-        self.reads = tuple(() if f is None else _parameters(f) for f in self.formulas)
-        self.kernel = kernel
+        self.reads = tuple(() if f is None else parameters(f) for f in self.formulas)
+        self.domain = domain
+        self.kink = kink
+        self.public = (public,) if isinstance(public, str) else public or (name,)
+        self.kernel = _of_real_numbers(name, kernel) if elementwise and domain.numbers == "real" and kernel is not None else kernel
         self.node = node or "".join(part.capitalize() for part in name.split("_")) + "Backward0"
         self.elementwise = elementwise
         self.op = op
+        self.operator: Operator | None = find_operator(op, len(tensors))
+        self.special_methods = self.operator[1:3] if self.operator is not None and owns_op else None
         self.fresh = fresh if isinstance(fresh, tuple) else (fresh,) * len(formulas)
         self.conj = conj
         self.outputs = outputs
@@ -92,7 +181,7 @@ class Row:
         self.composed = composed
         self.origin = ""  # the file and line that declare it, for tracebacks
         self.declared: tuple[str, int] | None = None  # the same, with the whole path
-        self.jvp_reads = () if jvp is None else _parameters(jvp)
+        self.jvp_reads = () if jvp is None else parameters(jvp)
         # Which operands meet in one dtype: those that differentiate, or all where none does.
         places = tuple(i for i, f in enumerate(formulas) if f is not None) or tuple(range(len(formulas)))
         self.mixing = places if promotes else ()
@@ -104,6 +193,12 @@ class Row:
         if name in ROWS:
             msg = f"two rows are named {name!r}"
             raise ValueError(msg)
+        if elementwise:
+            facts = {"kind": "elementwise", "memory": "new", "dtype": "same"} | facts
+        elif is_view:
+            facts = {"memory": "view"} | facts
+        self.facts = Kernel(name, operator=self.operator, **facts)
+        KERNELS[name] = self.facts
         ROWS[name] = self
 
     def titled(self, title: str) -> str:
@@ -160,6 +255,11 @@ class Row:
         """True if any formula exists."""
         return any(f is not None for f in self.formulas)
 
+    @property
+    def is_step(self) -> bool:
+        """Whether its derivative is zero wherever there is one, as that of `floor`."""
+        return self.differentiable and all(f is zero_gradient for f in self.formulas)
+
 
 def _compiled(text: str) -> Callable[..., Any]:
     """The function of a formula that was given as text: its parameters are the names in it."""
@@ -167,18 +267,19 @@ def _compiled(text: str) -> Callable[..., Any]:
     return eval(f"lambda {', '.join(code.co_names)}: {text}")  # our own text, as dataclasses does
 
 
-def _parameters(func: Callable[..., Any]) -> tuple[str, ...]:
+def parameters(func: Callable[..., Any]) -> tuple[str, ...]:
     """The names of a function's parameters. NB: `inspect` would cost as much to import as this whole package may."""
     return func.__code__.co_varnames[: func.__code__.co_argcount]
 
 
-#: Python's operators by row: (method, its reflected form).
-OPERATORS = {
-    "add": ("__add__", "__radd__"), "subtract": ("__sub__", "__rsub__"), "multiply": ("__mul__", "__rmul__"),
-    "divide": ("__truediv__", "__rtruediv__"), "floor_divide": ("__floordiv__", "__rfloordiv__"),
-    "remainder": ("__mod__", "__rmod__"), "pow": ("__pow__", "__rpow__"), "matmul_nd": ("__matmul__", None),
-    "bitwise_and": ("__and__", "__rand__"), "bitwise_or": ("__or__", "__ror__"), "bitwise_xor": ("__xor__", "__rxor__"),
-    "bitwise_left_shift": ("__lshift__", "__rlshift__"), "bitwise_right_shift": ("__rshift__", "__rrshift__"),
-    "equal": ("__eq__", None), "not_equal": ("__ne__", None), "less": ("__lt__", None), "less_equal": ("__le__", None),
-    "greater": ("__gt__", None), "greater_equal": ("__ge__", None), "negative": ("__neg__", None),
-}  # fmt: skip
+def _of_real_numbers(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A composition that refuses complex operands, for which it would compute something else."""
+
+    def checked(xp: Any, *operands: Any) -> Any:
+        backend = xp._backend
+        if any(isinstance(x, complex) or (hasattr(x, "dtype") and backend.is_complex(x)) for x in operands):
+            msg = f"`{name}` is not defined for complex numbers"
+            raise TypeError(msg)
+        return kernel(xp, *operands)
+
+    return checked

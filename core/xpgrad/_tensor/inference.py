@@ -9,7 +9,7 @@ from typing import Any
 
 from xpgrad._memory.cells import Alias, Cell, note_sharing
 from xpgrad._operations.coerce import coerce
-from xpgrad._rows.row import OPERATORS, ROWS
+from xpgrad._rows.row import ROWS
 from xpgrad._tape.saved import check_kept
 
 __all__ = ["inference_class"]
@@ -80,8 +80,8 @@ def inference_class(cls: Any) -> Any:
             if row.elementwise and len(row.tensors) == 2:
                 for prefix in ("_sop_", "_srop_"):
                     body[prefix + row.name] = _operation(row, prefix + row.name)
-            if row.name in OPERATORS:
-                method, reflected = OPERATORS[row.name]
+            if row.special_methods is not None:
+                method, reflected = row.special_methods
                 body[method] = body[row.method]
                 if reflected is not None and f"_srop_{row.name}" in body:
                     body[reflected] = _operation_reflected(row)

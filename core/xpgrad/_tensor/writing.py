@@ -7,7 +7,6 @@ and the base's other views get the history of what they now hold.
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -279,11 +278,6 @@ def _shares_memory(x: Any, other: Any) -> bool:
     return alias is not None and x._alias is not None and alias.cell is not None and alias.cell is x._alias.cell
 
 
-_OPERATORS: dict[str, Any] = {
-    "add": operator.iadd, "subtract": operator.isub, "multiply": operator.imul, "divide": operator.itruediv, "pow": operator.ipow,
-}  # fmt: skip
-
-
 def _step(x: Any, name: str, other: Any) -> bool:
     """Take an optimiser's step: equal shapes and dtypes, nothing recorded; return False where anything is unusual."""
     array, value, alias = x._array, other._array, x._alias
@@ -291,7 +285,8 @@ def _step(x: Any, name: str, other: Any) -> bool:
         return False
     if alias is None:
         alias = alias_of(x)
-    update = _OPERATORS.get(name)
+    operator = ROWS[name].operator
+    update = None if operator is None else operator.update
     if update is None or alias.cell is None or alias.parent is not None or alias.cell.is_copy or not x.backend.raw_operators:
         return False
     if other is not x and _shares_memory(x, other):
@@ -311,7 +306,8 @@ def _step(x: Any, name: str, other: Any) -> bool:
 
 def _in_memory(x: Any, name: str, other: Any) -> bool:
     """Let the library write into its own array where nothing is recorded: no memory beyond the library's own."""
-    update = _OPERATORS.get(name)
+    operator = ROWS[name].operator
+    update = None if operator is None else operator.update
     backend = x.backend
     if update is None or not backend.capabilities.mutable or not backend.raw_operators or not x.dtype.differentiable or copies():
         return False

@@ -18,7 +18,6 @@ from typing import Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._basics.frames import is_own
-from xpgrad._rows.namespace import PUBLIC
 from xpgrad._rows.row import Row
 from xpgrad._tape.node import backend_of
 from xpgrad.autograd._drawing import array_size
@@ -189,8 +188,7 @@ class Recording:
 
 def _name(row: Row) -> str:
     """The public name of an operation; its own where it computes several public functions."""
-    publics = PUBLIC.get(row.name, (row.name,))
-    return "getitem" if row.name == "index_basic" else publics[0] if len(publics) == 1 else row.name
+    return "getitem" if row.name == "index_basic" else row.public[0] if len(row.public) == 1 else row.name
 
 
 def _shapes(values: Any) -> list[list[int]]:

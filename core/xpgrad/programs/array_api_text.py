@@ -10,16 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._basics.dtypes import DType
+from xpgrad._rows.kernels import Kernel, kernel_of
 from xpgrad.programs.literals import operator_text, text_of
 from xpgrad.programs.naming import Names
 from xpgrad.programs.program import Operation, Program, Variable
 from xpgrad.programs.source import Source, built, comment
-from xpgrad.programs.vocabulary import OPERATORS, WRITING
 
 __all__ = ["array_api_function", "array_api_source"]
-
-#: Kernels whose results are in new memory in every library; some return what they are given where there is nothing to do, or a view of it.
-_NEW = frozenset(OPERATORS) | {"exp", "log", "maximum", "minimum", "sin", "cos", "tanh", "sqrt", "square", "reduce_sum"}
 
 
 def array_api_source(program: Program, name: str = "function", docstring: str = "", *, operators: bool = True) -> Source:
@@ -45,6 +42,11 @@ def array_api_source(program: Program, name: str = "function", docstring: str = 
 def array_api_function(program: Program, backend: Any) -> Callable[..., tuple[Any, ...]]:
     """A program as a function of any backend's raw arrays, run from its text in calls of the backend's kernels."""
     return built(array_api_source(program, operators=backend.operators), {"xp": backend.kernels}, backend.raw_dtype)
+
+
+def _is_always_new(facts: Kernel) -> bool:
+    """Return whether a result is in memory of its own in every library."""
+    return facts.operator is not None or (facts.ufunc is not None and not facts.may_return_operand) or facts.name == "reduce_sum"
 
 
 class _Writer:
@@ -90,7 +92,7 @@ class _Writer:
             for v in dead.get(k, ()):  # a name that is bound again frees what it stood for
                 if v.name is None:
                     free.append(called[v])
-        own = {o.out for o in program.operations if o.name in _NEW}
+        own = {o.out for o in program.operations if _is_always_new(o.facts)}
         outs = []
         for i, v in enumerate(program.outputs):
             shared = v not in own or v in program.outputs[:i]
@@ -116,10 +118,11 @@ class _Writer:
         """The right side of an operation's statement."""
         name = operation.name
         args = [self.text(x) for x in operation.args]
-        if name in OPERATORS and self.operators and not operation.options:
+        facts = kernel_of(name)
+        if facts.operator is not None and self.operators and not operation.options:
             return operator_text(name, args)
         self.kernels[name] = None
-        if name in WRITING:
+        if facts.writes:
             self.kernels["copy"] = None
             args[0] = f"xp.copy({args[0]})"
         args += [f"{k}={self.text(x)}" for k, x in operation.options.items()]

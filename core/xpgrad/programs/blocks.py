@@ -15,7 +15,6 @@ from heapq import heapify, heappop, heappush
 from typing import Any, TypeAlias
 
 from xpgrad.programs.program import Operation, Program, Variable
-from xpgrad.programs.vocabulary import ELEMENTWISE, SELECTIONS
 
 __all__ = ["Loop", "fused"]
 
@@ -23,8 +22,6 @@ __all__ = ["Loop", "fused"]
 Domain: TypeAlias = "tuple[str, Any]"
 _CACHE = 1 << 20  # bytes
 _LEAST = 1024
-_LOCAL = frozenset((*ELEMENTWISE, *SELECTIONS, "to_dtype"))
-_REDUCED = frozenset(("reduce_max", "reduce_min", "reduce_sum"))
 
 
 class Loop(Operation):
@@ -108,9 +105,10 @@ def _extent(operation: Operation) -> tuple[int, ...] | None:
     name = operation.name
     if operation.several or operation.options:
         return None
-    if name in _LOCAL:
+    facts = operation.facts
+    if facts.blockwise:
         return operation.out.shape
-    if name in _REDUCED or name == "reshape_to":
+    if facts.accumulates or name == "reshape_to":
         return operation.args[0].shape
     if name == "gather":
         x, key = operation.args
@@ -131,12 +129,12 @@ def _domain(operation: Operation, shape: tuple[int, ...], block: int) -> Domain 
             return None
     else:
         domain = ("flat", shape)
-        if name in _LOCAL:
+        if operation.facts.blockwise:
             if any(v.shape not in ((), shape) for v in operation.operands()):
                 return None
         elif name != "reduce_sum" or operation.args[1] is not None:
             return None
-    if name in _REDUCED and _is_total(domain, operation):
+    if operation.facts.accumulates and _is_total(domain, operation):
         dtype = operation.out.dtype
         if name != "reduce_sum" or not dtype.differentiable or dtype.itemsize < 4:
             return None
@@ -144,7 +142,7 @@ def _domain(operation: Operation, shape: tuple[int, ...], block: int) -> Domain 
 
 
 def _is_total(domain: Domain, operation: Operation) -> bool:
-    if operation.name not in _REDUCED:
+    if not operation.facts.accumulates:
         return False
     x, axes, _ = operation.args
     return axes is None or domain[0] == "flat" or any(a % len(x.shape) == 0 for a in axes)
@@ -156,7 +154,7 @@ def _is_cut(domain: Domain, operation: Operation, v: Variable) -> bool:
         return v.shape == extent
     if operation.name == "gather":
         return v is not operation.args[0]
-    if operation.name in _LOCAL:
+    if operation.facts.blockwise:
         return len(v.shape) == len(operation.out.shape) and v.shape[0] == extent
     return True
 

@@ -18,6 +18,7 @@ from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import DTYPES, DType
 from xpgrad._modes import state
 from xpgrad._operations.lift import moves
+from xpgrad._rows.kernels import kernel_of
 from xpgrad._rows.row import ROWS
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.backend import Backend, Capabilities
@@ -26,22 +27,8 @@ from xpgrad.programs.program import Program, Variable
 from xpgrad.programs.recorder import Recorder, refusal
 from xpgrad.programs.refusals import elsewhere, from_outside
 from xpgrad.programs.symbols import Symbol
-from xpgrad.programs.vocabulary import COPIES, WRITING
 
 __all__ = ["capture", "capture_class"]
-
-#: Private kernels that are taken as a whole, since their compositions are made for arrays that are not written to.
-_WHOLE = frozenset((*WRITING, "index_basic", "scatter_add", "index_basic_transpose", "segment_sum", "take_flat"))
-#: Kernels that fill an array with one value.
-_FILLING = frozenset(("zeros", "ones", "zeros_like", "ones_like", "full_like", "zeros_near"))
-#: Kernels whose results may be much larger than what they are made of: recorded, also where they are constants.
-_GROWING = frozenset((*_FILLING, "expand_reduced", "broadcast_view", "broadcast_to", "index_basic_transpose"))
-#: Functions of dtypes, which are known.
-_OF_DTYPES = frozenset(("isdtype", "finfo", "iinfo", "result_type", "can_cast", "broadcast_shapes"))
-#: Functions whose results have shapes that depend on values.
-_BY_VALUE = frozenset(("nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"))
-#: Kernels that read or write at keys; a mask among the key's parts picks a number of elements that depends on values.
-_PICKING = frozenset(("gather", "scatter_add", "scatter_into", "flat_index", "take_flat"))
 
 
 class CaptureBackend(Backend):
@@ -141,10 +128,9 @@ class CaptureBackend(Backend):
     # -- kernels -------------------------------------------------------------------------------------------------------------
 
     def kernel(self, name: str) -> Any:
-        if name in COPIES:
+        facts = kernel_of(name)
+        if facts.kind == "copy":  # in a program, where nothing is written to, that is the same
             return lambda x, *args, **options: x
-        if name == "clone_laid_out":
-            return lambda x, like: x
         if name == "surely_nonzero":  # which would look
             return lambda x: False
         if name in DTYPES:
@@ -156,16 +142,16 @@ class CaptureBackend(Backend):
         if name.startswith("special_") and not (row is not None and row.composed):  # whole: who computes it is asked as the program runs
             return self.primitive(name, getattr(below.kernels, name))
         found = below.kernel(name)
-        if found is None and name not in _WHOLE:
+        if found is None and not facts.whole:
             if (row is not None and row.kernel is not None) or hasattr(DefaultKernels, name):
                 return None  # composed of others, here as there
             found = getattr(below.namespace(), name, None)
-        if found is None and name not in _WHOLE:
+        if found is None and not facts.whole:
             return None
         resolved = getattr(below.kernels, name)  # with what the backend wraps around it
         if not callable(resolved):
             return _Extension(self, name, resolved) if name in ("linalg", "fft") else resolved
-        return self._static(resolved) if name in _OF_DTYPES else self.primitive(name, resolved)
+        return self._static(resolved) if facts.kind == "static" else self.primitive(name, resolved)
 
     def _asarray(self, value: Any, dtype: Any = None, copy: bool | None = None, device: Any = None) -> Any:
         if value.__class__ is self.raw:
@@ -221,8 +207,9 @@ class CaptureBackend(Backend):
     def primitive(self, name: str, function: Any) -> Any:
         """A kernel of the backend below, on symbols: it runs, and is recorded."""
         raw, below = self.raw, self.below
-        writes, picks = name in WRITING, name in _PICKING
-        made = name in _FILLING
+        facts = kernel_of(name)
+        writes, picks, grows, by_value = facts.writes, facts.keyed, facts.grows, facts.by_value
+        fills = facts.kind == "fill"
         stand_in = below.stand_in
 
         def kernel(*args: Any, **options: Any) -> Any:
@@ -243,10 +230,10 @@ class CaptureBackend(Backend):
             given = {k: self._value(v) for k, v in options.items()} if options else options
             if recorder is None:
                 recorder = self._recorder(tuple(options.values())) if options else None
-            if recorder is None and name in _GROWING:
+            if recorder is None and grows:
                 recorder = current_recorder()
             if recorder is not None:
-                if name in _BY_VALUE or (name == "repeat" and len(args) > 1 and self._recorder(args[1]) is not None):
+                if by_value or (name == "repeat" and len(args) > 1 and self._recorder(args[1]) is not None):
                     raise refusal(f"`{name}`, the shape of whose result depends on values, was called", "call it outside, or use masks")
                 if picks and any(_is_mask(part, raw) for part in _parts(args)):
                     raise refusal("`x[mask]` was read", "use `xpgrad.where(mask, x, 0)`, or turn the mask into positions outside")
@@ -255,8 +242,9 @@ class CaptureBackend(Backend):
             out = function(*values, **given)
             if recorder is None:
                 return self._constant(out)
-            if made:
-                return self._filled(recorder, name, out, args)
+            if fills:
+                value = args[1] if len(args) > 1 else options.get("fill_value")
+                return self._filled(recorder, name.partition("_")[0], out, value)
             several = isinstance(out, (tuple, list))
             arrays = out if several else (out,)
             results = []
@@ -278,14 +266,13 @@ class CaptureBackend(Backend):
 
         return kernel
 
-    def _filled(self, recorder: Recorder, name: str, out: Any, args: tuple[Any, ...]) -> Any:
+    def _filled(self, recorder: Recorder, name: str, out: Any, value: Any) -> Any:
         """An array of one value, which is made of nothing else than its shape and dtype."""
         below = self.below
         variable = Variable(tuple(out.shape), below.dtype_of(out.dtype))
         options = {"dtype": variable.dtype, **below.creation_options(self.device)}
-        which = "zeros" if name == "zeros_near" else name.removesuffix("_like")
-        filled = (variable.shape, self._recorded(recorder, args[1])) if which == "full" else (variable.shape,)
-        recorder.record(which, filled, options, (variable,), False)
+        filled = (variable.shape, self._recorded(recorder, value)) if name == "full" else (variable.shape,)
+        recorder.record(name, filled, options, (variable,), False)
         return self.raw(out, variable, recorder)
 
     def _constant(self, out: Any) -> Any:

@@ -7,7 +7,6 @@ from typing import Any
 from xpgrad._basics.dtypes import DType
 from xpgrad.backend import Backend
 from xpgrad.programs.program import Operation, Program, Variable
-from xpgrad.programs.vocabulary import WRITING
 
 __all__ = ["evaluated", "evaluator"]
 
@@ -25,7 +24,7 @@ def evaluator(backend: Backend) -> Any:
 
     def evaluate(operation: Operation, values: dict[Variable, Any]) -> list[Any]:
         args = [raw(x, values) for x in operation.args]
-        if operation.name in WRITING:  # these may write to their first operand
+        if operation.facts.writes:  # these may write to their first operand
             args[0] = kernels.copy(args[0])
         function: Any = kernels
         for part in operation.name.split("."):

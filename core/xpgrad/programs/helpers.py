@@ -40,16 +40,16 @@ def _scatter_add(values, key, shape):
     """Zeros of a shape with values added at [key], duplicates included."""
     return _scatter_into(np.zeros(shape, values.dtype), values, key)
 ''',
-    "_placed_on_diagonal": '''\
-def _placed_on_diagonal(values, shape, offset):
+    "_diagonal_transpose": '''\
+def _diagonal_transpose(values, shape, offset):
     """Zeros of a shape with values on a diagonal of the last two axes."""
     out = np.zeros(shape, values.dtype)
     rows = np.arange(values.shape[-1]) + max(-offset, 0)
     out[..., rows, rows + offset] = values
     return out
 ''',
-    "_put_back": '''\
-def _put_back(values, order, axis):
+    "_ordered_back": '''\
+def _ordered_back(values, order, axis):
     """Undo an ordering along an axis."""
     out = np.empty_like(values)
     np.put_along_axis(out, order, values, axis)
@@ -75,8 +75,8 @@ def _share(x, low, high):
         return out
     return out * np.subtract(1, np.multiply(ties, 0.5, dtype=out.dtype), dtype=out.dtype)
 ''',
-    "_variance": '''\
-def _variance(x, axis, correction, keepdims):
+    "_reduce_var": '''\
+def _reduce_var(x, axis, correction, keepdims):
     """The variance with a correction to the number of elements."""
     if x.dtype == np.float16:
         return np.var(x, axis=axis, dtype=np.float32, ddof=correction, keepdims=keepdims).astype(x.dtype)

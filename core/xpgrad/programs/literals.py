@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._rows.kernels import kernel_of
+from xpgrad._rows.operators import Operator
 from xpgrad.programs.program import Variable
-from xpgrad.programs.vocabulary import OPERATORS
 
-__all__ = ["cast_text", "key_text", "number_text", "operator_text", "text_of"]
+__all__ = ["augmented_text", "cast_text", "key_text", "number_text", "operator_text", "text_of"]
 
 
 def number_text(x: complex, module: str = "np.") -> str:
@@ -40,12 +41,23 @@ def text_of(x: Any, name: Callable[[Any], str], module: str = "np.") -> str:
 
 
 def operator_text(name: str, args: list[str]) -> str:
-    """A kernel of `OPERATORS` as Python's operator between operands that are texts."""
-    symbol = OPERATORS[name]
+    """A kernel as Python's operator between operands that are texts."""
+    operator = kernel_of(name).operator
+    assert operator is not None
+    symbol = operator.symbol
     if len(args) == 1:
         return f"{symbol}{args[0]}"
     left = f"({args[0]})" if name == "pow" and args[0][0] == "-" else args[0]
     return f"{left} {symbol} {args[1]}"
+
+
+def augmented_text(operator: Operator | None, target: str, args: list[str]) -> str | None:
+    """An operation as ``target += other``, if one of its operands is `target` and the operator allows that; else None."""
+    if operator is None or operator.update is None or operator.symbol == "**" or target not in args:
+        return None
+    if args[0] == target:
+        return f"{target} {operator.symbol}= {args[1]}"
+    return f"{target} {operator.symbol}= {args[0]}" if operator.commutes else None
 
 
 def cast_text(text: str, x: Variable, out: Variable, dtype: str) -> str:

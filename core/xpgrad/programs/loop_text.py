@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from xpgrad._rows.kernels import kernel_of
 from xpgrad.programs.blocks import Loop
-from xpgrad.programs.literals import cast_text, text_of
+from xpgrad.programs.literals import augmented_text, cast_text, text_of
 from xpgrad.programs.naming import Names
 from xpgrad.programs.program import Operation, Variable
 from xpgrad.programs.source import comment
-from xpgrad.programs.vocabulary import AUGMENTED, EITHER, ELEMENTWISE, OPERATORS, SELECTIONS
 
 __all__ = ["write_loop"]
 
@@ -147,7 +147,8 @@ class _LoopText:
                 self.holds[register] += 1
             self.release(operation, k, last)
             return f"{view} = {text}"
-        in_place = name in ELEMENTWISE and name != "where"
+        facts = kernel_of(name)
+        in_place = facts.takes_out
         if in_place:
             self.release(operation, k, last)  # the result may overwrite an operand
         own = out in self.blocks
@@ -156,11 +157,7 @@ class _LoopText:
             self.release(operation, k, last)
             text = self.expression(operation, args)
             return f"{target}[...] = {text}" if own else f"{target} = {text}"
-        if name in AUGMENTED and args[0] == target:
-            return f"{target} {OPERATORS[name]}= {args[1]}"
-        if name in EITHER and args[1] == target:
-            return f"{target} {OPERATORS[name]}= {args[0]}"
-        return f"np.{ELEMENTWISE[name]}({', '.join(args)}, out={target})"
+        return augmented_text(facts.operator, target, args) or f"np.{facts.ufunc}({', '.join(args)}, out={target})"
 
     def expression(self, operation: Operation, args: list[str]) -> str:
         """The right side of a statement that makes a new small array."""
@@ -169,25 +166,25 @@ class _LoopText:
             return f"{args[0]}.take({args[1].strip('(),')}, axis=0)"
         if name == "to_dtype":
             return cast_text(args[0], operation.args[0], out, self.writer.ref(out.dtype))
-        if name in SELECTIONS:
+        facts = kernel_of(name)
+        if facts.accumulates:
+            return self.reduction(operation)
+        if facts.helper:
             self.writer.helpers.add(f"_{name}")
             return f"_{name}({', '.join(args)})"
-        if name == "where":
-            return f"np.where({', '.join(args)})"
-        return self.reduction(operation)
+        return f"np.{facts.numpy}({', '.join(args)})"
 
     def reduction(self, operation: Operation) -> str:
         x, axes, keepdims = operation.args
         text = self.ref(operation, x)
         if operation.name == "reduce_sum" and not x.dtype.differentiable:
             return f"np.sum({text}, axis={axes}, keepdims={keepdims})"
-        function = {"reduce_sum": "add", "reduce_max": "maximum", "reduce_min": "minimum"}[operation.name]
         if self.flat or (axes is not None and len(axes) == 1 and len(x.shape) == 1) or (axes is None and len(x.shape) == 1):
             axis = ""
         else:
             axis = f", {axes[0] if axes is not None and len(axes) == 1 else axes}"
         keep = ", keepdims=True" if keepdims and not self.flat else ""
-        return f"np.{function}.reduce({text}{axis}{keep})"
+        return f"np.{operation.facts.numpy}({text}{axis}{keep})"
 
     def ref(self, operation: Operation, v: Any) -> str:
         if v in self.blocks and self.loop.is_cut(operation, v):

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._basics.dtypes import DType
+from xpgrad._rows.kernels import kernel_of
 from xpgrad.programs.blocks import Loop
 from xpgrad.programs.helpers import HELPERS, IN_THREADS, needed
-from xpgrad.programs.literals import cast_text, key_text, operator_text, text_of
+from xpgrad.programs.literals import augmented_text, cast_text, key_text, operator_text, text_of
 from xpgrad.programs.loop_text import write_loop
 from xpgrad.programs.naming import Names
 from xpgrad.programs.products import Products
@@ -23,7 +24,6 @@ from xpgrad.programs.program import Operation, Program, Variable
 from xpgrad.programs.reuse import Reuse, reuse
 from xpgrad.programs.simplify import with_numbers
 from xpgrad.programs.source import Source, comment
-from xpgrad.programs.vocabulary import AUGMENTED, EITHER, ELEMENTWISE, IN_PLACE, OPERATORS, SELECTIONS, VIEWS
 
 __all__ = ["Writer", "numpy_source"]
 
@@ -33,19 +33,6 @@ _RESERVED = ("block", "start", "stop", "part", "totals", "os", "contextvars", "T
 _LONG, _SMALL = 256, 4096
 _CALLED = re.compile(r"\bnp\.((?:\w+\.reduce)|[a-z]\w*)\(")
 _STATEMENTS = frozenset(("index_basic_transpose", "loop"))  # more than an expression
-#: Kernels that are one call of a helper function.
-_HELPED = {
-    "diagonal_transpose": "_placed_on_diagonal", "ordered_back": "_put_back", "reduce_var": "_variance", "scatter_add": "_scatter_add",
-    **{name: f"_{name}" for name in SELECTIONS},
-}  # fmt: skip
-_SAME_NAMES = frozenset((
-    "all", "any", "arange", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum", "expand_dims", "flip", "full_like",
-    "imag", "max", "mean", "min", "moveaxis", "ones_like", "prod", "real", "repeat", "roll", "searchsorted", "squeeze", "std", "sum",
-    "take", "take_along_axis", "tensordot", "tile", "tril", "triu", "var", "vecdot", "zeros_like", "nonzero", "linspace", "eye", "unstack",
-))  # fmt: skip
-_LINALG = frozenset(
-    ("cholesky", "cross", "det", "eigh", "eigvalsh", "inv", "matrix_norm", "outer", "qr", "slogdet", "solve", "svdvals", "vector_norm")
-)
 
 
 def numpy_source(
@@ -114,7 +101,7 @@ class Writer:
             if operation.results and operation.results[0] in self.inlined:
                 text = self.expression(operation)
                 self.bare[operation.out] = text
-                simple = operation.name not in OPERATORS and operation.name not in ("reduce_mean", "scale", "add_at")
+                simple = operation.facts.operator is None and operation.name not in ("reduce_mean", "scale", "add_at")
                 self.inlined[operation.out] = text if simple else f"({text})"
                 continue
             if operation.backward and not backward:
@@ -197,8 +184,9 @@ class Writer:
             if not operation.several and operation.out.name is None and count.get(operation.out) == 1:
                 out, name = operation.out, operation.name
                 next_reads = following is not None and reader[out] is following and operation.backward == following.backward
-                whole = name in IN_PLACE or name in _STATEMENTS or operation in into or out in taken
-                if name in VIEWS or (next_reads and not whole):
+                facts = kernel_of(name)
+                whole = facts.updates or name in _STATEMENTS or operation in into or out in taken
+                if facts.is_view or (next_reads and not whole):
                     self.inlined[out] = self.bare[out] = ""
                     self.reader[out] = reader[out]
                     continue
@@ -294,7 +282,8 @@ class Writer:
             return
         out = operation.out
         taken = self.plan.into.get(operation)
-        if name in IN_PLACE and out.shape:
+        facts = kernel_of(name)
+        if facts.updates and out.shape:
             self.write_into(operation, taken)
         elif name == "index_basic_transpose":
             values, key, shape = operation.args
@@ -302,14 +291,10 @@ class Writer:
             self.put(f"{self.called[out]}[{key_text(key, shape, self.ref)}] = {self.alone(values)}")
         elif taken is not None:
             target, here = self.called[out], self.called[taken]
-            a, b = (*operation.args, None)[:2]
-            if name in AUGMENTED and target == here and (a is taken or (b is taken and name in EITHER)):
-                other = b if a is taken else a
-                self.put(f"{target} {OPERATORS[name]}= {self.alone(other)}")
-            else:
-                call = "matmul" if name == "matmul" else ELEMENTWISE[name]
-                prefix = "" if target == here else f"{target} = "
-                self.put(f"{prefix}np.{call}({', '.join([self.alone(x) for x in operation.args])}, out={here})")
+            args = [self.alone(x) for x in operation.args]
+            augmented = augmented_text(facts.operator, target, args) if target == here and taken in operation.args else None
+            prefix = "" if target == here else f"{target} = "
+            self.put(augmented or f"{prefix}np.{facts.ufunc or name}({', '.join(args)}, out={here})")
         else:
             self.put(f"{self.called[out]} = {self.expression(operation)}")
 
@@ -335,24 +320,22 @@ class Writer:
     def expression(self, operation: Operation) -> str:
         """The right side of an operation's statement."""
         name = operation.name
-        if name in _HELPED:
-            return self.helper(_HELPED[name], *operation.args)
         found = _WRITERS.get(name)
         if found is not None:
             text: str | None = found(self, operation)
             if text is not None:
                 return text
+        facts = kernel_of(name)
+        if facts.helper:
+            return self.helper(f"_{name}", *operation.args)
         if not operation.options:
             args = operation.args
-            if name in OPERATORS:
+            if facts.operator is not None:
                 return operator_text(name, [self.text(x) for x in args])
-            if name in ELEMENTWISE:
-                return f"np.{ELEMENTWISE[name]}({', '.join([self.alone(x) for x in args])})"
-        if name in _SAME_NAMES:
-            return self.call(f"np.{name}", operation)
-        first, _, rest = name.partition(".")
-        if first == "linalg" and rest in _LINALG:
-            return self.call(f"np.linalg.{rest}", operation)
+            if facts.ufunc is not None:
+                return f"np.{facts.ufunc}({', '.join([self.alone(x) for x in args])})"
+        if facts.numpy is not None:
+            return self.call(f"np.{facts.numpy}", operation)
         self.kernels[name] = None
         return self.call(f"xp.{name}", operation, self.kernel_argument)
 
@@ -414,9 +397,7 @@ def _reduce(w: Writer, operation: Operation) -> str:
     x, axes, keepdims = operation.args
     if operation.name == "reduce_sum" and not x.dtype.differentiable:
         return f"np.sum({w.ref(x)}, axis={axes}, keepdims={keepdims})"
-    return _reduction(
-        w, {"reduce_sum": "np.add.reduce", "reduce_max": "np.maximum.reduce", "reduce_min": "np.minimum.reduce"}[operation.name], operation
-    )
+    return _reduction(w, f"np.{operation.facts.numpy}", operation)
 
 
 @_writes("reduce_prod")
@@ -509,11 +490,6 @@ def _take_flat(w: Writer, operation: Operation) -> str:
     return f"{w.ref(operation.args[0])}.take({w.ref(operation.args[1])})"
 
 
-@_writes("gather_along")
-def _gather_along(w: Writer, operation: Operation) -> str:
-    return f"np.take_along_axis({', '.join([w.text(x) for x in operation.args])})"
-
-
 @_writes("diagonal_view")
 def _diagonal(w: Writer, operation: Operation) -> str:
     return f"np.diagonal({w.ref(operation.args[0])}, {operation.args[1]}, -2, -1)"
@@ -574,37 +550,6 @@ def _full(w: Writer, operation: Operation) -> str:
     out = operation.out
     value = operation.args[1] if len(operation.args) > 1 else operation.options["fill_value"]
     return f"np.full({out.shape}, {w.text(value)}, {w.ref(out.dtype)})"
-
-
-@_writes("concat")
-def _concat(w: Writer, operation: Operation) -> str:
-    return w.call("np.concatenate", operation)
-
-
-@_writes("stack")
-def _stack(w: Writer, operation: Operation) -> str:
-    return w.call("np.stack", operation)
-
-
-@_writes("running_sum")
-def _running_sum(w: Writer, operation: Operation) -> str:
-    return f"np.cumsum({w.ref(operation.args[0])}, {operation.args[1]})"
-
-
-@_writes("running_prod")
-def _running_prod(w: Writer, operation: Operation) -> str:
-    return f"np.cumprod({w.ref(operation.args[0])}, {operation.args[1]})"
-
-
-@_writes("lower", "upper")
-def _triangle(w: Writer, operation: Operation) -> str:
-    return f"np.{'tril' if operation.name == 'lower' else 'triu'}({w.ref(operation.args[0])}, {operation.args[1]})"
-
-
-@_writes("matmul")
-def _matmul(w: Writer, operation: Operation) -> str:
-    a, b = operation.args
-    return f"{w.ref(a)} @ {w.ref(b)}"
 
 
 @_writes("real_part", "imag_part")

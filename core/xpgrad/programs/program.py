@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from xpgrad._basics.dtypes import DType
+from xpgrad._rows.kernels import Kernel, kernel_of
 
 __all__ = ["Operation", "Program", "Variable", "substituted", "variables_in"]
 
@@ -89,6 +90,11 @@ class Operation:
         """The only result."""
         return self.results[0]
 
+    @property
+    def facts(self) -> Kernel:
+        """What is known of its kernel."""
+        return kernel_of(self.name)
+
     def operands(self) -> tuple[Variable, ...]:
         """The variables that it reads, in order; one that is read twice comes twice."""
         reads = self._reads
@@ -118,7 +124,7 @@ class Program:
         Raw arrays by variable: what the function closed over.
     operations : list of Operation
         Each after those whose results it reads. They have no effects: a result is a value, which nothing overwrites. Whether a result may
-        share the memory of an operand is what the operation's kind says (`vocabulary`).
+        share the memory of an operand is among its `facts`.
     outputs : list of Variable
         Inputs, constants and results, each as often as it is returned.
 

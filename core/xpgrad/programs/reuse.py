@@ -13,12 +13,10 @@ import math
 from dataclasses import dataclass, field
 
 from xpgrad.programs.program import Operation, Program, Variable
-from xpgrad.programs.vocabulary import ELEMENTWISE, FRESH, IN_PLACE, VIEWS
 
 __all__ = ["Reuse", "reuse"]
 
 _LARGE = 1 << 17  # bytes: less than this is freed and allocated again for next to nothing
-_EXPANSIONS = frozenset(("broadcast_to", "broadcast_view", "expand_reduced"))
 
 
 @dataclass
@@ -67,16 +65,16 @@ def reuse(program: Program, large: int = _LARGE) -> Reuse:
             dying.setdefault(end, []).append(root)
     pool: dict[tuple[tuple[int, ...], object], list[tuple[Variable, Operation]]] = {}
     for k, operation in enumerate(program.operations):
-        name = operation.name
+        facts = operation.facts
         taken = None
-        if name in IN_PLACE:
+        if facts.updates:
             buffer = operation.args[0]
             others = [root for v in operation.operands()[1:] for root in roots[v]]
             if buffer in owned and buffer.shape and last[buffer] == k and buffer not in others:
                 taken = buffer
-        elif not operation.several and operation.out.shape and (name in ELEMENTWISE or name == "matmul") and name != "where":
+        elif facts.takes_out and not operation.several and operation.out.shape:
             out = operation.out
-            if name != "matmul":
+            if facts.ufunc is not None:
                 for v in operation.operands():
                     if v in owned and v.shape == out.shape and v.dtype is out.dtype and last[v] == k:
                         taken = v
@@ -110,19 +108,19 @@ def _memory(program: Program) -> tuple[dict[Variable, tuple[Variable, ...]], set
     owned: set[Variable] = set()
     expanded: set[Variable] = set()
     for operation in program.operations:
-        name = operation.name
-        if name in FRESH:
+        facts = operation.facts
+        if facts.is_fresh:
             for v in operation.results:
                 roots[v] = (v,)
             owned.update(operation.results)
         else:
             operands = operation.operands()
-            if name in VIEWS:
+            if facts.is_view:
                 operands = operands[:1]
             mine = tuple(dict.fromkeys(root for v in operands for root in roots[v]))
             for v in operation.results:
-                roots[v] = mine if name in VIEWS and mine else (*mine, v)  # an unknown kernel's results are nobody's, and themselves
-                if name in _EXPANSIONS or any(o in expanded for o in operands):
+                roots[v] = mine if facts.is_view and mine else (*mine, v)  # an unknown kernel's results are nobody's, and themselves
+                if facts.kind == "expansion" or any(o in expanded for o in operands):
                     expanded.add(v)
     return roots, owned, expanded
 

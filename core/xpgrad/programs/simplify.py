@@ -17,8 +17,8 @@ from typing import Any
 
 from xpgrad._basics.dtypes import DType
 from xpgrad._basics.shapes import common_shape
+from xpgrad._rows.kernels import kernel_of
 from xpgrad.programs.program import Operation, Program, Variable, substituted
-from xpgrad.programs.vocabulary import COPIES, ELEMENTWISE, FRESH, OPERATORS, RESHAPING, VIEWS
 
 __all__ = ["Evaluate", "simplified", "with_numbers", "without_dead_code"]
 
@@ -26,20 +26,8 @@ __all__ = ["Evaluate", "simplified", "with_numbers", "without_dead_code"]
 Evaluate = Callable[[Operation, dict[Variable, Any]], "list[Any]"]
 
 _LIMIT = 1 << 16
-_CREATION = {"zeros": 0, "zeros_like": 0, "ones": 1, "ones_like": 1, "full": None, "full_like": None}
-_CASTS = frozenset(("astype", "to_dtype", "wide"))
-_TRANSPOSES = frozenset(("matrix_transpose", "moveaxis", "permute_dims", "swap_last", "transpose_axes"))
-_PUSHED = frozenset((*ELEMENTWISE, "to_dtype"))  # an operation on an expansion is the expansion of an operation
-_SAME_EVERYWHERE = (VIEWS | {"to_dtype"}) - {
-    "diagonal_view",
-    "unstack",
-    "asarray",
-    "linalg.diagonal",
-    "imag",
-    "imag_part",
-    "sum_to",
-    "wide",
-}
+#: The values of arrays that are filled with one, by the beginning of the kernel's name; those of others are arguments.
+_FILLED = {"zeros": 0, "ones": 1}
 
 
 def simplified(program: Program, evaluate: Evaluate | None = None, limit: int = _LIMIT) -> Program:
@@ -78,7 +66,7 @@ def with_numbers(program: Program) -> Program:
     constants = program.constants
     if all(v.shape for v in constants):
         return program
-    operations = [_with_number(o, constants) if o.name in ELEMENTWISE else o for o in program.operations]
+    operations = [_with_number(o, constants) if o.facts.ufunc is not None else o for o in program.operations]
     return without_dead_code(Program(program.inputs, constants, operations, program.outputs))
 
 
@@ -133,14 +121,15 @@ class _Walk:
         """The variables that hold the results of an operation of the new program, which is added if it has to be."""
         name = operation.name
         if not operation.several:
-            if self.slim and name in _PUSHED:
+            facts = kernel_of(name)
+            if self.slim and (facts.ufunc is not None or facts.kind == "cast"):
                 found = self.on_expanded(operation)
                 if found.__class__ is Variable:
                     return (found,)
                 operation = found
-            if name in OPERATORS and self.constants:
+            if facts.operator is not None and self.constants:
                 operation = _with_number(operation, self.constants)
-            rule = _RULES.get(name)
+            rule = _RULES.get(name) or _RULES_OF_KINDS.get(facts.kind)
             if rule is not None:
                 simpler = rule(self, operation)
                 if simpler is not None:
@@ -171,13 +160,13 @@ class _Walk:
 
     def folded(self, operation: Operation) -> bool:
         """Compute an operation on constants now; False if it is not one, or too large."""
-        constants, name = self.constants, operation.name
-        if self.evaluate is None or name == "empty" or not (name in FRESH or name in VIEWS):
+        constants, facts = self.constants, operation.facts
+        if self.evaluate is None or operation.name == "empty" or not (facts.is_fresh or facts.is_view):
             return False
         for v in operation.operands():
             if v not in constants:
                 return False
-        if name not in VIEWS and any(v.size > self.limit for v in operation.results):
+        if not facts.is_view and any(v.size > self.limit for v in operation.results):
             return False
         try:
             results = self.evaluate(operation, constants)
@@ -250,7 +239,10 @@ def _cast(walk: _Walk, operation: Operation) -> Variable | None:
 def _creation(walk: _Walk, operation: Operation) -> Variable | None:
     """An array of one number, which operands broadcast with by itself."""
     out = operation.out
-    value: Any = _CREATION[operation.name]
+    name = operation.name.partition("_")[0]
+    if name == "empty":
+        return None
+    value: Any = _FILLED.get(name)
     if value is None:
         value = operation.args[1] if len(operation.args) > 1 else operation.options.get("fill_value")
     if value.__class__ is Variable:
@@ -266,7 +258,6 @@ def _creation(walk: _Walk, operation: Operation) -> Variable | None:
     if not out.shape:
         return number
     if operation.name not in ("zeros", "ones", "full"):  # it need not keep the array that it is like
-        name = operation.name.removesuffix("_like")
         args = (out.shape,) if name != "full" else (out.shape, value)
         operation = Operation(name, args, options, (out,), line=operation.line, backward=operation.backward)
     walk.operations.append(operation)
@@ -303,16 +294,18 @@ def _like(x: Variable, axes: set[int], shape: tuple[int, ...]) -> tuple[tuple[in
 
 def _view(walk: _Walk, operation: Operation) -> Variable | None:
     """Views of what is the same number everywhere, and of everything."""
-    x, out, name = operation.args[0], operation.out, operation.name
-    if x.dtype is out.dtype and name in _SAME_EVERYWHERE:
+    x, out, facts = operation.args[0], operation.out, operation.facts
+    if not facts.is_view:
+        return None
+    if x.dtype is out.dtype:
         slim = walk.slim.get(x)
         if slim is not None and not slim.shape:
             return walk.instead(operation, "broadcast_to", slim, out.shape)
-    if name in RESHAPING:
+    if facts.kind == "reshape":
         return _reshape(walk, operation)
-    if name in _TRANSPOSES:
+    if facts.kind == "transpose":
         return _transpose(walk, operation)
-    if name == "index_basic":
+    if operation.name == "index_basic":
         key = operation.args[1] if operation.args[1].__class__ is tuple else (operation.args[1],)
         if all(k is None or k is Ellipsis or k.__class__ is slice for k in key) and x.size == out.size and _forward(key):
             return walk.instead(operation, "reshape_to", x, out.shape)
@@ -340,7 +333,7 @@ def _transpose(walk: _Walk, operation: Operation) -> Variable | None:
     rank = len(x.shape)
     if name == "moveaxis":
         return None
-    if name in ("matrix_transpose", "swap_last"):
+    if name in ("matrix_transpose", "linalg.matrix_transpose", "swap_last"):
         axes = (*range(rank - 2), rank - 1, rank - 2)
     else:
         given = operation.args[1] if len(operation.args) > 1 else operation.options.get("axes")
@@ -535,13 +528,13 @@ def _where(walk: _Walk, operation: Operation) -> Variable | None:
     return _same(walk, operation, a) if a is b else None
 
 
-_RULES: dict[str, Callable[[_Walk, Operation], Variable | None]] = {
-    **dict.fromkeys(VIEWS - {"asarray", "unstack", "diagonal_view", "linalg.diagonal"}, _view),
-    **dict.fromkeys(COPIES, _copy),
-    **dict.fromkeys(("conj", "real", "real_part"), _conjugate),
-    **dict.fromkeys(_CASTS, _cast),
-    **dict.fromkeys(_CREATION, _creation),
-    **dict.fromkeys(("broadcast_to", "broadcast_view", "expand_reduced"), _expand),
-    "sum_to": _sum_to, "reduce_sum": _sum, "reduce_mean": _mean, "negative": _negative, "add": _add, "subtract": _subtract,
-    "multiply": _multiply, "divide": _divide, "pow": _power, "scale": _scale, "where": _where,
+_Rule = Callable[[_Walk, Operation], Variable | None]
+_RULES: dict[str, _Rule] = {
+    "conj": _conjugate, "real": _conjugate, "real_part": _conjugate, "sum_to": _sum_to, "reduce_sum": _sum, "reduce_mean": _mean,
+    "negative": _negative, "add": _add, "subtract": _subtract, "multiply": _multiply, "divide": _divide, "pow": _power, "scale": _scale,
+    "where": _where,
+}  # fmt: skip
+#: Of kernels that have no rule of their own.
+_RULES_OF_KINDS: dict[str, _Rule] = {
+    "copy": _copy, "cast": _cast, "fill": _creation, "expansion": _expand, "reshape": _view, "transpose": _view, "selection": _view,
 }  # fmt: skip

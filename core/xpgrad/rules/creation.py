@@ -26,7 +26,16 @@ if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
 
-@rule(lambda g, x_dtype, xp: xp.cast(g, x_dtype), conj=False, fresh=True, node="ToCopyBackward0")
+@rule(
+    lambda g, x_dtype, xp: xp.cast(g, x_dtype),
+    conj=False,
+    fresh=True,
+    node="ToCopyBackward0",
+    kind="cast",
+    memory="new",
+    dtype="given",
+    public="astype",
+)
 def to_dtype(xp: Any, x: Any, dtype: Any) -> Any:
     """`x` converted to a raw dtype; complex to real takes the real part (CPX-06), and a bool says whether a number is not 0."""
     if xp.isdtype(x.dtype, "complex floating") and not xp.isdtype(dtype, "complex floating"):
@@ -56,19 +65,19 @@ def alias(xp: Any, x: Any) -> Any:
     return x
 
 
-@rule(lambda g: g, conj=False, batch="stacked")
+@rule(lambda g: g, conj=False, batch="stacked", kind="copy", memory="new", dtype="same")
 def clone(xp: Any, x: Any) -> Any:
     """A copy in memory of its own."""
     return xp.copy(x)
 
 
-@rule(lambda g: g, conj=False, node="CloneBackward0", batch="stacked")
+@rule(lambda g: g, conj=False, node="CloneBackward0", batch="stacked", kind="copy", memory="new", dtype="same")
 def clone_contiguous(xp: Any, x: Any) -> Any:
     """A copy in row-major order."""
     return xp.asarray(x, copy=True)
 
 
-@rule(lambda g: g, conj=False, node="CloneBackward0")
+@rule(lambda g: g, conj=False, node="CloneBackward0", kind="copy", dtype="same")
 def clone_laid_out(xp: Any, x: Any, like: Any) -> Any:
     """A copy with the layout that a gradient of the raw array `like` has (LAY-01, LAY-02)."""
     return xp._backend.with_layout(x, like)
@@ -340,13 +349,35 @@ def _offset(name: str, k: Any, rows: int, columns: int) -> int:
 _WORD = 2**31
 
 
-@rule(lambda g, k, xp: xp.lower(g, k), conj=False, fresh=True, node="TrilBackward0", batch="stacked")
+@rule(
+    lambda g, k, xp: xp.lower(g, k),
+    conj=False,
+    fresh=True,
+    node="TrilBackward0",
+    batch="stacked",
+    kind="selection",
+    memory="new",
+    dtype="same",
+    numpy="tril",
+    public="tril",
+)
 def lower(xp: Any, x: Any, k: int) -> Any:
     """The part on and below the k-th diagonal."""
     return xp.tril(x, k=k)
 
 
-@rule(lambda g, k, xp: xp.upper(g, k), conj=False, fresh=True, node="TriuBackward0", batch="stacked")
+@rule(
+    lambda g, k, xp: xp.upper(g, k),
+    conj=False,
+    fresh=True,
+    node="TriuBackward0",
+    batch="stacked",
+    kind="selection",
+    memory="new",
+    dtype="same",
+    numpy="triu",
+    public="triu",
+)
 def upper(xp: Any, x: Any, k: int) -> Any:
     """The part on and above the k-th diagonal."""
     return xp.triu(x, k=k)

@@ -16,6 +16,7 @@ from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.scalars import as_scalar, is_scalar
 from xpgrad._operations.declare import elementwise, front, nondifferentiable, rule, view
 from xpgrad._operations.lift import as_operand, lift, lift_all
+from xpgrad._rows.row import Domain, Kink, zero_gradient
 
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
@@ -24,8 +25,9 @@ Operand: TypeAlias = "Tensor | complex"  # a Tensor or a Python scalar
 _LN2, _LN10 = math.log(2.0), math.log(10.0)
 
 
-def _zeros(g: Any, xp: Any) -> Any:
-    return xp.zeros_like(g)
+_REAL, _INTEGER = Domain("real"), Domain("integer")
+_POSITIVE, _UNIT = Domain(low=0.0), Domain(low=-1.0, high=1.0)
+_AT_BOUND = "exactly at a bound"
 
 
 def is_complex(x: Any, xp: Any) -> bool:
@@ -33,13 +35,13 @@ def is_complex(x: Any, xp: Any) -> bool:
     return xp.isdtype(x.dtype, "complex floating")
 
 
-@rule(None, lambda g, cond, xp: xp.keep(cond, g), conj=False, fresh=True, promotes=False, elementwise=True)
+@rule(None, lambda g, cond, xp: xp.keep(cond, g), conj=False, fresh=True, promotes=False, elementwise=True, helper=True)
 def keep(xp: Any, cond: Any, x: Any) -> Any:
     """`x` where `cond` holds, else 0 (whatever `x` is there)."""
     return xp.where(cond, x, xp.zeros_like(x))
 
 
-@rule(lambda g, low, high, xp: xp.share(g, low, high), None, None, conj=False, fresh=True, promotes=False, elementwise=True)
+@rule(lambda g, low, high, xp: xp.share(g, low, high), None, None, conj=False, fresh=True, promotes=False, elementwise=True, helper=True)
 def share(xp: Any, x: Any, low: Any, high: Any) -> Any:
     """0 where ``low < high`` (whatever `x` is there), half of `x` where they are equal, else `x`, also where one of them is nan."""
     half = xp.multiply(x, xp.full_like(x, 0.5))  # functions take no Python numbers before version 2024.12
@@ -54,7 +56,7 @@ def add(x1: Operand, x2: Operand, /) -> Tensor:
     """Sum ``x1 + x2``, elementwise with broadcasting."""
 
 
-@elementwise("g", "-g", op="-", fresh=(False, True), conj=False, node="SubBackward0")
+@elementwise("g", "-g", op="-", fresh=(False, True), conj=False, node="SubBackward0", domain=Domain(bools=False))
 def subtract(x1: Operand, x2: Operand, /) -> Tensor:
     """Difference ``x1 - x2``, elementwise with broadcasting."""
 
@@ -92,27 +94,36 @@ def _pow_exponent(g: Any, x1: Any, x2: Any, out: Any, xp: Any) -> Any:
     return g * out * (math.log(x1) if not isinstance(x1, complex) and x1 > 0 else math.nan)
 
 
-@elementwise(_pow_base, _pow_exponent, op="**", node="PowBackward0")
+@elementwise(
+    _pow_base,
+    _pow_exponent,
+    op="**",
+    node="PowBackward0",
+    numpy="power",
+    kink=Kink("of 0 with an exponent below 1", lambda x1, x2: (x1 == 0) & (x2 < 1), (0.0, 0.5)),
+)
 def pow(x1: Operand, x2: Operand, /) -> Tensor:  # noqa: A001 (the standard's name)
     """Power ``x1 ** x2``, elementwise with broadcasting."""
 
 
-@elementwise(_zeros, _zeros, op="//", conj=False, node="FloorDivideBackward0")
+@elementwise(zero_gradient, zero_gradient, op="//", conj=False, node="FloorDivideBackward0", domain=_REAL)
 def floor_divide(x1: Operand, x2: Operand, /) -> Tensor:
     """Quotient rounded down, ``x1 // x2``; its derivative is zero (SUB-09)."""
 
 
-@elementwise(lambda g: g, lambda g, x1, x2, xp: -g * xp.floor(x1 / x2), op="%", fresh=(False, True), node="RemainderBackward0")
+@elementwise(
+    lambda g: g, lambda g, x1, x2, xp: -g * xp.floor(x1 / x2), op="%", fresh=(False, True), node="RemainderBackward0", domain=_REAL
+)
 def remainder(x1: Operand, x2: Operand, /) -> Tensor:
     """Remainder of ``x1 // x2``, with the sign of the divisor (SUB-09)."""
 
 
-@elementwise("-g", op="-", conj=False, node="NegBackward0")
+@elementwise("-g", op="-", conj=False, node="NegBackward0", domain=Domain(bools=False))
 def negative(x: Tensor, /) -> Tensor:
     """``-x``."""
 
 
-@elementwise(lambda g: g, fresh=False, conj=False)
+@elementwise(lambda g: g, fresh=False, conj=False, op="+", kind="copy", may_return_operand=True)
 def positive(x: Tensor, /) -> Tensor:
     """A copy of ``x``."""
 
@@ -122,7 +133,14 @@ def _abs_jvp(d_x: Any, x: Any, xp: Any) -> Any:
     return xp.real(xp.conj(xp.sign(x)) * d_x) if is_complex(x, xp) else d_x * xp.sign(x)
 
 
-@elementwise(lambda g, x, xp: g * xp.sign(x), conj=False, node="AbsBackward0", jvp=_abs_jvp)
+@elementwise(
+    lambda g, x, xp: g * xp.sign(x),
+    conj=False,
+    node="AbsBackward0",
+    jvp=_abs_jvp,
+    dtype="real",
+    kink=Kink("at 0", lambda x: x == 0, (0.0,)),
+)
 def abs(x: Tensor, /) -> Tensor:  # noqa: A001 (the standard's name)
     """Absolute value; real for complex ``x``. The derivative at 0 is 0 (SUB-02, CPX-07)."""
 
@@ -135,13 +153,22 @@ def _phase_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
     return xp.keep(~centre, tangential / xp.where(centre, xp.ones_like(radius), radius))
 
 
-@rule(_phase_vjp, conj=False, fresh=True, node="SgnBackward0", jvp=lambda d_x, x, out, xp: _phase_vjp(d_x, x, out, xp), batch="stacked")
+@rule(
+    _phase_vjp,
+    conj=False,
+    fresh=True,
+    node="SgnBackward0",
+    jvp=lambda d_x, x, out, xp: _phase_vjp(d_x, x, out, xp),
+    batch="stacked",
+    kink=Kink("at 0", lambda x: x == 0, (0.0,)),
+    dtype="same",
+)
 def phase(xp: Any, x: Any) -> Any:
     """The sign of a complex array."""
     return xp.sign(x)
 
 
-@elementwise(_zeros, conj=False, guard="not is_complex(x)", slow=lambda row, x: phase(x))
+@elementwise(zero_gradient, conj=False, guard="not is_complex(x)", slow=lambda row, x: phase(x))
 def sign(x: Tensor, /) -> Tensor:
     """Sign: -1, 0 or 1; for complex ``x`` the number ``x / |x|`` of modulus 1, and 0 at 0."""
 
@@ -151,7 +178,7 @@ def square(x: Tensor, /) -> Tensor:
     """``x * x``."""
 
 
-@elementwise(lambda g, out: g / (out * 2))
+@elementwise(lambda g, out: g / (out * 2), domain=_POSITIVE, kink=Kink("at 0, where its derivative is infinite", lambda x: x == 0, (0.0,)))
 def sqrt(x: Tensor, /) -> Tensor:
     """Square root; its derivative at 0 is infinite (SUB-03)."""
 
@@ -174,22 +201,22 @@ def expm1(x: Tensor, /) -> Tensor:
     """``exp(x) - 1``, accurate near 0."""
 
 
-@elementwise("g / x")
+@elementwise("g / x", domain=_POSITIVE)
 def log(x: Tensor, /) -> Tensor:
     """Natural logarithm."""
 
 
-@elementwise(lambda g, x: g / (x + 1), node="Log1PBackward0")
+@elementwise(lambda g, x: g / (x + 1), node="Log1PBackward0", domain=Domain(low=-1.0))
 def log1p(x: Tensor, /) -> Tensor:
     """``log(1 + x)``, accurate near 0."""
 
 
-@elementwise(lambda g, x: g / (x * _LN2))
+@elementwise(lambda g, x: g / (x * _LN2), domain=_POSITIVE)
 def log2(x: Tensor, /) -> Tensor:
     """Logarithm to base 2."""
 
 
-@elementwise(lambda g, x: g / (x * _LN10))
+@elementwise(lambda g, x: g / (x * _LN10), domain=_POSITIVE)
 def log10(x: Tensor, /) -> Tensor:
     """Logarithm to base 10."""
 
@@ -217,17 +244,17 @@ def tan(x: Tensor, /) -> Tensor:
     """Tangent of an angle in radians."""
 
 
-@elementwise(lambda g, x, xp: g / xp.sqrt(1 - x * x))
+@elementwise(lambda g, x, xp: g / xp.sqrt(1 - x * x), numpy="arcsin", domain=_UNIT)
 def asin(x: Tensor, /) -> Tensor:
     """Inverse sine, in radians."""
 
 
-@elementwise(lambda g, x, xp: -g / xp.sqrt(1 - x * x))
+@elementwise(lambda g, x, xp: -g / xp.sqrt(1 - x * x), numpy="arccos", domain=_UNIT)
 def acos(x: Tensor, /) -> Tensor:
     """Inverse cosine, in radians."""
 
 
-@elementwise(lambda g, x: g / (x * x + 1))
+@elementwise(lambda g, x: g / (x * x + 1), numpy="arctan")
 def atan(x: Tensor, /) -> Tensor:
     """Inverse tangent, in radians."""
 
@@ -239,7 +266,14 @@ def _atan2_vjp(g: Any, x: Any, y: Any, xp: Any) -> Any:
     return xp.keep(~centre, g * (x / xp.where(centre, xp.ones_like(radius), radius)))
 
 
-@elementwise(lambda g, x1, x2, xp: _atan2_vjp(g, x2, x1, xp), lambda g, x1, x2, xp: _atan2_vjp(-g, x1, x2, xp), node="Atan2Backward0")
+@elementwise(
+    lambda g, x1, x2, xp: _atan2_vjp(g, x2, x1, xp),
+    lambda g, x1, x2, xp: _atan2_vjp(-g, x1, x2, xp),
+    node="Atan2Backward0",
+    numpy="arctan2",
+    domain=_REAL,
+    kink=Kink("at (0, 0)", lambda x1, x2: (x1 == 0) & (x2 == 0), (0.0, 0.0)),
+)
 def atan2(x1: Operand, x2: Operand, /) -> Tensor:
     """Angle in radians of the point with ordinate ``x1`` and abscissa ``x2``."""
 
@@ -259,22 +293,27 @@ def tanh(x: Tensor, /) -> Tensor:
     """Hyperbolic tangent."""
 
 
-@elementwise(lambda g, x, xp: g / xp.sqrt(x * x + 1))
+@elementwise(lambda g, x, xp: g / xp.sqrt(x * x + 1), numpy="arcsinh")
 def asinh(x: Tensor, /) -> Tensor:
     """Inverse hyperbolic sine."""
 
 
-@elementwise(lambda g, x, xp: g / (xp.sqrt(x - 1) * xp.sqrt(x + 1)))
+@elementwise(lambda g, x, xp: g / (xp.sqrt(x - 1) * xp.sqrt(x + 1)), numpy="arccosh", domain=Domain(low=1.0))
 def acosh(x: Tensor, /) -> Tensor:
     """Inverse hyperbolic cosine."""
 
 
-@elementwise(lambda g, x: g / (1 - x * x))
+@elementwise(lambda g, x: g / (1 - x * x), numpy="arctanh", domain=_UNIT)
 def atanh(x: Tensor, /) -> Tensor:
     """Inverse hyperbolic tangent."""
 
 
-@elementwise(lambda g, x1, out: g * (x1 / out), lambda g, x2, out: g * (x2 / out))
+@elementwise(
+    lambda g, x1, out: g * (x1 / out),
+    lambda g, x2, out: g * (x2 / out),
+    domain=_REAL,
+    kink=Kink("at (0, 0)", lambda x1, x2: (x1 == 0) & (x2 == 0), (0.0, 0.0)),
+)
 def hypot(x1: Operand, x2: Operand, /) -> Tensor:
     """``sqrt(x1 ** 2 + x2 ** 2)`` without overflow; its derivative at the origin is nan, as in PyTorch (SUB-08)."""
 
@@ -282,14 +321,34 @@ def hypot(x1: Operand, x2: Operand, /) -> Tensor:
 # -- selection ----------------------------------------------------------------------------------------------------------
 
 
-@elementwise(lambda g, x1, x2, xp: xp.share(g, x1, x2), lambda g, x1, x2, xp: xp.share(g, x2, x1), conj=False, node="MaximumBackward0")
+@elementwise(
+    lambda g, x1, x2, xp: xp.share(g, x1, x2),
+    lambda g, x1, x2, xp: xp.share(g, x2, x1),
+    conj=False,
+    node="MaximumBackward0",
+    kink=Kink("of equal values", lambda x1, x2: x1 == x2, (1.0, 1.0), tie=True),
+)
 def maximum(x1: Operand, x2: Operand, /) -> Tensor:
     """The larger of two; equal ones share the gradient evenly (SUB-05)."""
 
 
-@elementwise(lambda g, x1, x2, xp: xp.share(g, x2, x1), lambda g, x1, x2, xp: xp.share(g, x1, x2), conj=False, node="MinimumBackward0")
+@elementwise(
+    lambda g, x1, x2, xp: xp.share(g, x2, x1),
+    lambda g, x1, x2, xp: xp.share(g, x1, x2),
+    conj=False,
+    node="MinimumBackward0",
+    kink=Kink("of equal values", lambda x1, x2: x1 == x2, (1.0, 1.0), tie=True),
+)
 def minimum(x1: Operand, x2: Operand, /) -> Tensor:
     """The smaller of two; equal ones share the gradient evenly (SUB-05)."""
+
+
+def _at_bound(x: Any, lo: Any, hi: Any) -> Any:
+    at = x != x
+    for bound in (lo, hi):
+        if bound is not None:
+            at = at | (x == bound)
+    return at
 
 
 def _inside(g: Any, x: Any, lo: Any, hi: Any, xp: Any) -> Any:
@@ -301,7 +360,16 @@ def _inside(g: Any, x: Any, lo: Any, hi: Any, xp: Any) -> Any:
     return xp.keep(~outside, g)
 
 
-@rule(_inside, conj=False, fresh=True, node="ClampBackward1", jvp=lambda d_x, x, lo, hi, xp: _inside(d_x, x, lo, hi, xp), batch="stacked")
+@rule(
+    _inside,
+    conj=False,
+    fresh=True,
+    node="ClampBackward1",
+    jvp=lambda d_x, x, lo, hi, xp: _inside(d_x, x, lo, hi, xp),
+    batch="stacked",
+    kink=Kink(_AT_BOUND, _at_bound, (1.0, 1.0, 2.0)),
+    public="clip",
+)
 def clip_scalar(xp: Any, x: Any, lo: Any, hi: Any) -> Any:
     """Limit to ``[lo, hi]``, Python scalars or None."""
     return xp.clip(x, lo, hi)
@@ -310,6 +378,7 @@ def clip_scalar(xp: Any, x: Any, lo: Any, hi: Any) -> Any:
 @rule(
     lambda g, x, lo, xp: xp.keep(~(x < lo), g), lambda g, x, lo, xp: xp.keep(x < lo, g),
     conj=False, elementwise=True, fresh=True, node="ClampMinBackward1",
+    kink=Kink(_AT_BOUND, lambda x, lo: x == lo, (1.0, 1.0)), public="clip",
 )  # fmt: skip
 def clip_below(xp: Any, x: Any, lo: Any) -> Any:
     """Limit from below by an array."""
@@ -319,6 +388,7 @@ def clip_below(xp: Any, x: Any, lo: Any) -> Any:
 @rule(
     lambda g, x, hi, xp: xp.keep(~(x > hi), g), lambda g, x, hi, xp: xp.keep(x > hi, g),
     conj=False, elementwise=True, fresh=True, node="ClampMaxBackward1",
+    kink=Kink(_AT_BOUND, lambda x, hi: x == hi, (1.0, 1.0)), public="clip",
 )  # fmt: skip
 def clip_above(xp: Any, x: Any, hi: Any) -> Any:
     """Limit from above by an array."""
@@ -377,7 +447,7 @@ def _copysign_vjp(g: Any, x1: Any, out: Any, xp: Any) -> Any:
     return xp.keep(~zero, g * (out / xp.where(zero, xp.ones_like(out), x1)))
 
 
-@elementwise(_copysign_vjp, _zeros, conj=False)
+@elementwise(_copysign_vjp, zero_gradient, conj=False, domain=_REAL, kink=Kink("at 0", lambda x1: x1 == 0, (0.0, 1.0)))
 def copysign(x1: Operand, x2: Operand, /) -> Tensor:
     """The magnitude of ``x1`` with the sign of ``x2``."""
 
@@ -385,22 +455,22 @@ def copysign(x1: Operand, x2: Operand, /) -> Tensor:
 # -- rounding -------------------------------------------------------------------------------------------------------------
 
 
-@elementwise(_zeros, conj=False)
+@elementwise(zero_gradient, conj=False, domain=_REAL, may_return_operand=True)
 def ceil(x: Tensor, /) -> Tensor:
     """Rounded up; the derivative is zero (SUB-09)."""
 
 
-@elementwise(_zeros, conj=False)
+@elementwise(zero_gradient, conj=False, domain=_REAL, may_return_operand=True)
 def floor(x: Tensor, /) -> Tensor:
     """Rounded down; the derivative is zero (SUB-09)."""
 
 
-@elementwise(_zeros, conj=False)
+@elementwise(zero_gradient, conj=False, may_return_operand=True)
 def round(x: Tensor, /) -> Tensor:  # noqa: A001 (the standard's name)
     """Rounded to the nearest integer, halves to even; the derivative is zero (SUB-09)."""
 
 
-@elementwise(_zeros, conj=False)
+@elementwise(zero_gradient, conj=False, domain=_REAL, may_return_operand=True)
 def trunc(x: Tensor, /) -> Tensor:
     """Rounded towards zero; the derivative is zero (SUB-09)."""
 
@@ -408,18 +478,18 @@ def trunc(x: Tensor, /) -> Tensor:
 # -- complex numbers ------------------------------------------------------------------------------------------------------
 
 
-@elementwise(lambda g, xp: xp.conj(g), conj=False)
+@elementwise(lambda g, xp: xp.conj(g), conj=False, numpy="conjugate", may_return_operand=True)
 def conj(x: Tensor, /) -> Tensor:
     """Complex conjugate."""
 
 
-@view(lambda g, x_dtype, xp: xp.cast(g, x_dtype), node="RealBackward0", batch="stacked")
+@view(lambda g, x_dtype, xp: xp.cast(g, x_dtype), node="RealBackward0", batch="stacked", kind="part", dtype="real", public="real")
 def real_part(xp: Any, x: Any) -> Any:
     """The real part of a complex array."""
     return xp.real(x)
 
 
-@view(lambda g, x_dtype, xp: xp.cast(g, x_dtype) * 1j, node="ImagBackward0", batch="stacked")
+@view(lambda g, x_dtype, xp: xp.cast(g, x_dtype) * 1j, node="ImagBackward0", batch="stacked", kind="part", dtype="real", public="imag")
 def imag_part(xp: Any, x: Any) -> Any:
     """The imaginary part of a complex array."""
     return xp.imag(x)
@@ -496,12 +566,12 @@ def isnan(x: Tensor, /) -> Tensor:
     """True where an element is not a number."""
 
 
-@nondifferentiable()
+@nondifferentiable(domain=_REAL)
 def signbit(x: Tensor, /) -> Tensor:
     """True where the sign bit is set."""
 
 
-@nondifferentiable()
+@nondifferentiable(domain=_REAL, dtype="same")
 def nextafter(x1: Operand, x2: Operand, /) -> Tensor:
     """The next floating number after ``x1`` towards ``x2``."""
 
@@ -526,31 +596,31 @@ def logical_not(x: Tensor, /) -> Tensor:
     """Logical not."""
 
 
-@nondifferentiable(op="&")
+@nondifferentiable(op="&", domain=_INTEGER, dtype="same")
 def bitwise_and(x1: Operand, x2: Operand, /) -> Tensor:
     """Bitwise and of integers or bools."""
 
 
-@nondifferentiable(op="|")
+@nondifferentiable(op="|", domain=_INTEGER, dtype="same")
 def bitwise_or(x1: Operand, x2: Operand, /) -> Tensor:
     """Bitwise or of integers or bools."""
 
 
-@nondifferentiable(op="^")
+@nondifferentiable(op="^", domain=_INTEGER, dtype="same")
 def bitwise_xor(x1: Operand, x2: Operand, /) -> Tensor:
     """Bitwise exclusive or of integers or bools."""
 
 
-@nondifferentiable(op="~")
+@nondifferentiable(op="~", numpy="invert", domain=_INTEGER, dtype="same")
 def bitwise_invert(x: Tensor, /) -> Tensor:
     """Bitwise not of integers or bools."""
 
 
-@nondifferentiable(op="<<")
+@nondifferentiable(op="<<", numpy="left_shift", domain=_INTEGER, dtype="same")
 def bitwise_left_shift(x1: Operand, x2: Operand, /) -> Tensor:
     """``x1 << x2`` of integers."""
 
 
-@nondifferentiable(op=">>")
+@nondifferentiable(op=">>", numpy="right_shift", domain=_INTEGER, dtype="same")
 def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Tensor:
     """``x1 >> x2`` of integers."""

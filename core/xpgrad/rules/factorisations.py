@@ -61,7 +61,7 @@ def _cholesky_vjp(g: Any, out: Any, upper: bool, xp: Any) -> Any:
     return adjoint(xp.solve_matrix(left, adjoint(xp.solve_matrix(left, middle), xp)), xp)
 
 
-@rule(_cholesky_vjp, conj=False, fresh=False, node="LinalgCholeskyExBackward0", batch="stacked")
+@rule(_cholesky_vjp, conj=False, fresh=False, node="LinalgCholeskyExBackward0", batch="stacked", public="linalg.cholesky")
 def cholesky_factor(xp: Any, x: Any, upper: bool) -> Any:
     """The triangular factor of positive definite matrices."""
     return xp.linalg.cholesky(x, upper=upper)
@@ -88,7 +88,7 @@ def _eigh_vjp(g: Any, out: Any, xp: Any) -> Any:
     return outer if inner is None else outer + inner
 
 
-@rule(_eigh_vjp, outputs=2, node="LinalgEighBackward0", batch="stacked")
+@rule(_eigh_vjp, outputs=2, node="LinalgEighBackward0", batch="stacked", public=("linalg.eigh", "linalg.eigvalsh"))
 def eigen_pairs(xp: Any, x: Any) -> Any:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices."""
     return tuple(xp.linalg.eigh(x))
@@ -121,7 +121,7 @@ def _eig_vjp(g: Any, out: Any, x_dtype: Any, xp: Any) -> Any:
     return result if xp.isdtype(x_dtype, "complex floating") else xp.real(result)
 
 
-@rule(_eig_vjp, outputs=2, node="LinalgEigBackward0", batch="stacked")
+@rule(_eig_vjp, outputs=2, node="LinalgEigBackward0", batch="stacked", public=("linalg.eig", "linalg.eigvals"))
 def general_eigen_pairs(xp: Any, x: Any) -> Any:
     """Eigenvalues, in no order, and eigenvectors of length 1 of square matrices, complex for real ones too."""
     return xp.general_eigen(x)
@@ -170,7 +170,7 @@ def _svd_vjp(g: Any, out: Any, x_shape: Any, xp: Any) -> Any:
     return result
 
 
-@rule(_svd_vjp, outputs=3, node="LinalgSvdBackward0", batch="stacked")
+@rule(_svd_vjp, outputs=3, node="LinalgSvdBackward0", batch="stacked", public=("linalg.svd", "linalg.svdvals"))
 def singular_triples(xp: Any, x: Any, full: bool) -> Any:
     """Left singular vectors, singular values (descending) and adjoint right singular vectors."""
     return tuple(xp.linalg.svd(x, full_matrices=full))
@@ -217,7 +217,7 @@ def _qr_vjp(g: Any, out: Any, x_shape: Any, form: str, xp: Any) -> Any:
     return result
 
 
-@rule(_qr_vjp, outputs=2, node="LinalgQrBackward0", batch="stacked")
+@rule(_qr_vjp, outputs=2, node="LinalgQrBackward0", batch="stacked", public="linalg.qr")
 def orthogonal_triangular(xp: Any, x: Any, form: str) -> Any:
     """The factors Q and R; `form` is the public function's `mode`."""
     return tuple(xp.linalg.qr(x, mode=form))

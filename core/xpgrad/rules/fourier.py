@@ -17,6 +17,7 @@ OPPOSITE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 @rule(
     lambda g, axes, forward, norm, xp: xp.fourier(g, axes, not forward, OPPOSITE[norm]),
     conj=False, fresh=True, node="FftC2CBackward0", batch="stacked",
+    public=("fft.fft", "fft.ifft", "fft.fftn", "fft.ifftn"),
 )  # fmt: skip
 def fourier(xp: Any, x: Any, axes: tuple[int, ...], forward: bool, norm: str) -> Any:
     """The discrete Fourier transform of a complex array over axes, or its inverse."""
@@ -29,7 +30,7 @@ def _real_vjp(g: Any, x_shape: Any, axis: int, norm: str, xp: Any) -> Any:
     return xp.half_to_real(xp.scale_inner(g, x_shape[axis], axis, 0.5), x_shape[axis], axis, OPPOSITE[norm])
 
 
-@rule(_real_vjp, conj=False, fresh=True, node="FftR2CBackward0", batch="stacked")
+@rule(_real_vjp, conj=False, fresh=True, node="FftR2CBackward0", batch="stacked", public=("fft.rfft", "fft.rfftn"))
 def real_to_half(xp: Any, x: Any, axis: int, norm: str) -> Any:
     """The frequencies from zero up of the transform of a real array."""
     return xp.fft.rfft(x, axis=axis, norm=norm)
@@ -39,7 +40,7 @@ def _half_vjp(g: Any, length: int, axis: int, norm: str, xp: Any) -> Any:
     return xp.scale_inner(xp.real_to_half(g, axis, OPPOSITE[norm]), length, axis, 2.0)
 
 
-@rule(_half_vjp, conj=False, fresh=True, node="FftC2RBackward0", batch="stacked")
+@rule(_half_vjp, conj=False, fresh=True, node="FftC2RBackward0", batch="stacked", public=("fft.irfft", "fft.irfftn"))
 def half_to_real(xp: Any, x: Any, length: int, axis: int, norm: str) -> Any:
     """The real array of `length` along an axis whose frequencies from zero up are `x`."""
     return xp.fft.irfft(x, n=length, axis=axis, norm=norm)

@@ -25,25 +25,64 @@ if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
 
-@view(lambda g, x_shape, key, xp: xp.index_basic_transpose(g, key, x_shape), into="add_at", fresh=True, node="SliceBackward0")
+@view(
+    lambda g, x_shape, key, xp: xp.index_basic_transpose(g, key, x_shape),
+    into="add_at",
+    fresh=True,
+    node="SliceBackward0",
+    kind="selection",
+    dtype="same",
+    whole=True,
+)
 def index_basic(xp: Any, x: Any, key: Any) -> Any:
     """``x[key]`` for integers, slices, ellipsis and newaxis."""
     return x[full_key(key, x.shape)]
 
 
-@rule(lambda g, key, xp: xp.index_basic(g, key), conj=False, node="SliceBackward0Backward0")
+@rule(
+    lambda g, key, xp: xp.index_basic(g, key),
+    conj=False,
+    node="SliceBackward0Backward0",
+    kind="selection",
+    memory="new",
+    dtype="same",
+    whole=True,
+    grows=True,
+)
 def index_basic_transpose(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of `shape` with `x` written at ``[key]``."""
     return xp.written(xp.zeros_near(x, shape), key, x)
 
 
-@rule(lambda g, x_shape, key, xp: xp.scatter_add(g, key, x_shape), into="scatter_into", conj=False, fresh=True, node="IndexBackward0")
+@rule(
+    lambda g, x_shape, key, xp: xp.scatter_add(g, key, x_shape),
+    into="scatter_into",
+    conj=False,
+    fresh=True,
+    node="IndexBackward0",
+    kind="selection",
+    memory="new",
+    dtype="same",
+    keyed=True,
+    public="take",
+)
 def gather(xp: Any, x: Any, key: Any) -> Any:
     """``x[key]`` for a key with integer arrays or masks (raw)."""
     return xp.take_flat(x, xp.flat_index(key, tuple(x.shape), x))
 
 
-@rule(lambda g, key, xp: xp.gather(g, key), conj=False, fresh=True, node="IndexPutBackward0")
+@rule(
+    lambda g, key, xp: xp.gather(g, key),
+    conj=False,
+    fresh=True,
+    node="IndexPutBackward0",
+    kind="scatter",
+    memory="new",
+    dtype="same",
+    helper=True,
+    whole=True,
+    keyed=True,
+)
 def scatter_add(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of `shape` with `x` added at ``[key]``, duplicates included."""
     count = math.prod(x.shape)
@@ -192,13 +231,30 @@ def take(x: Tensor, indices: Tensor, /, axis: int | None = None) -> Tensor:
     return gather(x, (*(slice(None),) * axis, index))
 
 
-@rule(lambda g, x_shape, indices, axis, xp: xp.scatter_along(g, indices, x_shape, axis), conj=False, fresh=True, node="GatherBackward0")
+@rule(
+    lambda g, x_shape, indices, axis, xp: xp.scatter_along(g, indices, x_shape, axis),
+    conj=False,
+    fresh=True,
+    node="GatherBackward0",
+    kind="selection",
+    memory="new",
+    dtype="same",
+    numpy="take_along_axis",
+    public="take_along_axis",
+)
 def gather_along(xp: Any, x: Any, indices: Any, axis: int) -> Any:
     """``x[..., indices[..., i, ...], ...]`` with `indices` (raw) varying along the other axes too."""
     return xp.take_along_axis(x, indices, axis=axis)
 
 
-@rule(lambda g, indices, axis, xp: xp.gather_along(g, indices, axis), conj=False, fresh=True, node="GatherBackward0Backward0")
+@rule(
+    lambda g, indices, axis, xp: xp.gather_along(g, indices, axis),
+    conj=False,
+    fresh=True,
+    node="GatherBackward0Backward0",
+    kind="scatter",
+    dtype="same",
+)
 def scatter_along(xp: Any, x: Any, indices: Any, shape: tuple[int, ...], axis: int) -> Any:
     """The transpose of `gather_along`: adds, duplicates included."""
     key = [

@@ -64,6 +64,7 @@ def _refuse_scalar(x: Any) -> Any:
     lambda g, x2, xp: g @ xp.swap_last(x2), lambda g, x1, xp: xp.swap_last(x1) @ g,
     fresh=True, node="MmBackward0", guard="len(x1.shape) == 2 == len(x2.shape) and x1.shape[1] == x2.shape[0]", slow=_matmul_general,
     op="@",
+    public="matmul",
 )  # fmt: skip
 def matmul_nd(xp: Any, x1: Any, x2: Any) -> Any:
     """The product of two matrices."""
@@ -73,7 +74,8 @@ def matmul_nd(xp: Any, x1: Any, x2: Any) -> Any:
 @rule(
     lambda g, x1_shape, x2, xp: xp.sum_to(g @ xp.swap_last(x2), x1_shape),
     lambda g, x1, x2_shape, xp: xp.sum_to(xp.swap_last(x1) @ g, x2_shape),
-    node="BmmBackward0", op="@", batch="broadcast",
+    node="BmmBackward0", op="@", owns_op=False, batch="broadcast",
+    public="matmul",
 )  # fmt: skip
 def batched_matmul(xp: Any, x1: Any, x2: Any) -> Any:
     """Products of stacks of matrices, whose leading axes broadcast."""
@@ -83,13 +85,14 @@ def batched_matmul(xp: Any, x1: Any, x2: Any) -> Any:
 @rule(
     lambda g, x2, x1_shape, xp: xp.reshape_to(g, (x1_shape[0], 1)) * x2, lambda g, x1, xp: xp.mat_vec(xp.swap_last(x1), g),
     fresh=True, node="MvBackward0",
+    public="matmul",
 )  # fmt: skip
 def mat_vec(xp: Any, x1: Any, x2: Any) -> Any:
     """The product of a matrix and a vector."""
     return xp.matmul(x1, x2)
 
 
-@rule(lambda g, x2: g * x2, lambda g, x1: g * x1, fresh=True, node="DotBackward0")
+@rule(lambda g, x2: g * x2, lambda g, x1: g * x1, fresh=True, node="DotBackward0", public="matmul")
 def inner_product(xp: Any, x1: Any, x2: Any) -> Any:
     """The sum of the products of two vectors' elements; neither is conjugated."""
     return xp.matmul(x1, x2)

@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 # -- reshaping ----------------------------------------------------------------------------------------------------------
 
 
-@view(lambda g, x_shape, xp: xp.reshape_to(g, x_shape), node="ViewBackward0")
+@view(
+    lambda g, x_shape, xp: xp.reshape_to(g, x_shape),
+    node="ViewBackward0",
+    kind="reshape",
+    dtype="same",
+    public=("reshape", "squeeze", "expand_dims"),
+)
 def reshape_to(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
     """`x` in another shape with the same elements."""
     return xp.reshape(x, shape)
@@ -101,13 +107,19 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(out)
 
 
-@view(lambda g, axes, xp: xp.transpose_axes(g, _inverse(axes)), node="PermuteBackward0")
+@view(
+    lambda g, axes, xp: xp.transpose_axes(g, _inverse(axes)),
+    node="PermuteBackward0",
+    kind="transpose",
+    dtype="same",
+    public=("permute_dims", "moveaxis"),
+)
 def transpose_axes(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
     """`x` with its axes in another order."""
     return xp.permute_dims(x, axes)
 
 
-@view(lambda g, xp: xp.swap_last(g), node="TransposeBackward0", batch="stacked")
+@view(lambda g, xp: xp.swap_last(g), node="TransposeBackward0", batch="stacked", kind="transpose", dtype="same", public="matrix_transpose")
 def swap_last(xp: Any, x: Any) -> Any:
     """`x` with its last two axes exchanged."""
     return xp.matrix_transpose(x)
@@ -159,7 +171,9 @@ def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[
 # -- broadcasting and repeating ---------------------------------------------------------------------------------------------
 
 
-@view(lambda g, x_shape, xp: xp.sum_to(g, x_shape), node="ExpandBackward0")
+@view(
+    lambda g, x_shape, xp: xp.sum_to(g, x_shape), node="ExpandBackward0", kind="expansion", dtype="same", grows=True, public="broadcast_to"
+)
 def broadcast_view(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
     """`x` repeated to a larger shape without a copy."""
     return xp.broadcast_to(x, shape)
@@ -233,7 +247,7 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
     return reshape_to(full.clone(), tuple(r * s for r, s in zip(reps, shape)))
 
 
-@rule(lambda g, axes, xp: xp.reverse(g, axes), conj=False, fresh=True, node="FlipBackward0", batch="stacked")
+@rule(lambda g, axes, xp: xp.reverse(g, axes), conj=False, fresh=True, node="FlipBackward0", batch="stacked", public="flip")
 def reverse(xp: Any, x: Any, axes: Any) -> Any:
     """`x` reversed along axes, in fresh memory."""
     return xp.copy(xp.flip(x, axis=axes))
@@ -250,7 +264,7 @@ def _opposite(shift: Any) -> Any:
     return tuple(-s for s in shift) if isinstance(shift, tuple) else -shift
 
 
-@rule(lambda g, shift, axes, xp: xp.shift_by(g, _opposite(shift), axes), conj=False, fresh=True, node="RollBackward0")
+@rule(lambda g, shift, axes, xp: xp.shift_by(g, _opposite(shift), axes), conj=False, fresh=True, node="RollBackward0", public="roll")
 def shift_by(xp: Any, x: Any, shift: Any, axes: Any) -> Any:
     """`x` rotated along axes."""
     return xp.roll(x, shift, axis=axes)
@@ -303,7 +317,7 @@ def _pieces(g: Any, xs_shape: Any, axis: int, xp: Any) -> list[Any]:
     return out
 
 
-@rule(_pieces, conj=False, varargs=True, node="CatBackward0", batch="stacked")
+@rule(_pieces, conj=False, varargs=True, node="CatBackward0", batch="stacked", public="concat")
 def join(xp: Any, xs: Any, axis: int) -> Any:
     """Arrays one after the other along an axis."""
     return xp.concat(xs, axis=axis)
@@ -312,6 +326,7 @@ def join(xp: Any, xs: Any, axis: int) -> Any:
 @rule(
     lambda g, xs_shape, axis, xp: [xp.index_basic(g, (slice(None),) * axis + (i,)) for i in range(len(xs_shape))],
     conj=False, varargs=True, node="StackBackward0", batch="stacked",
+    public="stack",
 )  # fmt: skip
 def pile(xp: Any, xs: Any, axis: int) -> Any:
     """Arrays side by side along a new axis."""

@@ -14,6 +14,7 @@ from xpgrad._basics.scalars import as_scalar
 from xpgrad._operations.declare import rule, view
 from xpgrad._operations.lift import as_tensor, lift
 from xpgrad._rows.namespace import PRIMITIVES
+from xpgrad._rows.row import Kink
 from xpgrad.rules.factorisations import adjoint, identity_like
 from xpgrad.rules.reduction import ties
 
@@ -29,7 +30,7 @@ def _inverse_vjp(g: Any, out: Any, xp: Any) -> Any:
     return -(turned @ g @ turned)
 
 
-@rule(_inverse_vjp, fresh=True, node="LinalgInvExBackward0", jvp=lambda d_x, out: -(out @ d_x @ out), batch="stacked")
+@rule(_inverse_vjp, fresh=True, node="LinalgInvExBackward0", jvp=lambda d_x, out: -(out @ d_x @ out), batch="stacked", public="linalg.inv")
 def inverse(xp: Any, x: Any) -> Any:
     """The inverses of square matrices."""
     return xp.linalg.inv(x)
@@ -49,6 +50,7 @@ def _solve_jvp(d_x1: Any, d_x2: Any, x1: Any, out: Any, xp: Any) -> Any:
 @rule(
     _solve_left, lambda g, x1, x2_shape, xp: xp.sum_to(xp.solve_matrix(xp.swap_last(x1), g), x2_shape),
     node="LinalgSolveExBackward0", jvp=_solve_jvp, batch="broadcast",
+    public="linalg.solve",
 )  # fmt: skip
 def solve_matrix(xp: Any, x1: Any, x2: Any) -> Any:
     """The ``x`` with ``x1 @ x == x2``, where both are stacks of matrices that broadcast."""
@@ -63,7 +65,7 @@ def _pseudoinverse_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
     return first - x @ (out @ first) + second - (second @ out) @ x - outh @ g @ outh
 
 
-@rule(_pseudoinverse_vjp, conj=False, fresh=True, node="LinalgPinvBackward0")
+@rule(_pseudoinverse_vjp, conj=False, fresh=True, node="LinalgPinvBackward0", public="linalg.pinv")
 def pseudoinverse(xp: Any, x: Any, rtol: Any) -> Any:
     """The Moore-Penrose inverses of matrices whose rank does not change nearby."""
     return xp.linalg.pinv(x, rtol=rtol)
@@ -72,7 +74,7 @@ def pseudoinverse(xp: Any, x: Any, rtol: Any) -> Any:
 # -- determinants -------------------------------------------------------------------------------------------------------------
 
 
-@rule(lambda g, x, xp: g[..., None, None] * xp.cofactors(x), fresh=True, node="LinalgDetBackward0", batch="stacked")
+@rule(lambda g, x, xp: g[..., None, None] * xp.cofactors(x), fresh=True, node="LinalgDetBackward0", batch="stacked", public="linalg.det")
 def determinant(xp: Any, x: Any) -> Any:
     """The determinants of square matrices."""
     return xp.linalg.det(x)
@@ -181,7 +183,7 @@ def _slogdet_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
     return xp.where(regular, inner, identity + math.nan)
 
 
-@rule(_slogdet_vjp, outputs=2, node="LinalgSlogdetBackward0", batch="stacked")
+@rule(_slogdet_vjp, outputs=2, node="LinalgSlogdetBackward0", batch="stacked", public="linalg.slogdet")
 def sign_and_log(xp: Any, x: Any) -> Any:
     """The sign of determinants and the logarithm of their absolute value."""
     return tuple(xp.linalg.slogdet(x))
@@ -214,7 +216,15 @@ def _norm_vjp(g: Any, x: Any, out: Any, x_shape: Any, order: float, axes: Any, k
     return xp.keep(there, x * (spread(g) * (size / spread(safe)) ** (order - 1) / size))
 
 
-@rule(_norm_vjp, conj=False, fresh=True, node="LinalgVectorNormBackward0", batch="stacked")
+@rule(
+    _norm_vjp,
+    conj=False,
+    fresh=True,
+    node="LinalgVectorNormBackward0",
+    batch="stacked",
+    public="linalg.vector_norm",
+    kink=Kink("at the zero vector", lambda out: out == 0, (0.0, 0.0)),
+)
 def norm(xp: Any, x: Any, order: float, axes: Any, keepdims: bool) -> Any:
     """The norm over axes (a tuple, or None for all)."""
     return xp.linalg.vector_norm(x, axis=axes, keepdims=keepdims, ord=order)
@@ -231,13 +241,30 @@ def count_nonzero_norm(xp: Any, xs: Any, axes: Any, keepdims: bool) -> Any:
 # -- diagonals and the cross product ----------------------------------------------------------------------------------------------
 
 
-@view(lambda g, x_shape, offset, xp: xp.diagonal_transpose(g, x_shape, offset), node="DiagonalBackward0", batch="stacked")
+@view(
+    lambda g, x_shape, offset, xp: xp.diagonal_transpose(g, x_shape, offset),
+    node="DiagonalBackward0",
+    batch="stacked",
+    kind="selection",
+    dtype="same",
+    public="linalg.diagonal",
+)
 def diagonal_view(xp: Any, x: Any, offset: int) -> Any:
     """A diagonal of matrices."""
     return xp.linalg.diagonal(x, offset=offset)
 
 
-@rule(lambda g, offset, xp: xp.diagonal_view(g, offset), conj=False, fresh=False, node="DiagonalBackwardBackward0", batch="stacked")
+@rule(
+    lambda g, offset, xp: xp.diagonal_view(g, offset),
+    conj=False,
+    fresh=False,
+    node="DiagonalBackwardBackward0",
+    batch="stacked",
+    kind="selection",
+    memory="new",
+    dtype="same",
+    helper=True,
+)
 def diagonal_transpose(xp: Any, x: Any, shape: tuple[int, ...], offset: int) -> Any:
     """Zeros of `shape` with `x` on a diagonal of its matrices."""
     rows, columns = shape[-2:]
@@ -257,6 +284,7 @@ def diagonal_transpose(xp: Any, x: Any, shape: tuple[int, ...], offset: int) -> 
 @rule(
     lambda g, x2, axis, xp: xp.cross_product(x2, g, axis), lambda g, x1, axis, xp: xp.cross_product(g, x1, axis),
     fresh=True, node="LinalgCrossBackward0", batch="stacked",
+    public="linalg.cross",
 )  # fmt: skip
 def cross_product(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
     """The cross products of vectors along an axis of length 3; the operands have one shape."""

@@ -13,6 +13,7 @@ from xpgrad._modes import state
 from xpgrad._operations.declare import front, nondifferentiable, rule
 from xpgrad._operations.lift import as_tensor
 from xpgrad._rows.namespace import PRIMITIVES
+from xpgrad._rows.row import Kink
 
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
@@ -22,14 +23,30 @@ if TYPE_CHECKING:
 
 
 @rule(
-    lambda g, x_shape, axes, keepdims, xp: xp.expand_reduced(g, x_shape, axes, keepdims), conj=False, node="SumBackward1", batch="stacked"
+    lambda g, x_shape, axes, keepdims, xp: xp.expand_reduced(g, x_shape, axes, keepdims),
+    conj=False,
+    node="SumBackward1",
+    batch="stacked",
+    kind="reduction",
+    memory="new",
+    numpy="add.reduce",
+    public="sum",
 )
 def reduce_sum(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """Sum over axes (a tuple, or None for all)."""
     return xp.sum(x, axis=axes, keepdims=keepdims)
 
 
-@rule(lambda g, axes, keepdims, xp: xp.reduce_sum(g, axes, keepdims), conj=False, node="ExpandBackward0", batch="stacked")
+@rule(
+    lambda g, axes, keepdims, xp: xp.reduce_sum(g, axes, keepdims),
+    conj=False,
+    node="ExpandBackward0",
+    batch="stacked",
+    kind="expansion",
+    memory="view",
+    dtype="same",
+    grows=True,
+)
 def expand_reduced(xp: Any, x: Any, shape: tuple[int, ...], axes: Any, keepdims: bool) -> Any:
     """Repeat a reduction's result over the axes that it lost."""
     if axes is not None and not keepdims:
@@ -38,7 +55,7 @@ def expand_reduced(xp: Any, x: Any, shape: tuple[int, ...], axes: Any, keepdims:
     return xp.broadcast_to(x, shape)
 
 
-@rule(lambda g, x_shape, xp: xp.broadcast_to(g, x_shape), conj=False, node="SumBackward1")
+@rule(lambda g, x_shape, xp: xp.broadcast_to(g, x_shape), conj=False, node="SumBackward1", kind="scatter", memory="view", dtype="same")
 def sum_to(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
     """Undo a broadcast: sum over the axes that are missing from `shape` or have length 1 there."""
     if tuple(x.shape) == tuple(shape):
@@ -91,6 +108,14 @@ def ties(xp: Any, chosen: Any, like: Any, axes: Any, keepdims: bool) -> tuple[An
     return xp.where(none, xp.ones_like(count), count), xp.where(none, zeros + math.nan, zeros)
 
 
+def _tied(x: Any, out: Any, axes: Any, keepdims: bool) -> Any:
+    """The elements that share an extremum with another."""
+    if axes is not None and not keepdims:
+        out = out.reshape([1 if i in axes else n for i, n in enumerate(x.shape)])
+    chosen = x == out
+    return chosen & (chosen.sum(axis=axes, keepdims=True) > 1)
+
+
 def _extremum_vjp(g: Any, x: Any, out: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
     # All that depends on `x` are truth values: the gradient is a function of `g` alone, and has no graph where `g` has none.
     chosen = x == xp.expand_reduced(out, x_shape, axes, keepdims)
@@ -108,13 +133,39 @@ def _extremum_jvp(d_x: Any, x: Any, out: Any, x_shape: Any, axes: Any, keepdims:
     return share if wide is d_x else xp.cast(share, d_x.dtype)
 
 
-@rule(_extremum_vjp, conj=False, fresh=True, node="AmaxBackward0", jvp=_extremum_jvp, batch="stacked")
+@rule(
+    _extremum_vjp,
+    conj=False,
+    fresh=True,
+    node="AmaxBackward0",
+    jvp=_extremum_jvp,
+    batch="stacked",
+    kind="reduction",
+    memory="new",
+    dtype="same",
+    numpy="maximum.reduce",
+    public="max",
+    kink=Kink("of equal largest elements", _tied, (1.0, 1.0), tie=True),
+)
 def reduce_max(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """Largest element over axes."""
     return xp.max(x, axis=axes, keepdims=keepdims)
 
 
-@rule(_extremum_vjp, conj=False, fresh=True, node="AminBackward0", jvp=_extremum_jvp, batch="stacked")
+@rule(
+    _extremum_vjp,
+    conj=False,
+    fresh=True,
+    node="AminBackward0",
+    jvp=_extremum_jvp,
+    batch="stacked",
+    kind="reduction",
+    memory="new",
+    dtype="same",
+    numpy="minimum.reduce",
+    public="min",
+    kink=Kink("of equal smallest elements", _tied, (1.0, 1.0), tie=True),
+)
 def reduce_min(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """Smallest element over axes."""
     return xp.min(x, axis=axes, keepdims=keepdims)

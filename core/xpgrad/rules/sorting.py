@@ -15,13 +15,22 @@ if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
 
-@rule(lambda g, order, axis, xp: xp.ordered_back(g, order, axis), conj=False, fresh=True, node="SortBackward0")
+@rule(lambda g, order, axis, xp: xp.ordered_back(g, order, axis), conj=False, fresh=True, node="SortBackward0", public="sort")
 def ordered(xp: Any, x: Any, order: Any, axis: int) -> Any:
     """Elements in a given order (raw), which varies along the other axes."""
     return xp.take_along_axis(x, order, axis=axis)
 
 
-@rule(lambda g, order, axis, xp: xp.ordered(g, order, axis), conj=False, fresh=True, node="SortBackward0Backward0")
+@rule(
+    lambda g, order, axis, xp: xp.ordered(g, order, axis),
+    conj=False,
+    fresh=True,
+    node="SortBackward0Backward0",
+    kind="selection",
+    memory="new",
+    dtype="same",
+    helper=True,
+)
 def ordered_back(xp: Any, x: Any, order: Any, axis: int) -> Any:
     """Undo `ordered`."""
     return xp.take_along_axis(x, xp.argsort(order, axis=axis), axis=axis)

@@ -13,6 +13,7 @@ from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.shapes import Axis, normalize_axis, reduced_axes
 from xpgrad._operations.declare import front, rule
 from xpgrad._operations.lift import as_tensor
+from xpgrad._rows.row import Kink
 from xpgrad.rules.creation import full
 from xpgrad.rules.manipulation import concat, reshape
 
@@ -46,7 +47,7 @@ def _mean_vjp(g: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
     return xp.expand_reduced(g / count, x_shape, axes, keepdims)
 
 
-@rule(_mean_vjp, conj=False, node="MeanBackward0", batch="stacked")
+@rule(_mean_vjp, conj=False, node="MeanBackward0", batch="stacked", kind="reduction", memory="new", dtype="same", public="mean")
 def reduce_mean(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """Mean over axes (a tuple, or None for all)."""
     return xp.mean(x, axis=axes, keepdims=keepdims)
@@ -109,7 +110,19 @@ def _deviation_jvp(d_x: Any, x: Any, out: Any, x_shape: Any, axes: Any, correcti
     return xp.keep(~flat, along / (xp.where(flat, xp.ones_like(out), out) * 2))
 
 
-@rule(_variance_vjp, conj=False, fresh=True, node="VarBackward0", jvp=_variance_jvp, batch="stacked")
+@rule(
+    _variance_vjp,
+    conj=False,
+    fresh=True,
+    node="VarBackward0",
+    jvp=_variance_jvp,
+    batch="stacked",
+    kind="reduction",
+    memory="new",
+    dtype="real",
+    helper=True,
+    public="var",
+)
 def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
     """Variance over axes; for complex numbers the mean squared modulus of their distance to the mean."""
     if xp.isdtype(x.dtype, "complex floating"):
@@ -118,7 +131,18 @@ def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
     return xp.var(x, axis=axes, correction=correction, keepdims=keepdims)
 
 
-@rule(_deviation_vjp, conj=False, fresh=True, node="StdBackward0", jvp=_deviation_jvp, batch="stacked")
+@rule(
+    _deviation_vjp,
+    conj=False,
+    fresh=True,
+    node="StdBackward0",
+    jvp=_deviation_jvp,
+    batch="stacked",
+    kind="reduction",
+    dtype="real",
+    public="std",
+    kink=Kink("of equal values", lambda out: out == 0, (1.0, 1.0)),
+)
 def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
     """Square root of the variance over axes."""
     # Equal values must give 0, not the rounding error of their mean, for the gradient to be 0: so measure from one of them.
@@ -203,7 +227,7 @@ def _join(xp: Any, *parts: Any) -> Any:
     return full[0] if len(full) == 1 else xp.concat(full, axis=-1)
 
 
-@rule(_prod_vjp, node="ProdBackward0", batch="stacked")
+@rule(_prod_vjp, node="ProdBackward0", batch="stacked", kind="reduction", memory="new", public="prod")
 def reduce_prod(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """Product over axes."""
     return xp.prod(x, axis=axes, keepdims=keepdims)
@@ -236,7 +260,16 @@ def prod(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool =
 # -- running totals -----------------------------------------------------------------------------------------------------------
 
 
-@rule(lambda g, axis, xp: xp.running_sum_back(g, axis), conj=False, fresh=True, node="CumsumBackward0", batch="stacked")
+@rule(
+    lambda g, axis, xp: xp.running_sum_back(g, axis),
+    conj=False,
+    fresh=True,
+    node="CumsumBackward0",
+    batch="stacked",
+    memory="new",
+    numpy="cumsum",
+    public="cumulative_sum",
+)
 def running_sum(xp: Any, x: Any, axis: int) -> Any:
     """Running sums along an axis."""
     return xp.cumulative_sum(x, axis=axis)
@@ -278,7 +311,7 @@ def _scan_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
     return _join(xp, zipped, direct[..., half:])
 
 
-@rule(_running_prod_vjp, node="CumprodBackward0", batch="stacked")
+@rule(_running_prod_vjp, node="CumprodBackward0", batch="stacked", memory="new", numpy="cumprod", public="cumulative_prod")
 def running_prod(xp: Any, x: Any, axis: int) -> Any:
     """Running products along an axis."""
     return xp.cumulative_prod(x, axis=axis)

@@ -17,8 +17,8 @@ from xpgrad._basics.scalars import NOT_SCALAR, as_scalar
 from xpgrad._basics.shapes import common_shape
 from xpgrad._operations.dispatch import dispatcher
 from xpgrad._operations.lift import as_operand, lift_all
-from xpgrad._rows.namespace import EXTRAS, PRIMITIVES, PUBLIC, operations
-from xpgrad._rows.row import Formula, Row, _parameters
+from xpgrad._rows.namespace import EXTRAS, PRIMITIVES, operations
+from xpgrad._rows.row import ROWS, Formula, Row, parameters
 from xpgrad.errors import CapabilityError
 from xpgrad.rules.conversion import number
 
@@ -97,7 +97,7 @@ def on_the_host(xp: Any, name: str, *args: Any) -> Any:
 
 def _row(name: str, func: Callable[..., Any], formulas: tuple[Formula, ...], composed: Any, **options: Any) -> Any:
     """Make the row of a function, and the operation on Tensors, which takes all arguments by position."""
-    names = _parameters(func)
+    names = parameters(func)
     count = len(formulas)
     statics = names[count : func.__code__.co_argcount]
     options = {"fresh": "outputs" not in options, "elementwise": not statics, "batch": "stacked" if statics else None} | options
@@ -113,7 +113,7 @@ def helper(*formulas: Formula, composed: bool = False, **options: Any) -> Callab
     """
 
     def declare(func: Callable[..., Any]) -> Callable[..., Any]:
-        names = _parameters(func)[1:]
+        names = parameters(func)[1:]
         row = Row(PREFIX + func.__name__.strip("_"), names, (), formulas, func, fresh=True, elementwise=True, composed=composed, **options)
         PRIMITIVES[row.name] = primitive = dispatcher(row, func)
         return primitive
@@ -139,7 +139,7 @@ def special(*formulas: Formula, composed: Any = None, complex: bool | str = Fals
     def declare(func: F) -> F:
         name = func.__name__
         primitive = PRIMITIVES[PREFIX + row] if row else _row(name, func, formulas, composed)
-        public = _unary(name, primitive, complex) if len(_parameters(func)) == 1 else _several(name, primitive, complex, _parameters(func))
+        public = _unary(name, primitive, complex) if len(parameters(func)) == 1 else _several(name, primitive, complex, parameters(func))
         return _published(name, public, func)
 
     return declare
@@ -167,7 +167,8 @@ def front(func: F) -> F:
     """Register a public function that calls rows; the row of its name stands for it."""
     title = f"scipy.special.{func.__name__}"
     EXTRAS[title] = func
-    PUBLIC.setdefault(PREFIX + func.__name__, (title,))
+    if (row := ROWS.get(PREFIX + func.__name__)) is not None:
+        row.public = (title,)
     return func
 
 

@@ -18,7 +18,7 @@ from xpgrad._basics.arguments import as_flag, shown
 from xpgrad._memory.cells import alias_of, next_number
 from xpgrad._modes import state
 from xpgrad._operations.watching import ABSENT, Watching
-from xpgrad._rows.namespace import COMPOSITE, EXTRAS, NONDIFFERENTIABLE, PRIMITIVES, PUBLIC, RULES
+from xpgrad._rows.namespace import COMPOSITE, EXTRAS, NONDIFFERENTIABLE, PRIMITIVES, RULES
 from xpgrad._rows.row import ROWS, Row
 
 __all__ = ["CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"]
@@ -127,7 +127,7 @@ def operation_of(row: Row) -> Any:
     """The function that a policy gets for a row."""
     if row.name == "index_basic":
         return operator.getitem
-    return _public(PUBLIC.get(row.name, (row.name,))[0]) or PRIMITIVES[row.name]
+    return _public(row.public[0]) or PRIMITIVES[row.name]
 
 
 def _rows_of(function: Any) -> set[str]:
@@ -139,7 +139,7 @@ def _rows_of(function: Any) -> set[str]:
         If it stands for none.
     """
     found = {name for name, row in ROWS.items() if operation_of(row) is function}
-    found |= {name for name, publics in PUBLIC.items() if any(_public(p) is function for p in publics)}
+    found |= {name for name, row in ROWS.items() if any(_public(p) is function for p in row.public)}
     if found:
         return found
     if any(function is f for f in COMPOSITE.values()):

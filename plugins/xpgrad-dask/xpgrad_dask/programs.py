@@ -25,7 +25,6 @@ from xpgrad.programs.evaluation import evaluator
 from xpgrad.programs.numpy_text import numpy_source
 from xpgrad.programs.program import Operation, Program, Variable
 from xpgrad.programs.source import built
-from xpgrad.programs.vocabulary import ELEMENTWISE, SELECTIONS
 
 __all__ = ["function_of"]
 
@@ -147,7 +146,7 @@ def _cut(o: Operation) -> tuple[int, ...] | None:
     if o.name == "reduce_sum":
         x = operands[0]
         whole = x.shape if o.args[1] is None and not o.args[2] and x.dtype.differentiable and x.dtype.itemsize > 2 else ()
-    elif o.name in ELEMENTWISE or o.name in SELECTIONS or o.name == "to_dtype":
+    elif o.facts.blockwise:
         whole = o.out.shape
     else:
         return None

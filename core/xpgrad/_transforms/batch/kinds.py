@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._transforms.batch.array import escaped
@@ -11,19 +9,7 @@ from xpgrad._transforms.batch.array import escaped
 if TYPE_CHECKING:
     from xpgrad._transforms.batch.rulebook import Rulebook
 
-__all__ = ["elementwise", "operator_of", "pairwise", "stacked"]
-
-_OPERATORS: dict[str, Callable[..., Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "**": operator.pow, "//": operator.floordiv,
-    "%": operator.mod, "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
-    ">=": operator.ge, "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift,
-}  # fmt: skip
-_UNARY_OPERATORS: dict[str, Callable[..., Any]] = {"-": operator.neg, "~": operator.invert}
-
-
-def operator_of(row: Any) -> Any:
-    """Python's operator that computes an elementwise row, or None."""
-    return None if row.op is None else (_OPERATORS if len(row.tensors) == 2 else _UNARY_OPERATORS).get(row.op)
+__all__ = ["elementwise", "pairwise", "stacked"]
 
 
 def elementwise(book: Rulebook, function: Any) -> Any:

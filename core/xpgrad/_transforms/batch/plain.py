@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from xpgrad._transforms.batch.array import Batched
-from xpgrad._transforms.batch.kinds import operator_of
 from xpgrad._transforms.batch.level import BatchLevel
 from xpgrad._transforms.batch.rulebook import RULES, Rulebook, Table
 from xpgrad.rules import matrices as _matrices  # noqa: F401 (declares what bands become matrices by)
@@ -94,7 +93,7 @@ class PlainRulebook(Rulebook):
         return self.xp.count_up(like, size)
 
     def operation(self, row: Any) -> Any:
-        return (operator_of(row) if self.below.operators else None) or getattr(self.xp, row.name)
+        return row.operator.function if row.operator is not None and self.below.operators else getattr(self.xp, row.name)
 
 
 @on_plain

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from xpgrad._rows.namespace import operations
 from xpgrad._rows.row import ROWS
 from xpgrad._transforms.batch.array import escaped, no_rule
-from xpgrad._transforms.batch.kinds import elementwise, operator_of, pairwise, stacked
+from xpgrad._transforms.batch.kinds import elementwise, pairwise, stacked
 
 __all__ = ["RULES", "Rulebook", "Table", "along_axis", "batched", "made", "refused", "stacks"]
 
@@ -139,7 +139,7 @@ class Rulebook:
 
     def operation(self, row: Any) -> Any:
         """The operation of a row, as an operator where there is one."""
-        return operator_of(row) or getattr(self.xp, row.name)
+        return row.operator.function if row.operator is not None else getattr(self.xp, row.name)
 
     # -- what rules are written with -----------------------------------------------------------------------------------------
 

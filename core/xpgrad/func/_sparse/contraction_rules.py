@@ -8,10 +8,9 @@ from xpgrad.func._sparse.dependence import Dependence, along, broadcast, merged,
 from xpgrad.func._sparse.host import np
 from xpgrad.func._sparse.layout_rules import nonzero
 from xpgrad.func._sparse.propagation import Rule, Walk
-from xpgrad.func._sparse.vocabulary import FOURIER, REDUCTIONS
 from xpgrad.programs.program import Operation, Variable
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "RULES_OF_KINDS"]
 
 _MANY_TERMS = 20_000_000  # terms of a product with a known matrix that are followed one by one
 
@@ -150,8 +149,9 @@ def _solved(walk: Walk, operation: Operation) -> Dependence | None:
     return broadcast(along(walk.of(b), -1 if len(b.shape) == 1 else -2), operation.out.shape)
 
 
+RULES_OF_KINDS: dict[str, Rule] = {"reduction": _reduction, "transform": _mixed_along}
+
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(REDUCTIONS, _reduction), **dict.fromkeys(FOURIER, _mixed_along),
     "running_sum": _running, "matmul": _matmul, "linalg.matmul": _matmul, "tensordot": _tensordot, "linalg.tensordot": _tensordot,
     "vecdot": _vecdot, "linalg.vecdot": _vecdot, "linalg.outer": _outer, "linalg.cross": _cross, "linalg.solve": _solved,
 }  # fmt: skip

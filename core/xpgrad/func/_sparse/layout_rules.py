@@ -8,10 +8,9 @@ from xpgrad._backends.classes import host_backend
 from xpgrad.func._sparse.dependence import Dependence, along, beside, broadcast, by_places, independent, union
 from xpgrad.func._sparse.host import np
 from xpgrad.func._sparse.propagation import Rule, Walk
-from xpgrad.func._sparse.vocabulary import ELEMENTWISE, PICKING
 from xpgrad.programs.program import Operation, Variable, substituted, variables_in
 
-__all__ = ["RULES", "nonzero"]
+__all__ = ["RULES", "RULES_OF_KINDS", "nonzero"]
 
 
 def _masked(x: Dependence, kept: Any) -> Dependence:
@@ -174,8 +173,14 @@ def _sum_to(walk: Walk, operation: Operation) -> Dependence:
     return by_places(walk.of(x), np.broadcast_to(places, x.shape), tuple(shape))
 
 
+#: By the kind of a kernel.
+RULES_OF_KINDS: dict[str, Rule] = {
+    **dict.fromkeys(("elementwise", "cast", "copy", "part"), _elementwise),
+    **dict.fromkeys(("expansion", "reshape", "transpose", "selection"), _picked),
+}
+
+#: By its name, where its kind says too little.
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(ELEMENTWISE, _elementwise), **dict.fromkeys(PICKING, _picked),
     "multiply": _product, "scale": _product, "where": _where, "keep": _keep, "share": _share,
     "scatter_add": _scatter_add, "scatter_into": _added, "add_at": _added, "segment_sum": _segment_sum, "scatter_along": _scatter_along,
     "sum_to": _sum_to,

@@ -1,7 +1,7 @@
 """One walk through a program, from the operation that reads an input to the outputs: the dependence of each of its variables.
 
-Rules are found by the kernel's name. What has none, or has one that does not apply, gets the conservative answer: each element of the
-results depends on all that any element of the operands depends on. Such operations are remembered.
+Rules are found by the kernel's name or kind. What has none, or has one that does not apply, gets the conservative answer: each element of
+the results depends on all that any element of the operands depends on. Such operations are remembered.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Walk:
     program : Program
     backend : Backend
         Of the program's arrays.
-    rules : dict
-        Rules by the name of a kernel.
+    rule_of : callable
+        ``rule_of(name)``: the rule of a kernel, or None.
     tracked : dict
         The dependence of the inputs that are traced.
     known : dict
@@ -50,9 +50,14 @@ class Walk:
     """
 
     def __init__(
-        self, program: Program, backend: Any, rules: dict[str, Rule], tracked: dict[Variable, Dependence], known: dict[Variable, Any]
+        self,
+        program: Program,
+        backend: Any,
+        rule_of: Callable[[str], Rule | None],
+        tracked: dict[Variable, Dependence],
+        known: dict[Variable, Any],
     ) -> None:
-        self.program, self.backend, self.rules = program, backend, rules
+        self.program, self.backend, self.rule_of = program, backend, rule_of
         self.tracked = dict(tracked)
         self.total: int = next(iter(tracked.values())).sets.shape[1]
         self._raw = {**program.constants, **known}
@@ -119,7 +124,7 @@ class Walk:
             return
         if not any(v.dtype.differentiable for v in operation.results):
             return  # comparisons, indices: they have no derivative
-        rule = self.rules.get(operation.name)
+        rule = self.rule_of(operation.name)
         found = None if rule is None else rule(self, operation)
         if found is None:
             found = self._mixed(operation)

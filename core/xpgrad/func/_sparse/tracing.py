@@ -15,6 +15,7 @@ from xpgrad._basics.scalars import as_scalar
 from xpgrad._modes import state
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.lift import is_constant, lift_leaves
+from xpgrad._rows.kernels import kernel_of
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.errors import CaptureError
 from xpgrad.func._forward import jvp
@@ -22,14 +23,21 @@ from xpgrad.func._reverse import Argnums, chosen, grad, put_back, vjp
 from xpgrad.func._sparse import contraction_rules, convolution_rules, layout_rules
 from xpgrad.func._sparse.dependence import TooDense, starting
 from xpgrad.func._sparse.host import sparse
-from xpgrad.func._sparse.propagation import Walk
+from xpgrad.func._sparse.propagation import Rule, Walk
 from xpgrad.func._tree import flatten, unflatten
 from xpgrad.programs.capture import capture, capture_class
 from xpgrad.programs.simplify import without_dead_code
 
 __all__ = ["RULES", "Call", "Pattern", "hessian_pattern", "jacobian_pattern"]
 
+#: How dependence passes kernels, by their names. A kernel without one is passed as others of its kind.
 RULES = {**layout_rules.RULES, **contraction_rules.RULES, **convolution_rules.RULES}
+RULES_OF_KINDS = {**layout_rules.RULES_OF_KINDS, **contraction_rules.RULES_OF_KINDS}
+
+
+def rule_of(name: str) -> Rule | None:
+    """Return how dependence passes a kernel; None if each element may depend on everything."""
+    return RULES.get(name) or RULES_OF_KINDS.get(kernel_of(name).kind)
 
 
 class Pattern(NamedTuple):
@@ -171,7 +179,7 @@ def _captured(
     program = without_dead_code(program)
     tracked = {v: starting(v.shape, first, total) for v, first in started}
     known = dict(zip(program.inputs, [x._array for x in given])) if local else {}
-    walk = Walk(program, cls.backend, RULES, tracked, known)
+    walk = Walk(program, cls.backend, rule_of, tracked, known)
     try:
         found = [x.matrix() for x in walk.outputs()]
     except TooDense as exc:

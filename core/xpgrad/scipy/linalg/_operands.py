@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 from xpgrad._basics.shapes import common_shape
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.lift import as_tensor
-from xpgrad._rows.namespace import EXTRAS, PRIMITIVES, PUBLIC, operations
+from xpgrad._rows.namespace import EXTRAS, operations
+from xpgrad._rows.row import ROWS
 from xpgrad.linalg import matrix_transpose
 from xpgrad.rules.elementwise import conj
 from xpgrad.rules.manipulation import reshape
@@ -23,9 +24,8 @@ def front(func: F) -> F:
     """Register a public function; it stands for the row of its name, if there is one."""
     title = f"scipy.linalg.{func.__name__}"
     EXTRAS[title] = func
-    row = f"{PREFIX}linalg_{func.__name__}"
-    if row in PRIMITIVES:
-        PUBLIC.setdefault(row, (title,))
+    if (row := ROWS.get(f"{PREFIX}linalg_{func.__name__}")) is not None:
+        row.public = (title,)
     return func
 
 
