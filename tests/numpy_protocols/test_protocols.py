@@ -98,6 +98,148 @@ def test_methods_and_operators(name: str, xpgrad_device: str) -> None:
         np.testing.assert_allclose(np.sum(values(g) * direction), (ends[0] - ends[1]) / 2e-6, rtol=1e-6, atol=1e-7)
 
 
+#: Points by kind: without ties, away from the jumps of `remainder` and its like, and positive, so that powers are real.
+POINTS = {
+    "f": np.array([[1.31, 0.83, 2.17, 1.79], [0.62, 1.47, 0.91, 1.13], [2.29, 1.58, 0.74, 1.22]]),
+    "i": np.array([[9, 2, 1, 3], [6, 5, 3, 1], [4, 7, 2, 2]]),
+    "b": np.array([[True, False, True, True], [False, False, True, False], [True, True, True, False]]),
+}
+MASK = np.array([[True, False, True, True], [False, False, False, False], [False, True, True, False]])
+REDUCTIONS: dict[str, dict[str, Any]] = {
+    "plain": {}, "axis": {"axis": 1}, "last axis, keepdims": {"axis": -1, "keepdims": True}, "no axes": {"axis": ()},
+    "several axes": {"axis": (1, 0)}, "all axes": {"axis": None}, "initial": {"axis": 0, "initial": 2},
+    "one axis in a tuple": {"axis": (1,)},
+    "initial, keepdims": {"axis": 1, "initial": 2, "keepdims": True}, "initial, no axes": {"axis": (), "initial": 2},
+    "initial, all axes": {"axis": None, "initial": 2}, "where": {"axis": 1, "where": MASK},
+    "where, initial": {"axis": 1, "initial": 2, "where": MASK},
+    "where, initial, keepdims": {"axis": 0, "initial": 2, "where": MASK, "keepdims": True},
+    "where that broadcasts": {"axis": 1, "initial": 2, "where": MASK[:, :1]}, "initial=None": {"axis": 1, "initial": None},
+    "where, initial=None": {"axis": 1, "initial": None, "where": MASK}, "where, all axes": {"axis": None, "where": MASK},
+}  # fmt: skip
+#: On some processors NumPy's own reductions of these along contiguous memory forget the elements before the last.
+FORGETFUL = ("arctan2", "power")
+
+
+UNSET = object()
+
+
+def _reduced(ufunc: Any, a: np.ndarray, axis: Any = 0, initial: Any = UNSET, keepdims: bool = False, where: Any = True) -> Any:
+    """A reduction as NumPy's manual defines it, one element after the other."""
+    a = a != 0 if ufunc.__name__.startswith("logical") else a
+    axes = tuple(range(a.ndim)) if axis is None else tuple(k % a.ndim for k in (axis if isinstance(axis, tuple) else (axis,)))
+    rows = np.moveaxis(a, axes, range(len(axes))).reshape(-1, *(n for k, n in enumerate(a.shape) if k not in axes))
+    masks = np.moveaxis(np.broadcast_to(where, a.shape), axes, range(len(axes))).reshape(rows.shape)
+    start, dtype = ufunc.identity if initial is UNSET else initial, ufunc(a[:0], a[:0]).dtype
+    if start is None:
+        out, rows, masks = rows[0].astype(dtype), rows[1:], masks[1:]
+    else:
+        out = np.full(rows.shape[1:], start, dtype=dtype)
+    for row, mask in zip(rows, masks):
+        out = np.where(mask, ufunc(out, row), out)
+    return out.reshape([1 if k in axes else n for k, n in enumerate(a.shape)]) if keepdims else out
+
+
+def _accumulated(ufunc: Any, a: np.ndarray, axis: int = 0) -> np.ndarray:
+    return np.stack([_reduced(ufunc, np.moveaxis(a, axis, 0)[: k + 1], initial=None) for k in range(a.shape[axis])], axis=axis)
+
+
+def _reduced_at(ufunc: Any, a: np.ndarray, indices: list[int], axis: int = 0) -> np.ndarray:
+    stops = [*indices[1:], a.shape[axis]]
+    moved = np.moveaxis(a, axis, 0)
+    return np.stack([_reduced(ufunc, moved[i : max(j, i + 1)], initial=None) for i, j in zip(indices, stops)], axis=axis)
+
+
+METHOD_CALLS: dict[str, tuple[str, Any, dict[str, Any]]] = {
+    **{f"reduce: {name}": ("reduce", _reduced, options) for name, options in REDUCTIONS.items()},
+    "accumulate": ("accumulate", _accumulated, {}), "accumulate: axis": ("accumulate", _accumulated, {"axis": 1}),
+    "reduceat": ("reduceat", _reduced_at, {"indices": [0, 2]}),
+    "reduceat: axis": ("reduceat", _reduced_at, {"indices": [2, 0, 1, 3], "axis": 1}),
+}  # fmt: skip
+#: `ldexp` is none: a result is no exponent.
+PAIRS = [n for n, u in UFUNCS.items() if u.count == 2 and not u.core and not u.several and n != "ldexp"]
+
+
+def _attempt(ufunc: Any, method: str, x: Any, options: dict[str, Any]) -> Any:
+    try:
+        with np.errstate(all="ignore"):
+            return getattr(ufunc, method)(x, **options)
+    except (TypeError, ValueError) as exc:
+        return exc
+
+
+@pytest.mark.parametrize(("name", "kind"), [(n, k) for n in PAIRS for k in POINTS if k != "b" or n.startswith(("logical", "bitwise"))])
+def test_every_method_of_every_function_is_numpys(name: str, kind: str, xpgrad_device: str) -> None:
+    """Law: `reduce`, `accumulate` and `reduceat` with any options give NumPy's values, or raise where NumPy does; never other values."""
+    ufunc, point = getattr(np, name), POINTS[kind]
+    x = xp.asarray(point, device=xpgrad_device)
+    for call, (method, definition, options) in METHOD_CALLS.items():
+        if kind == "b" and "initial" in options:
+            options = {**options, "initial": options["initial"] and True}
+        expected = _attempt(ufunc, method, point, options)
+        found = _attempt(ufunc, method, x, options)
+        if isinstance(expected, Exception):
+            assert isinstance(found, Exception), (call, expected, found)
+            continue
+        assert not isinstance(found, Exception), (call, expected, found)
+        if name in FORGETFUL:
+            expected = definition(ufunc, point, **options)
+        elif kind == "f":
+            np.testing.assert_allclose(definition(ufunc, point, **options), expected, rtol=1e-12, err_msg=call)
+        np.testing.assert_allclose(values(found), expected, rtol=near(1e-12, xpgrad_device), err_msg=call)
+        assert found.shape == np.shape(expected), call
+        assert np.asarray(found).dtype.kind == np.asarray(expected).dtype.kind, call
+
+
+@pytest.mark.parametrize("name", [n for n in PAIRS if UFUNCS[n].differentiable])
+def test_every_method_of_every_function_differentiates(name: str, xpgrad_device: str) -> None:
+    """Law: gradients for the elements and for `initial` are those of central differences of the definition; nothing hidden counts."""
+    ufunc, point = getattr(np, name), POINTS["f"]
+    for call, (method, definition, options) in METHOD_CALLS.items():
+        x = xp.tensor(point, device=xpgrad_device, requires_grad=True)
+        leaves = {"x": x}
+        if options.get("initial") is not None:
+            leaves["initial"] = xp.tensor(2.0, dtype=x.dtype, device=xpgrad_device, requires_grad=True)
+        given = {**options, **{k: t for k, t in leaves.items() if k == "initial"}}
+        found = _attempt(ufunc, method, x, given)
+        if isinstance(found, Exception):
+            assert isinstance(_attempt(ufunc, method, point, options), Exception), (call, found)
+            continue
+        weights = numbers(found.shape, 7.0)
+        found = xp.where(xp.isfinite(found), found, 0.0)  # what has no elements may be the logarithm of 0
+        with np.errstate(invalid="ignore"):
+            loss = xp.sum(found * xp.asarray(weights, dtype=x.dtype, device=xpgrad_device))
+            grads = xp.autograd.grad(loss, list(leaves.values()), allow_unused=True)
+        for leaf, g in zip(leaves, grads):
+            direction = numbers(point.shape if leaf == "x" else (), 9.0)
+            expected = _slope(ufunc, definition, point, options, weights, leaf, direction)
+            got = 0.0 if g is None else float(np.sum(values(g) * direction))
+            np.testing.assert_allclose(got, expected, rtol=near(1e-6, xpgrad_device), atol=near(1e-7, xpgrad_device), err_msg=call)
+
+
+def _slope(ufunc: Any, definition: Any, point: np.ndarray, options: Any, weights: np.ndarray, leaf: str, direction: np.ndarray) -> float:
+    """The derivative of the weighted sum of a method's results, along a direction of one operand, by central differences."""
+    ends = []
+    for step in (1e-6, -1e-6):
+        moved = {**options, "initial": options["initial"] + step * direction} if leaf == "initial" else options
+        with np.errstate(all="ignore"):
+            out = definition(ufunc, point + step * direction if leaf == "x" else point, **moved)
+        ends.append(float(np.sum(weights * np.where(np.isfinite(out), out, 0.0))))
+    return (ends[0] - ends[1]) / 2e-6
+
+
+@pytest.mark.parametrize("name", ["subtract", "power", "arctan2", "hypot", "logaddexp", "logaddexp2", "fmod", "divide"])
+def test_what_a_reduction_leaves_out_has_the_gradient_zero(name: str, xpgrad_device: str) -> None:
+    """Law: an element that ``where=`` hides has the gradient 0, whatever it is, and makes no other gradient nan."""
+    for bad in (0.0, -3.0, np.nan, np.inf):
+        x = xp.tensor([[0.4, bad], [bad, 0.7], [bad, bad]], device=xpgrad_device, requires_grad=True)
+        with np.errstate(all="ignore"):
+            out = getattr(np, name).reduce(x, axis=1, initial=1.5, where=[[True, False], [False, True], [False, False]])
+            g = values(xp.autograd.grad(xp.sum(out), x)[0])
+        assert np.isfinite(values(out)).all(), (name, bad)
+        assert np.isfinite(g).all(), (name, bad)
+        assert g[0, 1] == g[1, 0] == g[2, 0] == g[2, 1] == 0.0, (name, bad)
+
+
 def test_integers_are_taken_as_numpy_takes_them(xpgrad_device: str) -> None:
     ints = np.array([[3, 1, 2], [5, 4, 7]])
     t = xp.asarray(ints, device=xpgrad_device)

@@ -5,7 +5,6 @@ A row with one name in both libraries is called as it is; the others are composi
 
 from __future__ import annotations
 
-import functools
 import math
 import sys
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from typing import Any
 
 import xpgrad as xp
 from xpgrad._basics.dtypes import as_dtype
-from xpgrad._numpy.operands import constant, floating, into, lift, refuse, weak
+from xpgrad._numpy.operands import as_ints, constant, floating, into, lift, refuse, weak
 from xpgrad._numpy.table import ABSENT, UFUNCS, absent, no_rule
 from xpgrad._rows.namespace import operations
 from xpgrad._tensor.tensor import Tensor
@@ -37,8 +36,8 @@ class Ufunc:
         A number at which the function and its derivative are finite: it takes the place of what ``where=`` leaves out.
     reduction, running : callable or None
         ``reduction(x, axis, keepdims)`` and ``running(x, axis)``, where the library has them; else they go step by step.
-    neutral : number or None
-        What changes nothing when it takes part in a reduction.
+    neutral : number, callable or None
+        What changes nothing when it takes part in a reduction (NumPy's `identity`); ``neutral(x)`` where it depends on the dtype.
     several : bool
         Whether there are several results.
     """
@@ -363,15 +362,21 @@ def _log_sum(x: Any, axis: Any, keepdims: bool) -> Any:
     return out if keepdims else xp.squeeze(out, axis=axis)
 
 
-for _name, _reduction, _running, _neutral in (
+for _name, _reduction, _running, _identity in (
     ("add", xp.sum, xp.cumulative_sum, 0), ("multiply", xp.prod, xp.cumulative_prod, 1), ("maximum", xp.max, None, None),
     ("minimum", xp.min, None, None), ("logical_and", xp.all, None, True), ("logical_or", xp.any, None, False),
 ):  # fmt: skip
     UFUNCS[_name].reduction = lambda x, axis, keepdims, f=_reduction: f(x, axis=axis, keepdims=keepdims)
-    UFUNCS[_name].neutral = _neutral
+    UFUNCS[_name].neutral = _identity
     if _running is not None:
         UFUNCS[_name].running = lambda x, axis, f=_running: f(x, axis=axis)
 UFUNCS["logaddexp"].reduction, UFUNCS["logaddexp"].neutral = _log_sum, -math.inf
+for _name in ("hypot", "logical_xor", "bitwise_or", "bitwise_xor"):
+    UFUNCS[_name].neutral = 0
+UFUNCS["logaddexp2"].neutral = -math.inf
+UFUNCS["bitwise_and"].neutral = lambda x: xp.bitwise_invert(xp.zeros((), dtype=x.dtype, device=x.device))
+#: Functions without a neutral element that may take their elements in any order.
+_REORDERABLE = frozenset({"fmax", "fmin"})
 
 
 def apply(found: Ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -406,9 +411,7 @@ def _call(found: Ufunc, inputs: tuple[Any, ...], out: Any, *, where: Any = True,
         msg = f"np.{found.name}: `where` without `out` leaves elements that nobody has set; give `out`, or use `np.where` on the result"
         raise TypeError(msg)
     mask, *rest = lift(found.name, where, *inputs)
-    # What is left out must not be computed: an infinite derivative would come back as nan, although it is multiplied by zero.
-    kept = [xp.where(mask, t, 1 if not t.dtype.differentiable else found.safe) if t.dtype.kind != "bool" else t for t in rest]
-    return _written(found, found.call(*kept), out, mask)
+    return _written(found, found.call(*(_kept(found, mask, t) for t in rest)), out, mask)
 
 
 def _written(found: Ufunc, result: Any, out: Any, mask: Any) -> Any:
@@ -441,78 +444,159 @@ def _in_dtype(name: str, x: Any, dtype: Any) -> Any:
     return x._cast(wanted)
 
 
-def _axes(name: str, x: Any, axis: Any) -> Any:
-    """The axes of a reduction as a tuple; None stays None."""
+def _operand(found: Ufunc, method: str, x: Any, dtype: Any, like: Any) -> Any:
+    """Return the operand of a method as a Tensor, in the dtype in which the method computes.
+
+    Raises
+    ------
+    TypeError
+        For a comparison of what are not bools, whose result cannot meet the next element.
+    """
+    _need_two(found, method)
+    name = f"{found.name}.{method}"
+    x = x if isinstance(x, Tensor) else constant(name, x, like)
+    if dtype is not None:
+        x = _in_dtype(name, x, dtype)
+    if found.name.startswith("logical"):
+        return x if x.dtype.kind == "bool" else xp.not_equal(x, 0)
+    if found.reduction is not None and found.name != "logaddexp":
+        return x  # these rows know what they return for integers and bools
+    nothing = xp.zeros(0, dtype=x.dtype, device=x.device)
+    computed = found.call(nothing, nothing).dtype
+    if computed.kind == "bool" and x.dtype.kind != "bool":
+        msg = f"np.{name}: the bools that `np.{found.name}` returns cannot meet elements of dtype {x.dtype}; compare neighbours with slices"
+        raise TypeError(msg)
+    return x._cast(computed)
+
+
+def _axes(name: str, x: Any, axis: Any) -> tuple[int, ...]:
+    """Return the axes of a reduction, counted from 0; a Tensor without axes has none, as in NumPy."""
     if axis is None:
-        return None
-    return tuple(axis) if isinstance(axis, (tuple, list)) else axis
+        return tuple(range(x.ndim))
+    axes = as_ints(name, "axis", axis)
+    axes = axes if isinstance(axes, tuple) else (axes,)
+    if not x.ndim and set(axes) <= {0, -1}:
+        return ()
+    if any(not -x.ndim <= a < x.ndim for a in axes) or len({a % x.ndim for a in axes}) < len(axes):
+        msg = f"np.{name}: `axis`={axis!r} does not name distinct axes of an operand of shape {x.shape}"
+        raise ValueError(msg)
+    return tuple(a % x.ndim for a in axes)
+
+
+#: The default of `initial`, which differs from None: None says that there is no first element, not even the function's identity.
+_UNSET: Any = object()
 
 
 def _reduce(found: Ufunc, inputs: tuple[Any, ...], out: Any, axis: Any = 0, dtype: Any = None, _out: Any = None, keepdims: bool = False,
-            initial: Any = None, where: Any = True) -> Any:  # fmt: skip
-    _need_two(found, "reduce")
+            initial: Any = _UNSET, where: Any = True) -> Any:  # fmt: skip
     name = f"{found.name}.reduce"
     like = next((t for t in (*inputs, where, initial, out, _out) if isinstance(t, Tensor)), None)
-    (x,) = (t if isinstance(t, Tensor) else constant(name, t, like if like is not None else _first(out)) for t in inputs)
-    if dtype is not None:
-        x = _in_dtype(name, x, dtype)
-    if found.name.startswith("logical") and x.dtype.kind != "bool":
-        x = xp.not_equal(x, 0)
-    if type(initial).__name__ == "_NoValueType":
-        initial = None
-    axis = _axes(name, x, axis)
+    x = _operand(found, "reduce", inputs[0], dtype, like if like is not None else _first(out))
+    axes = _axes(name, x, axis)
+    given = initial is not _UNSET and type(initial).__name__ != "_NoValueType"
+    start: Any = initial if given else None
+    mask: Any = None
+    if getattr(start, "ndim", 0):
+        msg = f"np.{name}: `initial` must be a number or a 0-d Tensor, but got shape {tuple(start.shape)}"
+        raise ValueError(msg)
+    if start is not None and found.name.startswith("logical"):
+        start = start != 0
+    if not given and (where is not True or math.prod(x.shape[a] for a in axes) < 2):
+        start = _neutral(found, x)
     if where is not True:
-        fill = found.neutral if found.neutral is not None else initial
-        if fill is None:
+        if start is None:
             msg = f"np.{name}: `where` needs `initial`, because this reduction has no neutral element"
             raise ValueError(msg)
         mask, x = lift(name, where, x)
-        fill = fill if isinstance(fill, Tensor) else type(x).scalar(fill, x.dtype)
-        x = xp.where(mask, x, fill)
-    if found.reduction is not None:
-        if x.size == 0 and initial is not None and found.neutral is None:
-            x, initial = _broadcast_initial(x, initial), None
-        result = found.reduction(floating(x) if found.name == "logaddexp" else x, axis, keepdims)
-    else:
-        result = _step_by_step(found, x, axis, keepdims)
-    if initial is not None:
-        result = found.call(*weak(name, initial, result))
+        mask = xp.broadcast_to(mask, x.shape)
+    if found.reduction is None:
+        result = _step_by_step(found, name, x, axes, start, mask)
+        result = xp.reshape(result, tuple(1 if k in axes else n for k, n in enumerate(x.shape))) if keepdims else result
+        return into(name, _out if out is None else out, result)
+    if mask is not None:
+        neutral = _neutral(found, x)
+        x = xp.where(mask, x, start if neutral is None else neutral)
+    if x.size == 0 and start is not None and found.name in ("maximum", "minimum", "logaddexp"):  # whose rows refuse to reduce nothing
+        start, x = lift(name, start, x)
+        x, given = xp.broadcast_to(start, tuple(1 if k in axes else n for k, n in enumerate(x.shape))), False
+    result = found.reduction(x, axes, keepdims)
+    if given and start is not None:
+        result = found.call(*weak(name, start, result))
     return into(name, _out if out is None else out, result)
 
 
-def _broadcast_initial(x: Any, initial: Any) -> Any:
-    """One element per axis, of value `initial`: what an empty reduction is."""
-    value = initial if isinstance(initial, Tensor) else type(x).scalar(initial, x.dtype)
-    return xp.broadcast_to(value, tuple(n or 1 for n in x.shape))
+def _neutral(found: Ufunc, x: Any) -> Any:
+    """Return the function's neutral element in the dtype of `x`; None if it has none."""
+    value = found.neutral(x) if callable(found.neutral) else found.neutral
+    return value if value is None or isinstance(value, Tensor) else type(x).scalar(value, x.dtype)
 
 
 def _first(out: Any) -> Any:
     return out[0] if isinstance(out, tuple) else out
 
 
-def _step_by_step(found: Ufunc, x: Any, axis: Any, keepdims: bool) -> Any:
-    """A reduction along one axis, one element after the other."""
-    if isinstance(axis, tuple) and len(axis) == 1:
-        (axis,) = axis
-    if axis is None and x.ndim == 1:
-        axis = 0
-    if axis is None or isinstance(axis, tuple):
-        msg = f"np.{found.name}.reduce goes along one axis, because the order of the elements matters; give `axis` as an int"
+def _step_by_step(found: Ufunc, name: str, x: Any, axes: tuple[int, ...], start: Any, mask: Any) -> Any:
+    """Reduce one element after the other, in the order of the axes: `start`, if it is not None, meets the first.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For several axes of a function whose order matters; for no elements, if there is nothing to start with.
+    """
+    if len(axes) > 1 and found.neutral is None and found.name not in _REORDERABLE:
+        msg = f"np.{name} goes along one axis, because the order of the elements matters; give `axis` as an int"
         raise TypeError(msg)
-    parts = xp.unstack(x, axis=axis)
-    if not parts:
-        msg = f"np.{found.name}.reduce needs at least one element along axis {axis}, but got shape {x.shape}"
+    count = math.prod(x.shape[a] for a in axes)
+    if start is None and not count:
+        msg = f"np.{name} needs at least one element to reduce, but got shape {x.shape}; give `initial`"
         raise ValueError(msg)
-    result = functools.reduce(found.call, parts)
-    return xp.expand_dims(result, axis=axis) if keepdims else result
+    if start is not None:
+        start, x = lift(name, start, x)
+    parts, kept = (None if t is None else xp.unstack(_axes_in_front(t, axes, count)) for t in (x, mask))
+    rest = tuple(n for k, n in enumerate(x.shape) if k not in axes)
+    result = None if start is None else xp.broadcast_to(start, rest)
+    for k, part in enumerate(parts or ()):
+        if result is None:
+            result = part
+        elif kept is None:
+            result = found.call(result, part)
+        else:
+            stepped = found.call(_kept(found, kept[k], result), _kept(found, kept[k], part))
+            result = xp.where(kept[k], stepped, result)
+    return result
+
+
+def _axes_in_front(x: Any, axes: tuple[int, ...], count: int) -> Any:
+    """Return `x` with its elements along `axes` along one axis, the first."""
+    rest = tuple(n for k, n in enumerate(x.shape) if k not in axes)
+    return xp.reshape(xp.permute_dims(x, (*axes, *(k for k in range(x.ndim) if k not in axes))), (count, *rest))
+
+
+def _kept(found: Ufunc, mask: Any, x: Any) -> Any:
+    """Return `x`, with a harmless number for what `mask` leaves out: an infinite derivative there would come back as nan, although
+    it is multiplied by zero."""
+    return x if x.dtype.kind == "bool" else xp.where(mask, x, found.safe if x.dtype.differentiable else 1)
+
+
+def _one_axis(name: str, x: Any, axis: Any) -> int:
+    """Return the axis along which a running method goes, counted from 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is none, or it is not one.
+    """
+    if not x.ndim or axis is None:
+        msg = f"np.{name} goes along one axis; give `axis` as an int, and an operand with axes, not one of shape {x.shape}"
+        raise (ValueError if x.ndim else TypeError)(msg)
+    (found,) = _axes(name, x, axis)
+    return found
 
 
 def _accumulate(found: Ufunc, inputs: tuple[Any, ...], out: Any, axis: Any = 0, dtype: Any = None, _out: Any = None) -> Any:
-    _need_two(found, "accumulate")
     name = f"{found.name}.accumulate"
-    (x,) = (t if isinstance(t, Tensor) else constant(name, t, _first(out)) for t in inputs)
-    if dtype is not None:
-        x = _in_dtype(name, x, dtype)
+    x = _operand(found, "accumulate", inputs[0], dtype, _first(out))
+    axis = _one_axis(name, x, axis)
     if found.running is not None:
         result = found.running(x, axis)
     else:
@@ -532,23 +616,19 @@ def _outer(found: Ufunc, inputs: tuple[Any, ...], out: Any, **options: Any) -> A
 def _reduceat(
     found: Ufunc, inputs: tuple[Any, ...], out: Any, indices: Any = None, axis: int = 0, dtype: Any = None, _out: Any = None
 ) -> Any:
-    _need_two(found, "reduceat")
     name = f"{found.name}.reduceat"
-    x, *given = inputs
-    x = x if isinstance(x, Tensor) else constant(name, x, next(t for t in (*given, _first(out)) if isinstance(t, Tensor)))
-    places = given[0] if given else indices
+    like = next((t for t in (*inputs, _first(out)) if isinstance(t, Tensor)), None)
+    places = inputs[1] if len(inputs) > 1 else indices
+    x = _operand(found, "reduceat", inputs[0], dtype, like)
+    axis = _one_axis(name, x, axis)
     starts = [int(i) for i in (places.tolist() if hasattr(places, "tolist") else places)]
-    if dtype is not None:
-        x = _in_dtype(name, x, dtype)
-    axis = axis % x.ndim
-    lead = (slice(None),) * axis
-    parts = []
-    for start, stop in zip(starts, [*starts[1:], x.shape[axis]]):
-        if start < stop:
-            parts.append(_reduce(found, (x[(*lead, slice(start, stop))],), None, axis))
-        else:
-            parts.append(x[(*lead, start)])
-    return into(name, _out if out is None else out, xp.stack(parts, axis=axis))
+    size, lead = x.shape[axis], (slice(None),) * axis
+    if not all(0 <= i < size for i in starts):
+        msg = f"np.{name}: each index must be in [0, {size}), the length of axis {axis}, but got {starts}"
+        raise IndexError(msg)
+    stops = [stop if start < stop else start + 1 for start, stop in zip(starts, [*starts[1:], size])]
+    parts = [_reduce(found, (x[(*lead, slice(*ends))],), None, axis, initial=None) for ends in zip(starts, stops)]
+    return into(name, _out if out is None else out, xp.stack(parts, axis=axis) if parts else x[(*lead, slice(0))])
 
 
 def _at(found: Ufunc, inputs: tuple[Any, ...], out: Any) -> None:
