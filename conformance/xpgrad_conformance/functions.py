@@ -6,10 +6,13 @@ arrays of numbers and of indices. What is expected, values and central differenc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from xpgrad import backend
 
 __all__ = ["CASES", "Case", "Reference", "along", "cases", "listed", "weighed"]
 
@@ -26,16 +29,6 @@ def signed(u: Any) -> Any:
 def positive(u: Any) -> Any:
     """Numbers above 0."""
     return 0.23 + 1.7 * u
-
-
-def unit(u: Any) -> Any:
-    """Numbers between -1 and 1."""
-    return 1.7 * u - 0.86
-
-
-def above_one(u: Any) -> Any:
-    """Numbers above 1."""
-    return 1.2 + u
 
 
 def definite(u: Any) -> Any:
@@ -120,6 +113,13 @@ def named(name: str) -> Callable[..., Any]:
     return call
 
 
+def elementwise(name: str) -> Case:
+    """The case of an elementwise function; PyTorch's sign of complex numbers has another name."""
+    domains, both = ELEMENTWISE[name]
+    points = tuple(zip(((2, 3), (3,)), domains))
+    return Case(named(name), points, both and name != "sign", name not in UNORACLED)
+
+
 def herm(lib: Any, x: Any) -> Any:
     """The symmetric part of matrices."""
     return (x + lib.xp.matrix_transpose(x)) / 2
@@ -142,28 +142,29 @@ def padded(lib: Any, x: Any) -> Any:
     return lib.xp.pad(x, ((1, 0), (0, 2)), constant_values=1.5)
 
 
-REAL = "abs sign ceil floor round trunc"
-ELEMENTWISE: dict[str, tuple[Domain, bool]] = {
-    "acos": (unit, True), "acosh": (above_one, True), "asin": (unit, True), "asinh": (signed, True), "atan": (signed, True),
-    "atanh": (unit, True), "conj": (signed, True), "cos": (signed, True), "cosh": (signed, True), "exp": (signed, True),
-    "expm1": (signed, True), "log": (positive, True), "log1p": (unit, True), "log2": (positive, True), "log10": (positive, True),
-    "negative": (signed, True), "positive": (signed, True), "reciprocal": (signed, True), "sin": (signed, True), "sinh": (signed, True),
-    "sqrt": (positive, True), "square": (signed, True), "tan": (unit, True), "tanh": (signed, True), "abs": (signed, True),
-    "sign": (signed, False), "ceil": (signed, False), "floor": (signed, False), "round": (signed, False), "trunc": (signed, False),
-}  # fmt: skip
-BINARY: dict[str, tuple[Domain, Domain, bool]] = {
-    "add": (signed, signed, True), "subtract": (signed, signed, True), "multiply": (signed, signed, True),
-    "divide": (signed, signed, True), "pow": (positive, signed, True), "atan2": (signed, signed, False),
-    "copysign": (signed, signed, False), "hypot": (signed, signed, False), "logaddexp": (signed, signed, False),
-    "maximum": (signed, signed, False), "minimum": (signed, signed, False), "remainder": (signed, signed, False),
-}  # fmt: skip
+def inside(domain: backend.Domain) -> Domain:
+    """A function that places distinct numbers of (0, 1) in a function's domain, clear of its bounds and of 0."""
+    low, high = domain.low, domain.high
+    if math.isinf(low):
+        return signed
+    if math.isinf(high):
+        return lambda u: low + 0.23 + 1.7 * u
+    return lambda u: (low + high) / 2 + (high - low) * (0.85 * u - 0.43)
+
+
+#: The differentiable functions of one and two operands that NumPy has, too: where each operand lies, and whether it may be complex.
+ELEMENTWISE: dict[str, tuple[tuple[Domain, ...], bool]] = {
+    f.name: (tuple(map(inside, f.domains)), f.domains[0].numbers == "complex")
+    for f in backend.elementwise_functions()
+    if all(f.differentiable) and len(f.domains) <= 2 and hasattr(np, f.name)
+}
+BINARY = [name for name, (domains, _) in ELEMENTWISE.items() if len(domains) == 2]
+UNORACLED = {"floor_divide"}  # PyTorch has it, and refuses to differentiate it
 REDUCTIONS = ("sum", "mean", "prod", "max", "min", "var", "std")
 
 CASES: dict[str, Case] = {
-    **{name: one(named(name), domain=domain, complex=both) for name, (domain, both) in ELEMENTWISE.items()},
-    **{name: two(named(name), domain=a, other=b, complex=both) for name, (a, b, both) in BINARY.items()},
-    **{f"{name}, the other way": two(named(name), (3,), (2, 3), a, b) for name, (a, b, _) in BINARY.items()},
-    "floor_divide": two(named("floor_divide"), oracle=False),
+    **{name: elementwise(name) for name in ELEMENTWISE},
+    **{f"{name}, the other way": elementwise(name).at((3,), (2, 3)) for name in BINARY},
     # Scalars as operands, and operators.
     "x + 2": one(lambda lib, x: (x + 2) * (3.5 - x) - (x - 1.5) / 4, complex=True),
     "2 / x": one(lambda lib, x: 2.0 / x + x / 2.0 - 3 * x, complex=True),
@@ -381,7 +382,7 @@ def cases(lib: Any, complex_too: bool = False, batched: bool = False) -> Iterato
     for k, (name, case) in enumerate(CASES.items()):
         if slow and k % 12 != 6 * complex_too:
             continue
-        if lib.oracle and (not case.oracle or (batched and name in UNBATCHED)):
+        if lib.oracle and (not case.oracle or (name in ELEMENTWISE and not hasattr(lib.xp, name)) or (batched and name in UNBATCHED)):
             continue
         if complex_too and not case.complex:
             continue

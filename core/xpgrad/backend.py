@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from xpgrad._array.guards import guarded
 from xpgrad._array.kernels import DefaultKernels as DefaultKernels
@@ -18,10 +18,23 @@ from xpgrad._basics.device import Device as Device
 from xpgrad._basics.dtypes import DTYPES as DTYPES, DType as DType
 from xpgrad._basics.faces import public_names
 from xpgrad._basics.keys import out_of_range as out_of_range
-from xpgrad._rows.row import ROWS
+from xpgrad._rows.row import ROWS, Domain as Domain
 from xpgrad.errors import CapabilityError
 
-__all__ = ["API_VERSION", "DTYPES", "Backend", "BackendInfo", "Capabilities", "DType", "DefaultKernels", "Device", "out_of_range"]
+__all__ = [
+    "API_VERSION",
+    "DTYPES",
+    "Backend",
+    "BackendInfo",
+    "Capabilities",
+    "DType",
+    "DefaultKernels",
+    "Device",
+    "Domain",
+    "Elementwise",
+    "elementwise_functions",
+    "out_of_range",
+]
 
 
 def __dir__() -> list[str]:
@@ -137,6 +150,43 @@ class Capabilities:
     jit: bool = False
     vmap: bool = False
     threads: bool = True
+
+
+class Elementwise(NamedTuple):
+    """An elementwise function of the namespace, as its row declares it.
+
+    Attributes
+    ----------
+    name : str
+    numpy : str or None
+        NumPy's name for it; None if NumPy has no such function.
+    domains : tuple of Domain
+        For each operand, the values for which it is defined.
+    differentiable : tuple of bool
+        For each operand, whether the function has a derivative in it.
+    """
+
+    name: str
+    numpy: str | None
+    domains: tuple[Domain, ...]
+    differentiable: tuple[bool, ...]
+
+
+def elementwise_functions() -> list[Elementwise]:
+    """Return the elementwise functions of the namespace that are kernels: what a backend may have, and what tests go over.
+
+    Examples
+    --------
+    >>> import xpgrad
+    >>> from xpgrad.backend import elementwise_functions
+    >>> next(f for f in elementwise_functions() if f.name == "acosh")
+    Elementwise(name='acosh', numpy='arccosh', domains=(Domain(numbers='complex', bools=True, low=1.0, high=inf),), differentiable=(True,))
+    """
+    return [
+        Elementwise(row.name, row.facts.ufunc, row.domains, tuple(f is not None for f in row.formulas))
+        for row in ROWS.values()
+        if row.elementwise and row.facts.ufunc is not None
+    ]
 
 
 class Kernels:

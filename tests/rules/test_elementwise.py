@@ -20,44 +20,14 @@ from hypothesis.extra.numpy import mutually_broadcastable_shapes
 import xpgrad as xp
 from support.central_differences import check, loss, numbers, values
 from xpgrad._rows.namespace import RULES
+from xpgrad_conformance import functions
+from xpgrad_conformance.functions import signed
 
 grad = xp.autograd.grad
-Domain = Callable[[np.ndarray], np.ndarray]
 
 
-# Where the operands come from, as a function of distinct numbers in (0, 1); all stay clear of kinks and poles.
-def signed(u: np.ndarray) -> np.ndarray:
-    return np.where(np.floor(u * 64) % 2 == 0, 1.0, -1.0) * (0.13 + 1.7 * u)
-
-
-def positive(u: np.ndarray) -> np.ndarray:
-    return 0.23 + 1.7 * u
-
-
-def unit(u: np.ndarray) -> np.ndarray:
-    return 1.7 * u - 0.86
-
-
-def above_one(u: np.ndarray) -> np.ndarray:
-    return 1.2 + u
-
-
-#: Each function with the domains of its operands, and whether it takes complex ones.
-FUNCTIONS: dict[str, tuple[tuple[Domain, ...], bool]] = {
-    "abs": ((signed,), True), "acos": ((unit,), True), "acosh": ((above_one,), True), "asin": ((unit,), True),
-    "asinh": ((signed,), True), "atan": ((signed,), True), "atanh": ((unit,), True), "ceil": ((signed,), False),
-    "conj": ((signed,), True), "cos": ((signed,), True), "cosh": ((signed,), True), "exp": ((signed,), True),
-    "expm1": ((signed,), True), "floor": ((signed,), False), "log": ((positive,), True), "log1p": ((unit,), True),
-    "log2": ((positive,), True), "log10": ((positive,), True), "negative": ((signed,), True), "positive": ((signed,), True),
-    "reciprocal": ((signed,), True), "round": ((signed,), False), "sign": ((signed,), True), "sin": ((signed,), True),
-    "sinh": ((signed,), True), "sqrt": ((positive,), True), "square": ((signed,), True), "tan": ((unit,), True),
-    "tanh": ((signed,), True), "trunc": ((signed,), False),
-    "add": ((signed, signed), True), "atan2": ((signed, signed), False), "copysign": ((signed, signed), False),
-    "divide": ((signed, signed), True), "floor_divide": ((signed, signed), False), "hypot": ((signed, signed), False),
-    "logaddexp": ((signed, signed), False), "maximum": ((signed, signed), False), "minimum": ((signed, signed), False),
-    "multiply": ((signed, signed), True), "pow": ((positive, signed), True), "remainder": ((signed, signed), False),
-    "subtract": ((signed, signed), True),
-}  # fmt: skip
+#: Each function with the domains of its operands, and whether it takes complex ones: what its row says.
+FUNCTIONS = functions.ELEMENTWISE
 BINARY = [name for name, (domains, _) in FUNCTIONS.items() if len(domains) == 2]
 COMPLEX = [name for name, (_, is_complex) in FUNCTIONS.items() if is_complex]
 
@@ -97,6 +67,7 @@ def test_every_elementwise_rule_is_in_the_tables() -> None:
     declared = {name for name, f in RULES.items() if f.__module__ == "xpgrad.rules.elementwise"}
     assert declared - set(FUNCTIONS) == {"real", "imag", "where", "clip"}
     assert set(FUNCTIONS) <= declared
+    assert set(BINARY) < set(FUNCTIONS)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

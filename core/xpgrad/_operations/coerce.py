@@ -207,7 +207,7 @@ def _overflows(backend: Any, number: int, arrays: Any) -> bool:
 
 def _meaningless(backend: Any, row: Row, arrays: Any) -> bool:
     """Return whether a function is undefined for operands of these kinds, whatever a library says of them."""
-    return row.domain.refuses({backend.dtype_of(a.dtype).kind if hasattr(a, "dtype") else kind_of(a) for a in arrays})
+    return row.domains[0].refuses({backend.dtype_of(a.dtype).kind if hasattr(a, "dtype") else kind_of(a) for a in arrays})
 
 
 def _dtype_name(arrays: Any) -> str:

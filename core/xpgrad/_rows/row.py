@@ -27,17 +27,17 @@ BATCHES = (None, "stacked", "broadcast")
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The arguments for which an elementwise function is defined.
+    """The values of one operand for which an elementwise function is defined.
 
     Attributes
     ----------
-    numbers : {"complex", "real", "integer"}
-        The largest set of numbers that it takes: operands of other dtypes are a TypeError on every backend. "complex" leaves it to the
-        library; "integer" means integers and bools.
+    numbers : {"complex", "library", "real", "integer"}
+        The largest set of numbers that it takes. "library": of real numbers; what becomes of complex ones is the library's affair. "real"
+        and "integer" (which includes bools): operands of other dtypes are a TypeError on every backend.
     bools : bool
         Whether it takes bools.
     low, high : float
-        The open interval of real arguments where it is finite and has a derivative.
+        The open interval of real numbers where it is finite and has a derivative.
     """
 
     numbers: str = "complex"
@@ -119,8 +119,8 @@ class Row:
         operands broadcast, too. None: as elementwise, by a rule of its own name, or else the kernel is composed of what it calls.
     composed : bool
         No library has a kernel of its own: where a function of SciPy's is captured, it is what this one calls.
-    domain : Domain
-        The arguments for which it is defined, if it is elementwise.
+    domain : Domain or tuple of Domain
+        Where it is defined, if it is elementwise: for all operands, or for each.
     kink : Kink or None
         Where it has no derivative, or several.
     public : tuple of str
@@ -143,7 +143,7 @@ class Row:
         node: str | None = None, public: str | tuple[str, ...] = (), op: str | None = None, owns_op: bool = True,
         # operands and results
         elementwise: bool = False, promotes: bool = True, varargs: bool = False, outputs: int | None = None,
-        nondiff: tuple[int, ...] = (), domain: Domain = Domain(), guard: str | None = None, slow: Any = None,
+        nondiff: tuple[int, ...] = (), domain: Domain | tuple[Domain, ...] = Domain(), guard: str | None = None, slow: Any = None,
         # derivative
         conj: bool = True, jvp: Callable[..., Any] | None = None, kink: Kink | None = None, batch: str | None = None,
         composed: bool = False,
@@ -157,10 +157,10 @@ class Row:
         self.texts = tuple(f if isinstance(f, str) else None for f in formulas)
         self.formulas: tuple[Any, ...] = tuple(_compiled(f) if isinstance(f, str) else f for f in formulas)
         self.reads = tuple(() if f is None else parameters(f) for f in self.formulas)
-        self.domain = domain
+        self.domains = domain if isinstance(domain, tuple) else (domain,) * len(tensors)
         self.kink = kink
         self.public = (public,) if isinstance(public, str) else public or (name,)
-        self.kernel = _of_real_numbers(name, kernel) if elementwise and domain.numbers == "real" and kernel is not None else kernel
+        self.kernel = _of_real_numbers(name, kernel) if elementwise and self.domains[0].numbers == "real" and kernel is not None else kernel
         self.node = node or "".join(part.capitalize() for part in name.split("_")) + "Backward0"
         self.elementwise = elementwise
         self.op = op

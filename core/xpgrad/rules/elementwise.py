@@ -25,7 +25,7 @@ Operand: TypeAlias = "Tensor | complex"  # a Tensor or a Python scalar
 _LN2, _LN10 = math.log(2.0), math.log(10.0)
 
 
-_REAL, _INTEGER = Domain("real"), Domain("integer")
+_REAL, _INTEGER, _LIBRARY = Domain("real"), Domain("integer"), Domain("library")
 _POSITIVE, _UNIT = Domain(low=0.0), Domain(low=-1.0, high=1.0)
 _AT_BOUND = "exactly at a bound"
 
@@ -101,6 +101,7 @@ def _pow_exponent(g: Any, x1: Any, x2: Any, out: Any, xp: Any) -> Any:
     node="PowBackward0",
     numpy="power",
     kink=Kink("of 0 with an exponent below 1", lambda x1, x2: (x1 == 0) & (x2 < 1), (0.0, 0.5)),
+    domain=(_POSITIVE, Domain()),
 )
 def pow(x1: Operand, x2: Operand, /) -> Tensor:  # noqa: A001 (the standard's name)
     """Power ``x1 ** x2``, elementwise with broadcasting."""
@@ -221,7 +222,12 @@ def log10(x: Tensor, /) -> Tensor:
     """Logarithm to base 10."""
 
 
-@elementwise(lambda g, x1, x2, xp: g / (xp.exp(x2 - x1) + 1), lambda g, x1, x2, xp: g / (xp.exp(x1 - x2) + 1), node="LogaddexpBackward0")
+@elementwise(
+    lambda g, x1, x2, xp: g / (xp.exp(x2 - x1) + 1),
+    lambda g, x1, x2, xp: g / (xp.exp(x1 - x2) + 1),
+    node="LogaddexpBackward0",
+    domain=_REAL,
+)
 def logaddexp(x1: Operand, x2: Operand, /) -> Tensor:
     """``log(exp(x1) + exp(x2))`` without overflow."""
 
@@ -239,7 +245,7 @@ def cos(x: Tensor, /) -> Tensor:
     """Cosine of an angle in radians."""
 
 
-@elementwise(lambda g, out: g * (out * out + 1))
+@elementwise(lambda g, out: g * (out * out + 1), domain=Domain(low=-math.pi / 2, high=math.pi / 2))
 def tan(x: Tensor, /) -> Tensor:
     """Tangent of an angle in radians."""
 
@@ -327,6 +333,7 @@ def hypot(x1: Operand, x2: Operand, /) -> Tensor:
     conj=False,
     node="MaximumBackward0",
     kink=Kink("of equal values", lambda x1, x2: x1 == x2, (1.0, 1.0), tie=True),
+    domain=_LIBRARY,
 )
 def maximum(x1: Operand, x2: Operand, /) -> Tensor:
     """The larger of two; equal ones share the gradient evenly (SUB-05)."""
@@ -338,6 +345,7 @@ def maximum(x1: Operand, x2: Operand, /) -> Tensor:
     conj=False,
     node="MinimumBackward0",
     kink=Kink("of equal values", lambda x1, x2: x1 == x2, (1.0, 1.0), tie=True),
+    domain=_LIBRARY,
 )
 def minimum(x1: Operand, x2: Operand, /) -> Tensor:
     """The smaller of two; equal ones share the gradient evenly (SUB-05)."""
@@ -465,7 +473,7 @@ def floor(x: Tensor, /) -> Tensor:
     """Rounded down; the derivative is zero (SUB-09)."""
 
 
-@elementwise(zero_gradient, conj=False, may_return_operand=True)
+@elementwise(zero_gradient, conj=False, may_return_operand=True, domain=_LIBRARY)
 def round(x: Tensor, /) -> Tensor:  # noqa: A001 (the standard's name)
     """Rounded to the nearest integer, halves to even; the derivative is zero (SUB-09)."""
 
@@ -531,22 +539,22 @@ def not_equal(x1: Operand, x2: Operand, /) -> Tensor:
     """``x1 != x2``."""
 
 
-@nondifferentiable(op="<")
+@nondifferentiable(op="<", domain=_LIBRARY)
 def less(x1: Operand, x2: Operand, /) -> Tensor:
     """``x1 < x2``."""
 
 
-@nondifferentiable(op="<=")
+@nondifferentiable(op="<=", domain=_LIBRARY)
 def less_equal(x1: Operand, x2: Operand, /) -> Tensor:
     """``x1 <= x2``."""
 
 
-@nondifferentiable(op=">")
+@nondifferentiable(op=">", domain=_LIBRARY)
 def greater(x1: Operand, x2: Operand, /) -> Tensor:
     """``x1 > x2``."""
 
 
-@nondifferentiable(op=">=")
+@nondifferentiable(op=">=", domain=_LIBRARY)
 def greater_equal(x1: Operand, x2: Operand, /) -> Tensor:
     """``x1 >= x2``."""
 
