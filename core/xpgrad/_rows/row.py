@@ -31,9 +31,9 @@ class Domain:
 
     Attributes
     ----------
-    numbers : {"complex", "library", "real", "integer"}
-        The largest set of numbers that it takes. "library": of real numbers; what becomes of complex ones is the library's affair. "real"
-        and "integer" (which includes bools): operands of other dtypes are a TypeError on every backend.
+    numbers : {"complex", "library", "real", "integer", "bool"}
+        The largest set of numbers that it takes. "real" and "integer" (which includes bools): operands of other dtypes are a TypeError on
+        every backend. "library": real numbers, and "bool": bools; what becomes of others is the library's affair.
     bools : bool
         Whether it takes bools.
     low, high : float

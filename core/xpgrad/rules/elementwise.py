@@ -584,22 +584,22 @@ def nextafter(x1: Operand, x2: Operand, /) -> Tensor:
     """The next floating number after ``x1`` towards ``x2``."""
 
 
-@nondifferentiable()
+@nondifferentiable(domain=Domain("bool"))
 def logical_and(x1: Operand, x2: Operand, /) -> Tensor:
     """Logical and."""
 
 
-@nondifferentiable()
+@nondifferentiable(domain=Domain("bool"))
 def logical_or(x1: Operand, x2: Operand, /) -> Tensor:
     """Logical or."""
 
 
-@nondifferentiable()
+@nondifferentiable(domain=Domain("bool"))
 def logical_xor(x1: Operand, x2: Operand, /) -> Tensor:
     """Logical exclusive or."""
 
 
-@nondifferentiable()
+@nondifferentiable(domain=Domain("bool"))
 def logical_not(x: Tensor, /) -> Tensor:
     """Logical not."""
 
