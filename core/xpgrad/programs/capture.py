@@ -22,6 +22,7 @@ from xpgrad._rows.row import ROWS
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.backend import Backend, Capabilities
 from xpgrad.errors import missing
+from xpgrad.programs.evaluation import kernel_called
 from xpgrad.programs.program import Program, Variable
 from xpgrad.programs.recorder import Recorder, refusal
 from xpgrad.programs.refusals import elsewhere, from_outside
@@ -162,7 +163,7 @@ class CaptureBackend(Backend):
             found = getattr(below.namespace(), name, None)
         if found is None and name not in _WHOLE:
             return None
-        resolved = getattr(below.kernels, name)  # with what the backend wraps around it
+        resolved = kernel_called(below, name)  # with what the backend wraps around it
         if not callable(resolved):
             return _Extension(self, name, resolved) if name in ("linalg", "fft") else resolved
         return self._static(resolved) if name in _OF_DTYPES else self.primitive(name, resolved)

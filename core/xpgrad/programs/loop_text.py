@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from xpgrad.programs.blocks import Loop
-from xpgrad.programs.literals import cast_text, text_of
+from xpgrad.programs.literals import cast_text, operator_text, text_of
 from xpgrad.programs.naming import Names
 from xpgrad.programs.program import Operation, Variable
+from xpgrad.programs.reuse import has_out
 from xpgrad.programs.source import comment
 from xpgrad.programs.vocabulary import AUGMENTED, EITHER, ELEMENTWISE, OPERATORS, SELECTIONS
 
@@ -147,7 +148,7 @@ class _LoopText:
                 self.holds[register] += 1
             self.release(operation, k, last)
             return f"{view} = {text}"
-        in_place = name in ELEMENTWISE and name != "where"
+        in_place = has_out(operation)
         if in_place:
             self.release(operation, k, last)  # the result may overwrite an operand
         own = out in self.blocks
@@ -174,6 +175,8 @@ class _LoopText:
             return f"_{name}({', '.join(args)})"
         if name == "where":
             return f"np.where({', '.join(args)})"
+        if name == "pow":
+            return operator_text(name, args)
         return self.reduction(operation)
 
     def reduction(self, operation: Operation) -> str:

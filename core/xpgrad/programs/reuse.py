@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from xpgrad.programs.program import Operation, Program, Variable
 from xpgrad.programs.vocabulary import ELEMENTWISE, FRESH, IN_PLACE, VIEWS
 
-__all__ = ["Reuse", "reuse"]
+__all__ = ["Reuse", "has_out", "reuse"]
 
 _LARGE = 1 << 17  # bytes: less than this is freed and allocated again for next to nothing
 _EXPANSIONS = frozenset(("broadcast_to", "broadcast_view", "expand_reduced"))
@@ -74,7 +74,7 @@ def reuse(program: Program, large: int = _LARGE) -> Reuse:
             others = [root for v in operation.operands()[1:] for root in roots[v]]
             if buffer in owned and buffer.shape and last[buffer] == k and buffer not in others:
                 taken = buffer
-        elif not operation.several and operation.out.shape and (name in ELEMENTWISE or name == "matmul") and name != "where":
+        elif not operation.several and operation.out.shape and (name == "matmul" or has_out(operation)):
             out = operation.out
             if name != "matmul":
                 for v in operation.operands():
@@ -102,6 +102,15 @@ def reuse(program: Program, large: int = _LARGE) -> Reuse:
         found.copied.append(v in expanded or any(root not in owned or root in seen for root in mine))
         seen.update(mine)
     return found
+
+
+def has_out(operation: Operation) -> bool:
+    """Return whether an operation is an elementwise function of NumPy that computes the same bits with `out=`.
+
+    `numpy.where` has no `out`. Python's operator computes some powers otherwise than `numpy.power`, e.g. ``x ** 0.5`` as a square root.
+    """
+    name = operation.name
+    return name in ELEMENTWISE and name != "where" and (name != "pow" or all(x.__class__ is Variable for x in operation.args))
 
 
 def _memory(program: Program) -> tuple[dict[Variable, tuple[Variable, ...]], set[Variable], set[Variable]]:
