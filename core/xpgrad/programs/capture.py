@@ -150,6 +150,8 @@ class CaptureBackend(Backend):
             return lambda x: False
         if name in DTYPES:
             return DTYPES[name]
+        if name == "wide":  # composed: rules ask whether it is its operand that comes back, which a recorded call would hide
+            return None
         if name == "asarray":
             return self._asarray
         below = self.below
