@@ -409,7 +409,7 @@ def _result(program: _Compiled, arrays: list[Any], raws: Any, gradients: Any, fl
         outs = [cls._wrap(raw) for raw in raws]
         for k, requires in enumerate(program.requires):
             if requires:
-                outs[k]._node = new_slot(node, k)
+                outs[k]._node = node if program.scalar else new_slot(node, k)
     if node is not None and mode is not None and mode.packing is not None:
         node.pack(mode.packing, flat)
     if node is not None and mode is not None and mode.profiling is not None:
