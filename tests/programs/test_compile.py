@@ -687,6 +687,71 @@ def test_equal_elements_share_a_gradient(device: str) -> None:
     assert y.grad.tolist() == [1.5, 1.5, 3.0, 0.0]
 
 
+def _view_then_write(x: Any) -> Any:
+    y = 2 * x
+    v = y[1:]
+    y += 1
+    return v
+
+
+def _two_views(x: Any) -> Any:
+    y = 2 * x
+    v, w = y[1:], xp.reshape(y, (-1, 1))
+    v *= 3
+    return y, v, w
+
+
+def _zeros_with_a_view(x: Any) -> Any:
+    y = xp.zeros_like(x)
+    v = y[1:]
+    y += x
+    return {"v": v}
+
+
+def _views_of_views(x: Any) -> Any:
+    y = 2 * x
+    v = y[1:]
+    y[:] = x * x * x
+    u = v[1:]
+    y *= 2
+    return [u, v, y]
+
+
+def _one_view_through_another(x: Any) -> Any:
+    y = xp.sin(x)
+    v, u = y[1:], y[:2]
+    v += x[0]
+    return u
+
+
+def _unrecorded(x: Any) -> Any:
+    with xp.no_grad():
+        y = 2 * x
+        v = y[1:]
+        y += 1
+    return v, x * x
+
+
+WRITTEN_LATER = [_view_then_write, _two_views, _zeros_with_a_view, _views_of_views, _one_view_through_another, _unrecorded]
+
+
+@pytest.mark.parametrize("needs", [True, False])
+@pytest.mark.parametrize("function", WRITTEN_LATER, ids=lambda f: f.__name__)
+def test_views_whose_base_is_written_later_are_returned(captured: str, function: Any, needs: bool) -> None:
+    x = make([0.5, 1.0, -2.0], needs)
+    found = []
+    for f in (function, xp.compile(function)):
+        outs = flat(f(x))
+        got = [o.tolist() for o in outs]
+        if needs:
+            loss = sum((xp.sum(o * o * o) for o in outs[1:]), xp.sum(outs[0] ** 3))
+            (g,) = xp.autograd.grad(loss, x, create_graph=True)
+            got += [g.tolist(), xp.autograd.grad(xp.sum(g), x)[0].tolist()]
+        found.append(got)
+    for a, b in zip(*found):
+        np.testing.assert_allclose(np.asarray(b), np.asarray(a), rtol=1e-12)
+
+
 @dataclasses.dataclass
 class Result:
     loss: Any
