@@ -5,6 +5,7 @@ The expected gradients are NumPy's float64 results of the same function uncompil
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -684,6 +685,119 @@ def test_equal_elements_share_a_gradient(device: str) -> None:
     xp.sum(xp.compile(lambda a, b: xp.sum(xp.maximum(a, b) * 3.0 + xp.maximum(a, 0.0)))(x, y)).backward()
     assert x.grad.tolist() == [2.0, 2.5, 0.0, 4.0]
     assert y.grad.tolist() == [1.5, 1.5, 3.0, 0.0]
+
+
+def _view_then_write(x: Any) -> Any:
+    y = 2 * x
+    v = y[1:]
+    y += 1
+    return v
+
+
+def _two_views(x: Any) -> Any:
+    y = 2 * x
+    v, w = y[1:], xp.reshape(y, (-1, 1))
+    v *= 3
+    return y, v, w
+
+
+def _zeros_with_a_view(x: Any) -> Any:
+    y = xp.zeros_like(x)
+    v = y[1:]
+    y += x
+    return {"v": v}
+
+
+def _views_of_views(x: Any) -> Any:
+    y = 2 * x
+    v = y[1:]
+    y[:] = x * x * x
+    u = v[1:]
+    y *= 2
+    return [u, v, y]
+
+
+def _one_view_through_another(x: Any) -> Any:
+    y = xp.sin(x)
+    v, u = y[1:], y[:2]
+    v += x[0]
+    return u
+
+
+def _unrecorded(x: Any) -> Any:
+    with xp.no_grad():
+        y = 2 * x
+        v = y[1:]
+        y += 1
+    return v, x * x
+
+
+WRITTEN_LATER = [_view_then_write, _two_views, _zeros_with_a_view, _views_of_views, _one_view_through_another, _unrecorded]
+
+
+@pytest.mark.parametrize("needs", [True, False])
+@pytest.mark.parametrize("function", WRITTEN_LATER, ids=lambda f: f.__name__)
+def test_views_whose_base_is_written_later_are_returned(captured: str, function: Any, needs: bool) -> None:
+    x = make([0.5, 1.0, -2.0], needs)
+    found = []
+    for f in (function, xp.compile(function)):
+        outs = flat(f(x))
+        got = [o.tolist() for o in outs]
+        if needs:
+            loss = sum((xp.sum(o * o * o) for o in outs[1:]), xp.sum(outs[0] ** 3))
+            (g,) = xp.autograd.grad(loss, x, create_graph=True)
+            got += [g.tolist(), xp.autograd.grad(xp.sum(g), x)[0].tolist()]
+        found.append(got)
+    for a, b in zip(*found):
+        np.testing.assert_allclose(np.asarray(b), np.asarray(a), rtol=1e-12)
+
+
+@dataclasses.dataclass
+class Result:
+    loss: Any
+    steps: int = 1
+
+
+#: Containers of one result.
+CONTAINERS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "a tuple": (lambda out: (out,), lambda found: found[0]),
+    "a list": (lambda out: [out], lambda found: found[0]),
+    "a dict": (lambda out: {"loss": out}, lambda found: found["loss"]),
+    "nested": (lambda out: ({"a": [out]}, ()), lambda found: found[0]["a"][0]),
+    "beside a static value": (lambda out: (out, 3, None, "name"), lambda found: found[0]),
+    "a dataclass": (Result, lambda found: found.loss),
+}
+ONE_RESULT: dict[str, Callable[[Any], Any]] = {
+    "a real number": lambda x: xp.sum(xp.sin(x) * x),
+    "a complex number": lambda x: xp.sum(xp.sin(x) * (x + 1j)),
+    "an array": lambda x: xp.sin(x) * x,
+    "an array of one element": lambda x: xp.sum(x * x, keepdims=True),
+}
+
+
+@pytest.mark.parametrize("what", list(ONE_RESULT))
+@pytest.mark.parametrize("container", list(CONTAINERS))
+def test_one_result_in_a_container_is_differentiable(device: str, container: str, what: str) -> None:
+    """Law: it has the gradients of the function, by every kind of pass, as a result that stands alone."""
+    put, take = CONTAINERS[container]
+    function = ONE_RESULT[what]
+    found = []
+    compiled = xp.compile(lambda x: put(function(x)))
+    for f in (function, lambda x: take(compiled(x))):
+        x, got = make([0.5, 2.0]), []
+        for seed in (1.0, -2.0):
+            out = f(x)
+            out.backward(out.detach() * 0 + seed, retain_graph=True)
+            out.backward(out.detach() * 0 + seed)
+            got.append(x.grad)
+            x.grad = None
+        out = xp.real(f(x)) * 3.0
+        xp.sum(out).backward()
+        (first,) = xp.autograd.grad(xp.sum(xp.real(f(x) * f(x))), x, create_graph=True)
+        got += [x.grad, first, *xp.autograd.grad(xp.sum(first), x)]
+        found.append([np.asarray(g.tolist()) for g in got])
+    for expected, value in zip(*found):
+        np.testing.assert_allclose(value, expected, rtol=1e-12)
 
 
 def test_results_keep_their_containers(device: str) -> None:

@@ -73,6 +73,55 @@ def test_the_gradients_are_the_eager_ones(lib: Any, name: str, complex_too: bool
             np.testing.assert_allclose(b, a, rtol=tolerance, atol=tolerance * scale)
 
 
+#: Functions whose rules or texts treat large arrays otherwise; each returns anything real or complex.
+LARGE: dict[str, Callable[[Any], Any]] = {
+    "sum": lambda x: xp.sum(x * x, axis=0),
+    "mean": lambda x: xp.mean(x * xp.abs(x), axis=0),
+    "var": lambda x: xp.var(x),
+    "var of columns": lambda x: xp.var(x, axis=0, correction=1, keepdims=True) * x,
+    "std": lambda x: xp.std(x),
+    "std of columns": lambda x: xp.std(x, axis=0),
+    "max": lambda x: xp.max(xp.abs(x), axis=0),
+    "norm": lambda x: xp.linalg.vector_norm(x),
+    "norm of columns": lambda x: xp.linalg.vector_norm(x, axis=0, ord=3),
+    "parts": lambda x: xp.real(x) * xp.imag(xp.conj(x) * 1j) / (1 + xp.abs(x)),
+    "powers": lambda x: x**3 + xp.sqrt(x) + xp.conj(x) ** 2,
+    "running sums": lambda x: xp.cumulative_sum(xp.exp(-x), axis=0),
+    "chosen": lambda x: xp.where(xp.real(x) > 0.5, x * 2, xp.square(x)),
+    "a mean that is taken away": lambda x: (x - xp.mean(x, axis=0)) * x / xp.std(x),
+    "expanded": lambda x: xp.broadcast_to(xp.sum(x, axis=0), x.shape) * x,
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("name", list(LARGE))
+def test_sizes_on_both_sides_of_thresholds(lib: Any, name: str, dtype: str) -> None:
+    """2,048 is the largest count that 16 bits hold; from 32,768 elements on NumPy's texts compute some at a time."""
+    device = lib.tensor(1.0, False, lib.real).device
+    try:
+        kind = xp.asarray([1.0], device=device).backend.find_dtype(dtype)
+    except xp.CapabilityError:
+        kind = None
+    if kind is None:
+        pytest.skip(f"this backend has no {dtype}")
+    rng = np.random.default_rng(0)
+    function = LARGE[name]
+    for shape in ((2048,), (2049,), (33_000,), (2049, 3)):
+        data = rng.uniform(0.25, 1.0, shape) + (1j * rng.uniform(-1.0, 1.0, shape) if dtype.startswith("complex") else 0)
+        found = []
+        for f in (function, xp.compile(function)):
+            x = xp.tensor(data.astype(dtype), device=device, requires_grad=True)
+            out = f(x)
+            (g,) = xp.autograd.grad(xp.sum(xp.real(out * (1 - 0.5j) if out.dtype.is_complex else out)), x)
+            found.append([t.detach().to_device("numpy") for t in (out, g)])
+        eps = {"float16": 1e-3, "float32": 1e-7, "complex64": 1e-7}.get(dtype, 2e-16)
+        for a, b in zip(*found, strict=True):
+            assert (a.dtype, a.shape) == (b.dtype, b.shape)
+            a, b = a.numpy(), b.numpy()
+            scale = float(np.max(np.abs(a[np.isfinite(a)]), initial=0.0))
+            np.testing.assert_allclose(b, a, rtol=300 * eps, atol=300 * eps * scale, err_msg=str(shape))
+
+
 @pytest.mark.parametrize("name", list(CONSTANT))
 def test_the_values_are_the_eager_ones(lib: Any, name: str) -> None:
     device = lib.tensor(1.0, False, lib.real).device

@@ -6,10 +6,11 @@ scales them; otherwise a compiled backward computes the function again. A backen
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, overload
 
 from xpgrad._basics.arguments import as_flag, check_callable
@@ -78,13 +79,8 @@ class _Compiled:
             leaves.append(leaf)
         nodes = [leaf._node for leaf in leaves]
         args, kwargs = arguments(self.template, list(leaves))
-        before = state.current()
-        try:
-            state.put(self._mode(self.recording, recorder))
-            with at_levels(()):  # a batch of gradients around a pass, which captures the backward, is none of the function's
-                out = self.function(*args, **kwargs)
-        finally:
-            state.put(before)
+        with self._running(recorder):
+            out = self.function(*args, **kwargs)
         for leaf, raw, node in zip(leaves, raws, nodes):
             if leaf._array is not raw or (leaf._alias is not None and leaf._version):
                 msg = "a compiled function writes to one of its arguments, which would be lost; return the new value instead"
@@ -104,7 +100,8 @@ class _Compiled:
         outs: list[Any] = []
         self.out_template = described(out, outs)
         self.build = builder(self.out_template)
-        outs = [self._own(o) for o in outs]
+        with self._running(recorder):
+            outs = [self._own(o) for o in outs]
         own = set(nodes)
         for node in walk([o._node for o in outs if o._node is not None]):
             # NB: a leaf that the function made, as transforms do, has an array that is traced.
@@ -114,16 +111,30 @@ class _Compiled:
         self.metas = [(o.shape, o.dtype, self.cls) for o in outs]
         return leaves, outs
 
+    @contextlib.contextmanager
+    def _running(self, recorder: Any) -> Iterator[None]:
+        """Context manager that sets the mode in which the function runs."""
+        before = state.current()
+        try:
+            state.put(self._mode(self.recording, recorder))
+            with at_levels(()):  # a batch of gradients around a pass, which captures the backward, is none of the function's
+                yield
+        finally:
+            state.put(before)
+
     def _mode(self, recording: bool, recorder: Any) -> Any:
         if recorder is None:
             return None if recording else state.NO_GRAD
         return state.Mode(recording=recording, capturing=self.inside.taking(recorder))
 
     def _own(self, out: Any) -> Any:
-        """A result, which may be a constant from outside, as a Tensor of the class that the function computes with."""
+        """Return a result, which may be a constant from outside, as a Tensor of the class that the function computes with."""
         if self.inside is self.cls or type(out) is self.inside:
             return out
-        if type(out._stand_in()) is not self.cls:
+        current = out._stand_in()  # a view, whose base was written after it was made, is brought up to date
+        if type(current) is self.inside:
+            return current
+        if type(current) is not self.cls:
             msg = (
                 f"a compiled function returned a Tensor on {out.device}, but its arguments are on {self.cls.device}; move it outside, or "
                 "return what was computed of the arguments"
@@ -409,7 +420,7 @@ def _result(program: _Compiled, arrays: list[Any], raws: Any, gradients: Any, fl
         outs = [cls._wrap(raw) for raw in raws]
         for k, requires in enumerate(program.requires):
             if requires:
-                outs[k]._node = new_slot(node, k)
+                outs[k]._node = node if program.scalar else new_slot(node, k)
     if node is not None and mode is not None and mode.packing is not None:
         node.pack(mode.packing, flat)
     if node is not None and mode is not None and mode.profiling is not None:

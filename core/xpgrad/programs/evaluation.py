@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from xpgrad._basics.dtypes import DType
 from xpgrad.backend import Backend
 from xpgrad.programs.program import Operation, Program, Variable
 
-__all__ = ["evaluated", "evaluator"]
+__all__ = ["evaluated", "evaluator", "kernel_called"]
+
+
+def kernel_called(backend: Backend, name: str) -> Any:
+    """Return the function that an operation calls: the backend's kernel, but Python's operator for a power.
+
+    NumPy's operator computes some powers otherwise than its function, e.g. ``x ** 0.5`` as a square root, and so do uncompiled calls.
+    """
+    if name == "pow" and backend.operators:
+        return operator.pow
+    found: Any = backend.kernels
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
 
 
 def evaluator(backend: Backend) -> Any:
@@ -26,10 +40,7 @@ def evaluator(backend: Backend) -> Any:
         args = [raw(x, values) for x in operation.args]
         if operation.facts.writes:  # these may write to their first operand
             args[0] = kernels.copy(args[0])
-        function: Any = kernels
-        for part in operation.name.split("."):
-            function = getattr(function, part)
-        found = function(*args, **{k: raw(x, values) for k, x in operation.options.items()})
+        found = kernel_called(backend, operation.name)(*args, **{k: raw(x, values) for k, x in operation.options.items()})
         return list(found) if operation.several else [found]
 
     return evaluate

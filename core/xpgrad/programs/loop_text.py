@@ -6,9 +6,10 @@ from typing import Any, Protocol
 
 from xpgrad._rows.kernels import kernel_of
 from xpgrad.programs.blocks import Loop
-from xpgrad.programs.literals import augmented_text, cast_text, text_of
+from xpgrad.programs.literals import augmented_text, cast_text, operator_text, text_of
 from xpgrad.programs.naming import Names
 from xpgrad.programs.program import Operation, Variable
+from xpgrad.programs.reuse import has_out
 from xpgrad.programs.source import comment
 
 __all__ = ["write_loop"]
@@ -148,7 +149,7 @@ class _LoopText:
             self.release(operation, k, last)
             return f"{view} = {text}"
         facts = kernel_of(name)
-        in_place = facts.takes_out
+        in_place = has_out(operation)
         if in_place:
             self.release(operation, k, last)  # the result may overwrite an operand
         own = out in self.blocks
@@ -172,6 +173,8 @@ class _LoopText:
         if facts.helper:
             self.writer.helpers.add(f"_{name}")
             return f"_{name}({', '.join(args)})"
+        if name == "pow":
+            return operator_text(name, args)
         return f"np.{facts.numpy}({', '.join(args)})"
 
     def reduction(self, operation: Operation) -> str:

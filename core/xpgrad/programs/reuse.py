@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from xpgrad.programs.program import Operation, Program, Variable
 
-__all__ = ["Reuse", "reuse"]
+__all__ = ["Reuse", "has_out", "reuse"]
 
 _LARGE = 1 << 17  # bytes: less than this is freed and allocated again for next to nothing
 
@@ -72,7 +72,7 @@ def reuse(program: Program, large: int = _LARGE) -> Reuse:
             others = [root for v in operation.operands()[1:] for root in roots[v]]
             if buffer in owned and buffer.shape and last[buffer] == k and buffer not in others:
                 taken = buffer
-        elif facts.takes_out and not operation.several and operation.out.shape:
+        elif has_out(operation) and not operation.several and operation.out.shape:
             out = operation.out
             if facts.ufunc is not None:
                 for v in operation.operands():
@@ -100,6 +100,14 @@ def reuse(program: Program, large: int = _LARGE) -> Reuse:
         found.copied.append(v in expanded or any(root not in owned or root in seen for root in mine))
         seen.update(mine)
     return found
+
+
+def has_out(operation: Operation) -> bool:
+    """Return whether NumPy's function for an operation computes the same bits with `out=`.
+
+    Python's operator computes some powers otherwise than `numpy.power`, e.g. ``x ** 0.5`` as a square root.
+    """
+    return operation.facts.takes_out and (operation.name != "pow" or all(x.__class__ is Variable for x in operation.args))
 
 
 def _memory(program: Program) -> tuple[dict[Variable, tuple[Variable, ...]], set[Variable], set[Variable]]:

@@ -6,7 +6,7 @@ replaced by what they are expansions of, and the rules of algebra below applied;
 The rules keep every bit: dtype, shape, nan, infinities and the sign of zero. So ``x * 0`` is not 0, and ``x + 0.0`` is not `x`, which
 may be -0.0, while ``x - 0.0`` and, of real `x`, ``x * 1`` are. There are two exceptions. The sum of an expansion is a product, which
 rounds otherwise than adding up does, and where all terms are -0.0 is -0.0. And ``x * a * 2`` is ``x * (2 * a)``, which differs where the
-first product is subnormal.
+first product is subnormal. Rules look at the dtypes of operands, not only of results: ``n * -1.0`` of integers is no negation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._basics.dtypes import DType
+from xpgrad._basics.dtypes import DType, finfo
 from xpgrad._basics.shapes import common_shape
 from xpgrad._rows.kernels import kernel_of
 from xpgrad.programs.program import Operation, Program, Variable, substituted
@@ -419,18 +419,25 @@ def _mean(walk: _Walk, operation: Operation) -> Variable | None:
     return walk.instead(operation, "divide", total, x.size // max(out.size, 1))
 
 
-def _inner(walk: _Walk, x: Any, name: str) -> tuple[Any, ...] | None:
-    """The arguments of the operation of that name that made `x`."""
+def _inner(walk: _Walk, operation: Operation, x: Any, name: str) -> tuple[Any, ...] | None:
+    """Return the arguments of the operation of that name that made `x`, for a rule that makes one operation of two.
+
+    None if `x` or its first operand has another dtype than the result: there the first operation is other arithmetic, e.g. modulo 256.
+    None for complex numbers, too: libraries differ in what they make of the signs of their zeros, and of infinite parts.
+    """
     made = walk.made.get(x) if x.__class__ is Variable else None
-    return None if made is None or made.name != name else made.args
+    if made is None or made.name != name or made.args[0].__class__ is not Variable:
+        return None
+    dtype = operation.out.dtype
+    return made.args if x.dtype is dtype and made.args[0].dtype is dtype and not dtype.is_complex else None
 
 
 def _negative(walk: _Walk, operation: Operation) -> Variable | None:
     (x,) = operation.args
-    inner = _inner(walk, x, "negative")
+    inner = _inner(walk, operation, x, "negative")
     if inner is not None:
         return inner[0]
-    inner = _inner(walk, x, "multiply") or _inner(walk, x, "divide")
+    inner = _inner(walk, operation, x, "multiply") or _inner(walk, operation, x, "divide")
     if inner is not None and _float(inner[1]) and x.dtype.is_floating_point:
         return walk.instead(operation, walk.made[x].name, inner[0], -inner[1])
     return None
@@ -440,8 +447,12 @@ def _float(x: Any) -> bool:
     return isinstance(x, (int, float)) and not isinstance(x, bool) and x != 0
 
 
-def _doubles(x: Any) -> bool:
-    return _float(x) and math.isfinite(x) and abs(x) > 1 and math.frexp(x)[0] in (0.5, -0.5)
+def _doubled(dtype: DType, x: Any, y: Any) -> Any:
+    """Return x * y if `y` is a power of 2 above 1, up to its sign, and `dtype` holds all three without underflow or overflow."""
+    if not (_float(x) and _float(y) and math.isfinite(y) and abs(y) > 1 and math.frexp(y)[0] in (0.5, -0.5)):
+        return None
+    limits = finfo(dtype)
+    return x * y if limits.smallest_normal <= abs(x) and max(abs(x * y), abs(y)) <= limits.max else None
 
 
 def _is(x: Any, number: int) -> bool:
@@ -451,15 +462,15 @@ def _is(x: Any, number: int) -> bool:
 
 def _add(walk: _Walk, operation: Operation) -> Variable | None:
     a, b = operation.args
-    if a.__class__ is Variable and a.dtype.differentiable:  # an integer, and -0.0, may be added without a trace; 0.0 makes -0.0 positive
-        if isinstance(b, float) and b == 0 and math.copysign(1.0, b) < 0:
+    if a.__class__ is Variable and a.dtype.differentiable:  # -0.0 leaves a real number as it is; 0.0 makes -0.0 positive
+        if isinstance(b, float) and b == 0 and math.copysign(1.0, b) < 0 and not a.dtype.is_complex:
             return _same(walk, operation, a)
     elif _is(b, 0):
         return _same(walk, operation, a)
-    inner = _inner(walk, b, "negative")
+    inner = _inner(walk, operation, b, "negative")
     if inner is not None and a.__class__ is Variable:
         return walk.instead(operation, "subtract", a, inner[0])
-    inner = _inner(walk, a, "negative")
+    inner = _inner(walk, operation, a, "negative")
     if inner is not None and b.__class__ is Variable:
         return walk.instead(operation, "subtract", b, inner[0])
     return None
@@ -467,9 +478,9 @@ def _add(walk: _Walk, operation: Operation) -> Variable | None:
 
 def _subtract(walk: _Walk, operation: Operation) -> Variable | None:
     a, b = operation.args
-    if _is(b, 0) and (not isinstance(b, float) or math.copysign(1.0, b) > 0):
-        return _same(walk, operation, a)
-    inner = _inner(walk, b, "negative")
+    if _is(b, 0) and (not isinstance(b, float) or math.copysign(1.0, b) > 0) and not operation.out.dtype.is_complex:
+        return _same(walk, operation, a)  # libraries differ in the sign of a zero part of a complex number
+    inner = _inner(walk, operation, b, "negative")
     if inner is not None and a.__class__ is Variable:
         return walk.instead(operation, "add", a, inner[0])
     return None
@@ -482,13 +493,14 @@ def _multiply(walk: _Walk, operation: Operation) -> Variable | None:
     real = operation.out.dtype.is_floating_point
     if _is(b, 1) and not operation.out.dtype.is_complex:  # a complex inf times 1 has a nan in it
         return _same(walk, operation, a)
-    if real and _doubles(b):  # to scale by a power of 2 rounds nothing; only where the first product is subnormal, less is lost
-        inner = _inner(walk, a, "multiply")
-        if inner is not None and _float(inner[1]) and math.isfinite(inner[1] * b):
-            return walk.instead(operation, "multiply", inner[0], inner[1] * b)
-    if real and _is(b, -1):
+    if real and operation.out.dtype.itemsize >= 4:  # to scale by a power of 2 rounds nothing, unless the first product is subnormal
+        inner = _inner(walk, operation, a, "multiply")
+        factor = None if inner is None else _doubled(a.dtype, inner[1], b)
+        if inner is not None and factor is not None:
+            return walk.instead(operation, "multiply", inner[0], factor)
+    if real and _is(b, -1) and a.dtype is operation.out.dtype:
         return walk.instead(operation, "negative", a)
-    left, right = _inner(walk, a, "negative"), _inner(walk, b, "negative")
+    left, right = _inner(walk, operation, a, "negative"), _inner(walk, operation, b, "negative")
     if left is not None and right is not None:
         return walk.instead(operation, "multiply", left[0], right[0])
     if left is not None and real and _float(b):
@@ -500,7 +512,7 @@ def _divide(walk: _Walk, operation: Operation) -> Variable | None:
     a, b = operation.args
     if _is(b, 1) and not operation.out.dtype.is_complex:
         return _same(walk, operation, a)
-    left = _inner(walk, a, "negative")
+    left = _inner(walk, operation, a, "negative")
     if left is not None and operation.out.dtype.is_floating_point and _float(b):
         return walk.instead(operation, "divide", left[0], -b)
     return None
@@ -508,7 +520,7 @@ def _divide(walk: _Walk, operation: Operation) -> Variable | None:
 
 def _power(walk: _Walk, operation: Operation) -> Variable | None:
     a, b = operation.args
-    if a.__class__ is Variable and a.dtype is operation.out.dtype and a.dtype.differentiable and a.shape:
+    if a.__class__ is Variable and a.dtype is operation.out.dtype and a.dtype.is_floating_point and a.shape:
         if _is(b, 2):  # what NumPy makes of `x ** 2` itself
             return walk.instead(operation, "square", a)
         if _is(b, 1):
