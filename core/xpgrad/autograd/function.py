@@ -276,7 +276,7 @@ def _check_marks(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], reco
             msg = "a leaf Variable that requires grad has been used in an in-place operation."
             raise RuntimeError(msg)
         if recording and x._is_view():
-            check_writable(x)
+            check_writable(x, None, state.current())
     if separate and any(_has(args, t) and _has(results, t) and not _has(dirty, t) for t in ctx._to_save if t is not None):
         msg = (
             "An input that has been returned as-is as output is being saved for backward. This is not supported if you override "
