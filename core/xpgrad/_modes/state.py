@@ -174,7 +174,8 @@ def records(mode: Mode | None) -> bool:
 
 def is_grad_enabled() -> bool:
     """Return whether operations are being recorded in this thread."""
-    return records(VARIABLE.get())
+    mode = VARIABLE.get()
+    return mode is None or mode.recording
 
 
 def carries_tangents() -> bool:
