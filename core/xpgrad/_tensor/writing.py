@@ -196,8 +196,8 @@ def _commit(x: Any, out: Any, old: Any, mode: Any) -> None:
             levels.settle(pending)
 
     uninterrupted(steps)
-    if mode is not None and mode.auditing is not None:
-        mode.auditing.wrote(x, out)
+    if mode is not None:
+        mode.note_write(x, out)
 
 
 def _fit(x: Any, out: Any, name: str) -> Any:
@@ -342,11 +342,11 @@ def _in_memory(x: Any, name: str, other: Any, mode: Any) -> bool:
         value = value._array
     else:
         value = as_scalar(other)
-    if mode is not None and mode.profiling is not None:
-        update = functools.partial(mode.profiling.call, f"{name}_", update)
+    if mode is not None:
+        update = functools.partial(mode.call, f"{name}_", update)
     _write_in_place(x, update, backend.own(x), value)
-    if mode is not None and mode.auditing is not None:
-        mode.auditing.wrote(x, other)
+    if mode is not None:
+        mode.note_write(x, other)
     return True
 
 
@@ -403,15 +403,15 @@ def _write_at(x: Any, key: Any, value: Any, mode: Any) -> None:
     array = backend.own(x)
     copying = not backend.capabilities.mutable or copies(mode)
     change = backend.kernels.written if copying else backend.update
-    if mode is not None and mode.profiling is not None:
-        change = functools.partial(mode.profiling.call, "setitem", change)
+    if mode is not None:
+        change = functools.partial(mode.call, "setitem", change)
     if copying:
         raw = change(backend.kernels.copy(array), key, value._array)
         uninterrupted(lambda: rebind(x, raw))
     else:
         _write_in_place(x, change, array, key, value._array)
-    if mode is not None and mode.auditing is not None:
-        mode.auditing.wrote(x, value)
+    if mode is not None:
+        mode.note_write(x, value)
 
 
 def _rank_of_part(x: Any, key: Any) -> int:

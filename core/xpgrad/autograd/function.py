@@ -167,8 +167,8 @@ class Function:
         if any(isinstance(a, Tensor) and a.depth for a in args):
             return apply_to_batch(Function, cls, args)
         mode = state.current()
-        if mode is not None and mode.profiling is not None:
-            return mode.profiling.call(cls.__name__, _applied, cls, args, kwargs, separate, mode)
+        if mode is not None and mode.profiling is not None:  # no frame more than needed: warnings count them
+            return mode.call(cls.__name__, _applied, cls, args, kwargs, separate, mode)
         return _applied(cls, args, kwargs, separate, mode)
 
 
@@ -251,8 +251,8 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
         for entry, t in zip(saved, kept):
             if entry is not None:
                 entry.pack(mode.packing, t)
-    if mode is not None and mode.profiling is not None:
-        mode.profiling.made_node(None, node)
+    if mode is not None:
+        mode.note_node(node)
     return tuple(outs)
 
 
