@@ -35,7 +35,7 @@ def _package() -> None:
 
 _package()
 
-from benchmarks import cli, derivatives, inplace, measure  # noqa: E402
+from benchmarks import calls, cli, derivatives, inplace, measure  # noqa: E402
 from benchmarks.contestants import CONTESTANTS, Contestant, installed  # noqa: E402
 from benchmarks.workloads import WORKLOADS  # noqa: E402
 
@@ -171,3 +171,13 @@ def test_derivatives_agree() -> None:
             assert np.any(expected != 0)
             for name, steps in found.items():
                 np.testing.assert_allclose(np.asarray(steps[task]()), expected, rtol=1e-8, atol=1e-8, err_msg=f"{name}: {task}")
+
+
+@pytest.mark.parametrize("name", calls.OPERATIONS)
+def test_counts_of_calls_repeat(name: str) -> None:
+    assert calls.calls_of(name) == calls.calls_of(name)
+
+
+def test_an_operation_on_two_tensors_is_one_generated_function() -> None:
+    ((file, function),) = calls.calls_of("x * y")
+    assert (file.split()[:2], function) == (["<xpgrad", "multiply"], "_op")

@@ -46,6 +46,34 @@ def no_collector() -> Iterator[None]:
         gc.enable()
 
 
+_LOOKS: dict[str, Any] = {
+    "grad_fn": lambda v: v.grad_fn,
+    "requires_grad": lambda v: v.requires_grad,
+    "is_leaf": lambda v: v.is_leaf,
+    "output_nr": lambda v: v.output_nr,
+    "repr": repr,
+    "detach": lambda v: v.detach(),
+    "product": lambda v: v * v,
+    "retain_grad": lambda v: v.retain_grad(),
+    "register_hook": lambda v: v.register_hook(lambda g: None),
+}
+
+
+@pytest.mark.parametrize("mode", [xp.enable_grad, xp.no_grad, xp.inference_mode])
+@pytest.mark.parametrize("look", _LOOKS)
+def test_looking_at_a_view_after_a_write_to_its_base_keeps_its_history(look: str, mode: Any) -> None:
+    """MUT-15: whatever the mode in which the view is first used again."""
+    x, new = leaf([1.0, 2.0, 3.0]), leaf(5.0)
+    y = x * 3
+    v = y[:2]
+    y[0] = new
+    with mode():
+        _LOOKS[look](v)
+    found = grad([xp.sum(v * v)], [x, new])
+    np.testing.assert_array_equal(np.asarray(found[0]), [0.0, 36.0, 0.0])
+    np.testing.assert_array_equal(np.asarray(found[1]), 10.0)
+
+
 # -- policies ----------------------------------------------------------------------------------------------------------------------
 
 

@@ -197,8 +197,8 @@ def mark_node(node: Any, alias: Alias) -> None:
     if node is None:
         return
     node._alias = alias.cell
-    owner = node.owner
-    if owner is not node:  # one of several outputs: the owner saves them together
+    if node.is_slot:  # one of several outputs: the owner saves them together
+        owner = node.owner
         if owner._alias is None:
             owner._alias = _JointCell()
         owner._alias.cells.append(alias.cell)

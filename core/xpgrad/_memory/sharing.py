@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._memory.cells import alias_of, chain_of, follow, mark_node
-from xpgrad._memory.stale import outdate, renew, take_over
+from xpgrad._memory.stale import outdate, record_node, renew, take_over
 from xpgrad._modes import state
 from xpgrad._rows.namespace import operations
 
-__all__ = ["adopt", "bump", "uninterrupted"]
+__all__ = ["adopt", "bump", "copies", "rebind", "uninterrupted"]
 
 
 def uninterrupted(steps: Callable[[], None]) -> None:
@@ -33,48 +33,43 @@ def uninterrupted(steps: Callable[[], None]) -> None:
 
 def bump(x: Any) -> None:
     """Note that the memory of `x` was written."""
-    if not x.is_inference():
-        cell = alias_of(x).cell
-        cell.bump(not copies())
-        if len(cell.views) > 1:
-            outdate(x, recorded=False)
-
-
-def copies() -> bool:
-    """Return whether writes must leave the arrays that nodes saved as they are."""
+    alias = x._alias or alias_of(x)
+    if alias.forbidden == "inference":
+        return  # inference tensors have no version
+    cell = alias.cell
     mode = state.current()
+    cell.bump(mode is None or not mode.copies)
+    if len(cell.views) > 1:
+        outdate(x, recorded=False)
+
+
+def copies(mode: Any) -> bool:
+    """Return whether writes in a mode must leave the arrays that nodes saved as they are."""
     return mode is not None and mode.copies
 
 
 def adopt(x: Any, node: Any) -> None:
     """Give the node of what was just written to `x` and to all that share its memory: its base, and the base's other views."""
-    mode = state.current()
-    if mode is not None and mode.levels:
-        before = state.current()
-        try:
-            state.put(state.replaced(levels=()))  # tangents move with the levels' `settle`, not with the rewritten history
-            adopt(x, node)
-        finally:
-            state.put(before)
-        return
-    base = x._base
-    if base is None:
+    alias = x._alias
+    if alias.parent is None:
         take_over(x, node)
     else:
+        base = x._base
         written = x._wrap(x._array)
         written._node = node
-        mark_node(node, alias_of(x))
-        take_over(base, operations.put_through(base, written, chain_of(x))._node)
-    outdate(x, recorded=True)
-    if x.fresh is not None:
-        renew(x)
+        mark_node(node, alias)
+        take_over(base, record_node(operations.put_through, base, written, chain_of(x)))
+    if len(alias.cell.views) > 1:
+        outdate(x, recorded=True)
+        if x.fresh is not None:
+            renew(x)
 
 
 def rebind(x: Any, raw: Any) -> None:
     """Give `x`, and all that share its memory, new arrays: that is what a write is where arrays are immutable."""
     alias = x._alias
     kernels = x.backend.kernels
-    if copies():
+    if copies(state.current()):
         alias = alias_of(x)
     sharing = [(x, raw)]
     if alias is not None and alias.memory is not None:

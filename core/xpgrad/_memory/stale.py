@@ -6,14 +6,15 @@ Like inference tensors they have classes of their own, swapped in by the write a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from xpgrad._memory.cells import ForbiddenView, alias_of, chain_of, follow, mark_node
-from xpgrad._modes import state, switches
+from xpgrad._modes import state
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._rows.row import ROWS
 
-__all__ = ["outdate", "renew", "take_over"]
+__all__ = ["outdate", "record_node", "renew", "take_over"]
 
 _classes: dict[Any, Any] = {}
 
@@ -31,11 +32,26 @@ _PRIMITIVES = _Primitives(PRIMITIVES)
 def take_over(x: Any, node: Any) -> None:
     """Give `x` the node of what its memory now holds: a retained `.grad` moves along, other hooks stay (HOK-13, HOK-14)."""
     old = x._node
-    alias_of(x)
+    alias = x._alias or alias_of(x)
     if node is not None and old is not None and old is not node and old.hooks is not None and old.hooks.retain:
         old.hand_over_retained(node)
     x._node = node
-    mark_node(node, x._alias)
+    mark_node(node, alias)
+
+
+def record_node(function: Callable[..., Any], *args: Any) -> Any:
+    """Return the node of ``function(*args)``, recorded whatever the mode is.
+
+    Forward mode's levels are left out: nobody asks for the result's tangent, and those of the memory move when a write has settled.
+    """
+    mode = state.current()
+    if mode is None:
+        return function(*args)._node
+    try:
+        state.put(state.replaced(recording=True, inference=False, levels=()))
+        return function(*args)._node
+    finally:
+        state.put(mode)
 
 
 def outdate(x: Any, recorded: bool) -> None:
@@ -84,8 +100,7 @@ def renew(view: Any) -> Any:
             "may not be used after that; take slices of the base, or `clone()` the output"
         )
         raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
-    with switches.enable_grad():
-        node = follow(view._base, chain_of(view), _PRIMITIVES)._node
+    node = record_node(follow, view._base, chain_of(view), _PRIMITIVES)
     stale = type(view)
     try:
         view.__class__ = stale.fresh

@@ -8,6 +8,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from contextvars import ContextVar
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import Any, ParamSpec, TypeVar
 
 __all__ = ["Mode", "NO_GRAD", "current", "is_grad_enabled", "is_inference_mode_enabled", "put", "replaced", "restoring"]
@@ -16,14 +18,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@dataclass(slots=True, eq=False)
 class Mode:
-    """An immutable state of the modes.
-
-    ``recording`` tells whether operations are recorded; whatever else a mode needs from a result happens in `finish_operation`.
+    """A state of the modes, which nobody changes once it is made: `replaced` makes another.
 
     Attributes
     ----------
     recording, inference, check_nan : bool
+        Inference mode never records.
     copies : bool
         Writes leave saved values alone (`allow_mutation_on_saved_tensors`).
     anomaly : Anomaly or None
@@ -32,45 +34,35 @@ class Mode:
         The hooks that are applied to what is saved (`saved_tensors_hooks`).
     levels : Levels, or an empty tuple
         The levels of forward mode that are active, the outermost first; they carry the tangents.
-    capturing : Taking, or None
-        What makes constants writable where a function is captured (`programs.capture`).
-    selecting : Selection, or None
-        What a selective checkpoint keeps of the results of operations (`utils._selective`).
-    profiling : Recording, or None
-        What notes when operations and nodes run (`autograd.profiler`).
-    auditing : Trace, or None
-        What notes which operations ran on what, and what left the graph (`_audit`).
+    capturing, selecting, profiling, auditing : object or None
+        Observers, which are told of operations and writes by the methods below: a capture, whose constants become captured Tensors
+        (`programs.capture.Taking`), a selective checkpoint, which keeps results (`utils._selective`), a profile (`autograd.profiler`), and
+        an audit's record of a run (`_audit.tracing.Trace`).
     plain : bool
         There is nothing to add to a result: the hot path need not call `finish_operation`.
     outside : dict
         Forward mode's: the modes outside of each level, made once (`Levels.carry`).
     """
 
-    __slots__ = (
-        "anomaly", "auditing", "capturing", "check_nan", "copies", "inference", "levels", "outside", "packing", "plain", "profiling",
-        "recording", "selecting",
-    )  # fmt: skip
+    recording: bool = True
+    inference: bool = False
+    check_nan: bool = True
+    copies: bool = False
+    anomaly: Any = None
+    packing: Any = None
+    levels: Any = ()
+    capturing: Any = None
+    selecting: Any = None
+    profiling: Any = None
+    auditing: Any = None
+    plain: bool = field(init=False)
+    outside: dict[Any, Any] = field(init=False, default_factory=dict)
 
-    def __init__(
-        self, *, recording: bool = True, inference: bool = False, anomaly: Any = None, check_nan: bool = True, copies: bool = False,
-        packing: Any = None, levels: Any = (), capturing: Any = None, selecting: Any = None, profiling: Any = None,
-        auditing: Any = None,
-    ) -> None:  # fmt: skip
-        self.copies = copies
-        self.inference = inference
-        self.recording = recording and not inference
-        self.anomaly = anomaly
-        self.check_nan = check_nan
-        self.packing = packing
-        self.levels = levels
-        self.outside: dict[Any, Any] = {}
-        self.capturing = capturing
-        self.selecting = selecting
-        self.profiling = profiling
-        self.auditing = auditing
-        watched = self.recording and (anomaly is not None or packing is not None)
-        asked = capturing is not None or selecting is not None or profiling is not None or auditing is not None
-        self.plain = not (inference or levels or watched or asked)
+    def __post_init__(self) -> None:
+        self.recording = self.recording and not self.inference
+        watched = self.recording and (self.anomaly is not None or self.packing is not None)
+        observed = not (self.capturing is self.selecting is self.profiling is self.auditing is None)
+        self.plain = not (self.inference or self.levels or watched or observed)
 
     def finish(self, out: Any) -> None:
         """Add to a fresh constant (a Tensor) what this mode asks for."""
@@ -111,11 +103,27 @@ class Mode:
         if self.levels and not self.inference:
             self.levels.carry(self, out, row, operands, statics)
 
-    def _key(self) -> tuple[Any, ...]:
-        return (
-            self.recording, self.inference, self.anomaly, self.check_nan, self.copies, self.packing, self.levels, self.capturing,
-            self.selecting, self.profiling, self.auditing,
-        )  # fmt: skip
+    # -- what observers are told besides -------------------------------------------------------------------------------
+
+    def finish_computed(self, name: str, operands: tuple[Any, ...], out: Any) -> None:
+        """Add to the fresh constant result of a public function that is no row what this mode asks for."""
+        self.finish(out)
+        if self.auditing is not None:
+            self.auditing.computed(name, operands, out)
+
+    def note_write(self, x: Any, value: Any) -> None:
+        """Tell of a write to a Tensor."""
+        if self.auditing is not None:
+            self.auditing.wrote(x, value)
+
+    def call(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a function that computes outside of the generated operations; a profile times it."""
+        return function(*args, **kwargs) if self.profiling is None else self.profiling.call(name, function, *args, **kwargs)
+
+    def note_node(self, node: Any) -> None:
+        """Tell of the node that such a call made."""
+        if self.profiling is not None:
+            self.profiling.made_node(None, node)
 
 
 NO_GRAD = Mode(recording=False)
@@ -124,30 +132,20 @@ current: Callable[[], Mode | None] = VARIABLE.get
 #: Set this context's mode. To set it for a while, remember `current()`, then put the new one inside of a `try` whose `finally` puts the old
 #: one back: a C function that is called first there cannot be kept from it by an interrupt.
 put: Callable[[Mode | None], Any] = VARIABLE.set
-_COMMON = Mode()
+_FIELDS = tuple(f.name for f in fields(Mode) if f.init)
+_values_of: Callable[[Mode], tuple[Any, ...]] = attrgetter(*_FIELDS)
+_COMMON, _NO_GRAD = _values_of(Mode()), _values_of(NO_GRAD)
 
 
 def replaced(**changes: Any) -> Mode | None:
-    """The current mode with some fields changed, in its canonical form."""
-    mode = VARIABLE.get() or _COMMON
-    fields: dict[str, Any] = {
-        # Inside inference mode nothing records, whatever grad mode says (INF-09); remember grad mode as True.
-        "recording": mode.recording or mode.inference,
-        "inference": mode.inference,
-        "anomaly": mode.anomaly,
-        "check_nan": mode.check_nan,
-        "copies": mode.copies,
-        "packing": mode.packing,
-        "levels": mode.levels,
-        "capturing": mode.capturing,
-        "selecting": mode.selecting,
-        "profiling": mode.profiling,
-        "auditing": mode.auditing,
-    } | changes
-    new = Mode(**fields)
-    if new._key() == _COMMON._key():
-        return None
-    return NO_GRAD if new._key() == NO_GRAD._key() else new
+    """Return the current mode with some fields changed; None for the common one."""
+    mode = VARIABLE.get()
+    values = dict(zip(_FIELDS, _COMMON if mode is None else _values_of(mode)))
+    if mode is not None and mode.inference:
+        values["recording"] = True  # inside inference mode nothing records, whatever grad mode says (INF-09); remember it as True
+    values.update(changes)
+    new = tuple(values.values())
+    return None if new == _COMMON else NO_GRAD if new == _NO_GRAD else Mode(*new)
 
 
 def restoring(function: Callable[P, R]) -> Callable[P, R]:
@@ -174,7 +172,8 @@ def records(mode: Mode | None) -> bool:
 
 def is_grad_enabled() -> bool:
     """Return whether operations are being recorded in this thread."""
-    return records(VARIABLE.get())
+    mode = VARIABLE.get()
+    return mode is None or mode.recording
 
 
 def carries_tangents() -> bool:

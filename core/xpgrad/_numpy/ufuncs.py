@@ -12,11 +12,13 @@ from typing import Any
 
 import xpgrad as xp
 from xpgrad._basics.dtypes import as_dtype
+from xpgrad._basics.keys import basic_key
 from xpgrad._numpy.operands import as_ints, constant, floating, into, lift, refuse, weak
 from xpgrad._numpy.table import ABSENT, UFUNCS, absent, no_rule
 from xpgrad._rows.namespace import operations
 from xpgrad._tensor.tensor import Tensor
-from xpgrad.rules.indexing import prepare_key, scatter_add
+from xpgrad.rules.indexing import prepare_key
+from xpgrad.rules.writing import unread
 
 __all__ = ["Ufunc", "apply", "find"]
 
@@ -641,12 +643,9 @@ def _at(found: Ufunc, inputs: tuple[Any, ...], out: Any) -> None:
         msg = f"np.{found.name}.at: a Tensor cannot be added into {type(x).__module__}.{type(x).__qualname__}; make the target a Tensor"
         raise TypeError(msg)
     value = value if isinstance(value, Tensor) else constant(f"{found.name}.at", value, x)
-    prepared, basic = prepare_key(x, key)
     part = x[key]
     value = xp.broadcast_to(value._cast(x.dtype), part.shape)
-    spread = operations.index_basic_transpose(value, prepared, x.shape) if basic else scatter_add(
-        value, prepared if isinstance(prepared, tuple) else (prepared,), x.shape
-    )  # fmt: skip
+    spread = unread(operations, value, key if basic_key(key) else prepare_key(x, key), x.shape)
     if found.name == "add":
         x += spread
     else:

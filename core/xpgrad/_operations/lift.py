@@ -227,7 +227,10 @@ def lift_leaves(name: str, leaves: list[Any], among: Iterable[Any] = (), numbers
         Arguments among which a Tensor is looked for, if the leaves hold none.
     numbers : bool
     """
-    if all(isinstance(x, TensorBase) for x in leaves):
+    for x in leaves:
+        if not isinstance(x, TensorBase):
+            break
+    else:
         return leaves
     beside: Any = next((x for x in (*leaves, *among) if isinstance(x, TensorBase)), None)
     out = []

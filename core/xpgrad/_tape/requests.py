@@ -165,10 +165,11 @@ def private_grad(output: Any, nodes: list[Any], gradient: Any, *, create: bool) 
 
 def _in_batch(given: Any, more: Iterable[Any] = ()) -> bool:
     """Return whether one of some Tensors is an element of a batch."""
-    if isinstance(given, TensorBase):
-        return given.depth > 0 or any(getattr(x, "depth", 0) for x in more)
-    found = given if isinstance(given, (list, tuple)) else ()
-    return any(getattr(x, "depth", 0) for x in found) or any(getattr(x, "depth", 0) for x in more)
+    found = given if isinstance(given, (list, tuple)) else (given,)
+    for x in (*found, *more):  # noqa: SIM110 (a generator takes several times as long)
+        if isinstance(x, TensorBase) and x.depth:
+            return True
+    return False
 
 
 def unused(i: int) -> RuntimeError:
@@ -232,7 +233,7 @@ def _roots(tensors: Any, gradients: Any, graph: bool, create: bool) -> tuple[lis
     if gradients is None and isinstance(tensors, TensorBase) and tensors._node is not None:  # what most programs ask
         return [tensors._node], [_seed(0, tensors, tensors._node, None, graph, create)]
     single = isinstance(tensors, (TensorBase, GradientEdge))
-    if not single and (is_raw_array(tensors) or isinstance(tensors, (str, bytes)) or not isinstance(tensors, Iterable)):
+    if not single and not _is_iterable(tensors):
         msg = f"'{type(tensors).__name__}' object is not a Tensor: backward and grad differentiate Tensors; wrap it with `xpgrad.asarray`"
         raise TypeError(msg)
     roots = [tensors] if single else list(tensors)
@@ -244,7 +245,7 @@ def _roots(tensors: Any, gradients: Any, graph: bool, create: bool) -> tuple[lis
         given: list[Any] = [None] * len(roots)
     elif isinstance(gradients, TensorBase):
         given = [gradients]
-    elif is_raw_array(gradients) or isinstance(gradients, (str, bytes)) or not isinstance(gradients, Iterable):
+    elif not _is_iterable(gradients):
         msg = f"'{type(gradients).__name__}' object is not a gradient: gradients are Tensors or None; wrap it with `xpgrad.asarray`"
         raise TypeError(msg)
     else:
@@ -262,6 +263,13 @@ def _roots(tensors: Any, gradients: Any, graph: bool, create: bool) -> tuple[lis
     for i, (root, node, g) in enumerate(zip(roots, nodes, given)):
         seeds.append(_seed(i, root, node, g, graph, create))
     return nodes, seeds
+
+
+def _is_iterable(given: Any) -> bool:
+    """Return whether `given` counts as several Tensors: neither an array nor a string does."""
+    if given.__class__ is list or given.__class__ is tuple:
+        return True
+    return isinstance(given, Iterable) and not isinstance(given, (str, bytes)) and not is_raw_array(given)
 
 
 def _seed(i: int, root: Any, node: Any, g: Any, graph: bool, create: bool) -> Any:
@@ -294,20 +302,21 @@ def _seed(i: int, root: Any, node: Any, g: Any, graph: bool, create: bool) -> An
             "nothing is broadcast"
         )
         raise RuntimeError(msg)
-    if g.dtype.is_complex is not dtype.is_complex:
+    g_dtype = g.dtype
+    if g_dtype is not dtype and g_dtype.is_complex is not dtype.is_complex:
         msg = (
             "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
-            f"grad_output[{i}] has a dtype of {g.dtype} and output[{i}] has a dtype of {dtype}"
+            f"grad_output[{i}] has a dtype of {g_dtype} and output[{i}] has a dtype of {dtype}"
         )
         raise RuntimeError(msg)
-    if g.device != cls.device:
+    if g.device is not cls.device and g.device != cls.device:
         if g.ndim:
             msg = f"invalid gradient at index {i} - expected device {cls.device} but got {g.device}; move it with `to_device`"
             raise RuntimeError(msg)
         g = (g if graph else g.detach()).to_device(cls.device)
     if graph:
         return g._cast(dtype) if create else _unrecorded(g)._cast(dtype)
-    return g._array if g.dtype is dtype else g.detach()._cast(dtype)._array
+    return g._array if g_dtype is dtype else g.detach()._cast(dtype)._array
 
 
 def input_list(inputs: Any, name: str) -> list[Any]:
@@ -326,7 +335,7 @@ def input_list(inputs: Any, name: str) -> list[Any]:
             msg = f"`inputs` argument to `{name}()` must be a dict, not {kind}. Other Mapping types are not supported."
             raise TypeError(msg)
         inputs = inputs.values()
-    if is_raw_array(inputs) or not isinstance(inputs, Iterable):
+    if not _is_iterable(inputs) and not isinstance(inputs, (str, bytes)):
         msg = f"all inputs have to be Tensors or GradientEdges, but got {type(inputs).__name__}"
         raise TypeError(msg)
     found = list(inputs)

@@ -228,8 +228,7 @@ class TensorMethods(TensorBase):
 
     __getitem__ = getitem  # no detour on the hot path
 
-    def __setitem__(self, key: Any, value: Any) -> None:
-        writing.setitem(self, key, value)
+    __setitem__ = writing.setitem
 
     def __iadd__(self, other: Any, /) -> Tensor:
         return writing.apply(self, "add", other)

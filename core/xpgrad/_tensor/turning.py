@@ -26,8 +26,8 @@ def turn(x: Any, dim0: int, dim1: int) -> Any:
         For a leaf that requires grad, a Tensor that shares its memory with another, an inference tensor, one with a tangent, or one that a
         transform runs on.
     """
-    check_writable(x)
     mode = state.current()
+    check_writable(x, None, mode)
     if x.stage or x.is_inference() or (mode is not None and bool(mode.levels) and mode.levels.tangents_of(x)):
         raise _refused("it is an inference tensor, has a tangent, or is an argument of `vmap` or of a compiled function")
     alias = alias_of(x)

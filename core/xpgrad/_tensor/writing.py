@@ -15,7 +15,8 @@ from xpgrad._array.checks import not_a_tensor
 from xpgrad._array.kernels import checked_key
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import can_cast, promote_scalar
-from xpgrad._basics.scalars import as_scalar, is_scalar
+from xpgrad._basics.keys import basic_key
+from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_scalar
 from xpgrad._basics.shapes import common_shape
 from xpgrad._memory.cells import ForbiddenView, alias_of, follow, next_number
 from xpgrad._memory.sharing import adopt, bump, copies, rebind, uninterrupted
@@ -27,26 +28,39 @@ from xpgrad._operations.lift import lift
 from xpgrad._rows.row import ROWS
 from xpgrad.rules.indexing import basic_error, prepare_key, shared_by_batch
 from xpgrad.rules.manipulation import reshape
-from xpgrad.rules.writing import put
 
 __all__ = ["apply", "check_writable", "fill", "setitem"]
 
 
-def _strides(x: Any) -> Any:
-    """The strides of a Tensor's memory; where the backend reports none, those that its views would have on the host, if any repeats."""
+def _repeats_element(x: Any) -> bool:
+    """Return whether two elements of a Tensor lie in one place of its memory, as those of an expanded view do.
+
+    Where the backend reports no strides, those count that the views of `x` would have on the host.
+    """
     strides = x.backend.strides(x._array)
-    alias = x._alias
-    if strides is not None or alias is None or not any(name == "broadcast_view" for name, _ in alias.path):
-        return strides
-    root = alias.memory[0] if alias.memory is not None else x._base
-    if root is None:
-        return None
-    host = host_backend()
-    return host.strides(follow(host.kernels.zeros(root.shape), alias.path, host.kernels))
+    if strides is None:
+        alias = x._alias
+        if alias is None or not any(name == "broadcast_view" for name, _ in alias.path) or not x.size > 1:  # NB: nan if it is not known
+            return False
+        root = alias.memory[0] if alias.memory is not None else x._base
+        if root is None:
+            return False
+        host = host_backend()
+        strides = host.strides(follow(host.kernels.zeros(root.shape), alias.path, host.kernels))
+    # NB: empty arrays may have strides of 0.
+    return 0 in strides and x.size > 1 and any(s == 0 and n > 1 for s, n in zip(strides, x.shape))
 
 
-def check_writable(x: Any, value: Any = None) -> None:
+def check_writable(x: Any, value: Any, mode: Any) -> None:
     """Refuse writes that would break the graph (MUT-10, MUT-11, INF-05), or whose history cannot be kept.
+
+    Parameters
+    ----------
+    x : Tensor
+    value : object
+        What is written; None if it is not known, or no Tensor.
+    mode : Mode or None
+        This context's mode.
 
     Raises
     ------
@@ -55,8 +69,6 @@ def check_writable(x: Any, value: Any = None) -> None:
     NotImplementedError
         For a view, or a base with living views, that takes part in the graph.
     """
-    mode = state.current()
-    recording = state.records(mode)
     if getattr(value, "stage", 0) > x.stage:
         raise shared_by_batch(x)
     if x.is_inference():
@@ -64,14 +76,15 @@ def check_writable(x: Any, value: Any = None) -> None:
             msg = "Inplace update to inference tensor outside InferenceMode is not allowed; write into a `clone()` of it"
             raise RuntimeError(msg)
         return
-    if recording and x._node is not None and x._node.is_leaf:
+    recording = mode is None or mode.recording
+    node = x._node if recording else None  # a stale view's node may be an error
+    if node is not None and node.is_leaf:
         msg = (
             "a leaf Variable that requires grad is being used in an in-place operation. Use the out-of-place form, or wrap the update "
             "in `with xpgrad.no_grad():`"
         )
         raise RuntimeError(msg)
-    strides = _strides(x) if x.size > 1 else None  # empty arrays may have strides of 0
-    if strides is not None and any(s == 0 and n > 1 for s, n in zip(strides, x.shape)):
+    if _repeats_element(x):
         msg = (
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
             "`clone()` the tensor before performing the operation"
@@ -101,13 +114,15 @@ def check_writable(x: Any, value: Any = None) -> None:
         )
         raise RuntimeError(msg)
     base = x._base if alias.parent is not None else None
-    node = None if base is None else base._node
+    origin = None if base is None else base._node
     # Where the base has no history, a view with one got it from a view between them that is a leaf.
-    if base is not None and (x._node is not None if node is None else node.is_leaf):
+    if base is not None and (node is not None if origin is None else origin.is_leaf):
         msg = "a view of a leaf Variable that requires grad is being used in an in-place operation. Use `xpgrad.no_grad()`"
         raise RuntimeError(msg)
-    recorded = x._node is not None or getattr(value, "_node", None) is not None
-    if alias.forbidden == "no_grad" and (recorded or (base is not None and base._node is not None)):
+    if alias.forbidden is None:
+        return
+    recorded = node is not None or getattr(value, "_node", None) is not None
+    if alias.forbidden == "no_grad" and (recorded or origin is not None):
         msg = (
             "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Its history would be lost: create "
             "the view and write to it in the same mode"
@@ -127,20 +142,13 @@ def _holds_argument(cell: Any) -> bool:
     return any(t is not None and t._alias.forbidden == "argument" and t._alias.cell is cell for t in found)
 
 
-def _write_all(x: Any, raw: Any) -> None:
-    """Overwrite the memory of `x` with a raw array of its shape and dtype."""
-    backend = x.backend
-    if not backend.capabilities.mutable or copies():
-        rebind(x, raw)
-        return
-    x._array = backend.update(backend.own(x), ..., raw)
-    bump(x)
+def _write_in_place(x: Any, write: Callable[..., Any], *args: Any) -> None:
+    """Write into the memory of `x`, whose array ``write(*args)`` returns, and note the write.
 
-
-def _noted(x: Any, write: Callable[[], None]) -> None:
-    """Write, and note the write; an interrupted one counts as one: what was saved of the old values must not be used."""
+    An interrupted one counts as one: what was saved of the old values must not be used.
+    """
     try:
-        write()
+        x._array = write(*args)
         bump(x)
     except (IndexError, OverflowError, RuntimeError, TypeError, ValueError):  # refused by the library, e.g. because the memory is read-only
         raise
@@ -149,7 +157,7 @@ def _noted(x: Any, write: Callable[[], None]) -> None:
         raise
 
 
-def _commit(x: Any, out: Any, old: Any) -> None:
+def _commit(x: Any, out: Any, old: Any, mode: Any) -> None:
     """Write the result of an operation into the memory of `x`, with its history and its tangents.
 
     Parameters
@@ -158,20 +166,26 @@ def _commit(x: Any, out: Any, old: Any) -> None:
         Of one shape and dtype.
     old : Node or None
         What `x` loses if the result has no history.
+    mode : Mode or None
+        This context's mode.
     """
-    mode = state.current()
     levels = () if mode is None else mode.levels
     pending: Any = None
     if levels:
         if levels.tangents_of(x, out):
             out = out.clone()  # with a node of its own: what the tangent's node saved of the result is not overwritten
         pending = levels.overwritten(x, out)
-    node, raw = out._node, out._array
-    if _shares_memory(x, out):
-        raw = x.backend.kernels.copy(raw)  # else a second writing would not give the same
+    node, raw, backend = out._node, out._array, x.backend
+    if out._alias is not None and _shares_memory(x, out):
+        raw = backend.kernels.copy(raw)  # else a second writing would not give the same
+    in_place = backend.capabilities.mutable and not copies(mode)
 
     def steps() -> None:
-        _write_all(x, raw)
+        if in_place:
+            x._array = backend.update(backend.own(x), ..., raw)
+            bump(x)
+        else:
+            rebind(x, raw)
         if node is not None:
             node.seq = next_number()
             adopt(x, node)
@@ -181,16 +195,16 @@ def _commit(x: Any, out: Any, old: Any) -> None:
             levels.settle(pending)
 
     uninterrupted(steps)
-    if mode is not None and mode.auditing is not None:
-        mode.auditing.wrote(x, out)
+    if mode is not None:
+        mode.note_write(x, out)
 
 
 def _fit(x: Any, out: Any, name: str) -> Any:
     """The out-of-place result in the form that can be written into `x`."""
-    if out.shape != x.shape:
+    if out._array.shape != x._array.shape and out.shape != x.shape:
         msg = f"in-place `{name}`: the result has shape {out.shape}, which does not fit the Tensor's shape {x.shape}; write `x = ...`"
         raise RuntimeError(msg)
-    if out.dtype is not x.dtype:
+    if out._array.dtype is not x._array.dtype and out.dtype is not x.dtype:
         refuse_kind(x, out.dtype, f"in-place `{name}`: result type")
         out = out._cast(x.dtype)
     return out
@@ -224,11 +238,11 @@ def apply(x: Any, name: str, other: Any) -> Any:
         other = _constant(f"in-place {name}", other, x)
         if not isinstance(other, TensorBase):
             raise not_a_tensor(name, x, other)
-    check_writable(x, other)
-    recording = state.records(mode)
+    check_writable(x, other, mode)
+    recording = mode is None or mode.recording
     old, left = x._node if recording else None, x
     dual = mode is not None and bool(mode.levels) and mode.levels.tangents_of(x, other)
-    if not dual and old is None and (not recording or getattr(other, "_node", None) is None) and _in_memory(x, name, other):
+    if not dual and old is None and (not recording or getattr(other, "_node", None) is None) and _in_memory(x, name, other, mode):
         return x
     if recording and (dual or _reads_first(ROWS[name], x, other)):
         left = x.clone()  # as in PyTorch, an in-place operation saves a copy of what it overwrites
@@ -236,7 +250,7 @@ def apply(x: Any, name: str, other: Any) -> Any:
     if other is not left and _shares_memory(x, other):
         other = other.clone()  # what the node saves of it must not be overwritten either
     out = getattr(left, f"_op_{name}")(other if isinstance(other, TensorBase) else as_scalar(other))
-    _commit(x, _fit(x, out, name), old)
+    _commit(x, _fit(x, out, name), old, mode)
     return x
 
 
@@ -251,14 +265,14 @@ def rewrite(x: Any, function: Any, *others: Any) -> Any:
     *others : Tensor
         The other Tensors that `function` reads: whether one of them requires grad decides what `x` may be.
     """
-    for other in others or (None,):
-        check_writable(x, other)
     mode = state.current()
-    recording = state.records(mode)
+    for other in others or (None,):
+        check_writable(x, other, mode)
+    recording = mode is None or mode.recording
     shared = recording and (x._node is not None or any(_shares_memory(x, o) or o._node is not None for o in others))
     shared = shared or (mode is not None and bool(mode.levels) and mode.levels.tangents_of(x, *others))
     out = function(x.clone() if shared else x)
-    _commit(x, _fit(x, out, getattr(function, "__name__", "operation")), x._node if recording else None)
+    _commit(x, _fit(x, out, getattr(function, "__name__", "operation")), x._node if recording else None, mode)
     return x
 
 
@@ -304,12 +318,12 @@ def _step(x: Any, name: str, other: Any) -> bool:
     return True
 
 
-def _in_memory(x: Any, name: str, other: Any) -> bool:
+def _in_memory(x: Any, name: str, other: Any, mode: Any) -> bool:
     """Let the library write into its own array where nothing is recorded: no memory beyond the library's own."""
     operator = ROWS[name].operator
     update = None if operator is None else operator.update
     backend = x.backend
-    if update is None or not backend.capabilities.mutable or not backend.raw_operators or not x.dtype.differentiable or copies():
+    if update is None or not backend.capabilities.mutable or not backend.raw_operators or not x.dtype.differentiable or copies(mode):
         return False
     if isinstance(other, complex) and not x.dtype.is_complex:
         return False
@@ -324,17 +338,11 @@ def _in_memory(x: Any, name: str, other: Any) -> bool:
         value = value._array
     else:
         value = as_scalar(other)
-    array = x.backend.own(x)
-
-    mode = state.current()
-    profiling = None if mode is None else mode.profiling
-
-    def write() -> None:
-        x._array = update(array, value) if profiling is None else profiling.call(f"{name}_", update, array, value)
-
-    _noted(x, write)
-    if mode is not None and mode.auditing is not None:
-        mode.auditing.wrote(x, other)
+    if mode is not None:
+        update = functools.partial(mode.call, f"{name}_", update)
+    _write_in_place(x, update, backend.own(x), value)
+    if mode is not None:
+        mode.note_write(x, other)
     return True
 
 
@@ -352,25 +360,25 @@ def setitem(x: Any, key: Any, value: Any) -> None:
     TypeError, IndexError, ValueError, RuntimeError, NotImplementedError
         For keys and values that do not fit, or a write that is refused; `x` is unchanged then.
     """
+    mode = state.current()
     if not isinstance(value, TensorBase):
-        if is_scalar(value):
-            value = _scalar_value(x, as_scalar(value))
-        else:
-            value = _constant("x[key] = value", value, x)
-            if not isinstance(value, TensorBase):
-                what = f"a Tensor, an array or a scalar as the value, but got {type(value).__name__}"
-                msg = f"x[key] = value needs {what}; use `xpgrad.asarray(value)`"
-                raise TypeError(msg)
+        scalar = as_scalar(value)
+        value = _constant("x[key] = value", value, x) if scalar is NOT_SCALAR else _scalar_value(x, scalar)
+        if not isinstance(value, TensorBase):
+            what = f"a Tensor, an array or a scalar as the value, but got {type(value).__name__}"
+            msg = f"x[key] = value needs {what}; use `xpgrad.asarray(value)`"
+            raise TypeError(msg)
     if type(value) is not type(x):
         _, value = unify("x[key] = value", [x, value])
-    check_writable(x, value)
-    prepared, _ = prepare_key(x, key)
-    if value.dtype is not x.dtype:
+    check_writable(x, value, mode)
+    prepared = key if basic_key(key) else prepare_key(x, key)
+    if value._array.dtype is not x._array.dtype and value.dtype is not x.dtype:
         value = _fit_value(x, value)
-    if value.ndim and value.shape[0] == 1:
+    shape = value._array.shape
+    if len(shape) and shape[0] == 1:
         value = _without_leading(value, _rank_of_part(x, prepared))
     try:
-        _write_at(x, prepared, value)
+        _write_at(x, prepared, value, mode)
     except (ValueError, OverflowError, IndexError, TypeError) as exc:
         error = _does_not_fit(x, key, value, exc)
         if error is exc:
@@ -378,33 +386,28 @@ def setitem(x: Any, key: Any, value: Any) -> None:
         raise error from exc
 
 
-def _write_at(x: Any, key: Any, value: Any) -> None:
+def _write_at(x: Any, key: Any, value: Any, mode: Any) -> None:
     """Write a value of the right dtype and device at a prepared key."""
-    mode = state.current()
-    backend = x.backend
-    if (state.records(mode) and (x._node is not None or value._node is not None)) or (
+    if ((mode is None or mode.recording) and (x._node is not None or value._node is not None)) or (
         mode is not None and mode.levels and mode.levels.tangents_of(x, value)
     ):
-        _commit(x, put(x, value, key if isinstance(key, tuple) else (key,)), None)
+        _commit(x, x._op_put(value, key if isinstance(key, tuple) else (key,)), None, mode)
         return
+    backend = x.backend
     if not backend.checks_indices:  # `update` may be the backend's own
         key = checked_key(backend.kernels, key, x.shape, x._array)
     array = backend.own(x)
-    copying = not backend.capabilities.mutable or copies()
+    copying = not backend.capabilities.mutable or copies(mode)
     change = backend.kernels.written if copying else backend.update
-    if mode is not None and mode.profiling is not None:
-        change = functools.partial(mode.profiling.call, "setitem", change)
+    if mode is not None:
+        change = functools.partial(mode.call, "setitem", change)
     if copying:
         raw = change(backend.kernels.copy(array), key, value._array)
         uninterrupted(lambda: rebind(x, raw))
     else:
-
-        def write() -> None:
-            x._array = change(array, key, value._array)
-
-        _noted(x, write)
-    if mode is not None and mode.auditing is not None:
-        mode.auditing.wrote(x, value)
+        _write_in_place(x, change, array, key, value._array)
+    if mode is not None:
+        mode.note_write(x, value)
 
 
 def _rank_of_part(x: Any, key: Any) -> int:
@@ -439,10 +442,12 @@ def _does_not_fit(x: Any, key: Any, value: Any, exc: Exception) -> Exception:
 
 
 def _scalar_value(x: Any, scalar: Any) -> Any:
-    if promote_scalar(x.dtype, scalar, x.default_dtype) is not x.dtype and not (x.dtype.kind == "bool" and isinstance(scalar, int)):
-        msg = f"x[key] = {scalar!r}: a {type(scalar).__name__} does not fit a Tensor of dtype {x.dtype}; convert with `xpgrad.astype`"
+    """Return a Python scalar as a constant of the dtype of `x`."""
+    dtype = x.dtype
+    if promote_scalar(dtype, scalar, x.default_dtype) is not dtype and not (dtype.kind == "bool" and isinstance(scalar, int)):
+        msg = f"x[key] = {scalar!r}: a {type(scalar).__name__} does not fit a Tensor of dtype {dtype}; convert with `xpgrad.astype`"
         raise TypeError(msg)
-    return type(x).scalar(scalar, x.dtype)
+    return type(x).scalar(scalar, dtype)
 
 
 def _fit_value(x: Any, value: Any) -> Any:

@@ -167,8 +167,8 @@ class Function:
         if any(isinstance(a, Tensor) and a.depth for a in args):
             return apply_to_batch(Function, cls, args)
         mode = state.current()
-        if mode is not None and mode.profiling is not None:
-            return mode.profiling.call(cls.__name__, _applied, cls, args, kwargs, separate, mode)
+        if mode is not None and mode.profiling is not None:  # no frame more than needed: warnings count them
+            return mode.call(cls.__name__, _applied, cls, args, kwargs, separate, mode)
         return _applied(cls, args, kwargs, separate, mode)
 
 
@@ -251,8 +251,8 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
         for entry, t in zip(saved, kept):
             if entry is not None:
                 entry.pack(mode.packing, t)
-    if mode is not None and mode.profiling is not None:
-        mode.profiling.made_node(None, node)
+    if mode is not None:
+        mode.note_node(node)
     return tuple(outs)
 
 
@@ -276,7 +276,7 @@ def _check_marks(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], reco
             msg = "a leaf Variable that requires grad has been used in an in-place operation."
             raise RuntimeError(msg)
         if recording and x._is_view():
-            check_writable(x)
+            check_writable(x, None, state.current())
     if separate and any(_has(args, t) and _has(results, t) and not _has(dirty, t) for t in ctx._to_save if t is not None):
         msg = (
             "An input that has been returned as-is as output is being saved for backward. This is not supported if you override "

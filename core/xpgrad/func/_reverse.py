@@ -31,11 +31,11 @@ __all__ = ["Argnums", "chosen", "fresh", "grad", "grad_and_value", "jacrev", "vj
 Argnums = int | tuple[int, ...]
 
 
-def _base(x: Any) -> Any:
-    """The Tensor on the tape: itself, or the one that holds all batches that it is an element of."""
+def _node_of(x: Any) -> Any:
+    """Return the node of a Tensor, for an element of a batch that of the Tensor that holds the batch."""
     while x.depth:
         x = x._array.value
-    return x
+    return x._node
 
 
 def fresh(x: Any) -> Any:
@@ -86,11 +86,16 @@ def tracked(outs: list[Any], inner: list[Any]) -> bool:
 
     Those of a transform that ran inside, and has ended, are no history either.
     """
-    own = {_base(x)._node for x in inner}
-    if any(node is None or not node.is_leaf for node in own):
-        return True
-    roots = [node for node in {_base(o)._node for o in outs} if node is not None]
-    return any(node.is_leaf and node not in own and not node.spent for node in walk(roots))
+    own = set()
+    for x in inner:
+        node = _node_of(x)
+        if node is None or not node.is_leaf:
+            return True
+        own.add(node)
+    for node in walk([node for node in map(_node_of, outs) if node is not None]):
+        if node.is_leaf and node not in own and not node.spent:
+            return True
+    return False
 
 
 def released(x: Any, keep: bool) -> Any:
@@ -129,8 +134,7 @@ def chosen(name: str, args: tuple[Any, ...], argnums: Argnums) -> tuple[tuple[in
         msg = f"{name}: argnums elements must be unique but got {argnums!r}"
         raise RuntimeError(msg)
     leaves, structure = flatten(args[places[0]] if isinstance(argnums, int) else tuple(args[a] for a in places))
-    if not all(isinstance(x, Tensor) for x in leaves):
-        leaves = lift_leaves(name, leaves, flatten(args)[0], numbers=True)
+    leaves = lift_leaves(name, leaves, (x for arg in args for x in flatten(arg)[0]), numbers=True)
     check_leaves(name, leaves)
     return places, leaves, structure
 

@@ -55,6 +55,9 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
 
 def _walk(tree: Any, leaves: list[Any]) -> Structure:
     cls: Any = tree.__class__
+    if isinstance(tree, TensorBase):
+        leaves.append(tree)
+        return LEAF
     if cls is tuple or cls is list or cls is deque or (isinstance(tree, tuple) and hasattr(tree, "_fields")):
         return Structure(cls, (), tuple(_walk(t, leaves) for t in tree))
     if cls is dict or cls is OrderedDict or cls is defaultdict:
@@ -79,7 +82,8 @@ def holds_tensors(value: Any) -> bool:
 
 def unflatten(structure: Structure, leaves: Any) -> Any:
     """The tree of that structure with these leaves."""
-    return _build(structure, iter(leaves))
+    leaves = iter(leaves)
+    return next(leaves) if structure.container is None else _build(structure, leaves)
 
 
 def _build(structure: Structure, leaves: Any) -> Any:

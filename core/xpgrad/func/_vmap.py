@@ -69,9 +69,10 @@ def vmap(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = flatten(args)
         dims = _spread(in_dims, structure, name, args)
-        if not all(isinstance(x, Tensor) for x in leaves):
-            mapped = iter(lift_leaves("vmap", [x for x, d in zip(leaves, dims) if d is not None], leaves))
-            leaves = [x if d is None else next(mapped) for x, d in zip(leaves, dims)]
+        mapped = [x for x, d in zip(leaves, dims) if d is not None]
+        if (lifted := lift_leaves("vmap", mapped, leaves)) is not mapped:
+            found = iter(lifted)
+            leaves = [x if d is None else next(found) for x, d in zip(leaves, dims)]
         size = _size(leaves, dims, name, in_dims)
         moved = [_moved(x, d) for x, d in zip(leaves, dims)]
 
@@ -130,7 +131,7 @@ def _entries(d: Any, s: Structure, call: str, count: int) -> list[Any]:
 
 
 def _leaves(structure: Structure) -> int:
-    return 1 if structure.is_leaf else sum(_leaves(c) for c in structure.children)
+    return 1 if structure.container is None else sum(map(_leaves, structure.children))
 
 
 def _size(leaves: list[Any], dims: list[Any], name: str, in_dims: Dims) -> int:
@@ -146,13 +147,14 @@ def _size(leaves: list[Any], dims: list[Any], name: str, in_dims: Dims) -> int:
                 "in_dim None, or wrap it with `xpgrad.asarray`"
             )
             raise ValueError(msg)  # noqa: TRY004 (PyTorch's type)
-        if not -x.ndim <= d < x.ndim:
+        shape = x.shape
+        if not -len(shape) <= d < len(shape):
             msg = (
-                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): got in_dim={d} for an input of shape {x.shape}, but it must be in "
-                f"[{-x.ndim}, {x.ndim}); a 0-d Tensor has no axis to map over"
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): got in_dim={d} for an input of shape {shape}, but it must be in "
+                f"[{-len(shape)}, {len(shape)}); a 0-d Tensor has no axis to map over"
             )
             raise ValueError(msg)
-        sizes.append(x.shape[d])
+        sizes.append(shape[d])
     if not sizes:
         msg = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): no input is mapped over; give at least one in_dim that is not None"
         raise ValueError(msg)
@@ -198,10 +200,11 @@ def _left(out: Any, level: BatchLevel, depth: int, out_dims: Dims, name: str) ->
             results.append(x._array.value if x.depth == depth else x)
             continue
         whole = leave(x, level, cls)
-        if not -whole.ndim <= d < whole.ndim:
+        rank = whole.ndim
+        if not -rank <= d < rank:
             msg = f"vmap({name}, ..., out_dims={out_dims}): {d} is out of range for a result of shape {x.shape} with one more axis"
             raise IndexError(msg)
-        if d % whole.ndim:
+        if d % rank:
             whole = moveaxis(whole, 0, d)
         results.append(whole)
     return unflatten(structure, results)

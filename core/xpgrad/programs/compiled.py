@@ -332,7 +332,7 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
                 raws, gradients = program.forward(*arrays)
                 return _result(program, arrays, raws, gradients, args, None)
         if mode is not None and mode.profiling is not None:
-            return mode.profiling.call(_title(function), carefully, args, kwargs, mode, None)
+            return mode.call(_title(function), carefully, args, kwargs, mode, None)
         return carefully(args, kwargs, mode, quick)
 
     def carefully(args: Any, kwargs: Any, mode: Any, quick: Any) -> Any:
@@ -423,6 +423,6 @@ def _result(program: _Compiled, arrays: list[Any], raws: Any, gradients: Any, fl
                 outs[k]._node = node if program.scalar else new_slot(node, k)
     if node is not None and mode is not None and mode.packing is not None:
         node.pack(mode.packing, flat)
-    if node is not None and mode is not None and mode.profiling is not None:
-        mode.profiling.made_node(None, node)
+    if node is not None and mode is not None:
+        mode.note_node(node)
     return program.build(outs)

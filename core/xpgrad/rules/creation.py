@@ -162,24 +162,25 @@ def empty(shape: int | Sequence[int], *sizes: int, dtype: Any = None, device: An
 @nondifferentiable(primitive=True)
 def zeros_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Zeros of the shape, and by default the dtype and device, of `x`."""
-    return _like(zeros, x, dtype, device)
+    return _like("zeros", x, dtype, device)
 
 
 @nondifferentiable(primitive=True)
 def ones_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones of the shape, and by default the dtype and device, of `x`."""
-    return _like(ones, x, dtype, device)
+    return _like("ones", x, dtype, device)
 
 
 @nondifferentiable(primitive=True)
 def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A Tensor of the shape of `x` whose values are not set."""
-    return _like(empty, x, dtype, device)
+    return _like("empty", x, dtype, device)
 
 
-def _like(create: Any, x: Any, dtype: Any, device: Any, *args: Any) -> Tensor:
-    x = as_tensor(f"{create.__name__}_like", x)
-    return create(x.shape, *args, dtype=x.dtype if dtype is None else dtype, device=x.device if device is None else device)
+def _like(name: str, x: Any, dtype: Any, device: Any) -> Tensor:
+    x = as_tensor(f"{name}_like", x)
+    cls = tensor_class(x.device if device is None else as_device(device))
+    return _make(cls, name, x.shape, dtype=x.dtype if dtype is None else as_dtype(dtype, cls.default_dtype))
 
 
 @composite
@@ -248,7 +249,8 @@ def _check_fill(value: complex, dtype: DType) -> None:
 @composite
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A Tensor like `x` filled with one value; differentiable in a 0-d Tensor `fill_value`."""
-    return _like(full, x, dtype, device, fill_value)
+    x = as_tensor("full_like", x)
+    return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=x.device if device is None else device)
 
 
 @nondifferentiable(primitive=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.dtypes import iinfo
-from xpgrad._basics.keys import BASIC_PARTS, basic_key, full_key, zero_step
+from xpgrad._basics.keys import BASIC_PARTS, basic_key, full_key, is_basic, zero_step
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
 from xpgrad._basics.shapes import common_shape, normalize_axis
 from xpgrad._memory.cells import ForbiddenView
@@ -100,18 +100,15 @@ def unstack_views(x: Tensor, axis: int) -> tuple[Tensor, ...]:
     return views
 
 
-def prepare_key(x: Tensor, key: Any) -> tuple[Any, bool]:
-    """A key in the form that kernels take, raw arrays instead of Tensors, and whether it is a basic one.
+def prepare_key(x: Tensor, key: Any) -> tuple[Any, ...]:
+    """Return a key that is not a `basic_key` in the form that kernels take: raw arrays instead of Tensors, integers of Python's type.
 
     Raises
     ------
     IndexError, TypeError
         For what cannot be an index.
     """
-    if basic_key(key):
-        return key, True
     parts = list(key) if isinstance(key, tuple) else [key]
-    basic = True
     for i, part in enumerate(parts):
         if part.__class__ in BASIC_PARTS:
             continue
@@ -122,8 +119,7 @@ def prepare_key(x: Tensor, key: Any) -> tuple[Any, bool]:
             parts[i] = scalar
             continue
         parts[i] = _index_array(x, part)
-        basic = False
-    return tuple(parts), basic
+    return tuple(parts)
 
 
 def _index_array(x: Tensor, part: Any) -> Any:
@@ -185,8 +181,8 @@ def getitem(x: Tensor, key: Any) -> Tensor:
                 raise
             raise error from exc
     x = among(x, *(key if isinstance(key, tuple) else (key,)))
-    prepared, basic = prepare_key(x, key)
-    return (index_basic if basic else gather)(x, prepared)
+    prepared = prepare_key(x, key)
+    return (index_basic if is_basic(prepared) else gather)(x, prepared)
 
 
 def basic_error(x: Tensor, key: Any, exc: Exception) -> Exception:

@@ -206,8 +206,8 @@ def plain(name: str, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     x = as_tensor(name, x)
     args = tuple(a._array if isinstance(a, TensorBase) else a for a in args)
     kernel, mode = getattr(x.backend.kernels, name), state.current()
-    if mode is not None and mode.profiling is not None and not x.stage:
-        return finished(x, mode.profiling.call(name, kernel, x._array, *args, **kwargs), name)
+    if mode is not None and not x.stage:
+        return finished(x, mode.call(name, kernel, x._array, *args, **kwargs), name)
     return finished(x, kernel(x._array, *args, **kwargs), name)
 
 
@@ -216,9 +216,7 @@ def finished(x: Tensor, raw: Any, name: str) -> Tensor:
     out = (x._stand_in() if x.is_inference() else x)._wrap(raw)
     mode = state.current()
     if mode is not None and not mode.plain:
-        mode.finish(out)
-        if mode.auditing is not None:
-            mode.auditing.computed(name, (x,), out)
+        mode.finish_computed(name, (x,), out)
     return out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._backends.classes import tensor_class
@@ -78,19 +79,15 @@ def to_device(x: Tensor, device: Device | str, /, *, stream: Any = None) -> Tens
     if x.is_inference() or source.fresh is not None:
         source = tensor_class(x.device)
     mode = state.current()
-    if mode is not None and mode.profiling is not None:
-        out = target._wrap(mode.profiling.call("to_device", move_raw, x._array, source, target))
-    else:
-        out = target._wrap(move_raw(x._array, source, target))
+    move = move_raw if mode is None else functools.partial(mode.call, "to_device", move_raw)
+    out = target._wrap(move(x._array, source, target))
     if x._node is not None and state.records(mode):
         n = ToCopyBackward0.made_now()
         n.e, n.source, n.destination = x._node, source, target
         n.stream = (target, target.backend.current_stream(target.device)) if target.backend.capabilities.streams else None
         out._node = n
     if mode is not None and not mode.plain:
-        mode.finish(out)
-        if mode.auditing is not None:
-            mode.auditing.computed("to_device", (x,), out)
+        mode.finish_computed("to_device", (x,), out)
         if mode.levels:
             mode.levels.carry_over(x, out, lambda t: to_device(t, target.device))
     return out

@@ -257,12 +257,12 @@ def lift(x: Any, cls: Any) -> Any:
     """`x` as a Tensor of a class above its own: the same value for all elements."""
     if x.stage == cls.stage:
         return x
-    return _wrapped(x._stand_in(), None, cls) if issubclass(cls, BatchedTensor) else cls.lift(x)
+    return enter(x._stand_in(), None, cls) if issubclass(cls, BatchedTensor) else cls.lift(x)
 
 
-def enter(x: Any, level: BatchLevel, cls: Any) -> Any:
-    """The elements of `x` along its first axis, as one Tensor of the class `cls`."""
-    return _wrapped(x, level, cls)
+def enter(x: Any, level: BatchLevel | None, cls: Any) -> Any:
+    """Return the elements of `x` along its first axis as one Tensor of the class `cls`; without a level all elements share `x`."""
+    return cls._wrap(cls.backend.raw(lift(x, cls.inner), level))
 
 
 def leave(x: Any, level: BatchLevel, cls: Any) -> Any:
@@ -295,7 +295,7 @@ def take_out(x: Any, level: BatchLevel | None, cls: Any) -> Any:
     raw = x._array
     value = take_out(raw.value, level, cls)
     moved = raw.level is not None and level is not None
-    return _wrapped(moveaxis(value, 1, 0) if moved else value, raw.level, type(x).inner)
+    return enter(moveaxis(value, 1, 0) if moved else value, raw.level, type(x).inner)
 
 
 def put_in(x: Any, level: BatchLevel | None, cls: Any) -> Any:
@@ -304,12 +304,7 @@ def put_in(x: Any, level: BatchLevel | None, cls: Any) -> Any:
         return lift(x, cls) if level is None else enter(x, level, cls)
     raw = x._array
     moved = raw.level is not None and level is not None
-    return _wrapped(put_in(moveaxis(raw.value, 1, 0) if moved else raw.value, level, cls), raw.level, batch_class(type(x._stand_in())))
-
-
-def _wrapped(value: Any, level: BatchLevel | None, cls: Any) -> Any:
-    """A Tensor of the class `cls` over one of the class below."""
-    return cls._wrap(cls.backend.raw(lift(value, cls.inner), level))
+    return enter(put_in(moveaxis(raw.value, 1, 0) if moved else raw.value, level, cls), raw.level, batch_class(type(x._stand_in())))
 
 
 def raise_to_common(tensors: list[Any]) -> list[Any]:

@@ -23,14 +23,18 @@ __all__ = ["batched_grads", "batched_pass", "gradients"]
 
 
 def _depth_of(*items: Any) -> int:
-    """Of how many batches the deepest of some Tensors (and edges, which are of none) is an element."""
-    return max((x.depth for x in items if isinstance(x, Tensor)), default=0)
+    """Return the largest depth of `vmap` among some Tensors and edges, which count as 0."""
+    deepest = 0
+    for x in items:
+        if isinstance(x, Tensor) and x.depth > deepest:
+            deepest = x.depth
+    return deepest
 
 
 def gradients(outputs: list[Any], inputs: list[Any], seeds: list[Any], **options: Any) -> list[Any]:
     """As `autograd.grad`, also for outputs and inputs that are elements of a batch."""
-    if _depth_of(*outputs, *inputs):
-        return _grads_of_elements(outputs, inputs, seeds, options)
+    if depth := _depth_of(*outputs, *inputs):
+        return _grads_of_elements(outputs, inputs, seeds, depth, options)
     batched = options.pop("is_grads_batched", False)
     return list(grad(outputs, inputs, seeds, batched=batched_grads if batched else None, **options))
 
@@ -72,28 +76,30 @@ def batched_pass(outputs: list[Any], inputs: list[Any], seeds: list[Any], size: 
     return result
 
 
-def _grads_of_elements(outs: list[Any], inputs: list[Any], given: list[Any], options: dict[str, Any]) -> list[Any]:
-    """The gradients of outputs with respect to inputs of which some are elements of a batch: per element."""
-    depth = _depth_of(*outs, *inputs)
-    level: Any = None
+def _grads_of_elements(outs: list[Any], inputs: list[Any], given: list[Any], depth: int, options: dict[str, Any]) -> list[Any]:
+    """Return the gradients of outputs with respect to inputs; those at `depth` are elements of one batch."""
+    level = cls = None
+    raws: list[Any] = []  # of those at `depth`; None for the others
     for x in (*outs, *inputs):
-        if isinstance(x, Tensor) and x.depth == depth and x._array.level is not None:
-            if level is not None and x._array.level is not level:
+        raw = x._array if isinstance(x, Tensor) and x.depth == depth else None
+        raws.append(raw)
+        if raw is None:
+            continue
+        cls = cls or type(x)
+        if raw.level is not None:
+            if level is not None and raw.level is not level:
                 raise escaped()
-            level = x._array.level
+            level = raw.level
     batched = options.get("is_grads_batched", False)
-    cls = next(type(x) for x in (*outs, *inputs) if _depth_of(x) == depth)
     below_outs, below_seeds = [], []
-    for i, (out, g) in enumerate(zip(outs, given)):
-        mapped = _depth_of(out) == depth and out._array.level is not None
-        if mapped:
-            if g is None:
-                g = ones_like(out)
-            shape = g.shape[1:] if batched else g.shape
-            if shape != out.shape:
+    for i, (out, raw, g) in enumerate(zip(outs, raws, given)):
+        mapped = raw is not None and raw.level is not None
+        if mapped and g is None:
+            g = ones_like(raw.value)
+        elif g is not None:
+            if mapped and (g.shape[1:] if batched else g.shape) != out.shape:
                 msg = f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {out.shape}"
                 raise RuntimeError(msg)
-        if g is not None:
             try:
                 g = take_out(g, level if mapped else None, cls)
             except LookupError:
@@ -101,13 +107,14 @@ def _grads_of_elements(outs: list[Any], inputs: list[Any], given: list[Any], opt
                 raise RuntimeError(msg) from None
             if mapped and batched:
                 g = moveaxis(g, 0, 1)
-        below_outs.append(out._array.value if _depth_of(out) == depth else out)
+        below_outs.append(out if raw is None else raw.value)
         below_seeds.append(g)
     # The inputs are `fresh`: elements of the batch of their own, so that nothing is summed over the batch.
-    targets = [x._array.value if _depth_of(x) == depth else x for x in inputs]
+    input_raws = raws[len(outs) :]
+    targets = [x if raw is None else raw.value for x, raw in zip(inputs, input_raws)]
     results: list[Any] = []
-    for x, g in zip(inputs, gradients(below_outs, targets, below_seeds, **options)):
-        mapped = _depth_of(x) == depth and x._array.level is not None
+    for raw, g in zip(input_raws, gradients(below_outs, targets, below_seeds, **options)):
+        mapped = raw is not None and raw.level is not None
         if g is not None:
             g = put_in(moveaxis(g, 1, 0) if mapped and batched else g, level if mapped else None, cls)
         results.append(g)
