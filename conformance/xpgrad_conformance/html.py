@@ -1,7 +1,8 @@
 """The report as one self-contained page: a matrix of groups and targets, and below it every contract with its results.
 
 It works without scripts (links and <details> only); the script adds a filter. Each mark has a word as well as a colour, for those who hear
-the page, and for those who cannot tell the colours apart.
+the page, and for those who cannot tell the colours apart. It shares no code with the core's pages: the suite uses public names only, and
+its report must not depend on what it judges.
 """
 
 from __future__ import annotations

@@ -276,6 +276,14 @@ def test_a_browser_shows_the_page(tmp_path: Path) -> None:
     picture = tmp_path / "report.png"
     subprocess.run([*command, f"--screenshot={picture}", "--window-size=900,1200", page], capture_output=True, check=True, timeout=120)
     assert picture.read_bytes().startswith(b"\x89PNG")
+    # The boxes of the graph are light on a dark page, too: so is their text dark.
+    asked = "document.title = getComputedStyle(document.querySelector('#graph text')).fill"
+    (tmp_path / "asked.html").write_text((tmp_path / "report.html").read_text().replace("</body>", f"<script>{asked}</script></body>"))
+    for dark in ((), ("--blink-settings=preferredColorScheme=0",)):
+        run = subprocess.run(
+            [*command, *dark, "--dump-dom", (tmp_path / "asked.html").as_uri()], capture_output=True, text=True, check=True, timeout=120
+        )
+        assert "<title>rgb(17, 24, 39)</title>" in run.stdout
 
 
 PROGRAM = '''

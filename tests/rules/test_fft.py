@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import xpgrad as xp
-from support.central_differences import held, near
+from support.central_differences import differences, held, near
 from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, RULES
 
 strict = pytest.importorskip("array_api_strict", reason="the reference namespace of the standard")
@@ -62,17 +62,6 @@ def numpy_of(t: Any) -> np.ndarray:
     """The values of a Tensor of either library."""
     t = t.detach()
     return t.numpy() if isinstance(t, xp.Tensor) else t.resolve_conj().resolve_neg().numpy()
-
-
-def differences(f: Any, x: np.ndarray, step: float = 1e-6) -> np.ndarray:
-    """The gradient of a real function by central differences: along the real, and for complex `x` the imaginary, axis."""
-    out = np.zeros_like(x)
-    for i in np.ndindex(x.shape):
-        for unit in (1.0, 1j) if np.iscomplexobj(x) else (1.0,):
-            h = np.zeros_like(x)
-            h[i] = unit * step
-            out[i] += unit * (f(x + h) - f(x - h)) / (2 * step)
-    return out
 
 
 # -- the namespace -----------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import xpgrad as xp
-from support.central_differences import held, near
+from support.central_differences import differences, held, near
 from xpgrad import linalg as la
 from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, RULES
 
@@ -58,17 +58,6 @@ def numpy_of(t: Any) -> np.ndarray:
 def dot(w: np.ndarray, y: np.ndarray) -> float:
     """The real inner product, of which PyTorch's gradients are the gradients."""
     return float(np.real(np.sum(np.conj(w) * y)))
-
-
-def differences(f: Any, x: np.ndarray, step: float = 1e-5) -> np.ndarray:
-    """The gradient of a real function by central differences: along the real, and for complex `x` the imaginary, axis."""
-    out = np.zeros_like(x)
-    for i in np.ndindex(x.shape):
-        for unit in (1.0, 1j) if np.iscomplexobj(x) else (1.0,):
-            h = np.zeros_like(x)
-            h[i] = unit * step
-            out[i] += unit * (f(x + h) - f(x - h)) / (2 * step)
-    return out
 
 
 # -- the namespace -----------------------------------------------------------------------------------------------------------

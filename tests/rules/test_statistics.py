@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import xpgrad as xp
-from support.central_differences import values
+from support.central_differences import differences, values
 
 Function = Callable[[Any], Any]
 grad = xp.autograd.grad
@@ -65,18 +65,6 @@ def loss(function: Function, x: Any) -> Any:
     if y.dtype.is_complex:
         y = xp.real(y) + 0.3 * xp.imag(y) * xp.real(y) + 2 * xp.imag(y)
     return xp.sum(weights(y.shape) * (y + 0.5 * y * y))
-
-
-def differences(scalar: Callable[[np.ndarray], float], at: np.ndarray, step: float = 1e-6) -> np.ndarray:
-    """The gradient by central differences; for complex points dL/dx + i dL/dy."""
-    out = np.zeros_like(at)
-    for i in np.ndindex(*at.shape):
-        for direction in (1.0, 1j) if at.dtype.kind == "c" else (1.0,):
-            ahead, behind = at.copy(), at.copy()
-            ahead[i] += step * direction
-            behind[i] -= step * direction
-            out[i] += direction * (scalar(ahead) - scalar(behind)) / (2 * step)
-    return out
 
 
 def check(function: Function, at: np.ndarray) -> None:

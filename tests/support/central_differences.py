@@ -12,7 +12,7 @@ import numpy as np
 
 import xpgrad as xp
 
-__all__ = ["check", "held", "loss", "near", "numbers", "values"]
+__all__ = ["check", "differences", "held", "loss", "near", "numbers", "values"]
 
 Function = Callable[..., Any]
 STEP = 1e-5
@@ -41,6 +41,17 @@ def loss(out: Any) -> Any:
             w = xp.asarray(numbers(part.shape, 1.0 + k + 5 * j), dtype=part.dtype, device=part.device)
             total = total + xp.sum(w * (part + 0.3 * part * part))
     return total
+
+
+def differences(f: Callable[[np.ndarray], float], x: np.ndarray, step: float = STEP) -> np.ndarray:
+    """Return the gradient of a real function by central differences; ``dL/dx + i dL/dy`` for complex `x`."""
+    out = np.zeros_like(x)
+    for i in np.ndindex(x.shape):
+        for unit in (1.0, 1j) if np.iscomplexobj(x) else (1.0,):
+            h = np.zeros_like(x)
+            h[i] = unit * step
+            out[i] += unit * (f(x + h) - f(x - h)) / (2 * step)
+    return out
 
 
 def _slope(function: Function, points: Sequence[np.ndarray], device: str) -> tuple[list[Any], list[Any], Any]:

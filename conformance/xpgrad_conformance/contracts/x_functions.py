@@ -60,10 +60,10 @@ def loss_at(case: Case, points: Sequence[Any]) -> float:
     return float(weighed(Reference, case.call(Reference, *points)))
 
 
-def slope(case: Case, points: Sequence[Any], i: int, d: Any, step: float = 1e-5) -> float:
-    """The derivative of NumPy's loss along a direction in one operand, by central differences."""
-    ends = [loss_at(case, [p + s * step * d if j == i else p for j, p in enumerate(points)]) for s in (1, -1)]
-    return (ends[0] - ends[1]) / (2 * step)
+def slope(case: Case, points: Sequence[Any], i: int, d: Any) -> float:
+    """Return the derivative of NumPy's loss along a direction in one operand, by central differences."""
+    (found,) = along(lambda lib, *operands: weighed(lib, case.call(lib, *operands)), points, i, d)
+    return float(found)
 
 
 def bend(case: Case, points: Sequence[Any], ds: Sequence[Any], i: int, e: Any) -> float:

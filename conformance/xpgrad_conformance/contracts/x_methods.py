@@ -11,7 +11,7 @@ import numpy as np
 from xpgrad_conformance.contract import contract
 from xpgrad_conformance.contracts import x_keys
 from xpgrad_conformance.contracts.x_functions import FACTORS, close, direction, exact, inner, made, rough, value_of
-from xpgrad_conformance.functions import BINARY, ELEMENTWISE, STEP, Reference, cases, listed, weighed
+from xpgrad_conformance.functions import BINARY, ELEMENTWISE, Reference, along, cases, listed, weighed
 
 Pair = tuple[Callable[..., Any], Callable[..., Any]]
 #: The operands: a matrix away from kinks and ties, a row of positive numbers, and a matrix of positive numbers.
@@ -93,12 +93,6 @@ METHODS: dict[str, Pair] = {
 }  # fmt: skip
 
 
-def differences(theirs: Callable[..., Any], points: Any, i: int, d: Any) -> Any:
-    """The derivative of NumPy's result along a direction in one operand."""
-    ends = [theirs(*(p + s * STEP * d if j == i else p for j, p in enumerate(points))) for s in (1, -1)]
-    return (np.asarray(ends[0]) - np.asarray(ends[1])) / (2 * STEP)
-
-
 def agree(lib: Any, ours: Callable[..., Any], theirs: Callable[..., Any], points: Any) -> None:
     """Compare values, gradients and tangents with NumPy's function and its differences."""
     fw = lib.module("autograd.forward_ad")
@@ -109,7 +103,7 @@ def agree(lib: Any, ours: Callable[..., Any], theirs: Callable[..., Any], points
     gs = lib.grad(y, xs, made(lib, seed, False), allow_unused=True)
     for i, p in enumerate(points):
         d = direction(p, 3.0 + i)
-        moved = differences(theirs, points, i, d)
+        (moved,) = along(lambda _, *operands: theirs(*operands), points, i, d)
         close(lib, inner(value_of(lib, gs[i]), d), float(np.sum(seed * moved)), rough(lib))
         with fw.dual_level():
             duals = [

@@ -10,9 +10,10 @@ from typing import Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._audit.findings import Finding
-from xpgrad._audit.paths import Slope, along, directions, settled
+from xpgrad._audit.paths import along, directions
 from xpgrad._audit.running import Outcome, Problem, host_of
 from xpgrad._audit.tracing import Event
+from xpgrad._basics.differences import Slope, dot, settled
 from xpgrad._basics.dtypes import DTYPES
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad.autograd import grad
@@ -92,9 +93,9 @@ def _disagreement(event: Event, seed: int) -> tuple[float, float] | None:
         found = _call(event, given)
         found = found if isinstance(found, tuple) else (found,)
         found = [o for o in found if isinstance(o, TensorBase) and o.dtype.differentiable][: len(weights)]
-        return sum(float((w.conj() * host_of(o)).real.sum()) for w, o in zip(weights, found))
+        return sum(dot(w, host_of(o)) for w, o in zip(weights, found))
 
-    best = settled(lambda h: (value(h), value(-h)), math.nan, eps)
+    best = settled(value, math.nan, eps)
     if math.isinf(best.error) or not math.isfinite(wanted) or best.agrees(wanted, eps):
         return None
     return wanted, best.value
@@ -219,7 +220,7 @@ def _two_ways(event: Event, seed: int) -> tuple[float, float] | None:
     tangents = [xp.asarray(drawn.uniform(0.5, 1.5, h.shape)).astype(h.dtype) for h in hosts]
     outs, pushed = jvp(call, points, tuple(asarray(t, device=p.device, dtype=p.dtype) for t, p in zip(tangents, points)))
     weights = [xp.asarray(drawn.uniform(0.5, 1.5, host_of(o).shape)).astype(host_of(o).dtype) for o in outs]
-    forward = sum(float((w.conj() * host_of(t)).real.sum()) for w, t in zip(weights, pushed))
+    forward = sum(dot(w, host_of(t)) for w, t in zip(weights, pushed))
     leaves = [p.clone().requires_grad_(True) for p in points]
     again = call(*leaves)
     kept = [(o, w) for o, w in zip(again, weights) if o.requires_grad]

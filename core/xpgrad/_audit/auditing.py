@@ -13,11 +13,12 @@ from xpgrad._audit.cost import Cost, costs
 from xpgrad._audit.findings import Finding
 from xpgrad._audit.kinks import at_kinks
 from xpgrad._audit.nonfinite import Pulled, Watch, not_finite
-from xpgrad._audit.paths import Slope, broken_paths, directions, entries, slope
+from xpgrad._audit.paths import broken_paths, directions, entries, slope
 from xpgrad._audit.ranges import dependence, far_ranges
 from xpgrad._audit.report import Audit
 from xpgrad._audit.running import Outcome, Problem, host_of
 from xpgrad._basics.arguments import check_callable, shown
+from xpgrad._basics.differences import Slope
 
 __all__ = ["CHECKS", "audit"]
 

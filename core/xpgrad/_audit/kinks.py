@@ -11,9 +11,9 @@ from typing import Any
 from xpgrad._array.base import TensorBase
 from xpgrad._audit.findings import Finding
 from xpgrad._audit.nonfinite import Pulled, first_index
-from xpgrad._audit.paths import Slope
 from xpgrad._audit.running import Outcome, host_of
 from xpgrad._audit.tracing import Event
+from xpgrad._basics.differences import Slope
 from xpgrad._rows.row import parameters
 
 __all__ = ["at_kinks"]

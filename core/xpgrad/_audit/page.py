@@ -11,21 +11,13 @@ from xpgrad._audit.findings import SEVERITIES, Finding
 from xpgrad._audit.picture import curve_svg, graph_svg
 from xpgrad._audit.places import Place, short
 from xpgrad._audit.running import Outcome, host_of
+from xpgrad._basics import pages
+from xpgrad._basics.pages import prose, section
 from xpgrad.autograd._drawing import bytes_text
 
 __all__ = ["page"]
 
 _STYLE = """
-:root { color-scheme: light dark; --back: #fbfbfa; --card: #ffffff; --text: #1c2430; --faint: #667085; --line: #e3e6ea; --code: #f5f6f8;
-  --error: #c62828; --error-soft: #fdecea; --warning: #a15c00; --warning-soft: #fff4dc; --note: #2c5c9c; --note-soft: #e8f0fb;
-  --ok: #1b7f3b; --ok-soft: #e2f5e7; }
-@media (prefers-color-scheme: dark) { :root { --back: #14171c; --card: #1b2027; --text: #e6eaf0; --faint: #98a2b3; --line: #2c333d;
-  --code: #20262e; --error: #ff8a80; --error-soft: #3b1f1f; --warning: #ffc66b; --warning-soft: #3a2d16; --note: #8fbcff;
-  --note-soft: #1d2b40; --ok: #7ddc98; --ok-soft: #173122; } }
-* { box-sizing: border-box; } body { background: var(--back); color: var(--text); font: 15px/1.55 system-ui, sans-serif; margin: 0; }
-main { max-width: 62rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; } h1 { font-size: 1.45rem; margin: 0 0 .2rem; }
-h2 { font-size: 1.1rem; margin: 2.2rem 0 .7rem; } p { margin: .4rem 0; } .faint { color: var(--faint); }
-code, pre, .code { font: 13px/1.55 ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 .badge { display: inline-block; border-radius: 1em; padding: .1em .75em; font-weight: 600; font-size: .85em; }
 .error .badge, .badge.error { color: var(--error); background: var(--error-soft); }
 .warning .badge, .badge.warning { color: var(--warning); background: var(--warning-soft); }
@@ -36,22 +28,20 @@ code, pre, .code { font: 13px/1.55 ui-monospace, Menlo, Consolas, "DejaVu Sans M
 .finding.note { border-left-color: var(--note); }
 .finding h3 { font-size: 1rem; margin: 0 0 .3rem; } .finding h3 .badge { margin-right: .5em; }
 .cure { border-top: 1px dashed var(--line); margin-top: .6rem; padding-top: .5rem; } .cure b { color: var(--ok); }
-.source { background: var(--code); border-radius: 6px; overflow-x: auto; padding: .5rem 0; margin: .6rem 0; }
+.source { background: var(--soft); border-radius: 6px; overflow-x: auto; padding: .5rem 0; margin: .6rem 0; }
 .source div { display: flex; white-space: pre; padding-right: 1rem; } .source .n { width: 3.6rem; text-align: right; color: var(--faint);
   padding-right: .8rem; flex: none; user-select: none; } .source .m { width: 1.6rem; flex: none; text-align: center; font-weight: 700; }
 .source div.error { background: var(--error-soft); } .source div.error .m { color: var(--error); }
 .source div.warning { background: var(--warning-soft); } .source div.warning .m { color: var(--warning); }
 .source div.note { background: var(--note-soft); } .source div.note .m { color: var(--note); }
-table { border-collapse: collapse; width: 100%; } th, td { text-align: left;
-  padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line); }
 th { font-weight: 600; color: var(--faint); font-size: .88em; } .number { text-align: right;
   font-variant-numeric: tabular-nums; white-space: nowrap; }
-.scroll { overflow: auto; max-height: 46rem; background: #ffffff; border: 1px solid var(--line); border-radius: 8px; padding: .5rem; }
+#graph .scroll { max-height: 46rem; background: #ffffff; padding: .5rem; }
 .bar { background: var(--note-soft); border-radius: 3px;
   height: .8em; display: inline-block; vertical-align: -1px; border: 1px solid var(--note); }
-.curve { width: 100%; } .curve text { font: 12px system-ui, sans-serif; fill: var(--faint); } .curve .grid { stroke: var(--line); }
+.curve { width: 100%; } .curve text { font: 12px system-ui, sans-serif; fill: var(--faint); }
 .curve polyline { fill: none; stroke: var(--note); stroke-width: 2; } .curve circle { fill: var(--note); }
-@media (max-width: 40rem) { table { display: block; overflow-x: auto; } main { padding: 1rem .75rem 2rem; } }
+@media (max-width: 40rem) { table { display: block; overflow-x: auto; } }
 """
 _MARKS = {"error": "✗", "warning": "!", "note": "·"}
 
@@ -68,12 +58,7 @@ def page(audit: Any, base: Outcome, curve: list[tuple[int, float]]) -> str:
         See `ranges.dependence`.
     """
     parts = [_head(audit), _inputs(audit), _findings(audit), _sources(audit, base), _graph(audit, base), _ranges(base, curve), _cost(audit)]
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width">\n'
-        f"<title>Audit of {escape(audit.name)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
-        + "\n".join(p for p in parts if p)
-        + "\n</main>\n</body>\n</html>\n"
-    )
+    return pages.page(f"Audit of {audit.name}", "<main>", *parts, "</main>", style=_STYLE)
 
 
 def _head(audit: Any) -> str:
@@ -102,9 +87,7 @@ def _inputs(audit: Any) -> str:
 
 
 def _findings(audit: Any) -> str:
-    if not audit.findings:
-        return ""
-    return '<section id="findings"><h2>Findings</h2>\n' + "\n".join(_finding(f) for f in audit.findings) + "\n</section>"
+    return section("findings", "Findings", "\n".join(_finding(f) for f in audit.findings))
 
 
 def _finding(f: Finding) -> str:
@@ -114,16 +97,10 @@ def _finding(f: Finding) -> str:
     called = "".join(f'<p class="faint">called from {_where(p)}: <code>{escape(p.text)}</code></p>' for p in others)
     at = "" if f.place is None else f'<p class="faint">{_where(f.place)}</p>'
     return (
-        f'<article class="finding {f.severity}" data-kind="{f.kind}"><h3><span class="badge">{f.kind}</span>{_code(f.title)}{of}</h3>\n'
-        f"<p>{_code(f.message)}</p>{at}{source}{called}\n"
-        f'<p class="cure"><b>Cure:</b> {_code(f.cure)}</p></article>'
+        f'<article class="finding {f.severity}" data-kind="{f.kind}"><h3><span class="badge">{f.kind}</span>{prose(f.title)}{of}</h3>\n'
+        f"<p>{prose(f.message)}</p>{at}{source}{called}\n"
+        f'<p class="cure"><b>Cure:</b> {prose(f.cure)}</p></article>'
     )
-
-
-def _code(text: str) -> str:
-    """A text whose parts in backticks are code."""
-    parts = escape(text).split("`")
-    return "".join(f"<code>{p}</code>" if k % 2 else p for k, p in enumerate(parts))
 
 
 def _where(p: Place) -> str:
@@ -170,29 +147,19 @@ def _sources(audit: Any, base: Outcome) -> str:
                 f'<p class="faint">{_where(Place(file, min(lines), function)).partition(", line")[0]}, '
                 f"<code>{escape(function)}</code></p>{excerpt}"
             )
-    return f'<section id="source"><h2>Source</h2>\n{"".join(out)}</section>' if out else ""
+    return section("source", "Source", "".join(out))
 
 
 def _graph(audit: Any, base: Outcome) -> str:
     svg = graph_svg(base, audit._problem.labels, audit.findings, audit._entries)
-    if not svg:
-        return ""
-    return (
-        '<section id="graph"><h2>Graph</h2><p class="faint">Inputs are blue, results green; where a gradient is lost, '
-        "the value and what it "
-        f'leads to are red and dashed.</p><div class="scroll">{svg}</div></section>'
-    )
+    said = "Inputs are blue, results green; where a gradient is lost, the value and what it leads to are red and dashed."
+    return section("graph", "Graph", svg and f'<p class="faint">{said}</p><div class="scroll">{svg}</div>')
 
 
 def _ranges(base: Outcome, curve: list[tuple[int, float]]) -> str:
     svg = curve_svg(base, curve)
-    return (
-        f'<section id="ranges"><h2>How far the gradient reaches</h2><p class="faint">The norm of each value times that '
-        f"of its gradient: how "
-        f"strongly the result depends on it.</p>{svg}</section>"
-        if svg
-        else ""
-    )
+    said = "The norm of each value times that of its gradient: how strongly the result depends on it."
+    return section("ranges", "How far the gradient reaches", svg and f'<p class="faint">{said}</p>{svg}')
 
 
 def _cost(audit: Any) -> str:
@@ -215,7 +182,5 @@ def _cost(audit: Any) -> str:
             f"operations again.</p>"
         )
     inputs = f", {bytes_text(cost.inputs)} of it inputs" if cost.inputs else ""
-    return (
-        f'<section id="cost"><h2>Kept for the backward</h2><p>{bytes_text(cost.total)}{inputs}.</p>\n<table><tbody>{"".join(rows)}'
-        f"</tbody></table>{advice}</section>"
-    )
+    table = f"<table><tbody>{''.join(rows)}</tbody></table>"
+    return section("cost", "Kept for the backward", f"<p>{bytes_text(cost.total)}{inputs}.</p>\n{table}{advice}")

@@ -8,41 +8,19 @@ is compared with, never a guess from the names of operations."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from xpgrad._audit.findings import Finding
 from xpgrad._audit.places import Place
 from xpgrad._audit.running import Outcome, Problem, host_of
 from xpgrad._audit.tracing import Break, Trace
+from xpgrad._basics.differences import Slope, dot, settled
 from xpgrad.rules.conversion import asarray
 
-__all__ = ["Slope", "broken_paths", "directions", "entries", "moved", "settled", "slope"]
+__all__ = ["along", "broken_paths", "directions", "entries", "moved", "slope"]
 
 #: How far an input is moved to see whether anything depends on it, as a part of its size.
 FINITE = (0.05, -0.05, 0.7, -0.7, 3.0, -3.0)
-
-
-class Slope(NamedTuple):
-    """A derivative along a direction, by differences.
-
-    Attributes
-    ----------
-    value : float
-    error : float
-        An estimate.
-    right, left : float
-        The one-sided quotients of the step that was chosen.
-    """
-
-    value: float
-    error: float
-    right: float
-    left: float
-
-    def agrees(self, other: float, eps: float) -> bool:
-        """Return whether a number is this slope, as far as can be told in a precision."""
-        return abs(other - self.value) <= 6 * self.error + math.sqrt(eps) * 30 * (abs(other) + abs(self.value)) + 1e-300
 
 
 def directions(problem: Problem, k: int) -> Any:
@@ -87,51 +65,20 @@ def slope(problem: Problem, direction: dict[int, Any], middle: float, eps: float
         Of the precision in which the function computes.
     """
 
-    def pair(h: float) -> tuple[float, float]:
-        values = []
-        for sign in (1.0, -1.0):
-            points = list(problem.points)
-            for k, v in direction.items():
-                points[k] = moved(problem, k, sign * h * v)[k]
-            values.append(_at(problem, points, base, frozen))
-        return values[0], values[1]
+    def at(h: float) -> float:
+        points = list(problem.points)
+        for k, v in direction.items():
+            points[k] = moved(problem, k, h * v)[k]
+        return _at(problem, points, base, frozen)
 
-    return settled(pair, middle, eps)
-
-
-def settled(pair: Callable[[float], tuple[float, float]], middle: float, eps: float) -> Slope:
-    """The central difference at which the quotients have settled: it differs little from those of the steps before and after.
-
-    Parameters
-    ----------
-    pair : callable
-        Of a step: the values there, and at the step to the other side.
-    middle : float
-    eps : float
-    """
-    best = Slope(math.nan, math.inf, math.nan, math.nan)
-    found: list[tuple[float, float, float, float]] = []  # of each step: the quotient, its rounding error, the one-sided quotients
-    h = eps**0.25
-    for _ in range(6):
-        plus, minus = pair(h)
-        found.append(((plus - minus) / (2 * h), 4 * eps * (abs(plus) + abs(minus)) / h, (plus - middle) / h, (middle - minus) / h))
-        if len(found) >= 3:
-            (a, *_), (b, rounding, right, left), (c, *_) = found[-3:]
-            error = max(abs(b - a), abs(c - b)) + rounding
-            if math.isfinite(error) and error < best.error:
-                best = Slope(b, error, right, left)
-            if best.error <= math.sqrt(eps) * abs(best.value) or (a == b == c == 0):
-                break
-        h /= 8
-    return best
+    return settled(at, middle, eps)
 
 
 def along(gradient: Any, direction: Any) -> float:
     """The derivative that a gradient gives along a direction."""
     if gradient is None:
         return 0.0
-    g = host_of(gradient)
-    return float((g.conj() * direction).real.sum())
+    return dot(host_of(gradient), direction)
 
 
 def broken_paths(problem: Problem, base: Outcome, gradients: list[Any], middle: float, eps: float) -> tuple[list[Finding], list[int]]:

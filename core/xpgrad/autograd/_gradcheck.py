@@ -9,9 +9,11 @@ import math
 import random
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from xpgrad._basics.arguments import shown
+from xpgrad._basics.differences import central
 from xpgrad._modes import state
 from xpgrad._modes.switches import no_grad
 from xpgrad._tape.requests import grad
@@ -160,20 +162,16 @@ def _from_components(numbers: list[float], like: Any) -> Any:
     return asarray(values, dtype=like.dtype, device=like.device).reshape(like.shape)
 
 
-def _moved(args: tuple[Any, ...], i: int, offset: Any) -> tuple[Any, ...]:
-    """The arguments with the i-th replaced by a leaf at another point."""
-    with no_grad():
-        point = args[i].detach() + offset
-    return (*args[:i], point.requires_grad_(), *args[i + 1 :])
-
-
 def _difference(func: Any, args: tuple[Any, ...], i: int, direction: Any, eps: float) -> list[list[float]]:
-    """The central difference along a direction of the i-th input: the components of each output."""
-    with no_grad():
-        offset = direction * eps
-    above = _all_components(func(*_moved(args, i, offset)))
-    below = _all_components(func(*_moved(args, i, -offset)))
-    return [[(a - b) / (2 * eps) for a, b in zip(one, other)] for one, other in zip(above, below)]
+    """Return the central difference along a direction of the i-th input: the components of each output."""
+
+    def at(h: float) -> list[list[float]]:
+        with no_grad():
+            point = args[i].detach() + direction * h
+        return _all_components(func(*args[:i], point.requires_grad_(), *args[i + 1 :]))
+
+    found: list[list[float]] = central(at, eps)
+    return found
 
 
 def _all_components(result: Any) -> list[list[float]]:
@@ -479,23 +477,20 @@ def numerical_jacobians(fn: Callable[..., Any], inputs: Any, target: Any, eps: f
     """The Jacobians of the first output of ``fn(inputs)`` with respect to Tensors that are varied in place."""
     name, given = "get_numerical_jacobian", _tuple(inputs)
 
-    def value() -> Any:
-        return _first(fn(given), name).detach().clone().reshape((-1,))
-
     found = []
     for x in _real_leaves(name, target):
         data, before = x.data, x.detach().clone()
-        rows = []
+
+        def at(unit: Any, h: float, data: Any = data, before: Any = before) -> Any:
+            data.copy_(before + unit * h)
+            return _first(fn(given), name).detach().clone().reshape((-1,))
+
         with no_grad():
             try:
-                for unit in _basis(x):
-                    data.copy_(before + unit * eps)
-                    above = value()
-                    data.copy_(before - unit * eps)
-                    rows.append((above - value()) / (2 * eps))
+                rows = [central(partial(at, unit), eps) for unit in _basis(x)]
+                found.append(stack(rows) if rows else asarray([], dtype=x.dtype, device=x.device).reshape((0, at(0.0, 0.0).size)))
             finally:
                 data.copy_(before)
-            found.append(stack(rows) if rows else asarray([], dtype=x.dtype, device=x.device).reshape((0, value().size)))
     return tuple(found)
 
 

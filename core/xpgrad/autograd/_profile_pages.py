@@ -6,14 +6,15 @@ edges by the browser. Each node is followed by the line from its operation, whic
 
 from __future__ import annotations
 
-import html
 import json
 import math
 import os
+from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from xpgrad._basics.pages import page
 from xpgrad.autograd._drawing import bytes_text
 from xpgrad.autograd._profile_events import BACKWARD, RANGE, time_text
 
@@ -70,21 +71,17 @@ def chrome_trace(events: Any) -> str:
 # -- the page --------------------------------------------------------------------------------------------------------------
 
 _STYLE = """
-:root { color-scheme: light dark; --back: #ffffff; --text: #1c2430; --faint: #8a94a3; --grid: #e4e8ee; --link: #b3261e;
-  --forward: #9cc4f0; --backward: #f3c08a; --leaf: #c9ced6; --user_annotation: #b7dfb4; --edge: #00000033; }
-@media (prefers-color-scheme: dark) { :root { --back: #14181e; --text: #e6eaf0; --faint: #8a94a3; --grid: #2a313b; --link: #ff8a80;
-  --forward: #2f5f95; --backward: #8d5a1c; --leaf: #4a525d; --user_annotation: #35683a; --edge: #ffffff33; } }
-body { background: var(--back); color: var(--text); font: 14px/1.4 system-ui, sans-serif; margin: 1.5rem; }
-h1 { font-size: 1.2rem; margin: 0 0 .5rem; } p { margin: .3rem 0; color: var(--faint); }
-.scroll { overflow-x: auto; border: 1px solid var(--grid); border-radius: 6px; margin: .8rem 0; }
-svg text { font: 12px system-ui, sans-serif; fill: var(--text); } text.faint { fill: var(--faint); }
+:root { --link: #b3261e; --forward: #9cc4f0; --backward: #f3c08a; --leaf: #c9ced6; --user_annotation: #b7dfb4; --edge: #00000033; }
+@media (prefers-color-scheme: dark) { :root { --link: #ff8a80; --forward: #2f5f95; --backward: #8d5a1c; --leaf: #4a525d;
+  --user_annotation: #35683a; --edge: #ffffff33; } }
+body { max-width: none; } p { color: var(--faint); } pre { overflow-x: auto; }
 .key { display: inline-block; width: .9em; height: .9em; border-radius: 2px; vertical-align: -1px; margin: 0 .3em 0 1em; }
+text { font: 12px system-ui, sans-serif; fill: var(--text); } text.faint { fill: var(--faint); }
 rect { stroke: var(--edge); } .forward { fill: var(--forward); background: var(--forward); }
 .backward { fill: var(--backward); background: var(--backward); } .leaf { fill: var(--leaf); background: var(--leaf); }
 .user_annotation { fill: var(--user_annotation); background: var(--user_annotation); }
-line.grid { stroke: var(--grid); } line.flow { stroke: var(--link); stroke-width: 1.5; visibility: hidden; pointer-events: none; }
+line.flow { stroke: var(--link); stroke-width: 1.5; visibility: hidden; pointer-events: none; }
 svg.event:hover > rect { stroke: var(--text); } svg.event:hover + line.flow { visibility: visible; }
-pre { overflow-x: auto; font: 12px/1.5 ui-monospace, monospace; }
 """
 
 
@@ -120,16 +117,17 @@ def html_page(events: Any) -> str:
         for kind, text in (("forward", "operation"), ("backward", "node of the backward"), ("leaf", "leaf"), ("user_annotation", "range"))
     )
     table = events.key_averages().table(sort_by="self_cpu_time_total", row_limit=40)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>Profile</title>\n'
-        f"<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{len(events)} events in {time_text(whole)}</h1>\n"
-        f"<p>{keys}</p>\n<p>Point at an event for its numbers, and at a node for the operation that made it.</p>\n"
+    return page(
+        "Profile",
+        f"<h1>{len(events)} events in {time_text(whole)}</h1>\n<p>{keys}</p>",
+        "<p>Point at an event for its numbers, and at a node for the operation that made it.</p>",
         '<p><label>Width <input type="range" min="100" max="5000" value="100" '
-        "oninput=\"document.getElementById('time').style.width = this.value + '%'\"></label></p>\n"
+        "oninput=\"document.getElementById('time').style.width = this.value + '%'\"></label></p>",
         '<div class="scroll"><svg id="time" style="width: 100%; min-width: 700px" '
-        f'height="{top + 4}" role="img" aria-label="timeline">\n{ticks}\n'
-        + "\n".join(lines)
-        + f"\n</svg></div>\n<pre>{html.escape(table)}</pre>\n</body>\n</html>\n"
+        f'height="{top + 4}" role="img" aria-label="timeline">\n{ticks}',
+        *lines,
+        f"</svg></div>\n<pre>{escape(table)}</pre>",
+        style=_STYLE,
     )
 
 
@@ -163,6 +161,6 @@ def _drawn(event: Any, places: dict[int, int], begin: float, whole: float) -> st
     width = max(100 * event.cpu_time_total / whole, 0.05)
     return (
         f'<svg class="event" x="{_share(event.time_range.start - begin, whole)}" y="{places[event.id]}" width="{width:.4f}%" '
-        f'height="{_ROW - 2}"><title>{html.escape(chr(10).join(told))}</title><rect class="{kind}" width="100%" height="100%" rx="2"/>'
-        f'<text x="4" y="15">{html.escape(event.name)}</text></svg>'
+        f'height="{_ROW - 2}"><title>{escape(chr(10).join(told))}</title><rect class="{kind}" width="100%" height="100%" rx="2"/>'
+        f'<text x="4" y="15">{escape(event.name)}</text></svg>'
     )

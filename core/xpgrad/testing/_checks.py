@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from xpgrad._basics.device import Device
+from xpgrad._basics.differences import Slope
 from xpgrad._tape.requests import grad
 from xpgrad.autograd.graph import allow_mutation_on_saved_tensors
 from xpgrad.errors import CapabilityError
@@ -205,7 +206,7 @@ class OneDevice:
 
     # -- reverse mode ----------------------------------------------------------------------------------------------------------------
 
-    def _slope(self, number: int, k: int, directions: list[Any]) -> tuple[float, float]:
+    def _slope(self, number: int, k: int, directions: list[Any]) -> Slope:
         assert self.reference is not None
         return self.reference.first((number, k), self.problem.of_argument(number), directions)
 
@@ -232,7 +233,7 @@ class OneDevice:
         if self.reference is None:
             return "no gradient arrives, and there are no differences to compare with"
         for k, directions in enumerate(self._directions(number)):
-            slope, noise = self._slope(number, k, directions)
+            slope, noise, *_ = self._slope(number, k, directions)
             if not np.isfinite(slope):
                 raise Fails("no gradient arrives, and differences are not finite: give arguments around which the function is")
             if not abs(slope) <= noise + self._doubt(number, k, directions):
@@ -267,7 +268,7 @@ class OneDevice:
             raise Fails("the gradient is not finite")
         rtol, atol = self.options.tolerance(self.eps, "gradient")
         for k, directions in enumerate(self._directions(number)):
-            expected, noise = self._slope(number, k, directions)
+            expected, noise, *_ = self._slope(number, k, directions)
             if not np.isfinite(expected):
                 raise Fails("differences are not finite: give arguments around which the function is")
             value = projected(found, directions)
@@ -354,7 +355,7 @@ class OneDevice:
         where = self.default if self.reference.device is None else self.reference.device
         with allow_mutation_on_saved_tensors() if self.wrote else contextlib.nullcontext():
             about = {j: along[j] for j in self.moving}
-            expected, noise = self.reference.second((number, *self.moving), places, directions, about, where)
+            expected, noise, *_ = self.reference.second((number, *self.moving), places, directions, about, where)
             coarse = self.reference.second((number, *self.moving, -1), places, directions, about, where, 2.0)[0]
         doubt = abs(coarse - expected) if np.isfinite(coarse) else 0.0
         value = projected([found[j] for j in places], directions)

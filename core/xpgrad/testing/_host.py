@@ -17,7 +17,6 @@ __all__ = [
     "agree",
     "close",
     "direction",
-    "dot",
     "epsilon",
     "held",
     "is_floating",
@@ -93,11 +92,6 @@ def direction(array: Any, draw: Any) -> Any:
     if array.dtype.kind == "c":
         numbers = numbers * np.exp(1j * draw.uniform(0.0, 6.0, array.shape))
     return (scale * numbers).astype(array.dtype)
-
-
-def dot(g: Any, v: Any) -> float:
-    """The derivative along a direction, of a gradient in PyTorch's convention, dL/dx + i dL/dy."""
-    return float(np.sum(np.real(g) * np.real(v)) + np.sum(np.imag(g) * np.imag(v)))
 
 
 def close(found: float, expected: float, rtol: float, atol: float) -> bool:

@@ -6,14 +6,40 @@ import html
 import json
 from collections.abc import Iterable
 
+from xpgrad._basics.pages import page, prose
 from xpgrad.testing._results import CHECKS, CONSTANT, FAILED, KNOWN, LACKS, NOT_RUN, PASSED, WRITES, Row
-from xpgrad.testing._style import SCRIPT, STYLE
 
 __all__ = ["html_page", "json_page", "markdown_page", "summary_lines"]
 
 _MARKS = {PASSED: "✓", WRITES: "✓ w", CONSTANT: "✓ 0", KNOWN: "known", LACKS: "lacks", NOT_RUN: "–", FAILED: "✗"}
 _GOOD = (PASSED, WRITES, CONSTANT)
 _ORDER = (FAILED, KNOWN, LACKS, WRITES, PASSED, NOT_RUN)  # the first that is there is the cell's
+
+_STYLE = """
+body { max-width: 90rem; } header p, thead small, footer { color: var(--faint); } label { margin-right: 1rem; }
+input[type=search] { padding: .3rem .6rem; border: 1px solid var(--line); border-radius: 6px; background: var(--back); color: inherit; }
+th, td { padding: .35rem .7rem; vertical-align: top; } tbody tr:last-child > * { border-bottom: 0; }
+thead th { position: sticky; top: 0; background: var(--soft); } thead small { display: block; font-weight: normal; }
+th[scope=row] { font-weight: normal; white-space: nowrap; }
+summary { cursor: pointer; list-style: none; } summary::-webkit-details-marker { display: none; }
+summary:focus-visible { outline: 2px solid currentColor; }
+td.passed summary { color: var(--ok); } td.writes summary, td.constant summary { color: var(--ok); font-style: italic; }
+td.failed { background: var(--error-soft); } td.failed summary { color: var(--error); font-weight: 600; }
+td.known { background: var(--warning-soft); } td.known summary { color: var(--warning); }
+td.lacks, td.not-run { color: var(--faint); } td.passed, td.writes, td.constant { background: var(--ok-soft); }
+dl { margin: .4rem 0; max-width: 34rem; font-size: .85rem; } dt { font-weight: 500; } dt i { font-weight: normal; }
+dd { margin: 0 0 .35rem 1rem; overflow-wrap: anywhere; } footer { font-size: .85rem; } footer b { color: var(--text); }
+footer h2 { font-size: 1rem; } footer ul { padding-left: 1.1rem; columns: 28rem; }
+"""
+
+_SCRIPT = """
+const only = document.getElementById('only'), find = document.getElementById('find');
+function show() {
+  for (const row of document.querySelectorAll('tbody tr'))
+    row.hidden = (only.checked && !row.classList.contains('bad')) || !row.textContent.toLowerCase().includes(find.value.toLowerCase());
+}
+only.onchange = find.oninput = show;
+"""
 
 
 def _grid(rows: Iterable[Row]) -> tuple[list[str], dict[str, dict[str, list[Row]]]]:
@@ -148,14 +174,16 @@ def html_page(rows: Iterable[Row], title: str = "Differentiability") -> str:
         failing = any(_outcome(c) == FAILED for c in cells.values())
         failures += failing
         body.append(f"<tr{' class=bad' if failing else ''}><th scope=row><code>{say(name)}</code></th>{line}</tr>")
-    legend = "".join(f"<li><b>{say(check)}</b> {say(promise)}</li>" for check, promise in CHECKS.items())
+    legend = "".join(f"<li><b>{say(check)}</b> {prose(promise)}</li>" for check, promise in CHECKS.items())
     counts = f"{len(found)} functions, {len(backends)} backends, " + (f"{failures} with failures" if failures else "no failures")
-    return (
-        f"<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<title>{say(title)}</title><style>{STYLE}</style></head><body><header><h1>{say(title)}</h1><p>{counts}</p>"
-        "<label><input type=checkbox id=only> only failures</label> <input id=find type=search placeholder='find a function'></header>"
-        f"<main><table><thead><tr><th></th>{heads}</tr></thead><tbody>{''.join(body)}</tbody></table></main>"
-        f"<footer><h2>The checks</h2><ul>{legend}</ul></footer><script>{SCRIPT}</script></body></html>\n"
+    return page(
+        title,
+        f"<header><h1>{say(title)}</h1><p>{counts}</p>",
+        "<label><input type=checkbox id=only> only failures</label> <input id=find type=search placeholder='find a function'></header>",
+        f"<main class=scroll><table><thead><tr><th></th>{heads}</tr></thead><tbody>{''.join(body)}</tbody></table></main>",
+        f"<footer><h2>The checks</h2><ul>{legend}</ul></footer>",
+        style=_STYLE,
+        script=_SCRIPT,
     )
 
 

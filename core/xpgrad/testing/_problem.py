@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 from xpgrad._basics.arguments import shown
 from xpgrad._basics.device import Device
+from xpgrad._basics.differences import dot
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.func._tree import Structure, flatten, unflatten
 from xpgrad.rules.conversion import asarray
 from xpgrad.rules.elementwise import imag, real
 from xpgrad.rules.reduction import sum as sum_of
-from xpgrad.testing._host import dot, is_floating, np, on_host, placed, weights
+from xpgrad.testing._host import is_floating, np, on_host, placed, weights
 
 __all__ = ["Outputs", "Problem", "host_loss", "outputs_of", "tensor_loss"]
 
