@@ -164,6 +164,13 @@ class Elementwise(NamedTuple):
         For each operand, the values for which it is defined.
     differentiable : tuple of bool
         For each operand, whether the function has a derivative in it.
+
+    Examples
+    --------
+    >>> from xpgrad.backend import Elementwise, elementwise_functions
+    >>> found = elementwise_functions()[0]
+    >>> isinstance(found, Elementwise), found.name, found.numpy, len(found.domains), found.differentiable
+    (True, 'add', 'add', 2, (True, True))
     """
 
     name: str
@@ -174,6 +181,11 @@ class Elementwise(NamedTuple):
 
 def elementwise_functions() -> list[Elementwise]:
     """Return the elementwise functions of the namespace that are kernels: what a backend may have, and what tests go over.
+
+    Returns
+    -------
+    list of Elementwise
+        In the order in which they are declared.
 
     Examples
     --------

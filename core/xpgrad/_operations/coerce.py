@@ -207,7 +207,11 @@ def _overflows(backend: Any, number: int, arrays: Any) -> bool:
 
 def _meaningless(backend: Any, row: Row, arrays: Any) -> bool:
     """Return whether a function is undefined for operands of these kinds, whatever a library says of them."""
-    return row.domains[0].refuses({backend.dtype_of(a.dtype).kind if hasattr(a, "dtype") else kind_of(a) for a in arrays})
+    domain = row.domains[0]
+    kinds = {backend.dtype_of(a.dtype).kind if hasattr(a, "dtype") else kind_of(a) for a in arrays}
+    if domain.numbers == "integer":
+        return not kinds.isdisjoint(("real floating", "complex floating"))
+    return (domain.numbers == "real" and "complex floating" in kinds) or (not domain.bools and kinds == {"bool"})
 
 
 def _dtype_name(arrays: Any) -> str:

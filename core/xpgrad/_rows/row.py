@@ -38,18 +38,18 @@ class Domain:
         Whether it takes bools.
     low, high : float
         The open interval of real numbers where it is finite and has a derivative.
+
+    Examples
+    --------
+    >>> from xpgrad.backend import Domain
+    >>> Domain(low=0.0)
+    Domain(numbers='complex', bools=True, low=0.0, high=inf)
     """
 
     numbers: str = "complex"
     bools: bool = True
     low: float = -math.inf
     high: float = math.inf
-
-    def refuses(self, kinds: set[str]) -> bool:
-        """Return whether no library can mean operands of these kinds of dtypes."""
-        if self.numbers == "integer":
-            return not kinds.isdisjoint(("real floating", "complex floating"))
-        return (self.numbers == "real" and "complex floating" in kinds) or (not self.bools and kinds == {"bool"})
 
 
 @dataclass(frozen=True, slots=True)
