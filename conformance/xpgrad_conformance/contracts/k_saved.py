@@ -457,6 +457,23 @@ def identity_is_lost(lib: Any) -> None:
             assert saved.requires_grad
             if lib.sees_memory:
                 assert lib.same_memory(saved, x)
+    # Memory and version are those of what the hook returned, whatever was packed.
+    x = lib.tensor([1.0, 2.0])
+    middle, kept = x * 1, lib.tensor([3.0, 4.0]) * 1
+    packed, returned = lib.xp.sum(middle * middle), lib.xp.sum(kept * kept)
+    middle[:1]
+    with lib.graph.saved_tensors_hooks(lambda v: "anything", lambda _: kept):
+        y = lib.xp.sin(middle)
+    saved = y.grad_fn._saved_self
+    read = lib.xp.sum(saved * saved)
+    with lib.ns.no_grad():
+        saved.mul_(2)
+    assert [t._version for t in (middle, kept, saved)] == [0, 1, 1]
+    lib.equal(lib.grad(packed, x, retain_graph=True)[0], [2.0, 4.0])
+    for total in (returned, read):
+        with lib.raises(RuntimeError, "modified by an inplace operation"):
+            total.backward(retain_graph=True)
+    lib.equal(lib.grad(lib.xp.sum(y), x)[0], np.cos([6.0, 8.0]))
 
 
 @contract("SAV-16")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
-__all__ = ["Alias", "Cell", "View", "alias_of", "give_alias", "next_number", "note_copy"]
+__all__ = ["Alias", "Cell", "View", "alias_of", "give_alias", "next_number", "note_copy", "share_memory"]
 
 # One clock for nodes and for writes: a saved value is stale exactly when its memory was written after the node was made.
 next_number: Callable[[], int] = itertools.count(1).__next__
@@ -94,9 +94,9 @@ class Alias:
     """A Tensor's place in its memory, if it is not a view: the cell, and the way from the memory's root array (through detached aliases).
 
     ``forbidden`` names the reason why a view must not be written to while recording, if there is one: "no_grad", "inference", "argument"
-    (of a function that a transform differentiates), or a `ForbiddenView`. ``path`` leads from the memory's root array to this Tensor's:
-    pairs of a row's name and its arguments; ``memory`` is a list that holds that root array, shared by the Tensors (and not by nodes,
-    which would keep it alive).
+    (of a function that a transform differentiates), "saved" (read from a node), "leaf" (a leaf that a hook on saved values has unpacked),
+    or a `ForbiddenView`. ``path`` leads from the memory's root array to this Tensor's: pairs of a row's name and its arguments; ``memory``
+    is a list that holds that root array, shared by the Tensors (and not by nodes, which would keep it alive).
     """
 
     __slots__ = ("cell", "forbidden", "memory", "path")
@@ -216,7 +216,9 @@ def alias_of(tensor: Any) -> Any:
     """The alias of a Tensor, made now if it has none."""
     alias = tensor._alias
     if alias is None:
-        cell = Cell()
+        node = tensor._node
+        known = None if node is None else node._alias  # set if a saved value was read: another Tensor in this memory, which got a cell
+        cell = Cell() if known is None else known.memory if known.__class__ is DetachedCell else known
         array = tensor._array
         backend = tensor.backend
         alias = new(Alias)  # 80 ns less than a call of the class: every base of a slice gets one
@@ -225,14 +227,20 @@ def alias_of(tensor: Any) -> Any:
         alias.memory = [array if array.__class__ is backend.array_type else backend.own(tensor)]
         alias.path = ()
         cell.views.append(ref(tensor))
-        node = tensor._node
-        if node is not None:
+        if node is not None and known is None:
             if node.is_slot:
                 mark_node(node, alias)
             else:
                 node._alias = cell
         tensor._alias = alias  # last, when it is whole
     return alias
+
+
+def share_memory(out: Any, owner: Any) -> None:
+    """Give `out` the version counter of `owner`, whose memory it has. It is not a view of it: a write does not rewrite its history."""
+    alias = alias_of(owner)
+    out._alias = Alias(alias.cell, alias.path, alias.memory)
+    note_sharing(out)
 
 
 def chain_of(x: Any) -> tuple[tuple[str, tuple[Any, ...]], ...]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from xpgrad._array.checks import need_tensor
 from xpgrad._tape.node import Node, slot_of
 
-__all__ = ["GradientEdge", "get_gradient_edge", "output_edge"]
+__all__ = ["GradientEdge", "get_gradient_edge", "node_of", "output_edge"]
 
 
 class GradientEdge(NamedTuple):
@@ -61,3 +61,11 @@ def output_edge(edge: GradientEdge) -> Any:
         msg = f"GradientEdge names output {edge.output_nr} of {node.name()}, which has {node.n_outputs} output(s)"
         raise RuntimeError(msg)
     return slot_of(node, edge.output_nr)
+
+
+def node_of(item: Any) -> Any:
+    """The engine's node of a Tensor, None if it does not require grad, or of a `GradientEdge`."""
+    if isinstance(item, GradientEdge):
+        return output_edge(item)
+    node = item._node
+    return node if node is None else node.original

@@ -12,13 +12,12 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any
 
-from xpgrad._array.base import TensorBase
 from xpgrad._memory.windows import MUTATION_WINDOWS, check_windows
 from xpgrad._modes import state
 from xpgrad._tape.fresh_stack import on_fresh_stack
 from xpgrad._tape.hooks import run_absent_hooks, run_post_accumulate, run_post_hooks, run_pre_hooks, run_tensor_hooks
 from xpgrad._tape.leaf import accumulate_graph
-from xpgrad._tape.node import SlotNode, add_into, backend_of, sum_for
+from xpgrad._tape.node import SlotNode, add_into, add_into_general, backend_of
 from xpgrad._tape.shadows import run_on_shadows
 from xpgrad._tape.streams import several_streams, steps_on_streams
 from xpgrad._tape.task import CURRENT, Beyond, Pass, complex_seen
@@ -282,12 +281,3 @@ def _at_node(task: Pass, node: Any, g: Any, empty: Any) -> None:
         add_into_general(e, v, empty)
     if not task.retain:
         node.release()
-
-
-def add_into_general(e: Any, v: Any, empty: Any) -> None:
-    """`add_into` for raw gradients and Tensors alike; neither is added in place."""
-    b = e.buffer
-    if b is None or v is None:
-        return
-    e.owned = False
-    e.buffer = v if b is empty else b + v if isinstance(v, TensorBase) else sum_for(e, b, v)

@@ -47,6 +47,7 @@ class Hooks:
 
 def hooks_of(node: Any) -> Hooks:
     """The hooks of a node, made now if it has none."""
+    node = node.original
     if node.hooks is None:
         node.hooks = Hooks()
         if node.is_slot:

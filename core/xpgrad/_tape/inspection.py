@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._memory.cells import alias_of
 from xpgrad._tape.node import freed, slot_of
 from xpgrad._tape.packing import Packed, _become_packing, _replace, checked_hooks
 from xpgrad._tape.saved import check_saved, unpack, unpack_out, with_history
@@ -37,7 +38,12 @@ def saved_value(node: Any, name: str) -> Any:
     check_saved(node, name)
     if kind == "out":
         return unpack_out(node.backend, node, raw)
-    return unpack(node.backend, raw, getattr(node, f"e_{name}")) if kind == "g" else getattr(node, f"c_{name}")
+    if kind == "c":
+        return getattr(node, f"c_{name}")
+    found = unpack(node.backend, raw, getattr(node, f"e_{name}"))
+    if not found.is_leaf:
+        alias_of(found).forbidden = "saved"  # a write that is recorded would rewrite the history of `found`, not that of what was saved
+    return found
 
 
 def raw_saved(node: Any, name: str) -> Any:
@@ -57,15 +63,15 @@ def packed_value(node: Any, name: str) -> Any:
         if any(v.__class__ is not Packed for v in value):
             check_saved(node, name)
         nondiff = node.row.nondiff
-        arrays = [v.array() if v.__class__ is Packed else v for v in value]
-        return tuple(backend.wrap(r) if k in nondiff else with_history(backend, r, slot_of(node, k)) for k, r in enumerate(arrays))
+        edges = [None if k in nondiff else slot_of(node, k) for k in range(len(value))]
+        return tuple(
+            v.restored(v.value(), e) if v.__class__ is Packed else backend.wrap(v) if e is None else with_history(backend, v, e)
+            for v, e in zip(value, edges)
+        )
     if value.__class__ is not Packed:
         return None
-    raw = value.array()
-    if name == "out":
-        return with_history(backend, raw, node)
-    constant = node.mask[node.row.tensors.index(name)] == "c"
-    return value.constant(raw) if constant else with_history(backend, raw, getattr(node, f"e_{name}"))
+    constant = name != "out" and node.mask[node.row.tensors.index(name)] == "c"
+    return value.restored(value.value(), node if name == "out" else None if constant else getattr(node, f"e_{name}"))
 
 
 class SavedTensor:

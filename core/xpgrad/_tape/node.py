@@ -10,10 +10,11 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
+from xpgrad._array.base import TensorBase
 from xpgrad._memory.cells import next_number
 from xpgrad._tape.hook_tables import Hooks, RemovableHandle, add_hook, hooks_of
 
-__all__ = ["Node", "SlotNode", "add_into", "backend_of", "freed", "record_outputs", "sum_for"]
+__all__ = ["Node", "SlotNode", "Unpacked", "add_into", "add_into_general", "backend_of", "freed", "record_outputs", "sum_for"]
 
 
 class Node:
@@ -97,7 +98,7 @@ class Node:
 
     @property
     def original(self) -> Node:
-        """The node that a shadow stands for; itself for any other."""
+        """The node that a shadow, or the node of an unpacked value, stands for; itself for any other."""
         return self.real if self.is_shadow else self
 
     @property
@@ -224,6 +225,38 @@ class SlotNode(Node):
         self._owner = mapping[self._owner]
 
 
+class Unpacked(SlotNode):
+    """The node of a value that a hook has unpacked: hands its gradient on to the node of the value that was packed.
+
+    What a node saves is guarded by the version that its operand's node refers to, and this value has memory, and a version, of its own.
+    """
+
+    __slots__ = ()
+
+    @property
+    def original(self) -> Node:
+        found: Node = self._owner.original
+        return found
+
+    @property
+    def owner(self) -> Node:
+        owner: Node = self._owner.owner
+        return owner
+
+    @property
+    def output_nr(self) -> int:
+        number: int = self._owner.output_nr
+        return number
+
+    def reach(self, empty: Any, push: Callable[[Any], None]) -> None:
+        super().reach(empty, push)
+        if self._owner.seq > self.seq:
+            self._owner.seq = self.seq - 0.5
+
+    def step(self, g: Any, empty: Any, retain: bool) -> None:
+        add_into_general(self._owner, g, empty)
+
+
 class ListNode(Node):
     """A node with any number of edges, in a tuple: `reach` and `step` are interpreted."""
 
@@ -333,3 +366,12 @@ def add_into(e: Any, v: Any, empty: Any) -> None:
     else:
         e.buffer = sum_for(e, b, v)
         e.owned = True
+
+
+def add_into_general(e: Any, v: Any, empty: Any) -> None:
+    """`add_into` for raw gradients and Tensors alike; neither is added in place."""
+    b = e.buffer
+    if b is None or v is None:
+        return
+    e.owned = False
+    e.buffer = v if b is empty else b + v if isinstance(v, TensorBase) else sum_for(e, b, v)

@@ -17,7 +17,7 @@ from xpgrad._array.base import TensorBase
 from xpgrad._modes import state
 from xpgrad._modes.setting import Setting
 from xpgrad._tape.node import Node, freed
-from xpgrad._tape.saved import check_saveable, check_saved
+from xpgrad._tape.saved import check_saveable, check_saved, unpacked
 from xpgrad._tape.streams import UNPACKED
 from xpgrad.errors import DeviceMismatchError
 
@@ -189,8 +189,8 @@ class Packed:
             used.append(found)
         return found
 
-    def array(self) -> Any:
-        """The raw array, in the dtype that the gradient formulas rely on.
+    def value(self) -> Any:
+        """The Tensor that the unpack hook returns, in the dtype that the gradient formulas rely on.
 
         Raises
         ------
@@ -199,23 +199,27 @@ class Packed:
         """
         found = self.tensor()
         backend, dtype = self.cls.backend, found.dtype
-        raw = backend.own(found)
         if found.shape != self.shape and all(isinstance(n, int) for n in self.shape):  # NB: lazy libraries do not know all lengths
             msg = f"Output of saved tensor unpack_hook has shape {found.shape}, but what was saved has shape {self.shape}"
             raise RuntimeError(msg)
         if dtype is self.dtype:
-            return raw
+            return found
         if dtype.kind != self.dtype.kind:
             msg = (
                 f"Output of saved tensor unpack_hook has dtype {dtype}, but what was saved has dtype {self.dtype}; convert it with "
                 f"`x.astype(xpgrad.{self.dtype})`"
             )
             raise RuntimeError(msg)
-        return backend.kernels.cast(raw, backend.raw_dtype(self.dtype))
+        return backend.wrap(backend.kernels.cast(backend.own(found), backend.raw_dtype(self.dtype)))
 
-    def constant(self, raw: Any) -> Any:
-        """A constant Tensor around an unpacked array, with the tangents that it had."""
-        found = self.cls.backend.wrap(raw)
+    def array(self) -> Any:
+        """The raw array of `value`."""
+        return self.cls.backend.own(self.value())
+
+    def restored(self, value: Any, edge: Any) -> Any:
+        """A Tensor in the memory of an unpacked one with the history of what was packed or, for a constant, with its tangents (SAV-04)."""
+        backend = self.cls.backend
+        found = unpacked(backend, backend.own(value), value, edge)
         for reference, tangent in self.tangents:
             level = reference()
             if level is not None:
@@ -306,14 +310,19 @@ def _unpacked(node: Any, copy: Any, name: str) -> Any:
     if value.__class__ is tuple:
         if any(v.__class__ is not Packed for v in value):
             check_saved(node, name)
-        arrays = tuple(v.array() if v.__class__ is Packed else v for v in value)
-        copy.unpacked += [a for a, v in zip(arrays, value) if v.__class__ is Packed]
-        return arrays
+        return tuple(_opened_value(copy, v)[0] if v.__class__ is Packed else v for v in value)
     if value.__class__ is not Packed:
         check_saved(node, name)
         return value
-    raw = value.array()
-    copy.unpacked.append(raw)
+    raw, owner = _opened_value(copy, value)
     if name != "out" and node.mask[node.row.tensors.index(name)] == "c":
-        setattr(copy, f"c_{name}", value.constant(raw))
+        setattr(copy, f"c_{name}", value.restored(owner, None))
     return raw
+
+
+def _opened_value(copy: Any, packed: Packed) -> tuple[Any, Any]:
+    """The raw array of what a hook unpacks for this copy, and the Tensor, noted there for formulas on Tensors."""
+    owner = packed.value()
+    found = (owner.backend.own(owner), owner)
+    copy.unpacked.append(found)
+    return found

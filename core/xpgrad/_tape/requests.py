@@ -13,7 +13,7 @@ from xpgrad._basics.scalars import is_raw_array
 from xpgrad._modes import state, switches
 from xpgrad._modes.running import transforming
 from xpgrad._rows.namespace import operations
-from xpgrad._tape.edges import GradientEdge, output_edge
+from xpgrad._tape.edges import GradientEdge, node_of, output_edge
 from xpgrad._tape.engine import run_pass
 from xpgrad._tape.handing_over import hand_over
 from xpgrad._tape.hook_tables import hooks_of
@@ -112,7 +112,7 @@ def grad(
     roots, seeds = _roots(outputs, grad_outputs, graph, create)
     targets = []
     for item in wanted:
-        node = output_edge(item) if isinstance(item, GradientEdge) else item._node
+        node = node_of(item)
         if node is None:
             msg = "One of the differentiated Tensors does not require grad; call `requires_grad_()` on it before the forward"
             raise RuntimeError(msg)
@@ -350,16 +350,13 @@ def _backward_targets(inputs: Sequence[Any]) -> list[Any]:
     """The nodes that `backward(inputs=...)` accumulates into; non-leaf Tensors retain their gradient from now on (INP-05)."""
     targets = []
     for item in inputs:
-        if isinstance(item, GradientEdge):
-            targets.append(output_edge(item))
-            continue
-        node = item._node
+        node = node_of(item)
         if node is None:
             msg = "can't retain_grad on Tensor that has requires_grad=False; inputs of `backward()` must require grad"
             raise RuntimeError(msg)
         targets.append(node)
     for item in inputs:
-        if isinstance(item, TensorBase) and not item._node.is_leaf:
+        if isinstance(item, TensorBase) and not item._node.original.is_leaf:
             hooks_of(item._node).retain = True
     return targets
 

@@ -9,11 +9,21 @@ from collections.abc import Iterable
 from typing import Any
 
 from xpgrad._array.base import TensorBase
-from xpgrad._memory.cells import Alias, DetachedCell
+from xpgrad._memory.cells import Alias, DetachedCell, alias_of, share_memory
 from xpgrad._modes import state
-from xpgrad._tape.node import Node, slot_of
+from xpgrad._tape.node import Node, Unpacked, slot_of
 
-__all__ = ["check_kept", "check_saveable", "check_saved", "check_version", "unpack", "unpack_constant", "unpack_out", "with_history"]
+__all__ = [
+    "check_kept",
+    "check_saveable",
+    "check_saved",
+    "check_version",
+    "unpack",
+    "unpack_constant",
+    "unpack_out",
+    "unpacked",
+    "with_history",
+]
 
 
 def check_version(node: Node, what: str, alias: Any) -> None:
@@ -53,11 +63,11 @@ def unpack(backend: Any, raw: Any, edge: Any, node: Any = None) -> Any:
         leaf = edge.variable
         if leaf._array is raw:
             return leaf
-    found = with_history(backend, raw, edge)
-    if node is not None and node.is_shadow and any(raw is own for own in getattr(node, "unpacked", ())):
-        # What a hook has unpacked is memory of its own: writes to the original, which the node of `found` would count, are none to it.
-        return found.clone()
-    return found
+    if node is not None and node.is_shadow:
+        for own, owner in getattr(node, "unpacked", ()):
+            if own is raw:
+                return unpacked(backend, raw, owner, edge)
+    return with_history(backend, raw, edge)
 
 
 def with_history(backend: Any, raw: Any, edge: Any) -> Any:
@@ -67,6 +77,26 @@ def with_history(backend: Any, raw: Any, edge: Any) -> Any:
     tensor = backend.wrap(raw)
     tensor._node = edge
     tensor._alias = None if edge._alias is None else Alias(edge._alias)
+    return tensor
+
+
+def unpacked(backend: Any, raw: Any, owner: Any, edge: Any) -> Any:
+    """A new Tensor in the memory of what an unpack hook returned, `owner`, with the history of what was packed (SAV-04).
+
+    It shares the version counter of `owner`, not that of what was packed: a write counts where the memory is.
+    """
+    tensor = backend.wrap(raw)
+    if owner.is_inference():
+        alias_of(tensor)
+    else:
+        share_memory(tensor, owner)
+    if edge is not None:
+        if edge.is_shadow:
+            edge = edge.real
+        tensor._node = node = Unpacked.made_now()
+        node._owner, node._alias = edge, tensor._alias.cell
+        if node.original.is_leaf:
+            tensor._alias.forbidden = "leaf"
     return tensor
 
 

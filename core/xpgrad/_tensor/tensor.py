@@ -15,7 +15,7 @@ from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import need_tensor
 from xpgrad._basics.arguments import as_flag
 from xpgrad._basics.dtypes import DType, as_dtype
-from xpgrad._memory.cells import Alias, DetachedCell, alias_of, note_sharing
+from xpgrad._memory.cells import Alias, DetachedCell, alias_of, note_sharing, share_memory
 from xpgrad._modes import state
 from xpgrad._rows import namespace
 from xpgrad._tape import requests
@@ -138,7 +138,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TorchReductions, TorchFunct
     def is_leaf(self) -> bool:
         """True for Tensors that the user made and for those that do not require grad (ACC-08)."""
         node = self._node
-        return node is None or node.is_leaf
+        return node is None or node.is_leaf or node.original.is_leaf
 
     @property
     def grad_fn(self) -> Node | None:
@@ -146,12 +146,14 @@ class Tensor(Operators, TensorMethods, TorchMethods, TorchReductions, TorchFunct
         node = self._node
         if node is None or node.is_leaf:
             return None
+        if node.original.is_leaf:  # a hook on saved values has unpacked this leaf
+            return None
         self._note_meta()
         return node.owner
 
     def _note_meta(self) -> None:
         """Tell this Tensor's node its shape and dtype: needed only where the user gets hold of the node."""
-        self._node._meta = (self.shape, self.dtype, type(self))
+        self._node.original._meta = (self.shape, self.dtype, type(self))
 
     @property
     def output_nr(self) -> int:
@@ -169,6 +171,9 @@ class Tensor(Operators, TensorMethods, TorchMethods, TorchReductions, TorchFunct
             dead = getattr(self, "_dead_node", None)
             return getattr(self, "_grad", None) if dead is None else dead.grad
         if node.is_leaf:
+            return node.grad
+        node = node.original
+        if node.is_leaf:  # a hook on saved values has unpacked this leaf
             return node.grad
         hooks = node.hooks
         if hooks is not None and hooks.retain:
@@ -226,7 +231,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TorchReductions, TorchFunct
     @property
     def retains_grad(self) -> bool:
         """True where this non-leaf fills `.grad` (ACC-11)."""
-        node = self._node
+        node = None if self._node is None else self._node.original
         return node is not None and not node.is_leaf and node.hooks is not None and node.hooks.retain
 
     def retain_grad(self) -> None:
@@ -297,9 +302,7 @@ class Tensor(Operators, TensorMethods, TorchMethods, TorchReductions, TorchFunct
         """A Tensor with the same memory and version counter but without history (ACC-28)."""
         out = self._wrap(self.backend.own(self))
         if not self.is_inference():
-            alias = alias_of(self)
-            out._alias = Alias(alias.cell, alias.path, alias.memory)  # not a view in the sense of the history: it has none
-            note_sharing(out)
+            share_memory(out, self)
         return self._leaves("detach()", out)
 
     def detach_(self) -> Tensor:
@@ -340,6 +343,8 @@ class Tensor(Operators, TensorMethods, TorchMethods, TorchReductions, TorchFunct
         if self.is_inference():
             msg = "Inference tensors do not track version counter."
             raise missing(RuntimeError)(msg)
+        if self._alias is None and self._node is not None and self._node._alias is not None:
+            alias_of(self)  # a saved value was read, and has this memory
         return 0 if self._alias is None else self._alias.cell.version
 
     def _cast(self, dtype: DType) -> Tensor:

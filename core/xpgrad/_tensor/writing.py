@@ -101,6 +101,18 @@ def check_writable(x: Any, value: Any, mode: Any) -> None:
         raise RuntimeError(msg)
     if not recording:
         return  # the values change for all that share them, and the version shows it
+    if alias.forbidden == "saved":
+        msg = (
+            "a value that was read from a node is being modified inplace with grad mode enabled: it shares the memory of the Tensor that "
+            "the node saved, whose history would not tell of it. Write into that Tensor, or into a `clone()`"
+        )
+        raise RuntimeError(msg)
+    if alias.forbidden == "leaf":
+        msg = (
+            "a leaf Variable that requires grad is being used in an in-place operation: it is, or is a view of, a leaf that a hook on "
+            "saved values has unpacked. Use the out-of-place form, or write into a `clone()` of it"
+        )
+        raise RuntimeError(msg)
     if alias.forbidden == "argument":
         msg = (
             "a leaf Variable that requires grad is being used in an in-place operation: it is, or is a view of, the argument of a function "

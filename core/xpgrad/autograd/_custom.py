@@ -12,7 +12,7 @@ from xpgrad._rows.namespace import operations
 from xpgrad._tape.inspection import ALREADY_SET, FREED, NOTHING_SAVED
 from xpgrad._tape.node import ListNode, Node, freed, slot_of
 from xpgrad._tape.packing import SavedHooks, checked_hooks
-from xpgrad._tape.saved import check_saveable, check_version, unpack, with_history
+from xpgrad._tape.saved import check_saveable, check_version, unpack
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.creation import zeros
 
@@ -44,11 +44,7 @@ class Saved:
         edge = self.edge
         if self.k is not None and node.metas[self.k] is not None and self.k not in node.constant:
             edge = slot_of(node, self.k)
-        raw = self.packed.tensor()._array
-        if edge is None:
-            return self.packed.constant(raw)
-        found = with_history(self.cls.backend, raw, edge)
-        return found.clone() if state.is_grad_enabled() else found  # as in `_tape.saved.unpack`
+        return self.packed.restored(self.packed.tensor(), edge)
 
     def read(self, node: Any) -> Any:
         """The Tensor, checked for overwriting; inputs come back as the same object where it still lives."""

@@ -47,12 +47,16 @@ class CompiledNode(ListNode):
     def _is_finished(self) -> bool:  # type: ignore[override]
         return self.gradients is not None and not self.packs
 
-    def _arguments(self) -> list[Any]:
-        """The raw arguments, unpacked where hooks packed them, otherwise checked."""
+    def _kept(self) -> Any:
+        """What is kept of the arguments; raises if it was freed."""
         if self.arrays is None:
             raise freed(self)
+        return self.arrays
+
+    def _arguments(self) -> list[Any]:
+        """The raw arguments, unpacked where hooks packed them, otherwise checked."""
         found = []
-        for k, (array, source) in enumerate(zip(self.arrays, self.sources)):
+        for k, (array, source) in enumerate(zip(self._kept(), self.sources)):
             if self.packs:
                 array = array.array()
             elif source._alias is not None:
@@ -112,12 +116,14 @@ class CompiledNode(ListNode):
         seeds = self._seeds(g, lambda m: zeros(m[0], dtype=m[1], device=self.cls.device))
         with switches.enable_grad():  # where Tensors have tangents, a pass runs on them without recording
             # NB: separate results, so that each argument has its own gradient where one is given twice, or computed from another.
-            inputs = []
-            for raw, s in zip(self._arguments(), self.sources):
-                if isinstance(s, Tensor):
-                    inputs.append(unpack_constant(backend, raw, s))
-                else:  # no source: a constant that was packed
-                    inputs.append(backend.wrap(raw) if s is None else positive(unpack(backend, raw, s)))
+            if self.packs:
+                inputs = [a.restored(a.value(), s) for a, s in zip(self._kept(), self.sources)]
+            else:
+                inputs = [
+                    unpack_constant(backend, raw, s) if isinstance(s, Tensor) else unpack(backend, raw, s)
+                    for raw, s in zip(self._arguments(), self.sources)
+                ]
+            inputs = [x if s is None or isinstance(s, Tensor) else positive(x) for x, s in zip(inputs, self.sources)]
             args, kwargs = arguments(program.template, inputs)
             wanted = [inputs[i] for i in program.places]
             with at_levels(()):  # the call was in no batch, or it would not have been compiled; the pass may be in one

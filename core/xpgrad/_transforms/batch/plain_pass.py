@@ -11,7 +11,7 @@ from typing import Any
 from xpgrad._memory.windows import MUTATION_WINDOWS, check_windows
 from xpgrad._modes import state
 from xpgrad._operations.lists import VarNode
-from xpgrad._tape.edges import GradientEdge, output_edge
+from xpgrad._tape.edges import GradientEdge, node_of, output_edge
 from xpgrad._tape.node import SlotNode, freed
 from xpgrad._tape.saved import check_version
 from xpgrad._tape.task import complex_seen
@@ -94,7 +94,7 @@ def plain_gradients(
     if mode is not None and (mode.anomaly or mode.packing is not None or mode.levels or mode.inference):
         return None
     roots = [output_edge(o) if isinstance(o, GradientEdge) else o._node for o in outputs]
-    targets = [output_edge(x) if isinstance(x, GradientEdge) else x._node for x in inputs]
+    targets = [node_of(x) for x in inputs]
     if None in roots or None in targets:
         return None
     for output, node, seed in zip(outputs, roots, seeds or ()):
