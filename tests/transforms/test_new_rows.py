@@ -109,8 +109,19 @@ def _declare() -> None:
 def _entries() -> list[dict[str, Any]]:
     """What the declarations add to the tables, from which they are taken again: other tests ask for all rows there are."""
     before = [set(table) for table in _TABLES]
+    _stale_view(xp.ones(2, requires_grad=True))  # its class, and that of inference tensors, exist before the rows
+    with xp.inference_mode():
+        xp.ones(2)
     _declare()
     return [{name: table.pop(name) for name in set(table) - known} for table, known in zip(_TABLES, before)]
+
+
+def _stale_view(x: Any) -> Any:
+    """`x` as a view whose memory was written to since the view was taken."""
+    base = xp.stack([x * 1.0, x * 0.0])
+    view = base[0]
+    base[1] = x
+    return view
 
 
 class _Declared:
@@ -200,6 +211,31 @@ def test_eager_and_backward(case: str, new: Any, xpgrad_device: str) -> None:
     out.backward(xp.asarray(g, device=xpgrad_device))
     for leaf, jacobian in zip(leaves, _jacobians(expected, points)):
         _assert_close(leaf.grad, np.tensordot(g, jacobian, g.ndim))
+
+
+@_each
+def test_stale_views(case: str, new: Any, xpgrad_device: str) -> None:
+    function, expected, points = _parts(case, new)
+    leaves = [xp.tensor(p, device=xpgrad_device, requires_grad=True) for p in points]
+    out = function(*map(_stale_view, leaves))
+    assert type(out) is type(leaves[0])
+    _assert_close(out, expected(*points))
+    g = numbers(np.shape(expected(*points)), 5.0)
+    out.backward(xp.asarray(g, device=xpgrad_device))
+    for leaf, jacobian in zip(leaves, _jacobians(expected, points)):
+        _assert_close(leaf.grad, np.tensordot(g, jacobian, g.ndim))
+
+
+@_each
+def test_inference_tensors(case: str, new: Any, xpgrad_device: str) -> None:
+    function, expected, points = _parts(case, new)
+    with xp.inference_mode():
+        xs = [xp.asarray(p, device=xpgrad_device) for p in points]
+        inside = function(*xs)
+    outside = function(*xs)
+    assert (inside.is_inference(), outside.is_inference()) == (True, False)
+    for out in (inside, outside):
+        _assert_close(out, expected(*points))
 
 
 @_each

@@ -1,7 +1,6 @@
 """Views whose memory was written to since their node was made: the next use gives them a node of the new history, or says why it cannot.
 
-Like inference tensors they have classes of their own, swapped in by the write and out by the use: other Tensors pay nothing for them
-(MUT-15..18).
+A write gives them a variant of their class, the use gives them their class back (`_rows.variants`; MUT-15..18).
 """
 
 from __future__ import annotations
@@ -12,11 +11,10 @@ from typing import Any
 from xpgrad._memory.cells import ForbiddenView, alias_of, chain_of, follow, mark_node
 from xpgrad._modes import state
 from xpgrad._rows.namespace import PRIMITIVES
-from xpgrad._rows.row import ROWS
+from xpgrad._rows.row import Row
+from xpgrad._rows.variants import TensorVariants
 
 __all__ = ["outdate", "record_node", "renew", "take_over"]
-
-_classes: dict[Any, Any] = {}
 
 
 class _Primitives:
@@ -71,7 +69,7 @@ def outdate(x: Any, recorded: bool) -> None:
         if recorded or view._alias.forbidden != "no_grad":
             cls = type(view)
             if cls.fresh is None and not view.is_inference():
-                view.__class__ = _classes.get(cls) or _stale_class(cls)
+                view.__class__ = _stale_classes[cls]
 
 
 def renew(view: Any) -> Any:
@@ -121,47 +119,40 @@ def _stand_in(self: Any) -> Any:
     return out
 
 
-def _operation(method: str) -> Any:
+def _operation(row: Row, method: str) -> Any:
     def op(self: Any, *args: Any) -> Any:
         return getattr(_stand_in(self), method)(*args)
 
     return op
 
 
-def _stale_class(cls: Any) -> Any:
-    """The class of stale views beside a normal class."""
+def _body(cls: Any) -> dict[str, Any]:
     slot, requires_grad, grad = cls._node, cls.requires_grad, cls.grad
 
-    def alike(self: Any, raw: Any) -> Any:
+    def wrap(self: Any, raw: Any) -> Any:
         out = object.__new__(cls)
         out._array = raw
         out._node = out._alias = None
         return out
 
-    def on_old(self: Any, action: Any) -> Any:
+    def act_on_old(self: Any, action: Any) -> Any:
         """Act on the old node: what is retained belongs to it, and moves to the new one when there is one."""
+        stale = type(self)
         self.__class__ = cls
         try:
             return action(self)
         finally:
-            self.__class__ = found
+            self.__class__ = stale
 
-    body: dict[str, Any] = {
-        "__slots__": (), "fresh": cls, "__module__": "xpgrad", "__qualname__": "Tensor", "__hash__": object.__hash__,
+    return {
+        "fresh": cls, "__hash__": object.__hash__,
         "_node": property(lambda self: renew(self)._node, slot.__set__),
         "requires_grad": property(lambda self: requires_grad.fget(renew(self)) if self._alias.forbidden else True, requires_grad.fset),
-        "grad": property(lambda self: on_old(self, grad.fget), grad.fset, grad.fdel),
-        "retains_grad": property(lambda self: on_old(self, cls.retains_grad.fget)),
+        "grad": property(lambda self: act_on_old(self, grad.fget), grad.fset, grad.fdel),
+        "retains_grad": property(lambda self: act_on_old(self, cls.retains_grad.fget)),
         "retain_grad": lambda self: None if self.retains_grad else renew(self).retain_grad(),
-        "_stand_in": _stand_in, "_wrap": alike, "scalar": cls.scalar,
+        "_stand_in": _stand_in, "_wrap": wrap, "scalar": cls.scalar,
     }  # fmt: skip
-    for row in ROWS.values():
-        prefixes = ("_op_", "_sop_", "_srop_") if row.elementwise and len(row.tensors) == 2 else ("_op_",)
-        body.update({prefix + row.name: _operation(prefix + row.name) for prefix in prefixes})
-        if row.special_methods is not None:
-            method, reflected = row.special_methods
-            body[method] = _operation(method)
-            if reflected is not None:
-                body[reflected] = _operation(reflected)
-    found = _classes[cls] = type("Tensor", (cls,), body)
-    return found
+
+
+_stale_classes = TensorVariants(_body, _operation)

@@ -14,6 +14,7 @@ from xpgrad._operations.coerce import coerce
 from xpgrad._operations.forward import trampoline
 from xpgrad._operations.source import Text
 from xpgrad._rows.row import Row
+from xpgrad._rows.variants import declare_in_variants
 
 __all__ = ["dispatcher", "dispatcher_text"]
 
@@ -73,6 +74,7 @@ def dispatcher(row: Row, func: Callable[..., Any]) -> Callable[..., Any]:
     if row.elementwise and len(row.tensors) == 2:
         setattr(TensorBase, f"_sop_{row.name}", trampoline(row, "_sop_"))
         setattr(TensorBase, f"_srop_{row.name}", trampoline(row, "_srop_"))
+    declare_in_variants(row)
     scope: dict[str, Any] = {
         "_TensorBase": TensorBase, "_row": row, "_coerce": coerce, "_not_a_tensor": not_a_tensor, "_become": _compile_in_place,
     }  # fmt: skip

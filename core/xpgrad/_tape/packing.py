@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 from xpgrad._array.base import TensorBase
 from xpgrad._modes import state
 from xpgrad._modes.setting import Setting
+from xpgrad._rows.variants import Variants
 from xpgrad._tape.node import Node, freed
 from xpgrad._tape.saved import check_saveable, check_saved, unpacked
 from xpgrad._tape.streams import UNPACKED
@@ -238,7 +239,7 @@ def _replace(node: Any, name: str, value: Any) -> None:
 
 def _become_packing(node: Any) -> None:
     if not isinstance(node, PackingNode):
-        node.__class__ = _packing_class(type(node))
+        node.__class__ = _packing_classes[type(node)]
 
 
 class PackingNode(Node):
@@ -268,18 +269,14 @@ class PackingNode(Node):
         return [v for v in super().held() if v.__class__ is not Packed]
 
 
-_classes: dict[type, type] = {}
+def _body(cls: Any) -> dict[str, Any]:
+    slots = tuple(s for c in cls.__mro__[:-1] for s in c.__dict__.get("__slots__", ()) if s not in ("__weakref__", "real"))
+    opened = type(cls.__name__, (cls,), {"__slots__": ("unpacked",), "__module__": cls.__module__, "is_shadow": True})
+    return {"copied": slots, "opened": opened}
 
 
-def _packing_class(cls: Any) -> Any:
-    """The class, beside a node class, of nodes of which something was packed."""
-    found = _classes.get(cls)
-    if found is None:
-        slots = tuple(s for c in cls.__mro__[:-1] for s in c.__dict__.get("__slots__", ()) if s not in ("__weakref__", "real"))
-        opened = type(cls.__name__, (cls,), {"__slots__": ("unpacked",), "__module__": cls.__module__, "is_shadow": True})
-        body = {"__slots__": (), "__module__": cls.__module__, "copied": slots, "opened": opened}
-        found = _classes[cls] = type(cls.__name__, (PackingNode, cls), body)
-    return found
+#: The classes of nodes of which something was packed.
+_packing_classes = Variants(_body, PackingNode)
 
 
 def _opened(node: Any) -> Any:

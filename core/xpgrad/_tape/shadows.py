@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._rows.variants import Variants
 from xpgrad._tape.node import freed, walk
 from xpgrad._tape.task import Pass
 
@@ -16,7 +17,7 @@ def run_on_shadows(task: Pass, roots: list[Any], seeds: list[Any], run: Callable
         copy.redirect(mapping)
         copy.undefined()
         if not copy.is_leaf:
-            copy.__class__ = _shadow_class(type(node))
+            copy.__class__ = _shadow_classes[type(node)]
     targets = task.targets
     if targets is not None:
         task.targets = [mapping.get(node, node) for node in targets]
@@ -26,30 +27,25 @@ def run_on_shadows(task: Pass, roots: list[Any], seeds: list[Any], run: Callable
         task.targets = targets
 
 
-_shadow_classes: dict[type, type] = {}
+def _body(cls: Any) -> dict[str, Any]:
+    def check(name: str) -> Callable[..., Any]:
+        def method(self: Any, g: Any, *rest: Any) -> Any:
+            if self.real.released():
+                raise freed(self.real)
+            out = getattr(cls, name)(self, g, *rest)
+            if name == "step" and not rest[1]:
+                self.real.release()
+            return out
+
+        return method
+
+    def release(self: Any) -> None:
+        cls.release(self)
+        self.real.release()
+
+    names = ("step", "grads", "graph_grads")
+    return {name: check(name) for name in names} | {"release": release, "is_shadow": True}
 
 
-def _shadow_class(cls: type) -> type:
-    """A node class whose instances check, and free, the node that they copy."""
-    found = _shadow_classes.get(cls)
-    if found is None:
-
-        def checked(name: str) -> Callable[..., Any]:
-            def method(self: Any, g: Any, *rest: Any) -> Any:
-                if self.real.released():
-                    raise freed(self.real)
-                out = getattr(cls, name)(self, g, *rest)
-                if name == "step" and not rest[1]:
-                    self.real.release()
-                return out
-
-            return method
-
-        def release(self: Any) -> None:
-            cls.release(self)  # type: ignore[attr-defined]
-            self.real.release()
-
-        body = {"__slots__": (), "step": checked("step"), "grads": checked("grads"), "graph_grads": checked("graph_grads")}
-        body |= {"release": release, "__module__": cls.__module__, "is_shadow": True}
-        found = _shadow_classes[cls] = type(cls.__name__, (cls,), body)
-    return found
+#: The classes of nodes that check, and free, the node that they copy.
+_shadow_classes = Variants(_body)

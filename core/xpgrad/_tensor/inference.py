@@ -1,4 +1,4 @@
-"""Inference tensors: classes of their own, so that normal Tensors pay nothing for them (INF-01..11).
+"""Inference tensors: variants of the classes of normal ones (`_rows.variants`), which therefore pay nothing for them (INF-01..11).
 
 An operation on one is the normal operation on a stand-in of the normal class, which the rules refuse to save (INF-03).
 """
@@ -8,13 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from xpgrad._memory.cells import Alias, Cell, note_sharing
-from xpgrad._operations.coerce import coerce
-from xpgrad._rows.row import ROWS
+from xpgrad._rows.row import Row
+from xpgrad._rows.variants import TensorVariants
 from xpgrad._tape.saved import check_kept
 
 __all__ = ["inference_class"]
-
-_classes: dict[Any, Any] = {}
 
 
 def _stand_in(self: Any) -> Any:
@@ -25,7 +23,7 @@ def _stand_in(self: Any) -> Any:
     return out
 
 
-def _operation(row: Any, method: str) -> Any:
+def _operation(row: Row, method: str) -> Any:
     def op(self: Any, *args: Any) -> Any:
         args = tuple(_plain(a) for a in args)
         stand_in = _stand_in(self)
@@ -37,13 +35,6 @@ def _operation(row: Any, method: str) -> Any:
             if not self.backend.capabilities.mutable:
                 _share(self, out, row, args)
         return out
-
-    return op
-
-
-def _operation_reflected(row: Any) -> Any:
-    def op(self: Any, other: Any) -> Any:
-        return coerce(row, _plain(other), _stand_in(self))
 
     return op
 
@@ -65,25 +56,13 @@ def _plain(arg: Any) -> Any:
     return _stand_in(arg) if getattr(type(arg), "normal", None) is not None else arg
 
 
+def _body(cls: Any) -> dict[str, Any]:
+    return {"normal": cls, "is_inference": lambda self: True, "_stand_in": _stand_in, "__hash__": object.__hash__}
+
+
+_inference_classes = TensorVariants(_body, _operation)
+
+
 def inference_class(cls: Any) -> Any:
-    """The class of inference tensors beside a normal class; an inference class is its own."""
-    if getattr(cls, "normal", None) is not None:
-        return cls
-    found = _classes.get(cls)
-    if found is None:
-        body: dict[str, Any] = {
-            "__slots__": (), "normal": cls, "__module__": "xpgrad", "__qualname__": "Tensor",
-            "is_inference": lambda self: True, "_stand_in": _stand_in, "__hash__": object.__hash__,
-        }  # fmt: skip
-        for row in ROWS.values():
-            body[row.method] = _operation(row, row.method)
-            if row.elementwise and len(row.tensors) == 2:
-                for prefix in ("_sop_", "_srop_"):
-                    body[prefix + row.name] = _operation(row, prefix + row.name)
-            if row.special_methods is not None:
-                method, reflected = row.special_methods
-                body[method] = body[row.method]
-                if reflected is not None and f"_srop_{row.name}" in body:
-                    body[reflected] = _operation_reflected(row)
-        found = _classes[cls] = type("Tensor", (cls,), body)
-    return found
+    """Return the class of inference tensors beside a normal class; an inference class is its own."""
+    return cls if getattr(cls, "normal", None) is not None else _inference_classes[cls]

@@ -1,0 +1,92 @@
+"""Classes that an object changes to while something rare is true of it: the one place where `__class__` is swapped by a rule.
+
+A few Tensors are inference tensors, or views whose memory was written to since their node was made; a few nodes have packed values, or are
+copies for a pass inside of a pass. If operations and the engine asked for that, every operation would pay for it. Instead the object
+gets another class, a *variant* of its own one, whose methods do what is special and then call those of the class; later it may get its own
+class back. So objects of which nothing rare is true pay nothing.
+
+* A variant is a subclass without slots, since Python swaps classes only between objects of one layout.
+* There is one variant per class, made when the first object needs it: a generated class knows its backend and its pattern of operands.
+* Operations tell by `x.__class__ is y.__class__` that operands fit. A variant does not fit its class, so that `coerce` is called, which
+  asks for a stand-in of the normal class (`_stand_in`).
+
+Where the variant is one fixed class, it stands beside the class: `_memory.cells.CopyCell`, `_tape.leaf.ShadowLeaf`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad._rows.row import ROWS, Row
+
+__all__ = ["TensorVariants", "Variants", "declare_in_variants"]
+
+
+class Variants(dict[Any, Any]):
+    """The variants of one kind: a mapping from classes to their variants, which are made when they are first asked for.
+
+    Parameters
+    ----------
+    body : callable
+        ``body(cls)`` returns the attributes that the variant of `cls` has of its own.
+    *bases : type
+        Classes without slots whose attributes come before those of `cls`.
+    """
+
+    def __init__(self, body: Callable[[Any], dict[str, Any]], *bases: type) -> None:
+        super().__init__()
+        self._body, self._bases = body, bases
+
+    def __missing__(self, cls: Any) -> Any:
+        body = {"__slots__": (), "__module__": cls.__module__, **self._body(cls)}
+        return self.setdefault(cls, type(cls.__name__, (*self._bases, cls), body))
+
+
+_TENSOR_VARIANTS: list[TensorVariants] = []
+
+
+class TensorVariants(Variants):
+    """Variants of Tensor classes, which have an implementation of every operation.
+
+    Parameters
+    ----------
+    body : callable
+    operation : callable
+        ``operation(row, method)`` returns the method of that name (see `method_names`).
+    """
+
+    def __init__(self, body: Callable[[Any], dict[str, Any]], operation: Callable[[Row, str], Callable[..., Any]]) -> None:
+        self._operation = operation
+        self._operations: Any = type("Operations", (), {"__slots__": ()})
+        super().__init__(body, self._operations)
+        _TENSOR_VARIANTS.append(self)
+
+    def __missing__(self, cls: Any) -> Any:
+        if not self:
+            for row in ROWS.values():
+                self._implement(row)
+        return super().__missing__(cls)
+
+    def _implement(self, row: Row) -> None:
+        for name in method_names(row):
+            setattr(self._operations, name, self._operation(row, name))
+
+    def declare(self, row: Row) -> None:
+        """Implement a row that is declared after variants were made."""
+        if self:
+            self._implement(row)
+
+
+def method_names(row: Row) -> list[str]:
+    """Return the names of the methods of a Tensor that compute an operation."""
+    names = [row.method]
+    if row.elementwise and len(row.tensors) == 2:
+        names += [f"_sop_{row.name}", f"_srop_{row.name}"]
+    return names + [name for name in row.special_methods or () if name is not None]
+
+
+def declare_in_variants(row: Row) -> None:
+    """Give the variants of Tensor classes an operation."""
+    for variants in _TENSOR_VARIANTS:
+        variants.declare(row)
