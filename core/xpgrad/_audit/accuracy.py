@@ -6,17 +6,17 @@ had."""
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._audit.findings import Finding
 from xpgrad._audit.paths import along, directions
-from xpgrad._audit.running import Outcome, Problem, host_of
 from xpgrad._audit.tracing import Event
+from xpgrad._audit.running import Outcome, Problem, host_of, shifted, weighted_grads
 from xpgrad._basics.differences import Slope, dot, settled
 from xpgrad._basics.dtypes import DTYPES
 from xpgrad._rows.namespace import PRIMITIVES
-from xpgrad.autograd import grad
 from xpgrad.errors import XpgradError
 from xpgrad.func import jvp
 from xpgrad.rules.conversion import asarray
@@ -49,30 +49,32 @@ def _call(event: Event, operands: list[Any]) -> Any:
     return primitive(operands, *event.statics) if row.varargs else primitive(*operands, *event.statics)
 
 
+def _copied(operands: Sequence[Any]) -> list[Any]:
+    """Return the operands, Tensors as constant copies."""
+    return [x.detach().clone() if isinstance(x, TensorBase) else x for x in operands]
+
+
+def _results(event: Event, operands: list[Any]) -> list[Any]:
+    """Run an operation again; return its floating and complex results."""
+    found = _call(event, operands)
+    return [o for o in (found if isinstance(found, tuple) else (found,)) if isinstance(o, TensorBase) and o.dtype.differentiable]
+
+
 def _disagreement(event: Event, seed: int) -> tuple[float, float] | None:
     """The derivative of one operation along a direction: what its rule gives and what differences give, if they differ."""
     places = [i for i, x in enumerate(event.operands) if isinstance(x, TensorBase) and x._node is not None and x.dtype.differentiable]
     if not places:
         return None
-    operands = list(event.operands)
-    leaves = []
-    for i, x in enumerate(operands):
-        if isinstance(x, TensorBase):
-            operands[i] = x.detach().clone()
-    for i in places:
-        operands[i] = operands[i].requires_grad_(True)
-        leaves.append(operands[i])
-    outs = _call(event, operands)
-    outs = outs if isinstance(outs, tuple) else (outs,)
-    outs = tuple(o for o in outs if isinstance(o, TensorBase) and o._node is not None)
+    operands = _copied(event.operands)
+    leaves = [operands[i].requires_grad_(True) for i in places]
+    outs = [o for o in _results(event, operands) if o._node is not None]
     if not outs:
         return None
     hosts = [host_of(o) for o in outs]
     xp = hosts[0].__array_namespace__()
     drawn = xp.random.default_rng(seed)
     weights = [xp.asarray(drawn.uniform(0.5, 1.5, h.shape)).astype(h.dtype) for h in hosts]
-    roots: list[Any] = list(outs)
-    gs = grad(roots, leaves, [asarray(w, device=o.device, dtype=o.dtype) for o, w in zip(outs, weights)], allow_unused=True)
+    gs = weighted_grads(outs, weights, leaves)
     steps = []
     for x in leaves:
         host = host_of(x)
@@ -82,18 +84,10 @@ def _disagreement(event: Event, seed: int) -> tuple[float, float] | None:
     eps = max(epsilon(x) for x in leaves)
 
     def value(h: float) -> float:
-        given = list(event.operands)
-        for i, x in enumerate(given):
-            if isinstance(x, TensorBase):
-                given[i] = x.detach().clone()
+        given = _copied(event.operands)
         for i, d in zip(places, steps):
-            x = given[i]
-            host = host_of(x)
-            given[i] = asarray((host + h * d).astype(host.dtype), device=x.device, dtype=x.dtype)
-        found = _call(event, given)
-        found = found if isinstance(found, tuple) else (found,)
-        found = [o for o in found if isinstance(o, TensorBase) and o.dtype.differentiable][: len(weights)]
-        return sum(dot(w, host_of(o)) for w, o in zip(weights, found))
+            given[i] = shifted(given[i], h * d)
+        return sum(dot(w, host_of(o)) for w, o in zip(weights, _results(event, given)))
 
     best = settled(value, math.nan, eps)
     if math.isinf(best.error) or not math.isfinite(wanted) or best.agrees(wanted, eps):
@@ -201,15 +195,13 @@ def directions_disagree(problem: Problem, base: Outcome, eps: float) -> list[Fin
 
 def _two_ways(event: Event, seed: int) -> tuple[float, float] | None:
     places = [i for i, x in enumerate(event.operands) if isinstance(x, TensorBase) and x._node is not None]
-    given = [x.detach().clone() if isinstance(x, TensorBase) else x for x in event.operands]
+    given = _copied(event.operands)
 
     def call(*primals: Any) -> Any:
         args = list(given)
         for i, p in zip(places, primals):
             args[i] = p
-        out = _call(event, args)
-        out = out if isinstance(out, tuple) else (out,)
-        return tuple(o for o in out if isinstance(o, TensorBase) and o.dtype.differentiable)
+        return tuple(_results(event, args))
 
     points = tuple(given[i] for i in places)
     if not points:
@@ -223,8 +215,9 @@ def _two_ways(event: Event, seed: int) -> tuple[float, float] | None:
     forward = sum(dot(w, host_of(t)) for w, t in zip(weights, pushed))
     leaves = [p.clone().requires_grad_(True) for p in points]
     again = call(*leaves)
-    kept = [(o, w) for o, w in zip(again, weights) if o.requires_grad]
-    gs = grad([o for o, _ in kept], leaves, [asarray(w, device=o.device, dtype=o.dtype) for o, w in kept], allow_unused=True)
+    if not any(o.requires_grad for o in again):
+        return None
+    gs = weighted_grads(again, weights, leaves)
     return sum(along(g, t) for g, t in zip(gs, tangents)), forward
 
 

@@ -12,10 +12,9 @@ from typing import Any
 
 from xpgrad._audit.findings import Finding
 from xpgrad._audit.places import Place
-from xpgrad._audit.running import Outcome, Problem, host_of
+from xpgrad._audit.running import Outcome, Problem, host_of, shifted
 from xpgrad._audit.tracing import Break, Trace
 from xpgrad._basics.differences import Slope, dot, settled
-from xpgrad.rules.conversion import asarray
 
 __all__ = ["along", "broken_paths", "directions", "entries", "moved", "slope"]
 
@@ -39,9 +38,7 @@ def directions(problem: Problem, k: int) -> Any:
 def moved(problem: Problem, k: int, step: Any) -> list[Any]:
     """The points, one of them moved by a host array."""
     points = list(problem.points)
-    x = points[k]
-    host = host_of(x)
-    points[k] = asarray((host + step).astype(host.dtype), device=x.device, dtype=x.dtype)
+    points[k] = shifted(points[k], step)
     return points
 
 
@@ -68,7 +65,7 @@ def slope(problem: Problem, direction: dict[int, Any], middle: float, eps: float
     def at(h: float) -> float:
         points = list(problem.points)
         for k, v in direction.items():
-            points[k] = moved(problem, k, h * v)[k]
+            points[k] = shifted(points[k], h * v)
         return _at(problem, points, base, frozen)
 
     return settled(at, middle, eps)

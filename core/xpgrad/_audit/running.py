@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 import sys
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from xpgrad._array.base import TensorBase
@@ -23,7 +23,7 @@ from xpgrad.autograd import grad
 from xpgrad.func._tree import flatten, unflatten
 from xpgrad.rules.conversion import asarray
 
-__all__ = ["Outcome", "Problem", "host_of"]
+__all__ = ["Outcome", "Problem", "host_of", "shifted", "weighted_grads"]
 
 
 def host_of(x: Any) -> Any:
@@ -176,17 +176,27 @@ class Problem:
 
     def gradients(self, outcome: Outcome) -> list[Any]:
         """The gradients of the weighted sum; None where the graph does not lead to an input. The graph is freed."""
-        outputs = [(o, w) for o, w in zip(outcome.outputs, self.weights) if o.requires_grad]
-        if not outputs:
-            return [None] * len(outcome.inputs)
-        seeds = [asarray(w, device=o.device, dtype=o.dtype) for o, w in outputs]
-        roots: list[Any] = [o for o, _ in outputs]
-        return list(grad(roots, outcome.inputs, seeds, allow_unused=True))
+        return weighted_grads(outcome.outputs, self.weights, outcome.inputs)
 
     def nodes(self, outcome: Outcome) -> list[Any]:
         """The nodes between the results and the inputs, as their owners."""
         roots = [o._node for o in outcome.outputs if o._node is not None]
         return list(dict.fromkeys(n.owner for n in walk(roots)))
+
+
+def weighted_grads(outputs: Sequence[Any], weights: list[Any], inputs: Sequence[Any]) -> list[Any]:
+    """Return the gradients of a weighted sum of outputs; the weights are host arrays. None where the graph does not lead to an input."""
+    kept = [(o, w) for o, w in zip(outputs, weights) if o.requires_grad]
+    if not kept:
+        return [None] * len(inputs)
+    seeds = [asarray(w, device=o.device, dtype=o.dtype) for o, w in kept]
+    return list(grad([o for o, _ in kept], list(inputs), seeds, allow_unused=True))
+
+
+def shifted(x: Any, step: Any) -> Any:
+    """Return a constant Tensor like `x`, moved by a host array."""
+    host = host_of(x)
+    return asarray((host + step).astype(host.dtype), device=x.device, dtype=x.dtype)
 
 
 def _fresh(x: Any) -> Any:
