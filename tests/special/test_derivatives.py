@@ -15,7 +15,7 @@ import scipy.special
 
 import xpgrad as xp
 from support.central_differences import check, has_float64, values
-from support.special_functions import CASES, at_points, error, of_tensors, points
+from support.special_functions import CASES, at_points, error, of_tensors, points, second_derivatives
 from xpgrad.func import jvp, vmap
 from xpgrad.scipy import special
 
@@ -68,6 +68,48 @@ def test_values_and_derivatives_are_mpmaths(name: str, order: int) -> None:
         for by in [()] if order == 0 else [(i,) for i in case.wrt]:
             for point, found in zip(case.edges, at_points(name, list(case.edges), *by)):
                 assert error(found, case, point, *by) <= 1e-9, (by, point, found)
+
+
+#: By name: points at which a formula branches: an operand of 0, equal operands, or where a series takes over.
+BRANCHES: dict[str, list[tuple[float, ...]]] = {
+    "erf": [(0.0,)], "erfc": [(0.0,)], "erfcx": [(0.0,), (20.0,)], "erfinv": [(0.0,)], "erfcinv": [(1.0,)], "expit": [(0.0,)],
+    "logit": [(0.3,), (0.5,), (0.65,)], "log_expit": [(0.0,)], "ndtr": [(0.0,)], "log_ndtr": [(0.0,), (-1.0,)], "ndtri": [(0.5,)],
+    "gamma": [(1.0,), (2.0,)], "gammaln": [(1.0,), (2.0,), (0.5,)],
+    "loggamma": [(1.0,), (2.0,)], "digamma": [(1.0,), (0.5,)], "rgamma": [(0.0,), (-1.0,), (1.0,)], "beta": [(1.0, 1.0), (2.0, 1.0)],
+    "betaln": [(1.0, 1.0), (2.0, 1.0)], "betainc": [(1.0, 1.0, 0.5), (1.0, 2.0, 0.5), (2.0, 1.0, 0.5), (2.0, 2.0, 0.5)],
+    "betaincc": [(1.0, 1.0, 0.5), (1.0, 2.0, 0.5), (2.0, 1.0, 0.5), (2.0, 2.0, 0.5)], "gammainc": [(1.0, 1.0), (2.0, 2.0), (1.0, 2.0)],
+    "gammaincc": [(1.0, 1.0), (2.0, 2.0), (1.0, 2.0)], "stdtr": [(1.0, 1.0), (2.0, 2.0)],
+    "binom": [(5.0, 1.0), (5.0, 4.0), (2.0, 1.0)], "comb": [(5.0, 1.0), (5.0, 4.0), (2.0, 1.0)], "factorial": [(1.0,), (0.0,)],
+    "xlogy": [(0.0, 2.0), (0.0, 1.0), (1.0, 1.0), (2.0, 2.0)], "xlog1py": [(0.0, 2.0), (0.0, 0.0), (1.0, 0.0), (2.0, 2.0)],
+    "entr": [(1.0,)], "rel_entr": [(1.0, 1.0), (0.5, 0.5), (1.0, 2.0), (2.0, 1.0)],
+    "kl_div": [(1.0, 1.0), (0.5, 0.5), (1.0, 2.0), (2.0, 1.0)], "sinc": [(0.0,), (0.5,), (1.0,)], "i0": [(0.0,)], "i1": [(0.0,), (0.5,)],
+    "j0": [(0.0,)], "j1": [(0.0,), (0.5,)], "expi": [(1.0,)], "exp1": [(1.0,)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+def test_hessians_are_right_and_symmetric_where_a_formula_branches(name: str, xpgrad_device: str) -> None:
+    """Law: a second derivative is that of the function, in either order, also at points where a formula takes another way."""
+    case, at = CASES[name], BRANCHES[name]
+    hessians = np.array([second_derivatives(case.exact, point, len(point)) for point in at])
+    for i, j in case.seconds():
+        exact = hessians[:, i, j]
+        for by in {(i, j), (j, i)}:
+            found = at_points(name, at, *by, device=xpgrad_device)
+            np.testing.assert_allclose(found, exact, rtol=1e2 * near(xpgrad_device), atol=1e2 * near(xpgrad_device), err_msg=str(by))
+
+
+@pytest.mark.parametrize("name", ["rel_entr", "kl_div"])
+def test_hessians_of_relative_entropies_at_zero(name: str, xpgrad_device: str) -> None:
+    """In closed form, because the logarithm has no values on the other side of 0."""
+    at = [(0.0, 2.0), (0.0, 0.5)]
+    slopes = {
+        (): [2.0, 0.5] if name == "kl_div" else [0.0, 0.0],
+        (1,): [1.0, 1.0] if name == "kl_div" else [0.0, 0.0],
+        (0, 0): [np.inf] * 2,
+    }
+    for by, exact in (slopes | {(0,): [-np.inf] * 2, (0, 1): [-0.5, -2.0], (1, 0): [-0.5, -2.0], (1, 1): [0.0, 0.0]}).items():
+        np.testing.assert_allclose(at_points(name, at, *by, device=xpgrad_device), exact, err_msg=str(by))
 
 
 @_each

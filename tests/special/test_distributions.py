@@ -15,6 +15,7 @@ import scipy.stats
 
 import xpgrad as xp
 from support.central_differences import check, has_float64, values
+from support.special_functions import second_derivatives
 from xpgrad.func import jvp, vmap
 from xpgrad.scipy import stats
 
@@ -57,6 +58,101 @@ def test_continuous_distributions(name: str, kind: str, xpgrad_device: str) -> N
     points = [inner, *(np.array(s) for s in shapes), np.array(0.1), np.array(1.2)]
     twice = kind in ("logpdf", "pdf") or not shapes or name in ("lognorm", "weibull_min")  # shapes of incomplete functions: once
     check(ours, points, xpgrad_device, order=2 if twice else 1)
+
+
+def _gamma(x: Any, a: Any, loc: Any, scale: Any) -> Any:
+    z = (x - loc) / scale
+    return (a - 1) * mpmath.log(z) - z - mpmath.loggamma(a) - mpmath.log(scale)
+
+
+def _beta(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
+    z = (x - loc) / scale
+    return (a - 1) * mpmath.log(z) + (b - 1) * mpmath.log(1 - z) - mpmath.log(mpmath.beta(a, b)) - mpmath.log(scale)
+
+
+def _weibull(x: Any, c: Any, loc: Any, scale: Any) -> Any:
+    z = (x - loc) / scale
+    return mpmath.log(c) + (c - 1) * mpmath.log(z) - z**c - mpmath.log(scale)
+
+
+def _student(x: Any, df: Any, loc: Any, scale: Any) -> Any:
+    z = (x - loc) / scale
+    return -(df + 1) / 2 * mpmath.log1p(z * z / df) - mpmath.log(mpmath.beta(df / 2, 0.5)) - mpmath.log(df) / 2 - mpmath.log(scale)
+
+
+def _bell(x: Any, loc: Any, scale: Any) -> Any:
+    return -(((x - loc) / scale) ** 2) / 2 - mpmath.log(scale) - mpmath.log(2 * mpmath.pi) / 2
+
+
+def _truncated(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
+    return _bell(x, loc, scale) - mpmath.log(mpmath.ncdf(b) - mpmath.ncdf(a))
+
+
+def _binomial(p: Any, k: float, n: float) -> Any:
+    return mpmath.log(mpmath.binomial(n, k)) + k * mpmath.log(p) + (n - k) * mpmath.log(1 - p)
+
+
+#: By name: the logarithm of the density, and points at which it, or what it is made of, branches: x = loc, shape = 1, count = 0, ...
+LOG_DENSITIES: dict[str, tuple[Any, list[tuple[float, ...]]]] = {
+    "norm": (_bell, [(0.5, 0.5, 1.0), (1.0, 0.0, 1.0)]),
+    "expon": (lambda x, loc, scale: -(x - loc) / scale - mpmath.log(scale), [(1.0, 0.0, 1.0), (2.0, 1.0, 0.5)]),
+    "cauchy": (lambda x, loc, scale: -mpmath.log1p(((x - loc) / scale) ** 2) - mpmath.log(mpmath.pi * scale), [(0.5, 0.5, 1.0)]),
+    "logistic": (lambda x, loc, scale: -2 * mpmath.log(2 * mpmath.cosh((x - loc) / scale / 2)) - mpmath.log(scale), [(0.5, 0.5, 1.0)]),
+    "lognorm": (lambda x, s, loc, scale: _bell(mpmath.log((x - loc) / scale), 0, s) - mpmath.log(x - loc), [(1.0, 1.0, 0.0, 1.0)]),
+    "gamma": (_gamma, [(1.0, 1.0, 0.0, 1.0), (0.7, 1.0, 0.0, 2.0), (2.0, 2.0, 0.0, 1.0), (1.5, 2.0, 0.5, 1.0)]),
+    "chi2": (lambda x, df, loc, scale: _gamma(x, df / 2, loc, 2 * scale), [(1.0, 2.0, 0.0, 1.0), (2.0, 4.0, 0.0, 1.0)]),
+    "beta": (_beta, [(0.5, 1.0, 1.0, 0.0, 1.0), (0.3, 1.0, 1.0, 0.0, 1.0), (0.3, 1.0, 2.0, 0.0, 1.0), (0.3, 2.0, 1.0, 0.0, 1.0)]),
+    "t": (_student, [(0.5, 1.0, 0.5, 1.0), (1.0, 2.0, 0.0, 1.0)]),
+    "weibull_min": (_weibull, [(1.0, 1.0, 0.0, 1.0), (0.7, 1.0, 0.0, 1.0), (1.0, 2.0, 0.0, 1.0)]),
+    "truncnorm": (_truncated, [(0.5, 0.0, 1.0, 0.0, 1.0), (-0.5, -1.0, 0.0, 0.0, 1.0), (0.0, -1.0, 1.0, 0.0, 1.0)]),
+    "vonmises": (
+        lambda x, kappa, loc, scale: (
+            kappa * mpmath.cos((x - loc) / scale) - mpmath.log(2 * mpmath.pi * mpmath.besseli(0, kappa)) - mpmath.log(scale)
+        ),
+        [(0.0, 1.0, 0.0, 1.0), (0.5, 1.0, 0.5, 1.0)],
+    ),
+}  # fmt: skip
+LOG_PROBABILITIES: dict[str, tuple[Any, list[tuple[float, ...]]]] = {
+    "poisson": (lambda mu, k: k * mpmath.log(mu) - mpmath.loggamma(k + 1) - mu, [(1.0, 0.0), (0.5, 0.0), (1.0, 1.0), (2.0, 3.0)]),
+    "binom": (_binomial, [(0.3, 0.0, 3.0), (0.3, 3.0, 3.0), (0.5, 1.0, 2.0), (0.5, 0.0, 1.0)]),
+    "bernoulli": (lambda p, k: _binomial(p, k, 1.0), [(0.3, 0.0), (0.3, 1.0), (0.5, 1.0)]),
+}
+
+
+def _hessian(function: Any, point: tuple[float, ...], count: int, device: str) -> np.ndarray:
+    """Second derivatives in the first operands, each pair in both orders, by two passes."""
+    leaves = [xp.tensor(v, device=device, requires_grad=i < count) for i, v in enumerate(point)]
+    rows = []
+    for i in range(count):
+        (slope_i,) = xp.autograd.grad(function(*leaves), leaves[i], create_graph=True)
+        slope_i = slope_i + 0.0 * sum(leaves[:count])  # a slope may be a constant
+        rows.append([float(values(g)) for g in xp.autograd.grad(slope_i, leaves[:count])])
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("name", [*LOG_DENSITIES, *LOG_PROBABILITIES])
+def test_hessians_of_densities_are_right_and_symmetric_where_a_formula_branches(name: str, xpgrad_device: str) -> None:
+    """Law: second derivatives in all parameters are mpmath's, also where a shape is 1, a count 0, or the place that of the peak."""
+    exact, points = (LOG_DENSITIES | LOG_PROBABILITIES)[name]
+    near = 1e-9 if has_float64(xpgrad_device) else 2e-3
+    for point in points:
+        family, count = getattr(stats, name), len(point) if name in LOG_DENSITIES else 1
+        log = family.logpdf if name in LOG_DENSITIES else lambda p, k, *n, f=family: f.logpmf(k, *n, p)
+        expected = second_derivatives(exact, point, count)
+        found = _hessian(log, point, count, xpgrad_device)
+        np.testing.assert_allclose(found, expected, rtol=near, atol=near, err_msg=str(point))
+        density = _hessian(lambda *a, log=log: xp.exp(log(*a)), point, count, xpgrad_device)
+        np.testing.assert_allclose(density, density.T, rtol=near, atol=near, err_msg=str(point))
+
+
+@pytest.mark.parametrize("alpha", [[1.0, 1.0, 1.0], [1.0, 2.0, 1.0]])
+def test_hessians_of_dirichlets_density(alpha: list[float], xpgrad_device: str) -> None:
+    """In closed form: ``1 / x_i`` between a place and its parameter, where the parameter is 1 too."""
+    x, a = (xp.tensor(v, device=xpgrad_device, requires_grad=True) for v in ([0.2, 0.3, 0.5], alpha))
+    for one, other in ((x, a), (a, x)):
+        (first,) = xp.autograd.grad(stats.dirichlet.logpdf(x, a), one, create_graph=True)
+        rows = [values(xp.autograd.grad(first[i], other, retain_graph=True)[0]) for i in range(3)]
+        np.testing.assert_allclose(rows, np.diag(1 / values(x)), rtol=1e-9 if has_float64(xpgrad_device) else 2e-3, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["logpmf", "pmf", "cdf", "logcdf", "sf", "ppf"])

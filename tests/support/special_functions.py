@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ import xpgrad as xp
 from support.central_differences import values
 from xpgrad.scipy import special
 
-__all__ = ["CASES", "Case", "Range", "at_points", "error", "of_tensors", "points", "reference", "slope"]
+__all__ = ["CASES", "Case", "Range", "at_points", "error", "of_tensors", "points", "reference", "second_derivatives", "slope"]
 
 DIGITS = 40
 
@@ -223,6 +224,16 @@ def _differences(exact: Callable[..., Any], at: list[Any], orders: tuple[int, ..
             ends = [_differences(exact, [*at[:i], at[i] + s * h[i] / 2, *at[i + 1 :]], rest, h) for s in (1, -1)]
             return (ends[0] - ends[1]) / h[i]
     return exact(*at)
+
+
+@functools.cache
+def second_derivatives(exact: Callable[..., Any], point: tuple[float, ...], count: int) -> np.ndarray:
+    """The Hessian of a function of mpmath's numbers in its first arguments."""
+    orders = np.eye(len(point), dtype=int)
+    with mp.workdps(DIGITS):
+        at = [mp.mpf(v) for v in point]
+        found = [[float(mp.re(mp.diff(exact, at, tuple(map(int, orders[i] + orders[j]))))) for j in range(count)] for i in range(count)]
+    return np.array(found)
 
 
 def of_tensors(name: str) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ from xpgrad._basics.shapes import Axis, reduced_axes
 from xpgrad._modes import state
 from xpgrad._rows.namespace import operations
 from xpgrad.rules.elementwise import is_complex
-from xpgrad.scipy._declare import front, operands_of, row_only, special, valid
+from xpgrad.scipy._declare import front, helper, operands_of, row_only, special, valid
 
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
@@ -62,10 +62,13 @@ def _product(x: Any, y: Any, log: Any, xp: Any) -> Any:
     return xp.where(zero, xp.zeros_like(x * safe), x * log(safe))
 
 
-def _ratio(x: Any, y: Any, xp: Any) -> Any:
-    """``x / y``, but 0 where `x` is 0."""
-    zero = x == 0
-    return xp.where(zero, xp.zeros_like(x), x) / xp.where(zero, xp.ones_like(y), y)
+@helper(
+    lambda g, y, xp: g / y, lambda g, x, y, xp: -g * xp.special_ratio(xp.special_ratio(x, y), y), composed=True,
+)  # fmt: skip
+def _ratio(xp: Any, x: Any, y: Any) -> Any:
+    """``x / y``, but 0 for 0 / 0, where its derivative in `x` is infinite all the same."""
+    none = (x == 0) & (y == 0)
+    return x / xp.where(none, xp.ones_like(y), y)
 
 
 def _domain(slope: Any, y: Any, low: float, xp: Any) -> Any:
@@ -74,7 +77,7 @@ def _domain(slope: Any, y: Any, low: float, xp: Any) -> Any:
 
 
 @special(
-    lambda g, x, y, xp: g * xp.log(y), lambda g, x, y, xp: g * _domain(_ratio(x, y, xp), y, 0.0, xp),
+    lambda g, x, y, xp: g * xp.log(y), lambda g, x, y, xp: g * _domain(xp.special_ratio(x, y), y, 0.0, xp),
     composed=lambda xp, x, y: _product(x, y, xp.log, xp), complex=True,
 )  # fmt: skip
 def xlogy(x: Operand, y: Operand, /) -> Tensor:
@@ -82,7 +85,7 @@ def xlogy(x: Operand, y: Operand, /) -> Tensor:
 
 
 @special(
-    lambda g, x, y, xp: g * xp.log1p(y), lambda g, x, y, xp: g * _domain(_ratio(x, 1.0 + y, xp), y, -1.0, xp),
+    lambda g, x, y, xp: g * xp.log1p(y), lambda g, x, y, xp: g * _domain(xp.special_ratio(x, 1.0 + y), y, -1.0, xp),
     composed=lambda xp, x, y: _product(x, y, xp.log1p, xp), complex=True,
 )  # fmt: skip
 def xlog1py(x: Operand, y: Operand, /) -> Tensor:
@@ -128,12 +131,13 @@ def _kl_div(xp: Any, x: Any, y: Any) -> Any:
 
 def _entropy_y(g: Any, x: Any, y: Any, xp: Any) -> Any:
     inside = (x >= 0) & (y >= 0)
-    return g * -xp.where(inside, _ratio(x, y, xp), xp.zeros_like(x * y) + math.nan)
+    return g * -xp.where(inside, xp.special_ratio(x, y), xp.zeros_like(x * y) + math.nan)
 
 
 def _divergence_y(g: Any, x: Any, y: Any, xp: Any) -> Any:
+    # NB: as one quotient, because ``1 - x / y`` would keep the rounding of the quotient near `x` = `y`.
     inside = (x >= 0) & (y >= 0)
-    return g * xp.where(inside, _ratio(y - x, xp.where(inside, y, xp.ones_like(y)), xp), xp.zeros_like(x * y) + math.nan)
+    return g * xp.where(inside, xp.special_ratio(y - x, y), xp.zeros_like(x * y) + math.nan)
 
 
 @special(lambda g, x, y, xp: g * (_log_ratio(x, y, xp) + 1.0), _entropy_y, composed=_rel_entr)
