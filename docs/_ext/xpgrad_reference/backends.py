@@ -1,7 +1,8 @@
 """Say on which backends a name works: where its example was run, and printed what it says.
 
-``python -m xpgrad_reference.backends numpy strict torch jax dask simstream mlx`` runs the examples on each and writes `backends.json`.
-Numbers may differ in the fifth digit (a backend may compute in single precision), and the printed device is the backend's own.
+``python -m xpgrad_reference.backends numpy strict torch jax dask simstream mlx`` runs the examples on each and writes the failures to
+`backends.json`. Numbers may differ in the fifth digit (a backend may compute in single precision), and the printed device is the
+backend's own.
 """
 
 from __future__ import annotations
@@ -28,14 +29,21 @@ _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?")
 
 
 @cache
-def table() -> dict[str, dict[str, str]]:
-    """By name and backend: ``ok``, ``differs`` or the name of the error."""
-    return json.loads(TABLE.read_text(encoding="utf-8")) if TABLE.exists() else {}
+def table() -> tuple[list[str], dict[str, dict[str, str]]]:
+    """Return the backends on which every example was run, and the failures by name and backend: ``differs`` or the name of the error."""
+    found = json.loads(TABLE.read_text(encoding="utf-8"))
+    return found["tried"], found["fails"]
 
 
-def sentence(full: str) -> str:
+def expected(name: Name) -> dict[str, str]:
+    """Return what the table says of a name, by backend: ``ok``, ``differs`` or the name of the error; empty if it is not tried."""
+    tried, fails = table()
+    return {backend: fails.get(name.full, {}).get(backend, "ok") for backend in tried} if is_tried(name) else {}
+
+
+def sentence(name: Name) -> str:
     """Where the example ran, and where it did not; empty if it was not tried."""
-    row = table().get(full)
+    row = expected(name)
     if not row:
         return ""
     works = ", ".join(f"``{backend}``" for backend, said in row.items() if said == "ok")
@@ -43,9 +51,9 @@ def sentence(full: str) -> str:
     return f"the example runs on {works or 'none'}" + (f". Not on {fails}" if fails else "")
 
 
-def about_arrays(name: Name) -> bool:
-    """Return whether the example of a name is the same on every backend."""
-    if name.kind not in {"function", "method", "property", "class"} or "numpy" in example(name):
+def is_tried(name: Name) -> bool:
+    """Return whether a name has an example that is the same on every backend."""
+    if name.kind not in {"function", "method", "property", "class"} or not example(name) or "numpy" in example(name):
         return False
     home = name.full.removeprefix("xpgrad.").removesuffix(name.short)
     return home in _ABOUT_ARRAYS or name.full.startswith("xpgrad.scipy.")
@@ -91,14 +99,15 @@ def run(name: Name, backend: str) -> str:
 
 def main(chosen: list[str]) -> None:
     """Run the examples on the backends that are named, and write the table."""
-    found: dict[str, dict[str, str]] = {}
-    names = [name for name in public() if example(name) and about_arrays(name)]
+    fails: dict[str, dict[str, str]] = {}
+    names = [name for name in public() if is_tried(name)]
     for backend in chosen:
         for i, name in enumerate(names):
             print(f"\r{backend}: {i + 1} of {len(names)}", end="", file=sys.stderr)
-            found.setdefault(name.full, {})[backend] = run(name, backend)
+            if (said := run(name, backend)) != "ok":
+                fails.setdefault(name.full, {})[backend] = said
         print(file=sys.stderr)
-    TABLE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    TABLE.write_text(json.dumps({"tried": chosen, "fails": fails}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ def block(name: Name) -> list[str]:
     if held := holding.contracts(name):
         shown = ", ".join(contract(identity) for identity in held)
         said.append((f"Held by {len(held)} contract{'s' * (len(held) > 1)}", shown))
-    if works := backends.sentence(name.full):
+    if works := backends.sentence(name):
         said.append(("Backends", works))
     if not said:
         return []
