@@ -18,10 +18,14 @@ from xpgrad._basics.device import Device as Device
 from xpgrad._basics.dtypes import DTYPES as DTYPES, DType as DType
 from xpgrad._basics.faces import public_names
 from xpgrad._basics.keys import out_of_range as out_of_range
-from xpgrad._rows.row import ROWS
+from xpgrad._rows.kernels import kernel_of
+from xpgrad._rows.row import ROWS, Row
 from xpgrad.errors import CapabilityError
 
-__all__ = ["API_VERSION", "DTYPES", "Backend", "BackendInfo", "Capabilities", "DType", "DefaultKernels", "Device", "out_of_range"]
+__all__ = [
+    "API_VERSION", "DTYPES", "Backend", "BackendInfo", "Capabilities", "DType", "DefaultKernels", "Device", "numpy_name", "out_of_range",
+    "spellings",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:
@@ -139,6 +143,46 @@ class Capabilities:
     threads: bool = True
 
 
+def numpy_name(kernel: str) -> str | None:
+    """Return the name of NumPy's function that computes a kernel.
+
+    A backend of a library with NumPy's functions finds its own kernels by it, so that it need not list them.
+
+    Parameters
+    ----------
+    kernel : str
+        Its name in a backend's table: ``"acos"``.
+
+    Returns
+    -------
+    str or None
+        The name in the module `numpy`, of a function with the same arguments: ``"arccos"``. None if there is none.
+    """
+    name = kernel_of(kernel).numpy
+    return None if name is None or "." in name else name
+
+
+def spellings(kernel: str) -> tuple[str, ...]:
+    """Return how users write what a kernel computes, for messages: ``("sum",)`` for `reduce_sum`, ``("x[key]",)`` for `gather`.
+
+    Several are the public functions that one kernel computes; the first one stands for it. What is not known is its own name.
+    """
+    spelled, row = kernel_of(kernel).spelled, ROWS.get(kernel)
+    return (spelled,) if spelled is not None else (kernel,) if row is None else row.public
+
+
+def _own_function(backend: Backend, row: Row) -> Any:
+    """Return the library's function for an elementwise row that has a composition; None if there is none.
+
+    Functions of two operands are taken only if the library's take Python numbers beside arrays.
+    """
+    name = numpy_name(row.name)
+    if not row.elementwise or name is None or (len(row.tensors) > 1 and not backend.weak_scalars):
+        return None
+    namespace = backend.namespace()
+    return getattr(namespace, row.name, None) or getattr(namespace, name, None)
+
+
 class Kernels:
     """The raw namespace that rules run in: each name resolved once, to the backend's own kernel, the row's, or the library's."""
 
@@ -154,7 +198,7 @@ class Kernels:
         if not own:
             row = ROWS.get(name)
             if row is not None and row.kernel is not None:
-                found = functools.partial(row.kernel, self)
+                found = _own_function(backend, row) or functools.partial(row.kernel, self)
             else:
                 default = getattr(DefaultKernels, name, None)
                 found = functools.partial(default, self) if default is not None else getattr(backend.namespace(), name, None)

@@ -162,6 +162,7 @@ def _phase_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
     batch="stacked",
     kink=Kink("at 0", lambda x: x == 0, (0.0,)),
     dtype="same",
+    spelled="sign",
 )
 def phase(xp: Any, x: Any) -> Any:
     """The sign of a complex array."""
