@@ -38,12 +38,16 @@ class Domain:
         Whether it takes bools.
     low, high : float
         The open interval of real arguments where it is finite and has a derivative.
+    integers : {"floating", "exact", "truth"}
+        What NumPy's function computes with integers and bools: the floating numbers with their values; they themselves, since the
+        function has integers as results, or truths; or whether each is not zero.
     """
 
     numbers: str = "complex"
     bools: bool = True
     low: float = -math.inf
     high: float = math.inf
+    integers: str = "floating"
 
     def refuses(self, kinds: set[str]) -> bool:
         """Return whether no library can mean operands of these kinds of dtypes."""
