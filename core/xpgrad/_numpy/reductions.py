@@ -108,6 +108,7 @@ _running("cumsum", xp.cumulative_sum, None)
 _running("cumprod", xp.cumulative_prod, None)
 _running("nancumsum", xp.cumulative_sum, 0)
 _running("nancumprod", xp.cumulative_prod, 1)
+_row: Any
 for _name, _row in (("cumulative_sum", xp.cumulative_sum), ("cumulative_prod", xp.cumulative_prod)):
 
     @same(_name)

@@ -11,7 +11,10 @@ from typing import Any, NamedTuple, overload
 from xpgrad._numpy.operands import as_ints, floating as as_floating, into, is_default, lift, lift_all, refuse
 from xpgrad._numpy.table import F, covers
 
-__all__ = ["same"]
+__all__ = ["SAME", "same"]
+
+#: The functions that stand for NumPy's, by the key in the table.
+SAME: dict[str, Callable[..., Any]] = {}
 
 
 class _Signature(NamedTuple):
@@ -77,7 +80,7 @@ def same(name: str, function: Any = None, *, arrays: int = 1, floating: bool = F
     if function is None:
         options: dict[str, Any] = {"arrays": arrays, "floating": floating, "ints": ints, "differentiable": differentiable, "note": note}
         return lambda func: same(name, func, **options)
-    count = arrays or 1
+    SAME[name], count = function, arrays or 1
     known: list[_Signature] = []
 
     def call(*args: Any, **given: Any) -> Any:

@@ -176,10 +176,10 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min:
 # -- sorting -----------------------------------------------------------------------------------------------------------
 
 
-def _sorting(name: str, row: Callable[..., Any], **options: Any) -> None:
+def _sorting(name: str, row: Callable[..., Any], differentiable: bool = True, note: str = "") -> None:
     """Declare a function that sorts; `kind` and `stable` make no difference, and a partition is sorted as a whole."""
 
-    @same(name, **options)
+    @same(name, differentiable=differentiable, note=note)
     def sort(x: Any, axis: Any = -1, kth: Any = None, kind: Any = None, order: Any = None, stable: Any = None) -> Any:
         refuse(name, **({} if order is None else {"order (of fields)": order}))
         x, axis = along(x, axis)

@@ -15,7 +15,7 @@ import xpgrad as xp
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._numpy.operands import as_ints, constant, floating, into, lift, refuse, weak
-from xpgrad._numpy.table import ABSENT, UFUNCS, absent, no_rule
+from xpgrad._numpy.table import ABSENT, UFUNCS, F, absent, no_rule
 from xpgrad._rows.namespace import operations
 from xpgrad._rows.row import ROWS, Row
 from xpgrad._tensor.tensor import Tensor
@@ -169,44 +169,43 @@ for _ufunc, _row in _rows():
 _from_row("rint", ROWS["round"])  # NumPy's `round` takes a number of decimals, too
 
 
-def _composed(
-    name: str, func: Any = None, count: int = 1, *, differentiable: bool = True, numeric: bool = True, real: bool = False, **options: Any
-) -> Any:  # fmt: skip
-    """Declare a universal function that is written in others, if it is not a row; without `func`, a decorator.
+def _composed(name: str, count: int = 1, differentiable: bool = True, numeric: bool = True, real: bool = False, **options: Any
+              ) -> Callable[[F], F]:  # fmt: skip
+    """Declare a universal function that is written in others, if it is not a row.
 
     Its operands are floating Tensors if it is `numeric`; `real`: complex ones are refused.
     """
-    if func is None:
-        return lambda func: _composed(name, func, count, differentiable=differentiable, numeric=numeric, real=real, **options)
-    if name in UFUNCS:
+
+    def declare(func: F) -> F:
+        def call(*args: Any) -> Any:
+            operands = lift(name, *args)
+            if numeric:
+                operands = tuple(map(floating, operands))
+            if real and any(x.dtype.is_complex for x in operands):
+                msg = f"np.{name} is not defined for complex numbers; take `np.abs(x)` or `np.real(x)` first"
+                raise TypeError(msg)
+            return func(*operands)
+
+        if name not in UFUNCS:
+            Ufunc(name, call, count, differentiable, **options)
         return func
 
-    def call(*args: Any) -> Any:
-        operands = lift(name, *args)
-        if numeric:
-            operands = tuple(map(floating, operands))
-        if real and any(x.dtype.is_complex for x in operands):
-            msg = f"np.{name} is not defined for complex numbers; take `np.abs(x)` or `np.real(x)` first"
-            raise TypeError(msg)
-        return func(*operands)
-
-    Ufunc(name, call, count, differentiable, **options)
-    return func
+    return declare
 
 
-_composed("fabs", xp.abs, real=True)
-_composed("cbrt", lambda x: xp.sign(x) * xp.abs(x) ** (1.0 / 3.0), real=True, note="the derivative at 0, which is infinite, is nan")
-_composed("exp2", lambda x: xp.pow(2.0, x))
+_composed("fabs", real=True)(xp.abs)
+_composed("cbrt", real=True, note="the derivative at 0, which is infinite, is nan")(lambda x: xp.sign(x) * xp.abs(x) ** (1.0 / 3.0))
+_composed("exp2")(lambda x: xp.pow(2.0, x))
 for _name in ("deg2rad", "radians"):
-    _composed(_name, lambda x: x * (math.pi / 180.0), real=True)
+    _composed(_name, real=True)(lambda x: x * (math.pi / 180.0))
 for _name in ("rad2deg", "degrees"):
-    _composed(_name, lambda x: x * (180.0 / math.pi), real=True)
-_composed("divmod", lambda a, b: (xp.floor_divide(a, b), xp.remainder(a, b)), 2, numeric=False, several=True)
-_composed("logaddexp2", lambda a, b: xp.logaddexp(a * math.log(2.0), b * math.log(2.0)) / math.log(2.0), 2)
-_composed("matmul", xp.matmul, 2, numeric=False, core=True)
-_composed("vecdot", xp.vecdot, 2, numeric=False, core=True)
-_composed("matvec", lambda a, b: xp.squeeze(xp.matmul(a, xp.expand_dims(b, axis=-1)), axis=-1), 2, numeric=False, core=True)
-_composed("vecmat", lambda a, b: xp.squeeze(xp.matmul(xp.expand_dims(xp.conj(a), axis=-2), b), axis=-2), 2, numeric=False, core=True)
+    _composed(_name, real=True)(lambda x: x * (180.0 / math.pi))
+_composed("divmod", 2, numeric=False, several=True)(lambda a, b: (xp.floor_divide(a, b), xp.remainder(a, b)))
+_composed("logaddexp2", 2)(lambda a, b: xp.logaddexp(a * math.log(2.0), b * math.log(2.0)) / math.log(2.0))
+_composed("matmul", 2, numeric=False, core=True)(xp.matmul)
+_composed("vecdot", 2, numeric=False, core=True)(xp.vecdot)
+_composed("matvec", 2, numeric=False, core=True)(lambda a, b: xp.squeeze(xp.matmul(a, xp.expand_dims(b, axis=-1)), axis=-1))
+_composed("vecmat", 2, numeric=False, core=True)(lambda a, b: xp.squeeze(xp.matmul(xp.expand_dims(xp.conj(a), axis=-2), b), axis=-2))
 
 
 @_composed("modf", real=True, several=True)
@@ -269,8 +268,8 @@ def _without_nan(pick: Callable[..., Any], a: Any, b: Any) -> Any:
     return pick(xp.where(xp.isnan(a), b, a), xp.where(xp.isnan(b), a, b))
 
 
-_composed("fmax", lambda a, b: _without_nan(xp.maximum, a, b), 2, numeric=False)
-_composed("fmin", lambda a, b: _without_nan(xp.minimum, a, b), 2, numeric=False)
+_composed("fmax", 2, numeric=False)(lambda a, b: _without_nan(xp.maximum, a, b))
+_composed("fmin", 2, numeric=False)(lambda a, b: _without_nan(xp.minimum, a, b))
 
 
 @_composed("fmod", count=2, numeric=False)
