@@ -41,10 +41,8 @@ class NumPyBackend(Backend):
         return namespace
 
     def kernel(self, name: str) -> Callable[..., Any] | None:
-        found = self.overrides.get(name)
-        if found is None and name in _kernels.NATIVE:
-            return getattr(np, name, None)
-        return super().kernel(name) if found is None else found
+        found = super().kernel(name)
+        return _kernels.native(name) if found is None else found
 
     special_complex = True
 

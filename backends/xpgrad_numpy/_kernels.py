@@ -9,21 +9,25 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["KERNELS", "NATIVE"]
+from xpgrad.backend import numpy_name
 
-#: Functions that NumPy >= 2.1 itself has in the standard's form.
-NATIVE = frozenset((
-    "abs", "acos", "acosh", "add", "all", "any", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
-    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "broadcast_to", "concat", "copysign", "cos",
-    "cosh", "divide", "empty", "equal", "exp", "expand_dims", "expm1", "floor_divide", "full_like", "greater", "greater_equal",
-    "hypot", "imag", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "matrix_transpose", "maximum", "minimum", "moveaxis",
-    "multiply", "negative", "nextafter", "not_equal", "ones", "ones_like", "permute_dims", "positive", "pow", "real",
-    "reciprocal", "remainder", "roll", "sign", "signbit", "sin", "sinh", "sqrt", "square", "stack", "subtract",
-    "take_along_axis", "tan", "tanh", "tril", "triu", "vecdot", "where", "zeros", "zeros_like",
-))  # fmt: skip
+__all__ = ["KERNELS", "native"]
+
+#: Functions of the standard that NumPy >= 2.1 has under the same name, although programs write them otherwise.
+_SAME_NAME = frozenset(("empty", "matmul", "matrix_transpose", "ones", "permute_dims", "zeros"))
+#: Functions that NumPy has in another form: it counts everything in a Python int.
+_UNLIKE = frozenset(("count_nonzero",))
 
 KERNELS: dict[str, Any] = {}
+
+
+def native(name: str) -> Callable[..., Any] | None:
+    """Return NumPy's own function for a kernel; None if it has none.
+
+    NB: most are also those of array-api-compat's namespace, but that takes as long to import as NumPy itself, and wraps some of them.
+    """
+    known = name if name in _SAME_NAME else numpy_name(name)
+    return None if known is None or name in _UNLIKE else getattr(np, known, None)
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,11 +68,6 @@ def share(x: Any, low: Any, high: Any) -> Any:
         weights += 1  # 1/2 or 1, exactly: of inf and nan, too
         out *= weights
     return out
-
-
-@kernel
-def conj(x: Any) -> Any:
-    return np.conjugate(x)
 
 
 @kernel
@@ -395,11 +394,6 @@ def diagonal_transpose(x: Any, shape: tuple[int, ...], offset: int) -> Any:
     out = np.zeros(shape, x.dtype)
     diagonal_view(out, offset)[...] = x
     return out
-
-
-@kernel
-def sign(x: Any) -> Any:
-    return np.sign(x)  # NB: array-api-compat's divides 0 by 0 for complex zeros, with a warning
 
 
 class _LinearAlgebra:

@@ -18,23 +18,14 @@ from xpgrad._basics.device import Device as Device
 from xpgrad._basics.dtypes import DTYPES as DTYPES, DType as DType
 from xpgrad._basics.faces import public_names
 from xpgrad._basics.keys import out_of_range as out_of_range
-from xpgrad._rows.row import ROWS, Domain as Domain
+from xpgrad._rows.kernels import kernel_of
+from xpgrad._rows.row import ROWS, Domain as Domain, Row
 from xpgrad.errors import CapabilityError
 
 __all__ = [
-    "API_VERSION",
-    "DTYPES",
-    "Backend",
-    "BackendInfo",
-    "Capabilities",
-    "DType",
-    "DefaultKernels",
-    "Device",
-    "Domain",
-    "Elementwise",
-    "elementwise_functions",
-    "out_of_range",
-]
+    "API_VERSION", "DTYPES", "Backend", "BackendInfo", "Capabilities", "DType", "DefaultKernels", "Device", "Domain", "Elementwise",
+    "elementwise_functions", "numpy_name", "out_of_range", "spellings",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:
@@ -191,14 +182,54 @@ def elementwise_functions() -> list[Elementwise]:
     --------
     >>> import xpgrad
     >>> from xpgrad.backend import elementwise_functions
-    >>> next(f for f in elementwise_functions() if f.name == "acosh")
-    Elementwise(name='acosh', numpy='arccosh', domains=(Domain(numbers='complex', bools=True, low=1.0, high=inf),), differentiable=(True,))
+    >>> [f.name for f in elementwise_functions() if f.domains[0].low == 0.0]
+    ['pow', 'sqrt', 'log', 'log2', 'log10']
     """
     return [
         Elementwise(row.name, row.facts.ufunc, row.domains, tuple(f is not None for f in row.formulas))
         for row in ROWS.values()
         if row.elementwise and row.facts.ufunc is not None
     ]
+
+
+def numpy_name(kernel: str) -> str | None:
+    """Return the name of NumPy's function that computes a kernel.
+
+    A backend of a library with NumPy's functions finds its own kernels by it, so that it need not list them.
+
+    Parameters
+    ----------
+    kernel : str
+        Its name in a backend's table: ``"acos"``.
+
+    Returns
+    -------
+    str or None
+        The name in the module `numpy`, of a function with the same arguments: ``"arccos"``. None if there is none.
+    """
+    name = kernel_of(kernel).numpy
+    return None if name is None or "." in name else name
+
+
+def spellings(kernel: str) -> tuple[str, ...]:
+    """Return how users write what a kernel computes, for messages: ``("sum",)`` for `reduce_sum`, ``("x[key]",)`` for `gather`.
+
+    Several are the public functions that one kernel computes; the first one stands for it. What is not known is its own name.
+    """
+    spelled, row = kernel_of(kernel).spelled, ROWS.get(kernel)
+    return (spelled,) if spelled is not None else (kernel,) if row is None else row.public
+
+
+def _own_function(backend: Backend, row: Row) -> Any:
+    """Return the library's function for an elementwise row that has a composition; None if there is none.
+
+    Functions of two operands are taken only if the library's take Python numbers beside arrays.
+    """
+    name = numpy_name(row.name)
+    if not row.elementwise or name is None or (len(row.tensors) > 1 and not backend.weak_scalars):
+        return None
+    namespace = backend.namespace()
+    return getattr(namespace, row.name, None) or getattr(namespace, name, None)
 
 
 class Kernels:
@@ -216,7 +247,7 @@ class Kernels:
         if not own:
             row = ROWS.get(name)
             if row is not None and row.kernel is not None:
-                found = functools.partial(row.kernel, self)
+                found = _own_function(backend, row) or functools.partial(row.kernel, self)
             else:
                 default = getattr(DefaultKernels, name, None)
                 found = functools.partial(default, self) if default is not None else getattr(backend.namespace(), name, None)

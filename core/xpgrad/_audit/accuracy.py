@@ -12,8 +12,8 @@ from typing import Any
 from xpgrad._array.base import TensorBase
 from xpgrad._audit.findings import Finding
 from xpgrad._audit.paths import along, directions
-from xpgrad._audit.tracing import Event
 from xpgrad._audit.running import Outcome, Problem, host_of, shifted, weighted_grads
+from xpgrad._audit.tracing import Event
 from xpgrad._basics.differences import Slope, dot, settled
 from xpgrad._basics.dtypes import DTYPES
 from xpgrad._rows.namespace import PRIMITIVES

@@ -3,75 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import xpgrad as xp
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.shapes import shape_tuple
 from xpgrad._numpy.operands import as_ints, constant, floating, lift, refuse
-from xpgrad._numpy.table import LIKE, covers
+from xpgrad._numpy.same import same
+from xpgrad._numpy.table import LIKE, F, covers
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.linalg import diagonal
 from xpgrad.rules.indexing import add_slices
 
-__all__ = ["linspace", "on_diagonal"]
-
-F = TypeVar("F", bound=Callable[..., Any])
+__all__ = ["linspace", "on_diagonal", "vander"]
 
 
 # -- like a Tensor -----------------------------------------------------------------------------------------------------
 
 
-def _beside(name: str, a: Any, shape: Any, dtype: Any, device: Any, order: Any, *value: Any) -> Any:
-    refuse(name, order=order, device=device)
-    (x,) = lift(name, a)
-    make: Any = {"zeros_like": xp.zeros, "ones_like": xp.ones, "empty_like": xp.empty, "full_like": xp.full}[name]
-    wanted = x.dtype if dtype is None else as_dtype(dtype, x.default_dtype)
-    return make(x.shape if shape is None else shape_tuple(as_ints(name, "shape", shape)), *value, dtype=wanted, device=x.device)
+def _dtype(x: Any, dtype: Any) -> Any:
+    """Return the dtype that is asked for beside `x`."""
+    return x.dtype if dtype is None else as_dtype(dtype, x.default_dtype)
 
 
-@covers("zeros_like", differentiable=False)
-def zeros_like(a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None) -> Any:
-    """Stand for `numpy.zeros_like`."""
-    return _beside("zeros_like", a, shape, dtype, device, order)
+def _shape(x: Any, shape: Any) -> Any:
+    return x.shape if shape is None else shape_tuple(shape)
 
 
-@covers("ones_like", differentiable=False)
-def ones_like(a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None) -> Any:
-    """Stand for `numpy.ones_like`."""
-    return _beside("ones_like", a, shape, dtype, device, order)
+for _name, _make in (("zeros_like", xp.zeros), ("ones_like", xp.ones), ("empty_like", xp.empty)):
+
+    @same(_name, ints=("shape",), differentiable=False)
+    def _filled(x: Any, dtype: Any = None, shape: Any = None, make: Any = _make) -> Any:
+        return make(_shape(x, shape), dtype=_dtype(x, dtype), device=x.device)
 
 
-@covers("empty_like", differentiable=False)
-def empty_like(prototype: Any, /, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None) -> Any:
-    """Stand for `numpy.empty_like`."""
-    return _beside("empty_like", prototype, shape, dtype, device, order)
+@same("full_like", arrays=2, ints=("shape",), note="differentiable in the value")
+def _full_like(x: Any, value: Any, dtype: Any = None, shape: Any = None) -> Any:
+    return xp.broadcast_to(value._cast(_dtype(x, dtype)), _shape(x, shape)).clone()
 
 
-@covers("full_like", note="differentiable in the value")
-def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
-) -> Any:  # fmt: skip
-    """Stand for `numpy.full_like`."""
-    refuse("full_like", order=order, device=device)
-    x, value = lift("full_like", a, fill_value)
-    wanted = x.dtype if dtype is None else as_dtype(dtype, x.default_dtype)
-    target = x.shape if shape is None else shape_tuple(as_ints("full_like", "shape", shape))
-    return xp.broadcast_to(value._cast(wanted), target).clone()
-
-
-@covers("copy")
-def copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
-    """Stand for `numpy.copy`."""
-    refuse("copy", order=order)
-    return lift("copy", a)[0].clone()
-
-
-@covers("astype")
-def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
-    """Stand for `numpy.astype`."""
-    refuse("astype", device=device)
-    return xp.astype(lift("astype", x)[0], dtype, copy=copy)
+same("copy", lambda x: x.clone())
+same("astype", lambda x, dtype, copy=True: xp.astype(x, dtype, copy=copy))
 
 
 # -- numbers at equal distances ----------------------------------------------------------------------------------------
@@ -84,48 +56,39 @@ def _steps(x: Any, num: int, endpoint: bool) -> Any:
     return xp.reshape(steps, (num,) + (1,) * x.ndim)
 
 
-@covers("linspace")
-def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0, *,
-             device: Any = None) -> Any:  # fmt: skip
-    """Stand for `numpy.linspace`."""
-    refuse("linspace", device=device)
-    a, b = map(floating, lift("linspace", start, stop))
-    a, b = xp.broadcast_arrays(a, b)
-    num = as_ints("linspace", "num", num)
+@same("linspace", arrays=2, floating=True, ints=("num",))
+def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0) -> Any:
+    """Return numbers at equal distances along a new axis."""
+    a, b = xp.broadcast_arrays(start, stop)
     steps = _steps(a, num, endpoint)
     out = a * (1 - steps) + b * steps
     out = xp.moveaxis(out, 0, axis) if axis else out
     if dtype is not None:
-        wanted = as_dtype(dtype, out.default_dtype)
+        wanted = _dtype(out, dtype)
         out = (xp.floor(out) if "integer" in wanted.kind else out)._cast(wanted)
     return (out, (b - a) / (num - 1 if endpoint else num)) if retstep else out
 
 
+def _finished(x: Any, axis: int, dtype: Any) -> Any:
+    return (xp.moveaxis(x, 0, axis) if axis else x)._cast(_dtype(x, dtype))
+
+
 @covers("logspace")
-def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0) -> Any:
-    """Stand for `numpy.logspace`."""
+def _logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0) -> Any:
     a, b, root = map(floating, lift("logspace", start, stop, base))
     shape = xp.broadcast_shapes(a.shape, b.shape, root.shape)
     a, b, root = (xp.broadcast_to(t, shape) for t in (a, b, root))
-    out = xp.pow(root, linspace(a, b, num, endpoint))
-    out = xp.moveaxis(out, 0, axis) if axis else out
-    return out if dtype is None else out._cast(as_dtype(dtype, out.default_dtype))
+    return _finished(xp.pow(root, linspace(a, b, as_ints("logspace", "num", num), endpoint)), axis, dtype)
 
 
-@covers("geomspace")
-def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
-    """Stand for `numpy.geomspace`."""
-    a, b = map(floating, lift("geomspace", start, stop))
+@same("geomspace", arrays=2, floating=True, ints=("num",))
+def _geomspace(a: Any, b: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     a, b = xp.broadcast_arrays(a, b)
-    steps = _steps(a, as_ints("geomspace", "num", num), endpoint)
-    out = a * xp.pow(b / a, steps)
-    out = xp.moveaxis(out, 0, axis) if axis else out
-    return out if dtype is None else out._cast(as_dtype(dtype, out.default_dtype))
+    return _finished(a * xp.pow(b / a, _steps(a, num, endpoint)), axis, dtype)
 
 
 @covers("meshgrid")
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
-    """Stand for `numpy.meshgrid`."""
+def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     parts = [xp.reshape(t, (-1,)) for t in lift("meshgrid", *xi)]
     if not sparse:
         return xp.meshgrid(*parts, indexing=indexing)
@@ -138,16 +101,8 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 # -- matrices ----------------------------------------------------------------------------------------------------------
 
 
-@covers("tril")
-def tril(m: Any, k: int = 0) -> Any:
-    """Stand for `numpy.tril`."""
-    return xp.tril(_rows(lift("tril", m)[0]), k=k)
-
-
-@covers("triu")
-def triu(m: Any, k: int = 0) -> Any:
-    """Stand for `numpy.triu`."""
-    return xp.triu(_rows(lift("triu", m)[0]), k=k)
+same("tril", lambda m, k=0: xp.tril(_rows(m), k=k))
+same("triu", lambda m, k=0: xp.triu(_rows(m), k=k))
 
 
 def _rows(x: Any) -> Any:
@@ -163,30 +118,24 @@ def on_diagonal(x: Any, k: int) -> Any:
     return xp.reshape(flat, (n, n))
 
 
-@covers("diag")
-def diag(v: Any, k: int = 0) -> Any:
-    """Stand for `numpy.diag`."""
-    (x,) = lift("diag", v)
+@same("diag")
+def _diag(x: Any, k: int = 0) -> Any:
     if x.ndim not in (1, 2):
         msg = f"np.diag needs one axis or two, but got shape {x.shape}"
         raise ValueError(msg)
     return on_diagonal(x, k) if x.ndim == 1 else diagonal(x, offset=k)
 
 
-@covers("diagflat")
-def diagflat(v: Any, k: int = 0) -> Any:
-    """Stand for `numpy.diagflat`."""
-    return on_diagonal(xp.reshape(lift("diagflat", v)[0], (-1,)), k)
+same("diagflat", lambda v, k=0: on_diagonal(xp.reshape(v, (-1,)), k))
 
 
-@covers("vander")
+@same("vander")
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
-    """Stand for `numpy.vander`."""
-    (t,) = lift("vander", x)
-    count = t.shape[0] if N is None else N
-    powers = [xp.ones_like(t)]
+    """Return the powers of a vector, in columns."""
+    count = x.shape[0] if N is None else N
+    powers = [xp.ones_like(x)]
     for _ in range(count - 1):
-        powers.append(powers[-1] * t)
+        powers.append(powers[-1] * x)
     powers = powers[:count]
     return xp.stack(powers if increasing else powers[::-1], axis=-1)
 
@@ -211,27 +160,21 @@ def _array(like: Any, obj: Any, dtype: Any = None, *, copy: Any = None, **option
     return out if dtype is None else out._cast(as_dtype(dtype, out.default_dtype))
 
 
-def _maker(name: str) -> Any:
+def _maker(name: str, *names: str) -> Any:
     def make(like: Any, *args: Any, **options: Any) -> Any:
         refuse(name, **{k: options.pop(k) for k in ("order", "device") if k in options})
-        names = {
-            "zeros": ("shape", "dtype"),
-            "ones": ("shape", "dtype"),
-            "empty": ("shape", "dtype"),
-            "full": ("shape", "fill_value", "dtype"),
-        }
-        given = dict(zip(names[name], args)) | options
+        given = dict(zip(names, args)) | options
         shape = as_ints(name, "shape", given.pop("shape"))
-        return getattr(xp, name)(
-            shape, *([given.pop("fill_value")] if name == "full" else []), dtype=given.pop("dtype", None), device=like.device
-        )
+        value = [given.pop("fill_value")] if name == "full" else []
+        return getattr(xp, name)(shape, *value, dtype=given.pop("dtype", None), device=like.device)
 
     LIKE[name] = make
     return make
 
 
-for _name in ("zeros", "ones", "empty", "full"):
-    _maker(_name)
+for _name in ("zeros", "ones", "empty"):
+    _maker(_name, "shape", "dtype")
+_maker("full", "shape", "fill_value", "dtype")
 
 
 @_like("eye")

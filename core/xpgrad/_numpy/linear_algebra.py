@@ -8,9 +8,10 @@ from typing import Any
 
 import xpgrad as xp
 from xpgrad import linalg
-from xpgrad._numpy.manipulation import trace as trace_of
-from xpgrad._numpy.operands import as_ints, floating, into, lift, lift_all, refuse
+from xpgrad._numpy.manipulation import trace
+from xpgrad._numpy.operands import floating, into, lift, refuse
 from xpgrad._numpy.reductions import no_value
+from xpgrad._numpy.same import same
 from xpgrad._numpy.table import covers
 
 __all__ = ["eigvals", "least_squares", "visible"]
@@ -21,44 +22,22 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 # -- products ----------------------------------------------------------------------------------------------------------
 
 
-@covers("dot")
-def dot(a: Any, b: Any, out: Any = None) -> Any:
-    """Stand for `numpy.dot`."""
-    x, y = lift("dot", a, b)
+@same("dot", arrays=2)
+def _dot(x: Any, y: Any) -> Any:
     if not x.ndim or not y.ndim:
-        result = x * y
-    elif y.ndim == 1 or (x.ndim <= 2 and y.ndim == 2):
-        result = xp.matmul(x, y)
-    else:
-        result = xp.tensordot(x, y, axes=([x.ndim - 1], [y.ndim - 2]))
-    return into("dot", out, result)
+        return x * y
+    if y.ndim == 1 or (x.ndim <= 2 and y.ndim == 2):
+        return xp.matmul(x, y)
+    return xp.tensordot(x, y, axes=([x.ndim - 1], [y.ndim - 2]))
 
 
-@covers("inner")
-def inner(a: Any, b: Any, /) -> Any:
-    """Stand for `numpy.inner`."""
-    x, y = lift("inner", a, b)
+@same("inner", arrays=2)
+def _inner(x: Any, y: Any) -> Any:
     return x * y if not x.ndim or not y.ndim else xp.tensordot(x, y, axes=([x.ndim - 1], [y.ndim - 1]))
 
 
-@covers("vdot")
-def vdot(a: Any, b: Any, /) -> Any:
-    """Stand for `numpy.vdot`."""
-    x, y = (xp.reshape(t, (-1,)) for t in lift("vdot", a, b))
-    return xp.vecdot(x, y)
-
-
-@covers("outer")
-def outer(a: Any, b: Any, out: Any = None) -> Any:
-    """Stand for `numpy.outer`."""
-    x, y = lift("outer", a, b)
-    return into("outer", out, xp.reshape(x, (-1, 1)) * xp.reshape(y, (1, -1)))
-
-
-@covers("kron")
-def kron(a: Any, b: Any) -> Any:
-    """Stand for `numpy.kron`."""
-    x, y = lift("kron", a, b)
+@same("kron", arrays=2)
+def _kron(x: Any, y: Any) -> Any:
     rank = max(x.ndim, y.ndim)
     first, second = ((1,) * (rank - t.ndim) + t.shape for t in (x, y))
     x = xp.reshape(x, tuple(n for m in first for n in (m, 1)))
@@ -66,50 +45,26 @@ def kron(a: Any, b: Any) -> Any:
     return xp.reshape(x * y, tuple(m * n for m, n in zip(first, second)))
 
 
-@covers("tensordot", "linalg.tensordot")
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    """Stand for `numpy.tensordot`."""
-    x, y = lift("tensordot", a, b)
-    return xp.tensordot(x, y, axes=as_ints("tensordot", "axes", axes))
-
-
-@covers("linalg.matmul")
-def matmul(x1: Any, x2: Any, /) -> Any:
-    """Stand for `numpy.linalg.matmul`."""
-    return xp.matmul(*lift("linalg.matmul", x1, x2))
-
-
-@covers("linalg.vecdot")
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """Stand for `numpy.linalg.vecdot`."""
-    return xp.vecdot(*(xp.moveaxis(t, axis, -1) for t in lift("linalg.vecdot", x1, x2)))
-
-
-@covers("linalg.outer")
-def linalg_outer(x1: Any, x2: Any, /) -> Any:
-    """Stand for `numpy.linalg.outer`."""
-    return linalg.outer(*lift("linalg.outer", x1, x2))
-
-
-@covers("cross", note="of vectors of length 3")
-def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> Any:
-    """Stand for `numpy.cross`."""
+@same("cross", arrays=2, note="of vectors of length 3")
+def _cross(x: Any, y: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> Any:
     if axis is not None:
         axisa = axisb = axisc = axis
-    x, y = lift("cross", a, b)
-    out = linalg.cross(xp.moveaxis(x, axisa, -1), xp.moveaxis(y, axisb, -1))
-    return xp.moveaxis(out, -1, axisc)
+    return xp.moveaxis(linalg.cross(xp.moveaxis(x, axisa, -1), xp.moveaxis(y, axisb, -1)), -1, axisc)
 
 
-@covers("linalg.cross")
-def linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """Stand for `numpy.linalg.cross`."""
-    return linalg.cross(*lift("linalg.cross", x1, x2), axis=axis)
+same("vdot", lambda a, b: xp.vecdot(xp.reshape(a, (-1,)), xp.reshape(b, (-1,))), arrays=2)
+same("outer", lambda a, b: xp.reshape(a, (-1, 1)) * xp.reshape(b, (1, -1)), arrays=2)
+same("tensordot", xp.tensordot, arrays=2, ints=("axes",))
+same("linalg.tensordot", xp.tensordot, arrays=2, ints=("axes",))
+same("linalg.matmul", xp.matmul, arrays=2)
+same("linalg.vecdot", lambda x1, x2, axis=-1: xp.vecdot(xp.moveaxis(x1, axis, -1), xp.moveaxis(x2, axis, -1)), arrays=2)
+same("linalg.outer", linalg.outer, arrays=2)
+same("linalg.cross", linalg.cross, arrays=2)
+same("linalg.multi_dot", lambda arrays: functools.reduce(xp.matmul, arrays), arrays=0)
 
 
 @covers("einsum")
-def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
-    """Stand for `numpy.einsum`."""
+def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
     dtype = kwargs.pop("dtype", None)
     refuse("einsum", **kwargs)
     if isinstance(operands[0], str):
@@ -131,55 +86,24 @@ def _equation(operands: Any) -> tuple[str, list[Any]]:
     return (equation if result is None else f"{equation}->{''.join('...' if i is Ellipsis else _LETTERS[i] for i in result)}"), arrays
 
 
-@covers("linalg.multi_dot")
-def multi_dot(arrays: Any, *, out: Any = None) -> Any:
-    """Stand for `numpy.linalg.multi_dot`."""
-    return into("linalg.multi_dot", out, functools.reduce(xp.matmul, lift_all("linalg.multi_dot", arrays)))
-
-
 # -- inverses and determinants -----------------------------------------------------------------------------------------
 
 
-def _one(name: str, a: Any) -> Any:
-    return floating(lift(f"linalg.{name}", a)[0])
-
-
-@covers("linalg.inv")
-def inv(a: Any) -> Any:
-    """Stand for `numpy.linalg.inv`."""
-    return linalg.inv(_one("inv", a))
+for _name in ("inv", "det", "slogdet", "matrix_power", "svdvals", "vector_norm", "matrix_norm"):
+    same(f"linalg.{_name}", getattr(linalg, _name), floating=True)
+same("linalg.solve", linalg.solve, arrays=2, floating=True)
 
 
 @covers("linalg.pinv", note="`rcond` and `rtol` are constants")
-def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
-    """Stand for `numpy.linalg.pinv`."""
+def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
     rtol = no_value(rtol)
     limit = rcond if rcond is not None else rtol
-    return linalg.pinv(_one("pinv", a), rtol=limit if limit is not None else 1e-15 if rtol is None else rtol)
+    (x,) = lift("linalg.pinv", a)
+    return linalg.pinv(floating(x), rtol=limit if limit is not None else 1e-15 if rtol is None else rtol)
 
 
-@covers("linalg.det")
-def det(a: Any) -> Any:
-    """Stand for `numpy.linalg.det`."""
-    return linalg.det(_one("det", a))
-
-
-@covers("linalg.slogdet")
-def slogdet(a: Any) -> Any:
-    """Stand for `numpy.linalg.slogdet`."""
-    return linalg.slogdet(_one("slogdet", a))
-
-
-@covers("linalg.solve")
-def solve(a: Any, b: Any) -> Any:
-    """Stand for `numpy.linalg.solve`."""
-    return linalg.solve(*map(floating, lift("linalg.solve", a, b)))
-
-
-@covers("linalg.tensorinv")
-def tensorinv(a: Any, ind: int = 2) -> Any:
-    """Stand for `numpy.linalg.tensorinv`."""
-    x = _one("tensorinv", a)
+@same("linalg.tensorinv", floating=True)
+def _tensorinv(x: Any, ind: int = 2) -> Any:
     if ind < 1:
         msg = f"np.linalg.tensorinv: `ind` must be positive, but got {ind}"
         raise ValueError(msg)
@@ -187,10 +111,8 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     return xp.reshape(linalg.inv(xp.reshape(x, (rows, -1))), x.shape[ind:] + x.shape[:ind])
 
 
-@covers("linalg.tensorsolve")
-def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
-    """Stand for `numpy.linalg.tensorsolve`."""
-    x, y = map(floating, lift("linalg.tensorsolve", a, b))
+@same("linalg.tensorsolve", arrays=2, floating=True)
+def _tensorsolve(x: Any, y: Any, axes: Any = None) -> Any:
     if axes is not None:
         moved = [i % x.ndim for i in axes]
         x = xp.permute_dims(x, tuple(i for i in range(x.ndim) if i not in moved) + tuple(moved))
@@ -198,16 +120,8 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     return xp.reshape(linalg.solve(xp.reshape(x, (y.size, -1)), xp.reshape(y, (-1,))), shape)
 
 
-@covers("linalg.matrix_power")
-def matrix_power(a: Any, n: int) -> Any:
-    """Stand for `numpy.linalg.matrix_power`."""
-    return linalg.matrix_power(_one("matrix_power", a), n)
-
-
-@covers("linalg.matrix_rank", differentiable=False)
-def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
-    """Stand for `numpy.linalg.matrix_rank`."""
-    x = _one("matrix_rank", A)
+@same("linalg.matrix_rank", floating=True, differentiable=False)
+def _matrix_rank(x: Any, tol: Any = None, hermitian: bool = False, rtol: Any = None) -> Any:
     if x.ndim < 2:
         return xp.astype(xp.any(xp.not_equal(x, 0)), x.default_dtype("integral"))
     if tol is None:
@@ -220,10 +134,8 @@ def least_squares(a: Any, b: Any, rcond: Any) -> Any:
     return xp.matmul(linalg.pinv(a, rtol=rcond), b)
 
 
-@covers("linalg.lstsq", note="differentiable where the rank does not change; `rcond` is a constant")
-def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
-    """Stand for `numpy.linalg.lstsq`."""
-    x, y = map(floating, lift("linalg.lstsq", a, b))
+@same("linalg.lstsq", arrays=2, floating=True, note="differentiable where the rank does not change; `rcond` is a constant")
+def _lstsq(x: Any, y: Any, rcond: Any = None) -> Any:
     rows, columns = x.shape
     limit = xp.finfo(x.dtype).eps * max(rows, columns) if rcond is None or rcond < 0 else rcond
     solution = least_squares(x, y, limit)
@@ -263,22 +175,19 @@ def _upper(name: str, triangle: Any) -> bool:
     return triangle in ("U", "u")
 
 
-@covers("linalg.cholesky", note="the gradient is that of the one triangle that NumPy reads")
-def cholesky(a: Any, /, *, upper: bool = False) -> Any:
-    """Stand for `numpy.linalg.cholesky`."""
-    return linalg.cholesky(_from_triangle(_need_square("cholesky", _one("cholesky", a)), upper), upper=upper)
+_ONE_TRIANGLE = "the gradient is that of the one triangle that NumPy reads"
 
 
-@covers("linalg.eigh", note="the gradient is that of the one triangle that NumPy reads")
-def eigh(a: Any, UPLO: str = "L") -> Any:
-    """Stand for `numpy.linalg.eigh`."""
-    return linalg.eigh(_from_triangle(_need_square("eigh", _one("eigh", a)), _upper("eigh", UPLO)))
+@same("linalg.cholesky", floating=True, note=_ONE_TRIANGLE)
+def _cholesky(x: Any, upper: bool = False) -> Any:
+    return linalg.cholesky(_from_triangle(_need_square("cholesky", x), upper), upper=upper)
 
 
-@covers("linalg.eigvalsh", note="the gradient is that of the one triangle that NumPy reads")
-def eigvalsh(a: Any, UPLO: str = "L") -> Any:
-    """Stand for `numpy.linalg.eigvalsh`."""
-    return linalg.eigvalsh(_from_triangle(_need_square("eigvalsh", _one("eigvalsh", a)), _upper("eigvalsh", UPLO)))
+for _name in ("eigh", "eigvalsh"):
+
+    @same(f"linalg.{_name}", floating=True, note=_ONE_TRIANGLE)
+    def _of_triangle(x: Any, UPLO: str = "L", name: str = _name, function: Any = getattr(linalg, _name)) -> Any:  # noqa: B008 (by name)
+        return function(_from_triangle(_need_square(name, x), _upper(name, UPLO)))
 
 
 _REAL = "real where the matrix is and all eigenvalues are, as in NumPy; complex in `vmap`, on lazy devices and where values are traced"
@@ -294,51 +203,37 @@ def _all_real(x: Any, values: Any) -> bool:
     return not x.dtype.is_complex and visible(values) and not bool(xp.any(xp.not_equal(xp.imag(values.detach()), 0)))
 
 
-@covers("linalg.eig", note=_REAL)
-def eig(a: Any) -> Any:
-    """Stand for `numpy.linalg.eig`."""
-    x = _need_square("eig", _one("eig", a))
-    out = linalg.eig(x)
+@same("linalg.eig", floating=True, note=_REAL)
+def _eig(x: Any) -> Any:
+    out = linalg.eig(_need_square("eig", x))
     return linalg.EigResult(*map(xp.real, out)) if _all_real(x, out.eigenvalues) else out
 
 
-@covers("linalg.eigvals", note=_REAL)
-def eigvals(a: Any) -> Any:
-    """Stand for `numpy.linalg.eigvals`."""
-    x = _need_square("eigvals", _one("eigvals", a))
-    values = linalg.eigvals(x)
+@same("linalg.eigvals", floating=True, note=_REAL)
+def eigvals(x: Any) -> Any:
+    """Return eigenvalues, real ones as real numbers where values can be looked at."""
+    values = linalg.eigvals(_need_square("eigvals", x))
     return xp.real(values) if _all_real(x, values) else values
 
 
-@covers("linalg.qr", note="modes `reduced`, `complete` and `r`")
-def qr(a: Any, mode: str = "reduced") -> Any:
-    """Stand for `numpy.linalg.qr`."""
+@same("linalg.qr", floating=True, note="modes `reduced`, `complete` and `r`")
+def _qr(x: Any, mode: Any = "reduced") -> Any:
     if mode not in ("reduced", "complete", "r"):
         refuse("linalg.qr", mode=mode)
-    out = linalg.qr(_one("qr", a), mode="reduced" if mode == "r" else mode)  # type: ignore[arg-type]
+    out = linalg.qr(x, mode="reduced" if mode == "r" else mode)
     return out.R if mode == "r" else out
 
 
-@covers("linalg.svd", note="`hermitian` makes no difference")
-def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
-    """Stand for `numpy.linalg.svd`."""
-    x = _one("svd", a)
+@same("linalg.svd", floating=True, note="`hermitian` makes no difference")
+def _svd(x: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     return linalg.svd(x, full_matrices=full_matrices) if compute_uv else linalg.svdvals(x)
-
-
-@covers("linalg.svdvals")
-def svdvals(x: Any, /) -> Any:
-    """Stand for `numpy.linalg.svdvals`."""
-    return linalg.svdvals(_one("svdvals", x))
 
 
 # -- norms and diagonals -----------------------------------------------------------------------------------------------
 
 
-@covers("linalg.norm")
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A002 (NumPy's name)
-    """Stand for `numpy.linalg.norm`."""
-    t = _one("norm", x)
+@same("linalg.norm", floating=True)
+def _norm(t: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A002 (NumPy's name)
     if ord is None:
         return linalg.vector_norm(t, axis=axis, keepdims=keepdims)
     axes = tuple(range(t.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
@@ -355,22 +250,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     return xp.moveaxis(out, (-2, -1), (first, second)) if keepdims else out
 
 
-@covers("linalg.vector_norm")
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:  # noqa: A002 (NumPy's name)
-    """Stand for `numpy.linalg.vector_norm`."""
-    return linalg.vector_norm(_one("vector_norm", x), axis=axis, keepdims=keepdims, ord=ord)
-
-
-@covers("linalg.matrix_norm")
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:  # noqa: A002 (NumPy's name)
-    """Stand for `numpy.linalg.matrix_norm`."""
-    return linalg.matrix_norm(_one("matrix_norm", x), keepdims=keepdims, ord=ord)
-
-
-@covers("linalg.cond")
-def cond(x: Any, p: Any = None) -> Any:
-    """Stand for `numpy.linalg.cond`."""
-    t = _one("cond", x)
+@same("linalg.cond", floating=True)
+def _cond(t: Any, p: Any = None) -> Any:
     if p in (None, 2, -2):
         values = linalg.svdvals(t)
         top, bottom = values[..., 0], values[..., -1]
@@ -378,13 +259,5 @@ def cond(x: Any, p: Any = None) -> Any:
     return linalg.matrix_norm(t, ord=p) * linalg.matrix_norm(linalg.inv(t), ord=p)
 
 
-@covers("linalg.diagonal")
-def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
-    """Stand for `numpy.linalg.diagonal`."""
-    return linalg.diagonal(lift("linalg.diagonal", x)[0], offset=offset)
-
-
-@covers("linalg.trace")
-def linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
-    """Stand for `numpy.linalg.trace`."""
-    return trace_of(x, offset, -2, -1, dtype)
+same("linalg.diagonal", linalg.diagonal)
+same("linalg.trace", lambda x, offset=0, dtype=None: trace(x, offset, -2, -1, dtype))

@@ -4,38 +4,37 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import xpgrad as xp
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.shapes import normalize_axis
-from xpgrad._numpy.operands import as_ints, constant, into, lift, lift_all, refuse
+from xpgrad._numpy.operands import along, as_ints, as_tuple, constant, lift, refuse
 from xpgrad._numpy.reductions import maximum, mean, minimum
+from xpgrad._numpy.same import same
 from xpgrad._numpy.table import covers
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.linalg import diagonal as diagonal_of
 
-__all__ = ["as_matrices_last"]
+__all__ = ["trace"]
 
 
 # -- questions ---------------------------------------------------------------------------------------------------------
 
 
 @covers("shape", differentiable=False, note="a tuple of ints")
-def shape_of(a: Any) -> tuple[int, ...]:
-    """Stand for `numpy.shape`."""
+def _shape(a: Any) -> tuple[int, ...]:
     return tuple(a.shape)
 
 
 @covers("ndim", differentiable=False, note="an int")
-def ndim_of(a: Any) -> int:
-    """Stand for `numpy.ndim`."""
+def _ndim(a: Any) -> int:
     return len(a.shape)
 
 
 @covers("size", differentiable=False, note="an int")
-def size_of(a: Any, axis: Any = None) -> int:
-    """Stand for `numpy.size`."""
+def _size(a: Any, axis: Any = None) -> int:
     axes = range(len(a.shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     return math.prod(a.shape[i] for i in axes)
 
@@ -51,8 +50,7 @@ def _in_columns(name: str, order: Any) -> bool:
 
 
 @covers("reshape")
-def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> Any:
-    """Stand for `numpy.reshape`."""
+def _reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> Any:
     if shape.__class__ is tuple and order == "C" and copy is None and isinstance(a, Tensor):
         return xp.reshape(a, shape)
     (x,) = lift("reshape", a)
@@ -67,55 +65,36 @@ def _reversed(x: Any) -> Any:
     return xp.permute_dims(x, tuple(range(x.ndim))[::-1])
 
 
-@covers("ravel")
-def ravel(a: Any, order: Any = "C") -> Any:
-    """Stand for `numpy.ravel`."""
-    (x,) = lift("ravel", a)
+@same("ravel")
+def _ravel(x: Any, order: Any = "C") -> Any:
     return xp.reshape(_reversed(x) if _in_columns("ravel", order) else x, (-1,) if x.size else (0,))
 
 
-@covers("transpose")
-def transpose(a: Any, axes: Any = None) -> Any:
-    """Stand for `numpy.transpose`."""
-    (x,) = lift("transpose", a)
-    return _reversed(x) if axes is None else xp.permute_dims(x, as_ints("transpose", "axes", axes))
+same("transpose", lambda x, axes=None: _reversed(x) if axes is None else xp.permute_dims(x, axes), ints=("axes",))
+same("matrix_transpose", xp.matrix_transpose)
+same("linalg.matrix_transpose", xp.matrix_transpose)
+same("moveaxis", xp.moveaxis, ints=("source", "destination"))
+same("unstack", xp.unstack)
 
 
-@covers("matrix_transpose", "linalg.matrix_transpose")
-def matrix_transpose(x: Any, /) -> Any:
-    """Stand for `numpy.matrix_transpose`."""
-    return xp.matrix_transpose(lift("matrix_transpose", x)[0])
-
-
-@covers("swapaxes")
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    """Stand for `numpy.swapaxes`."""
-    (x,) = lift("swapaxes", a)
+@same("swapaxes")
+def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
+    """Exchange two axes."""
     order = list(range(x.ndim))
     first, second = (normalize_axis(i, x.ndim, "swapaxes") for i in (axis1, axis2))
     order[first], order[second] = second, first
     return xp.permute_dims(x, tuple(order))
 
 
-@covers("moveaxis")
-def moveaxis(a: Any, source: Any, destination: Any) -> Any:
-    """Stand for `numpy.moveaxis`."""
-    return xp.moveaxis(lift("moveaxis", a)[0], as_ints("moveaxis", "source", source), as_ints("moveaxis", "destination", destination))
-
-
-@covers("rollaxis")
-def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    """Stand for `numpy.rollaxis`."""
-    (x,) = lift("rollaxis", a)
+@same("rollaxis")
+def _rollaxis(x: Any, axis: int, start: int = 0) -> Any:
     axis = normalize_axis(axis, x.ndim, "rollaxis")
     start = start + x.ndim if start < 0 else start
     return xp.moveaxis(x, axis, start - 1 if axis < start else start)
 
 
-@covers("expand_dims")
-def expand_dims(a: Any, axis: Any) -> Any:
-    """Stand for `numpy.expand_dims`."""
-    (x,) = lift("expand_dims", a)
+@same("expand_dims")
+def _expand_dims(x: Any, axis: Any) -> Any:
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     rank = x.ndim + len(axes)
     for i in sorted(normalize_axis(i, rank, "expand_dims") for i in axes):
@@ -123,16 +102,14 @@ def expand_dims(a: Any, axis: Any) -> Any:
     return x
 
 
-@covers("squeeze")
-def squeeze(a: Any, axis: Any = None) -> Any:
-    """Stand for `numpy.squeeze`."""
-    (x,) = lift("squeeze", a)
-    return xp.squeeze(x, axis=tuple(i for i, n in enumerate(x.shape) if n == 1) if axis is None else as_ints("squeeze", "axis", axis))
+@same("squeeze", ints=("axis",))
+def _squeeze(x: Any, axis: Any = None) -> Any:
+    return xp.squeeze(x, axis=tuple(i for i, n in enumerate(x.shape) if n == 1) if axis is None else axis)
 
 
-def _at_least(name: str, rank: int, arys: Any) -> Any:
+def _at_least(rank: int, arys: Any) -> Any:
     out = []
-    for x in lift(name, *arys):
+    for x in lift(f"atleast_{rank}d", *arys):
         if rank == 3 and x.ndim == 2:
             x = xp.expand_dims(x, axis=2)
         elif rank == 3 and x.ndim == 1:
@@ -140,45 +117,24 @@ def _at_least(name: str, rank: int, arys: Any) -> Any:
         elif x.ndim < rank:
             x = xp.reshape(x, (1,) * (rank - x.ndim) + x.shape)
         out.append(x)
-    return out[0] if len(out) == 1 else tuple(out)
+    return out
 
 
-@covers("atleast_1d")
-def atleast_1d(*arys: Any) -> Any:
-    """Stand for `numpy.atleast_1d`."""
-    return _at_least("atleast_1d", 1, arys)
+for _rank in (1, 2, 3):
+
+    @covers(f"atleast_{_rank}d")
+    def _atleast(*arys: Any, rank: int = _rank) -> Any:
+        out = _at_least(rank, arys)
+        return out[0] if len(out) == 1 else tuple(out)
 
 
-@covers("atleast_2d")
-def atleast_2d(*arys: Any) -> Any:
-    """Stand for `numpy.atleast_2d`."""
-    return _at_least("atleast_2d", 2, arys)
+same("broadcast_to", lambda x, shape: xp.broadcast_to(x, as_tuple(shape)), ints=("shape",))
 
 
-@covers("atleast_3d")
-def atleast_3d(*arys: Any) -> Any:
-    """Stand for `numpy.atleast_3d`."""
-    return _at_least("atleast_3d", 3, arys)
-
-
-@covers("broadcast_to")
-def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
-    """Stand for `numpy.broadcast_to`."""
-    return xp.broadcast_to(
-        lift("broadcast_to", array)[0], as_ints("broadcast_to", "shape", shape if hasattr(shape, "__len__") else (shape,))
-    )
-
-
-@covers("lib.stride_tricks.sliding_window_view", note="a copy; `writeable` is refused")
-def sliding_window_view(x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False) -> Any:
-    """Stand for `numpy.lib.stride_tricks.sliding_window_view`."""
-    name = "lib.stride_tricks.sliding_window_view"
-    refuse(name, writeable=None if writeable is False else writeable)
-    (out,) = lift(name, x)
-    sizes, places = (
-        (n,) if isinstance(n, int) else n
-        for n in (as_ints(name, "window_shape", window_shape), tuple(range(out.ndim)) if axis is None else as_ints(name, "axis", axis))
-    )
+@same("lib.stride_tricks.sliding_window_view", ints=("window_shape", "axis"), note="a copy; `writeable` is refused")
+def _sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
+    name, out = "lib.stride_tricks.sliding_window_view", x
+    sizes, places = as_tuple(window_shape), tuple(range(out.ndim)) if axis is None else as_tuple(axis)
     if len(sizes) != len(places):
         msg = f"np.{name}: `window_shape`={sizes} must have one length for each of the axes {places} of shape {out.shape}"
         raise ValueError(msg)
@@ -196,72 +152,39 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None, *, subok: b
 
 
 @covers("broadcast_arrays")
-def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
-    """Stand for `numpy.broadcast_arrays`."""
+def _broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     return tuple(xp.broadcast_arrays(*lift("broadcast_arrays", *args)))
 
 
 # -- joining and splitting ---------------------------------------------------------------------------------------------
 
 
-def _joined(name: str, row: Any, arrays: Any, axis: Any, out: Any, dtype: Any, casting: Any) -> Any:
-    refuse(name, casting=casting)
-    result = row(arrays, axis=axis)
-    if dtype is not None:
-        result = result._cast(as_dtype(dtype, result.default_dtype))
-    return into(name, out, result)
+def _joining(name: str, row: Callable[..., Any]) -> None:
+    """Declare a function of a sequence of arrays, whose result has the dtype that is asked for."""
+
+    @same(name, arrays=0)
+    def join(arrays: Any, axis: Any = 0, dtype: Any = None) -> Any:
+        result = row(arrays, axis=axis)
+        return result if dtype is None else result._cast(as_dtype(dtype, result.default_dtype))
 
 
-@covers("concatenate", "concat")
-def concatenate(arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
-    """Stand for `numpy.concatenate`."""
-    return _joined("concatenate", xp.concat, lift_all("concatenate", arrays), axis, out, dtype, casting)
+def _horizontally(arrays: Any, axis: Any) -> Any:
+    parts = _at_least(1, arrays)
+    return xp.concat(parts, axis=0 if parts[0].ndim == 1 else 1)
 
 
-@covers("stack")
-def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
-    """Stand for `numpy.stack`."""
-    return _joined("stack", xp.stack, lift_all("stack", arrays), axis, out, dtype, casting)
-
-
-def _listed(x: Any) -> list[Any]:
-    return list(x) if isinstance(x, tuple) else [x]
-
-
-@covers("vstack")
-def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
-    """Stand for `numpy.vstack`."""
-    return _joined("vstack", xp.concat, _listed(atleast_2d(*lift_all("vstack", tup))), 0, None, dtype, casting)
-
-
-@covers("hstack")
-def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
-    """Stand for `numpy.hstack`."""
-    parts = _listed(atleast_1d(*lift_all("hstack", tup)))
-    return _joined("hstack", xp.concat, parts, 0 if parts[0].ndim == 1 else 1, None, dtype, casting)
-
-
-@covers("dstack")
-def dstack(tup: Any) -> Any:
-    """Stand for `numpy.dstack`."""
-    return xp.concat(_listed(atleast_3d(*lift_all("dstack", tup))), axis=2)
-
-
-@covers("column_stack")
-def column_stack(tup: Any) -> Any:
-    """Stand for `numpy.column_stack`."""
-    return xp.concat([xp.reshape(x, (-1, 1)) if x.ndim < 2 else x for x in lift_all("column_stack", tup)], axis=1)
-
-
-@covers("append")
-def append(arr: Any, values: Any, axis: Any = None) -> Any:
-    """Stand for `numpy.append`."""
-    return xp.concat(lift("append", arr, values), axis=axis)
+_joining("concatenate", xp.concat)
+_joining("concat", xp.concat)
+_joining("stack", xp.stack)
+_joining("hstack", _horizontally)
+_joining("vstack", lambda arrays, axis: xp.concat(_at_least(2, arrays), axis=0))
+same("dstack", lambda tup: xp.concat(_at_least(3, tup), axis=2), arrays=0)
+same("column_stack", lambda tup: xp.concat([xp.reshape(x, (-1, 1)) if x.ndim < 2 else x for x in tup], axis=1), arrays=0)
+same("append", lambda x, values, axis=None: xp.concat((x, values), axis=axis), arrays=2)
 
 
 @covers("block")
-def block(arrays: Any) -> Any:
-    """Stand for `numpy.block`."""
+def _block(arrays: Any) -> Any:
 
     def leaves(item: Any) -> list[Any]:
         return [x for part in item for x in leaves(part)] if isinstance(item, list) else [item]
@@ -282,84 +205,54 @@ def block(arrays: Any) -> Any:
     return joined(arrays, 0) if levels else xp.positive(next(lifted))
 
 
-def _split(name: str, ary: Any, where: Any, axis: int, uneven: bool = False) -> list[Any]:
-    (x,) = lift(name, ary)
-    n = x.shape[normalize_axis(axis, x.ndim, name)]
-    given = as_ints(name, "indices_or_sections", where)
-    if isinstance(given, tuple):
-        bounds = [0, *given, n]
-    else:
-        if given < 1 or (n % given and not uneven):
-            msg = f"np.{name}: an axis of length {n} does not divide into {given} equal parts"
-            raise ValueError(msg)
-        size, more = divmod(n, given)
-        bounds = [0]
-        for k in range(given):
-            bounds.append(bounds[-1] + size + (k < more))
-    lead = (slice(None),) * normalize_axis(axis, x.ndim, name)
-    return [x[(*lead, slice(a, b))] for a, b in itertools.pairwise(bounds)]
+def _splitting(name: str, along: Any) -> None:
+    """Declare a function that divides an array along the axis `along`, or one that is given if that is None."""
+
+    @same(name, ints=("indices_or_sections",))
+    def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+        axis = axis if along is None else along(x)
+        n, given = x.shape[normalize_axis(axis, x.ndim, name)], indices_or_sections
+        if isinstance(given, tuple):
+            bounds = [0, *given, n]
+        else:
+            if given < 1 or (n % given and name != "array_split"):
+                msg = f"np.{name}: an axis of length {n} does not divide into {given} equal parts"
+                raise ValueError(msg)
+            size, more = divmod(n, given)
+            bounds = [0]
+            for k in range(given):
+                bounds.append(bounds[-1] + size + (k < more))
+        lead = (slice(None),) * normalize_axis(axis, x.ndim, name)
+        return [x[(*lead, slice(a, b))] for a, b in itertools.pairwise(bounds)]
 
 
-@covers("split")
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
-    """Stand for `numpy.split`."""
-    return _split("split", ary, indices_or_sections, axis)
-
-
-@covers("array_split")
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
-    """Stand for `numpy.array_split`."""
-    return _split("array_split", ary, indices_or_sections, axis, True)
-
-
-@covers("hsplit")
-def hsplit(ary: Any, indices_or_sections: Any) -> Any:
-    """Stand for `numpy.hsplit`."""
-    return _split("hsplit", ary, indices_or_sections, 1 if len(ary.shape) > 1 else 0)
-
-
-@covers("vsplit")
-def vsplit(ary: Any, indices_or_sections: Any) -> Any:
-    """Stand for `numpy.vsplit`."""
-    return _split("vsplit", ary, indices_or_sections, 0)
-
-
-@covers("dsplit")
-def dsplit(ary: Any, indices_or_sections: Any) -> Any:
-    """Stand for `numpy.dsplit`."""
-    return _split("dsplit", ary, indices_or_sections, 2)
-
-
-@covers("unstack")
-def unstack(x: Any, /, *, axis: int = 0) -> Any:
-    """Stand for `numpy.unstack`."""
-    return xp.unstack(lift("unstack", x)[0], axis=axis)
+_splitting("split", None)
+_splitting("array_split", None)
+_splitting("hsplit", lambda x: 1 if x.ndim > 1 else 0)
+_splitting("vsplit", lambda x: 0)
+_splitting("dsplit", lambda x: 2)
 
 
 # -- repeating, leaving out and turning --------------------------------------------------------------------------------
 
 
-@covers("tile")
-def tile(A: Any, reps: Any) -> Any:
-    """Stand for `numpy.tile`."""
-    return xp.tile(lift("tile", A)[0], as_ints("tile", "reps", reps if hasattr(reps, "__len__") else (reps,)))
+same("tile", lambda A, reps: xp.tile(A, as_tuple(reps)), ints=("reps",))
+same("flip", xp.flip)
+same("fliplr", lambda m: xp.flip(m, axis=1))
+same("flipud", lambda m: xp.flip(m, axis=0))
 
 
-@covers("repeat")
-def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
-    """Stand for `numpy.repeat`."""
-    (x,) = lift("repeat", a)
+@same("repeat")
+def _repeat(x: Any, repeats: Any, axis: Any = None) -> Any:
     counts = repeats if isinstance(repeats, Tensor) else as_ints("repeat", "repeats", repeats)
     if isinstance(counts, tuple):
         counts = xp.asarray(list(counts), dtype=x.default_dtype("indexing"), device=x.device)
     return xp.repeat(x, counts, axis=axis)
 
 
-@covers("resize")
-def resize(a: Any, new_shape: Any) -> Any:
-    """Stand for `numpy.resize`."""
-    (x,) = lift("resize", a)
-    shape = as_ints("resize", "new_shape", new_shape if hasattr(new_shape, "__len__") else (new_shape,))
+@same("resize", ints=("new_shape",))
+def _resize(x: Any, new_shape: Any) -> Any:
+    shape = as_tuple(new_shape)
     flat, count = xp.reshape(x, (-1,)), math.prod(shape)
     if not x.size:
         return xp.zeros(shape, dtype=x.dtype, device=x.device)
@@ -389,23 +282,18 @@ def _position(name: str, i: int, n: int) -> int:
     return i % n
 
 
-@covers("delete")
-def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
-    """Stand for `numpy.delete`."""
-    (x,) = lift("delete", arr)
-    if axis is None:
-        x, axis = xp.reshape(x, (-1,)), 0
+@same("delete")
+def _delete(x: Any, obj: Any, axis: Any = None) -> Any:
+    x, axis = along(x, axis)
     axis = normalize_axis(axis, x.ndim, "delete")
     gone = set(_places("delete", obj, x.shape[axis]))
     return _chosen(x, [i for i in range(x.shape[axis]) if i not in gone], axis)
 
 
 @covers("insert")
-def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
-    """Stand for `numpy.insert`."""
+def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     x, v = lift("insert", arr, values)
-    if axis is None:
-        x, axis = xp.reshape(x, (-1,)), 0
+    x, axis = along(x, axis)
     axis = normalize_axis(axis, x.ndim, "insert")
     n = x.shape[axis]
     given = obj.tolist() if hasattr(obj, "tolist") else obj
@@ -428,10 +316,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     return _chosen(xp.concat([x, v], axis=axis), [source for *_, source in order], axis)
 
 
-@covers("trim_zeros", note="one axis; the length of the result depends on values")
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
-    """Stand for `numpy.trim_zeros`."""
-    (x,) = lift("trim_zeros", filt)
+@same("trim_zeros", note="one axis; the length of the result depends on values")
+def _trim_zeros(x: Any, trim: str = "fb", axis: Any = None) -> Any:
     if x.ndim != 1:
         msg = f"np.trim_zeros: xpgrad trims one axis, but got shape {x.shape}"
         raise TypeError(msg)
@@ -444,28 +330,8 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     return x[start:stop]
 
 
-@covers("flip")
-def flip(m: Any, axis: Any = None) -> Any:
-    """Stand for `numpy.flip`."""
-    return xp.flip(lift("flip", m)[0], axis=axis)
-
-
-@covers("fliplr")
-def fliplr(m: Any) -> Any:
-    """Stand for `numpy.fliplr`."""
-    return xp.flip(lift("fliplr", m)[0], axis=1)
-
-
-@covers("flipud")
-def flipud(m: Any) -> Any:
-    """Stand for `numpy.flipud`."""
-    return xp.flip(lift("flipud", m)[0], axis=0)
-
-
-@covers("rot90")
-def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
-    """Stand for `numpy.rot90`."""
-    (x,) = lift("rot90", m)
+@same("rot90")
+def _rot90(x: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     first, second = (normalize_axis(a, x.ndim, "rot90") for a in axes)
     k %= 4
     if k == 0:
@@ -475,11 +341,8 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     return swapaxes(xp.flip(x, axis=second), first, second) if k == 1 else xp.flip(swapaxes(x, first, second), axis=second)
 
 
-@covers("roll")
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """Stand for `numpy.roll`."""
-    (x,) = lift("roll", a)
-    shift = as_ints("roll", "shift", shift)
+@same("roll", ints=("shift",))
+def _roll(x: Any, shift: Any, axis: Any = None) -> Any:
     if isinstance(shift, tuple) and not isinstance(axis, (tuple, list)):
         shift = sum(shift)
     if isinstance(axis, (tuple, list)):
@@ -491,30 +354,24 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
 # -- diagonals ---------------------------------------------------------------------------------------------------------
 
 
-def as_matrices_last(name: str, a: Any, axis1: int, axis2: int) -> Any:
-    """`a` with two axes moved to the end."""
-    (x,) = lift(name, a)
-    return xp.moveaxis(x, (normalize_axis(axis1, x.ndim, name), normalize_axis(axis2, x.ndim, name)), (-2, -1))
+@same("diagonal")
+def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """Return the diagonals of matrices along two axes."""
+    first, second = (normalize_axis(a, x.ndim, "diagonal") for a in (axis1, axis2))
+    return diagonal_of(xp.moveaxis(x, (first, second), (-2, -1)), offset=offset)
 
 
-@covers("diagonal")
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """Stand for `numpy.diagonal`."""
-    return diagonal_of(as_matrices_last("diagonal", a, axis1, axis2), offset=offset)
-
-
-@covers("trace")
-def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
-    """Stand for `numpy.trace`."""
-    return into("trace", out, xp.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype))
+@same("trace")
+def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+    """Return the sums of diagonals."""
+    return xp.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
 # -- borders -----------------------------------------------------------------------------------------------------------
 
 
 @covers("pad", note="`linear_ramp`, `empty`, `stat_length`, `reflect_type='odd'` and functions as modes are refused")
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
-    """Stand for `numpy.pad`."""
+def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
     (x,) = lift("pad", array)
     known = ("constant", "edge", "reflect", "symmetric", "wrap", "maximum", "minimum", "mean", "median")
     if mode not in known:

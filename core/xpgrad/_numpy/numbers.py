@@ -8,67 +8,49 @@ from typing import Any
 import xpgrad as xp
 from xpgrad._numpy.operands import floating, into, lift, refuse
 from xpgrad._numpy.reductions import bounds
+from xpgrad._numpy.same import same
 from xpgrad._numpy.table import covers
 from xpgrad._tensor.tensor import Tensor
 
 __all__: list[str] = []
 
 
-@covers("real")
-def real(val: Any) -> Any:
-    """Stand for `numpy.real`."""
-    return xp.real(val)
+same("real", xp.real)
+same("imag", lambda val: xp.imag(val) if val.dtype.is_complex else val * 0)
+same("fix", xp.trunc)
 
 
-@covers("imag")
-def imag(val: Any) -> Any:
-    """Stand for `numpy.imag`."""
-    return xp.imag(val) if val.dtype.is_complex else val * 0
-
-
-@covers("angle")
-def angle(z: Any, deg: bool = False) -> Any:
-    """Stand for `numpy.angle`."""
-    z = floating(z)
+@same("angle", floating=True)
+def _angle(z: Any, deg: bool = False) -> Any:
     out = xp.atan2(xp.imag(z), xp.real(z)) if z.dtype.is_complex else xp.atan2(z * 0, z)
     return out * (180.0 / math.pi) if deg else out
 
 
-@covers("real_if_close", note="reads the values")
-def real_if_close(a: Any, tol: Any = 100) -> Any:
-    """Stand for `numpy.real_if_close`."""
-    (x,) = lift("real_if_close", a)
+@same("real_if_close", note="reads the values")
+def _real_if_close(x: Any, tol: Any = 100) -> Any:
     if not x.dtype.is_complex:
         return x
     limit = tol * xp.finfo(x.dtype).eps if tol > 1 else tol
     return xp.real(x) if bool(xp.all(xp.abs(xp.imag(x.detach())) < limit)) else x
 
 
-@covers("round", "around")
-def rounded(a: Any, decimals: int = 0, out: Any = None) -> Any:
-    """Stand for `numpy.round`."""
-    (x,) = lift("round", a)
+def _rounded(x: Any, decimals: int = 0) -> Any:
     if not x.dtype.differentiable:
         if decimals < 0:
             refuse("round", decimals=decimals)
-        return into("round", out, xp.positive(x))
+        return xp.positive(x)
     scale = 10.0 ** abs(decimals)
     if decimals == 0:
-        result = xp.round(x)
-    else:
-        result = xp.round(x * scale) / scale if decimals > 0 else xp.round(x / scale) * scale
-    return into("round", out, result)
+        return xp.round(x)
+    return xp.round(x * scale) / scale if decimals > 0 else xp.round(x / scale) * scale
 
 
-@covers("fix")
-def fix(x: Any, out: Any = None) -> Any:
-    """Stand for `numpy.fix`."""
-    return into("fix", out, xp.trunc(lift("fix", x)[0]))
+same("round", _rounded)
+same("around", _rounded)
 
 
 @covers("nan_to_num")
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    """Stand for `numpy.nan_to_num`."""
+def _nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     (t,) = lift("nan_to_num", x)
     if not t.dtype.differentiable:
         return xp.positive(t) if copy else t
@@ -85,11 +67,9 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     return out if copy else into("nan_to_num", t, out)
 
 
-@covers("sinc")
-def sinc(x: Any) -> Any:
-    """Stand for `numpy.sinc`."""
-    (t,) = map(floating, lift("sinc", x))
-    angle = t * math.pi
+@same("sinc", floating=True)
+def _sinc(x: Any) -> Any:
+    angle = x * math.pi
     # Near 0 the quotient, and even more its derivatives, lose all digits: the series is exact there.
     near = xp.abs(angle.detach()) < 0.05
     safe = xp.where(near, xp.ones_like(angle), angle)
@@ -106,10 +86,8 @@ for _k in range(1, 25):
 _FAR = 25.0
 
 
-@covers("i0")
-def i0(x: Any) -> Any:
-    """Stand for `numpy.i0`."""
-    (t,) = map(floating, lift("i0", x))
+@same("i0", floating=True)
+def _i0(t: Any) -> Any:
     if t.dtype.is_complex:
         msg = "np.i0 is not defined for complex numbers"
         raise TypeError(msg)
@@ -130,10 +108,8 @@ def _polynomial(z: Any, coefficients: list[float]) -> Any:
     return out
 
 
-@covers("unwrap")
-def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * math.pi) -> Any:
-    """Stand for `numpy.unwrap`."""
-    (x,) = map(floating, lift("unwrap", p))
+@same("unwrap", floating=True)
+def _unwrap(x: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * math.pi) -> Any:
     if isinstance(period, Tensor):
         refuse("unwrap", period=period)
     limit = period / 2 if discont is None else discont
@@ -146,10 +122,8 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * mat
     return xp.concat([x[(*lead, slice(None, 1))], x[(*lead, slice(1, None))] + xp.cumulative_sum(jumps, axis=axis)], axis=axis)
 
 
-def _interpolated(x: Any, xp_: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
-    """Interpolate linearly between knots."""
-    refuse("interp", period=period)
-    at, knots, heights, low, high = lift("interp", x, xp_, fp, left, right)
+@same("interp", arrays=5, note="`period` is refused")
+def _interp(at: Any, knots: Any, heights: Any, low: Any, high: Any) -> Any:
     at, knots, heights = floating(at), floating(knots), floating(heights)
     n = knots.shape[0] if knots.ndim == 1 else -1
     if n < 1 or heights.shape != (n,):
@@ -167,9 +141,3 @@ def _interpolated(x: Any, xp_: Any, fp: Any, left: Any = None, right: Any = None
     out = xp.reshape(out, at.shape)
     out = xp.where(at < knots[0], first, out)
     return xp.where(at > knots[-1], last, out)
-
-
-@covers("interp", note="`period` is refused")
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
-    """Stand for `numpy.interp`, whose second argument has the name that xpgrad has here."""
-    return _interpolated(x, xp, fp, left, right, period)

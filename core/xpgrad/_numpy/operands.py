@@ -15,7 +15,21 @@ from xpgrad._operations.coerce import unify
 from xpgrad._operations.lift import as_it_is, lift as lift_beside, moves
 from xpgrad._tensor.tensor import Tensor
 
-__all__ = ["as_ints", "constant", "fitting", "floating", "into", "is_default", "lift", "lift_all", "numpy_dtype", "refuse", "weak"]
+__all__ = [
+    "along",
+    "as_ints",
+    "as_tuple",
+    "constant",
+    "fitting",
+    "floating",
+    "into",
+    "is_default",
+    "lift",
+    "lift_all",
+    "numpy_dtype",
+    "refuse",
+    "weak",
+]
 
 
 # -- constants ---------------------------------------------------------------------------------------------------------
@@ -248,6 +262,16 @@ def as_ints(name: str, what: str, value: Any) -> Any:
     except (AttributeError, TypeError):
         msg = f"np.{name}: `{what}` must be an int or a sequence of ints, but got {type(value).__name__} {value!r:.60}"
         raise TypeError(msg) from None
+
+
+def as_tuple(value: Any) -> Any:
+    """Return an int, or several, as a tuple."""
+    return value if isinstance(value, (tuple, list)) else (value,)
+
+
+def along(x: Any, axis: Any) -> tuple[Any, Any]:
+    """Return `x` and the axis along which a function goes: all elements, in order, if it is None."""
+    return (xp.reshape(x, (-1,)), 0) if axis is None else (x, axis)
 
 
 def into(name: str, out: Any, result: Any, where: Any = None) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import xpgrad as xp
 from xpgrad._basics.dtypes import as_dtype, iinfo
-from xpgrad._numpy.operands import floating, into, lift, refuse, weak
+from xpgrad._numpy.operands import along, floating, into, lift, refuse, weak
+from xpgrad._numpy.same import same
 from xpgrad._numpy.table import covers
 from xpgrad._tensor.tensor import Tensor
 
@@ -67,7 +69,7 @@ def _sum(name: str, row: Any, combine: Any, neutral: int, a: Any, axis: Any, dty
 @covers("sum")
 def total(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
           ) -> Any:  # fmt: skip
-    """Stand for `numpy.sum`."""
+    """Add elements up."""
     if where is True and initial is None and out is None and isinstance(a, Tensor) and (a._node is not None or a.dtype.kind != "bool"):
         return xp.sum(a, axis=axis, dtype=dtype, keepdims=no_value(keepdims, False))
     return _sum("sum", xp.sum, xp.add, 0, a, axis, dtype, out, keepdims, initial, where)
@@ -76,7 +78,7 @@ def total(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims
 @covers("prod")
 def product(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
             ) -> Any:  # fmt: skip
-    """Stand for `numpy.prod`."""
+    """Multiply elements."""
     return _sum("prod", xp.prod, xp.multiply, 1, a, axis, dtype, out, keepdims, initial, where)
 
 
@@ -86,71 +88,32 @@ def without_nan(a: Any, fill: float) -> Any:
     return x if not x.dtype.differentiable else xp.where(xp.isnan(x), type(x).scalar(fill, x.dtype), x)
 
 
-@covers("nansum")
-def nansum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
-           ) -> Any:  # fmt: skip
-    """Stand for `numpy.nansum`."""
-    return total(without_nan(a, 0), axis, dtype, out, keepdims, initial, where)
+for _name, _reduce, _neutral in (("nansum", total, 0), ("nanprod", product, 1)):
+
+    @covers(_name)
+    def _without_nan(a: Any, *args: Any, reduce: Any = _reduce, neutral: int = _neutral, **options: Any) -> Any:
+        return reduce(without_nan(a, neutral), *args, **options)
 
 
-@covers("nanprod")
-def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
-            ) -> Any:  # fmt: skip
-    """Stand for `numpy.nanprod`."""
-    return product(without_nan(a, 1), axis, dtype, out, keepdims, initial, where)
+def _running(name: str, row: Any, neutral: int | None) -> None:
+    """Declare the running totals by a row, in which nan counts as `neutral` unless that is None."""
+
+    @same(name)
+    def running(x: Any, axis: Any = None, dtype: Any = None) -> Any:
+        x, axis = along(_integral(x if neutral is None else without_nan(x, neutral)), axis)
+        return row(x if x.ndim else xp.reshape(x, (1,)), axis=axis, dtype=dtype)
 
 
-def _running(name: str, row: Any, a: Any, axis: Any, dtype: Any, out: Any, **options: Any) -> Any:
-    x = _integral(lift(name, a)[0])
-    if axis is None:
-        x, axis = xp.reshape(x, (-1,)), 0
-    elif x.ndim == 0:
-        x = xp.reshape(x, (1,))
-    return into(name, out, row(x, axis=axis, dtype=no_value(dtype), **options))
+_running("cumsum", xp.cumulative_sum, None)
+_running("cumprod", xp.cumulative_prod, None)
+_running("nancumsum", xp.cumulative_sum, 0)
+_running("nancumprod", xp.cumulative_prod, 1)
+_row: Any
+for _name, _row in (("cumulative_sum", xp.cumulative_sum), ("cumulative_prod", xp.cumulative_prod)):
 
-
-@covers("cumsum")
-def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Stand for `numpy.cumsum`."""
-    return _running("cumsum", xp.cumulative_sum, a, axis, dtype, out)
-
-
-@covers("cumprod")
-def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Stand for `numpy.cumprod`."""
-    return _running("cumprod", xp.cumulative_prod, a, axis, dtype, out)
-
-
-@covers("nancumsum")
-def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Stand for `numpy.nancumsum`."""
-    return _running("nancumsum", xp.cumulative_sum, without_nan(a, 0), axis, dtype, out)
-
-
-@covers("nancumprod")
-def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Stand for `numpy.nancumprod`."""
-    return _running("nancumprod", xp.cumulative_prod, without_nan(a, 1), axis, dtype, out)
-
-
-@covers("cumulative_sum")
-def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
-    """Stand for `numpy.cumulative_sum`."""
-    return into(
-        "cumulative_sum",
-        out,
-        xp.cumulative_sum(_integral(lift("cumulative_sum", x)[0]), axis=axis, dtype=dtype, include_initial=include_initial),
-    )
-
-
-@covers("cumulative_prod")
-def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
-    """Stand for `numpy.cumulative_prod`."""
-    return into(
-        "cumulative_prod",
-        out,
-        xp.cumulative_prod(_integral(lift("cumulative_prod", x)[0]), axis=axis, dtype=dtype, include_initial=include_initial),
-    )
+    @same(_name)
+    def _cumulative(x: Any, axis: Any = None, dtype: Any = None, include_initial: bool = False, row: Any = _row) -> Any:
+        return row(_integral(x), axis=axis, dtype=dtype, include_initial=include_initial)
 
 
 # -- extrema -----------------------------------------------------------------------------------------------------------
@@ -173,43 +136,34 @@ def _extremum(name: str, row: Any, combine: Any, a: Any, axis: Any, out: Any, ke
 
 @covers("max", "amax")
 def maximum(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True) -> Any:
-    """Stand for `numpy.max`."""
+    """Return the largest elements."""
     return _extremum("max", xp.max, xp.maximum, a, axis, out, keepdims, initial, where)
 
 
 @covers("min", "amin")
 def minimum(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True) -> Any:
-    """Stand for `numpy.min`."""
+    """Return the smallest elements."""
     return _extremum("min", xp.min, xp.minimum, a, axis, out, keepdims, initial, where)
 
 
-def _nan_extremum(name: str, pick: Any, fill: float, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
-    (x,) = lift(name, a)
-    if not x.dtype.differentiable:
-        return pick(x, axis, out, keepdims, initial, where)
-    result = pick(without_nan(x, fill), axis, None, keepdims, initial, where)
-    if no_value(initial) is None:
-        nothing = xp.all(xp.isnan(x), axis=axis, keepdims=kept(keepdims))
-        result = xp.where(nothing, type(x).scalar(math.nan, x.dtype), result)
-    return into(name, out, result)
+for _name, _pick, _fill in (("nanmax", maximum, -math.inf), ("nanmin", minimum, math.inf)):
+
+    @covers(_name)
+    def _nan_extremum(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True, *,
+                      name: str = _name, pick: Any = _pick, fill: float = _fill) -> Any:  # fmt: skip
+        (x,) = lift(name, a)
+        if not x.dtype.differentiable:
+            return pick(x, axis, out, keepdims, initial, where)
+        result = pick(without_nan(x, fill), axis, None, keepdims, initial, where)
+        if no_value(initial) is None:
+            nothing = xp.all(xp.isnan(x), axis=axis, keepdims=kept(keepdims))
+            result = xp.where(nothing, type(x).scalar(math.nan, x.dtype), result)
+        return into(name, out, result)
 
 
-@covers("nanmax")
-def nanmax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True) -> Any:
-    """Stand for `numpy.nanmax`."""
-    return _nan_extremum("nanmax", maximum, -math.inf, a, axis, out, keepdims, initial, where)
-
-
-@covers("nanmin")
-def nanmin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True) -> Any:
-    """Stand for `numpy.nanmin`."""
-    return _nan_extremum("nanmin", minimum, math.inf, a, axis, out, keepdims, initial, where)
-
-
-@covers("ptp")
-def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
-    """Stand for `numpy.ptp`."""
-    return into("ptp", out, maximum(a, axis, None, keepdims) - minimum(a, axis, None, keepdims))
+@same("ptp")
+def _ptp(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    return maximum(x, axis, None, keepdims) - minimum(x, axis, None, keepdims)
 
 
 # -- means and variances -----------------------------------------------------------------------------------------------
@@ -222,7 +176,7 @@ def _in(x: Any, dtype: Any) -> Any:
 
 @covers("mean")
 def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
-    """Stand for `numpy.mean`."""
+    """Return means."""
     if where is True and dtype is None and out is None and isinstance(a, Tensor):
         return xp.mean(a, axis=axis, keepdims=no_value(keepdims, False))
     where = no_value(where, True)
@@ -245,9 +199,10 @@ def spread(result: Any, x: Any, axis: Any, keepdims: Any) -> Any:
     return xp.squeeze(result, axis=tuple(a % result.ndim for a in axes)) if result.ndim else result
 
 
-def _variance(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any, where: Any, centre: Any, correction: Any,
-              nans: bool = False) -> Any:  # fmt: skip
-    correction, centre, where = no_value(correction), no_value(centre), no_value(where, True)
+def _variance(name: str, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *,
+              where: Any = True, mean: Any = None, correction: Any = None) -> Any:  # fmt: skip
+    nans = name.startswith("nan")
+    correction, centre, where = no_value(correction), no_value(mean), no_value(where, True)
     ddof = ddof if correction is None else correction
     x, centre = lift(name, a, centre)
     x = _in(x, dtype)
@@ -271,23 +226,12 @@ def _variance(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, kee
     return into(name, out, spread(result, x, axis, keepdims))
 
 
-@covers("var")
-def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *, where: Any = True,
-        mean: Any = None, correction: Any = None) -> Any:  # fmt: skip
-    """Stand for `numpy.var`."""
-    return _variance("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
-
-
-@covers("std")
-def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *, where: Any = True,
-        mean: Any = None, correction: Any = None) -> Any:  # fmt: skip
-    """Stand for `numpy.std`."""
-    return _variance("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
+for _name in ("var", "std", "nanvar", "nanstd"):
+    covers(_name)(functools.partial(_variance, _name))
 
 
 @covers("nanmean")
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
-    """Stand for `numpy.nanmean`."""
+def _nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     (x,) = lift("nanmean", a)
     x = _in(x, dtype)
     mask = xp.logical_not(xp.isnan(x))
@@ -296,23 +240,8 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
     return into("nanmean", out, spread(_mean_where(without_nan(x, 0.0), mask, axis), x, axis, keepdims))
 
 
-@covers("nanvar")
-def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *, where: Any = True,
-           mean: Any = None, correction: Any = None) -> Any:  # fmt: skip
-    """Stand for `numpy.nanvar`."""
-    return _variance("nanvar", a, axis, dtype, out, ddof, keepdims, where, mean, correction, True)
-
-
-@covers("nanstd")
-def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *, where: Any = True,
-           mean: Any = None, correction: Any = None) -> Any:  # fmt: skip
-    """Stand for `numpy.nanstd`."""
-    return _variance("nanstd", a, axis, dtype, out, ddof, keepdims, where, mean, correction, True)
-
-
 @covers("average")
-def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
-    """Stand for `numpy.average`."""
+def _average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
     if weights is None:
         (x,) = map(floating, lift("average", a))
         result = xp.mean(x, axis=axis, keepdims=kept(keepdims))
@@ -336,66 +265,31 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
 # -- truth, counts and places ------------------------------------------------------------------------------------------
 
 
-def _every(name: str, row: Any, neutral: bool, a: Any, axis: Any, out: Any, keepdims: Any, where: Any) -> Any:
-    (x,) = lift(name, a)
-    x = x if x.dtype.kind == "bool" else xp.not_equal(x, 0)
-    return into(name, out, row(masked(name, x, where, neutral), axis=axis, keepdims=kept(keepdims)))
+for _name, _row, _trivial in (("all", xp.all, True), ("any", xp.any, False)):
+
+    @covers(_name, differentiable=False)
+    def _truth(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True,
+               name: str = _name, row: Any = _row, trivial: bool = _trivial) -> Any:  # fmt: skip
+        (x,) = lift(name, a)
+        x = masked(name, x if x.dtype.kind == "bool" else xp.not_equal(x, 0), where, trivial)
+        return into(name, out, row(x, axis=axis, keepdims=kept(keepdims)))
 
 
-@covers("all", differentiable=False)
-def every(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
-    """Stand for `numpy.all`."""
-    return _every("all", xp.all, True, a, axis, out, keepdims, where)
+same("count_nonzero", xp.count_nonzero, differentiable=False)
+same("argmax", lambda x, axis=None, keepdims=False: xp.argmax(_integral(x), axis=axis, keepdims=keepdims), differentiable=False)
+same("argmin", lambda x, axis=None, keepdims=False: xp.argmin(_integral(x), axis=axis, keepdims=keepdims), differentiable=False)
+for _name, _row, _fill in (("nanargmax", xp.argmax, -math.inf), ("nanargmin", xp.argmin, math.inf)):
 
-
-@covers("any", differentiable=False)
-def some(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
-    """Stand for `numpy.any`."""
-    return _every("any", xp.any, False, a, axis, out, keepdims, where)
-
-
-@covers("count_nonzero", differentiable=False)
-def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """Stand for `numpy.count_nonzero`."""
-    return xp.count_nonzero(lift("count_nonzero", a)[0], axis=axis, keepdims=keepdims)
-
-
-def _place(name: str, row: Any, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
-    (x,) = lift(name, a)
-    x = _integral(x)
-    return into(name, out, row(x, axis=axis, keepdims=kept(keepdims)))
-
-
-@covers("argmax", differentiable=False)
-def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    """Stand for `numpy.argmax`."""
-    return _place("argmax", xp.argmax, a, axis, out, keepdims)
-
-
-@covers("argmin", differentiable=False)
-def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    """Stand for `numpy.argmin`."""
-    return _place("argmin", xp.argmin, a, axis, out, keepdims)
-
-
-@covers("nanargmax", differentiable=False, note="all nan gives the index 0, where NumPy raises")
-def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    """Stand for `numpy.nanargmax`."""
-    return _place("nanargmax", xp.argmax, without_nan(a, -math.inf), axis, out, keepdims)
-
-
-@covers("nanargmin", differentiable=False, note="all nan gives the index 0, where NumPy raises")
-def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    """Stand for `numpy.nanargmin`."""
-    return _place("nanargmin", xp.argmin, without_nan(a, math.inf), axis, out, keepdims)
+    @same(_name, differentiable=False, note="all nan gives the index 0, where NumPy raises")
+    def _place(x: Any, axis: Any = None, keepdims: Any = False, row: Any = _row, fill: float = _fill) -> Any:
+        return row(_integral(without_nan(x, fill)), axis=axis, keepdims=keepdims)
 
 
 # -- differences -------------------------------------------------------------------------------------------------------
 
 
 @covers("diff")
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """Stand for `numpy.diff`."""
+def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     x, before, after = lift("diff", a, no_value(prepend), no_value(append))
     shape = list(x.shape)
     if shape:
@@ -411,8 +305,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 @covers("ediff1d")
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """Stand for `numpy.ediff1d`."""
+def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     flat: list[Any] = [t if t is None else xp.reshape(t, (-1,)) for t in lift("ediff1d", ary, to_end, to_begin)]
     x, end, begin = flat
     parts = [t for t in (begin, x[1:] - x[:-1], end) if t is not None]
@@ -420,8 +313,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 
 @covers("trapezoid")
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    """Stand for `numpy.trapezoid`."""
+def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     if x is None and not isinstance(dx, Tensor):
         (y,), step = lift("trapezoid", y), dx
     elif x is None:
@@ -438,8 +330,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
 
 @covers("gradient")
-def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """Stand for `numpy.gradient`."""
+def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     x, *given = lift("gradient", f, *varargs)
     x = floating(x)
     axes = tuple(range(x.ndim)) if axis is None else tuple(a % x.ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))

@@ -10,8 +10,9 @@ from typing import Any
 
 import xpgrad as xp
 from xpgrad._basics.shapes import normalize_axis
-from xpgrad._numpy.operands import as_ints, constant, floating, into, lift, lift_all, numpy_dtype, refuse, weak
+from xpgrad._numpy.operands import along, as_tuple, constant, into, lift, lift_all, numpy_dtype, refuse, weak
 from xpgrad._numpy.reductions import bounds
+from xpgrad._numpy.same import same
 from xpgrad._numpy.table import covers
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.sets import UniqueAll, UniqueCounts, UniqueInverse
@@ -33,9 +34,9 @@ def _indices(x: Any, places: Any) -> Any:
 
 @covers("where")
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
-    """Stand for `numpy.where`."""
+    """Choose between two arrays; without them, find where a condition holds."""
     if x is None and y is None:
-        return nonzero(condition)
+        return xp.nonzero(lift("where", condition)[0])
     if x is None or y is None:
         msg = "np.where: give both values, `np.where(condition, x, y)`, or none"
         raise ValueError(msg)
@@ -46,20 +47,18 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     like = next(t for t in (mask, a, b) if isinstance(t, Tensor))
     if not isinstance(mask, Tensor):
         mask = constant("where", mask, like)
-    mask = mask if mask.dtype.kind == "bool" else xp.not_equal(mask, 0)
+    mask = _truths(mask)
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         a = constant("where", a, like)
     return xp.where(mask, a, b)
 
 
 @covers("take")
-def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
-    """Stand for `numpy.take`."""
+def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     like = a if isinstance(a, Tensor) else indices
     x = a if isinstance(a, Tensor) else constant("take", a, like)
     index = _indices(x, indices)
-    if axis is None:
-        x, axis = xp.reshape(x, (-1,)), 0
+    x, axis = along(x, axis)
     axis = normalize_axis(axis, x.ndim, "take")
     n = x.shape[axis]
     if mode == "wrap":
@@ -72,35 +71,27 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     return into("take", out, xp.reshape(flat, (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])))
 
 
-@covers("take_along_axis")
-def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
-    """Stand for `numpy.take_along_axis`."""
-    x, index = lift("take_along_axis", arr, indices)
-    if axis is None:
-        x, axis = xp.reshape(x, (-1,)), 0
+@same("take_along_axis", arrays=2)
+def _take_along_axis(x: Any, index: Any, axis: Any = -1) -> Any:
+    x, axis = along(x, axis)
     return xp.take_along_axis(x, index, axis=axis)
 
 
-@covers("compress")
-def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
-    """Stand for `numpy.compress`."""
-    mask, x = lift("compress", condition, a)
-    if axis is None:
-        x, axis = xp.reshape(x, (-1,)), 0
-    places = xp.nonzero(mask if mask.dtype.kind == "bool" else xp.not_equal(mask, 0))[0]
-    return into("compress", out, xp.take(x, places, axis=axis))
+@same("compress", arrays=2)
+def _compress(mask: Any, x: Any, axis: Any = None) -> Any:
+    x, axis = along(x, axis)
+    return xp.take(x, xp.nonzero(_truths(mask))[0], axis=axis)
 
 
-@covers("extract")
-def extract(condition: Any, arr: Any) -> Any:
-    """Stand for `numpy.extract`."""
-    mask, x = lift("extract", condition, arr)
-    return compress(xp.reshape(mask, (-1,)), xp.reshape(x, (-1,)))
+def _truths(x: Any) -> Any:
+    return x if x.dtype.kind == "bool" else xp.not_equal(x, 0)
+
+
+same("extract", lambda condition, arr: _compress(xp.reshape(condition, (-1,)), arr), arrays=2)
 
 
 @covers("choose")
-def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-    """Stand for `numpy.choose`."""
+def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     parts = lift_all("choose", [a, *(choices if not isinstance(choices, Tensor) else xp.unstack(choices))])
     index, *options = xp.broadcast_arrays(*parts)
     if mode in ("wrap", "clip"):
@@ -117,8 +108,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
 
 
 @covers("select")
-def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
-    """Stand for `numpy.select`."""
+def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     if len(condlist) != len(choicelist) or not len(condlist):
         msg = f"np.select needs as many choices as conditions, and one at least, but got {len(choicelist)} and {len(condlist)}"
         raise ValueError(msg)
@@ -130,14 +120,13 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 
 
 @covers("piecewise", note="each function is applied to all of `x`, and its result is taken where its condition holds")
-def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-    """Stand for `numpy.piecewise`."""
+def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     (t,) = (x,) if isinstance(x, Tensor) else (None,)
     conditions = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
     if t is None:
         found = [c for c in (*conditions, *funclist) if isinstance(c, Tensor)]
         t = constant("piecewise", x, found[0])
-    masks = [m if m.dtype.kind == "bool" else xp.not_equal(m, 0) for m in lift("piecewise", t, *conditions)[1:]]
+    masks = [_truths(m) for m in lift("piecewise", t, *conditions)[1:]]
     if len(masks) not in (len(funclist), len(funclist) - 1):
         msg = f"np.piecewise needs as many functions as conditions, or one more, but got {len(funclist)} and {len(masks)}"
         raise ValueError(msg)
@@ -166,8 +155,7 @@ def _inside(x: Any, mask: Any) -> Any:
 
 
 @covers("clip")
-def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None, **kwargs: Any) -> Any:  # noqa: A002 (NumPy's names)
-    """Stand for `numpy.clip`."""
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None, **kwargs: Any) -> Any:  # noqa: A002 (NumPy's names)
     low, high = (p if type(p).__name__ != "_NoValueType" else None for p in (a_min, a_max))
     low, high = (low if min is None else min), (high if max is None else max)
     refuse("clip", **{k: v for k, v in kwargs.items() if k not in ("casting", "order", "subok")})
@@ -188,42 +176,26 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: 
 # -- sorting -----------------------------------------------------------------------------------------------------------
 
 
-def _sorted(name: str, row: Any, a: Any, axis: Any, order: Any) -> Any:
-    refuse(name, **({} if order is None else {"order (of fields)": order}))
-    (x,) = lift(name, a)
-    if axis is None:
-        x, axis = xp.reshape(x, (-1,)), 0
-    return row(x, axis=axis)
+def _sorting(name: str, row: Callable[..., Any], differentiable: bool = True, note: str = "") -> None:
+    """Declare a function that sorts; `kind` and `stable` make no difference, and a partition is sorted as a whole."""
+
+    @same(name, differentiable=differentiable, note=note)
+    def sort(x: Any, axis: Any = -1, kth: Any = None, kind: Any = None, order: Any = None, stable: Any = None) -> Any:
+        refuse(name, **({} if order is None else {"order (of fields)": order}))
+        x, axis = along(x, axis)
+        return row(x, axis=axis)
 
 
-@covers("sort")
-def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
-    """Stand for `numpy.sort`."""
-    return _sorted("sort", xp.sort, a, axis, order)
+_WHOLE = "everything is sorted, which is a partition about any `kth`"
+_sorting("sort", xp.sort)
+_sorting("argsort", xp.argsort, differentiable=False)
+_sorting("partition", xp.sort, note=_WHOLE)
+_sorting("argpartition", xp.argsort, differentiable=False, note=_WHOLE)
 
 
-@covers("argsort", differentiable=False)
-def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
-    """Stand for `numpy.argsort`."""
-    return _sorted("argsort", xp.argsort, a, axis, order)
-
-
-@covers("partition", note="everything is sorted, which is a partition about any `kth`")
-def partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
-    """Stand for `numpy.partition`."""
-    return _sorted("partition", xp.sort, a, axis, order)
-
-
-@covers("argpartition", differentiable=False, note="everything is sorted, which is a partition about any `kth`")
-def argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
-    """Stand for `numpy.argpartition`."""
-    return _sorted("argpartition", xp.argsort, a, axis, order)
-
-
-@covers("lexsort", differentiable=False)
-def lexsort(keys: Any, axis: int = -1) -> Any:
-    """Stand for `numpy.lexsort`."""
-    first, *rest = (k._cast(k.default_dtype("integral")) if k.dtype.kind == "bool" else k for k in lift_all("lexsort", keys))
+@same("lexsort", arrays=0, differentiable=False)
+def _lexsort(keys: Any, axis: int = -1) -> Any:
+    first, *rest = (k._cast(k.default_dtype("integral")) if k.dtype.kind == "bool" else k for k in keys)
     order = xp.argsort(first, axis=axis)
     for key in rest:
         order = xp.take_along_axis(order, xp.argsort(xp.take_along_axis(key.detach(), order, axis=axis), axis=axis), axis=axis)
@@ -233,27 +205,18 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 # -- searching ---------------------------------------------------------------------------------------------------------
 
 
-@covers("nonzero", differentiable=False)
-def nonzero(a: Any) -> Any:
-    """Stand for `numpy.nonzero`."""
-    return xp.nonzero(lift("nonzero", a)[0])
+def _positions(x: Any) -> Any:
+    """Return where the elements of `x`, in order, are not zero."""
+    return xp.nonzero(xp.reshape(x.detach(), (-1,)))[0]
 
 
-@covers("flatnonzero", differentiable=False)
-def flatnonzero(a: Any) -> Any:
-    """Stand for `numpy.flatnonzero`."""
-    return xp.nonzero(xp.reshape(lift("flatnonzero", a)[0].detach(), (-1,)))[0]
-
-
-@covers("argwhere", differentiable=False)
-def argwhere(a: Any) -> Any:
-    """Stand for `numpy.argwhere`."""
-    return xp.stack(nonzero(a), axis=-1)
+same("nonzero", xp.nonzero, differentiable=False)
+same("flatnonzero", _positions, differentiable=False)
+same("argwhere", lambda a: xp.stack(xp.nonzero(a), axis=-1), differentiable=False)
 
 
 @covers("searchsorted", differentiable=False)
-def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
-    """Stand for `numpy.searchsorted`."""
+def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     x, values, order = lift("searchsorted", a, v, sorter)
     return _found(x, values, side, order)
 
@@ -264,62 +227,45 @@ def _found(x: Any, values: Any, side: Any, order: Any = None) -> Any:
     return xp.reshape(flat, values.shape)
 
 
-@covers("digitize", differentiable=False, note="`bins` ascend")
-def digitize(x: Any, bins: Any, right: bool = False) -> Any:
-    """Stand for `numpy.digitize`."""
-    values, edges = lift("digitize", x, bins)
+@same("digitize", arrays=2, differentiable=False, note="`bins` ascend")
+def _digitize(values: Any, edges: Any, right: bool = False) -> Any:
     if bool(xp.any(edges[1:] < edges[:-1])):
         msg = "np.digitize: xpgrad needs ascending `bins`; use `len(bins) - np.digitize(x, bins[::-1], not right)` for descending ones"
         raise ValueError(msg)
     return _found(edges, values, "left" if right else "right")
 
 
-@covers("unravel_index", differentiable=False)
-def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
-    """Stand for `numpy.unravel_index`."""
+@same("unravel_index", ints=("shape",), differentiable=False)
+def unravel_index(rest: Any, shape: Any, order: str = "C") -> Any:
+    """Return the indices into an array of a shape that are positions among its elements."""
     refuse("unravel_index", **({} if order == "C" else {"order of columns": order}))
-    (rest,) = lift("unravel_index", indices)
-    lengths = as_ints("unravel_index", "shape", shape if hasattr(shape, "__len__") else (shape,))
     out: list[Any] = []
-    for n in lengths[::-1]:
+    for n in as_tuple(shape)[::-1]:
         out.insert(0, xp.remainder(rest, n))
         rest = xp.floor_divide(rest, n)
     return tuple(out)
 
 
 @covers("diag_indices_from", differentiable=False)
-def diag_indices_from(arr: Any) -> Any:
-    """Stand for `numpy.diag_indices_from`."""
+def _diag_indices_from(arr: Any) -> Any:
     if len(arr.shape) < 2 or len(set(arr.shape)) != 1:
         msg = f"np.diag_indices_from needs two or more axes of equal lengths, but got shape {tuple(arr.shape)}"
         raise ValueError(msg)
     return (xp.arange(arr.shape[0], device=arr.device),) * len(arr.shape)
 
 
-def _triangle(name: str, arr: Any, k: int, upper: bool) -> Any:
-    (x,) = lift(name, arr)
-    if x.ndim != 2:
-        msg = f"np.{name} needs two axes, but got shape {x.shape}"
-        raise ValueError(msg)
-    ones = xp.ones(x.shape, dtype=x.default_dtype("real floating"), device=x.device)
-    return xp.nonzero(xp.triu(ones, k=k) if upper else xp.tril(ones, k=k))
+for _name, _part in (("tril_indices_from", xp.tril), ("triu_indices_from", xp.triu)):
 
-
-@covers("tril_indices_from", differentiable=False)
-def tril_indices_from(arr: Any, k: int = 0) -> Any:
-    """Stand for `numpy.tril_indices_from`."""
-    return _triangle("tril_indices_from", arr, k, False)
-
-
-@covers("triu_indices_from", differentiable=False)
-def triu_indices_from(arr: Any, k: int = 0) -> Any:
-    """Stand for `numpy.triu_indices_from`."""
-    return _triangle("triu_indices_from", arr, k, True)
+    @same(_name, differentiable=False)
+    def _triangle(x: Any, k: int = 0, name: str = _name, part: Any = _part) -> Any:
+        if x.ndim != 2:
+            msg = f"np.{name} needs two axes, but got shape {x.shape}"
+            raise ValueError(msg)
+        return xp.nonzero(part(xp.ones(x.shape, dtype=x.default_dtype("real floating"), device=x.device), k=k))
 
 
 @covers("ix_", differentiable=False, note="of integers and masks")
-def ix_(*args: Any) -> Any:
-    """Stand for `numpy.ix_`."""
+def _ix(*args: Any) -> Any:
     out = []
     for i, x in enumerate(lift("ix_", *args)):
         if x.dtype.kind == "bool":
@@ -356,110 +302,61 @@ def _distinct(x: Any, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
     return xp.take(flat, places), places, xp.reshape(inverse, x.shape), ends - starts
 
 
-@covers("unique", note="`axis` is refused; equal elements give the gradient to the first")
-def unique(
-    ar: Any,
-    return_index: bool = False,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    axis: Any = None,
-    *,
-    equal_nan: bool = True,
-    sorted: bool = True,  # noqa: A002 (NumPy's name)
-) -> Any:
-    """Stand for `numpy.unique`."""
-    refuse("unique", axis=axis)
-    values, *rest = _distinct(lift("unique", ar)[0], equal_nan)
+@same("unique", note="`axis` is refused; equal elements give the gradient to the first")
+def _unique(x: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, *,
+            equal_nan: bool = True, sorted: bool = True) -> Any:  # noqa: A002 (NumPy's name)  # fmt: skip
+    values, *rest = _distinct(x, equal_nan)
     wanted = [part for part, asked in zip(rest, (return_index, return_inverse, return_counts)) if asked]
     return (values, *wanted) if wanted else values
 
 
-@covers("unique_all")
-def unique_all(x: Any) -> Any:
-    """Stand for `numpy.unique_all`."""
-    return UniqueAll(*_distinct(lift("unique_all", x)[0], False))
+same("unique_all", lambda x: UniqueAll(*_distinct(x, False)))
+same("unique_counts", lambda x: UniqueCounts(*_distinct(x, False)[::3]))
+same("unique_inverse", lambda x: UniqueInverse(*_distinct(x, False)[::2]))
+same("unique_values", lambda x: _distinct(x, False)[0])
+same("isin", xp.isin, arrays=2, differentiable=False)
 
 
-@covers("unique_counts")
-def unique_counts(x: Any) -> Any:
-    """Stand for `numpy.unique_counts`."""
-    values, _, _, number = _distinct(lift("unique_counts", x)[0], False)
-    return UniqueCounts(values, number)
+def _flat(*arrays: Any) -> Any:
+    return [xp.reshape(t, (-1,)) for t in arrays]
 
 
-@covers("unique_inverse")
-def unique_inverse(x: Any) -> Any:
-    """Stand for `numpy.unique_inverse`."""
-    values, _, inverse, _ = _distinct(lift("unique_inverse", x)[0], False)
-    return UniqueInverse(values, inverse)
+same("union1d", lambda ar1, ar2: _unique(xp.concat(_flat(ar1, ar2))), arrays=2)
 
 
-@covers("unique_values")
-def unique_values(x: Any) -> Any:
-    """Stand for `numpy.unique_values`."""
-    return _distinct(lift("unique_values", x)[0], False)[0]
-
-
-@covers("isin", differentiable=False)
-def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None) -> Any:
-    """Stand for `numpy.isin`."""
-    return xp.isin(*lift("isin", element, test_elements), invert=invert)
-
-
-def _flat_pair(name: str, a: Any, b: Any) -> tuple[Any, Any]:
-    return tuple(xp.reshape(t, (-1,)) for t in lift(name, a, b))  # type: ignore[return-value]
-
-
-@covers("union1d")
-def union1d(ar1: Any, ar2: Any) -> Any:
-    """Stand for `numpy.union1d`."""
-    return unique(xp.concat(_flat_pair("union1d", ar1, ar2)))
-
-
-@covers("intersect1d", note="the gradient goes to the first argument; `return_indices` is refused")
-def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
-    """Stand for `numpy.intersect1d`."""
-    refuse("intersect1d", return_indices=None if return_indices is False else return_indices)
-    a, b = _flat_pair("intersect1d", ar1, ar2)
-    a = unique(a)
+@same("intersect1d", arrays=2, note="the gradient goes to the first argument; `return_indices` is refused")
+def _intersect1d(ar1: Any, ar2: Any) -> Any:
+    a, b = _flat(ar1, ar2)
+    a = _unique(a)
     return a[xp.isin(a, b)]
 
 
-@covers("setdiff1d")
-def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
-    """Stand for `numpy.setdiff1d`."""
-    a, b = _flat_pair("setdiff1d", ar1, ar2)
-    a = a if assume_unique else unique(a)
+@same("setdiff1d", arrays=2)
+def _setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    a, b = _flat(ar1, ar2)
+    a = a if assume_unique else _unique(a)
     return a[xp.isin(a, b, invert=True)]
 
 
-@covers("setxor1d")
-def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
-    """Stand for `numpy.setxor1d`."""
-    a, b = (unique(t) for t in _flat_pair("setxor1d", ar1, ar2))
+@same("setxor1d", arrays=2)
+def _setxor1d(ar1: Any, ar2: Any) -> Any:
+    a, b = map(_unique, _flat(ar1, ar2))
     return xp.sort(xp.concat([a[xp.isin(a, b, invert=True)], b[xp.isin(b, a, invert=True)]]))
 
 
 # -- truth and kinds ---------------------------------------------------------------------------------------------------
 
 
-@covers("isclose", differentiable=False)
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Stand for `numpy.isclose`."""
-    x, y = lift("isclose", a, b)
-    return xp.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan)
+same("isclose", xp.isclose, arrays=2, differentiable=False)
 
 
-@covers("allclose", differentiable=False, note="a bool")
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
-    """Stand for `numpy.allclose`."""
-    return bool(xp.all(isclose(a, b, rtol, atol, equal_nan)))
+@same("allclose", arrays=2, differentiable=False, note="a bool")
+def _allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
+    return bool(xp.all(xp.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)))
 
 
-@covers("array_equal", differentiable=False, note="a bool")
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
-    """Stand for `numpy.array_equal`."""
-    x, y = lift("array_equal", a1, a2)
+@same("array_equal", arrays=2, differentiable=False, note="a bool")
+def _array_equal(x: Any, y: Any, equal_nan: bool = False) -> bool:
     if x.shape != y.shape:
         return False
     same = xp.equal(x, y)
@@ -468,76 +365,44 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     return bool(xp.all(same))
 
 
-@covers("array_equiv", differentiable=False, note="a bool")
-def array_equiv(a1: Any, a2: Any) -> bool:
-    """Stand for `numpy.array_equiv`."""
-    x, y = lift("array_equiv", a1, a2)
+@same("array_equiv", arrays=2, differentiable=False, note="a bool")
+def _array_equiv(x: Any, y: Any) -> bool:
     try:
         return bool(xp.all(xp.equal(x, y)))
     except ValueError:  # their shapes do not broadcast
         return False
 
 
-@covers("iscomplexobj", differentiable=False, note="a bool")
-def iscomplexobj(x: Any) -> bool:
-    """Stand for `numpy.iscomplexobj`."""
-    return bool(x.dtype.is_complex)
+def _each(x: Any, value: bool) -> Any:
+    return xp.full(x.shape, value, dtype=xp.bool, device=x.device)
 
 
-@covers("isrealobj", differentiable=False, note="a bool")
-def isrealobj(x: Any) -> bool:
-    """Stand for `numpy.isrealobj`."""
-    return not x.dtype.is_complex
-
-
-@covers("iscomplex", differentiable=False)
-def iscomplex(x: Any) -> Any:
-    """Stand for `numpy.iscomplex`."""
-    return xp.not_equal(xp.imag(x), 0) if x.dtype.is_complex else xp.zeros(x.shape, dtype=xp.bool, device=x.device)
-
-
-@covers("isreal", differentiable=False)
-def isreal(x: Any) -> Any:
-    """Stand for `numpy.isreal`."""
-    return xp.equal(xp.imag(x), 0) if x.dtype.is_complex else xp.ones(x.shape, dtype=xp.bool, device=x.device)
-
-
-@covers("isneginf", differentiable=False)
-def isneginf(x: Any, out: Any = None) -> Any:
-    """Stand for `numpy.isneginf`."""
-    (t,) = map(floating, lift("isneginf", x))
-    return into("isneginf", out, xp.equal(t, -math.inf))
-
-
-@covers("isposinf", differentiable=False)
-def isposinf(x: Any, out: Any = None) -> Any:
-    """Stand for `numpy.isposinf`."""
-    (t,) = map(floating, lift("isposinf", x))
-    return into("isposinf", out, xp.equal(t, math.inf))
+same("iscomplexobj", lambda x: bool(x.dtype.is_complex), differentiable=False, note="a bool")
+same("isrealobj", lambda x: not x.dtype.is_complex, differentiable=False, note="a bool")
+same("iscomplex", lambda x: xp.not_equal(xp.imag(x), 0) if x.dtype.is_complex else _each(x, False), differentiable=False)
+same("isreal", lambda x: xp.equal(xp.imag(x), 0) if x.dtype.is_complex else _each(x, True), differentiable=False)
+same("isneginf", lambda x: xp.equal(x, -math.inf), floating=True, differentiable=False)
+same("isposinf", lambda x: xp.equal(x, math.inf), floating=True, differentiable=False)
 
 
 @covers("result_type", differentiable=False, note="NumPy's dtype of the name that xpgrad's promotion gives")
-def result_type(*arrays_and_dtypes: Any) -> Any:
-    """Stand for `numpy.result_type`."""
+def _result_type(*arrays_and_dtypes: Any) -> Any:
     given = [a.dtype if hasattr(a, "dtype") and hasattr(a, "shape") else a for a in arrays_and_dtypes if not isinstance(a, Tensor)]
     return numpy_dtype(xp.result_type(*(a for a in arrays_and_dtypes if isinstance(a, Tensor)), *given))
 
 
 @covers("can_cast", differentiable=False, note="a bool, by NumPy's rules")
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> Any:
-    """Stand for `numpy.can_cast`."""
+def _can_cast(from_: Any, to: Any, casting: str = "safe") -> Any:
     return sys.modules["numpy"].can_cast(numpy_dtype(from_.dtype), to, casting)
 
 
 @covers("min_scalar_type", differentiable=False, note="NumPy's dtype of the Tensor; a 0-d one is not asked for its value")
-def min_scalar_type(a: Any, /) -> Any:
-    """Stand for `numpy.min_scalar_type`."""
+def _min_scalar_type(a: Any, /) -> Any:
     return numpy_dtype(a.dtype)
 
 
 @covers("common_type", differentiable=False, note="NumPy's dtype")
-def common_type(*arrays: Any) -> Any:
-    """Stand for `numpy.common_type`."""
+def _common_type(*arrays: Any) -> Any:
     found = xp.result_type(*lift("common_type", *arrays))
     return numpy_dtype(found if found.differentiable else xp.float64).type
 
@@ -565,21 +430,15 @@ def _value(name: str, x: Any, value: Any) -> Any:
 
 
 @covers("copyto", note="in place")
-def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-    """Stand for `numpy.copyto`."""
+def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     x = _target("copyto", dst)
     refuse("copyto", casting=casting)
-    into(
-        "copyto",
-        x,
-        src if isinstance(src, Tensor) else constant("copyto", src, x),
-        None if where is True else lift("copyto", where, x)[0],
-    )
+    value = src if isinstance(src, Tensor) else constant("copyto", src, x)
+    into("copyto", x, value, None if where is True else lift("copyto", where, x)[0])
 
 
 @covers("fill_diagonal", note="in place; matrices")
-def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
-    """Stand for `numpy.fill_diagonal`."""
+def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     x = _target("fill_diagonal", a)
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) != 1) or wrap:
         msg = f"np.fill_diagonal: xpgrad fills matrices, or axes of equal lengths, without `wrap`, but got shape {x.shape}"
@@ -592,7 +451,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 
 @covers("put", note="in place")
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    """Stand for `numpy.put`."""
+    """Write at positions among all elements."""
     x = _target("put", a)
     index = xp.reshape(_indices(x, ind), (-1,))
     if mode in ("wrap", "clip"):
@@ -610,18 +469,16 @@ def _cycled(value: Any, count: int) -> Any:
 
 
 @covers("place", note="in place")
-def place(arr: Any, mask: Any, vals: Any) -> None:
-    """Stand for `numpy.place`."""
+def _place(arr: Any, mask: Any, vals: Any) -> None:
     x = _target("place", arr)
     (chosen,) = lift("place", mask) if isinstance(mask, Tensor) else (constant("place", mask, x),)
-    index = flatnonzero(chosen)
+    index = _positions(chosen)
     if index.shape[0]:
         put(x, index, _cycled(xp.reshape(_value("place", x, vals), (-1,)), index.shape[0]))
 
 
 @covers("putmask", note="in place")
-def putmask(a: Any, /, mask: Any, values: Any) -> None:
-    """Stand for `numpy.putmask`."""
+def _putmask(a: Any, /, mask: Any, values: Any) -> None:
     x = _target("putmask", a)
     chosen = mask if isinstance(mask, Tensor) else constant("putmask", mask, x)
     spread = _cycled(xp.reshape(_value("putmask", x, values), (-1,)), x.size)
@@ -629,8 +486,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
 
 
 @covers("put_along_axis", note="in place")
-def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
-    """Stand for `numpy.put_along_axis`."""
+def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     x = _target("put_along_axis", arr)
     index = _indices(x, indices)
     if axis is None:

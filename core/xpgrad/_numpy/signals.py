@@ -11,6 +11,7 @@ from xpgrad import linalg
 from xpgrad._numpy.creation import vander
 from xpgrad._numpy.linear_algebra import eigvals, least_squares, visible
 from xpgrad._numpy.operands import constant, floating, lift, refuse
+from xpgrad._numpy.same import same
 from xpgrad._numpy.table import covers
 from xpgrad._tensor.tensor import Tensor
 
@@ -34,7 +35,7 @@ def _full(x: Any, y: Any) -> Any:
 
 
 def _convolved(name: str, a: Any, v: Any, mode: Any, reverse: bool) -> Any:
-    x, y = (xp.reshape(t, (1,)) if t.ndim == 0 else t for t in lift(name, a, v))
+    x, y = (xp.reshape(t, (1,)) if t.ndim == 0 else t for t in (a, v))
     if x.ndim != 1 or y.ndim != 1 or not x.shape[0] or not y.shape[0]:
         msg = f"np.{name} needs two vectors that are not empty, but got shapes {x.shape} and {y.shape}"
         raise ValueError(msg)
@@ -55,29 +56,19 @@ def _convolved(name: str, a: Any, v: Any, mode: Any, reverse: bool) -> Any:
     raise ValueError(msg)
 
 
-@covers("convolve")
-def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
-    """Stand for `numpy.convolve`."""
-    return _convolved("convolve", a, v, mode, False)
-
-
-@covers("correlate")
-def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
-    """Stand for `numpy.correlate`."""
-    return _convolved("correlate", a, v, mode, True)
+same("convolve", lambda a, v, mode="full": _convolved("convolve", a, v, mode, False), arrays=2)
+same("correlate", lambda a, v, mode="valid": _convolved("correlate", a, v, mode, True), arrays=2)
 
 
 # -- polynomials: coefficients from the highest power down -------------------------------------------------------------
 
 
-def _coefficients(name: str, *given: Any) -> Any:
-    return [xp.reshape(t, (1,)) if t.ndim == 0 else t for t in lift(name, *given)]
+def _coefficients(*given: Any) -> Any:
+    return [xp.reshape(t, (1,)) if t.ndim == 0 else t for t in given]
 
 
-@covers("polyval")
-def polyval(p: Any, x: Any) -> Any:
-    """Stand for `numpy.polyval`."""
-    c, t = lift("polyval", p, x)
+@same("polyval", arrays=2)
+def _polyval(c: Any, t: Any) -> Any:
     parts = xp.unstack(xp.reshape(c, (-1,)))
     out = xp.zeros_like(t) if not parts else xp.zeros_like(t) + parts[0]
     for part in parts[1:]:
@@ -85,36 +76,22 @@ def polyval(p: Any, x: Any) -> Any:
     return out
 
 
-def _summed(name: str, a1: Any, a2: Any, sign: int) -> Any:
-    x, y = _coefficients(name, a1, a2)
+def _summed(a1: Any, a2: Any, sign: int) -> Any:
+    x, y = _coefficients(a1, a2)
     dtype = xp.result_type(x, y)
     n = max(x.shape[0], y.shape[0])
     x, y = (xp.concat([xp.zeros((n - t.shape[0],), dtype=dtype, device=t.device), t._cast(dtype)]) for t in (x, y))
     return x + y if sign > 0 else x - y
 
 
-@covers("polyadd")
-def polyadd(a1: Any, a2: Any) -> Any:
-    """Stand for `numpy.polyadd`."""
-    return _summed("polyadd", a1, a2, 1)
+same("polyadd", lambda a1, a2: _summed(a1, a2, 1), arrays=2)
+same("polysub", lambda a1, a2: _summed(a1, a2, -1), arrays=2)
+same("polymul", lambda a1, a2: _full(*_coefficients(a1, a2)), arrays=2)
 
 
-@covers("polysub")
-def polysub(a1: Any, a2: Any) -> Any:
-    """Stand for `numpy.polysub`."""
-    return _summed("polysub", a1, a2, -1)
-
-
-@covers("polymul")
-def polymul(a1: Any, a2: Any) -> Any:
-    """Stand for `numpy.polymul`."""
-    return _full(*_coefficients("polymul", a1, a2))
-
-
-@covers("polydiv", note="leading zeros of the remainder are not cut off")
-def polydiv(u: Any, v: Any) -> Any:
-    """Stand for `numpy.polydiv`."""
-    x, y = map(floating, _coefficients("polydiv", u, v))
+@same("polydiv", arrays=2, floating=True, note="leading zeros of the remainder are not cut off")
+def _polydiv(u: Any, v: Any) -> Any:
+    x, y = _coefficients(u, v)
     dtype = xp.result_type(x, y)
     x, y = x._cast(dtype), y._cast(dtype)
     steps = x.shape[0] - y.shape[0] + 1
@@ -130,20 +107,18 @@ def polydiv(u: Any, v: Any) -> Any:
     return xp.stack(out), rest
 
 
-@covers("polyder")
-def polyder(p: Any, m: int = 1) -> Any:
-    """Stand for `numpy.polyder`."""
-    (c,) = _coefficients("polyder", p)
+@same("polyder")
+def _polyder(p: Any, m: int = 1) -> Any:
+    (c,) = _coefficients(p)
     for _ in range(m):
         n = c.shape[0]
         c = c[:-1] * xp.astype(xp.arange(n - 1, 0, -1, device=c.device), c.dtype) if n > 1 else c[:0]
     return c
 
 
-@covers("polyint")
-def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
-    """Stand for `numpy.polyint`."""
-    (c,) = map(floating, _coefficients("polyint", p))
+@same("polyint", floating=True)
+def _polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    (c,) = _coefficients(p)
     constants = [0.0] * m if k is None else list(k) if hasattr(k, "__len__") and getattr(k, "ndim", True) else [k] * m
     constants = constants * m if len(constants) == 1 else constants
     for each in constants[:m]:
@@ -153,11 +128,8 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     return c
 
 
-@covers("poly", note="real of zeros in conjugate pairs, where values can be looked at")
-def poly(seq_of_zeros: Any) -> Any:
-    """Stand for `numpy.poly`."""
-    (zeros,) = lift("poly", seq_of_zeros)
-    zeros = floating(zeros)
+@same("poly", floating=True, note="real of zeros in conjugate pairs, where values can be looked at")
+def _poly(zeros: Any) -> Any:
     if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1]:  # the characteristic polynomial of a matrix
         out = _product(linalg.eigvals(zeros))
         return out if zeros.dtype.is_complex else xp.real(out)
@@ -181,10 +153,9 @@ def _in_pairs(zeros: list[complex]) -> bool:
     return sorted((z.real, z.imag) for z in zeros) == sorted((z.real, -z.imag) for z in zeros)
 
 
-@covers("roots", note="zeros in front are dropped, as constants; real or complex as `linalg.eigvals`")
-def roots(p: Any) -> Any:
-    """Stand for `numpy.roots`."""
-    (c,) = map(floating, _coefficients("roots", p))
+@same("roots", floating=True, note="zeros in front are dropped, as constants; real or complex as `linalg.eigvals`")
+def _roots(p: Any) -> Any:
+    (c,) = _coefficients(p)
     if c.ndim != 1:
         msg = f"np.roots needs the coefficients in one dimension, but got shape {c.shape}"
         raise ValueError(msg)
@@ -212,8 +183,7 @@ def _zeros(c: Any) -> Any:
 
 
 @covers("polyfit", note="`full` and `cov` are refused")
-def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False) -> Any:
-    """Stand for `numpy.polyfit`."""
+def _polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False) -> Any:
     refuse("polyfit", full=None if full is False else full, cov=None if cov is False else cov)
     at, heights, weights = lift("polyfit", x, y, w)
     at, heights = floating(at), floating(heights)
@@ -233,8 +203,7 @@ def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: 
 
 
 @covers("apply_along_axis")
-def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """Stand for `numpy.apply_along_axis`."""
+def _apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
     (x,) = lift("apply_along_axis", arr)
     axis = axis % x.ndim
     lanes = xp.moveaxis(x, axis, -1)
@@ -251,8 +220,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
 
 
 @covers("apply_over_axes")
-def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
-    """Stand for `numpy.apply_over_axes`."""
+def _apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
     (x,) = lift("apply_over_axes", a)
     rank = x.ndim
     for axis in (axes,) if not hasattr(axes, "__len__") else axes:

@@ -95,34 +95,21 @@ def _at(ranked: Any, place: Any) -> Any:
     return xp.moveaxis(xp.take_along_axis(ranked, index, axis=-1), -1, 0)
 
 
-def _declare() -> None:
-    """Put the four functions into the table, which differ in the range of `q` and in what they do with nan."""
-    for name in ("quantile", "percentile", "nanquantile", "nanpercentile"):
+for _name in ("quantile", "percentile", "nanquantile", "nanpercentile"):
 
-        def function(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
-                     keepdims: Any = False, *, weights: Any = None, name: str = name) -> Any:  # fmt: skip
-            return _quantile(name, a, q, axis, out, method, keepdims, weights, name.startswith("nan"), name.endswith("percentile"))
-
-        covers(name, note="differentiable in `q` too; `weights` and the methods without interpolation are refused")(function)
+    @covers(_name, note="differentiable in `q` too; `weights` and the methods without interpolation are refused")
+    def _with_method(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+                     keepdims: Any = False, *, weights: Any = None, name: str = _name) -> Any:  # fmt: skip
+        return _quantile(name, a, q, axis, out, method, keepdims, weights, name.startswith("nan"), name.endswith("percentile"))
 
 
-_declare()
+for _name in ("median", "nanmedian"):
 
-
-def _median(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
-    return _quantile(name, a, 0.5, axis, out, "linear", keepdims, None, name == "nanmedian", False)
-
-
-@covers("median")
-def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
-    """Stand for `numpy.median`."""
-    return _median("median", a, axis, out, keepdims)
-
-
-@covers("nanmedian")
-def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
-    """Stand for `numpy.nanmedian`."""
-    return _median("nanmedian", a, axis, out, keepdims)
+    @covers(_name)
+    def _median(
+        a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False, *, name: str = _name
+    ) -> Any:
+        return _quantile(name, a, 0.5, axis, out, "linear", keepdims, None, name == "nanmedian", False)
 
 
 # -- covariances -------------------------------------------------------------------------------------------------------
@@ -131,7 +118,7 @@ def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool =
 @covers("cov")
 def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None, fweights: Any = None, aweights: Any = None, *,
         dtype: Any = None) -> Any:  # fmt: skip
-    """Stand for `numpy.cov`."""
+    """Return covariances."""
     x, other, repeats, weights = lift("cov", m, y, fweights, aweights)
     rows = []
     for t in (x, other):
@@ -170,8 +157,7 @@ def _centred(x: Any, w: Any, number: Any) -> Any:
 
 
 @covers("corrcoef")
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
-    """Stand for `numpy.corrcoef`."""
+def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
     c = cov(x, y, rowvar, dtype=dtype)
     if not c.ndim:
         return c / c
@@ -190,8 +176,7 @@ def _counted(index: Any, weights: Any, length: int) -> Any:
 
 
 @covers("bincount", note="differentiable in the weights")
-def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
-    """Stand for `numpy.bincount`."""
+def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     index, w = lift("bincount", x, weights)
     if index.dtype.differentiable or index.ndim != 1:
         msg = (
@@ -240,29 +225,25 @@ def _bin_of(x: Any, edges: Any) -> tuple[Any, Any]:
 
 
 @covers("histogram_bin_edges")
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:  # noqa: A002 (NumPy's name)
-    """Stand for `numpy.histogram_bin_edges`."""
+def _histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:  # noqa: A002 (NumPy's name)
     like = a if isinstance(a, Tensor) else next(t for t in (bins, weights) if isinstance(t, Tensor))
     return _edges("histogram_bin_edges", xp.reshape(a if a is like else constant("histogram_bin_edges", a, like), (-1,)), bins, range)
 
 
 @covers("histogram", note="differentiable in the weights, and in the edges with `density`; counts have no gradient")
-def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:  # noqa: A002 (NumPy's name)
-    """Stand for `numpy.histogram`."""
+def _histogram1d(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:  # noqa: A002 (NumPy's name)
     counts, (edges,) = _histogram("histogram", [a], [bins], None if range is None else [range], density, weights)
     return counts, edges
 
 
 @covers("histogram2d", note="as `histogram`")
-def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:  # noqa: A002 (NumPy's name)
-    """Stand for `numpy.histogram2d`."""
+def _histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:  # noqa: A002 (NumPy's name)
     counts, (first, second) = _histogram("histogram2d", [x, y], _per_axis(bins, 2), range, density, weights)
     return counts, first, second
 
 
 @covers("histogramdd", note="as `histogram`")
-def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:  # noqa: A002 (NumPy's name)
-    """Stand for `numpy.histogramdd`."""
+def _histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:  # noqa: A002 (NumPy's name)
     if isinstance(sample, (list, tuple)):
         columns = lift_all("histogramdd", sample)
     else:

@@ -1,21 +1,24 @@
 """NumPy's universal functions on Tensors: calls, and the methods `reduce`, `accumulate`, `outer`, `at` and `reduceat`.
 
-A row with one name in both libraries is called as it is; the others are compositions of rows, so that their gradients are right.
+An elementwise row says which of NumPy's functions it is, and is called as it is. The others are compositions of rows, so that their
+gradients are right.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import xpgrad as xp
+from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.keys import basic_key
 from xpgrad._numpy.operands import as_ints, constant, floating, into, lift, refuse, weak
-from xpgrad._numpy.table import ABSENT, UFUNCS, absent, no_rule
+from xpgrad._numpy.table import ABSENT, UFUNCS, F, absent, no_rule
 from xpgrad._rows.namespace import operations
+from xpgrad._rows.row import ROWS, Row
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.indexing import prepare_key
 from xpgrad.rules.writing import unread
@@ -42,6 +45,8 @@ class Ufunc:
         What changes nothing when it takes part in a reduction (NumPy's `identity`); ``neutral(x)`` where it depends on the dtype.
     several : bool
         Whether there are several results.
+    row : Row or None
+        The row that it is.
     """
 
     def __init__(self, name: str, call: Callable[..., Any], count: int, differentiable: bool = True, *, safe: float = 0.5,
@@ -51,6 +56,7 @@ class Ufunc:
         self.reduction: Callable[..., Any] | None = None
         self.running: Callable[..., Any] | None = None
         self.neutral: Any = None
+        self.row: Row | None = None
         table[name] = self
 
 
@@ -78,9 +84,10 @@ def find(ufunc: Any) -> Ufunc:
                 "wrap it in `xpgrad.autograd.Function` or `custom_rule`, or compute with `x.detach().numpy()` what is a constant"
             )
             raise TypeError(msg)
-        if name not in UFUNCS:
+        row = next((row for other, row in _rows() if other is ufunc), None)  # one that was declared after this module was loaded
+        if row is None and name not in UFUNCS:
             raise no_rule(name)
-        found = _FOUND[ufunc] = UFUNCS[name]
+        found = _FOUND[ufunc] = UFUNCS[name] if row is None else _from_row(name, row)
     return found
 
 
@@ -98,9 +105,9 @@ def _special(ufunc: Any) -> Ufunc:
 # -- calls -------------------------------------------------------------------------------------------------------------
 
 
-def _one(op: Callable[..., Any], numeric: bool) -> Callable[..., Any]:
-    """The call of a function of one Tensor; `numeric`: integers and bools are taken as floating numbers."""
-    if not numeric:
+def _one(name: str, op: Callable[..., Any], integers: str) -> Callable[..., Any]:
+    """Return the call of a function of one Tensor."""
+    if integers != "floating":
         return op
 
     def call(x: Any) -> Any:
@@ -109,8 +116,8 @@ def _one(op: Callable[..., Any], numeric: bool) -> Callable[..., Any]:
     return call
 
 
-def _two(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
-    """The call of a function of two operands."""
+def _two(name: str, op: Callable[..., Any], integers: str) -> Callable[..., Any]:
+    """Return the call of a function of two operands."""
 
     def call(a: Any, b: Any) -> Any:
         other = b.__class__
@@ -118,13 +125,7 @@ def _two(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
             a, b = weak(name, a, b)
         return op(a, b)
 
-    return call
-
-
-def _division(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
-    """The call of a function of two operands that is not closed under integers."""
-
-    def call(a: Any, b: Any) -> Any:
+    def division(a: Any, b: Any) -> Any:
         if b.__class__ is not a.__class__:
             a, b = weak(name, a, b)
         if a.__class__ is b.__class__ and a._node is not None:
@@ -133,11 +134,11 @@ def _division(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
             a, b = (floating(t) if isinstance(t, Tensor) else t for t in (a, b))
         return op(a, b)
 
-    return call
+    return division if integers == "floating" else call
 
 
 def _truth(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
-    """The call of a logical function: whatever is not zero is true."""
+    """Return the call of a logical function: whatever is not zero is true."""
 
     def call(*args: Any) -> Any:
         return op(*(a if a.dtype.kind == "bool" else xp.not_equal(a, 0) for a in lift(name, *args)))
@@ -145,97 +146,81 @@ def _truth(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-for _name, _row in {
-    "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctanh": "atanh", "cos": "cos",
-    "cosh": "cosh", "exp": "exp", "expm1": "expm1", "log": "log", "log10": "log10", "log1p": "log1p", "log2": "log2", "sin": "sin",
-    "sinh": "sinh", "sqrt": "sqrt", "tan": "tan", "tanh": "tanh",
-}.items():  # fmt: skip
-    Ufunc(_name, _one(getattr(xp, _row), True), 1, safe=1.5 if _name == "arccosh" else 0.5)
-for _name, _row in {
-    "absolute": "abs", "ceil": "ceil", "floor": "floor", "negative": "negative", "positive": "positive", "reciprocal": "reciprocal",
-    "rint": "round", "sign": "sign", "square": "square", "trunc": "trunc",
-}.items():  # fmt: skip
-    Ufunc(_name, _one(getattr(xp, _row), _name in ("rint", "reciprocal")), 1)
-for _name in ("isfinite", "isinf", "isnan", "signbit"):
-    Ufunc(_name, _one(getattr(xp, _name), True), 1, False)
-Ufunc("invert", xp.bitwise_invert, 1, False)
-for _name, _row in {
-    "add": "add", "floor_divide": "floor_divide", "maximum": "maximum", "minimum": "minimum", "multiply": "multiply", "power": "pow",
-    "remainder": "remainder", "subtract": "subtract",
-}.items():  # fmt: skip
-    Ufunc(_name, _two(_name, getattr(xp, _row)), 2)
-for _name, _row in {"arctan2": "atan2", "copysign": "copysign", "divide": "divide", "hypot": "hypot", "logaddexp": "logaddexp"}.items():
-    Ufunc(_name, _division(_name, getattr(xp, _row)), 2)
-for _name, _row in {
-    "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or", "bitwise_xor": "bitwise_xor", "equal": "equal", "greater": "greater",
-    "greater_equal": "greater_equal", "left_shift": "bitwise_left_shift", "less": "less", "less_equal": "less_equal",
-    "not_equal": "not_equal", "right_shift": "bitwise_right_shift",
-}.items():  # fmt: skip
-    Ufunc(_name, _two(_name, getattr(xp, _row)), 2, False)
-Ufunc("nextafter", _division("nextafter", xp.nextafter), 2, False)
-for _name in ("logical_and", "logical_not", "logical_or", "logical_xor"):
-    Ufunc(_name, _truth(_name, getattr(xp, _name)), 1 if _name == "logical_not" else 2, False)
+def _from_row(name: str, row: Row) -> Ufunc:
+    """Make the universal function that is a row."""
+    op, domain = getattr(operations, row.name), row.domains[0]
+    count = len(row.tensors)
+    call = _truth(name, op) if domain.integers == "truth" else (_one if count == 1 else _two)(name, op, domain.integers)
+    found = Ufunc(name, call, count, row.differentiable, safe=0.5 if domain.low < 0.5 < domain.high else domain.low + 0.5)
+    found.row = row
+    return found
 
 
-def _composed(
-    *names: str, count: int = 1, differentiable: bool = True, numeric: bool = True, **options: Any
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # fmt: skip
-    """Declare a universal function that is written in others; its operands are floating Tensors where it is `numeric`."""
+def _rows() -> Iterator[tuple[Any, Row]]:
+    """Yield the universal functions of NumPy that are rows."""
+    numpy = sys.modules["numpy"]
+    for row in ROWS.values():
+        ufunc = getattr(numpy, row.facts.ufunc or "", None)
+        if isinstance(ufunc, numpy.ufunc):
+            yield ufunc, row
 
-    def declare(func: Callable[..., Any]) -> Callable[..., Any]:
-        for name in names:
 
-            def call(*args: Any, name: str = name) -> Any:
-                operands = lift(name, *args)
-                return func(*(map(floating, operands) if numeric else operands))
+host_backend().array_types()  # loads NumPy, whoever asks for this module
+for _ufunc, _row in _rows():
+    _FOUND[_ufunc] = _from_row(_ufunc.__name__, _row)
+_from_row("rint", ROWS["round"])  # NumPy's `round` takes a number of decimals, too
 
+
+def _composed(name: str, count: int = 1, differentiable: bool = True, numeric: bool = True, real: bool = False, **options: Any
+              ) -> Callable[[F], F]:  # fmt: skip
+    """Declare a universal function that is written in others, if it is not a row.
+
+    Its operands are floating Tensors if it is `numeric`; `real`: complex ones are refused.
+    """
+
+    def declare(func: F) -> F:
+        def call(*args: Any) -> Any:
+            operands = lift(name, *args)
+            if numeric:
+                operands = tuple(map(floating, operands))
+            if real and any(x.dtype.is_complex for x in operands):
+                msg = f"np.{name} is not defined for complex numbers; take `np.abs(x)` or `np.real(x)` first"
+                raise TypeError(msg)
+            return func(*operands)
+
+        if name not in UFUNCS:
             Ufunc(name, call, count, differentiable, **options)
         return func
 
     return declare
 
 
-@_composed("conjugate", numeric=False)
-def _conjugate(x: Any) -> Any:
-    return xp.conj(x) if x.dtype.is_complex else xp.positive(x)
+_composed("fabs", real=True)(xp.abs)
+_composed("cbrt", real=True, note="the derivative at 0, which is infinite, is nan")(lambda x: xp.sign(x) * xp.abs(x) ** (1.0 / 3.0))
+_composed("exp2")(lambda x: xp.pow(2.0, x))
+for _name in ("deg2rad", "radians"):
+    _composed(_name, real=True)(lambda x: x * (math.pi / 180.0))
+for _name in ("rad2deg", "degrees"):
+    _composed(_name, real=True)(lambda x: x * (180.0 / math.pi))
+_composed("divmod", 2, numeric=False, several=True)(lambda a, b: (xp.floor_divide(a, b), xp.remainder(a, b)))
+_composed("logaddexp2", 2)(lambda a, b: xp.logaddexp(a * math.log(2.0), b * math.log(2.0)) / math.log(2.0))
+_composed("matmul", 2, numeric=False, core=True)(xp.matmul)
+_composed("vecdot", 2, numeric=False, core=True)(xp.vecdot)
+_composed("matvec", 2, numeric=False, core=True)(lambda a, b: xp.squeeze(xp.matmul(a, xp.expand_dims(b, axis=-1)), axis=-1))
+_composed("vecmat", 2, numeric=False, core=True)(lambda a, b: xp.squeeze(xp.matmul(xp.expand_dims(xp.conj(a), axis=-2), b), axis=-2))
 
 
-@_composed("fabs")
-def _fabs(x: Any) -> Any:
-    return xp.abs(_real("fabs", x))
-
-
-@_composed("cbrt", note="the derivative at 0, which is infinite, is nan")
-def _cbrt(x: Any) -> Any:
-    return xp.sign(x) * xp.abs(_real("cbrt", x)) ** (1.0 / 3.0)
-
-
-@_composed("exp2")
-def _exp2(x: Any) -> Any:
-    return xp.pow(2.0, x)
-
-
-@_composed("deg2rad", "radians")
-def _radians(x: Any) -> Any:
-    return _real("deg2rad", x) * (math.pi / 180.0)
-
-
-@_composed("rad2deg", "degrees")
-def _degrees(x: Any) -> Any:
-    return _real("rad2deg", x) * (180.0 / math.pi)
-
-
-@_composed("modf", several=True)
+@_composed("modf", real=True, several=True)
 def _modf(x: Any) -> tuple[Any, Any]:
-    whole = xp.trunc(_real("modf", x))
+    whole = xp.trunc(x)
     infinite = xp.isinf(x)
     return xp.where(infinite, xp.zeros_like(x), x - xp.where(infinite, xp.zeros_like(x), whole)), whole
 
 
-@_composed("frexp", several=True)
+@_composed("frexp", real=True, several=True)
 def _frexp(x: Any) -> tuple[Any, Any]:
     with xp.no_grad():
-        size = xp.abs(_real("frexp", x).detach())
+        size = xp.abs(x.detach())
         usual = xp.isfinite(size) & (size > 0)
         size = xp.where(usual, size, xp.ones_like(size))
         exponent = xp.floor(xp.log2(size)) + 1
@@ -266,9 +251,9 @@ def _ldexp(x: Any, exponent: Any) -> Any:
 Ufunc("ldexp", _ldexp, 2, note="differentiable in the first argument")
 
 
-@_composed("spacing", differentiable=False)
+@_composed("spacing", differentiable=False, real=True)
 def _spacing(x: Any) -> Any:
-    size = xp.abs(_real("spacing", x).detach())
+    size = xp.abs(x.detach())
     return xp.copysign(xp.nextafter(size, xp.full_like(size, math.inf)) - size, x.detach())
 
 
@@ -278,16 +263,6 @@ def _heaviside(x: Any, at_zero: Any) -> Any:
     return xp.where(xp.isinf(x), (x > 0)._cast(x.dtype), xp.where(x == 0, at_zero, step))
 
 
-@_composed("fmax", count=2, numeric=False)
-def _fmax(a: Any, b: Any) -> Any:
-    return _without_nan(xp.maximum, a, b)
-
-
-@_composed("fmin", count=2, numeric=False)
-def _fmin(a: Any, b: Any) -> Any:
-    return _without_nan(xp.minimum, a, b)
-
-
 def _without_nan(pick: Callable[..., Any], a: Any, b: Any) -> Any:
     if not (a.dtype.differentiable and b.dtype.differentiable):
         return pick(a, b)
@@ -295,16 +270,15 @@ def _without_nan(pick: Callable[..., Any], a: Any, b: Any) -> Any:
     return pick(xp.where(xp.isnan(a), b, a), xp.where(xp.isnan(b), a, b))
 
 
+_composed("fmax", 2, numeric=False)(lambda a, b: _without_nan(xp.maximum, a, b))
+_composed("fmin", 2, numeric=False)(lambda a, b: _without_nan(xp.minimum, a, b))
+
+
 @_composed("fmod", count=2, numeric=False)
 def _fmod(a: Any, b: Any) -> Any:
     falls = a < 0
     rest = xp.remainder(xp.where(falls, -a, a), xp.where(b < 0, -b, b))
     return xp.where(falls, -rest, rest)
-
-
-@_composed("divmod", count=2, numeric=False, several=True)
-def _divmod(a: Any, b: Any) -> tuple[Any, Any]:
-    return xp.floor_divide(a, b), xp.remainder(a, b)
 
 
 @_composed("float_power", count=2)
@@ -315,43 +289,8 @@ def _float_power(a: Any, b: Any) -> Any:
     return xp.pow(*(t._cast(xp.complex128 if t.dtype.is_complex else xp.float64) for t in (a, b)))
 
 
-@_composed("logaddexp2", count=2)
-def _logaddexp2(a: Any, b: Any) -> Any:
-    return xp.logaddexp(a * math.log(2.0), b * math.log(2.0)) / math.log(2.0)
-
-
-@_composed("matmul", count=2, numeric=False, core=True)
-def _matmul(a: Any, b: Any) -> Any:
-    return xp.matmul(a, b)
-
-
-@_composed("matvec", count=2, numeric=False, core=True)
-def _matvec(a: Any, b: Any) -> Any:
-    return xp.squeeze(xp.matmul(a, xp.expand_dims(b, axis=-1)), axis=-1)
-
-
-@_composed("vecmat", count=2, numeric=False, core=True)
-def _vecmat(a: Any, b: Any) -> Any:
-    return xp.squeeze(xp.matmul(xp.expand_dims(_conjugate(a), axis=-2), b), axis=-2)
-
-
-@_composed("vecdot", count=2, numeric=False, core=True)
-def _vecdot(a: Any, b: Any) -> Any:
-    return xp.vecdot(a, b)
-
-
-def _real(name: str, x: Any) -> Any:
-    if x.dtype.is_complex:
-        msg = f"np.{name} is not defined for complex numbers; take `np.abs(x)` or `np.real(x)` first"
-        raise TypeError(msg)
-    return x
-
-
 absent("it counts in integers, which have no gradient, and the Array API standard has no such function", "gcd", "lcm", "bitwise_count")
 absent("Tensors hold no dates", "isnat")
-
-#: The functions whose operands are Tensors of numbers by the row alone, and that NumPy calls most: one look and one call.
-UFUNCS["vecdot"].axis = True
 
 
 # -- methods -----------------------------------------------------------------------------------------------------------

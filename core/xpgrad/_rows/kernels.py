@@ -84,6 +84,8 @@ class Kernel:
         The shape of its result depends on values.
     may_return_operand : bool
         Some libraries return the operand itself where there is nothing to do.
+    spelled : str or None
+        How users write what it computes, if it is not a function of that name, nor (a row's) of the names in `Row.public`.
     """
 
     name: str
@@ -98,6 +100,7 @@ class Kernel:
     keyed: bool = False
     by_value: bool = False
     may_return_operand: bool = False
+    spelled: str | None = None
 
     def __post_init__(self) -> None:
         for value, known, what in ((self.kind, KINDS, "kind"), (self.memory, MEMORY, "memory"), (self.dtype, DTYPES, "dtype")):
@@ -167,7 +170,8 @@ def _kernels(kind: str, memory: str, dtype: str, *names: str, numpy: str | bool 
 
 _kernels("elementwise", "new", "same", "clip", numpy=True, may_return_operand=True)
 _kernels("elementwise", "scratch", "same", "scale", whole=True)
-_kernels("cast", "view", "given", "astype", "cast")
+_kernels("cast", "view", "given", "astype")
+_kernels("cast", "view", "given", "cast", spelled="astype")
 _kernels("cast", "view", "other", "wide")
 _kernels("copy", "new", "same", "copy")
 _kernels("part", "view", "real", "real", "imag", numpy=True)
@@ -184,13 +188,13 @@ _kernels("selection", "view", "same", "flip", "unstack", numpy=True)
 _kernels("selection", "view", "same", "linalg.diagonal")
 _kernels("selection", "new", "same", "concat", numpy="concatenate")
 _kernels("selection", "new", "same", "repeat", "roll", "stack", "take", "take_along_axis", "tile", "tril", "triu", numpy=True)
-_kernels("selection", "new", "same", "take_flat", whole=True, keyed=True)
+_kernels("selection", "new", "same", "take_flat", whole=True, keyed=True, spelled="x[key]")
 
 # -- writing -------------------------------------------------------------------------------------------------------------------
 
-_kernels("selection", "first", "same", "written", whole=True)
+_kernels("selection", "first", "same", "written", whole=True, spelled="x[key] = value")
 _kernels("scatter", "first", "same", "add_at", whole=True)
-_kernels("scatter", "first", "same", "scatter_into", whole=True, keyed=True)
+_kernels("scatter", "first", "same", "scatter_into", whole=True, keyed=True, spelled="x[key]")
 _kernels("scatter", "shared", "same", "segment_sum", whole=True)
 _kernels("opaque", "shared", "index", "flat_index", keyed=True)
 

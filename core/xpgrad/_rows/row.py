@@ -38,18 +38,22 @@ class Domain:
         Whether it takes bools.
     low, high : float
         The open interval of real numbers where it is finite and has a derivative.
+    integers : {"floating", "exact", "truth"}
+        What NumPy's function computes with integers and bools: the floating numbers with their values; they themselves, since the
+        function has integers as results, or truths; or whether each is not zero.
 
     Examples
     --------
     >>> from xpgrad.backend import Domain
     >>> Domain(low=0.0)
-    Domain(numbers='complex', bools=True, low=0.0, high=inf)
+    Domain(numbers='complex', bools=True, low=0.0, high=inf, integers='floating')
     """
 
     numbers: str = "complex"
     bools: bool = True
     low: float = -math.inf
     high: float = math.inf
+    integers: str = "floating"
 
 
 @dataclass(frozen=True, slots=True)

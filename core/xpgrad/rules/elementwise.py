@@ -25,7 +25,10 @@ Operand: TypeAlias = "Tensor | complex"  # a Tensor or a Python scalar
 _LN2, _LN10 = math.log(2.0), math.log(10.0)
 
 
-_REAL, _INTEGER, _LIBRARY = Domain("real"), Domain("integer"), Domain("library")
+_REAL, _INTEGER = Domain("real"), Domain("integer", integers="exact")
+_EXACT, _REAL_EXACT, _NUMBERS = Domain(integers="exact"), Domain("real", integers="exact"), Domain(bools=False, integers="exact")
+_TRUTH = Domain("bool", integers="truth")
+_LIBRARY = Domain("library", integers="exact")
 _POSITIVE, _UNIT = Domain(low=0.0), Domain(low=-1.0, high=1.0)
 _AT_BOUND = "exactly at a bound"
 
@@ -51,17 +54,17 @@ def share(xp: Any, x: Any, low: Any, high: Any) -> Any:
 # -- arithmetic ----------------------------------------------------------------------------------------------------
 
 
-@elementwise("g", "g", op="+", fresh=False, conj=False, node="AddBackward0")
+@elementwise("g", "g", op="+", fresh=False, conj=False, node="AddBackward0", domain=_EXACT)
 def add(x1: Operand, x2: Operand, /) -> Tensor:
     """Sum ``x1 + x2``, elementwise with broadcasting."""
 
 
-@elementwise("g", "-g", op="-", fresh=(False, True), conj=False, node="SubBackward0", domain=Domain(bools=False))
+@elementwise("g", "-g", op="-", fresh=(False, True), conj=False, node="SubBackward0", domain=_NUMBERS)
 def subtract(x1: Operand, x2: Operand, /) -> Tensor:
     """Difference ``x1 - x2``, elementwise with broadcasting."""
 
 
-@elementwise("g * x2", "g * x1", op="*", node="MulBackward0")
+@elementwise("g * x2", "g * x1", op="*", node="MulBackward0", domain=_EXACT)
 def multiply(x1: Operand, x2: Operand, /) -> Tensor:
     """Product ``x1 * x2``, elementwise with broadcasting."""
 
@@ -101,30 +104,30 @@ def _pow_exponent(g: Any, x1: Any, x2: Any, out: Any, xp: Any) -> Any:
     node="PowBackward0",
     numpy="power",
     kink=Kink("of 0 with an exponent below 1", lambda x1, x2: (x1 == 0) & (x2 < 1), (0.0, 0.5)),
-    domain=(_POSITIVE, Domain()),
+    domain=(Domain(low=0.0, integers="exact"), _EXACT),
 )
 def pow(x1: Operand, x2: Operand, /) -> Tensor:  # noqa: A001 (the standard's name)
     """Power ``x1 ** x2``, elementwise with broadcasting."""
 
 
-@elementwise(zero_gradient, zero_gradient, op="//", conj=False, node="FloorDivideBackward0", domain=_REAL)
+@elementwise(zero_gradient, zero_gradient, op="//", conj=False, node="FloorDivideBackward0", domain=_REAL_EXACT)
 def floor_divide(x1: Operand, x2: Operand, /) -> Tensor:
     """Quotient rounded down, ``x1 // x2``; its derivative is zero (SUB-09)."""
 
 
 @elementwise(
-    lambda g: g, lambda g, x1, x2, xp: -g * xp.floor(x1 / x2), op="%", fresh=(False, True), node="RemainderBackward0", domain=_REAL
+    lambda g: g, lambda g, x1, x2, xp: -g * xp.floor(x1 / x2), op="%", fresh=(False, True), node="RemainderBackward0", domain=_REAL_EXACT
 )
 def remainder(x1: Operand, x2: Operand, /) -> Tensor:
     """Remainder of ``x1 // x2``, with the sign of the divisor (SUB-09)."""
 
 
-@elementwise("-g", op="-", conj=False, node="NegBackward0", domain=Domain(bools=False))
+@elementwise("-g", op="-", conj=False, node="NegBackward0", domain=_NUMBERS)
 def negative(x: Tensor, /) -> Tensor:
     """``-x``."""
 
 
-@elementwise(lambda g: g, fresh=False, conj=False, op="+", kind="copy", may_return_operand=True)
+@elementwise(lambda g: g, fresh=False, conj=False, op="+", kind="copy", may_return_operand=True, domain=_EXACT)
 def positive(x: Tensor, /) -> Tensor:
     """A copy of ``x``."""
 
@@ -141,6 +144,7 @@ def _abs_jvp(d_x: Any, x: Any, xp: Any) -> Any:
     jvp=_abs_jvp,
     dtype="real",
     kink=Kink("at 0", lambda x: x == 0, (0.0,)),
+    domain=_EXACT,
 )
 def abs(x: Tensor, /) -> Tensor:  # noqa: A001 (the standard's name)
     """Absolute value; real for complex ``x``. The derivative at 0 is 0 (SUB-02, CPX-07)."""
@@ -163,18 +167,19 @@ def _phase_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
     batch="stacked",
     kink=Kink("at 0", lambda x: x == 0, (0.0,)),
     dtype="same",
+    spelled="sign",
 )
 def phase(xp: Any, x: Any) -> Any:
     """The sign of a complex array."""
     return xp.sign(x)
 
 
-@elementwise(zero_gradient, conj=False, guard="not is_complex(x)", slow=lambda row, x: phase(x))
+@elementwise(zero_gradient, conj=False, guard="not is_complex(x)", slow=lambda row, x: phase(x), domain=_EXACT)
 def sign(x: Tensor, /) -> Tensor:
     """Sign: -1, 0 or 1; for complex ``x`` the number ``x / |x|`` of modulus 1, and 0 at 0."""
 
 
-@elementwise("g * x * 2", node="PowBackward0")
+@elementwise("g * x * 2", node="PowBackward0", domain=_EXACT)
 def square(x: Tensor, /) -> Tensor:
     """``x * x``."""
 
@@ -463,12 +468,12 @@ def copysign(x1: Operand, x2: Operand, /) -> Tensor:
 # -- rounding -------------------------------------------------------------------------------------------------------------
 
 
-@elementwise(zero_gradient, conj=False, domain=_REAL, may_return_operand=True)
+@elementwise(zero_gradient, conj=False, domain=_REAL_EXACT, may_return_operand=True)
 def ceil(x: Tensor, /) -> Tensor:
     """Rounded up; the derivative is zero (SUB-09)."""
 
 
-@elementwise(zero_gradient, conj=False, domain=_REAL, may_return_operand=True)
+@elementwise(zero_gradient, conj=False, domain=_REAL_EXACT, may_return_operand=True)
 def floor(x: Tensor, /) -> Tensor:
     """Rounded down; the derivative is zero (SUB-09)."""
 
@@ -478,7 +483,7 @@ def round(x: Tensor, /) -> Tensor:  # noqa: A001 (the standard's name)
     """Rounded to the nearest integer, halves to even; the derivative is zero (SUB-09)."""
 
 
-@elementwise(zero_gradient, conj=False, domain=_REAL, may_return_operand=True)
+@elementwise(zero_gradient, conj=False, domain=_REAL_EXACT, may_return_operand=True)
 def trunc(x: Tensor, /) -> Tensor:
     """Rounded towards zero; the derivative is zero (SUB-09)."""
 
@@ -486,7 +491,7 @@ def trunc(x: Tensor, /) -> Tensor:
 # -- complex numbers ------------------------------------------------------------------------------------------------------
 
 
-@elementwise(lambda g, xp: xp.conj(g), conj=False, numpy="conjugate", may_return_operand=True)
+@elementwise(lambda g, xp: xp.conj(g), conj=False, numpy="conjugate", may_return_operand=True, domain=_EXACT)
 def conj(x: Tensor, /) -> Tensor:
     """Complex conjugate."""
 
@@ -529,12 +534,12 @@ def imag(x: Tensor, /) -> Tensor:
 # -- without a derivative ---------------------------------------------------------------------------------------------------
 
 
-@nondifferentiable(op="==")
+@nondifferentiable(op="==", domain=_EXACT)
 def equal(x1: Operand, x2: Operand, /) -> Tensor:
     """``x1 == x2``."""
 
 
-@nondifferentiable(op="!=")
+@nondifferentiable(op="!=", domain=_EXACT)
 def not_equal(x1: Operand, x2: Operand, /) -> Tensor:
     """``x1 != x2``."""
 
@@ -559,22 +564,22 @@ def greater_equal(x1: Operand, x2: Operand, /) -> Tensor:
     """``x1 >= x2``."""
 
 
-@nondifferentiable()
+@nondifferentiable(domain=_EXACT)
 def isfinite(x: Tensor, /) -> Tensor:
     """True where an element is finite."""
 
 
-@nondifferentiable()
+@nondifferentiable(domain=_EXACT)
 def isinf(x: Tensor, /) -> Tensor:
     """True where an element is infinite."""
 
 
-@nondifferentiable()
+@nondifferentiable(domain=_EXACT)
 def isnan(x: Tensor, /) -> Tensor:
     """True where an element is not a number."""
 
 
-@nondifferentiable(domain=_REAL)
+@nondifferentiable(domain=_REAL_EXACT)
 def signbit(x: Tensor, /) -> Tensor:
     """True where the sign bit is set."""
 
@@ -584,22 +589,22 @@ def nextafter(x1: Operand, x2: Operand, /) -> Tensor:
     """The next floating number after ``x1`` towards ``x2``."""
 
 
-@nondifferentiable(domain=Domain("bool"))
+@nondifferentiable(domain=_TRUTH)
 def logical_and(x1: Operand, x2: Operand, /) -> Tensor:
     """Logical and."""
 
 
-@nondifferentiable(domain=Domain("bool"))
+@nondifferentiable(domain=_TRUTH)
 def logical_or(x1: Operand, x2: Operand, /) -> Tensor:
     """Logical or."""
 
 
-@nondifferentiable(domain=Domain("bool"))
+@nondifferentiable(domain=_TRUTH)
 def logical_xor(x1: Operand, x2: Operand, /) -> Tensor:
     """Logical exclusive or."""
 
 
-@nondifferentiable(domain=Domain("bool"))
+@nondifferentiable(domain=_TRUTH)
 def logical_not(x: Tensor, /) -> Tensor:
     """Logical not."""
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     kind="selection",
     dtype="same",
     whole=True,
+    spelled="x[key]",
 )
 def index_basic(xp: Any, x: Any, key: Any) -> Any:
     """``x[key]`` for integers, slices, ellipsis and newaxis."""
@@ -65,6 +66,7 @@ def index_basic_transpose(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> 
     dtype="same",
     keyed=True,
     public="take",
+    spelled="x[key]",
 )
 def gather(xp: Any, x: Any, key: Any) -> Any:
     """``x[key]`` for a key with integer arrays or masks (raw)."""
@@ -82,6 +84,7 @@ def gather(xp: Any, x: Any, key: Any) -> Any:
     helper=True,
     whole=True,
     keyed=True,
+    spelled="x[key]",
 )
 def scatter_add(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of `shape` with `x` added at ``[key]``, duplicates included."""
@@ -250,6 +253,7 @@ def gather_along(xp: Any, x: Any, indices: Any, axis: int) -> Any:
     node="GatherBackward0Backward0",
     kind="scatter",
     dtype="same",
+    spelled="take_along_axis",
 )
 def scatter_along(xp: Any, x: Any, indices: Any, shape: tuple[int, ...], axis: int) -> Any:
     """The transpose of `gather_along`: adds, duplicates included."""

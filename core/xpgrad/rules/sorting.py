@@ -30,6 +30,7 @@ def ordered(xp: Any, x: Any, order: Any, axis: int) -> Any:
     memory="new",
     dtype="same",
     helper=True,
+    spelled="sort",
 )
 def ordered_back(xp: Any, x: Any, order: Any, axis: int) -> Any:
     """Undo `ordered`."""

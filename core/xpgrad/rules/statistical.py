@@ -275,7 +275,14 @@ def running_sum(xp: Any, x: Any, axis: int) -> Any:
     return xp.cumulative_sum(x, axis=axis)
 
 
-@rule(lambda g, axis, xp: xp.running_sum(g, axis), conj=False, fresh=True, node="CumsumBackward0Backward0", batch="stacked")
+@rule(
+    lambda g, axis, xp: xp.running_sum(g, axis),
+    conj=False,
+    fresh=True,
+    node="CumsumBackward0Backward0",
+    batch="stacked",
+    spelled="the gradient of `cumulative_sum`",
+)
 def running_sum_back(xp: Any, x: Any, axis: int) -> Any:
     """Running sums from the end of an axis."""
     return xp.flip(xp.running_sum(xp.flip(x, axis=axis), axis), axis=axis)

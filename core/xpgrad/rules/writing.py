@@ -18,6 +18,7 @@ from xpgrad._operations.declare import rule
     lambda g, key, xp: xp.put_zero(g, key), lambda g, value_shape, key, xp: xp.sum_to(xp.take_written(g, key), value_shape),
     conj=False, node="CopySlices",
     kind="selection", dtype="same",
+    spelled="x[key] = value",
 )  # fmt: skip
 def put(xp: Any, x: Any, value: Any, key: Any) -> Any:
     """A copy of `x` with ``[key]`` overwritten by `value`."""

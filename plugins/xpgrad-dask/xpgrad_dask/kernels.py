@@ -11,6 +11,7 @@ import array_api_compat.numpy
 import dask.array
 import numpy as np
 
+from xpgrad.backend import spellings
 from xpgrad.errors import CapabilityError
 from xpgrad_dask.chunks import is_unknown, unknown_length
 
@@ -519,13 +520,6 @@ KERNELS: dict[str, Callable[..., Any]] = {
 
 # The errors of dask, and of NumPy and Python below it, where a length is missing.
 _WANTS_LENGTH = re.compile(r"unknown|\bnan\b|NaN|'float' object|cannot compute length")
-#: The users' names for kernels that are not functions of the standard.
-_PUBLIC = {
-    "reduce_sum": "sum", "reduce_prod": "prod", "reduce_max": "max", "reduce_min": "min", "reduce_mean": "mean", "reduce_var": "var",
-    "reduce_std": "std", "running_sum": "cumulative_sum", "running_prod": "cumulative_prod", "lower": "tril", "upper": "triu",
-    "running_sum_back": "the gradient of `cumulative_sum`", "reverse": "flip", "shift_by": "roll", "matmul_nd": "matmul",
-    "written": "x[key] = value", "put": "x[key] = value", "index_basic": "x[key]", "gather": "x[key]", "clip_scalar": "clip",
-}  # fmt: skip
 
 
 def guarded(name: str, function: Any) -> Any:
@@ -539,7 +533,7 @@ def guarded(name: str, function: Any) -> Any:
         except (ValueError, TypeError, AttributeError) as exc:
             if _WANTS_LENGTH.search(str(exc)) is None or not _has_unknown(args):
                 raise
-            public = _PUBLIC.get(name, name)
+            public = spellings(name)[0]
             raise unknown_length(public if "`" in public else f"`{public}`") from exc
 
     return guard

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from xpgrad.backend import spellings
 from xpgrad.errors import CapabilityError
 
 __all__ = ["Extension", "guarded", "rescued"]
@@ -35,15 +36,11 @@ _LACKS = re.compile(
 # Its messages that a written value does not have the shape of its place: errors of values, as everywhere else.
 _MISFIT = re.compile(r"expanded size|shape mismatch|not expandable")
 
-#: The users' names for kernels that are not functions of the standard.
-_PUBLIC = {
-    "reduce_sum": "sum", "reduce_prod": "prod", "reduce_max": "max", "reduce_min": "min", "reduce_mean": "mean", "reduce_var": "var",
-    "reduce_std": "std", "running_sum": "cumulative_sum", "running_prod": "cumulative_prod", "matmul_nd": "matmul",
-    "batched_matmul": "matmul", "clip_scalar": "clip", "clip_below": "clip", "clip_above": "clip", "lower": "tril", "upper": "triu",
-    "reverse": "flip", "shift_by": "roll", "index_basic": "x[key]", "gather": "x[key]", "take_flat": "x[key]", "written": "x[key] = value",
-    "gather_along": "take_along_axis", "ordered": "sort", "ordered_back": "sort", "phase": "sign", "join": "concat", "pile": "stack",
-    "to_dtype": "astype", "cast": "astype", "scatter_along": "take_along_axis", "scatter_add": "x[key]", "scatter_into": "x[key]",
-}  # fmt: skip
+
+def _is_whole(name: str) -> bool:
+    """Return whether a kernel computes one function that users call by another name, which messages about what is inside of it show."""
+    found = spellings(name)
+    return len(found) == 1 and found != (name,)
 
 
 def _tensors(args: Any) -> Iterator[Any]:
@@ -249,7 +246,7 @@ def rescued(name: str, function: Any, exc: Exception, args: Any, options: Any) -
             return function(*_mapped(args, lambda t: t.to(torch.float32)), **options)
     except CapabilityError:
         pass  # not in signed integers either
-    if exc is not cause and name not in _PUBLIC:
+    if exc is not cause and not _is_whole(name):
         raise exc  # it names the function within, which is the one that is missing
     if _undefined(name, tensors, args):
         raise TypeError(str(cause)) from cause
@@ -278,7 +275,7 @@ def _lacking(name: str, tensors: list[Any], cause: BaseException) -> CapabilityE
     place = f"torch:{tensors[0].device}" if tensors else "torch"
     text = str(cause).strip().split("\n")[0]
     return CapabilityError(
-        f"`{_PUBLIC.get(name, name)}` of dtype {', '.join(dtypes)} on {place!r}: PyTorch does not have it ({text}); {advice}, or compute "
+        f"`{spellings(name)[0]}` of dtype {', '.join(dtypes)} on {place!r}: PyTorch does not have it ({text}); {advice}, or compute "
         "on another backend, e.g. on `x.to_device('numpy')`"
     )
 
@@ -301,7 +298,7 @@ def guarded(name: str, function: Any) -> Any:
     """A kernel whose errors about a missing dtype are handled. The extra call takes 30 to 80 ns; nothing else is done unless it fails."""
     if name in _FREE or getattr(function, "handles_lacking", False) or not callable(function):
         return function
-    if isinstance(function, functools.partial) and name not in _WAYS and name not in _PUBLIC:
+    if isinstance(function, functools.partial) and name not in _WAYS and not _is_whole(name):
         return function  # a row in Array API calls: each of these is guarded
     if name in _ONE:
 
