@@ -1,6 +1,6 @@
-"""Compares the public names and their signatures with `api.txt`.
+"""Compares the public names and their signatures with `api.txt`, and the declared methods of a Tensor with `_tensor/declared.pyi`.
 
-``PYTHONPATH=docs/_ext python tests/project/test_api.py`` writes it again.
+``PYTHONPATH=docs/_ext python tests/project/test_api.py`` writes both again.
 """
 
 from __future__ import annotations
@@ -15,11 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import xpgrad
+from xpgrad._array.base import TensorBase
+from xpgrad._rows.namespace import IN_PLACE, METHODS
+from xpgrad._rows.row import ROWS
 from xpgrad_reference.names import members, modules, own
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 API = HERE / "api.txt"
+DECLARED = ROOT / "core" / "xpgrad" / "_tensor" / "declared.pyi"
 
 
 def lines() -> Iterator[str]:
@@ -48,6 +52,53 @@ def _called(thing: Any) -> str:
     return re.sub(r" at 0x[0-9a-f]+", "", text)
 
 
+def declared() -> str:
+    """The methods that declarations give a Tensor, as type checkers and editors read them."""
+    operators: dict[str, bool] = {}  # whether each has one operand
+    for row in ROWS.values():
+        if row.operator is not None and row.special_methods is not None:
+            names = (*row.special_methods, row.operator.in_place)
+            operators |= {name: len(row.tensors) == 1 for name in names if name is not None}
+    text = '''# Written by `python tests/project/test_api.py` from the declarations of functions: change those.
+
+from typing import Any
+
+from xpgrad._array.base import TensorBase
+from xpgrad._tensor.tensor import Tensor
+
+class DeclaredMethods(TensorBase):
+    """The methods of a `Tensor` that declared functions are, in the modules of `rules`."""
+
+    def __hash__(self) -> int: ...
+'''
+    for name, one in sorted(operators.items()):
+        ignored = "  # type: ignore[override]" if name in ("__eq__", "__ne__") else ""
+        text += f"    def {name}(self{'' if one else ', other: Any, /'}) -> Tensor: ...{ignored}\n"
+    for name in sorted({*METHODS, *IN_PLACE}):
+        method = getattr(TensorBase, name)
+        summary = (method.__doc__ or "").partition("\n\n")[0]
+        text += f'    def {name}{_as_method(method)}:\n        """{summary}"""\n\n'
+    return text.rstrip("\n") + "\n"
+
+
+def _as_method(function: Any) -> str:
+    """The signature of a function as a method: types that the stub does not import are Any, as numbers and arrays may meet a Tensor."""
+    signature = inspect.signature(function)
+    first, *others = signature.parameters.values()
+    known = ("Tensor", "bool", "float", "int", "None")
+    others = [p if p.annotation in known else p.replace(annotation="Any") for p in others]
+    if len(others) == 1 and others[0].kind is inspect.Parameter.POSITIONAL_ONLY:
+        others = [others[0].replace(name="other")]
+    others = [first.replace(name="self", annotation=inspect.Parameter.empty), *others]
+    if not any(p.kind is inspect.Parameter.POSITIONAL_ONLY for p in others[1:]):
+        others[0] = others[0].replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return str(signature.replace(parameters=others)).replace("'", "")
+
+
+def test_type_checkers_know_the_methods_that_are_declared() -> None:
+    assert DECLARED.read_text(encoding="utf-8") == declared(), "write it again, as the docstring above says"
+
+
 def test_public_names_and_signatures_are_those_that_users_were_told() -> None:
     known, now = API.read_text(encoding="utf-8").splitlines(), list(lines())
     gone, new = [line for line in known if line not in set(now)], [line for line in now if line not in set(known)]
@@ -63,10 +114,6 @@ def test_the_version_is_told_once() -> None:
     assert f'version: "{version}"' in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
-if __name__ == "__main__":
-    API.write_text("".join(f"{line}\n" for line in lines()), encoding="utf-8")
-
-
 def test_the_page_of_supported_versions_says_what_is_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     page = (ROOT / "docs" / "supported-versions.md").read_text(encoding="utf-8")
@@ -74,3 +121,8 @@ def test_the_page_of_supported_versions_says_what_is_declared() -> None:
     pythons = [c.rpartition(" ")[2] for c in project["classifiers"] if re.search(r":: 3\.\d+$", c)]
     assert rows.pop("Python") == (project["requires-python"].removeprefix(">="), pythons[-1])
     assert {name: low for name, (low, _) in rows.items()} == dict(d.split(">=") for d in project["dependencies"])
+
+
+if __name__ == "__main__":
+    API.write_text("".join(f"{line}\n" for line in lines()), encoding="utf-8")
+    DECLARED.write_text(declared(), encoding="utf-8")

@@ -96,7 +96,7 @@ FAULTS = [
     Fault("a graph that was cut goes on", SPECIAL + "_cutting.py", "return not self.e", "return False", "tests/solvers/test_optimize.py -k ends_at_a_cut"),
     Fault("what was there before has no node of its own", SPECIAL + "_cutting.py", "            value = value.clone()", "            pass", "tests/equations/test_integrate.py -k already"),
     Fault("a density's place forgets that scales differ", SPECIAL + "stats/_normal.py", "loc_shape == () == scale.shape", "loc_shape == ()", "tests/special/test_distributions.py -k normal_density"),
-    Fault("a tie for the middle has all of the gradient", "core/xpgrad/_tensor/torch_reductions.py", " / reduction.sum(chosen.to(wide.dtype))", "", "tests/tape/test_torch_methods.py -k median"),
+    Fault("a tie for the middle has all of the gradient", "core/xpgrad/_tensor/torch_functions.py", " / reduction.sum(chosen.to(wide.dtype))", "", "tests/tape/test_torch_methods.py -k median"),
     Fault("an open link is a parameter of its own", SPECIAL + "_cutting.py", "while isinstance(inner, Link):", "while False:", "tests/equations/test_integrate.py -k second_derivatives"),
     Fault("a stage of the interpolation is left out", SPECIAL + "integrate/_steps.py", "for column in columns[-2::-1]:", "for column in columns[-2:0:-1]:",
           "tests/equations/test_integrate.py -k scipys"),

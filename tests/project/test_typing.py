@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import xpgrad as xp
+from xpgrad._rows.namespace import IN_PLACE, METHODS
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "typing"
 MISTAKES = "mistakes.py"
@@ -109,7 +110,7 @@ def test_modules_show_public_names_only() -> None:
 
 
 def test_a_tensor_shows_what_users_may_use() -> None:
-    """The names of a Tensor are the standard's, NumPy's or PyTorch's, and `array`."""
+    """The names of a Tensor are the standard's, NumPy's or PyTorch's, or those of public functions, and `array`."""
     x = xp.tensor([1.0])
     shown = {n for n in dir(x) if not n.startswith("_")}
     for name in ("array", "grad", "shape", "backward", "clone", "T"):
@@ -117,4 +118,5 @@ def test_a_tensor_shows_what_users_may_use() -> None:
     internal = {"align", "backend", "buffer", "default_dtype", "depth", "fresh", "inner", "lift", "scalar", "stage"}
     assert not shown & internal
     torch = pytest.importorskip("torch", reason="its names are what to compare with")
-    assert shown - set(dir(torch.Tensor)) - set(dir(np.ndarray)) == {"array"}
+    functions = {name for name in {*METHODS, *IN_PLACE} if hasattr(xp, name.removesuffix("_"))}
+    assert shown - set(dir(torch.Tensor)) - set(dir(np.ndarray)) - functions == {"array"}

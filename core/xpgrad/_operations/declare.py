@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar, overload
 
 from xpgrad._operations.dispatch import dispatcher
+from xpgrad._operations.methods import add_methods
 from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, PRIMITIVES, RULES
 from xpgrad._rows.row import Formula, Row, parameters
 
 __all__ = ["composite", "elementwise", "front", "nondifferentiable", "rule", "view"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+Names: TypeAlias = str | tuple[str, ...]
 
 
 def _public_name(func: Callable[..., Any]) -> str:
@@ -20,7 +22,14 @@ def _public_name(func: Callable[..., Any]) -> str:
     return f"{namespace}.{func.__name__}" if namespace in ("linalg", "fft") else func.__name__
 
 
-def elementwise(*formulas: Formula, kernel: Any = None, **options: Any) -> Callable[[F], F]:
+def _method_names(row: Row, given: Names | None) -> Names:
+    """The methods of an elementwise function: those given, or its own name if it has one operand."""
+    return given if given is not None else (row.name,) if len(row.tensors) == 1 else ()
+
+
+def elementwise(
+    *formulas: Formula, kernel: Any = None, method: Names | None = None, inplace: bool = True, **options: Any
+) -> Callable[[F], F]:  # fmt: skip
     """Declare a public elementwise function: the decorated function gives its signature and docstring.
 
     Parameters
@@ -29,6 +38,10 @@ def elementwise(*formulas: Formula, kernel: Any = None, **options: Any) -> Calla
         One per operand, as in `Row`.
     kernel : callable, optional
         ``kernel(xp, *operands)``: its composition, for libraries that do not have it.
+    method : str or tuple of str, optional
+        The methods of a Tensor that it is. Default: its own name, if it has one operand.
+    inplace : bool
+        Tensors have the in-place methods, too: the same names with an underscore behind them.
     **options
         Parameters of `Row`. NumPy's function (`numpy`) has the same name unless something else is said.
     """
@@ -38,16 +51,19 @@ def elementwise(*formulas: Formula, kernel: Any = None, **options: Any) -> Calla
         row = Row(func.__name__, parameters(func), (), formulas, kernel, elementwise=True, **given)
         public: Any = dispatcher(row, func)
         RULES[row.name] = public
+        add_methods(public, _method_names(row, method), row if inplace else None)
         return public
 
     return declare
 
 
-def nondifferentiable(*, kernel: Any = None, primitive: bool = False, **options: Any) -> Callable[[F], F]:
+def nondifferentiable(
+    *, kernel: Any = None, primitive: bool = False, method: Names | None = None, **options: Any
+) -> Callable[[F], F]:  # fmt: skip
     """Declare a public function whose results never require grad.
 
     Elementwise ones need no body, and their options are parameters of `Row`; with ``primitive=True`` the body is the public function
-    itself, written with rows.
+    itself, written with rows. Its methods are those of `elementwise`, none of them in place; a primitive has those that are given.
     """
 
     def declare(func: F) -> F:
@@ -57,6 +73,7 @@ def nondifferentiable(*, kernel: Any = None, primitive: bool = False, **options:
             given: dict[str, Any] = {"numpy": func.__name__, "dtype": "bool"} | options
             row = Row(func.__name__, names, (), (None,) * len(names), kernel, elementwise=True, **given)
             public = dispatcher(row, func)
+        add_methods(public, method or () if primitive else _method_names(row, method))
         NONDIFFERENTIABLE[_public_name(func)] = public
         return public
 
@@ -84,13 +101,28 @@ def view(*formulas: Formula, **options: Any) -> Callable[[Callable[..., Any]], C
     return rule(*formulas, is_view=True, **({"conj": False} | options))
 
 
-def front(func: F) -> F:
-    """Register a public function that normalises its arguments and calls primitives that have rules."""
-    RULES[_public_name(func)] = func
-    return func
+@overload
+def front(func: F, /) -> F: ...
+@overload
+def front(*, method: Names) -> Callable[[F], F]: ...
+def front(func: Any = None, /, *, method: Names = ()) -> Any:
+    """Register a public function that normalises its arguments and calls primitives that have rules; `method` is as in `elementwise`."""
+    return _registered(RULES, func, method)
 
 
-def composite(func: F) -> F:
-    """Register a public function that is written in other public functions: its gradient is theirs."""
-    COMPOSITE[_public_name(func)] = func
-    return func
+@overload
+def composite(func: F, /) -> F: ...
+@overload
+def composite(*, method: Names) -> Callable[[F], F]: ...
+def composite(func: Any = None, /, *, method: Names = ()) -> Any:
+    """Register a public function that is written in other public functions: its gradient is theirs; `method` is as in `elementwise`."""
+    return _registered(COMPOSITE, func, method)
+
+
+def _registered(table: dict[str, Callable[..., Any]], func: Any, method: Names) -> Any:
+    def register(func: F) -> F:
+        table[_public_name(func)] = func
+        add_methods(func, method)
+        return func
+
+    return register if func is None else register(func)

@@ -12,6 +12,7 @@ from xpgrad._array.checks import not_a_tensor
 from xpgrad._operations.backward import check_kept_names
 from xpgrad._operations.coerce import coerce
 from xpgrad._operations.forward import trampoline
+from xpgrad._operations.methods import add_operators
 from xpgrad._operations.source import Text
 from xpgrad._rows.row import Row
 from xpgrad._rows.variants import declare_in_variants
@@ -74,6 +75,7 @@ def dispatcher(row: Row, func: Callable[..., Any]) -> Callable[..., Any]:
     if row.elementwise and len(row.tensors) == 2:
         setattr(TensorBase, f"_sop_{row.name}", trampoline(row, "_sop_"))
         setattr(TensorBase, f"_srop_{row.name}", trampoline(row, "_srop_"))
+    add_operators(row)
     declare_in_variants(row)
     scope: dict[str, Any] = {
         "_TensorBase": TensorBase, "_row": row, "_coerce": coerce, "_not_a_tensor": not_a_tensor, "_become": _compile_in_place,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["COMPOSITE", "EXTRAS", "NONDIFFERENTIABLE", "PRIMITIVES", "RULES", "operations", "package"]
+__all__ = ["COMPOSITE", "EXTRAS", "IN_PLACE", "METHODS", "NONDIFFERENTIABLE", "PRIMITIVES", "RULES", "operations", "package"]
 
 #: Public functions by how they differentiate: every function of the standard is in exactly one of the three.
 RULES: dict[str, Callable[..., Any]] = {}
@@ -18,6 +18,9 @@ COMPOSITE: dict[str, Callable[..., Any]] = {}
 EXTRAS: dict[str, Callable[..., Any]] = {}
 #: What rules are written for: operations on Tensors that take all arguments by position and normalise nothing.
 PRIMITIVES: dict[str, Callable[..., Any]] = {}
+#: Public functions by the names of the methods of a Tensor that compute them, and of those that write the result into it.
+METHODS: dict[str, Callable[..., Any]] = {}
+IN_PLACE: dict[str, Callable[..., Any]] = {}
 #: The package `xpgrad`, which hands itself over when it is loaded.
 package: Any = None
 

@@ -31,6 +31,11 @@ class Operator(NamedTuple):
     update: Callable[..., Any] | None = None
     commutes: bool = False
 
+    @property
+    def in_place(self) -> str | None:
+        """Its special method for ``x OP= y``, e.g. ``"__iadd__"``; comparisons have none."""
+        return f"__i{self.method[2:]}" if self.reflected is not None or self.symbol == "@" else None
+
 
 #: Operators of two operands, by symbol.
 BINARY: dict[str, Operator] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
@@ -12,7 +13,7 @@ from xpgrad._modes.running import transforming
 from xpgrad._operations.lift import lift, scaled
 from xpgrad._tensor import turning, writing
 from xpgrad.errors import missing
-from xpgrad.rules import elementwise, manipulation
+from xpgrad.rules import elementwise, linear_algebra, manipulation
 from xpgrad.rules.indexing import add_slices, getitem
 from xpgrad.rules.transfer import to_device
 
@@ -224,50 +225,35 @@ class TensorMethods(TensorBase):
 
         return deep(self, memo)
 
+    # -- Python's own functions; its operators are declared with the functions (`_operations.methods`) --------------
+
+    def __abs__(self: Any) -> Tensor:
+        return self._op_abs()
+
+    def __rmatmul__(self: Any, other: Any, /) -> Tensor:
+        return linear_algebra.matmul(other, self)
+
+    def __iter__(self: Any) -> Iterator[Tensor]:
+        if self.ndim == 0:
+            msg = "a 0-d Tensor cannot be iterated over; use `x.item()` for its value"
+            raise TypeError(msg)
+        return (self[i] for i in range(self.shape[0]))
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            msg = "a 0-d Tensor has no len()"
+            raise TypeError(msg)
+        return self.shape[0]
+
     # -- indexing and writing ------------------------------------------------------------------------------------
 
     __getitem__ = getitem  # no detour on the hot path
 
     __setitem__ = writing.setitem
 
-    def __iadd__(self, other: Any, /) -> Tensor:
-        return writing.apply(self, "add", other)
-
-    def __isub__(self, other: Any, /) -> Tensor:
-        return writing.apply(self, "subtract", other)
-
-    def __imul__(self, other: Any, /) -> Tensor:
-        return writing.apply(self, "multiply", other)
-
-    def __itruediv__(self, other: Any, /) -> Tensor:
-        return writing.apply(self, "divide", other)
-
-    def __ifloordiv__(self, other: Any, /) -> Tensor:
-        return writing.apply(self, "floor_divide", other)
-
-    def __imod__(self, other: Any, /) -> Tensor:
-        return writing.apply(self, "remainder", other)
-
-    def __ipow__(self, other: Any, /) -> Tensor:
-        return writing.apply(self, "pow", other)
-
-    def __imatmul__(self, other: Any, /) -> Tensor:
-        return writing.apply(self, "matmul_nd", other)
-
-    def __iand__(self, other: Any, /) -> Tensor:
-        return writing.apply(self, "bitwise_and", other)
-
-    def __ior__(self, other: Any, /) -> Tensor:
-        return writing.apply(self, "bitwise_or", other)
-
-    def __ixor__(self, other: Any, /) -> Tensor:
-        return writing.apply(self, "bitwise_xor", other)
-
-    def __ilshift__(self, other: Any, /) -> Tensor:
-        return writing.apply(self, "bitwise_left_shift", other)
-
-    def __irshift__(self, other: Any, /) -> Tensor:
-        return writing.apply(self, "bitwise_right_shift", other)
+    # What the in-place methods of declared functions call (`_operations.methods`).
+    _rewrite = writing.rewrite
+    _update = writing.apply
 
     def add_(self, other: Any, /, *, alpha: Any = 1) -> Tensor:
         """``self += alpha * other``; returns the Tensor itself."""
@@ -276,70 +262,6 @@ class TensorMethods(TensorBase):
     def sub_(self, other: Any, /, *, alpha: Any = 1) -> Tensor:
         """``self -= alpha * other``; returns the Tensor itself."""
         return writing.apply(self, "subtract", scaled(self, other, alpha, "sub_"))
-
-    def mul_(self, other: Any, /) -> Tensor:
-        """``self *= other``; returns the Tensor itself."""
-        return writing.apply(self, "multiply", other)
-
-    def div_(self, other: Any, /) -> Tensor:
-        """``self /= other``; returns the Tensor itself."""
-        return writing.apply(self, "divide", other)
-
-    def pow_(self, exponent: Any, /) -> Tensor:
-        """``self **= exponent``; returns the Tensor itself."""
-        return writing.apply(self, "pow", exponent)
-
-    def neg_(self) -> Tensor:
-        """``self = -self``; returns the Tensor itself."""
-        return writing.rewrite(self, elementwise.negative)
-
-    def abs_(self) -> Tensor:
-        """Replace by absolute values; returns the Tensor itself."""
-        return writing.rewrite(self, elementwise.abs)
-
-    def exp_(self) -> Tensor:
-        """Replace by exponentials; returns the Tensor itself."""
-        return writing.rewrite(self, elementwise.exp)
-
-    def log_(self) -> Tensor:
-        """Replace by natural logarithms; returns the Tensor itself."""
-        return writing.rewrite(self, elementwise.log)
-
-    def sqrt_(self) -> Tensor:
-        """Replace by square roots; returns the Tensor itself."""
-        return writing.rewrite(self, elementwise.sqrt)
-
-    def square_(self) -> Tensor:
-        """Replace by squares; returns the Tensor itself."""
-        return writing.rewrite(self, elementwise.square)
-
-    def reciprocal_(self) -> Tensor:
-        """Replace by reciprocals; returns the Tensor itself."""
-        return writing.rewrite(self, elementwise.reciprocal)
-
-    def sin_(self) -> Tensor:
-        """Replace by sines; returns the Tensor itself."""
-        return writing.rewrite(self, elementwise.sin)
-
-    def cos_(self) -> Tensor:
-        """Replace by cosines; returns the Tensor itself."""
-        return writing.rewrite(self, elementwise.cos)
-
-    def tanh_(self) -> Tensor:
-        """Replace by hyperbolic tangents; returns the Tensor itself."""
-        return writing.rewrite(self, elementwise.tanh)
-
-    def floor_(self) -> Tensor:
-        """Round down; returns the Tensor itself."""
-        return writing.rewrite(self, elementwise.floor)
-
-    def ceil_(self) -> Tensor:
-        """Round up; returns the Tensor itself."""
-        return writing.rewrite(self, elementwise.ceil)
-
-    def round_(self) -> Tensor:
-        """Round to the nearest integer; returns the Tensor itself."""
-        return writing.rewrite(self, elementwise.round)
 
     def clamp_(self, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002 (PyTorch's names)
         """Limit to ``[min, max]``; returns the Tensor itself."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xpgrad._array import classes
 from xpgrad._array.base import TensorBase
@@ -23,12 +23,15 @@ from xpgrad._tape.hook_tables import RemovableHandle, add_hook, hooks_of
 from xpgrad._tape.leaf import AccumulateGrad
 from xpgrad._tape.node import Node
 from xpgrad._tensor.methods import TensorMethods
-from xpgrad._tensor.operators import Operators
 from xpgrad._tensor.torch_functions import TorchFunctions
 from xpgrad._tensor.torch_methods import TorchMethods
-from xpgrad._tensor.torch_reductions import TorchReductions
 from xpgrad.errors import missing
 from xpgrad.rules.creation import cast
+
+if TYPE_CHECKING:
+    from xpgrad._tensor.declared import DeclaredMethods
+else:
+    DeclaredMethods = TensorBase  # on which the declarations set their methods (`_operations.methods`)
 
 __all__ = ["Tensor", "check_assigned", "is_inference"]
 
@@ -39,7 +42,7 @@ _LEAF_ONLY = (
 )
 
 
-class Tensor(Operators, TensorMethods, TorchMethods, TorchReductions, TorchFunctions, TensorBase):
+class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
     """An Array API array with a gradient. Make one with `xpgrad.tensor` or `xpgrad.asarray`.
 
     Attributes

@@ -1,18 +1,156 @@
-"""The methods that users of PyTorch reach for, element by element, and products: each is a function of the namespace."""
+"""The methods that users of PyTorch reach for and that are no function of the namespace under another name: values, products, reductions.
+
+`dim` and `keepdim` are accepted as well as the standard's `axis` and `keepdims`. Where the two interfaces differ in more than names, the
+arguments' names say which one is meant: ``x.var(axis=0)`` is the standard's (correction 0), ``x.var(dim=0)`` PyTorch's (correction 1);
+``x.max(axis=0)`` is a Tensor, ``x.max(dim=0)`` the values and their indices.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xpgrad._array.base import TensorBase
+from xpgrad._basics.arguments import as_flag
+from xpgrad._basics.shapes import normalize_axes, normalize_axis
 from xpgrad._operations.lift import as_tensor, lift, scaled
+from xpgrad._operations.methods import axis_of, keepdims_of
 from xpgrad._rows import namespace
-from xpgrad.rules import elementwise, linear_algebra, manipulation, reduction, utility
+from xpgrad.rules import elementwise, indexing, linear_algebra, manipulation, reduction, searching, sorting, statistical, utility
 
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
-__all__ = ["TorchFunctions", "floating"]
+__all__ = ["TorchFunctions"]
+
+
+class MaxResult(NamedTuple):
+    """The largest elements along an axis, and their indices."""
+
+    values: Tensor
+    indices: Tensor
+
+
+class MinResult(NamedTuple):
+    """The smallest elements along an axis, and their indices."""
+
+    values: Tensor
+    indices: Tensor
+
+
+class MedianResult(NamedTuple):
+    """The middle elements along an axis, and their indices."""
+
+    values: Tensor
+    indices: Tensor
+
+
+class SortResult(NamedTuple):
+    """The elements in order along an axis, and their indices."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def _one_axis(axis: Any, dim: Any, name: str) -> Any:
+    """The one axis of PyTorch's form of `max` and `min`."""
+    axis = axis_of(axis, dim)
+    if axis is None:
+        msg = (
+            f"{name}: `keepdim` belongs to PyTorch's `{name}(dim, keepdim)`, which gives values and indices; give `dim`, or use `keepdims`"
+        )
+        raise TypeError(msg)
+    return axis
+
+
+def _correction(name: str, correction: Any, unbiased: Any, torch: bool) -> Any:
+    """The correction of the number of elements, by the way in which the method was called."""
+    if unbiased is None:
+        return (1.0 if torch else 0.0) if correction is None else correction
+    if correction is not None:
+        msg = (
+            f"{name}: `correction` and `unbiased` are two names for one thing, but got correction={correction!r} and unbiased={unbiased!r}"
+        )
+        raise TypeError(msg)
+    return float(as_flag(unbiased, name, "unbiased"))
+
+
+def _picked(x: Any, choose: Callable[..., Any], dim: Any, keepdim: Any) -> tuple[Any, Any]:
+    """The elements that a function chooses along one axis, and their indices; as in PyTorch, only they have the gradient."""
+    keepdim = as_flag(keepdim, "dim", "keepdim")
+    if not x.ndim:
+        return x.clone(), choose(x, axis=dim)
+    axis = normalize_axis(dim, x.ndim, choose.__name__.lstrip("_"), "dim")
+    index = choose(x, axis=axis, keepdims=True)
+    values = indexing.take_along_axis(x, index, axis=axis)
+    return (values, index) if keepdim else (manipulation.squeeze(values, axis), manipulation.squeeze(index, axis))
+
+
+def _middle(x: Any, axis: int, keepdims: bool = True) -> Any:
+    """The index of the lower of the middle elements; of a NaN, where there is one."""
+    if not x.ndim:
+        return searching.argmax(x, axis=axis)
+    length = x.shape[axis]
+    if not length:
+        msg = f"median needs at least one element, but x has shape {x.shape} and dim is {axis}"
+        raise IndexError(msg)
+    order = sorting.argsort(x, axis=axis)
+    middle = order[(*(slice(None),) * axis, slice((length - 1) // 2, (length + 1) // 2))]
+    if not x.dtype.differentiable:
+        return middle
+    missing = elementwise.isnan(x)
+    first = searching.argmax(missing._cast(middle.dtype), axis=axis, keepdims=keepdims)
+    return elementwise.where(reduction.any(missing, axis=axis, keepdims=keepdims), first, middle)
+
+
+def _shared(x: Any, value: Any) -> Any:
+    """A value of a vector as the mean of all that are equal to it, and what a NaN is equal to is another one."""
+    chosen = (x == value) | (elementwise.isnan(x) & elementwise.isnan(value))
+    wide = namespace.PRIMITIVES["wide"](x)
+    base = elementwise.where(elementwise.isinf(value), 0.0, value).to(wide.dtype)  # so that nothing is rounded, and no sum overflows
+    mean = reduction.sum(elementwise.where(chosen, wide - base, 0.0)) / reduction.sum(chosen.to(wide.dtype))
+    return (base + mean).to(x.dtype)
+
+
+def _converted(x: Any, dtype: Any) -> Any:
+    return floating(x if dtype is None else x.to(dtype=dtype))
+
+
+def _shift(x: Any, dim: Any) -> Any:
+    """The largest elements over axes, a constant: what is computed does not depend on it, but does not overflow."""
+    return reduction.max(x.detach(), axis=dim, keepdims=True)
+
+
+def _matrices(x: Any, dim: Any, norm: Callable[..., Any], keepdim: bool) -> Any:
+    """The nuclear norm over two axes, by default those of a matrix."""
+    axes = normalize_axes((0, 1) if dim is None else dim, x.ndim, "norm", "dim")
+    if axes is None or len(axes) != 2 or (dim is None and x.ndim != 2):
+        msg = f"norm: the nuclear norm needs a matrix, or two axes as `dim`, but got shape {x.shape} and dim={dim!r}"
+        raise ValueError(msg)
+    out = norm(manipulation.moveaxis(x, axes, (-2, -1)), ord="nuc")
+    return manipulation.expand_dims(manipulation.expand_dims(out, axis=min(axes)), axis=max(axes)) if keepdim else out
+
+
+def _index_within(name: str, x: Any, dim: Any, index: Any) -> tuple[Any, int]:
+    """An index for `gather` and its transpose, and the axis.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it does not hold integers, has not as many axes as `x`, or is longer along one that is not indexed.
+    """
+    index = as_tensor(name, lift(name, index, x))
+    if "integer" not in index.dtype.kind:
+        msg = f"{name}: `index` must hold integers, but has dtype {index.dtype}; convert it with `long`"
+        raise TypeError(msg)
+    axis = normalize_axis(dim, x.ndim, name, "dim")
+    if index.ndim != x.ndim or any(n > m for i, (n, m) in enumerate(zip(index.shape, x.shape)) if i != axis):
+        msg = (
+            f"{name}: `index` of shape {index.shape} does not fit a Tensor of shape {x.shape} with dim {dim}: it needs as many axes, "
+            "and must not be longer along the others; nothing is broadcast"
+        )
+        raise ValueError(msg)
+    return index, axis
 
 
 def floating(x: Any) -> Any:
@@ -34,92 +172,31 @@ def _need_axes(name: str, count: int, **operands: Any) -> None:
             raise ValueError(msg)
 
 
+def _need_as_many(name: str, one: Any, two: Any) -> None:
+    """Refuse stacks of different lengths, which PyTorch does not broadcast."""
+    if one.shape[0] != two.shape[0]:
+        msg = f"{name}: the stacks must be equally long, but the shapes are {one.shape} and {two.shape}; use `@`, which broadcasts"
+        raise ValueError(msg)
+
+
+def _added(x: Any, product: Any, beta: Any, alpha: Any, name: str) -> Any:
+    """``beta * x + alpha * product`` in the shape of the product."""
+    for what, factor in (("beta", beta), ("alpha", alpha)):
+        if getattr(factor, "ndim", 0):
+            msg = f"{name}: `{what}` must be a number or a 0-d Tensor, but has shape {tuple(factor.shape)}"
+            raise ValueError(msg)
+    scaled_product = scaled(x, product, alpha, name)
+    if isinstance(beta, (int, float)) and beta == 0:
+        return scaled_product
+    return manipulation.broadcast_to(scaled(x, x, beta, name), product.shape) + scaled_product
+
+
 class TorchFunctions(TensorBase):
     """Methods with PyTorch's names; see `Tensor`. `self` is a `Tensor`, although this class on its own cannot declare that."""
 
     __slots__ = ()
 
     # -- elementwise ----------------------------------------------------------------------------------------------------
-
-    def exp(self: Any) -> Tensor:
-        """The exponential."""
-        return elementwise.exp(self)
-
-    def log(self: Any) -> Tensor:
-        """The natural logarithm."""
-        return elementwise.log(self)
-
-    def log1p(self: Any) -> Tensor:
-        """``log(1 + x)``."""
-        return elementwise.log1p(self)
-
-    def expm1(self: Any) -> Tensor:
-        """``exp(x) - 1``."""
-        return elementwise.expm1(self)
-
-    def sqrt(self: Any) -> Tensor:
-        """The square root."""
-        return elementwise.sqrt(self)
-
-    def square(self: Any) -> Tensor:
-        """The square."""
-        return elementwise.square(self)
-
-    def abs(self: Any) -> Tensor:
-        """The absolute value."""
-        return elementwise.abs(self)
-
-    def sign(self: Any) -> Tensor:
-        """The sign."""
-        return elementwise.sign(self)
-
-    def neg(self: Any) -> Tensor:
-        """``-x``."""
-        return elementwise.negative(self)
-
-    def reciprocal(self: Any) -> Tensor:
-        """``1 / x``."""
-        return elementwise.reciprocal(self)
-
-    def sin(self: Any) -> Tensor:
-        """The sine."""
-        return elementwise.sin(self)
-
-    def cos(self: Any) -> Tensor:
-        """The cosine."""
-        return elementwise.cos(self)
-
-    def tan(self: Any) -> Tensor:
-        """The tangent."""
-        return elementwise.tan(self)
-
-    def tanh(self: Any) -> Tensor:
-        """The hyperbolic tangent."""
-        return elementwise.tanh(self)
-
-    def floor(self: Any) -> Tensor:
-        """Round down."""
-        return elementwise.floor(self)
-
-    def ceil(self: Any) -> Tensor:
-        """Round up."""
-        return elementwise.ceil(self)
-
-    def round(self: Any) -> Tensor:
-        """Round to the nearest integer."""
-        return elementwise.round(self)
-
-    def conj(self: Any) -> Tensor:
-        """The complex conjugate."""
-        return elementwise.conj(self)
-
-    def isnan(self: Any) -> Tensor:
-        """True where an element is not a number."""
-        return elementwise.isnan(self)
-
-    def pow(self: Any, exponent: Any, /) -> Tensor:
-        """The power."""
-        return elementwise.pow(self, exponent)
 
     def add(self: Any, other: Any, /, *, alpha: Any = 1) -> Tensor:
         """``self + alpha * other``."""
@@ -128,20 +205,6 @@ class TorchFunctions(TensorBase):
     def sub(self: Any, other: Any, /, *, alpha: Any = 1) -> Tensor:
         """``self - alpha * other``."""
         return elementwise.subtract(self, scaled(self, other, alpha, "sub"))
-
-    def mul(self: Any, other: Any, /) -> Tensor:
-        """The product."""
-        return elementwise.multiply(self, other)
-
-    def div(self: Any, other: Any, /) -> Tensor:
-        """The quotient."""
-        return elementwise.divide(self, other)
-
-    def clamp(self: Any, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002 (PyTorch's names)
-        """Limit to ``[min, max]``."""
-        return elementwise.clip(self, min, max)
-
-    clip = clamp
 
     def where(self: Any, condition: Tensor, other: Any) -> Tensor:
         """``self`` where `condition` holds, else `other`."""
@@ -165,30 +228,6 @@ class TorchFunctions(TensorBase):
 
     # -- comparisons ------------------------------------------------------------------------------------------------------
 
-    def eq(self: Any, other: Any, /) -> Tensor:
-        """``self == other``."""
-        return elementwise.equal(self, other)
-
-    def ne(self: Any, other: Any, /) -> Tensor:
-        """``self != other``."""
-        return elementwise.not_equal(self, other)
-
-    def lt(self: Any, other: Any, /) -> Tensor:
-        """``self < other``."""
-        return elementwise.less(self, other)
-
-    def le(self: Any, other: Any, /) -> Tensor:
-        """``self <= other``."""
-        return elementwise.less_equal(self, other)
-
-    def gt(self: Any, other: Any, /) -> Tensor:
-        """``self > other``."""
-        return elementwise.greater(self, other)
-
-    def ge(self: Any, other: Any, /) -> Tensor:
-        """``self >= other``."""
-        return elementwise.greater_equal(self, other)
-
     def isclose(self: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
         """True where ``|self - other| <= atol + rtol * |other|``."""
         return utility.isclose(self, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
@@ -198,10 +237,6 @@ class TorchFunctions(TensorBase):
         return utility.allclose(self, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
     # -- products ---------------------------------------------------------------------------------------------------------
-
-    def matmul(self: Any, other: Tensor, /) -> Tensor:
-        """The matrix product."""
-        return linear_algebra.matmul(self, other)
 
     def mm(self: Any, mat2: Tensor, /) -> Tensor:
         """The product of two matrices."""
@@ -249,21 +284,185 @@ class TorchFunctions(TensorBase):
         _need_as_many("baddbmm", batch1, batch2)
         return _added(self, linear_algebra.matmul(batch1, batch2), beta, alpha, "baddbmm")
 
+    # -- reductions ----------------------------------------------------------------------------------------------------
 
-def _need_as_many(name: str, one: Any, two: Any) -> None:
-    """Refuse stacks of different lengths, which PyTorch does not broadcast."""
-    if one.shape[0] != two.shape[0]:
-        msg = f"{name}: the stacks must be equally long, but the shapes are {one.shape} and {two.shape}; use `@`, which broadcasts"
-        raise ValueError(msg)
+    def max(self: Any, axis: Any = None, keepdim: Any = None, *, keepdims: bool = False, dim: Any = None) -> Any:
+        """The largest element over axes; with `dim` or `keepdim`, as in PyTorch, along one: values and indices.
 
+        Another Tensor in the place of `axis` is compared element by element, as `maximum` does.
+        """
+        if isinstance(axis, TensorBase):
+            return elementwise.maximum(self, axis)  # type: ignore[arg-type]
+        if dim is None and keepdim is None:
+            return reduction.max(self, axis=axis, keepdims=keepdims)
+        return MaxResult(*_picked(self, searching.argmax, _one_axis(axis, dim, "max"), keepdims_of(keepdims, keepdim)))
 
-def _added(x: Any, product: Any, beta: Any, alpha: Any, name: str) -> Any:
-    """``beta * x + alpha * product`` in the shape of the product."""
-    for what, factor in (("beta", beta), ("alpha", alpha)):
-        if getattr(factor, "ndim", 0):
-            msg = f"{name}: `{what}` must be a number or a 0-d Tensor, but has shape {tuple(factor.shape)}"
+    def min(self: Any, axis: Any = None, keepdim: Any = None, *, keepdims: bool = False, dim: Any = None) -> Any:
+        """The smallest element over axes; with `dim` or `keepdim`, as in PyTorch, along one: values and indices.
+
+        Another Tensor in the place of `axis` is compared element by element, as `minimum` does.
+        """
+        if isinstance(axis, TensorBase):
+            return elementwise.minimum(self, axis)  # type: ignore[arg-type]
+        if dim is None and keepdim is None:
+            return reduction.min(self, axis=axis, keepdims=keepdims)
+        return MinResult(*_picked(self, searching.argmin, _one_axis(axis, dim, "min"), keepdims_of(keepdims, keepdim)))
+
+    def median(self: Any, dim: Any = None, keepdim: bool = False) -> Any:
+        """The lower of the middle elements, whose ties share the gradient (SUB-05); along an axis, values and indices of the first of them.
+
+        Where there is a NaN, it is the median.
+        """
+        if dim is None:
+            x = self.ravel()
+            value = _picked(x.detach(), _middle, 0, keepdim)[0]
+            return _shared(x, value) if x.dtype.differentiable else value
+        return MedianResult(*_picked(self, _middle, dim, keepdim))
+
+    def amax(self: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
+        """The largest element over axes; ties share the gradient."""
+        return reduction.max(self, axis=dim, keepdims=keepdim)
+
+    def amin(self: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
+        """The smallest element over axes; ties share the gradient."""
+        return reduction.min(self, axis=dim, keepdims=keepdim)
+
+    def var(
+        self: Any, axis: Any = None, *, correction: Any = None, keepdims: bool = False, dim: Any = None, keepdim: Any = None,
+        unbiased: Any = None,
+    ) -> Tensor:  # fmt: skip
+        """The variance over axes; `correction` is 0 by default, as in the standard.
+
+        With one of PyTorch's arguments, `dim`, `keepdim` or `unbiased`, it is 1, as in PyTorch; ``unbiased=False`` makes it 0.
+        """
+        correction = _correction("var", correction, unbiased, dim is not None or keepdim is not None)
+        return statistical.var(self, axis=axis_of(axis, dim), correction=correction, keepdims=keepdims_of(keepdims, keepdim))
+
+    def std(
+        self: Any, axis: Any = None, *, correction: Any = None, keepdims: bool = False, dim: Any = None, keepdim: Any = None,
+        unbiased: Any = None,
+    ) -> Tensor:  # fmt: skip
+        """The standard deviation over axes; `correction` is 0 by default, as in the standard.
+
+        With one of PyTorch's arguments, `dim`, `keepdim` or `unbiased`, it is 1, as in PyTorch; ``unbiased=False`` makes it 0.
+        """
+        correction = _correction("std", correction, unbiased, dim is not None or keepdim is not None)
+        return statistical.std(self, axis=axis_of(axis, dim), correction=correction, keepdims=keepdims_of(keepdims, keepdim))
+
+    def cumsum(self: Any, dim: int) -> Tensor:
+        """Running sums along an axis."""
+        return statistical.cumulative_sum(self, axis=dim)
+
+    def cumprod(self: Any, dim: int) -> Tensor:
+        """Running products along an axis."""
+        return statistical.cumulative_prod(self, axis=dim)
+
+    def logsumexp(self: Any, dim: Any, keepdim: bool = False) -> Tensor:
+        """``log(sum(exp(x)))`` over axes, without overflow."""
+        x = floating(self)
+        shift = _shift(x, dim)
+        shift = elementwise.where(elementwise.isfinite(shift), shift, 0)
+        out = elementwise.log(reduction.sum(elementwise.exp(x - shift), axis=dim, keepdims=True)) + shift
+        return out if as_flag(keepdim, "logsumexp", "keepdim") else out.squeeze(dim=dim)
+
+    def softmax(self: Any, dim: int, *, dtype: Any = None) -> Tensor:
+        """``exp(x) / sum(exp(x))`` along an axis, without overflow."""
+        x = _converted(self, dtype)
+        powers = elementwise.exp(x - _shift(x, dim))
+        return powers / reduction.sum(powers, axis=dim, keepdims=True)
+
+    def log_softmax(self: Any, dim: int, *, dtype: Any = None) -> Tensor:
+        """The logarithm of `softmax`, without overflow."""
+        x = _converted(self, dtype)
+        below = x - _shift(x, dim)
+        return below - elementwise.log(reduction.sum(elementwise.exp(below), axis=dim, keepdims=True))
+
+    def norm(self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+        """The norm of order `p` of the elements, by default 2, over axes; "nuc" is the nuclear norm of matrices.
+
+        Raises
+        ------
+        ValueError
+            For another name of a norm.
+        """
+        x = self if dtype is None else self.to(dtype=dtype)
+        linalg = namespace.package.linalg
+        if isinstance(p, str) and p == "nuc":
+            return _matrices(x, dim, linalg.matrix_norm, keepdim)
+        if isinstance(p, str) and p != "fro":
+            msg = f"norm: `p` must be a number, 'fro' or 'nuc', but got {p!r:.40}"
             raise ValueError(msg)
-    scaled_product = scaled(x, product, alpha, name)
-    if isinstance(beta, (int, float)) and beta == 0:
-        return scaled_product
-    return manipulation.broadcast_to(scaled(x, x, beta, name), product.shape) + scaled_product
+        return linalg.vector_norm(x, axis=dim, keepdims=keepdim, ord=2 if p is None or isinstance(p, str) else p)
+
+    def dist(self: Any, other: Any, p: float = 2) -> Tensor:
+        """The norm of order `p` of the difference."""
+        return namespace.package.linalg.vector_norm(elementwise.subtract(self, other), ord=p)
+
+    # -- order ----------------------------------------------------------------------------------------------------------
+
+    def sort(self: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> SortResult:
+        """The elements in order along an axis, and their indices; equal ones keep their order, whatever `stable` is."""
+        order = self.argsort(dim, descending, stable=stable)
+        return SortResult(indexing.take_along_axis(self, order, axis=dim) if self.ndim else self.clone(), order)
+
+    def argsort(self: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
+        """The indices that sort along an axis; equal elements keep their order, whatever `stable` is."""
+        as_flag(stable, "argsort", "stable")
+        if not self.ndim:
+            return searching.argmax(self, axis=dim)  # the only element, if `dim` is an axis of it
+        return sorting.argsort(self, axis=dim, descending=descending)
+
+    def diff(self: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+        """Differences of neighbours along an axis, `n` times over."""
+        return utility.diff(self, n, dim, prepend=prepend, append=append)
+
+    # -- selection ------------------------------------------------------------------------------------------------------
+
+    def masked_select(self: Any, mask: Tensor) -> Tensor:
+        """The elements where `mask` holds, in one row; both broadcast.
+
+        Raises
+        ------
+        TypeError
+            If `mask` is not one of bools.
+        """
+        mask = as_tensor("masked_select", lift("masked_select", mask, self))
+        if mask.dtype.kind != "bool":
+            msg = f"masked_select: `mask` must be one of bools, but has dtype {mask.dtype}; compare first, e.g. `mask != 0`"
+            raise TypeError(msg)
+        x, mask = manipulation.broadcast_arrays(self, mask)
+        return x[mask] if x.ndim else manipulation.reshape(x, (1,))[manipulation.reshape(mask, (1,))]
+
+    def index_select(self: Any, dim: int, index: Tensor) -> Tensor:
+        """The slices at `index`, a number or a row of them, along an axis."""
+        index = as_tensor("index_select", lift("index_select", index, self))
+        if index.ndim > 1:
+            msg = f"index_select: `index` must be one row, but has shape {index.shape}; use `x[index]` or `xpgrad.take`"
+            raise ValueError(msg)
+        return indexing.take(self, index if index.ndim else manipulation.reshape(index, (1,)), axis=dim)
+
+    def gather(self: Any, dim: int, index: Tensor) -> Tensor:
+        """The elements at `index` along an axis, in the shape of `index`, which may be smaller than this Tensor along the others."""
+        index, axis = _index_within("gather", self, dim, index)
+        part = tuple(slice(None) if i == axis else slice(n) for i, n in enumerate(index.shape))
+        return indexing.take_along_axis(self[part], index, axis=axis)
+
+    def scatter_add(self: Any, dim: int, index: Tensor, src: Tensor) -> Tensor:
+        """This Tensor with elements of `src` added at `index` along an axis, duplicates included: the transpose of `gather`.
+
+        Raises
+        ------
+        ValueError
+            If `index` is larger than `src`, or than this Tensor along another axis.
+        RuntimeError
+            If `src` has another dtype.
+        """
+        index, axis = _index_within("scatter_add", self, dim, index)
+        src = as_tensor("scatter_add", lift("scatter_add", src, self))
+        if src.ndim != self.ndim or any(n > m for n, m in zip(index.shape, src.shape)):
+            msg = f"scatter_add: `index` of shape {index.shape} does not fit into `src` of shape {src.shape}; give a smaller one"
+            raise ValueError(msg)
+        if src.dtype is not self.dtype:
+            msg = f"scatter_add: `src` must have the dtype of the Tensor, {self.dtype}, but has {src.dtype}; convert it with `to`"
+            raise RuntimeError(msg)
+        return indexing.add_along_axis(self, axis, index, src[tuple(slice(n) for n in index.shape)])

@@ -1,7 +1,6 @@
 """The methods that users of PyTorch reach for, of shapes, of dtypes and of new Tensors: each is a function of the namespace.
 
-Its reductions, orders and selections are in `torch_reductions`, what goes element by element and products in `torch_functions`. What
-differs from PyTorch is listed in `docs/torch-methods.md`.
+Reductions, products and selections are in `torch_functions`. `docs/torch-methods.md` lists what differs from PyTorch.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import DTYPES, DType, as_dtype
 from xpgrad._basics.shapes import normalize_axes, normalize_axis, shape_tuple
 from xpgrad._operations.lift import as_tensor
-from xpgrad._tensor.torch_reductions import axis_of
+from xpgrad._operations.methods import axis_of
 from xpgrad.errors import CapabilityError
 from xpgrad.rules import creation, manipulation
 from xpgrad.rules.conversion import tensor

@@ -64,12 +64,12 @@ def subtract(x1: Operand, x2: Operand, /) -> Tensor:
     """Difference ``x1 - x2``, elementwise with broadcasting."""
 
 
-@elementwise("g * x2", "g * x1", op="*", node="MulBackward0", domain=_EXACT)
+@elementwise("g * x2", "g * x1", op="*", node="MulBackward0", method="mul", domain=_EXACT)
 def multiply(x1: Operand, x2: Operand, /) -> Tensor:
     """Product ``x1 * x2``, elementwise with broadcasting."""
 
 
-@elementwise("g / x2", "-g * (x1 / x2) / x2", op="/", node="DivBackward0")
+@elementwise("g / x2", "-g * (x1 / x2) / x2", op="/", node="DivBackward0", method="div")
 def divide(x1: Operand, x2: Operand, /) -> Tensor:
     """Quotient ``x1 / x2``, elementwise with broadcasting; floating."""
 
@@ -102,6 +102,7 @@ def _pow_exponent(g: Any, x1: Any, x2: Any, out: Any, xp: Any) -> Any:
     _pow_exponent,
     op="**",
     node="PowBackward0",
+    method="pow",
     numpy="power",
     kink=Kink("of 0 with an exponent below 1", lambda x1, x2: (x1 == 0) & (x2 < 1), (0.0, 0.5)),
     domain=(Domain(low=0.0, integers="exact"), _EXACT),
@@ -122,12 +123,12 @@ def remainder(x1: Operand, x2: Operand, /) -> Tensor:
     """Remainder of ``x1 // x2``, with the sign of the divisor (SUB-09)."""
 
 
-@elementwise("-g", op="-", conj=False, node="NegBackward0", domain=_NUMBERS)
+@elementwise("-g", op="-", conj=False, node="NegBackward0", method="neg", domain=_NUMBERS)
 def negative(x: Tensor, /) -> Tensor:
     """``-x``."""
 
 
-@elementwise(lambda g: g, fresh=False, conj=False, op="+", kind="copy", may_return_operand=True, domain=_EXACT)
+@elementwise(lambda g: g, fresh=False, conj=False, op="+", inplace=False, kind="copy", may_return_operand=True, domain=_EXACT)
 def positive(x: Tensor, /) -> Tensor:
     """A copy of ``x``."""
 
@@ -408,7 +409,7 @@ def clip_above(xp: Any, x: Any, hi: Any) -> Any:
     return xp.minimum(x, hi)
 
 
-@front
+@front(method=("clamp", "clip"))
 def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:  # noqa: A002 (the standard's names)
     """Limit ``x`` to ``[min, max]``; the gradient passes at the bounds (SUB-07).
 
@@ -491,7 +492,7 @@ def trunc(x: Tensor, /) -> Tensor:
 # -- complex numbers ------------------------------------------------------------------------------------------------------
 
 
-@elementwise(lambda g, xp: xp.conj(g), conj=False, numpy="conjugate", may_return_operand=True, domain=_EXACT)
+@elementwise(lambda g, xp: xp.conj(g), conj=False, inplace=False, numpy="conjugate", may_return_operand=True, domain=_EXACT)
 def conj(x: Tensor, /) -> Tensor:
     """Complex conjugate."""
 
@@ -534,32 +535,32 @@ def imag(x: Tensor, /) -> Tensor:
 # -- without a derivative ---------------------------------------------------------------------------------------------------
 
 
-@nondifferentiable(op="==", domain=_EXACT)
+@nondifferentiable(op="==", method="eq", domain=_EXACT)
 def equal(x1: Operand, x2: Operand, /) -> Tensor:
     """``x1 == x2``."""
 
 
-@nondifferentiable(op="!=", domain=_EXACT)
+@nondifferentiable(op="!=", method="ne", domain=_EXACT)
 def not_equal(x1: Operand, x2: Operand, /) -> Tensor:
     """``x1 != x2``."""
 
 
-@nondifferentiable(op="<", domain=_LIBRARY)
+@nondifferentiable(op="<", method="lt", domain=_LIBRARY)
 def less(x1: Operand, x2: Operand, /) -> Tensor:
     """``x1 < x2``."""
 
 
-@nondifferentiable(op="<=", domain=_LIBRARY)
+@nondifferentiable(op="<=", method="le", domain=_LIBRARY)
 def less_equal(x1: Operand, x2: Operand, /) -> Tensor:
     """``x1 <= x2``."""
 
 
-@nondifferentiable(op=">", domain=_LIBRARY)
+@nondifferentiable(op=">", method="gt", domain=_LIBRARY)
 def greater(x1: Operand, x2: Operand, /) -> Tensor:
     """``x1 > x2``."""
 
 
-@nondifferentiable(op=">=", domain=_LIBRARY)
+@nondifferentiable(op=">=", method="ge", domain=_LIBRARY)
 def greater_equal(x1: Operand, x2: Operand, /) -> Tensor:
     """``x1 >= x2``."""
 
@@ -624,7 +625,7 @@ def bitwise_xor(x1: Operand, x2: Operand, /) -> Tensor:
     """Bitwise exclusive or of integers or bools."""
 
 
-@nondifferentiable(op="~", numpy="invert", domain=_INTEGER, dtype="same")
+@nondifferentiable(op="~", method="bitwise_not", numpy="invert", domain=_INTEGER, dtype="same")
 def bitwise_invert(x: Tensor, /) -> Tensor:
     """Bitwise not of integers or bools."""
 

@@ -98,7 +98,7 @@ def inner_product(xp: Any, x1: Any, x2: Any) -> Any:
     return xp.matmul(x1, x2)
 
 
-@front
+@front(method="matmul")
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     """Matrix product ``x1 @ x2`` (Array API 2024.12, `matmul`).
 
@@ -107,13 +107,14 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     x1, x2 : Tensor
         Shapes (..., M, K) and (..., K, N), whose leading axes broadcast; a one-dimensional operand is a row or a column.
     """
+    first: Any = x1
     try:
-        out = x1._op_matmul_nd(x2)
+        out = first._op_matmul_nd(x2)
     except AttributeError:
         if isinstance(x1, TensorBase):
             raise
-        x1, x2 = as_tensors("matmul", x1, x2)
-        out = x1._op_matmul_nd(x2)
+        first, x2 = as_tensors("matmul", x1, x2)
+        out = first._op_matmul_nd(x2)
     if out is NotImplemented:
         raise not_a_tensor("matmul", x2)
     return out

@@ -71,7 +71,7 @@ def sum_to(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
 PRIMITIVES["sum_to"] = lambda x, shape: x if x.shape == tuple(shape) else sum_to(x, shape)
 
 
-@front
+@front(method="sum")
 def sum(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
     """Sum over axes (Array API 2024.12, `sum`).
 
@@ -220,7 +220,7 @@ def finished(x: Tensor, raw: Any, name: str) -> Tensor:
     return out
 
 
-@nondifferentiable(primitive=True)
+@nondifferentiable(primitive=True, method="all")
 def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
     """True where all elements along axes are true."""
     x = as_tensor("all", x)
@@ -229,7 +229,7 @@ def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  
     return plain("all", x, axis=reduced_axes(axis, x.ndim, "all"), keepdims=keepdims)
 
 
-@nondifferentiable(primitive=True)
+@nondifferentiable(primitive=True, method="any")
 def any(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
     """True where any element along axes is true."""
     x = as_tensor("any", x)

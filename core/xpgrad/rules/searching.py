@@ -43,7 +43,7 @@ def _extreme_index(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Te
     return plain(name, x, axis=position, keepdims=as_flag(keepdims, name, "keepdims"))
 
 
-@nondifferentiable(primitive=True)
+@nondifferentiable(primitive=True, method="argmax")
 def argmax(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Index of the largest element, the first of equal ones (Array API 2024.12, `argmax`).
 
@@ -59,7 +59,7 @@ def argmax(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> 
     return _extreme_index("argmax", x, axis, keepdims)
 
 
-@nondifferentiable(primitive=True)
+@nondifferentiable(primitive=True, method="argmin")
 def argmin(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Index of the smallest element, the first of equal ones (Array API 2024.12, `argmin`); see `argmax`."""
     return _extreme_index("argmin", x, axis, keepdims)

@@ -53,7 +53,7 @@ def reduce_mean(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     return xp.mean(x, axis=axes, keepdims=keepdims)
 
 
-@front
+@front(method="mean")
 def mean(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Arithmetic mean over axes (Array API 2024.12, `mean`).
 
@@ -233,7 +233,7 @@ def reduce_prod(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     return xp.prod(x, axis=axes, keepdims=keepdims)
 
 
-@front
+@front(method="prod")
 def prod(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Product over axes (Array API 2024.12, `prod`); its gradient is exact where elements are zero (SUB-10).
 

@@ -22,12 +22,19 @@ A docstring that has a section, or describes a parameter, is not told again here
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from xpgrad._rows.namespace import IN_PLACE, METHODS
+
 FOLDER = Path(__file__).resolve().parent / "facts"
+#: What every method in place raises.
+_REFUSED = (
+    "RuntimeError : It is a leaf that requires grad, and recording is on; or the result is of another shape, or of a kind that its dtype "
+    "cannot hold.",
+)
 _KEYS = {"summary", "parameters", "returns", "raises", "example", "see", "torch", "differs", "internal"}
 
 
@@ -96,8 +103,21 @@ def all_facts() -> dict[str, Facts]:
 
 
 def facts(name: str) -> Facts:
-    """What stands beside the docstring of a name; nothing, perhaps."""
-    return all_facts().get(name, Facts())
+    """What stands beside the docstring of a name; nothing, perhaps. A declared method has what it does not say from its function."""
+    own = all_facts().get(name, Facts())
+    short = name.removeprefix("xpgrad.Tensor.")
+    function = METHODS.get(short) or IN_PLACE.get(short)
+    if short == name or function is None:
+        return own
+    if short in IN_PLACE:
+        return own if name in all_facts() else Facts(returns="Tensor : Itself.", raises=_REFUSED, see=f"xpgrad.{function.__name__}")
+    told = facts(f"xpgrad.{function.__name__}")
+    texts = told.defaults | told.parameters | own.defaults
+    return (
+        replace(own, defaults=texts)
+        if name in all_facts()
+        else replace(told, parameters={}, defaults=texts, example="", see=f"xpgrad.{function.__name__}", torch=None)
+    )
 
 
 def _read(table: dict[str, Any], defaults: dict[str, Any]) -> Facts:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from xpgrad._rows.namespace import METHODS
+
 #: What is public beside what the package itself shows. (The dialect for HIPS autograd has the names of NumPy that is installed.)
 ALSO = ("xpgrad.dialects.libtorch", "xpgrad.dialects.oneflow")
 
@@ -63,7 +65,8 @@ class Name:
             found = list(inspect.signature(self.thing).parameters)
         except (TypeError, ValueError):
             return ()
-        return tuple(found[1:] if self.kind == "method" and found[:1] in (["self"], ["cls"], ["mcs"]) else found)
+        bound = found[:1] in (["self"], ["cls"], ["mcs"]) or METHODS.get(self.short) is self.thing
+        return tuple(found[1:] if self.kind == "method" and bound else found)
 
     @property
     def returns(self) -> bool:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 import xpgrad
+from xpgrad._rows.namespace import IN_PLACE, METHODS
 from xpgrad_reference.facts import Facts, facts
 from xpgrad_reference.names import Name
 
@@ -84,6 +85,8 @@ def merged(name: Name) -> str:
         found["Returns"] = _entry(("", told.returns))
     if told.raises and "Raises" not in found and name.kind in {"function", "method", "class"}:
         found["Raises"] = "\n".join(_entry(("", line)) for line in told.raises)
+    if told.see and "See Also" not in found:
+        found["See Also"] = told.see
     if told.example and ">>>" not in name.doc:
         found["Examples"] = told.example
     order = ["Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "See Also", "Notes", "References", "Examples"]
@@ -124,7 +127,8 @@ def missing(name: Name, known: dict[str, Name]) -> list[str]:
         said.append("two examples, one in the docstring")
     if told.see:
         shown = example(known[told.see]) if told.see in known else ""
-        if not re.search(rf"\b{re.escape(name.short)}\b", shown):
+        short = told.see.rpartition(".")[2] if name.owner == "xpgrad.Tensor" and name.short in {*METHODS, *IN_PLACE} else name.short
+        if not re.search(rf"\b{re.escape(short)}\b", shown):
             said.append(f"an example: {told.see} has none that shows {name.short}")
     elif not own:
         said.append("an example")
