@@ -9,8 +9,13 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
+import os
+import shutil
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import array_api_strict as strict
@@ -145,6 +150,52 @@ def test_all_is_complete_and_dir_shows_it() -> None:
     assert {*FUNCTIONS, *FURTHER, *DTYPES, "e", "inf", "nan", "newaxis", "pi", "__array_namespace_info__"} <= set(xp.__all__)
     public = {n for n, v in vars(xp).items() if not n.startswith("_") and not inspect.ismodule(v) and n not in ("annotations", "Any")}
     assert public <= set(xp.__all__)
+
+
+MADE_UP = {
+    "elementwise": '''
+
+@elementwise(lambda g, x: g * (x * x * 3), kernel=lambda xp, x: x * x * x)
+def cubed(x: Tensor, /) -> Tensor:
+    """Third power."""
+''',
+    "statistical": '''
+
+@composite(method="spread")
+def spread(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """Standard deviation beside the mean."""
+    return std(x, axis=axis, keepdims=keepdims) / mean(x, axis=axis, keepdims=keepdims)
+''',
+}
+USED = """
+import runpy, sys, xpgrad as xp
+from xpgrad._rows.namespace import COMPOSITE, RULES
+assert xp.__file__.startswith(sys.argv[1])
+for name, table in (("cubed", RULES), ("spread", COMPOSITE)):
+    assert getattr(xp, name) is table[name] and name in xp.__all__ and name in dir(xp) and hasattr(xp.Tensor, name)
+x = xp.tensor([1.0, 2.0], requires_grad=True)
+y = x * 1
+assert y.cubed_() is y and xp.cubed(x).tolist() == x.cubed().tolist() == y.tolist() == [1.0, 8.0]
+y.sum().backward()
+assert x.grad.tolist() == [3.0, 12.0]
+assert x.spread(dim=0, keepdim=True).tolist() == [0.5 / 1.5]
+api = runpy.run_path(sys.argv[2])
+assert {"xpgrad.cubed(x: 'Tensor', /) -> 'Tensor'", "xpgrad.Tensor.cubed(x: 'Tensor', /) -> 'Tensor'"} <= set(api["lines"]())
+assert "def cubed_(self) -> Tensor:" in api["declared"]()
+"""
+
+
+def test_a_function_written_into_a_chapter_is_public_and_a_method_with_no_other_edit(tmp_path: Path) -> None:
+    package = shutil.copytree(Path(xp.__file__).parent, tmp_path / "xpgrad", ignore=shutil.ignore_patterns("__pycache__"))
+    for chapter, declared in MADE_UP.items():
+        file = package / "rules" / f"{chapter}.py"
+        text = file.read_text(encoding="utf-8").replace("import front, rule", "import composite, front, rule")
+        name = declared.partition("def ")[2].partition("(")[0]
+        file.write_text(f'{text}{declared}\n\n__all__ += ["{name}"]\n', encoding="utf-8")
+    root = Path(__file__).resolve().parents[2]
+    paths = [str(tmp_path), str(root / "docs" / "_ext"), *sys.path]
+    command = [sys.executable, "-c", USED, str(tmp_path), str(root / "tests" / "project" / "test_api.py")]
+    subprocess.run(command, check=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)})
 
 
 def test_the_package_is_the_namespace() -> None:

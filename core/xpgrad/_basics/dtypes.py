@@ -9,7 +9,10 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["DTYPES", "DType", "as_dtype", "can_cast", "complex_of", "finfo", "iinfo", "isdtype", "promote", "promote_scalar", "real_of"]
+__all__ = [
+    "DType", "bfloat16", "can_cast", "complex64", "complex128", "finfo", "float16", "float32", "float64", "iinfo", "int8", "int16", "int32",
+    "int64", "isdtype", "uint8", "uint16", "uint32", "uint64",
+]  # fmt: skip
 
 
 class DType:

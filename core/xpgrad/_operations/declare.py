@@ -68,12 +68,14 @@ def nondifferentiable(
 
     def declare(func: F) -> F:
         public: Any = func
+        names = method or ()
         if not primitive:
-            names = parameters(func)
+            operands = parameters(func)
             given: dict[str, Any] = {"numpy": func.__name__, "dtype": "bool"} | options
-            row = Row(func.__name__, names, (), (None,) * len(names), kernel, elementwise=True, **given)
+            row = Row(func.__name__, operands, (), (None,) * len(operands), kernel, elementwise=True, **given)
             public = dispatcher(row, func)
-        add_methods(public, method or () if primitive else _method_names(row, method))
+            names = _method_names(row, method)
+        add_methods(public, names)
         NONDIFFERENTIABLE[_public_name(func)] = public
         return public
 

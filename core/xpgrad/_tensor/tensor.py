@@ -29,7 +29,7 @@ from xpgrad.errors import missing
 from xpgrad.rules.creation import cast
 
 if TYPE_CHECKING:
-    from xpgrad._tensor.declared import DeclaredMethods
+    from xpgrad._tensor.declared import DeclaredMethods  # pyright: ignore[reportMissingModuleSource] (a stub alone)
 else:
     DeclaredMethods = TensorBase  # on which the declarations set their methods (`_operations.methods`)
 

@@ -20,7 +20,7 @@ from xpgrad.rules.transfer import to_device
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
-__all__ = ["asarray", "from_dlpack", "new_tensor", "number", "tensor"]
+__all__ = ["asarray", "from_dlpack", "tensor"]
 
 
 def host_array(data: Any, dtype: DType | None, cls: Any) -> Any:

@@ -25,6 +25,11 @@ from xpgrad.rules.manipulation import broadcast_to, reshape
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
+__all__ = [
+    "astype", "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "meshgrid", "ones", "ones_like", "tril",
+    "triu", "zeros", "zeros_like",
+]  # fmt: skip
+
 
 @rule(
     lambda g, x_dtype, xp: xp.cast(g, x_dtype),

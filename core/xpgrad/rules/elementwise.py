@@ -21,6 +21,15 @@ from xpgrad._rows.row import Domain, Kink, zero_gradient
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
+__all__ = [
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert", "bitwise_left_shift",
+    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "conj", "copysign", "cos", "cosh", "divide", "equal", "exp",
+    "expm1", "floor", "floor_divide", "greater", "greater_equal", "hypot", "imag", "isfinite", "isinf", "isnan", "less", "less_equal",
+    "log", "log1p", "log2", "log10", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum",
+    "multiply", "negative", "nextafter", "not_equal", "positive", "pow", "real", "reciprocal", "remainder", "round", "sign",
+    "signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc", "where",
+]  # fmt: skip
+
 Operand: TypeAlias = "Tensor | complex"  # a Tensor or a Python scalar
 _LN2, _LN10 = math.log(2.0), math.log(10.0)
 

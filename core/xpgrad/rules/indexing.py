@@ -24,6 +24,8 @@ from xpgrad.rules.conversion import asarray
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
+__all__ = ["take", "take_along_axis"]
+
 
 @view(
     lambda g, x_shape, key, xp: xp.index_basic_transpose(g, key, x_shape),

@@ -20,6 +20,8 @@ from xpgrad.rules.reduction import sum as total
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
+__all__ = ["matmul", "tensordot", "vecdot"]
+
 
 def _matmul_general(row: Any, x1: Any, x2: Any) -> Any:
     """`matmul` where the operands are not two matrices of one class and dtype."""

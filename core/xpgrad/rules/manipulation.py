@@ -20,6 +20,11 @@ from xpgrad.rules.indexing import take, unstack_views
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
+__all__ = [
+    "matrix_transpose", "broadcast_arrays", "broadcast_to", "concat", "expand_dims", "flip", "moveaxis", "pad", "permute_dims",
+    "repeat", "reshape", "roll", "squeeze", "stack", "tile", "unstack",
+]  # fmt: skip
+
 
 # -- reshaping ----------------------------------------------------------------------------------------------------------
 

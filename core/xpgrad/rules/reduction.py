@@ -18,6 +18,8 @@ from xpgrad._rows.row import Kink
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
+__all__ = ["max", "min", "sum", "all", "any"]
+
 
 # -- changes of shape between an array and its reduction --------------------------------------------------------------
 

@@ -23,6 +23,8 @@ from xpgrad.rules.reduction import finished, plain
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
+__all__ = ["argmax", "argmin", "count_nonzero", "isin", "nonzero", "searchsorted"]
+
 
 def need_data_dependent_shapes(name: str, x: Tensor) -> None:
     """Raise CapabilityError if the backend has no functions where the shape of the result depends on values."""

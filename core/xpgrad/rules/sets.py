@@ -19,6 +19,8 @@ from xpgrad.rules.searching import need_data_dependent_shapes
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
+__all__ = ["unique_all", "unique_counts", "unique_inverse", "unique_values"]
+
 
 class UniqueAll(NamedTuple):
     """The fields that `unique_all` returns."""

@@ -14,6 +14,8 @@ from xpgrad.rules.reduction import plain
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
+__all__ = ["argsort", "sort"]
+
 
 @rule(lambda g, order, axis, xp: xp.ordered_back(g, order, axis), conj=False, fresh=True, node="SortBackward0", public="sort")
 def ordered(xp: Any, x: Any, order: Any, axis: int) -> Any:

@@ -20,6 +20,8 @@ from xpgrad.rules.manipulation import concat, reshape
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
+__all__ = ["cumulative_prod", "cumulative_sum", "mean", "prod", "std", "var"]
+
 
 def _count(shape: tuple[int, ...], axes: tuple[int, ...] | None) -> int:
     """The number of elements that a reduction over `axes` combines."""

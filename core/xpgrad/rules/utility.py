@@ -28,6 +28,8 @@ from xpgrad.rules.reduction import all as every, reduce_sum
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
+__all__ = ["result_type", "einsum", "allclose", "diff", "isclose"]
+
 # Questions about dtypes have no gradient; they are declared without the machinery of rows, in `_dtypes`.
 NONDIFFERENTIABLE.update(can_cast=can_cast, finfo=finfo, iinfo=iinfo, isdtype=isdtype)
 
