@@ -24,7 +24,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import xpgrad as xp
-from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, RULES
+from xpgrad._rows.kernels import KERNELS
+from xpgrad._rows.namespace import COMPOSITE, EXTRAS, NONDIFFERENTIABLE, RULES
+from xpgrad.backend import spellings
 
 CHAPTERS = {
     "creation": "arange asarray empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like tril triu zeros "
@@ -640,3 +642,16 @@ def test_astype_copies_unless_told_not_to() -> None:
     assert y is not x
     assert not np.shares_memory(y.numpy(), x.numpy())
     assert xp.astype(x, x.dtype, copy=False) is x
+
+
+def test_spellings_are_what_users_write() -> None:
+    """Law: what messages call a kernel is a public function, an expression, or, where it has no other name, the kernel itself."""
+    tables = (RULES, NONDIFFERENTIABLE, COMPOSITE, EXTRAS)
+    for kernel in KERNELS:
+        for spelled in spellings(kernel):
+            assert spelled == kernel or spelled.startswith(("x[key]", "the gradient of")) or any(spelled in table for table in tables), (
+                kernel
+            )
+    assert spellings("gather") == spellings("take_flat") == ("x[key]",)
+    assert spellings("reduce_sum") == ("sum",)
+    assert spellings("no such kernel") == ("no such kernel",)

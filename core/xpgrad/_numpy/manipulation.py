@@ -11,9 +11,8 @@ import xpgrad as xp
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.shapes import normalize_axis
 from xpgrad._numpy.operands import along, as_ints, as_tuple, constant, lift, refuse
-from xpgrad._numpy.reductions import maximum, mean, minimum
 from xpgrad._numpy.same import same
-from xpgrad._numpy.table import covers
+from xpgrad._numpy.table import FUNCTIONS, covers
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.linalg import diagonal as diagonal_of
 
@@ -420,21 +419,12 @@ def _padded(x: Any, axis: int, before: int, after: int, mode: str, values: Any) 
         if not x.dtype.differentiable:
             borders = [b._cast(x.dtype) for b in borders]
     else:
-        reduction: Any = {"maximum": maximum, "minimum": minimum, "mean": mean, "median": _median}[mode]
-        from_all = reduction(x, axis=axis, keepdims=True)
+        from_all = FUNCTIONS[{"maximum": "max", "minimum": "min"}.get(mode, mode)].call(x, axis=axis, keepdims=True)
         borders = [from_all, from_all]
     parts = []
     for border, count in zip(borders, (before, after)):
         parts.append(xp.broadcast_to(border._cast(x.dtype), (*x.shape[:axis], count, *x.shape[axis + 1 :])))
     return xp.concat([parts[0], x, parts[1]], axis=axis)
-
-
-def _median(x: Any, axis: int, keepdims: bool) -> Any:
-    n = x.shape[axis]
-    middle = xp.take(
-        xp.sort(x, axis=axis), xp.asarray([(n - 1) // 2, n // 2], dtype=x.default_dtype("indexing"), device=x.device), axis=axis
-    )
-    return xp.mean(middle, axis=axis, keepdims=keepdims)
 
 
 def _source(i: int, n: int, mode: str) -> int:

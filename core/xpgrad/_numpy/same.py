@@ -6,10 +6,12 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple, overload
+from types import FunctionType
+from typing import Any, overload
 
 from xpgrad._numpy.operands import as_ints, floating as as_floating, into, is_default, lift, lift_all, refuse
 from xpgrad._numpy.table import F, covers
+from xpgrad._operations.source import Text
 
 __all__ = ["SAME", "same"]
 
@@ -17,36 +19,54 @@ __all__ = ["SAME", "same"]
 SAME: dict[str, Callable[..., Any]] = {}
 
 
-class _Signature(NamedTuple):
-    """How the arguments of NumPy's function become those of another one.
-
-    Attributes
-    ----------
-    names : tuple of str
-        NumPy's parameters, in order.
-    defaults : dict
-        The values of those that need not be given.
-    placed : list of str
-        Those behind the arrays that the other function takes by their places only.
-    taken : set of str
-        Those that it takes by the same name.
-    """
-
-    names: tuple[str, ...]
-    defaults: dict[str, Any]
-    placed: list[str]
-    taken: frozenset[str]
-
-
-def _signature(name: str, function: Callable[..., Any], count: int) -> _Signature:
-    """Read the signatures of NumPy's function and of the one that stands for it."""
+def _text(name: str, function: Callable[..., Any], arrays: int, floating: bool, ints: tuple[str, ...], scope: dict[str, Any]) -> Text:
+    """Write the function with NumPy's parameters that calls another one; `scope` gets the defaults."""
     ours = inspect.signature(function).parameters
     try:
         theirs = inspect.signature(functools.reduce(getattr, name.split("."), sys.modules["numpy"])).parameters  # type: ignore[arg-type]
     except ValueError:  # NumPy wrote it in C, and an old one does not say
         theirs = ours
-    placed = [their for their, our in zip(theirs, ours.values()) if our.kind is our.POSITIONAL_ONLY][count:]
-    return _Signature(tuple(theirs), {key: p.default for key, p in theirs.items()}, placed, frozenset(ours))
+    count = arrays or 1
+    names, options = [*theirs][:count], [*theirs][count:]
+    listed = ", ".join(names)
+    placed = [key for key, our in zip(theirs, ours.values()) if our.kind is our.POSITIONAL_ONLY][count:]
+    required = [key for key in theirs if theirs[key].default is inspect.Parameter.empty]
+    scope.update({f"_default_{key}": theirs[key].default for key in options})
+    t = Text()
+    head = (key if key in required else f"{key}=_default_{key}" if key in options else f"{key}=None" for key in theirs)
+    with t.block(f"def call({', '.join(head)}):"):
+        t(f"{listed}, = _lift(_name, {listed})" if arrays else f"{listed} = _lift_all(_name, {listed})")
+        if floating:
+            t(f"{listed}, = map(_floating, ({listed},))")
+        given = [*names, *placed]
+        for key in options:
+            if key in ints:
+                t(f"{key} = None if {key} is None else _as_ints(_name, {key!r}, {key})")
+            if key in placed or key == "out":
+                continue
+            if key not in ours:
+                with t.block(f"if {key} is not _default_{key} and not _is_default({key}, _default_{key}):"):
+                    t(f"_refuse(_name, {key}={key})")
+            elif theirs[key].default is ours[key].default or key in required:
+                given.append(f"{key}={key}")
+            else:
+                scope[f"_own_{key}"] = ours[key].default
+                given.append(f"{key}=_own_{key} if _is_default({key}, _default_{key}) else {key}")
+        t(f"_result = _function({', '.join(given)})")
+        t("return _result if out is None else _into(_name, out, _result)" if "out" in theirs else "return _result")
+    return t
+
+
+def _first_call(*args: Any, **given: Any) -> Any:
+    """The code of every call until it is called: becomes the real one, in place. Runs with the globals of that call."""
+    return _become(_call, _written, globals())(*args, **given)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _become(call: Any, written: Callable[[dict[str, Any]], Text], scope: dict[str, Any]) -> Any:
+    """Turn a call into the function that stands for NumPy's. NB: to compile all of them when this floor is loaded would cost too much."""
+    made = written(scope).compile(f"np.{scope['_name']}()", scope)["call"]
+    call.__code__, call.__defaults__ = made.__code__, made.__defaults__
+    return call
 
 
 @overload
@@ -80,34 +100,12 @@ def same(name: str, function: Any = None, *, arrays: int = 1, floating: bool = F
     if function is None:
         options: dict[str, Any] = {"arrays": arrays, "floating": floating, "ints": ints, "differentiable": differentiable, "note": note}
         return lambda func: same(name, func, **options)
-    SAME[name], count = function, arrays or 1
-    known: list[_Signature] = []
-
-    def call(*args: Any, **given: Any) -> Any:
-        if not known:
-            known.append(_signature(name, function, count))
-        names, defaults, placed, taken = known[0]
-        given.update(zip(names, args))
-        first = [given.pop(key, None) for key in names[:count]]
-        operands: Any = lift(name, *first) if arrays else (lift_all(name, first[0]),)
-        if floating:
-            operands = map(as_floating, operands)
-        if not given:
-            return function(*operands)
-        out = given.pop("out", None)
-        for key in ints:
-            if (value := given.get(key)) is not None:
-                given[key] = as_ints(name, key, value)
-        rest = [given.pop(key) for key in placed]
-        wanted = {}
-        for key, value in given.items():
-            if not is_default(value, defaults.get(key)):
-                if key in taken:
-                    wanted[key] = value
-                else:
-                    refuse(name, **{key: value})
-        return into(name, out, function(*operands, *rest, **wanted))
-
-    call.__name__ = call.__qualname__ = name
+    SAME[name] = function
+    scope: dict[str, Any] = {
+        "_name": name, "_function": function, "_lift": lift, "_lift_all": lift_all, "_floating": as_floating, "_as_ints": as_ints,
+        "_into": into, "_refuse": refuse, "_is_default": is_default, "_become": _become,
+    }  # fmt: skip
+    scope["_written"] = functools.partial(_text, name, function, arrays, floating, ints)
+    scope["_call"] = call = FunctionType(_first_call.__code__, scope, name)
     covers(name, differentiable=differentiable, note=note)(call)
     return function
