@@ -185,7 +185,8 @@ def _write(report: Any, options: argparse.Namespace) -> None:
 
 def _mutants(options: argparse.Namespace) -> int:
     from xpgrad_conformance import random_mutants
-    from xpgrad_conformance.mutants import MutantError, complete, full, replay
+    from xpgrad_conformance.faults import MutantError
+    from xpgrad_conformance.mutants import complete, full, replay
     from xpgrad_conformance.reach import ReachError
 
     journal = None if options.journal is None else Path(options.journal)

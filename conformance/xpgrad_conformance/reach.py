@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from xpgrad_conformance.contract import contracts
+from xpgrad_conformance.faults import load
 from xpgrad_conformance.fork_server import warm
 
 __all__ = ["Reach", "ReachError", "folder_of", "reach"]
@@ -112,8 +113,6 @@ def _audit(event: str, arguments: Any) -> None:
 
 def _roots() -> Iterator[tuple[str, int]]:
     """The folders of the library and of backends with planted faults, and where in a path the relative one begins."""
-    from xpgrad_conformance.mutants import load
-
     for package in {"xpgrad", "xpgrad_numpy", *(m.file.partition("/")[0] for m in load().values())}:
         if (folder := folder_of(package)) is not None:
             yield f"{folder}{os.sep}", len(f"{folder.parent}{os.sep}")

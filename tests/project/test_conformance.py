@@ -27,6 +27,7 @@ from xpgrad_conformance.cli import main
 from xpgrad_conformance.contract import CatalogueError, Contract, contract, contracts, unchecked
 from xpgrad_conformance.engine import PROFILES, STATUSES, Result, execute
 from xpgrad_conformance.facade import Library, NotRun, open_library
+from xpgrad_conformance.faults import Mutant, MutantError, load as load_faults
 from xpgrad_conformance.known import KnownError, bundled, load
 from xpgrad_conformance.reach import Reach, folder_of
 from xpgrad_conformance.report import Report, ReportError, Target, differences
@@ -91,21 +92,21 @@ def test_the_expected_failures_are_of_contracts_that_run() -> None:
 
 def test_the_planted_faults_are_about_the_sources_as_they_are() -> None:
     """`xpgrad conformance mutants` checks this too, and much more, but takes minutes."""
-    for mutant in mutants.load().values():
+    for mutant in load_faults().values():
         if folder_of(mutant.file.partition("/")[0]) is not None:
             assert mutants.mutated(mutant)
     assert mutants.missing_proofs() == []
 
 
 def test_a_fault_that_is_stale_or_no_program_is_refused() -> None:
-    sound = next(iter(mutants.load().values()))
+    sound = next(iter(load_faults().values()))
     for broken, phrase in ((sound._replace(old="no such text"), "occurs 0 times"), (sound._replace(new="(" + sound.new), "no program")):
-        with pytest.raises(mutants.MutantError, match=phrase):
+        with pytest.raises(MutantError, match=phrase):
             mutants.mutated(broken)
 
 
 def test_a_full_run_that_was_interrupted_goes_on_from_its_journal(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
-    faults = {name: mutants.Mutant(name, "", "xpgrad/a.py", "a", "b") for name in ("one", "two", "three")}
+    faults = {name: Mutant(name, "", "xpgrad/a.py", "a", "b") for name in ("one", "two", "three")}
     tried: list[str] = []
     journal = tmp_path / "journal"
 
@@ -138,7 +139,7 @@ def test_a_full_run_that_was_interrupted_goes_on_from_its_journal(tmp_path: Path
     assert main(["mutants", "--journal", str(journal)]) == 2
 
     def missing(*arguments: Any) -> Any:
-        raise mutants.MutantError("the package 'xpgrad_none' is not installed")
+        raise MutantError("the package 'xpgrad_none' is not installed")
 
     monkeypatch.setattr(mutants, "survey", missing)
     assert main(["mutants", "--full"]) == 2
