@@ -112,12 +112,13 @@ class CompiledNode(ListNode):
         seeds = self._seeds(g, lambda m: zeros(m[0], dtype=m[1], device=self.cls.device))
         with switches.enable_grad():  # where Tensors have tangents, a pass runs on them without recording
             # NB: separate results, so that each argument has its own gradient where one is given twice, or computed from another.
-            inputs = []
-            for raw, s in zip(self._arguments(), self.sources):
+            inputs, raws = [], self._arguments()
+            for raw, s in zip(raws, self.sources):
                 if isinstance(s, Tensor):
                     inputs.append(unpack_constant(backend, raw, s))
                 else:  # no source: a constant that was packed
                     inputs.append(backend.wrap(raw) if s is None else positive(unpack(backend, raw, s)))
+            program.check_unchanged(raws)
             args, kwargs = arguments(program.template, inputs)
             wanted = [inputs[i] for i in program.places]
             with at_levels(()):  # the call was in no batch, or it would not have been compiled; the pass may be in one
