@@ -687,6 +687,125 @@ def test_equal_elements_share_a_gradient(device: str) -> None:
     assert y.grad.tolist() == [1.5, 1.5, 3.0, 0.0]
 
 
+# -- what is closed over ----------------------------------------------------------------------------------------------------
+
+#: What a function returns, besides one array: with each the gradients are computed otherwise.
+SHAPES: dict[str, Callable[[Any], Any]] = {"an array": lambda y: y, "a number": xp.sum, "both": lambda y: (y, xp.sum(y))}
+
+
+def slopes(out: Any, x: Any, **options: Any) -> list[float]:
+    """The gradients of the sum of all that a function returned."""
+    (g,) = xp.autograd.grad(sum((xp.sum(o) for o in flat(out)[1:]), xp.sum(flat(out)[0])), x, **options)
+    found: list[float] = g.tolist()
+    return found
+
+
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_random_numbers_are_drawn_once(captured: str, shape: str) -> None:
+    """Law: the gradient of a product with random numbers is these numbers, those of the value, at every call."""
+    rng = np.random.default_rng(0)
+    times = len(flat(SHAPES[shape](xp.ones(1))))
+    draw: dict[str, Callable[[], Any]] = {
+        "raw": lambda: rng.uniform(1.0, 2.0, 3),
+        "a Tensor": lambda: make(rng.uniform(1.0, 2.0, 3), False),
+        "a number": rng.uniform,
+        "a mask": lambda: make(rng.uniform(size=3) > 0.5, False),
+    }
+    for name, numbers in draw.items():
+        if name == "raw" and captured not in ("numpy", "numpy+readonly"):
+            continue
+        x = make([1.0, 1.0, 1.0])
+        f = xp.compile(lambda x, numbers=numbers: SHAPES[shape](x * numbers()))
+        first = f(x)
+        for out in (first, f(x), f(x)):
+            value = flat(out)[0]
+            got = slopes(out, x)
+            assert [o.tolist() for o in flat(out)] == [o.tolist() for o in flat(first)]
+            assert sum(got) == pytest.approx(times * xp.sum(value).item())
+        with pytest.raises(xp.CaptureError, match="draws random numbers"):
+            slopes(f(x), x, create_graph=True)
+        with pytest.raises(xp.CaptureError, match="Pass these as arguments"):
+            xp.autograd.grad(flat(f(x))[0], x, xp.ones((2, *value.shape), device=x.device), is_grads_batched=True)
+
+
+@pytest.mark.parametrize("shape", list(SHAPES))
+@pytest.mark.parametrize("what", ["a number", "an array", "a Tensor of an array", "a Tensor"])
+def test_value_and_gradients_are_of_the_same_closure(captured: str, what: str, shape: str) -> None:
+    """Law: what was compiled is one function, whatever happens to what it closes over, and when; only a Tensor's new values are seen."""
+    if what in ("an array", "a Tensor of an array") and captured not in ("numpy", "numpy+readonly"):
+        pytest.skip("a raw array is NumPy's")
+    number, array, table = 2.0, np.full(3, 2.0), make(np.full(3, 2.0), False)
+
+    def closed_over() -> Any:
+        return {"a number": number, "an array": array, "a Tensor of an array": xp.asarray(array, device=captured), "a Tensor": table}[what]
+
+    @xp.compile
+    def f(x: Any) -> Any:
+        return SHAPES[shape](x * x * closed_over() + closed_over() * closed_over())
+
+    x = make([1.0, 1.0, 1.0])
+    times = len(flat(SHAPES[shape](xp.ones(1))))
+    before, kept = f(x), f(x)
+    number, array[:] = 5.0, 5.0
+    table += 3.0
+    assert flat(before)[0].tolist() in ([6.0] * 3, 18.0)
+    assert slopes(before, x) == [4.0 * times] * 3
+    with pytest.raises(xp.CaptureError, match="closes over has changed"):
+        slopes(kept, x, create_graph=True)
+    seen = 5.0 if what == "a Tensor" else 2.0
+    for _ in range(2):
+        after = f(x)
+        assert flat(after)[0].tolist() in ([seen + seen**2] * 3, 3 * (seen + seen**2))
+        assert slopes(after, x) == [2 * seen * times] * 3
+    number, array[:] = 2.0, 2.0
+    assert slopes(f(x), x, create_graph=True) == [2 * seen * times] * 3
+
+
+def test_an_array_that_the_function_itself_writes_to_is_read_at_each_use() -> None:
+    if DEVICE[0] != "numpy":
+        pytest.skip("a raw array is NumPy's")
+
+    def f(x: Any) -> Any:
+        buffer = np.zeros(3)
+        buffer[0] = 1.0
+        y = x * buffer
+        buffer[0] = 5.0
+        return y + x * buffer
+
+    x = make([1.0, 2.0, 3.0])
+    out = xp.compile(f)(x)
+    assert out.tolist() == f(x).tolist() == [6.0, 0.0, 0.0]
+    assert slopes(out, x) == slopes(f(x), x)
+
+
+def test_a_table_that_is_written_at_each_call_is_noticed(captured: str) -> None:
+    table, x = make([1.0, 2.0], False), make([1.0, 1.0], False)
+    f = xp.compile(lambda x: x * table)
+    for _ in range(8):
+        assert f(x).tolist() == table.tolist()
+        table += 1.0
+    with pytest.warns(UserWarning, match="compiled again 8 times"):
+        f(x)
+
+
+def test_a_backward_that_cannot_be_captured_is_no_error_before_the_pass(captured: str) -> None:
+    class Branching(xp.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2.0
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 2.0 if g[0] > 0 else g
+
+    x = make([1.0, 2.0])
+    out = xp.compile(lambda x: Branching.apply(x))(x)
+    assert out.tolist() == [2.0, 4.0]
+    for _ in range(2):
+        with pytest.raises(xp.CaptureError, match="values are not known"):
+            out.backward(xp.ones_like(out))
+
+
 def _view_then_write(x: Any) -> Any:
     y = 2 * x
     v = y[1:]

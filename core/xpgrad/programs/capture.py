@@ -342,6 +342,9 @@ class CapturedTensor(Tensor):
             mode = state.current()
             if mode is None or mode.capturing is None or not mode.capturing.detaching:
                 raise from_outside(x)
+        recorder = current_recorder()
+        if recorder is not None and not x.is_inference():
+            recorder.watched.setdefault(id(x), (x, x._version))
         if x.device != cls.device:
             if not moves(x):
                 raise elsewhere(x, cls.device)
@@ -433,7 +436,7 @@ def capture(cls: Any, function: Callable[..., Any], arrays: Sequence[Any], names
         template = _collected(out, outputs, recorder)
     finally:
         recorder.closed = True
-    return recorder.program(outputs), template, recorder
+    return recorder.program(recorder.inputs, outputs), template, recorder
 
 
 def _collected(out: Any, outputs: list[Variable], recorder: Recorder) -> Any:

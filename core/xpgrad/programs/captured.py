@@ -1,4 +1,4 @@
-"""A function of raw arrays, captured at its first call and run from its text: `Backend.compile` where a library has no compiler."""
+"""A captured program as a function of raw arrays: what `Backend.compile` is where a library has no compiler."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad.programs.array_api_text import array_api_function
-from xpgrad.programs.capture import capture
 from xpgrad.programs.evaluation import evaluator
-from xpgrad.programs.program import Program
+from xpgrad.programs.program import Program, same_programs
+from xpgrad.programs.recorder import same_values
 from xpgrad.programs.simplify import simplified
 from xpgrad.programs.structure import arrangement
 
@@ -16,41 +16,61 @@ __all__ = ["Captured"]
 
 
 class Captured:
-    """A function of raw arrays as a captured program.
+    """A function of raw arrays that runs a captured program, whose text is made when it is first called.
 
     Parameters
     ----------
-    cls : type
-        The class of captured Tensors.
-    function : callable
-        ``function(recorder, *raws)`` returns nested tuples of raw arrays and None.
+    below : Backend
+        The backend of the raw arrays.
+    capture : callable
+        ``capture(*raws)`` captures the program as it is for these arrays, and hands it over with `take`. It is called if there is none.
     names : list of (str or None)
         What the user calls the arrays.
+    threads : int or None
+        How many run the program.
+
+    Attributes
+    ----------
+    template : nested tuples of int or None
+        Where the results are among the program's outputs.
     """
 
-    cls: Any
-    function: Callable[..., Any]
+    capture: Callable[..., None]
     names: list[str | None]
     threads: int | None
 
-    def __init__(self, cls: Any, function: Callable[..., Any], names: list[str | None], threads: int | None) -> None:
-        self.cls, self.function, self.names, self.threads = cls, function, names, threads
-        self.program: Program | None = None
+    def __init__(self, below: Any, capture: Callable[..., None], names: list[str | None], threads: int | None) -> None:
+        self.below, self.capture, self.names, self.threads = below, capture, names, threads
+        self.captured: Program | None = None
         self.run: Any = None
         self.arranged: Any = None
-        self.template: Any = None  # where the results are among the program's outputs
+        self.template: Any = None
+        self._program: Program | None = None
 
     def __call__(self, *raws: Any) -> Any:
         run = self.run
         if run is None:
-            self.capture(raws)
-            run = self.run
+            if self.captured is None:
+                self.capture(*raws)
+            run = self.run = self.below.compile_program(self.program, threads=self.threads) or array_api_function(self.program, self.below)
         return self.arranged(run(*raws))
 
-    def capture(self, raws: Any) -> None:
-        """Capture the function as it is for these arrays."""
-        program, self.template, _ = capture(self.cls, self.function, raws, self.names)
-        self.arranged = eval(f"lambda o: {arrangement(self.template)}")  # our own text: a tuple's structure
-        below = self.cls.backend.below
-        self.program = program = simplified(program, evaluator(below))
-        self.run = below.compile_program(program, threads=self.threads) or array_api_function(program, below)
+    def take(self, program: Program, template: Any) -> None:
+        """Take a program as it was captured."""
+        self.captured, self.template, self._program, self.run = program, template, None, None
+        self.arranged = eval(f"lambda o: {arrangement(template)}")  # our own text: a tuple's structure
+
+    def is_like(self, other: Captured) -> bool:
+        """Return whether another capture has the same operations, constants and results, those of the backward pass aside."""
+        assert self.captured is not None
+        assert other.captured is not None
+        return same_programs(self.captured, other.captured, lambda a, b: same_values(self.below, a, b))
+
+    @property
+    def program(self) -> Program:
+        """The program, simplified; it must have been captured."""
+        program = self._program
+        if program is None:
+            assert self.captured is not None
+            program = self._program = simplified(self.captured, evaluator(self.below))
+        return program

@@ -37,7 +37,7 @@ class _Compiled:
     """A function for arguments of one structure, shapes and dtypes, of which some require grad; compiled when first called."""
 
     def __init__(self, function: Any, key: Any, options: Any) -> None:
-        self.function, self.key = function, key
+        self.function, self.key, self.options = function, key, options
         template, cls, needs, recording, _ = key
         backend = cls.backend
         self.template, self.cls, self.needs, self.recording = template, cls, needs, recording
@@ -50,12 +50,13 @@ class _Compiled:
             cast = backend.kernels.cast  # NB: a loss may have another precision than an argument
             self.scale = backend.compile(lambda g, *grads: tuple(None if v is None else cast(v * g, v.dtype) for v in grads))
         else:
-            from xpgrad.programs.capture import capture_class  # loads late: where the library has no compiler
+            from xpgrad.programs.capture import capture, capture_class  # loads late: where the library has no compiler
             from xpgrad.programs.captured import Captured  # loads late: the same
 
+            self.recorded = capture
             self.inside = capture_class(cls)
-            self.forward = Captured(self.inside, self._forward, options.names(template, len(needs)), options.threads)
-            self.backward = Captured(self.inside, self._backward, [], options.threads)
+            self.forward = Captured(backend, self._capture, options.names(template, len(needs)), options.threads)
+            self.backward = Captured(backend, self._explain_failure, [], options.threads)
             self.scale = self._scaled
         # What the first call finds out:
         self.out_template: Any = None
@@ -63,10 +64,62 @@ class _Compiled:
         self.requires: tuple[bool, ...] = ()
         self.metas: list[Any] = []
         self.scalar = False
+        self.watched: list[tuple[Any, int]] = []  # Tensors from outside, with the versions that they had
+        self.failure: Exception | None = None  # what kept the backward from being captured
 
     def _scaled(self, g: Any, *gradients: Any) -> tuple[Any, ...]:
         xp = self.cls.backend.kernels
         return tuple(None if v is None else xp.multiply(v, xp.cast(g, v.dtype)) for v in gradients)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a Tensor from outside has been written to since the function was captured."""
+        return any(x._version != version for x, version in self.watched)
+
+    def _capture(self, *raws: Any) -> None:
+        """Capture value and gradients in one run of the function: both are of the same constants, random numbers among them."""
+        inputs: list[Any] = []
+
+        def run(recorder: Any, *symbols: Any) -> Any:
+            inputs[:] = recorder.inputs
+            return self._forward(recorder, *symbols)
+
+        program, (arrays, gradients, later), recorder = self.recorded(self.inside, run, raws, self.forward.names)
+        count = 0 if later is None else sum(i is not None for i in later)
+        outputs = program.outputs[: len(program.outputs) - count]
+        self.watched = list(recorder.watched.values())
+        if later is not None:
+            places = iter(range(count))
+            template = tuple(None if i is None else next(places) for i in later)
+            self.backward.take(Program(recorder.inputs, program.constants, program.operations, program.outputs[len(outputs) :]), template)
+        self.forward.take(Program(inputs, program.constants, program.operations, outputs), (arrays, gradients))
+        if True not in self.requires:  # nobody will ask what was captured
+            self.forward.captured = self.forward.program
+
+    def _explain_failure(self, *raws: Any) -> None:
+        """Raise what kept the backward from being captured."""
+        assert self.failure is not None
+        raise self.failure.with_traceback(None)
+
+    def check_unchanged(self, raws: list[Any]) -> None:
+        """Check that the function, run once more, would compute what was captured; gradients with a graph come from running it.
+
+        Raises
+        ------
+        CaptureError
+            If it has drawn random numbers, or what it closes over has changed.
+        """
+        if self.inside is self.cls:
+            return
+        other = _Compiled(self.function, self.key, self.options)
+        other._capture(*raws)
+        if not self.forward.is_like(other.forward):
+            msg = (
+                f"the gradients of `{_title(self.function)}`, which is compiled, are to be differentiated, or computed in a batch or with "
+                "tangents. For that it runs again, and would compute something else than when it was compiled: it draws random numbers, or "
+                "what it closes over has changed. Pass these as arguments"
+            )
+            raise CaptureError(msg)
 
     def _call(self, recorder: Any, raws: Any) -> tuple[list[Any], list[Any]]:
         """Run the function on Tensors around raw arrays that are traced, or symbols; returns these Tensors and the results."""
@@ -145,27 +198,42 @@ class _Compiled:
     def _traced_forward(self, *raws: Any) -> Any:
         return self._forward(None, *raws)
 
-    def _traced_backward(self, *raws: Any) -> Any:
-        return self._backward(None, *raws)
+    def _traced_backward(self, *arrays: Any) -> tuple[Any, ...]:
+        """The gradients, given the raw arguments followed by one raw gradient for each result that requires grad."""
+        count = len(self.needs)
+        leaves, outs = self._call(None, arrays[:count])
+        seeds = [_around(self.inside, raw) for raw in arrays[count:]]
+        return self._gradients(None, [o for o in outs if o.requires_grad], seeds, leaves)
 
-    def _forward(self, recorder: Any, *raws: Any) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
+    def _forward(self, recorder: Any, *raws: Any) -> tuple[Any, ...]:
+        """The results and, of one real number, the gradients; in a capture also those of other results, for the backward."""
         leaves, outs = self._call(recorder, raws)
         self.scalar = len(outs) == 1 and self.requires[0] and outs[0].shape == () and not outs[0].dtype.is_complex
         arrays = tuple(o._array for o in outs)
         if not self.scalar:
-            return arrays, None
+            return (arrays, None) if recorder is None else (arrays, None, self._later(recorder, leaves, outs))
         if recorder is None:  # NB: made from the result, so that a tracing backend does not take it for a constant from outside
             one = self.cls.backend.kernels.ones_like(arrays[0])
         else:
             one = self.inside.backend.raw(self.cls.backend.seed(arrays[0].value, outs[0].dtype, self.cls.device))
-        return arrays, self._gradients(recorder, outs, [_around(self.inside, one)], leaves)
+        gradients = self._gradients(recorder, outs, [_around(self.inside, one)], leaves)
+        return (arrays, gradients) if recorder is None else (arrays, gradients, None)
 
-    def _backward(self, recorder: Any, *arrays: Any) -> tuple[Any, ...]:
-        """The gradients, given the raw arguments followed by one raw gradient for each result that requires grad."""
-        count = len(self.needs)
-        leaves, outs = self._call(recorder, arrays[:count])
-        seeds = [_around(self.inside, raw) for raw in arrays[count:]]
-        return self._gradients(recorder, [o for o in outs if o.requires_grad], seeds, leaves)
+    def _later(self, recorder: Any, leaves: list[Any], outs: list[Any]) -> tuple[Any, ...] | None:
+        """The gradients, as symbols, given one for each result that requires grad; None if they cannot be captured, or need not be."""
+        wanted = [o for o in outs if o.requires_grad]
+        if not wanted:
+            return None
+        backend = self.inside.backend
+        try:
+            seeds = []
+            for o in wanted:
+                one = self.cls.backend.kernels.ones_like(o._array.value)
+                seeds.append(_around(self.inside, backend.raw(one, recorder.add_input(o.shape, o.dtype, None), recorder)))
+            return self._gradients(recorder, wanted, seeds, leaves)
+        except Exception as exc:  # noqa: BLE001 (a value may be all that is asked for: the user meets it in the backward pass)
+            self.failure = exc.with_traceback(None)  # which holds arrays
+            return None
 
     def _gradients(self, recorder: Any, outs: list[Any], seeds: list[Any] | None, leaves: list[Any]) -> tuple[Any, ...]:
         if not outs:
@@ -283,6 +351,7 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
         raise ValueError(msg)
     options = _Options(function, fallback, threads)
     programs: dict[Any, Any] = {}
+    renewals: list[Any] = []  # keys of programs that were captured again
 
     def prepared(args: Any, kwargs: Any) -> Any:
         """The program for some arguments, with the Tensors among them; None where the function is to run as it is."""
@@ -311,7 +380,7 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
         needs = tuple([t._node is not None for t in flat]) if recording else (False,) * len(flat)
         key = (template, cls, needs, recording, tuple([(a.shape, a.dtype) for a in arrays]))
         program = programs.get(key)
-        if program is None:
+        if program is None or (program is not _AS_IS and program.watched and program.is_outdated):
             program = _Compiled(function, key, options)
         return program, flat, args, kwargs
 
@@ -327,7 +396,7 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
                 program = known.get(quick)
             except (AttributeError, TypeError):  # not a Tensor, or shapes that are not hashable
                 quick = program = None
-            if program is not None:
+            if program is not None and not (program.watched and program.is_outdated):
                 arrays = [a._array for a in args]
                 raws, gradients = program.forward(*arrays)
                 return _result(program, arrays, raws, gradients, args, None)
@@ -349,9 +418,14 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
             programs[program.key] = _AS_IS
             warnings.warn(f"`{_title(function)}` runs as it is, not compiled: {exc}", UserWarning, stacklevel=3)
             return function(*args, **kwargs)
-        if program.key not in programs:
+        if programs.get(program.key) is not program:
+            again = program.key in programs
             programs[program.key] = program  # not before it has been seen to work
-            if len(programs) == _MANY:
+            if again:
+                renewals.append(program.key)
+                if len(renewals) == _MANY:
+                    warnings.warn(_renewed(_title(function)), UserWarning, stacklevel=3)
+            elif len(programs) == _MANY:
                 warnings.warn(_varying(_title(function), list(programs)), UserWarning, stacklevel=3)
         if quick is not None and program.template is None and all(a is b for a, b in zip(args, flat, strict=True)):
             known[quick] = program
@@ -365,7 +439,7 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
     def source_for(*args: Any, **kwargs: Any) -> str:
         """The text that runs for such arguments."""
         forward = captured_for(args, kwargs)[0].forward
-        found: str = forward.cls.backend.below.program_source(forward.program, threads=options.threads)
+        found: str = forward.below.program_source(forward.program, threads=options.threads)
         return found
 
     def captured_for(args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
@@ -376,8 +450,8 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
             msg = f"there is no program: for these arguments `{_title(function)}` {why}"
             raise ValueError(msg)
         arrays = [t._array for t in flat]
-        if made.forward.program is None:
-            made.forward.capture(arrays)
+        if made.forward.captured is None:
+            made.forward.capture(*arrays)
         return made, arrays
 
     compiled.captured = captured_for  # type: ignore[attr-defined]
@@ -404,6 +478,14 @@ def _varying(title: str, keys: list[Any]) -> str:
     return (
         f"`{title}` was compiled {len(keys)} times, which takes time and memory: {'; '.join(varying) or 'its arguments vary'}. Give it "
         "arguments of fewer different shapes and values, or Tensors instead of numbers"
+    )
+
+
+def _renewed(title: str) -> str:
+    """Return the warning for a function that was captured again many times."""
+    return (
+        f"`{title}` was compiled again {_MANY} times, which takes time, since a Tensor that it closes over was written to each time; "
+        "pass it as an argument"
     )
 
 

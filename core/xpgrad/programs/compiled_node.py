@@ -117,13 +117,17 @@ class CompiledNode(ListNode):
         with switches.enable_grad():  # where Tensors have tangents, a pass runs on them without recording
             # NB: separate results, so that each argument has its own gradient where one is given twice, or computed from another.
             if self.packs:
-                inputs = [a.restored(a.value(), s) for a, s in zip(self._kept(), self.sources)]
+                values = [a.value() for a in self._kept()]
+                raws = [backend.own(v) for v in values]
+                inputs = [a.restored(v, s) for a, v, s in zip(self._kept(), values, self.sources)]
             else:
+                raws = self._arguments()
                 inputs = [
                     unpack_constant(backend, raw, s) if isinstance(s, Tensor) else unpack(backend, raw, s)
-                    for raw, s in zip(self._arguments(), self.sources)
+                    for raw, s in zip(raws, self.sources)
                 ]
             inputs = [x if s is None or isinstance(s, Tensor) else positive(x) for x, s in zip(inputs, self.sources)]
+            program.check_unchanged(raws)
             args, kwargs = arguments(program.template, inputs)
             wanted = [inputs[i] for i in program.places]
             with at_levels(()):  # the call was in no batch, or it would not have been compiled; the pass may be in one

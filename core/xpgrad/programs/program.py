@@ -12,7 +12,7 @@ from typing import Any
 from xpgrad._basics.dtypes import DType
 from xpgrad._rows.kernels import Kernel, kernel_of
 
-__all__ = ["Operation", "Program", "Variable", "substituted", "variables_in"]
+__all__ = ["Operation", "Program", "Variable", "same_programs", "substituted", "variables_in"]
 
 
 class Variable:
@@ -162,6 +162,40 @@ class Program:
             lines.append(f"{results} = {operation.name}({', '.join(args)})")
         lines.append(f"return {', '.join(names[v] for v in self.outputs)}")
         return "\n".join(lines)
+
+
+_PLAIN = frozenset((bool, int, float, complex, str, slice, DType))
+
+
+def same_programs(one: Program, other: Program, same_arrays: Callable[[Any, Any], bool]) -> bool:
+    """Return whether two programs have the same operations, constants and outputs; those of the backward pass are not compared."""
+    pairs = dict(zip(one.inputs, other.inputs))
+
+    def same(x: Any, y: Any) -> bool:
+        if x.__class__ is not y.__class__:
+            return False
+        if x.__class__ is Variable:
+            if x in pairs:
+                return pairs[x] is y
+            if x not in one.constants or y not in other.constants:
+                return False
+            pairs[x] = y
+            return same_arrays(one.constants[x], other.constants[y])
+        if x.__class__ is tuple or x.__class__ is list:
+            return len(x) == len(y) and all(map(same, x, y))
+        if x.__class__ is dict:
+            return list(x) == list(y) and all(same(item, y[k]) for k, item in x.items())
+        return x.__class__ not in _PLAIN or repr(x) == repr(y)  # a nan is itself, and 0.0 is not -0.0; other objects do not tell
+
+    mine, others = ([o for o in p.operations if not o.backward] for p in (one, other))
+    if len(mine) != len(others):
+        return False
+    for a, b in zip(mine, others):
+        if a.name != b.name or not same(a.args, b.args) or not same(a.options, b.options) or len(a.results) != len(b.results):
+            return False
+        pairs.update(zip(a.results, b.results))
+    forward = {*one.inputs, *one.constants, *(v for o in mine for v in o.results)}
+    return all(same(x, y) for x, y in zip(one.outputs, other.outputs) if x in forward)
 
 
 def variables_in(x: Any) -> Iterator[Variable]:

@@ -11,7 +11,7 @@ from typing import Any
 from xpgrad.errors import CaptureError
 from xpgrad.programs.program import Operation, Program, Variable
 
-__all__ = ["Recorder", "refusal", "user_line"]
+__all__ = ["Recorder", "refusal", "same_values", "user_line"]
 
 #: Whether the code of a function is this package's, or NumPy's, which hands its functions over to it.
 _inside: dict[CodeType, bool] = {}
@@ -83,7 +83,8 @@ class Recorder:
         self.operations: list[Operation] = []
         self.inputs: list[Variable] = []
         self.constants: dict[Variable, Any] = {}
-        self._known: dict[int, Variable] = {}  # constants by the identity of their array, which `constants` keeps alive
+        self._known: dict[int, tuple[Any, Variable]] = {}  # arrays from outside and their constants, by the identity of the array
+        self.watched: dict[int, tuple[Any, int]] = {}  # Tensors from outside with their versions, by identity
         self.backward = False
         self.closed = False
         self._places: list[Place | None] = []
@@ -106,12 +107,18 @@ class Recorder:
                 f"{user_line()}; return it from the function instead"
             )
             raise CaptureError(msg)
-        constant = self._known.get(id(symbol.value))
-        if constant is None:
+        value = symbol.value
+        _, constant = self._known.get(id(value), (None, None))
+        if constant is None or not self._is_unchanged(constant, value):
             constant = Variable(symbol.shape, symbol.dtype)
-            self._known[id(symbol.value)] = constant
-            self.constants[constant] = symbol.value
+            self._known[id(value)] = value, constant
+            # A copy: what the function computes of it now, and what the program does later, see the same values.
+            self.constants[constant] = self.table.kernels.copy(value) if self.table.capabilities.mutable else value
         return constant
+
+    def _is_unchanged(self, constant: Variable, value: Any) -> bool:
+        """Return whether an array still has the values that were copied from it."""
+        return not self.table.capabilities.mutable or same_values(self.table, self.constants[constant], value)
 
     def add_input(self, shape: tuple[int, ...], dtype: Any, name: str | None) -> Variable:
         """A new input of the program."""
@@ -144,14 +151,21 @@ class Recorder:
         lines = (known.get(v) for known in self._lines for v in operands)
         return next((line for line in lines if line is not None), None)
 
-    def program(self, outputs: list[Variable]) -> Program:
-        """The program so far."""
+    def program(self, inputs: list[Variable], outputs: list[Variable]) -> Program:
+        """Return the program so far, as one of these inputs."""
         for k, (operation, place) in enumerate(zip(self.operations, self._places)):
             if place is None or (k + 1 < len(self._places) and self._places[k + 1] == place):
                 continue  # the last operation of a call makes what is assigned
             if len(operation.results) == 1:
                 operation.out.name = _assigned(place[0]).get(place[1])
-        return Program(self.inputs, self.constants, self.operations, outputs)
+        return Program(inputs, self.constants, self.operations, outputs)
+
+
+def same_values(table: Any, one: Any, other: Any) -> bool:
+    """Return whether two raw arrays of a backend have the same shape, dtype and elements; nan differs from itself."""
+    if tuple(one.shape) != tuple(other.shape) or one.dtype != other.dtype:
+        return False
+    return bool(table.kernels.all(table.kernels.equal(one, other)))
 
 
 def refusal(what: str, instead: str) -> CaptureError:
