@@ -488,7 +488,7 @@ def floor(x: Tensor, /) -> Tensor:
     """Rounded down; the derivative is zero (SUB-09)."""
 
 
-@elementwise(zero_gradient, conj=False, may_return_operand=True, domain=_LIBRARY)
+@elementwise(zero_gradient, conj=False, may_return_operand=True, domain=Domain("library"))
 def round(x: Tensor, /) -> Tensor:  # noqa: A001 (the standard's name)
     """Rounded to the nearest integer, halves to even; the derivative is zero (SUB-09)."""
 
