@@ -239,7 +239,10 @@ def _pytorch(name: str) -> tuple[Any, Any]:
     torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
     if name in NOT_IN_TORCH:
         pytest.skip("PyTorch does not differentiate it")
-    return torch, getattr(torch, TORCH_NAMES.get(name, name))
+    theirs = getattr(torch, TORCH_NAMES.get(name, name), None)
+    if theirs is None:
+        pytest.skip("PyTorch does not have it")
+    return torch, theirs
 
 
 def _gradients(torch: Any, ours: Any, theirs: Any, points: list[np.ndarray], device: str, order: int) -> None:

@@ -1,6 +1,12 @@
-"""All chapters of the table, which importing declares."""
+"""All chapters of the table, which importing declares.
+
+A function of the namespace that NumPy has by the same name, and dispatches, needs no entry: it stands for NumPy's.
+"""
 
 from __future__ import annotations
+
+import sys
+from typing import Any
 
 from xpgrad._numpy import (
     creation as creation,
@@ -14,3 +20,12 @@ from xpgrad._numpy import (
     signals as signals,
     statistics as statistics,
 )
+from xpgrad._numpy.same import same
+from xpgrad._numpy.table import FUNCTIONS
+from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, RULES
+
+for _table in (RULES, COMPOSITE, NONDIFFERENTIABLE):
+    for _name, _function in _table.items():
+        _theirs: Any = getattr(sys.modules["numpy"], _name, None)
+        if _name not in FUNCTIONS and hasattr(_theirs, "_implementation") and _theirs.__name__ == _name:
+            same(_name, _function, differentiable=_table is not NONDIFFERENTIABLE)

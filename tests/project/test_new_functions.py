@@ -1,0 +1,143 @@
+"""Law: a function that is written into its chapter is known everywhere. The page CONTRIBUTING.md adds three; here they are tried.
+
+Each is written into a copy of the core, in which other processes then run: what users call, and the laws over the rows.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+#: What CONTRIBUTING.md writes: a line that names the chapter, and what is written at its end.
+BLOCK = re.compile(r"```python\n# (core/xpgrad/rules/\w+\.py)\n(.*?)```", re.DOTALL)
+
+USES = '''
+import sys
+import numpy as np
+import xpgrad as xp
+from xpgrad.dialects.hips import grad, numpy as anp
+
+data = np.asarray([[0.7, -1.9, 2.3], [1.1, 0.4, -0.6]])
+
+
+def differences(f, x, step=1e-6):
+    out = np.zeros_like(x)
+    for k in np.ndindex(x.shape):
+        up, down = x.copy(), x.copy()
+        up[k] += step
+        down[k] -= step
+        out[k] = (f(up) - f(down)) / (2 * step)
+    return out
+
+
+def check(name, theirs, method, *args):
+    """Value and gradients to second order, of every spelling, mode and transform."""
+    ours = getattr(xp, name)
+    weights = np.cos(np.arange(float(theirs(data).size))).reshape(theirs(data).shape)
+    expected = differences(lambda x: float(np.sum(weights * theirs(x))), data)
+    for function in (lambda x: ours(x, *args), lambda x: getattr(x, method)(*args), lambda x: theirs(x)):
+        loss = lambda x: xp.sum(xp.asarray(weights) * function(x))
+        for way in (loss, xp.compile(loss)):
+            x = xp.tensor(data, requires_grad=True)
+            way(x).backward()
+            np.testing.assert_allclose(x.grad.numpy(), expected, rtol=1e-6, atol=1e-8)
+        direction = np.sin(np.arange(6.0)).reshape(2, 3)
+        slope = xp.func.jvp(loss, (xp.asarray(data),), (xp.asarray(direction),))[1]
+        np.testing.assert_allclose(slope.item(), np.sum(expected * direction), rtol=1e-6)
+        assert xp.autograd.gradgradcheck(loss, xp.tensor(data, requires_grad=True))
+        each = xp.func.vmap(xp.func.grad(loss))(xp.stack([xp.asarray(data)] * 2))
+        np.testing.assert_allclose(each.numpy(), np.stack([expected] * 2), rtol=1e-6, atol=1e-8)
+    assert name in xp.__all__ and name in dir(xp)
+    assert ours.__doc__
+
+
+def check_patterns(name, *args):
+    prepared = xp.func.sparse_jacobian(lambda x: xp.reshape(getattr(xp, name)(x, *args), (-1,))).prepare(xp.asarray(data))
+    assert prepared.unresolved == [], prepared.unresolved
+    return prepared.pattern.toarray()
+
+
+# -- element by element
+check("cbrt", np.cbrt, "cbrt")
+y = xp.tensor(data)
+y.cbrt_()
+np.testing.assert_allclose(y.numpy(), np.cbrt(data))
+np.testing.assert_allclose(grad(lambda x: anp.sum(anp.cbrt(x)))(np.abs(data)), np.abs(data) ** (-2 / 3) / 3)
+for device in ("numpy", "strict"):
+    np.testing.assert_allclose(xp.cbrt(xp.asarray(data, device=device)).numpy(), np.cbrt(data))
+    try:
+        xp.cbrt(xp.asarray([1j], device=device))
+    except TypeError as exc:
+        assert "`cbrt` is not defined for complex" in str(exc), exc
+    else:
+        raise AssertionError("complex operands are taken")
+large = xp.asarray(np.linspace(-1, 1, 1 << 17))
+text = xp.compile(lambda x: xp.cbrt(x) * 2.0 + 1.0).source(large)
+assert "np.cbrt(" in text and "for start in range(" in text, text
+assert (check_patterns("cbrt") == np.eye(6, dtype=bool)).all()
+report = xp.audit(lambda x: xp.sum(xp.cbrt(x)), xp.tensor([0.0, 1.0], requires_grad=True))
+assert any(f.kind == "kink" and "`cbrt` at 0" in f.message for f in report.findings), report
+
+# -- over axes
+check("ptp", np.ptp, "ptp")
+check("ptp", lambda x: np.ptp(x, axis=1), "ptp", 1)
+assert (check_patterns("ptp", 1) == np.kron(np.eye(2), np.ones((1, 3))).astype(bool)).all()
+report = xp.audit(lambda x: xp.ptp(x), xp.tensor([1.0, 1.0, 0.0], requires_grad=True))
+assert any(f.kind == "tie" and "`ptp` of equal" in f.message for f in report.findings), report
+
+# -- a view
+check("swapaxes", lambda x: np.swapaxes(x, 0, 1), "swapaxes", 0, 1)
+x = xp.asarray(data)
+xp.swapaxes(x, 0, 1)[0, 0] = 9.0
+assert x[0, 0].item() == 9.0 and x._version == 1
+assert (check_patterns("swapaxes", 0, 1).sum(axis=0) == 1).all()
+print("all of them")
+'''
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the core in which the three functions of CONTRIBUTING.md are."""
+    core = tmp_path_factory.mktemp("copied") / "core"
+    shutil.copytree(ROOT / "core", core, ignore=shutil.ignore_patterns("__pycache__"))
+    blocks = BLOCK.findall((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    assert len(blocks) == 3
+    for place, text in blocks:
+        chapter = core.parent / place
+        (name,) = re.findall(r"^__all__ \+= \[\"(\w+)\"\]", text, re.MULTILINE)
+        assert f"def {name}(" in text
+        chapter.write_text(f"{chapter.read_text(encoding='utf-8')}\n\n{text}", encoding="utf-8")
+    return core
+
+
+def run(core: Path, *command: str) -> str:
+    roots = [core, *(ROOT / part for part in ("backends", "conformance", "tests", "docs/_ext"))]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, roots)), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, env=environment, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-8000:]
+    return done.stdout
+
+
+def test_what_is_written_into_a_chapter_is_known_everywhere(copied: Path) -> None:
+    assert "all of them" in run(copied, "-c", USES)
+
+
+def test_the_reference_lacks_nothing(copied: Path) -> None:
+    for name in ("cbrt", "ptp", "swapaxes"):
+        assert "0 names lack something" in run(copied, "-m", "xpgrad_reference", f"xpgrad.{name}")
+
+
+def test_the_laws_and_the_contracts_go_over_it(copied: Path) -> None:
+    files = ("rules/test_elementwise", "rules/test_kernel_facts", "transforms/test_vmap")
+    laws = [f"tests/{file}.py" for file in files]
+    text = run(copied, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-k", "cbrt", *laws)
+    assert int(re.findall(r"(\d+) passed", text)[-1]) >= 20
+    text = run(copied, "-c", "from xpgrad_conformance.functions import CASES; print('cbrt' in CASES)")
+    assert text.strip() == "True"
