@@ -18,7 +18,8 @@ from xpgrad.programs.vocabulary import ELEMENTWISE, FRESH, IN_PLACE, VIEWS
 __all__ = ["Reuse", "has_out", "reuse"]
 
 _LARGE = 1 << 17  # bytes: less than this is freed and allocated again for next to nothing
-_EXPANSIONS = frozenset(("broadcast_to", "broadcast_view", "expand_reduced"))
+#: Views that nobody may write to: NumPy's arrays of which some element comes twice, and its diagonals, are read-only.
+_READ_ONLY = frozenset(("broadcast_to", "broadcast_view", "diagonal_view", "expand_reduced", "linalg.diagonal"))
 
 
 @dataclass
@@ -32,7 +33,7 @@ class Reuse:
     dropped : dict
         Large variables, and views of them, that nobody needs after an operation, and whose memory nobody takes.
     copied : list of bool
-        For each output, whether it shares memory with an input, a constant, another output or itself.
+        For each output, whether it is read-only, or shares memory with an input, a constant or another output.
     """
 
     into: dict[Operation, Variable] = field(default_factory=dict)
@@ -49,7 +50,7 @@ def reuse(program: Program, large: int = _LARGE) -> Reuse:
     large : int
         Bytes from which on an array's memory is kept for later results, or given back early.
     """
-    roots, owned, expanded = _memory(program)
+    roots, owned, read_only = _memory(program)
     last: dict[Variable, float] = {}
     for k, operation in enumerate(program.operations):
         for v in operation.results:  # what nobody reads is free at once
@@ -99,7 +100,7 @@ def reuse(program: Program, large: int = _LARGE) -> Reuse:
     seen: set[Variable] = set()
     for v in program.outputs:
         mine = roots[v]
-        found.copied.append(v in expanded or any(root not in owned or root in seen for root in mine))
+        found.copied.append(v in read_only or any(root not in owned or root in seen for root in mine))
         seen.update(mine)
     return found
 
@@ -114,10 +115,10 @@ def has_out(operation: Operation) -> bool:
 
 
 def _memory(program: Program) -> tuple[dict[Variable, tuple[Variable, ...]], set[Variable], set[Variable]]:
-    """The variables whose memory each variable may lie in; those that own theirs; those that have some element twice."""
+    """The variables whose memory each variable may lie in; those that own theirs; those that are read-only."""
     roots: dict[Variable, tuple[Variable, ...]] = {v: (v,) for v in (*program.inputs, *program.constants)}
     owned: set[Variable] = set()
-    expanded: set[Variable] = set()
+    read_only: set[Variable] = set()
     for operation in program.operations:
         name = operation.name
         if name in FRESH:
@@ -131,9 +132,9 @@ def _memory(program: Program) -> tuple[dict[Variable, tuple[Variable, ...]], set
             mine = tuple(dict.fromkeys(root for v in operands for root in roots[v]))
             for v in operation.results:
                 roots[v] = mine if name in VIEWS and mine else (*mine, v)  # an unknown kernel's results are nobody's, and themselves
-                if name in _EXPANSIONS or any(o in expanded for o in operands):
-                    expanded.add(v)
-    return roots, owned, expanded
+                if name in _READ_ONLY or any(o in read_only for o in operands):
+                    read_only.add(v)
+    return roots, owned, read_only
 
 
 def _bytes(v: Variable) -> int:
