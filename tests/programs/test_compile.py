@@ -471,6 +471,40 @@ def test_results_are_nobody_elses(captured: str) -> None:
     assert (two.tolist(), three.tolist()) == ([2.0, 4.0], [4.0, 2.0])
 
 
+@pytest.mark.parametrize("size", [3, 200])
+def test_results_may_be_written_to(captured: str, size: int) -> None:
+    """Law: whatever view of a temporary a function returns is memory that the caller may write to."""
+    views: dict[str, Callable[[Any], Any]] = {
+        "diagonal": lambda t: xp.linalg.diagonal(t), "another diagonal": lambda t: xp.linalg.diagonal(t, offset=1)[None],
+        "broadcast": lambda t: xp.broadcast_to(t[:1], (4, size)), "flip": lambda t: xp.flip(t), "transposed": lambda t: t.mT,
+        "part": lambda t: t[1:, 0], "reshaped": lambda t: xp.reshape(t, (-1,)), "real": lambda t: xp.real(t), "a row": lambda t: t[0],
+        "expanded": lambda t: xp.sum(t, axis=0, keepdims=True) * xp.ones_like(t), "imaginary": lambda t: xp.imag(t + 1j * t),
+    }  # fmt: skip
+    x = make(np.ones((size, size)), False)
+    for name, view in views.items():
+        out = xp.compile(lambda x, view=view: view(x * 2.0))(x)
+        expected = (view(x * 2.0) + 1.0).tolist()
+        out += 1.0
+        assert out.tolist() == expected, name
+
+
+@pytest.mark.parametrize("name", ["bool", "uint8", "int64"])
+def test_integers_and_bools_meet_numbers_as_in_the_function(captured: str, name: str) -> None:
+    n = make(np.array([1, 0, 1], name), False)
+    expressions: dict[str, Callable[[Any], Any]] = {
+        "n * 1.0": lambda n: n * 1.0, "2.5 - n": lambda n: 2.5 - n, "where": lambda n: xp.where(n > 0, 1.0, 0.0),
+        "(n > 0) * 2.0": lambda n: (n > 0) * 2.0,
+        "maximum": lambda n: xp.maximum(n, 0.5), "n * 1j": lambda n: n * 1j, "n + 1": lambda n: n + 1, "n ** 2.0": lambda n: n**2.0,
+    }  # fmt: skip
+    for what, function in expressions.items():
+        try:
+            expected = function(n)
+        except TypeError:  # not in any way of running it
+            continue
+        found = xp.compile(function)(n)
+        assert (found.dtype, found.tolist()) == (expected.dtype, expected.tolist()), what
+
+
 def test_writes_inside(captured: str) -> None:
     """Into what the function made: of its argument, of nothing, and of a Tensor from outside."""
 

@@ -9,8 +9,10 @@ counted, and must stay rare.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -69,10 +71,116 @@ def from_graph(seed: int) -> tuple[Callable[..., Any], list[Any], str]:
     return function, data, "\n".join(map(str, steps))
 
 
-def scalar(outs: Any) -> Any:
+#: Parts of statements: of Tensors ``{x}`` and ``{y}``, a Python number ``{k}``, a mask ``{m}``.
+COMPUTED = [
+    "{x} + {y}", "{x} - {y}", "{x} * {y}", "{x} / {y}", "-{x}", "-(-{x})", "{x} - -{y}", "-{x} * {y}", "{x} + {k}", "{k} - {x}",
+    "{x} * {k}",
+    "{k} * {x}", "{x} / {k}", "-({x} * {k})", "-{x} / {k}", "{x} * {k} * {k2}", "{x} ** 2", "{x} ** 0.5", "{x} ** {y}", "xp.sin({x})",
+    "xp.abs({x})", "xp.square({x})", "xp.where({m}, {x}, {y})", "xp.where({m}, {x}, {k})",
+    "xp.maximum({x}, {y})", "xp.astype({x}, xp.{dtype})", "xp.astype({m}, xp.{dtype}) * {x}", "{x} > {y}", "{x} == {y}", "~{m}",
+    "xp.zeros_like({x})", "xp.ones_like({x}) * {k}", "xp.sum({x}, axis=0)", "xp.sum({x})", "xp.mean({x}, axis=-1)", "xp.var({x})",
+    "xp.cumulative_sum({x}, axis=0)", "xp.stack([{x}, {y}])", "{x} // {y}", "{x} % {k}",
+]  # fmt: skip
+VIEWED = [
+    "{x}[1:]", "{x}[..., 0]", "{x}[::-1]", "{x}[None]", "xp.reshape({x}, (-1,))", "xp.permute_dims({x}, (1, 0))", "{x}[:, 1]", "{x}[0]",
+    "xp.linalg.diagonal({x})", "xp.real({x})", "xp.expand_dims({x}, axis=0)", "xp.moveaxis({x}, 0, -1)", "xp.conj({x})",
+]  # fmt: skip
+WRITTEN = [
+    "{x} += {y}", "{x} += {k}", "{x} *= {y}", "{x} *= {k}", "{x} -= {y}", "{x}[0] = {y}", "{x}[1:] = {k}", "{x}[...] = {y}",
+    "{x}[0] += {y}",
+    "{x}[{m}] = {k}", "{x}[..., -1] *= {k}",
+]  # fmt: skip
+RETURNED = ["{x}", "({x},)", "[{x}, {y}]", "{{'a': {x}}}", "({x}, ({y}, {z}))", "{{'a': [{x}], 'b': {y}}}", "xp.sum({x})", "(xp.sum({x}),)"]
+SCALARS = ["0", "1", "-1", "2", "-1.0", "1.0", "0.5", "-0.0", "2.0", "3", "-2.5", "1j"]
+
+
+class Lines:
+    """A function that grows by lines which run."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        rng = np.random.default_rng(seed)
+        shape = self.random.choice([(2, 3), (3, 3), (4,), (2049,), (33_000,)] if self.random.random() < 0.1 else [(2, 3), (3, 3), (4,)])
+        kinds = [self.random.choice(["float64", "float64", "complex128", "float32"])]
+        kinds += self.random.choices(["float64", "complex128", "int64", "int32", "uint8", "bool", "float32"], k=2)
+        self.data = []
+        for kind in kinds:
+            x = rng.uniform(0.5, 2.0, shape) * rng.choice([-1.0, 1.0], shape)
+            if kind == "complex128":
+                x = x + 1j * rng.uniform(-1.0, 1.0, shape)
+            self.data.append(
+                (rng.integers(0, 200, shape) if kind in ("int64", "int32", "uint8") else x > 0 if kind == "bool" else x).astype(kind)
+            )
+        self.names = ["a", "b", "c"]
+        self.own: list[str] = []  # names that may be written to
+        self.lines: list[str] = []
+        self.values = {n: xp.tensor(d, device=DEVICE, requires_grad=d.dtype.kind in "fc") for n, d in zip(self.names, self.data)}
+
+    def draw(self, forms: list[str]) -> str:
+        random = self.random
+        recent = lambda names: random.choice(names[-4:] if random.random() < 0.7 else names)  # noqa: E731
+        masks = [n for n in self.names if self.values[n].dtype is xp.bool]
+        own = forms is WRITTEN
+        return random.choice(forms).format(
+            x=recent(self.own if own else self.names), y=recent(self.names), z=recent(self.names), k=random.choice(SCALARS),
+            k2=random.choice(SCALARS), m=random.choice(masks) if masks and random.random() < 0.7 else f"({recent(self.names)} != 0)",
+            dtype=random.choice(["float64", "float32", "complex128", "int64", "uint8", "int8"]),
+        )  # fmt: skip
+
+    def grow(self) -> None:
+        """Add a line, if it runs and what it makes is small."""
+        forms = self.random.choice([COMPUTED, COMPUTED, COMPUTED, VIEWED, WRITTEN, WRITTEN])
+        if forms is WRITTEN and not self.own:
+            forms = COMPUTED
+        name = f"t{len(self.lines)}"
+        line = self.draw(forms) if forms is WRITTEN else f"{name} = {self.draw(forms)}"
+        if forms is not COMPUTED and self.random.random() < 0.05:
+            line = f"with xp.no_grad(): {line}"
+        values = dict(self.values)
+        try:
+            exec(line, {"xp": xp}, values)  # noqa: S102 (our own text)
+            made = values.get(name)
+            if made is not None and (made.size > 40_000 or made.ndim > 4):
+                return
+        except (TypeError, ValueError, RuntimeError, IndexError, OverflowError, NotImplementedError, ZeroDivisionError):
+            return
+        self.values = values
+        self.lines.append(line)
+        if made is None:
+            return
+        self.names.append(name)
+        of_own = forms is VIEWED and any(f"{n}" in re.findall(r"\w+", line)[1:] for n in self.own)
+        if forms is COMPUTED or of_own:
+            self.own.append(name)
+
+    def source(self) -> str:
+        """The function's text."""
+        for _ in range(self.random.randint(4, 16)):
+            self.grow()
+        lines = [*self.lines, f"return {self.draw(RETURNED)}"]
+        return "def function(a, b, c):\n" + "".join(f"    {line}\n" for line in lines)
+
+
+def from_lines(seed: int) -> tuple[Callable[..., Any], list[Any], str]:
+    """A function of lines with integers, masks, complex numbers, views and writes, which returns any container; arguments, text."""
+    lines = Lines(seed)
+    text = lines.source()
+    space: dict[str, Any] = {"xp": xp}
+    exec(text, space)  # noqa: S102 (our own text)
+    return space["function"], lines.data, f"{text}\n{[(d.dtype.name, d.shape) for d in lines.data]}"
+
+
+def flat(outs: Any) -> list[Any]:
+    """The Tensors in a container."""
+    if isinstance(outs, dict):
+        outs = list(outs.values())
+    return [t for item in outs for t in flat(item)] if isinstance(outs, (tuple, list)) else [outs]
+
+
+def scalar(outs: list[Any]) -> Any:
     """A real number of some results."""
     total: Any = 0.0
-    for out in outs if isinstance(outs, tuple) else (outs,):
+    for out in outs:
         for part in (xp.real(out), xp.imag(out)) if out.dtype.is_complex else (out,):
             total = total + xp.sum(xp.sin(part))
     return total
@@ -80,10 +188,11 @@ def scalar(outs: Any) -> Any:
 
 def derivatives(function: Any, leaves: list[Any], second: bool) -> list[Any]:
     """What the function returns, its gradients, and the gradients of a scalar of these."""
-    outs = function(*leaves)
-    outs = outs if isinstance(outs, tuple) else (outs,)
+    outs = flat(function(*leaves))
+    leaves = [leaf for leaf in leaves if leaf.requires_grad]
     found: list[Any] = [o.detach() for o in outs]
-    if not any(o.requires_grad for o in outs):
+    outs = [o for o in outs if o.dtype.differentiable]
+    if not leaves or not any(o.requires_grad for o in outs):
         return found
     first = xp.autograd.grad(scalar(outs), leaves, create_graph=second, allow_unused=True, materialize_grads=True)
     found += [g.detach() for g in first]
@@ -152,7 +261,7 @@ def compare(make: Any, seed: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("make", [from_expression, from_graph], ids=["expressions", "graphs"])
+@pytest.mark.parametrize("make", [from_expression, from_graph, from_lines], ids=["expressions", "graphs", "lines"])
 @pytest.mark.parametrize("block", range(BLOCKS))
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_functions_are_the_functions(block: int, make: Any) -> None:

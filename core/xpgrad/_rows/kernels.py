@@ -82,6 +82,8 @@ class Kernel:
         A key is among its arguments, in which a mask would make the result's shape depend on values.
     by_value : bool
         The shape of its result depends on values.
+    read_only : bool
+        NumPy's result is a view that cannot be written to; that of an expansion never can.
     may_return_operand : bool
         Some libraries return the operand itself where there is nothing to do.
     spelled : str or None
@@ -99,6 +101,7 @@ class Kernel:
     grows: bool = False
     keyed: bool = False
     by_value: bool = False
+    read_only: bool = False
     may_return_operand: bool = False
     spelled: str | None = None
 
@@ -132,6 +135,11 @@ class Kernel:
     def is_view(self) -> bool:
         """Whether the result may share memory with the first operand only."""
         return self.memory == "view"
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether NumPy's result cannot be written to."""
+        return self.read_only or self.kind == "expansion"
 
     @property
     def is_fresh(self) -> bool:
@@ -185,7 +193,7 @@ _kernels("reshape", "view", "same", "reshape")
 _kernels("transpose", "view", "same", "moveaxis", numpy=True)
 _kernels("transpose", "view", "same", "matrix_transpose", "permute_dims", "linalg.matrix_transpose")
 _kernels("selection", "view", "same", "flip", "unstack", numpy=True)
-_kernels("selection", "view", "same", "linalg.diagonal")
+_kernels("selection", "view", "same", "linalg.diagonal", read_only=True)
 _kernels("selection", "new", "same", "concat", numpy="concatenate")
 _kernels("selection", "new", "same", "repeat", "roll", "stack", "take", "take_along_axis", "tile", "tril", "triu", numpy=True)
 _kernels("selection", "new", "same", "take_flat", whole=True, keyed=True, spelled="x[key]")

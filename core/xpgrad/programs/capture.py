@@ -43,13 +43,13 @@ class CaptureBackend(Backend):
     array_type: type | None
     raw: type[Any]
 
-    weak_scalars = True
     checks_indices = True  # the kernels below do, when the program runs
 
     def __init__(self, inner: Any) -> None:
         below = inner.backend
         self.inner, self.below = inner, below
         self.device: Device = inner.device
+        self.weak_scalars = below.weak_scalars
         self.name, self.variant, self.is_host = below.name, below.variant, below.is_host
         self.capabilities: Capabilities = replace(
             below.capabilities, mutable=False, view_aliases=False, strides=False, boolean_indexing=False, data_dependent_shapes=True,

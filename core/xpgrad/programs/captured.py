@@ -60,11 +60,10 @@ class Captured:
         self.captured, self.template, self._program, self.run = program, template, None, None
         self.arranged = eval(f"lambda o: {arrangement(template)}")  # our own text: a tuple's structure
 
-    def is_like(self, other: Captured) -> bool:
-        """Return whether another capture has the same operations, constants and results, those of the backward pass aside."""
+    def is_like(self, other: Program) -> bool:
+        """Return whether another program has the captured operations, constants and results, those of the backward pass aside."""
         assert self.captured is not None
-        assert other.captured is not None
-        return same_programs(self.captured, other.captured, lambda a, b: same_values(self.below, a, b))
+        return same_programs(self.captured, other, lambda a, b: same_values(self.below, a, b))
 
     @property
     def program(self) -> Program:

@@ -112,8 +112,8 @@ class _Compiled:
         if self.inside is self.cls:
             return
         other = _Compiled(self.function, self.key, self.options)
-        other._capture(*raws)
-        if not self.forward.is_like(other.forward):
+        program, *_ = self.recorded(self.inside, lambda *args: tuple(o._array for o in other._call(*args)[1]), raws, self.forward.names)
+        if not self.forward.is_like(program):
             msg = (
                 f"the gradients of `{_title(self.function)}`, which is compiled, are to be differentiated, or computed in a batch or with "
                 "tangents. For that it runs again, and would compute something else than when it was compiled: it draws random numbers, or "
@@ -121,7 +121,7 @@ class _Compiled:
             )
             raise CaptureError(msg)
 
-    def _call(self, recorder: Any, raws: Any) -> tuple[list[Any], list[Any]]:
+    def _call(self, recorder: Any, *raws: Any) -> tuple[list[Any], list[Any]]:
         """Run the function on Tensors around raw arrays that are traced, or symbols; returns these Tensors and the results."""
         leaves = []
         for raw, need in zip(raws, self.needs):
@@ -152,7 +152,6 @@ class _Compiled:
                 raise RuntimeError(msg)
         outs: list[Any] = []
         self.out_template = described(out, outs)
-        self.build = builder(self.out_template)
         with self._running(recorder):
             outs = [self._own(o) for o in outs]
         own = set(nodes)
@@ -201,13 +200,14 @@ class _Compiled:
     def _traced_backward(self, *arrays: Any) -> tuple[Any, ...]:
         """The gradients, given the raw arguments followed by one raw gradient for each result that requires grad."""
         count = len(self.needs)
-        leaves, outs = self._call(None, arrays[:count])
+        leaves, outs = self._call(None, *arrays[:count])
         seeds = [_around(self.inside, raw) for raw in arrays[count:]]
         return self._gradients(None, [o for o in outs if o.requires_grad], seeds, leaves)
 
     def _forward(self, recorder: Any, *raws: Any) -> tuple[Any, ...]:
         """The results and, of one real number, the gradients; in a capture also those of other results, for the backward."""
-        leaves, outs = self._call(recorder, raws)
+        leaves, outs = self._call(recorder, *raws)
+        self.build = builder(self.out_template)
         self.scalar = len(outs) == 1 and self.requires[0] and outs[0].shape == () and not outs[0].dtype.is_complex
         arrays = tuple(o._array for o in outs)
         if not self.scalar:

@@ -30,7 +30,7 @@ class Reuse:
     dropped : dict
         Large variables, and views of them, that nobody needs after an operation, and whose memory nobody takes.
     copied : list of bool
-        For each output, whether it shares memory with an input, a constant, another output or itself.
+        For each output, whether it is read-only, or shares memory with an input, a constant or another output.
     """
 
     into: dict[Operation, Variable] = field(default_factory=dict)
@@ -47,7 +47,7 @@ def reuse(program: Program, large: int = _LARGE) -> Reuse:
     large : int
         Bytes from which on an array's memory is kept for later results, or given back early.
     """
-    roots, owned, expanded = _memory(program)
+    roots, owned, read_only = _memory(program)
     last: dict[Variable, float] = {}
     for k, operation in enumerate(program.operations):
         for v in operation.results:  # what nobody reads is free at once
@@ -97,7 +97,7 @@ def reuse(program: Program, large: int = _LARGE) -> Reuse:
     seen: set[Variable] = set()
     for v in program.outputs:
         mine = roots[v]
-        found.copied.append(v in expanded or any(root not in owned or root in seen for root in mine))
+        found.copied.append(v in read_only or any(root not in owned or root in seen for root in mine))
         seen.update(mine)
     return found
 
@@ -111,10 +111,10 @@ def has_out(operation: Operation) -> bool:
 
 
 def _memory(program: Program) -> tuple[dict[Variable, tuple[Variable, ...]], set[Variable], set[Variable]]:
-    """The variables whose memory each variable may lie in; those that own theirs; those that have some element twice."""
+    """The variables whose memory each variable may lie in; those that own theirs; those that are read-only."""
     roots: dict[Variable, tuple[Variable, ...]] = {v: (v,) for v in (*program.inputs, *program.constants)}
     owned: set[Variable] = set()
-    expanded: set[Variable] = set()
+    read_only: set[Variable] = set()
     for operation in program.operations:
         facts = operation.facts
         if facts.is_fresh:
@@ -128,9 +128,9 @@ def _memory(program: Program) -> tuple[dict[Variable, tuple[Variable, ...]], set
             mine = tuple(dict.fromkeys(root for v in operands for root in roots[v]))
             for v in operation.results:
                 roots[v] = mine if facts.is_view and mine else (*mine, v)  # an unknown kernel's results are nobody's, and themselves
-                if facts.kind == "expansion" or any(o in expanded for o in operands):
-                    expanded.add(v)
-    return roots, owned, expanded
+                if facts.is_read_only or any(o in read_only for o in operands):
+                    read_only.add(v)
+    return roots, owned, read_only
 
 
 def _bytes(v: Variable) -> int:

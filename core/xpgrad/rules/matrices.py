@@ -247,6 +247,7 @@ def count_nonzero_norm(xp: Any, xs: Any, axes: Any, keepdims: bool) -> Any:
     batch="stacked",
     kind="selection",
     dtype="same",
+    read_only=True,
     public="linalg.diagonal",
 )
 def diagonal_view(xp: Any, x: Any, offset: int) -> Any:
