@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
+import pickle
 import subprocess
 import sys
 import warnings
@@ -468,6 +470,23 @@ def test_a_number_does_not_leave_the_graph(convert: Any) -> None:
     for f in (ours.grad, ours.deriv):
         with pytest.raises((TypeError, RuntimeError, ValueError)):
             f(lambda x: convert(x) * x)(2.0)
+
+
+@pytest.mark.parametrize("transform", ["grad", "deriv", "jacobian", "elementwise_grad", "hessian"])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda x: copy.deepcopy({"x": [x * 1.0]})["x"][0]])
+def test_copies_keep_the_derivative(copied: Any, transform: str) -> None:
+    found = getattr(ours, transform)(lambda x: copied(x) * x * x)(2.0)
+    np.testing.assert_allclose(found, getattr(ours, transform)(lambda x: x * x * x)(2.0))
+    assert np.all(np.asarray(found) == 12.0)
+
+
+def test_what_boxes_do_not_have() -> None:
+    for library, error in ((theirs, AttributeError), (ours, AttributeError)):
+        with pytest.raises(error, match="data"):
+            library.grad(lambda x: x.data * x)(2.0)
+    for transform in (ours.grad, ours.deriv, ours.jacobian):
+        with pytest.raises(RuntimeError, match="Can't pickle a Tensor"):
+            transform(lambda x: pickle.loads(pickle.dumps(x)) * x)(2.0)
 
 
 def test_builtins() -> None:

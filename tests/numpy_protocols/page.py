@@ -70,8 +70,8 @@ print(np.median(np.fft.rfft(x.detach()).real))  # tensor(3.)
 * **What NumPy does not ask about.** An argument that is a list of lists, a method of a NumPy array (`array.dot(x)`), an array of
   objects that holds Tensors, and the options that NumPy reads itself (`np.sum(array, initial=x)`) never reach the Tensor's protocols:
   NumPy converts the Tensor there, which raises if it requires grad; where NumPy wants one number (`initial=x`), `float(x)` warns, as
-  in PyTorch, and the result has no gradient. An array of objects computes with each Tensor by itself, and keeps
-  their histories.
+  in PyTorch, and the result has no gradient; inside of a function that a transform runs it raises. An array of objects computes with
+  each Tensor by itself, and keeps their histories.
 * **`like=x`** makes an array beside a Tensor: `np.zeros(3, like=x)`, `np.asarray(array, like=x)`.
 
 An operation of this kind costs less than 1.5 us more than its xpgrad spelling (`python -m benchmarks.protocols`).

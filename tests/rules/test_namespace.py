@@ -24,6 +24,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import xpgrad as xp
+from support.central_differences import check, has_float64, values
+from xpgrad import func
 from xpgrad._rows.kernels import KERNELS
 from xpgrad._rows.namespace import COMPOSITE, EXTRAS, NONDIFFERENTIABLE, RULES
 from xpgrad.backend import spellings
@@ -457,6 +459,60 @@ CREATED = [
 @pytest.mark.parametrize(("name", "args", "options"), CREATED)
 def test_creation(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> None:
     agree(*(getattr(space, name)(*args, **{k: _convert(v, i) for k, v in options.items()}) for i, space in enumerate((xp, strict))))
+
+
+#: By name: calls of the functions that make arrays of numbers, with a Tensor in the place of each number in turn.
+MAKERS: dict[str, Callable[[Any], Any]] = {
+    "linspace, start": lambda v: xp.linspace(v, 5.0, 4), "linspace, stop": lambda v: xp.linspace(0.0, v, 4),
+    "linspace, both": lambda v: xp.linspace(v, v * v, 4), "linspace, no end": lambda v: xp.linspace(v, 5.0, 3, endpoint=False),
+    "linspace, one": lambda v: xp.linspace(v, 5.0, 1), "linspace, (1,)": lambda v: xp.linspace(xp.reshape(v, (1,)), 5.0, 3),
+    "linspace, complex": lambda v: xp.abs(xp.linspace(v, 1j, 4)), "full": lambda v: xp.full((2, 2), v),
+    "full_like": lambda v: xp.full_like(xp.ones(3, device=v.device), v), "asarray": lambda v: xp.asarray([v, 2.0, v * v]),
+    "arange, stop": lambda v: xp.arange(v), "arange, start": lambda v: xp.arange(v, 5.0), "arange, step": lambda v: xp.arange(0.0, 5.0, v),
+    "tensor": lambda v: xp.tensor([v, 1.0]), "eye": lambda v: xp.eye(v), "zeros": lambda v: xp.zeros(v), "ones": lambda v: xp.ones((v, 2)),
+    "linspace, num": lambda v: xp.linspace(0.0, 1.0, v), "eye, k": lambda v: xp.eye(3, k=v),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", MAKERS)
+def test_no_function_that_makes_arrays_loses_a_derivative(name: str, xpgrad_device: str) -> None:
+    """Law: what is made of a number that requires grad differentiates, in every mode, or raises `TypeError`; it is never a constant."""
+    make = MAKERS[name]
+    x = xp.tensor(1.5, device=xpgrad_device, requires_grad=True)
+    try:
+        out = make(x)
+    except TypeError:
+        with pytest.raises((TypeError, RuntimeError)):
+            func.jvp(make, (x.detach(),), (xp.ones_like(x.detach()),))
+        with pytest.raises((TypeError, RuntimeError)):
+            func.grad(lambda v: xp.sum(make(v)))(x.detach())
+        return
+    assert out.requires_grad
+    check(make, [np.array(1.5)], xpgrad_device)
+    g = xp.autograd.grad(out, x, xp.ones_like(out))[0].item()
+    near = {"rtol": 1e-12 if has_float64(xpgrad_device) else 1e-6}
+    np.testing.assert_allclose(xp.sum(func.jvp(make, (x.detach(),), (xp.ones_like(x.detach()),))[1]).item(), g, **near)
+    np.testing.assert_allclose(xp.sum(func.jacrev(make)(x.detach())).item(), g, **near)
+    batch = xp.stack([x.detach(), x.detach() * 2.0])
+    np.testing.assert_allclose(values(func.vmap(make)(batch)), np.stack([values(make(v)) for v in batch]), **near)
+    np.testing.assert_allclose(xp.autograd.grad(xp.compile(lambda v: xp.sum(make(v)))(x), x)[0].item(), g, **near)
+
+
+@pytest.mark.parametrize("endpoint", [True, False])
+@pytest.mark.parametrize("ends", [(0.0, 10.0), (-3.3, 7.1), (1.0, 1.0), (0, 7), (2.5, -1e30), (1.0, 1j)])
+def test_linspace_of_tensors_has_the_values_of_numbers(ends: Any, endpoint: bool) -> None:
+    """Law: bit for bit those of NumPy, and the last one is `stop` itself."""
+    for num in range(12):
+        expected = np.linspace(*ends, num, endpoint=endpoint)
+        for start, stop in ((xp.asarray(ends[0]), ends[1]), (ends[0], xp.asarray(ends[1])), tuple(map(xp.asarray, ends))):
+            found = xp.linspace(start, stop, num, endpoint=endpoint)
+            assert str(found.dtype) == str(expected.dtype)
+            np.testing.assert_array_equal(found.numpy(), expected)
+    single = xp.asarray(1.0, dtype=xp.float32)
+    assert xp.linspace(single, 2.0, 3, endpoint=endpoint).dtype is xp.float32
+    assert xp.linspace(single, 2.0, 3, dtype=xp.float64, endpoint=endpoint).dtype is xp.float64
+    assert xp.linspace(xp.asarray(0.0), 7.5, 4, dtype=xp.int64).tolist() == np.linspace(0.0, 7.5, 4, dtype=np.int64).tolist()
 
 
 def test_functions_of_several_arrays() -> None:

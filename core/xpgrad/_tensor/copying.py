@@ -7,6 +7,7 @@ from typing import Any
 
 from xpgrad._memory.cells import Alias, View, alias_of, note_sharing
 from xpgrad.rules.conversion import asarray
+from xpgrad.rules.creation import alias as view_of_all
 
 __all__ = ["deep", "reduce_leaf", "shallow"]
 
@@ -21,7 +22,9 @@ def _refuse(x: Any, what: str) -> None:
 
 
 def shallow(x: Any) -> Any:
-    """Another Tensor object with the same memory, history and gradient."""
+    """Return another Tensor object with the same memory, history, tangents and gradient."""
+    if x._has_tangent():
+        return view_of_all(x)  # an operation, which carries them
     node = x._node  # first: a stale view becomes one of its normal class
     out = object.__new__(type(x))
     out._array, out._node = x.backend.own(x), node
@@ -41,10 +44,13 @@ def shallow(x: Any) -> Any:
 
 
 def deep(x: Any, memo: dict[int, Any]) -> Any:
-    """A leaf with a copy of the values and of `.grad`."""
-    _refuse(x, "deepcopy")
+    """Return a leaf with a copy of the values and of `.grad`; of what carries a derivative of a transform, a copy that carries it too."""
     if id(x) in memo:
         return memo[id(x)]
+    if x.depth or x._has_tangent() or x._transformed_by() is not None:
+        memo[id(x)] = out = x.clone()
+        return out
+    _refuse(x, "deepcopy")
     out = x._wrap(x.backend.kernels.copy(x._array))
     memo[id(x)] = out
     if x.requires_grad:
@@ -69,7 +75,21 @@ _rebuild_tensor.__module__ = "xpgrad"  # what pickles name: `xpgrad` finds it he
 
 
 def reduce_leaf(x: Any) -> Any:
-    """Reduce a leaf for pickle: its values, dtype, device, requires_grad and `.grad`."""
+    """Reduce a leaf for pickle: its values, dtype, device, requires_grad and `.grad`.
+
+    Raises
+    ------
+    RuntimeError
+        For a Tensor that is no leaf, is an element of a batch, or carries a derivative that forward mode or a transform computes.
+    """
+    if x.depth or x._has_tangent() or x._transformed_by() is not None:
+        what = "is an element of a batch" if x.depth else "carries a derivative"
+        msg = (
+            f"Can't pickle a Tensor that {what} inside of a function that is being transformed: the pickle would silently lose it. Pickle "
+            "`x.detach()` if a constant is meant, outside of `vmap`; "
+            "`copy.deepcopy(x)` makes a copy that keeps it"
+        )
+        raise RuntimeError(msg)
     _refuse(x, "pickle")
     grad = x.grad
     return _rebuild_tensor, (x.backend.to_host(x._array), x.dtype, str(x.device), x.requires_grad, None if grad is None else grad.detach())

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import need_tensor
 from xpgrad._modes import state
-from xpgrad._modes.running import transforming
+from xpgrad._modes.running import transform_inputs, transforming
 from xpgrad._operations.lift import lift, scaled
+from xpgrad._tape.node import walk
 from xpgrad._tensor import turning, writing
 from xpgrad.errors import missing
 from xpgrad.rules import elementwise, linear_algebra, manipulation
@@ -50,6 +51,20 @@ class TensorMethods(TensorBase):
             )
             raise RuntimeError(msg)
 
+    def _transformed_by(self) -> str | None:
+        """Return the name of the transform that is running the user's function, if this Tensor carries a derivative that it computes.
+
+        A Tensor that does not depend on the function's arguments is a constant to the transform, whatever it requires; so is everything
+        under `no_grad`.
+        """
+        name = transforming()
+        if name is None or self._has_tangent():
+            return name
+        if self._node is None or not state.is_grad_enabled():
+            return None
+        inputs = {x._node for x in transform_inputs() if not x.depth}
+        return name if any(node in inputs for node in walk([self._node])) else None
+
     def _leaves(self, call: str, value: Any) -> Any:
         """Hand on what leaves the graph by a call; an audit notes it, and may hold it where it was (`_audit.tracing`)."""
         mode = state.current()
@@ -65,10 +80,9 @@ class TensorMethods(TensorBase):
         Raises
         ------
         RuntimeError
-            In a transform, for a Tensor that requires grad while operations are recorded, has a tangent or is an element of a batch.
+            In a transform, for a Tensor that carries a derivative which the transform computes, or is an element of a batch.
         """
-        name = transforming()
-        if name is not None and ((self._node is not None and state.is_grad_enabled()) or self._has_tangent()):
+        if (name := self._transformed_by()) is not None:
             msg = (
                 f"Can't read `.array` inside of a function transformed by `{name}`: what is computed from it would be lost to the "
                 "derivative. Stay with Tensors; wrap the computation in a `xpgrad.autograd.Function` or `custom_rule`; or read "
@@ -112,11 +126,17 @@ class TensorMethods(TensorBase):
     def tolist(self) -> Any:
         """The values as Python scalars in nested lists.
 
+        Raises
+        ------
+        RuntimeError
+            Inside of a function that a transform of `xpgrad.func` runs, if the Tensor carries a derivative that the transform computes.
+
         Warns
         -----
         UserWarning
             If the Tensor has a tangent, which the numbers do not have.
         """
+        self._refuse_number("x.tolist()")
         self._warn_of_tangent("tolist()")
         return self._leaves("tolist()", self.backend.to_host(self._array).tolist())
 
@@ -127,12 +147,15 @@ class TensorMethods(TensorBase):
         ------
         ValueError
             If there is not exactly one element.
+        RuntimeError
+            Inside of a function that a transform of `xpgrad.func` runs, if the Tensor carries a derivative that the transform computes.
 
         Warns
         -----
         UserWarning
             If the Tensor has a tangent, which the number does not have.
         """
+        self._refuse_number("x.item()")
         self._warn_of_tangent("item()")
         return self._item("item()")
 
@@ -143,7 +166,18 @@ class TensorMethods(TensorBase):
             raise ValueError(msg)
         return self._leaves(call, host.reshape(()).item())
 
+    def _refuse_number(self, what: str) -> None:
+        """Raise if a transform computes a derivative that a number would lose."""
+        if (name := self._transformed_by()) is not None:
+            msg = (
+                f"Can't call {what} inside of a function transformed by `{name}` on a Tensor that carries a derivative: what is computed "
+                "from the number would silently lose it. Stay with Tensors: write elements into one made by `xpgrad.zeros`, not into "
+                "a NumPy array, put them together with `xpgrad.stack`; or use `x.detach()` first if a constant is meant"
+            )
+            raise RuntimeError(msg)
+
     def _warned_item(self, what: str) -> Any:
+        self._refuse_number(what)
         if self._node is not None:
             warnings.warn(
                 f"Converting a tensor with requires_grad=True to a scalar: {what} leaves the graph. Use `x.detach()` or `x.item()`",

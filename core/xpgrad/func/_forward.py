@@ -74,7 +74,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     _need_tensors(name, "tangents", directions)
     with new_level() as level:
         duals = [level.dual(x, t) for x, t in zip(points, directions)]
-        result = run_transformed("jvp", func, *unflatten(structure, duals))
+        result = run_transformed("jvp", (), func, *unflatten(structure, duals))
         aux: Any = None
         if has_aux:
             if not (isinstance(result, tuple) and len(result) == 2):
@@ -163,7 +163,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         probes = [_start(x) for x in points]  # where the linear function begins
         with new_level(records=True) as level:
             duals = [level.dual(x, t) for x, t in zip(points, probes)]
-            result = run_transformed("linearize", func, *unflatten(structure, duals))
+            result = run_transformed("linearize", (), func, *unflatten(structure, duals))
             outs, shape = flatten(result)
             _check_outputs(name, outs)
             found = [level.tangent(y) for y in outs]

@@ -78,7 +78,7 @@ def jacfwd(
             level = BatchLevel(stop - start, randomness)
             with new_level() as tangents:
                 duals = [batched_dual(tangents, x, d, level) for x, d in zip(leaves, basis(leaves, start, stop))]
-                out = run_transformed("jacfwd", func, *put_back(args, argnums, places, unflatten(structure, duals)), **kwargs)
+                out = run_transformed("jacfwd", (), func, *put_back(args, argnums, places, unflatten(structure, duals)), **kwargs)
                 out, aux = _split_aux("jacfwd", out, has_aux)
                 outs, out_structure = _outputs("jacfwd", out)
                 found = [stacked_tangents(tangents, o, level) for o in outs]

@@ -231,7 +231,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
         places, leaves, structure = chosen("grad", args, argnums)
         with switches.recorded():
             inner = [fresh(x) for x in leaves]
-            out = run_transformed("grad", func, *put_back(args, argnums, places, unflatten(structure, inner)), **kwargs)
+            out = run_transformed("grad", inner, func, *put_back(args, argnums, places, unflatten(structure, inner)), **kwargs)
             out, aux = _split_aux("grad", out, has_aux)
             _scalar("grad", out)
             keep = recording and out.requires_grad and tracked([out], inner)
@@ -317,7 +317,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     check_leaves("vjp", leaves)
     with switches.recorded():
         inner = [fresh(x) for x in leaves]
-        out, aux = _split_aux("vjp", run_transformed("vjp", func, *unflatten(structure, inner)), has_aux)
+        out, aux = _split_aux("vjp", run_transformed("vjp", inner, func, *unflatten(structure, inner)), has_aux)
     outs, out_structure = _outputs("vjp", out)
     keep = recording and tracked(outs, inner)
 
@@ -380,7 +380,7 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
         places, leaves, structure = chosen("jacrev", args, argnums)
         with switches.recorded():
             inner = [fresh(x) for x in leaves]
-            out = run_transformed("jacrev", func, *put_back(args, argnums, places, unflatten(structure, inner)), **kwargs)
+            out = run_transformed("jacrev", inner, func, *put_back(args, argnums, places, unflatten(structure, inner)), **kwargs)
             out, aux = _split_aux("jacrev", out, has_aux)
             outs, out_structure = _outputs("jacrev", out)
             aux, shared = _beside(aux, recording, inner)

@@ -82,7 +82,7 @@ def vmap(
 
             def run() -> Any:
                 inside = [x if d is None else _entered(x, d, level, len(above) + 1) for x, d in zip(chunk, dims)]
-                out = run_transformed("vmap", func, *unflatten(structure, inside), **kwargs)  # as in PyTorch, keywords are not mapped
+                out = run_transformed("vmap", (), func, *unflatten(structure, inside), **kwargs)  # as in PyTorch, keywords are not mapped
                 return _left(out, level, len(above) + 1, out_dims, name)
 
             return run_within(level, run)

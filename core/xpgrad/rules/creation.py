@@ -1,7 +1,9 @@
-"""Creation functions and conversions of dtype. `asarray`, `astype`, `meshgrid`, `tril`, `triu`, `full` and `full_like` differentiate."""
+"""Creation functions and conversions of dtype. `asarray`, `astype`, `meshgrid`, `tril`, `triu`, `full`,
+`full_like` and `linspace` differentiate."""
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Sequence
@@ -11,12 +13,12 @@ from xpgrad._array.base import TensorBase
 from xpgrad._backends.classes import tensor_class
 from xpgrad._backends.default_device import as_device
 from xpgrad._basics.arguments import as_flag, as_int, as_real, as_size, check_choice, shown
-from xpgrad._basics.dtypes import DType, as_dtype, float32, iinfo
+from xpgrad._basics.dtypes import DType, as_dtype, float32, iinfo, promote, promote_scalar, real_of
 from xpgrad._basics.scalars import as_scalar, is_scalar
 from xpgrad._basics.shapes import MOST_ELEMENTS, check_fits, shape_tuple
 from xpgrad._operations.declare import composite, front, nondifferentiable, rule, view
 from xpgrad._operations.lift import as_tensor, as_tensors, is_constant
-from xpgrad._rows.namespace import PRIMITIVES
+from xpgrad._rows.namespace import PRIMITIVES, operations
 from xpgrad._tape.task import note_complex
 from xpgrad.rules.conversion import new_tensor
 from xpgrad.rules.elementwise import real
@@ -299,6 +301,13 @@ def arange(
 
 def _real(value: Any, name: str, what: str) -> Any:
     """A Python number from one, or from a Tensor or an array with one element."""
+    tensor: Any = value if isinstance(value, TensorBase) else None
+    if tensor is not None and (tensor.requires_grad or tensor._has_tangent()):
+        msg = (
+            f"{name}: `{what}` must be a number, not a Tensor that requires grad or has a tangent: it decides how many elements there are, "
+            f"and its derivative would be lost. Give `{what}.detach()`, or compute with `xpgrad.arange(n) * step + start`"
+        )
+        raise TypeError(msg)
     if not is_scalar(value) and callable(getattr(value, "item", None)):
         if value.size != 1:
             msg = f"{name}: `{what}` must be a real number, but got a {type(value).__name__} of shape {tuple(value.shape)}"
@@ -321,18 +330,68 @@ def _number(value: Any, name: str, what: str) -> Any:
         raise OverflowError(msg) from None
 
 
-@nondifferentiable(primitive=True)
+@composite
 def linspace(
-    start: complex, stop: complex, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True,
+    start: complex | Tensor, stop: complex | Tensor, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """`num` evenly spaced values from `start` to `stop`, which is included unless ``endpoint=False``."""
-    start, stop, num = _number(start, "linspace", "start"), _number(stop, "linspace", "stop"), as_size(num, "linspace", "num")
+    """`num` evenly spaced values from `start` to `stop`, which is included unless ``endpoint=False``; differentiable in both.
+
+    Parameters
+    ----------
+    start, stop : number or 0-d Tensor
+    num : int
+    dtype : DType, optional
+        Default: the device's floating dtype, complex if one of the numbers is, or that of floating Tensors.
+    device : Device or str, optional
+        Default: that of the Tensors.
+    endpoint : bool
+    requires_grad : bool
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        For what is no number, and for more values than an array can have.
+    """
+    num = as_size(num, "linspace", "num")
     check_fits((num,), "linspace: `num`")
     endpoint = as_flag(endpoint, "linspace", "endpoint")
+    if isinstance(start, TensorBase) or isinstance(stop, TensorBase):
+        out = _spaced(start, stop, num, dtype, device, endpoint)
+        return out.requires_grad_() if as_flag(requires_grad, "linspace", "requires_grad") and out.is_leaf else out
+    start, stop = _number(start, "linspace", "start"), _number(stop, "linspace", "stop")
     kind = "complex floating" if isinstance(start, complex) or isinstance(stop, complex) else "real floating"
     cls, dtype = _target(dtype, device, kind)
     return _make(cls, "linspace", start, stop, num, dtype=dtype, endpoint=endpoint, requires_grad=requires_grad)
+
+
+def _spaced(start: Any, stop: Any, num: int, dtype: Any, device: Any, endpoint: bool) -> Tensor:
+    """Return `linspace` between Tensors, or a Tensor and a number, as NumPy computes it: whole steps from `start`, and `stop` itself."""
+    ends: list[Any] = []
+    for value, what in ((start, "start"), (stop, "stop")):
+        if not isinstance(value, TensorBase):
+            ends.append(_number(value, "linspace", what))
+            continue
+        if value.size != 1:
+            msg = f"linspace: `{what}` must be a number or a 0-d Tensor, but got shape {value.shape}"
+            raise TypeError(msg)
+        moved: Any = value if device is None else value.to_device(device)
+        ends.append(moved if moved.shape == () else reshape(moved, ()))
+    tensors = [e for e in ends if isinstance(e, TensorBase)]
+    default = tensors[0].default_dtype
+    floats = [t.dtype for t in tensors if t.dtype.differentiable] or [default("real floating")]
+    computed = functools.reduce(promote, floats)
+    for e in ends:
+        computed = computed if isinstance(e, TensorBase) else promote_scalar(computed, e, default)
+    wanted = computed if dtype is None else as_dtype(dtype, default)
+    computed = wanted if wanted.differentiable else computed
+    first, last = (e._cast(computed) if isinstance(e, TensorBase) else e for e in ends)
+    count = num - 1 if endpoint else num
+    places = arange(num, dtype=real_of(computed), device=tensors[0].device)
+    out = places * ((last - first) / max(count, 1)) + first
+    if endpoint and num > 1:
+        out = operations.where(places == count, last, out)
+    return out if wanted is computed else operations.floor(out)._cast(wanted)
 
 
 @nondifferentiable(primitive=True)

@@ -61,6 +61,12 @@ class _Methods(TensorBase):
         """The elements one after another."""
         return iter(on_tensors("ravel")(self))
 
+    @property
+    def data(self) -> Any:
+        """Refused, as HIPS autograd's boxes have none: its derivative would be lost."""
+        msg = "a value that is being differentiated has no attribute `data`; `tracer.getval(x)` is its value as a constant"
+        raise AttributeError(msg)
+
     # -- methods that NumPy has in another form than the functions --------------------------------------------------------
 
     def reshape(self, *shape: Any, order: str = "C") -> Any:

@@ -255,7 +255,7 @@ class Record:
                 self.inputs = [as_input(name, leaf) for leaf in given]
                 state.put(state.replaced(inference=False, recording=True))
                 self.inner = [_begin(t) for t in self.inputs]
-            self.out = run_transformed(name, function, self.inner[0] if single else unflatten(self.shape, self.inner))
+            self.out = run_transformed(name, self.inner, function, self.inner[0] if single else unflatten(self.shape, self.inner))
         finally:
             state.put(mode)
         if self.out.__class__ is ARRAY and self.out._node is not None:
@@ -428,7 +428,7 @@ def push_forward(name: str, function: Callable[..., Any], x: Any, tangent: Any) 
     directions = [as_cotangent(name, t, p) for t, p in zip(along, points)]
     with new_level() as level:
         duals = [level.dual(p, t) for p, t in zip(points, directions)]
-        out = run_transformed(name, function, unflatten(structure, duals))
+        out = run_transformed(name, (), function, unflatten(structure, duals))
         outs, shape = leaves_of(name, out)
         found = [level.tangent(y) for y in outs]
     slopes = [zeros_like(y) if t is None else t for y, t in zip(outs, found)]

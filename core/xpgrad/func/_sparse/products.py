@@ -133,7 +133,7 @@ def from_right(call: Call, seeds: Seeds) -> tuple[Any, Any]:
         with new_level() as tangents:
             duals = [tangents.dual(x, d[0]) if level is None else batched_dual(tangents, x, d, level) for x, d in zip(leaves, directions)]
             out = run_transformed(
-                call.name, call.func, *put_back(call.args, call.argnums, places, unflatten(structure, duals)), **call.kwargs
+                call.name, (), call.func, *put_back(call.args, call.argnums, places, unflatten(structure, duals)), **call.kwargs
             )
             outs, aux = outputs_of(call, out)
             slopes = [tangents.tangent(y) if level is None else stacked_tangents(tangents, y, level) for y in outs]
@@ -177,7 +177,9 @@ def _run(call: Call) -> tuple[list[Any], list[Any], Any]:
     """One run of the function on Tensors with a history that begins here: they, the outputs and `aux`."""
     places, leaves, structure = chosen(call.name, call.args, call.argnums)
     inner = [fresh(x.detach()) for x in leaves]
-    out = run_transformed(call.name, call.func, *put_back(call.args, call.argnums, places, unflatten(structure, inner)), **call.kwargs)
+    out = run_transformed(
+        call.name, inner, call.func, *put_back(call.args, call.argnums, places, unflatten(structure, inner)), **call.kwargs
+    )
     outs, aux = outputs_of(call, out)
     return inner, outs, aux
 
