@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -144,3 +145,16 @@ def test_every_plugin_says_what_it_is(name: str) -> None:
     text = (ROOT / "plugins" / f"xpgrad-{name}" / "README.md").read_text(encoding="utf-8")
     assert text.startswith(f"# xpgrad-{name}\n")
     assert f"pip install xpgrad-{name}" in text
+
+
+def test_where_to_look_leads_somewhere() -> None:
+    """Law: each row of CONTRIBUTING's table names a file, and something that the file itself defines."""
+    section = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("### Where to look\n")[2].partition("\n#")[0]
+    rows = re.findall(r"^\| .+ \| `(\S+)` \| `(\w+)` \|$", section, re.MULTILINE)
+    assert rows
+    assert len(rows) == section.count("\n|") - 2, "a row is not of that form"
+    for file, name in rows:
+        assert (ROOT / file).is_file(), file
+        tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+        defined = {node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+        assert name in defined, f"{file} defines no {name}"

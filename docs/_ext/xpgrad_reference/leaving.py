@@ -11,6 +11,8 @@ import os
 import re
 import runpy
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -98,15 +100,33 @@ def _page(path: Path, source: Path) -> Path | None:
 
 
 def add_reports(app: Sphinx, failed: Exception | None) -> None:
-    """Put the conformance report beside the pages, and the page that the first program of docs/auditing.md makes."""
+    """Put the conformance report, published or made now, beside the pages, and the page of the first audit of docs/auditing.md."""
     if failed is None and app.builder.format == "html":
         source, out = Path(app.srcdir), Path(app.outdir).resolve()
         shutil.copytree(source / "conformance", out / "conformance", dirs_exist_ok=True)
+        if not (source / "conformance" / "report.html").exists():
+            make_report(out / "conformance")
         program = (source / "auditing.md").read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             Path("growth.py").write_text(program, encoding="utf-8")  # an audit shows the lines of a file, by the name that it was run by
             report = runpy.run_path("growth.py")["report"]
             report.save(out / _AUDIT)
+
+
+def make_report(folder: Path) -> None:
+    """Write a quick conformance report of NumPy into a folder, for a site that is built without a published one.
+
+    Raises
+    ------
+    RuntimeError
+        If the suite cannot run here.
+    """
+    command = [sys.executable, "-m", "xpgrad", "conformance", "--profile", "quick", "--backend", "numpy"]
+    command += ["--html", str(folder / "report.html"), "--json", str(folder / "report.json")]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if not (folder / "report.html").exists():
+        msg = f"the site's conformance report cannot be made (is the extra `docs` installed?): {done.stderr or done.stdout}"
+        raise RuntimeError(msg)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
