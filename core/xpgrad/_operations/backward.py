@@ -210,10 +210,7 @@ def _step(t: Text, p: _Pattern) -> None:
             fresh = tuple(bool(p.row.fresh[i] and p.mutable) for i, _ in p.needing)
             t(f"""
                 for _edge, _grad, _fresh in zip(_self.edges(), _self.grads(g), {fresh!r}):
-                    _first = _edge.buffer is _empty
-                    _add_into(_edge, _grad, _empty)
-                    if _first and _fresh:
-                        _edge.owned = True
+                    _add_into(_edge, _grad, _empty, _fresh)
                 if not _retain:
                     _self.release()
             """)

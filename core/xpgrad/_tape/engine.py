@@ -114,7 +114,12 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
         if task.ambient is not None and several_streams(order, task.ambient):
             steps_on_streams(task, steps, roots, empty, _general)
         else:
-            (_steps_recorded if task.graph else _steps)(task, steps, empty)
+            mode = state.current()
+            watched = mode is not None and mode.anomaly is not None
+            if task.graph or watched:
+                _steps_general(task, steps, empty, watched)
+            else:
+                _steps(task, steps, empty)
     except BaseException:
         for node in order:
             node.buffer = None
@@ -164,10 +169,6 @@ def _only_needed(task: Pass, order: list[Any], roots: set[Any]) -> list[Any]:
 
 def _steps(task: Pass, order: Iterable[Any], empty: Any) -> None:
     """Run the nodes in order on raw arrays."""
-    mode = state.current()
-    if mode is not None and mode.anomaly is not None:
-        _steps_watched(task, order, empty)
-        return
     retain, special, watch = task.retain, task.special, complex_seen()
     for node in order:
         g = node.buffer
@@ -190,17 +191,13 @@ def _steps(task: Pass, order: Iterable[Any], empty: Any) -> None:
         g = None  # the gradient dies before the next one is made
 
 
-def _steps_recorded(task: Pass, order: Iterable[Any], empty: Any) -> None:
-    """Run the nodes in order on Tensors, recording."""
-    mode = state.current()
-    if mode is not None and mode.anomaly is not None:
-        _steps_watched(task, order, empty)
-        return
+def _steps_general(task: Pass, order: Iterable[Any], empty: Any, watched: bool) -> None:
+    """Run the nodes in order on Tensors, recording, or with every check of anomaly mode."""
     retain, special = task.retain, task.special
     for node in order:
         g = node.buffer
-        if node.hooks is None and node.records and g is not empty and (special is None or node not in special):
-            node.buffer = None
+        node.buffer = None
+        if not watched and node.hooks is None and node.records and g is not empty and (special is None or node not in special):
             for e, v in zip(node.edges(), node.graph_grads(g)):
                 b = e.buffer
                 if b is not None and v is not None:
@@ -209,16 +206,7 @@ def _steps_recorded(task: Pass, order: Iterable[Any], empty: Any) -> None:
             if not retain:
                 node.release()
         else:
-            node.buffer = None
             _general(task, node, None if g is empty else g, empty)
-
-
-def _steps_watched(task: Pass, order: Iterable[Any], empty: Any) -> None:
-    """Run the nodes in order with every check of anomaly mode."""
-    for node in order:
-        g = node.buffer
-        node.buffer = None
-        _general(task, node, None if g is empty else g, empty)
 
 
 def _general(task: Pass, node: Any, g: Any, empty: Any) -> None:

@@ -352,14 +352,14 @@ def sum_for(e: Any, a: Any, b: Any) -> Any:
     return a + b if backend.raw_operators else backend.kernels.add(a, b)
 
 
-def add_into(e: Any, v: Any, empty: Any) -> None:
-    """Add a gradient that others may hold into an edge's buffer, if the pass needs it."""
+def add_into(e: Any, v: Any, empty: Any, owned: bool = False) -> None:
+    """Add a gradient into an edge's buffer, if the pass needs it; nobody else holds one that is `owned`."""
     b = e.buffer
     if b is None or v is None:
         return
     if b is empty:
         e.buffer = v
-        e.owned = False
+        e.owned = owned
     elif e.owned and backend_of(e).raw_operators:
         b += v
         e.buffer = b

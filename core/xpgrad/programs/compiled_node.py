@@ -81,10 +81,7 @@ class CompiledNode(ListNode):
 
     def step(self, g: Any, empty: Any, retain: bool) -> None:
         for e, v in zip(self.edges(), self.finished(g, retain)):
-            first = e.buffer is empty
-            add_into(e, v, empty)
-            if first and v is not None:
-                e.owned = True  # nobody else holds it
+            add_into(e, v, empty, True)
 
     def finished(self, g: Any, retain: bool) -> list[Any]:
         """The gradients of the edges, in memory that nobody else holds; what was saved is freed."""
