@@ -685,7 +685,8 @@ class Backend(ABC):
         row = ROWS.get(name)
         if own is None or self.special_complex or row is None:
             return own
-        kernels, composed, is_complex = self.kernels, row.kernel, self.is_complex
+        kernels, is_complex = self.kernels, self.is_complex
+        composed: Any = row.kernel
 
         def chosen(*args: Any) -> Any:
             if any(hasattr(a, "dtype") and is_complex(a) for a in args):
