@@ -6,8 +6,6 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["run_transformed", "transforming"]
-
 _RUNNING: ContextVar[str | None] = ContextVar("xpgrad_transform", default=None)
 
 

@@ -17,9 +17,6 @@ from xpgrad._numpy.table import covers
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.linalg import diagonal as diagonal_of
 
-__all__ = ["trace"]
-
-
 # -- questions ---------------------------------------------------------------------------------------------------------
 
 

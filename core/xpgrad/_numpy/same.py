@@ -11,8 +11,6 @@ from typing import Any, NamedTuple, overload
 from xpgrad._numpy.operands import as_ints, floating as as_floating, into, is_default, lift, lift_all, refuse
 from xpgrad._numpy.table import F, covers
 
-__all__ = ["SAME", "same"]
-
 #: The functions that stand for NumPy's, by the key in the table.
 SAME: dict[str, Callable[..., Any]] = {}
 

@@ -8,8 +8,6 @@ from typing import Any
 from xpgrad._memory.cells import Alias, View, alias_of, note_sharing
 from xpgrad.rules.conversion import asarray
 
-__all__ = ["deep", "reduce_leaf", "shallow"]
-
 
 def _refuse(x: Any, what: str) -> None:
     if not x.is_leaf:
