@@ -5,8 +5,6 @@ One table. The names stay unknown: `hasattr` is false for them and `dir` does no
 
 from __future__ import annotations
 
-__all__ = ["HINTS", "missing_name"]
-
 #: The unknown name, and what to write: calls and attributes in backticks exist, words outside of them explain.
 HINTS: dict[str, str] = {
     # NumPy's spellings of functions of the standard

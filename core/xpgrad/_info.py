@@ -11,8 +11,6 @@ from xpgrad._backends.loading import backend_for
 from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import DTYPES, DType, isdtype
 
-__all__ = ["NamespaceInfo"]
-
 #: xpgrad's additional dtypes, which are not in the standard's list of names.
 _FURTHER = ("float16", "bfloat16")
 

@@ -22,8 +22,6 @@ from xpgrad._info import NamespaceInfo
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
-__all__ = ["MAKERS", "DeviceNamespace", "namespace"]
-
 #: The functions that make an array on the default device, by the module that has them.
 MAKERS = {
     "xpgrad": ("arange", "asarray", "empty", "eye", "from_dlpack", "full", "linspace", "ones", "tensor", "zeros"),

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import DType
 
-__all__ = ["TensorBase"]
-
 #: What the layers below ask of a Tensor or of its class; their names are in generated texts, so they have no underscore, but completion
 #: does not show them.
 _OF_THE_LAYERS = frozenset(("align", "backend", "buffer", "default_dtype", "depth", "fresh", "inner", "lift", "scalar", "stage"))

@@ -7,8 +7,6 @@ from typing import Any
 from xpgrad._array.base import TensorBase
 from xpgrad._basics.scalars import is_raw_array, is_scalar
 
-__all__ = ["need_tensor", "not_a_tensor"]
-
 
 def not_a_tensor(name: str, *args: Any) -> TypeError:
     """The error for operands of which one is not a Tensor where a Tensor is needed."""

@@ -9,8 +9,6 @@ from typing import Any
 
 from xpgrad._basics.device import Device
 
-__all__ = ["backend_class", "device_class", "use"]
-
 _public: Any = None  # `Tensor`, which is in a layer above: it registers itself when it is loaded
 
 

@@ -14,8 +14,6 @@ from typing import Any
 from xpgrad._array.kernels import DefaultKernels, checked_key
 from xpgrad._basics.keys import full_key
 
-__all__ = ["guarded"]
-
 
 def _read(xp: Any, kernel: Any, x: Any, key: Any) -> Any:
     return kernel(x, checked_key(xp, key, tuple(x.shape), x))

@@ -14,8 +14,6 @@ from xpgrad._basics.keys import check_ellipsis, full_key, is_basic, out_of_range
 from xpgrad._basics.shapes import common_shape, row_major_strides
 from xpgrad.errors import CapabilityError
 
-__all__ = ["DefaultKernels", "checked_key"]
-
 _BLOCK = 1 << 20  # elements of a comparison of all places with all indices
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from xpgrad._rows.row import ROWS
 
-__all__ = ["add_operators"]
-
 
 def add_operators(cls: type, kernels: Callable[[Any], Any]) -> None:
     """Give a class the operators that formulas and kernels use.

@@ -21,8 +21,6 @@ from xpgrad.errors import XpgradError
 from xpgrad.func import jvp
 from xpgrad.rules.conversion import asarray
 
-__all__ = ["behind_the_back", "digits_lost", "directions_disagree", "epsilon", "wrong_gradient"]
-
 #: How many operations are tried by themselves.
 TRIED = 400
 #: How far, relatively, a gradient and a difference are apart where an iteration that stops early may be the reason.

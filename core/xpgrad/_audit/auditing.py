@@ -20,8 +20,6 @@ from xpgrad._audit.running import Outcome, Problem, host_of
 from xpgrad._basics.arguments import check_callable, shown
 from xpgrad._basics.differences import Slope
 
-__all__ = ["CHECKS", "audit"]
-
 #: The parts of an audit.
 CHECKS = ("paths", "kinks", "nonfinite", "accuracy", "ranges", "cost")
 

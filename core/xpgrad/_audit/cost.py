@@ -10,8 +10,6 @@ from xpgrad._audit.places import Place
 from xpgrad._audit.running import Outcome, host_of
 from xpgrad.autograd._drawing import array_size, bytes_text
 
-__all__ = ["Cost", "Kept", "costs"]
-
 
 class Kept(NamedTuple):
     """The sum of what one line's operations of one name keep.

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 from xpgrad._audit.places import Place
 
-__all__ = ["KINDS", "SEVERITIES", "Finding", "Kind"]
-
 #: From the least to the worst.
 SEVERITIES = ("note", "warning", "error")
 

@@ -16,8 +16,6 @@ from xpgrad._audit.tracing import Event
 from xpgrad._basics.differences import Slope
 from xpgrad._rows.row import parameters
 
-__all__ = ["at_kinks"]
-
 
 def _host(x: Any) -> Any:
     return host_of(x) if isinstance(x, TensorBase) else x

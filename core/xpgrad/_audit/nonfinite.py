@@ -11,8 +11,6 @@ from xpgrad._audit.places import Place
 from xpgrad._audit.running import Outcome, Problem, host_of
 from xpgrad._audit.tracing import Event
 
-__all__ = ["Pulled", "Watch", "first_index", "not_finite"]
-
 
 class Pulled(NamedTuple):
     """The gradients that went through a node backward.

@@ -15,8 +15,6 @@ from xpgrad._basics import pages
 from xpgrad._basics.pages import prose, section
 from xpgrad.autograd._drawing import bytes_text
 
-__all__ = ["page"]
-
 _STYLE = """
 .badge { display: inline-block; border-radius: 1em; padding: .1em .75em; font-weight: 600; font-size: .85em; }
 .error .badge, .badge.error { color: var(--error); background: var(--error-soft); }

@@ -16,8 +16,6 @@ from xpgrad._audit.running import Outcome, Problem, host_of, shifted
 from xpgrad._audit.tracing import Break, Trace
 from xpgrad._basics.differences import Slope, dot, settled
 
-__all__ = ["along", "broken_paths", "directions", "entries", "moved", "slope"]
-
 #: How far an input is moved to see whether anything depends on it, as a part of its size.
 FINITE = (0.05, -0.05, 0.7, -0.7, 3.0, -3.0)
 

@@ -11,8 +11,6 @@ from xpgrad._audit.running import Outcome
 from xpgrad.autograd._drawing_parts import Arrow, Vertex
 from xpgrad.autograd._drawing_svg import svg_text
 
-__all__ = ["curve_svg", "graph_svg"]
-
 #: The most operations that are drawn.
 DRAWN = 150
 

@@ -10,9 +10,6 @@ from typing import NamedTuple
 
 from xpgrad._basics.frames import is_own
 
-__all__ = ["Place", "Stop", "short", "user_places"]
-
-
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 

@@ -12,8 +12,6 @@ from xpgrad._audit.findings import Finding
 from xpgrad._audit.nonfinite import Pulled
 from xpgrad._audit.running import Outcome, host_of
 
-__all__ = ["dependence", "far_ranges"]
-
 #: The factor between the ends of a chain that is reported, and how many operations it has at least.
 FACTOR, DEPTH = 1e7, 12
 

@@ -15,8 +15,6 @@ from xpgrad._audit.places import Place, short
 from xpgrad._audit.running import host_of
 from xpgrad.autograd._drawing import bytes_text
 
-__all__ = ["Audit"]
-
 _SIGNS = {"error": "✗", "warning": "!", "note": "·"}
 
 

@@ -23,8 +23,6 @@ from xpgrad.autograd import grad
 from xpgrad.func._tree import flatten, unflatten
 from xpgrad.rules.conversion import asarray
 
-__all__ = ["Outcome", "Problem", "host_of", "shifted", "weighted_grads"]
-
 
 def host_of(x: Any) -> Any:
     """The values of a Tensor as a host array that nobody else has."""

@@ -16,8 +16,6 @@ from xpgrad._modes import state
 from xpgrad._rows.kernels import kernel_of
 from xpgrad._rows.row import Row
 
-__all__ = ["Break", "Event", "Trace"]
-
 #: The most bytes of an operand that are copied to see whether they change.
 COPIED = 1 << 24
 _CALLS = {

@@ -12,8 +12,6 @@ from xpgrad._basics.device import Device
 from xpgrad.backend import Backend
 from xpgrad.errors import BackendLoadError
 
-__all__ = ["class_for_array", "host_backend", "tensor_class", "when_class_is_made"]
-
 _classes: dict[str, Any] = {}
 _host: Backend | None = None
 _listeners: list[Callable[[Any], None]] = []

@@ -13,8 +13,6 @@ from xpgrad._basics.device import Device
 from xpgrad._modes.setting import Setting
 from xpgrad.errors import BackendLoadError, BackendNotFoundError
 
-__all__ = ["as_device", "default_device", "get_default_device", "set_default_device"]
-
 _DEFAULT: ContextVar[Device | None] = ContextVar("xpgrad_default_device", default=None)
 #: Names that mean a device of whichever backend has one, as in PyTorch.
 _GENERAL = ("cpu", "cuda")

@@ -11,8 +11,6 @@ from xpgrad._array.classes import backend_class
 from xpgrad.backend import API_VERSION, Backend, BackendInfo
 from xpgrad.errors import BackendLoadError, BackendNotFoundError
 
-__all__ = ["GROUP", "backend_for", "backend_names", "describe", "load_entry", "loaded_backends", "providers", "register_backend"]
-
 GROUP = "xpgrad.backends"
 
 

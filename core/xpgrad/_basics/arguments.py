@@ -10,8 +10,6 @@ from typing import Any
 
 from xpgrad._basics.scalars import as_scalar
 
-__all__ = ["as_flag", "as_flags", "as_int", "as_real", "as_size", "check_callable", "check_choice", "check_chunk_size", "shown"]
-
 
 def shown(value: Any) -> str:
     """A value as a message shows it: its type and the beginning of its repr."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-__all__ = ["Device"]
-
 _FORM = re.compile(r"(?P<backend>[A-Za-z_][\w-]*)(?:\+(?P<variant>[\w-]+))?(?::(?P<kind>[A-Za-z_]\w*))?(?::(?P<index>\d+))?")
 
 

@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["Slope", "central", "dot", "settled"]
-
 
 def central(at: Callable[[float], Any], step: float) -> Any:
     """Return the central difference of `at`, whose values are numbers, arrays or Tensors, or nested lists of these."""

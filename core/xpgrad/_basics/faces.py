@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["public_names"]
-
 
 def public_names(module: str, *more: str) -> list[str]:
     """The names of a public module, for its `__dir__`.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["is_own"]
-
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["is_basic", "out_of_range"]
-
 BASIC_PARTS = frozenset((int, slice, type(None), type(Ellipsis)))
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from html import escape
 
-__all__ = ["page", "prose", "section"]
-
 #: A colour has a `-soft` one, which is its background.
 _STYLE = """
 :root { color-scheme: light dark; --back: #fbfbfa; --card: #ffffff; --text: #1c2430; --faint: #667085; --line: #e3e6ea; --soft: #f5f6f8;

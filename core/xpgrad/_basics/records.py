@@ -6,8 +6,6 @@ import functools
 from dataclasses import fields
 from typing import Any
 
-__all__ = ["field_names", "record"]
-
 
 @functools.cache
 def _names(cls: type) -> tuple[str, ...]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["as_scalar", "is_raw_array"]
-
 NOT_SCALAR = object()
 
 

@@ -12,8 +12,6 @@ from xpgrad._array.base import TensorBase
 from xpgrad._audit.findings import SEVERITIES
 from xpgrad._cli.exporting import arguments, named
 
-__all__ = ["audit_function"]
-
 
 def audit_function(options: Any) -> int:
     """Audit it, print the report and write it where it is wanted.

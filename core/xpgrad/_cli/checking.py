@@ -20,8 +20,6 @@ from xpgrad._rows.row import ROWS
 from xpgrad.backend import Backend
 from xpgrad.errors import CapabilityError, XpgradError
 
-__all__ = ["Check", "EXPECTED", "check_backend", "checks"]
-
 
 class Check(NamedTuple):
     """One thing that was checked: what it is, whether it holds, and what to do if not."""

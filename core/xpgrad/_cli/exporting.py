@@ -14,8 +14,6 @@ from typing import Any
 import xpgrad as xp
 from xpgrad._basics.dtypes import DTYPES
 
-__all__ = ["arguments", "export_function"]
-
 _ARRAY = re.compile(r"(?P<dtype>[a-z]+\d*)\[(?P<shape>[\d, ]*)\]")
 
 

@@ -14,8 +14,6 @@ from xpgrad._rows.row import ROWS
 from xpgrad.backend import Backend, Capabilities
 from xpgrad.errors import XpgradError
 
-__all__ = ["capability_sentences", "list_backends", "show_backend"]
-
 COLUMNS = ("name", "status", "version", "devices", "origin")
 
 

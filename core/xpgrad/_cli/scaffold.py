@@ -10,8 +10,6 @@ from pathlib import Path
 from xpgrad import registry
 from xpgrad.backend import API_VERSION
 
-__all__ = ["new_project"]
-
 #: The project's files, each with ``.txt`` added to its name: they are not part of xpgrad, and no tool should mistake them for it.
 TEMPLATE = Path(__file__).parent / "template"
 

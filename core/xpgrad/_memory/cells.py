@@ -11,8 +11,6 @@ from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
-__all__ = ["Alias", "Cell", "View", "alias_of", "give_alias", "next_number", "note_copy", "share_memory"]
-
 # One clock for nodes and for writes: a saved value is stale exactly when its memory was written after the node was made.
 next_number: Callable[[], int] = itertools.count(1).__next__
 _REMEMBERED_WRITES = 64

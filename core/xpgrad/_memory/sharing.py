@@ -10,8 +10,6 @@ from xpgrad._memory.stale import outdate, record_node, renew, take_over
 from xpgrad._modes import state
 from xpgrad._rows.namespace import operations
 
-__all__ = ["adopt", "bump", "copies", "rebind", "uninterrupted"]
-
 
 def uninterrupted(steps: Callable[[], None]) -> None:
     """Take steps that belong together; what interrupts them goes on when they have been taken.

@@ -14,8 +14,6 @@ from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._rows.row import Row
 from xpgrad._rows.variants import TensorVariants
 
-__all__ = ["outdate", "record_node", "renew", "take_over"]
-
 
 class _Primitives:
     """Primitives as attributes, the way formulas look them up."""

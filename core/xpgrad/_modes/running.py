@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["run_transformed", "transform_inputs", "transforming"]
-
 _RUNNING: ContextVar[str | None] = ContextVar("xpgrad_transform", default=None)
 #: The Tensors in which the running functions are differentiated by reverse mode, the outermost's first.
 _INPUTS: ContextVar[tuple[Any, ...]] = ContextVar("xpgrad_transform_inputs", default=())

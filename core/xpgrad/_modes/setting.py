@@ -9,8 +9,6 @@ from contextlib import ContextDecorator
 from contextvars import ContextVar
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Setting"]
-
 T = TypeVar("T")
 
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["Mode", "NO_GRAD", "current", "is_grad_enabled", "is_inference_mode_enabled", "put", "replaced", "restoring"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -13,8 +13,6 @@ from xpgrad._basics.arguments import as_flag, check_callable
 from xpgrad._modes.setting import Setting
 from xpgrad._modes.state import NO_GRAD, VARIABLE, Mode, replaced
 
-__all__ = ["enable_grad", "enforce_grad_layout_policy", "inference_mode", "no_grad", "recorded", "set_grad_enabled"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

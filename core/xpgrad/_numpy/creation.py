@@ -15,9 +15,6 @@ from xpgrad._tensor.tensor import Tensor
 from xpgrad.linalg import diagonal
 from xpgrad.rules.indexing import add_slices
 
-__all__ = ["linspace", "on_diagonal", "vander"]
-
-
 # -- like a Tensor -----------------------------------------------------------------------------------------------------
 
 

@@ -9,8 +9,6 @@ from xpgrad._numpy.table import FUNCTIONS, LIKE, no_rule
 from xpgrad._numpy.ufuncs import _FOUND, apply, find
 from xpgrad._tensor.tensor import Tensor
 
-__all__ = ["array_function", "array_ufunc", "install"]
-
 
 def array_ufunc(self: Any, ufunc: Any, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
     """Apply a universal function of NumPy, recorded (NEP 13)."""

@@ -8,8 +8,6 @@ from xpgrad import fft
 from xpgrad._numpy.operands import as_ints
 from xpgrad._numpy.same import same
 
-__all__: list[str] = []
-
 
 def _over(name: str, axes: tuple[int, int] | None) -> None:
     """Declare the transform over several axes that the package has for each number of them."""

@@ -14,8 +14,6 @@ from xpgrad._numpy.reductions import no_value
 from xpgrad._numpy.same import same
 from xpgrad._numpy.table import covers
 
-__all__ = ["eigvals", "least_squares", "visible"]
-
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 

@@ -16,9 +16,6 @@ from xpgrad._numpy.table import FUNCTIONS, covers
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.linalg import diagonal as diagonal_of
 
-__all__ = ["trace"]
-
-
 # -- questions ---------------------------------------------------------------------------------------------------------
 
 

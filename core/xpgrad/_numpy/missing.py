@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from xpgrad._numpy.table import ABSENT, FUNCTIONS, absent
 
-__all__ = ["ASIDE"]
-
 absent("complex numbers have no order that a gradient could follow; sort by `np.real(x)` with `np.argsort`", "sort_complex")
 absent("Tensors hold no dates", "busday_count", "busday_offset", "datetime_as_string", "is_busday")
 absent("it packs bits, which have no gradient, and the Array API standard has no such function", "packbits", "unpackbits")

@@ -12,9 +12,6 @@ from xpgrad._numpy.same import same
 from xpgrad._numpy.table import covers
 from xpgrad._tensor.tensor import Tensor
 
-__all__: list[str] = []
-
-
 same("real", xp.real)
 same("imag", lambda val: xp.imag(val) if val.dtype.is_complex else val * 0)
 same("fix", xp.trunc)

@@ -15,23 +15,6 @@ from xpgrad._operations.coerce import unify
 from xpgrad._operations.lift import as_it_is, lift as lift_beside, moves
 from xpgrad._tensor.tensor import Tensor
 
-__all__ = [
-    "along",
-    "as_ints",
-    "as_tuple",
-    "constant",
-    "fitting",
-    "floating",
-    "into",
-    "is_default",
-    "lift",
-    "lift_all",
-    "numpy_dtype",
-    "refuse",
-    "weak",
-]
-
-
 # -- constants ---------------------------------------------------------------------------------------------------------
 
 

@@ -13,8 +13,6 @@ from xpgrad._numpy.same import same
 from xpgrad._numpy.table import covers
 from xpgrad._tensor.tensor import Tensor
 
-__all__ = ["counts", "kept", "masked", "no_value", "spread", "without_nan"]
-
 
 def no_value(value: Any, default: Any = None) -> Any:
     """An argument, or its default where NumPy's mark says that it was not given."""

@@ -13,8 +13,6 @@ from xpgrad._numpy.operands import as_ints, floating as as_floating, into, is_de
 from xpgrad._numpy.table import F, covers
 from xpgrad._operations.source import Text
 
-__all__ = ["SAME", "same"]
-
 #: The functions that stand for NumPy's, by the key in the table.
 SAME: dict[str, Callable[..., Any]] = {}
 

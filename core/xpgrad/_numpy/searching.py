@@ -17,8 +17,6 @@ from xpgrad._numpy.table import covers
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.sets import UniqueAll, UniqueCounts, UniqueInverse
 
-__all__: list[str] = []
-
 
 def _indices(x: Any, places: Any) -> Any:
     """Integers beside `x`, which index it."""

@@ -15,9 +15,6 @@ from xpgrad._numpy.same import same
 from xpgrad._numpy.table import covers
 from xpgrad._tensor.tensor import Tensor
 
-__all__: list[str] = []
-
-
 # -- convolutions ------------------------------------------------------------------------------------------------------
 
 

@@ -12,9 +12,6 @@ from xpgrad._numpy.table import covers
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.indexing import add_slices
 
-__all__: list[str] = []
-
-
 # -- quantiles ---------------------------------------------------------------------------------------------------------
 
 #: The parameters of the continuous methods: the sought position among n elements is ``n q + alpha + q (1 - alpha - beta) - 1``.

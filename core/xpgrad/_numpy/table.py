@@ -6,8 +6,6 @@ import difflib
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-__all__ = ["ABSENT", "FUNCTIONS", "LIKE", "UFUNCS", "Entry", "absent", "covers", "nearest", "no_rule"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -23,8 +23,6 @@ from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.indexing import prepare_key
 from xpgrad.rules.writing import unread
 
-__all__ = ["Ufunc", "apply", "find"]
-
 
 class Ufunc:
     """A universal function on Tensors.

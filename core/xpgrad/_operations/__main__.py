@@ -17,8 +17,6 @@ from xpgrad._operations.forward import forms
 from xpgrad._rows.row import ROWS
 from xpgrad.errors import XpgradError
 
-__all__ = ["main"]
-
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m xpgrad._operations", description="Print the text that is generated for an operation.")

@@ -107,8 +107,6 @@ from xpgrad._rows.row import Row
 from xpgrad._tape.node import Node, add_into, freed
 from xpgrad._tape.saved import check_version, unpack, unpack_constant, unpack_out
 
-__all__ = ["check_kept_names", "node_class", "node_text"]
-
 _LARGE = 1 << 15  # elements: below, an allocation costs nothing
 _SCALED = re.compile(r"g \* ((?:\(1\.0 / )?(\w+)\)?)")
 

@@ -20,8 +20,6 @@ from xpgrad._rows.row import Row
 from xpgrad._tape.saved import check_kept
 from xpgrad.errors import DeviceMismatchError
 
-__all__ = ["coerce", "explain", "unify"]
-
 _SEQUENCES = (list, tuple, str)
 #: A Python scalar of each kind of dtypes.
 _SAMPLES: dict[str, complex] = {

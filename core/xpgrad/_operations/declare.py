@@ -10,8 +10,6 @@ from xpgrad._operations.methods import add_methods
 from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, PRIMITIVES, RULES
 from xpgrad._rows.row import Formula, Row, parameters
 
-__all__ = ["composite", "elementwise", "front", "nondifferentiable", "rule", "view"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 Names: TypeAlias = str | tuple[str, ...]
 

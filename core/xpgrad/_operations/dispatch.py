@@ -17,8 +17,6 @@ from xpgrad._operations.source import Text
 from xpgrad._rows.row import Row
 from xpgrad._rows.variants import declare_in_variants
 
-__all__ = ["dispatcher", "dispatcher_text"]
-
 
 def dispatcher_text(row: Row) -> Text:
     """The text of the function on Tensors that calls a row's implementation."""

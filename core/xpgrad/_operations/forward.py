@@ -119,8 +119,6 @@ from xpgrad._tape.node import record_outputs
 from xpgrad._tape.saved import check_saveable
 from xpgrad.backend import Backend
 
-__all__ = ["Form", "forms", "specialise", "trampoline"]
-
 
 class Form:
     """One implementation of a row on a backend: the function for its Tensors, or for a Tensor and a Python scalar.

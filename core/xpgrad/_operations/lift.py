@@ -20,11 +20,6 @@ from xpgrad._rows.namespace import operations
 from xpgrad._tape.task import note_complex
 from xpgrad.errors import DeviceMismatchError
 
-__all__ = [
-    "as_it_is", "as_operand", "as_tensor", "as_tensors", "is_constant", "kind_of", "lift", "lift_all", "lift_leaves", "lift_like", "moves",
-    "new_tensor", "raw_dtype_of", "scaled", "strongest", "wrap_own",
-]  # fmt: skip
-
 #: The kinds of Python's numbers, the strongest last.
 _KINDS: dict[type, str] = {bool: "bool", int: "integral", float: "real floating", complex: "complex floating"}
 _STRENGTH = list(_KINDS)

@@ -14,8 +14,6 @@ from xpgrad._rows.row import Row
 from xpgrad._tape.node import ListNode
 from xpgrad.backend import Backend
 
-__all__ = ["VarNode", "list_operation"]
-
 
 class VarNode(ListNode):
     """The node of an operation on a list of Tensors (`concat`, `stack`): one class for all such rows, interpreted."""

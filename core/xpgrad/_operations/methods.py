@@ -17,8 +17,6 @@ from xpgrad._rows.row import Row
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
-__all__ = ["add_methods", "add_operators", "axis_of", "keepdims_of"]
-
 
 def add_operators(row: Row) -> None:
     """Give Tensors the Python operators of a row: ``x OP y``, ``2 OP x`` and ``x OP= y``.

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["Text", "tuple_of"]
-
 
 class Text:
     """Lines of generated source with their indentation."""

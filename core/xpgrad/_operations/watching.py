@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 from xpgrad._modes import state
 from xpgrad._rows.row import Row
 
-__all__ = ["ABSENT", "Watching", "install"]
-
 #: The answer of a selection that has no result for a call.
 ABSENT: Any = object()
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from xpgrad._rows.operators import BINARY, Operator
 
-__all__ = ["DTYPES", "KERNELS", "KINDS", "MEMORY", "OPAQUE", "Kernel", "kernel_of"]
-
 #: How elements of the result depend on elements of the operands.
 KINDS = {
     "elementwise": "on those in the same place, after broadcasting",

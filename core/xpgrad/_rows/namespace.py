@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["COMPOSITE", "EXTRAS", "IN_PLACE", "METHODS", "NONDIFFERENTIABLE", "PRIMITIVES", "RULES", "operations", "package"]
-
 #: Public functions by how they differentiate: every function of the standard is in exactly one of the three.
 RULES: dict[str, Callable[..., Any]] = {}
 NONDIFFERENTIABLE: dict[str, Callable[..., Any]] = {}

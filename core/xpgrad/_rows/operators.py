@@ -6,8 +6,6 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["BINARY", "UNARY", "Operator", "find_operator"]
-
 
 class Operator(NamedTuple):
     """One operator.

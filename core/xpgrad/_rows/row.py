@@ -17,8 +17,6 @@ from typing import Any
 from xpgrad._rows.kernels import KERNELS, Kernel
 from xpgrad._rows.operators import Operator, find_operator
 
-__all__ = ["ROWS", "Domain", "Kink", "Row", "parameters", "zero_gradient"]
-
 Formula = Callable[..., Any] | str | None
 ROWS: dict[str, Row] = {}
 #: How rows may say that they act under `vmap` (see `Row`).

@@ -20,8 +20,6 @@ from typing import Any
 
 from xpgrad._rows.row import ROWS, Row
 
-__all__ = ["TensorVariants", "Variants", "declare_in_variants"]
-
 
 class Variants(dict[Any, Any]):
     """The variants of one kind: a mapping from classes to their variants, which are made when they are first asked for.

@@ -14,8 +14,6 @@ from xpgrad._array.base import TensorBase
 from xpgrad._basics.frames import is_own
 from xpgrad._tape.node import backend_of
 
-__all__ = ["ANOMALY", "Anomaly"]
-
 _TRACEBACK, _PARENT = "traceback_", "parent_"
 _running: ContextVar[Any] = ContextVar("xpgrad_running_node", default=None)
 

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 from xpgrad._array.checks import need_tensor
 from xpgrad._tape.node import Node, slot_of
 
-__all__ = ["GradientEdge", "get_gradient_edge", "node_of", "output_edge"]
-
 
 class GradientEdge(NamedTuple):
     """One output of one node: an alternative to a Tensor as a root or an input of a pass (EDG-01).

@@ -23,8 +23,6 @@ from xpgrad._tape.streams import several_streams, steps_on_streams
 from xpgrad._tape.task import CURRENT, Beyond, Pass, complex_seen
 from xpgrad.errors import CapabilityError
 
-__all__ = ["run_pass"]
-
 _creation = attrgetter("seq")
 # The pass that uses the nodes' own fields, if any. One that finds another there, in another thread or above it on the same stack, works
 # on private copies of the nodes instead: nothing waits, so nothing can deadlock. NB: not a lock, because the interrupt that comes between

@@ -9,8 +9,6 @@ from typing import Any
 
 from xpgrad._tape.streams import on_streams
 
-__all__ = ["on_fresh_stack"]
-
 
 def on_fresh_stack(function: Callable[[], Any], ambient: dict[Any, Any] | None) -> Any:
     """Call `function` on another thread, in this one's context and with its streams, and return or raise what it does.

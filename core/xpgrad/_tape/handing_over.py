@@ -13,8 +13,6 @@ from xpgrad._tape.leaf import accumulate_raw
 from xpgrad._tape.streams import CLASSES
 from xpgrad._tape.task import CURRENT
 
-__all__ = ["hand_over"]
-
 
 def hand_over(node: Any, g: Any, retain: bool) -> bool:
     """Run the pass of one node that has its gradients at hand and nothing but leaves below it; return whether it is such a one.

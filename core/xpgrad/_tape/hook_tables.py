@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Hooks", "RemovableHandle"]
-
 
 class RemovableHandle:
     """Removes a hook: by `remove()`, or on leaving a `with` block (HOK-06)."""

@@ -10,8 +10,6 @@ from typing import Any
 from xpgrad._array.base import TensorBase
 from xpgrad._tape.node import backend_of
 
-__all__ = ["run_absent_hooks", "run_post_accumulate", "run_post_hooks", "run_pre_hooks", "run_tensor_hooks"]
-
 
 def _as_tensor(task: Any, node: Any, g: Any) -> Any:
     """A raw gradient as the Tensor that hooks see; shares its memory."""

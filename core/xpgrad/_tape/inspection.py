@@ -10,8 +10,6 @@ from xpgrad._tape.node import freed, slot_of
 from xpgrad._tape.packing import Packed, _become_packing, _replace, checked_hooks
 from xpgrad._tape.saved import check_saved, unpack, unpack_out, with_history
 
-__all__ = ["SavedTensor", "raw_saved", "saved_value"]
-
 
 def saved_value(node: Any, name: str) -> Any:
     """The value that a node saved under a name, as users see it (``node._saved_self``; ACC-34): None for what it did not need.

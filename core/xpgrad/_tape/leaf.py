@@ -14,8 +14,6 @@ from xpgrad._modes import state, switches
 from xpgrad._rows.namespace import operations
 from xpgrad._tape.node import Node
 
-__all__ = ["AccumulateGrad", "ShadowLeaf", "accumulate_graph", "accumulate_raw"]
-
 _INF = float("inf")
 _LOCK = threading.RLock()
 

@@ -14,8 +14,6 @@ from xpgrad._array.base import TensorBase
 from xpgrad._memory.cells import next_number
 from xpgrad._tape.hook_tables import Hooks, RemovableHandle, add_hook, hooks_of
 
-__all__ = ["Node", "SlotNode", "Unpacked", "add_into", "add_into_general", "backend_of", "freed", "record_outputs", "sum_for"]
-
 
 class Node:
     """One recorded operation (PyTorch's `torch.autograd.graph.Node`; ACC-31..33).

@@ -22,8 +22,6 @@ from xpgrad._tape.saved import check_saveable, check_saved, unpacked
 from xpgrad._tape.streams import UNPACKED
 from xpgrad.errors import DeviceMismatchError
 
-__all__ = ["Packed", "SavedHooks", "active_hooks", "disabled"]
-
 _DISABLED: ContextVar[str | None] = ContextVar("xpgrad_hooks_disabled", default=None)
 new: Any = object.__new__
 

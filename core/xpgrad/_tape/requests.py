@@ -19,8 +19,6 @@ from xpgrad._tape.handing_over import hand_over
 from xpgrad._tape.hook_tables import hooks_of
 from xpgrad._tape.task import Pass
 
-__all__ = ["backward", "grad", "private_grad"]
-
 
 def backward(
     tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False, grad_variables: Any = None,

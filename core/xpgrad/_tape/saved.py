@@ -13,18 +13,6 @@ from xpgrad._memory.cells import Alias, DetachedCell, alias_of, share_memory
 from xpgrad._modes import state
 from xpgrad._tape.node import Node, Unpacked, slot_of
 
-__all__ = [
-    "check_kept",
-    "check_saveable",
-    "check_saved",
-    "check_version",
-    "unpack",
-    "unpack_constant",
-    "unpack_out",
-    "unpacked",
-    "with_history",
-]
-
 
 def check_version(node: Node, what: str, alias: Any) -> None:
     """Raise ERR_VERSION if the saved value `what` was overwritten after `node` saved it (MUT-03)."""

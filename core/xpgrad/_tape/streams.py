@@ -16,11 +16,6 @@ from xpgrad._backends.classes import when_class_is_made
 from xpgrad._basics.arguments import as_flag
 from xpgrad._modes.setting import Setting
 
-__all__ = [
-    "CLASSES", "UNPACKED", "ambient_streams", "on_streams", "set_override_stale_capture_stream",
-    "set_warn_on_accumulate_grad_stream_mismatch", "several_streams", "steps_on_streams",
-]  # fmt: skip
-
 #: The Tensor classes of devices that have streams.
 CLASSES: list[Any] = []
 #: The Tensors that hooks on saved values gave back to the node that is running: they live until its stream has read them.

@@ -11,8 +11,6 @@ from typing import Any
 from xpgrad._tape.node import Node
 from xpgrad._tape.streams import CLASSES, ambient_streams
 
-__all__ = ["Beyond", "Pass", "current_pass", "note_complex"]
-
 _complex_seen = False
 _task_ids = itertools.count()
 CURRENT: ContextVar[Pass | None] = ContextVar("xpgrad_pass", default=None)

@@ -9,8 +9,6 @@ from xpgrad._memory.cells import Alias, View, alias_of, note_sharing
 from xpgrad.rules.conversion import asarray
 from xpgrad.rules.creation import alias as view_of_all
 
-__all__ = ["deep", "reduce_leaf", "shallow"]
-
 
 def _refuse(x: Any, what: str) -> None:
     if not x.is_leaf:

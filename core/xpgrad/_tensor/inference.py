@@ -12,8 +12,6 @@ from xpgrad._rows.row import Row
 from xpgrad._rows.variants import TensorVariants
 from xpgrad._tape.saved import check_kept
 
-__all__ = ["inference_class"]
-
 
 def _stand_in(self: Any) -> Any:
     """A Tensor of the normal class around the same array, marked as not to be saved."""

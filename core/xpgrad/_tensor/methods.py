@@ -21,8 +21,6 @@ from xpgrad.rules.transfer import to_device
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
-__all__ = ["TensorMethods"]
-
 
 class TensorMethods(TensorBase):
     """The methods of `Tensor`; see there."""

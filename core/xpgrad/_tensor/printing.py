@@ -7,8 +7,6 @@ from typing import Any
 from xpgrad._backends.default_device import get_default_device
 from xpgrad._modes import state
 
-__all__ = ["tensor_repr"]
-
 
 def tensor_repr(x: Any) -> str:
     """``tensor([1., 2.], grad_fn=<MulBackward0>)``: values as the host array prints them, summarised where there are many.

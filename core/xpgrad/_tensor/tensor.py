@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 else:
     DeclaredMethods = TensorBase  # on which the declarations set their methods (`_operations.methods`)
 
-__all__ = ["Tensor", "check_assigned", "is_inference"]
-
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 _LEAF_ONLY = (
     "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't "

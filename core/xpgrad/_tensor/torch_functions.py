@@ -21,8 +21,6 @@ from xpgrad.rules import elementwise, indexing, linear_algebra, manipulation, re
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
-__all__ = ["TorchFunctions"]
-
 
 class MaxResult(NamedTuple):
     """The largest elements along an axis, and their indices."""

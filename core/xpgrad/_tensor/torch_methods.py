@@ -21,8 +21,6 @@ from xpgrad.rules.creation import clone, clone_contiguous
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
-__all__ = ["TorchMethods"]
-
 
 def _several(given: tuple[Any, ...]) -> Any:
     """Lengths or axes, given one by one or as one tuple or list."""

@@ -14,8 +14,6 @@ from xpgrad._memory.stale import take_over
 from xpgrad._modes import state
 from xpgrad._tensor.writing import check_writable
 
-__all__ = ["turn"]
-
 
 def turn(x: Any, dim0: int, dim1: int) -> Any:
     """Exchange two axes of `x`; returns `x` itself.

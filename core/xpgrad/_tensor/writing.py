@@ -29,8 +29,6 @@ from xpgrad._rows.row import ROWS
 from xpgrad.rules.indexing import basic_error, prepare_key, shared_by_batch
 from xpgrad.rules.manipulation import reshape
 
-__all__ = ["apply", "check_writable", "fill", "setitem"]
-
 
 def _repeats_element(x: Any) -> bool:
     """Return whether two elements of a Tensor lie in one place of its memory, as those of an expanded view do.

@@ -11,8 +11,6 @@ from typing import Any
 
 from xpgrad._tape.node import SlotNode
 
-__all__ = ["nodes_between", "run_pass"]
-
 _creation = attrgetter("seq")
 
 

@@ -16,8 +16,6 @@ from xpgrad._tape.saved import check_saveable, check_version, unpack
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.creation import zeros
 
-__all__ = ["FunctionCtx", "FunctionNode", "Saved"]
-
 
 class Saved:
     """One value of `save_for_backward`: raw, with the means to restore its history, so that no output is held by its own node."""

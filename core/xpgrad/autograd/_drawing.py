@@ -23,8 +23,6 @@ from xpgrad.autograd._custom import FunctionNode
 from xpgrad.autograd._drawing_parts import COLOURS, EDGE_COLOUR, TEXT_COLOUR, Arrow, Vertex
 from xpgrad.programs.compiled_node import CompiledNode
 
-__all__ = ["Arrow", "Drawing", "Vertex", "draw"]
-
 
 class Drawing:
     """A picture of a graph, as `draw` saw it. A notebook shows it; `save` writes it to a file.

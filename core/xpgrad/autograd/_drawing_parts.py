@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["BROKEN_COLOUR", "COLOURS", "EDGE_COLOUR", "TEXT_COLOUR", "Arrow", "Vertex"]
-
 #: By kind of box: what fills it and what surrounds it. Dark text on these is legible, and the boxes stand out, on light and dark pages.
 COLOURS = {
     "leaf": ("#dbeafe", "#2563eb"),

@@ -13,8 +13,6 @@ from typing import Any
 
 from xpgrad.autograd._drawing_parts import BROKEN_COLOUR, COLOURS, EDGE_COLOUR, TEXT_COLOUR, Arrow, Vertex
 
-__all__ = ["svg_text"]
-
 _CHARACTER, _LINE, _PAD = 7.25, 16.0, 10.0  # of a monospaced font of 12 pixels
 _BESIDE, _BETWEEN, _MARGIN = 22.0, 44.0, 16.0
 _NUMBERS = 11.0  # the line of the outputs' numbers

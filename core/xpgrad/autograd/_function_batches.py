@@ -11,8 +11,6 @@ from xpgrad._transforms.batch.batch import batch_class, class_of_depth, enter, l
 from xpgrad.rules.manipulation import moveaxis
 from xpgrad.rules.reduction import sum as total
 
-__all__ = ["VmapInfo", "apply_to_batch", "check_transformable"]
-
 
 class VmapInfo(NamedTuple):
     """The information about the batch that a Function's `vmap` gets.

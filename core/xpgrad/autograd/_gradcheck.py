@@ -27,8 +27,6 @@ from xpgrad.rules.conversion import asarray
 from xpgrad.rules.creation import zeros_like
 from xpgrad.rules.manipulation import stack
 
-__all__ = ["Options", "analytical_jacobians", "check", "numerical_jacobians", "second_order"]
-
 Jacobian = list[list[float]]  # rows: components of the input; columns: components of the output
 
 

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 from xpgrad._basics.arguments import as_flag, as_int
 from xpgrad.autograd._drawing import bytes_text
 
-__all__ = ["BACKWARD", "FORWARD", "RANGE", "EventList", "FunctionEvent", "FunctionEventAvg", "Interval"]
-
 #: PyTorch's numbers of scopes: an operation, a node, a range of the user's.
 FORWARD, BACKWARD, RANGE = 0, 1, 7
 SORTS = ("cpu_time", "cpu_time_total", "self_cpu_time_total", "saved_bytes", "self_saved_bytes", "count")

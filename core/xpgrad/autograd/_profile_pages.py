@@ -18,8 +18,6 @@ from xpgrad._basics.pages import page
 from xpgrad.autograd._drawing import bytes_text
 from xpgrad.autograd._profile_events import BACKWARD, RANGE, time_text
 
-__all__ = ["chrome_trace", "html_page", "write"]
-
 _CATEGORIES = {BACKWARD: "backward", RANGE: "user_annotation"}
 _ROW, _GAP, _TOP = 22, 26, 24  # pixels: one depth of a lane, the title above a lane, the axis
 

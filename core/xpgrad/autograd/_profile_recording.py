@@ -23,8 +23,6 @@ from xpgrad._tape.node import backend_of
 from xpgrad.autograd._drawing import array_size
 from xpgrad.autograd._profile_events import BACKWARD, FORWARD, RANGE, FunctionEvent
 
-__all__ = ["Recording"]
-
 _OPEN: ContextVar[Any] = ContextVar("xpgrad_open_event", default=None)
 #: The row, and the event, of the operation whose result is on its way to `Mode.finish_operation`.
 _COMPUTED: ContextVar[Any] = ContextVar("xpgrad_computed", default=None)

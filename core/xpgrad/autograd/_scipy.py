@@ -17,8 +17,6 @@ from xpgrad.func import hessian, hessian_vector_product, ravel_pytree
 from xpgrad.rules.conversion import asarray
 from xpgrad.rules.creation import eye, zeros
 
-__all__ = ["ScipyObjective", "scipy_objective"]
-
 
 def scipy_objective(func: Callable[..., Any], parameters: Any) -> ScipyObjective:
     """A function of Tensors as `scipy.optimize` wants it: NumPy's arrays and floats in and out, and the derivatives.

@@ -16,8 +16,6 @@ from xpgrad.func._reverse import check_leaves, fresh, tracked
 from xpgrad.func._tree import Structure, flatten, unflatten
 from xpgrad.rules.creation import zeros_like
 
-__all__ = ["jvp", "linearize"]
-
 
 @state.restoring
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:

@@ -22,8 +22,6 @@ from xpgrad.func._tree import unflatten
 from xpgrad.rules.creation import zeros_like
 from xpgrad.rules.manipulation import broadcast_view, concat, moveaxis, reshape_to
 
-__all__ = ["batched_dual", "hessian", "jacfwd", "stacked_tangents"]
-
 
 def jacfwd(
     func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, chunk_size: int | None = None, randomness: str = "error"

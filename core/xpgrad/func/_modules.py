@@ -17,8 +17,6 @@ from xpgrad._operations.lift import as_tensor
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.manipulation import stack
 
-__all__ = ["functional_call", "stack_module_state"]
-
 
 class _Place(NamedTuple):
     """Where a Tensor is: an entry of a list or dict, or an attribute of an object."""

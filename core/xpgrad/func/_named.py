@@ -22,8 +22,6 @@ from xpgrad.rules.creation import zeros
 from xpgrad.rules.manipulation import concat, reshape
 from xpgrad.rules.reduction import sum as total
 
-__all__ = ["elementwise_grad", "hessian_vector_product", "ravel_pytree", "value_and_grad"]
-
 
 def value_and_grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that computes the value of `func`, a real scalar function, and its gradient (`jax.value_and_grad`).

@@ -26,8 +26,6 @@ from xpgrad.func._tree import Structure, flatten, unflatten
 from xpgrad.rules.creation import eye, ones_like, zeros, zeros_like
 from xpgrad.rules.manipulation import broadcast_view, concat, reshape_to
 
-__all__ = ["Argnums", "chosen", "fresh", "grad", "grad_and_value", "jacrev", "vjp"]
-
 Argnums = int | tuple[int, ...]
 
 

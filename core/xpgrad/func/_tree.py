@@ -14,8 +14,6 @@ from xpgrad._array.base import TensorBase
 from xpgrad._basics.records import field_names, record
 from xpgrad._operations.lift import is_constant
 
-__all__ = ["Structure", "flatten", "tree_map", "unflatten"]
-
 
 class Structure(NamedTuple):
     """The arrangement of leaves: the container, its keys (of dicts and dataclasses), the structures inside. A leaf has no container."""

@@ -20,8 +20,6 @@ from xpgrad._transforms.batch.level import BatchLevel, active_levels, run_within
 from xpgrad.func._tree import Structure, flatten, unflatten
 from xpgrad.rules.manipulation import concat, moveaxis
 
-__all__ = ["vmap"]
-
 Dims = Any  # int, None, or nested tuples, lists and dicts of them
 
 

@@ -13,8 +13,6 @@ from xpgrad._modes import switches
 from xpgrad._tape.node import ListNode
 from xpgrad.autograd.function import Function
 
-__all__ = ["Link", "Once", "cut"]
-
 
 class Link(ListNode):
     """A place where the graph of a function is cut: a pass inside ends here, and once it is open others go on."""

@@ -22,21 +22,6 @@ from xpgrad._rows.row import ROWS, Formula, Row, parameters
 from xpgrad.errors import CapabilityError
 from xpgrad.rules.conversion import number
 
-__all__ = [
-    "PREFIX",
-    "by_the_host",
-    "front",
-    "helper",
-    "no_derivative",
-    "nowhere",
-    "on_the_host",
-    "operands_of",
-    "refuse_complex",
-    "row_only",
-    "special",
-    "valid",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: What the names of rows begin with.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["gauss_legendre"]
-
 
 def gauss_legendre(count: int) -> list[tuple[float, float]]:
     """Abscissas and weights on the interval from -1 to 1: the zeros of Legendre's polynomial, by Newton's method."""

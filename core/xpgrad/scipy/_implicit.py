@@ -27,8 +27,6 @@ from xpgrad.rules.creation import arange
 from xpgrad.rules.elementwise import cos
 from xpgrad.scipy._cutting import Once, cut
 
-__all__ = ["LINEAR_SOLVERS", "implicit", "linear_solver_of"]
-
 LINEAR_SOLVERS = ("auto", "dense", "cg", "gmres")
 #: Up to this many unknowns the Jacobian is made and factorised; beyond, it is multiplied with vectors.
 _DENSE = 512

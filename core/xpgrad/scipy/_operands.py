@@ -13,8 +13,6 @@ from xpgrad._operations.lift import is_constant, lift_all
 from xpgrad._rows.namespace import operations
 from xpgrad._tensor.tensor import Tensor
 
-__all__ = ["arrays_of", "visible"]
-
 
 def visible(*xs: Any) -> bool:
     """Return whether values can be looked at: not in `vmap`, nor lazy or traced ones."""

@@ -13,9 +13,6 @@ from typing import Any
 from xpgrad._rows.namespace import operations as ops
 from xpgrad.scipy._declare import on_the_host, row_only
 
-__all__ = ["akima_slopes", "monotone_slopes", "spline_slopes"]
-
-
 # -- tridiagonal systems -------------------------------------------------------------------------------------------------
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from xpgrad.scipy import special
 
-__all__ = ["function_for"]
-
 #: Universal functions of other names, or with arguments that users do not see.
 _HIDDEN: dict[str, Callable[..., Any]] = {
     "psi": special.digamma,

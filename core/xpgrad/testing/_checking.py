@@ -19,8 +19,6 @@ from xpgrad.testing._problem import Problem
 from xpgrad.testing._reference import Reference, reference_for
 from xpgrad.testing._results import CHECKS, CONSTANT, FAILED, KNOWN, PASSED, WRITES, NotDifferentiable, Result, Row
 
-__all__ = ["as_function", "audit_of", "check_differentiable", "examine", "judged", "known_of", "name_of"]
-
 
 def check_differentiable(
     f: Callable[..., Any], *args: Any, argnums: int | Sequence[int] | None = None, backends: str | Iterable[str] = "all", order: int = 2,

@@ -21,8 +21,6 @@ from xpgrad.testing._reference import Reference
 from xpgrad.testing._results import CHECKS, CONSTANT, FAILED, LACKS, NOT_RUN, PASSED, WRITES, Row
 from xpgrad.testing._words import Fails, IsConstant, kind_of, kink_near, length, same, tensor_dot, told, units, which
 
-__all__ = ["OneDevice"]
-
 
 class OneDevice:
     """One function on one device: `rows` runs the checks.

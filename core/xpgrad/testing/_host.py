@@ -13,21 +13,6 @@ from xpgrad._basics.device import Device
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.conversion import asarray
 
-__all__ = [
-    "agree",
-    "close",
-    "direction",
-    "epsilon",
-    "held",
-    "is_floating",
-    "np",
-    "on_host",
-    "placed",
-    "shown_number",
-    "weights",
-    "wide",
-]
-
 np: Any = importlib.import_module("numpy")
 
 _NARROW = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}

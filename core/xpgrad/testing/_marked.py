@@ -14,8 +14,6 @@ from xpgrad.testing._pages import html_page, json_page, markdown_page, summary_l
 from xpgrad.testing._results import CHECKS, NotDifferentiable, Result, rows_from
 from xpgrad.testing._tables import OneCheck
 
-__all__ = ["check_marked", "checker", "finish", "give_arguments", "note_check"]
-
 _PAGES = {"html": html_page, "json": json_page, "md": markdown_page}
 
 

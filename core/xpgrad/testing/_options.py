@@ -14,8 +14,6 @@ from xpgrad._basics.dtypes import float32
 from xpgrad.rules.creation import zeros
 from xpgrad.testing._results import CHECKS
 
-__all__ = ["Options", "devices_of", "numbers_of", "options_of"]
-
 #: Relative tolerances in double precision, and their multiples of eps, of which the larger counts: in single precision 5e-4 and 2e-3.
 _LIMITS = {
     "values": (1e-8, 2.0**12),

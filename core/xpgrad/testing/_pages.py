@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from xpgrad._basics.pages import page, prose
 from xpgrad.testing._results import CHECKS, CONSTANT, FAILED, KNOWN, LACKS, NOT_RUN, PASSED, WRITES, Row
 
-__all__ = ["html_page", "json_page", "markdown_page", "summary_lines"]
-
 _MARKS = {PASSED: "✓", WRITES: "✓ w", CONSTANT: "✓ 0", KNOWN: "known", LACKS: "lacks", NOT_RUN: "–", FAILED: "✗"}
 _GOOD = (PASSED, WRITES, CONSTANT)
 _ORDER = (FAILED, KNOWN, LACKS, WRITES, PASSED, NOT_RUN)  # the first that is there is the cell's

@@ -15,8 +15,6 @@ from xpgrad.rules.elementwise import imag, real
 from xpgrad.rules.reduction import sum as sum_of
 from xpgrad.testing._host import is_floating, np, on_host, placed, weights
 
-__all__ = ["Outputs", "Problem", "host_loss", "outputs_of", "tensor_loss"]
-
 
 class Problem:
     """A function and its arguments, whose arrays are kept on the host.

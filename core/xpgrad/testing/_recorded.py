@@ -10,8 +10,6 @@ from xpgrad._tensor.tensor import Tensor
 from xpgrad.testing._host import on_host
 from xpgrad.testing._problem import Outputs, outputs_of
 
-__all__ = ["Recorded"]
-
 
 class Recorded:
     """One run with arguments that require grad, and its gradients; or what it raised, to be told where it counts."""

@@ -16,8 +16,6 @@ from xpgrad.errors import XpgradError
 from xpgrad.testing._host import agree, epsilon, np, on_host, placed, wide
 from xpgrad.testing._problem import Outputs, Problem, host_loss, outputs_of
 
-__all__ = ["Reference", "reference_for"]
-
 
 class Reference:
     """A function at fixed points, and derivatives of a number made of its outputs, by central differences.

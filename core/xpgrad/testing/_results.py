@@ -6,21 +6,6 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = [
-    "CHECKS",
-    "CONSTANT",
-    "FAILED",
-    "KNOWN",
-    "LACKS",
-    "NOT_RUN",
-    "PASSED",
-    "WRITES",
-    "NotDifferentiable",
-    "Result",
-    "Row",
-    "rows_from",
-]
-
 #: The checks by name, in the order in which they run, and the promise that each of them is.
 CHECKS = {
     "runs": "it takes Tensors of the backend and returns Tensors on their device",

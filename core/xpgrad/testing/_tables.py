@@ -12,8 +12,6 @@ from xpgrad.testing._checking import as_function, audit_of, examine, judged, kno
 from xpgrad.testing._options import devices_of
 from xpgrad.testing._results import CHECKS, FAILED, LACKS, NOT_RUN, NotDifferentiable, Result
 
-__all__ = ["Case", "OneCheck", "case", "parametrize_with_checks"]
-
 
 class Case:
     """A function, its arguments and the options of `check_differentiable`: a row of a table.

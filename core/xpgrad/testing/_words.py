@@ -8,8 +8,6 @@ from typing import Any
 from xpgrad.rules.elementwise import imag, real
 from xpgrad.testing._host import agree, np
 
-__all__ = ["Fails", "IsConstant", "kind_of", "kink_near", "length", "same", "tensor_dot", "told", "units", "which"]
-
 
 class Fails(Exception):
     """A check that fails, with its reason."""

@@ -21,8 +21,6 @@ from xpgrad._operations.watching import ABSENT, Watching
 from xpgrad._rows.namespace import COMPOSITE, EXTRAS, NONDIFFERENTIABLE, PRIMITIVES, RULES
 from xpgrad._rows.row import ROWS, Row
 
-__all__ = ["CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"]
-
 
 class CheckpointPolicy(enum.Enum):
     """The answers of a policy: what a checkpoint does with the result of an operation.

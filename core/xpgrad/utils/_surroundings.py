@@ -14,8 +14,6 @@ from xpgrad._tape.streams import CLASSES, ambient_streams, on_streams
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.level import active_levels, at_levels
 
-__all__ = ["Surroundings"]
-
 
 class Surroundings:
     """The state at creation: the levels of forward mode and of `vmap`, the default device, streams, and the states of random generators.

@@ -24,8 +24,6 @@ from xpgrad.errors import missing
 from xpgrad.rules.manipulation import broadcast_view, moveaxis
 from xpgrad.rules.transfer import to_device
 
-__all__ = ["BatchedTensor", "batch_class", "class_of_depth", "enter", "leave", "lift", "raise_to_common"]
-
 
 class BatchBackend(Backend):
     """The backend of batched Tensors over one class of Tensors: its capabilities, without what depends on single values."""

@@ -9,8 +9,6 @@ from xpgrad._transforms.batch.array import escaped
 if TYPE_CHECKING:
     from xpgrad._transforms.batch.rulebook import Rulebook
 
-__all__ = ["elementwise", "pairwise", "stacked"]
-
 
 def elementwise(book: Rulebook, function: Any) -> Any:
     """The rule of an operation whose operands broadcast, and may be Python scalars."""

@@ -9,8 +9,6 @@ from typing import Any
 
 from xpgrad._modes.setting import Setting
 
-__all__ = ["BatchLevel", "active_levels", "at_levels", "run_within"]
-
 
 class BatchLevel:
     """One call of `vmap`, or one batch of gradients.

@@ -19,8 +19,6 @@ from xpgrad._transforms.batch.plain_pass import plain_gradients
 from xpgrad.rules.creation import ones_like, zeros
 from xpgrad.rules.manipulation import moveaxis
 
-__all__ = ["batched_grads", "batched_pass", "gradients"]
-
 
 def _depth_of(*items: Any) -> int:
     """Return the largest depth of `vmap` among some Tensors and edges, which count as 0."""

@@ -9,8 +9,6 @@ from xpgrad._transforms.batch.level import BatchLevel
 from xpgrad._transforms.batch.rulebook import RULES, Rulebook, Table
 from xpgrad.rules import matrices as _matrices  # noqa: F401 (declares what bands become matrices by)
 
-__all__ = ["PLAIN", "PlainBatch", "PlainRulebook", "made_on_plain", "on_plain"]
-
 new: Any = object.__new__
 
 

@@ -22,8 +22,6 @@ from xpgrad._transforms.batch.plain import PlainBatch, PlainRulebook
 from xpgrad._transforms.small_pass import nodes_between, run_pass
 from xpgrad.rules.creation import zeros
 
-__all__ = ["plain_gradients", "plain_jacobian"]
-
 
 class PlainBackend(BatchBackend):
     """The kernels of plain arrays with a batch in front, for one ordinary class of Tensors."""

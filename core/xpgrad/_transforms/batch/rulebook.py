@@ -16,8 +16,6 @@ from xpgrad._rows.row import ROWS
 from xpgrad._transforms.batch.array import escaped, no_rule
 from xpgrad._transforms.batch.kinds import elementwise, pairwise, stacked
 
-__all__ = ["RULES", "Rulebook", "Table", "along_axis", "batched", "made", "refused", "stacks"]
-
 
 class Table(dict[str, Callable[[Any], Any]]):
     """Rules by name: what makes each for one backend, given its rulebook."""

@@ -17,8 +17,6 @@ from xpgrad._transforms.batch.batch import raise_to_common
 from xpgrad._transforms.small_pass import nodes_between, run_pass
 from xpgrad.rules.creation import zeros_like
 
-__all__ = ["as_tuple", "jvp_of", "of_dtype", "zeros_for"]
-
 
 def of_dtype(t: Any, like: Any) -> Any:
     """A tangent, or None, in the dtype of another Tensor."""

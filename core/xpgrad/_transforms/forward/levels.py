@@ -19,8 +19,6 @@ from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.batch import enter, leave, raise_to_common
 from xpgrad._transforms.forward.jvps import as_tuple, jvp_of, of_dtype, zeros_for
 
-__all__ = ["Level", "Levels", "new_level"]
-
 
 class Level:
     """The tangents of one forward differentiation.

@@ -18,8 +18,6 @@ from xpgrad._numpy import chapters as chapters
 from xpgrad._numpy.table import FUNCTIONS
 from xpgrad._tensor.tensor import Tensor
 
-__all__ = ["ARRAY", "np", "on_tensors"]
-
 #: NumPy: the data that this dialect takes and returns is NumPy's. The rest of the core imports no array library, no type is asked of it.
 np: Any = importlib.import_module("numpy")
 

@@ -26,8 +26,6 @@ from xpgrad.func._reverse import basis, fresh, released, tracked
 from xpgrad.func._tree import LEAF, Structure, flatten, unflatten
 from xpgrad.rules.creation import zeros_like
 
-__all__ = ["Record", "as_input", "leaves_of", "left", "push_forward", "raw_of"]
-
 _ARRAY = np.ndarray
 _SCALARS: Any = (float, complex, np.floating, np.complexfloating, np.ndarray)
 

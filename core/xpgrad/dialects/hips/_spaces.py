@@ -10,8 +10,6 @@ from xpgrad._tensor.tensor import Tensor
 from xpgrad.dialects.hips._arrays import np
 from xpgrad.func._tree import flatten, unflatten
 
-__all__ = ["SparseObject", "VSpace", "vspace"]
-
 
 class VSpace:
     """The space of values of one structure, with leaves of certain shapes and dtypes, as vectors over the real numbers.

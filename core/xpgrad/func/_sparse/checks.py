@@ -12,8 +12,6 @@ from xpgrad.func._sparse.results import host_values
 from xpgrad.func._sparse.tracing import Call
 from xpgrad.func._tree import flatten
 
-__all__ = ["check_given_pattern", "check_leaves", "check_products"]
-
 
 def check_leaves(name: str, leaves: list[Any]) -> None:
     """Refuse complex arguments, and those that live inside of a transform."""

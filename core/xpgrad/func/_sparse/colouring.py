@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 
 from xpgrad.func._sparse.host import np, sparse
 
-__all__ = ["Colouring", "by_both", "by_columns", "by_rows", "by_stars", "fewest", "reading", "symmetric_reading"]
-
 _SPLITS = 8  # numbers of rows, or columns, that are tried apart
 NONE = -1
 

@@ -10,8 +10,6 @@ from xpgrad.func._sparse.layout_rules import nonzero
 from xpgrad.func._sparse.propagation import Rule, Walk
 from xpgrad.programs.program import Operation, Variable
 
-__all__ = ["RULES", "RULES_OF_KINDS"]
-
 _MANY_TERMS = 20_000_000  # terms of a product with a known matrix that are followed one by one
 
 

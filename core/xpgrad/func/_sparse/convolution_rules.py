@@ -12,8 +12,6 @@ from xpgrad.func._sparse.layout_rules import nonzero
 from xpgrad.func._sparse.propagation import Rule, Walk
 from xpgrad.programs.program import Operation, Variable
 
-__all__ = ["RULES"]
-
 _MANY_TERMS = 20_000_000
 
 

@@ -11,20 +11,6 @@ from typing import Any
 
 from xpgrad.func._sparse.host import np, sparse
 
-__all__ = [
-    "Dependence",
-    "TooDense",
-    "along",
-    "beside",
-    "broadcast",
-    "by_places",
-    "everything",
-    "independent",
-    "merged",
-    "starting",
-    "union",
-]
-
 _MOST = 50_000_000  # pairs of an element and an input in one table: 600 MB
 
 

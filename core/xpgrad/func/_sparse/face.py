@@ -12,8 +12,6 @@ from xpgrad.func._reverse import Argnums
 if TYPE_CHECKING:
     from xpgrad.func._sparse.prepared import Prepared
 
-__all__ = ["SparseDerivative", "sparse_hessian", "sparse_jacobian"]
-
 _PATTERNS = ("global", "local")
 _FORMATS = ("csr", "csc", "coo", "native")
 

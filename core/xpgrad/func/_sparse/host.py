@@ -16,8 +16,6 @@ except ImportError as exc:  # pragma: no cover (the tests have SciPy)
     _msg = "sparse derivatives are SciPy's sparse arrays, and SciPy is not installed; run `pip install 'xpgrad[scipy]'`"
     raise CapabilityError(_msg) from exc
 
-__all__ = ["np", "sparse"]
-
 np: Any = host_backend().namespace()
 #: NB: SciPy's type hints, where a checker finds any, know few of the operations on sparse arrays.
 sparse: Any = _sparse

@@ -10,8 +10,6 @@ from xpgrad.func._sparse.host import np
 from xpgrad.func._sparse.propagation import Rule, Walk
 from xpgrad.programs.program import Operation, Variable, substituted, variables_in
 
-__all__ = ["RULES", "RULES_OF_KINDS", "nonzero"]
-
 
 def _masked(x: Dependence, kept: Any) -> Dependence:
     """Nothing where `kept` does not hold."""

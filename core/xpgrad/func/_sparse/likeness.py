@@ -11,8 +11,6 @@ from xpgrad._rows.namespace import operations
 from xpgrad.func._sparse.tracing import Call
 from xpgrad.func._tree import flatten, unflatten
 
-__all__ = ["Likeness"]
-
 
 class Likeness:
     """The arguments of a call by structure, shapes, dtypes and devices, and the values of those that are neither arrays nor floats.

@@ -8,8 +8,6 @@ from typing import Any
 from xpgrad.errors import CapabilityError
 from xpgrad.func._sparse.host import np
 
-__all__ = ["draw"]
-
 
 def draw(prepared: Any, ax: Any) -> Any:
     """Draw a prepared derivative's pattern; squares are read from products from the right, diamonds from the left."""

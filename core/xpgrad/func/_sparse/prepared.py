@@ -16,8 +16,6 @@ from xpgrad.func._sparse.results import matrix_of
 from xpgrad.func._sparse.tracing import Call, Pattern, hessian_pattern, jacobian_pattern
 from xpgrad.rules.manipulation import concat, reshape_to
 
-__all__ = ["Options", "Prepared", "prepared"]
-
 
 class Options(NamedTuple):
     """The options of `sparse_jacobian` or `sparse_hessian`."""

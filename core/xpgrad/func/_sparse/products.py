@@ -18,8 +18,6 @@ from xpgrad.func._tree import flatten, unflatten
 from xpgrad.rules.creation import zeros, zeros_like
 from xpgrad.rules.manipulation import concat, reshape_to
 
-__all__ = ["Seeds", "check_scalar", "chunk_for", "from_left", "from_right", "leaves_of", "of_gradient", "outputs_of"]
-
 _ELEMENTS = 1 << 22  # of the seeds of a chunk, and of what comes out: 32 MB
 
 

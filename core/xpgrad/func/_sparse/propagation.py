@@ -14,8 +14,6 @@ from xpgrad.func._sparse.host import np
 from xpgrad.programs.evaluation import evaluator
 from xpgrad.programs.program import Operation, Program, Variable
 
-__all__ = ["Rule", "Walk", "place_of"]
-
 #: ``rule(walk, operation)``: a Dependence for each result, in a list for several; None where the rule does not apply.
 Rule = Callable[["Walk", Operation], "Dependence | list[Dependence] | None"]
 

@@ -7,8 +7,6 @@ from typing import Any
 from xpgrad._basics.dtypes import float32
 from xpgrad.func._sparse.host import np, sparse
 
-__all__ = ["FORMATS", "host_values", "matrix_of"]
-
 FORMATS = ("csr", "csc", "coo", "native")
 
 

@@ -28,8 +28,6 @@ from xpgrad.func._tree import flatten, unflatten
 from xpgrad.programs.capture import capture, capture_class
 from xpgrad.programs.simplify import without_dead_code
 
-__all__ = ["RULES", "Call", "Pattern", "hessian_pattern", "jacobian_pattern"]
-
 #: How dependence passes kernels, by their names. A kernel without one is passed as others of its kind.
 RULES = {**layout_rules.RULES, **contraction_rules.RULES, **convolution_rules.RULES}
 RULES_OF_KINDS = {**layout_rules.RULES_OF_KINDS, **contraction_rules.RULES_OF_KINDS}

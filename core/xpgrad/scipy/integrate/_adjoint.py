@@ -23,8 +23,6 @@ from xpgrad.rules.manipulation import concat, moveaxis, stack
 from xpgrad.scipy._cutting import Once, cut
 from xpgrad.scipy.integrate._problem import IMPLICIT, Problem
 
-__all__ = ["carries_tangents", "flow"]
-
 #: The solution is integrated again in at most so many pieces, of at least so many outputs: a solver begins with small steps.
 _PIECES = 16
 #: At most at so many outputs is looked for what the equation depends on.

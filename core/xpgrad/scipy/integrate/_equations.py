@@ -18,8 +18,6 @@ from xpgrad.scipy.integrate._adjoint import carries_tangents, flow
 from xpgrad.scipy.integrate._problem import EXPLICIT, Failure, Problem
 from xpgrad.scipy.integrate._steps import repeated
 
-__all__ = ["DenseSolution", "odeint", "solve_ivp"]
-
 Gradient = Literal["adjoint", "steps"]
 #: SciPy's tolerance of `odeint`.
 _TIGHT = 1.49012e-8

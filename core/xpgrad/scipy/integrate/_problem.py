@@ -17,8 +17,6 @@ from xpgrad.func import jacrev, ravel_pytree
 from xpgrad.func._tree import flatten, unflatten
 from xpgrad.rules.conversion import host_array
 
-__all__ = ["EXPLICIT", "IMPLICIT", "Failure", "Problem", "check_failure", "said", "scipy_integrate"]
-
 Failure = Literal["raise", "warn", "ignore"]
 
 FAILURES = ("raise", "warn", "ignore")

@@ -21,8 +21,6 @@ from xpgrad.rules.statistical import cumulative_sum
 from xpgrad.scipy._gauss import gauss_legendre
 from xpgrad.scipy.integrate._problem import Failure, check_failure, said, scipy_integrate
 
-__all__ = ["cumulative_trapezoid", "quad_vec", "simpson", "trapezoid"]
-
 #: The points of Gauss' formula on each panel: of higher order than the rule with which SciPy estimates errors there.
 _POINTS = gauss_legendre(21)
 #: Gauss' formula with three points on the unit interval, exact for derivatives up to the sixth.

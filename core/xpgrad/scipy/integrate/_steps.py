@@ -10,8 +10,6 @@ from typing import Any
 from xpgrad.rules.manipulation import stack
 from xpgrad.scipy.integrate._problem import Problem
 
-__all__ = ["repeated"]
-
 
 def repeated(problem: Problem, start: Any, steps: Any, times: Any, t: Any) -> Any:
     """The solution at some times, recorded through the steps.

@@ -10,8 +10,6 @@ from xpgrad._basics.shapes import normalize_axis
 from xpgrad._rows.namespace import operations as xp
 from xpgrad.scipy._operands import arrays_of, visible
 
-__all__ = ["Extrapolate", "as_column", "checked_extrapolate", "checked_knots", "checked_points", "checked_queries"]
-
 Extrapolate = bool | Literal["periodic"] | None
 
 

@@ -11,8 +11,6 @@ from xpgrad.scipy._splines import akima_slopes, monotone_slopes, spline_slopes
 from xpgrad.scipy.interpolate._arguments import Extrapolate, as_column, checked_extrapolate, checked_points
 from xpgrad.scipy.interpolate._polynomials import PPoly
 
-__all__ = ["Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PchipInterpolator"]
-
 
 class CubicHermiteSpline(PPoly):
     """The piecewise cubic with given values and slopes at its knots (`scipy.interpolate.CubicHermiteSpline`).

@@ -16,8 +16,6 @@ from xpgrad.scipy.interpolate._arguments import as_column, checked_knots
 from xpgrad.scipy.interpolate._one_axis import nothing_of
 from xpgrad.scipy.interpolate._polynomials import interval_of, pieces_of
 
-__all__ = ["RegularGridInterpolator", "interpn"]
-
 
 class RegularGridInterpolator:
     """Interpolate values on a rectangular grid (`scipy.interpolate.RegularGridInterpolator`).

@@ -13,8 +13,6 @@ from xpgrad.scipy.interpolate._arguments import as_column, checked_knots, checke
 from xpgrad.scipy.interpolate._cubic import CubicSpline
 from xpgrad.scipy.interpolate._polynomials import interval_of, pieces_of
 
-__all__ = ["interp1d", "nothing_of"]
-
 _KINDS = ("linear", "slinear", "nearest", "nearest-up", "previous", "next", "cubic")
 
 

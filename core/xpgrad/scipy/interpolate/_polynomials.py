@@ -12,8 +12,6 @@ from xpgrad._tensor.tensor import Tensor
 from xpgrad.scipy._operands import arrays_of
 from xpgrad.scipy.interpolate._arguments import Extrapolate, as_column, checked_extrapolate, checked_knots, checked_queries
 
-__all__ = ["PPoly", "interval_of", "pieces_of"]
-
 
 class PPoly:
     """A piecewise polynomial (`scipy.interpolate.PPoly`).

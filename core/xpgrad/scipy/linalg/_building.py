@@ -13,8 +13,6 @@ from xpgrad.rules.elementwise import conj
 from xpgrad.rules.manipulation import broadcast_to, concat, reshape
 from xpgrad.scipy.linalg._operands import front, together
 
-__all__ = ["block_diag", "circulant", "hankel", "toeplitz"]
-
 
 def _vector(name: str, argument: str, x: Any) -> Any:
     if x.ndim < 1:

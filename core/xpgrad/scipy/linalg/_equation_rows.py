@@ -14,8 +14,6 @@ from xpgrad.scipy._declare import row_only
 from xpgrad.scipy.linalg._function_rows import finite_only, kept
 from xpgrad.scipy.linalg._hosts import by_the_host_of_matrices
 
-__all__ = ["identity_near"]
-
 
 def identity_near(x: Any, n: int, xp: Any) -> Any:
     """The identity matrix of a length, of the dtype of a raw array `x`."""

@@ -14,8 +14,6 @@ from xpgrad.rules.factorisations import adjoint, identity_like, skew
 from xpgrad.scipy._declare import row_only
 from xpgrad.scipy.linalg._hosts import by_the_host_of_matrices, values_are_known
 
-__all__ = ["finite_only", "kept"]
-
 
 def finite_only(x: Any, xp: Any) -> tuple[Any, Any]:
     """Where matrices are finite, and the matrices with zeros for the others, for which libraries raise, hang or invent something."""

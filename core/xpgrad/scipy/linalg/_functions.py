@@ -9,8 +9,6 @@ from xpgrad._tensor.tensor import Tensor
 from xpgrad.scipy.linalg import _function_rows as _rows
 from xpgrad.scipy.linalg._operands import adjoint, front, matrix
 
-__all__ = ["PolarResult", "expm", "logm", "polar", "sqrtm"]
-
 
 class PolarResult(NamedTuple):
     """The pair that `polar` returns."""

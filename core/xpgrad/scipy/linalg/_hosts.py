@@ -9,8 +9,6 @@ from typing import Any
 from xpgrad._backends.classes import host_backend
 from xpgrad.errors import CapabilityError
 
-__all__ = ["by_the_host_of_matrices", "values_are_known"]
-
 
 def values_are_known(xp: Any, x: Any) -> bool:
     """Return whether the values of a raw array may be looked at, so that a kernel may do as they say."""

@@ -14,8 +14,6 @@ from xpgrad.rules.manipulation import reshape
 from xpgrad.scipy.linalg import _equation_rows as _rows
 from xpgrad.scipy.linalg._operands import adjoint, batches, checked, front, together
 
-__all__ = ["solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_lyapunov", "solve_sylvester"]
-
 
 @front
 def solve_sylvester(a: Tensor, b: Tensor, q: Tensor) -> Tensor:

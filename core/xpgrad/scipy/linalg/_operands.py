@@ -15,8 +15,6 @@ from xpgrad.rules.elementwise import conj
 from xpgrad.rules.manipulation import reshape
 from xpgrad.scipy._declare import PREFIX
 
-__all__ = ["adjoint", "batches", "checked", "floating", "front", "matrix", "right_side", "solution", "together"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

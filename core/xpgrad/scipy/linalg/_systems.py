@@ -17,8 +17,6 @@ from xpgrad.rules.reduction import sum as total
 from xpgrad.scipy.linalg import _equation_rows as _rows
 from xpgrad.scipy.linalg._operands import batches, checked, front, matrix, right_side, solution, together
 
-__all__ = ["LstsqResult", "cho_factor", "cho_solve", "lstsq", "solve_banded", "solve_triangular"]
-
 
 class LstsqResult(NamedTuple):
     """The four results of `lstsq`."""

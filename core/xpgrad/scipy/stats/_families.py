@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
     from xpgrad.rules.elementwise import Operand
 
-__all__ = ["Continuous", "Discrete"]
-
 Function = Callable[..., Any]
 
 

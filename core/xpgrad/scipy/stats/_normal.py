@@ -12,8 +12,6 @@ from typing import Any
 
 from xpgrad.scipy._declare import helper
 
-__all__ = ["norm_logpdf"]
-
 _LOG_ROOT = math.log(2 * math.pi) / 2
 
 

@@ -16,8 +16,6 @@ from xpgrad.scipy import special
 from xpgrad.scipy._operands import arrays_of
 from xpgrad.scipy.linalg import solve_triangular
 
-__all__ = ["Dirichlet", "MultivariateNormal"]
-
 
 class MultivariateNormal:
     """The normal distribution of vectors, which lie along the last axis of `x`; all arguments are differentiable.

@@ -10,11 +10,6 @@ from xpgrad._numpy.table import FUNCTIONS
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.dialects.hips._arrays import ARRAY, np
 
-__all__ = [
-    "array", "array_from_args", "c_", "concatenate_args", "exported", "full", "holds_tensor", "make_diagonal", "metadata", "r_",
-    "wrap_if_boxes_inside",
-]  # fmt: skip
-
 
 def holds_tensor(x: Any) -> bool:
     """Return whether a list or tuple, or one in it, holds a Tensor."""

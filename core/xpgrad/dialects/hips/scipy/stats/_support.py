@@ -7,8 +7,6 @@ from typing import Any
 
 from xpgrad.dialects.hips._arrays import np
 
-__all__ = ["inside", "xlogy"]
-
 
 def xlogy(k: Any, x: Any) -> Any:
     """The product ``k * log(x)``, which is 0 where both are 0."""
