@@ -14,10 +14,10 @@ from xpgrad._basics.faces import public_names
 from xpgrad._modes import state, switches
 from xpgrad._tape.requests import grad
 from xpgrad._tensor.tensor import Tensor
-from xpgrad._transforms.batch.passes import batched_grads
+from xpgrad._transforms.batch.passes import gradients
 from xpgrad.func import jacfwd
-from xpgrad.func._reverse import fresh, released
-from xpgrad.rules.creation import eye, zeros, zeros_like
+from xpgrad.func._reverse import basis, fresh, released
+from xpgrad.rules.creation import zeros, zeros_like
 from xpgrad.rules.manipulation import reshape, stack
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -170,12 +170,12 @@ def _jacobian_of(out: Tensor, leaves: Sequence[Tensor], i: int, create: bool, st
     n = out.numel()
     rows: list[Sequence[Tensor]]
     if not out.requires_grad or n == 0:
-        found = _filled([None] * len(leaves), leaves, strict and n > 0, what)
-        return tuple(_zeros_of(g, shape, create) for g, shape in zip(found, shapes))
+        _filled([None] * len(leaves), leaves, strict and n > 0, what)
+        return tuple(zeros(shape, dtype=x.dtype, device=x.device) for x, shape in zip(leaves, shapes))
     if vectorize:
-        blocks = grad(out, list(leaves), reshape(_basis(out), (n, *out.shape)), retain_graph=True, create_graph=create, allow_unused=True,
-                      batched=batched_grads)  # fmt: skip
-        return tuple(_zeros_of(x, s, create) if g is None else reshape(g, s) for g, x, s in zip(blocks, leaves, shapes))
+        blocks = gradients([out], list(leaves), basis([out], 0, n), retain_graph=True, create_graph=create, allow_unused=True,
+                           is_grads_batched=True)  # fmt: skip
+        return tuple(zeros(s, dtype=x.dtype, device=x.device) if g is None else reshape(g, s) for g, x, s in zip(blocks, leaves, shapes))
     flat, rows = reshape(out, (n,)), []
     for k in range(n):
         row = _products((flat[k],), leaves, (None,), create)
@@ -183,15 +183,6 @@ def _jacobian_of(out: Tensor, leaves: Sequence[Tensor], i: int, create: bool, st
         _dependent(filled, strict, create, "The jacobian of the user-provided function")
         rows.append(filled)
     return tuple(reshape(stack([row[j] for row in rows]), shape) for j, shape in enumerate(shapes))
-
-
-def _zeros_of(like: Tensor, shape: tuple[int, ...], create: bool) -> Tensor:
-    return zeros(shape, dtype=like.dtype, device=like.device)
-
-
-def _basis(out: Tensor) -> Tensor:
-    """The unit vectors of an output, one per row."""
-    return eye(out.numel(), dtype=out.dtype, device=out.device)
 
 
 def jacobian(
@@ -359,14 +350,7 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     RuntimeError
         For a vector that is missing or does not fit; in strict mode as `jacobian`.
     """
-    create_graph, strict = _checked("vjp", func, create_graph=create_graph, strict=strict)
-    with switches.recorded():
-        several, leaves, many, outputs = _call(func, inputs, "vjp", create_graph)
-        _strictly(outputs, strict)
-        seeds = _vector(v, many, outputs, "vjp", "user-provided function returns")
-        found = _filled(_products(outputs, leaves, seeds, create_graph), leaves, strict, "The output of the user-provided function")
-        _dependent(found, strict, create_graph, "The jacobian of the user-provided function")
-    return _release(_like(many, outputs), create_graph), _release(_like(several, found), create_graph)
+    return _product("vjp", func, inputs, v, create_graph, strict)
 
 
 def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
@@ -393,16 +377,7 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     RuntimeError
         For a vector that is missing or does not fit; in strict mode as `jacobian`.
     """
-    create_graph, strict = _checked("jvp", func, create_graph=create_graph, strict=strict)
-    with switches.recorded():
-        several, leaves, many, outputs = _call(func, inputs, "jvp", create_graph)
-        tangents = _vector(v, several, leaves, "jvp", "input to the user-provided function is")
-        _strictly(outputs, strict)
-        dummies = tuple(_zeros(out).requires_grad_() for out in outputs)
-        pulled = _filled(_products(outputs, leaves, dummies, True), leaves, strict, "The output of the user-provided function")
-        found = _filled(_products(pulled, dummies, tangents, create_graph), outputs, strict, "The jvp of the user-provided function")
-        _dependent(found, strict, create_graph, "The jacobian of the user-provided function")
-    return _release(_like(many, outputs), create_graph), _release(_like(many, found), create_graph)
+    return _product("jvp", func, inputs, v, create_graph, strict)
 
 
 def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
@@ -427,12 +402,7 @@ def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     RuntimeError
         For a vector that is missing or does not fit, for more than one result; in strict mode as `jacobian`.
     """
-    create_graph, strict = _checked("vhp", func, create_graph=create_graph, strict=strict)
-    with switches.recorded():
-        several, leaves, out, gradient, tangents = _gradient(func, inputs, v, create_graph, strict, "vhp")
-        found = _filled(_products(gradient, leaves, tangents, create_graph), leaves, strict, "The jacobian of the user-provided function")
-        _dependent(found, strict, create_graph, "The hessian of the user-provided function")
-    return _release(out, create_graph), _release(_like(several, found), create_graph)
+    return _product("vhp", func, inputs, v, create_graph, strict)
 
 
 def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
@@ -459,21 +429,34 @@ def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     RuntimeError
         For a vector that is missing or does not fit, for more than one result; in strict mode as `jacobian`.
     """
-    create_graph, strict = _checked("hvp", func, create_graph=create_graph, strict=strict)
+    return _product("hvp", func, inputs, v, create_graph, strict)
+
+
+def _product(name: str, func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool) -> tuple[Any, Any]:
+    """Return what a function returns, and the product of a vector with its Jacobian or, for `vhp` and `hvp`, with that of its gradient."""
+    create_graph, strict = _checked(name, func, create_graph=create_graph, strict=strict)
+    second, whose = name in ("vhp", "hvp"), "of the user-provided function"
     with switches.recorded():
-        several, leaves, out, gradient, tangents = _gradient(func, inputs, v, create_graph, strict, "hvp")
-        dummies = tuple(_zeros(g).requires_grad_() for g in gradient)
-        pulled = _filled(_products(gradient, leaves, dummies, True), leaves, strict, "The jacobian of the user-provided function")
-        found = _filled(_products(pulled, dummies, tangents, create_graph), leaves, strict, "The hessian of the user-provided function")
-        _dependent(found, strict, create_graph, "The hessian of the user-provided function")
-    return _release(out, create_graph), _release(_like(several, found), create_graph)
-
-
-def _gradient(func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool, name: str) -> tuple[Any, ...]:
-    """The part that `vhp` and `hvp` share: (whether the input is a tuple, leaves, result, recorded gradient, vector)."""
-    several, leaves, many, outputs = _call(func, inputs, name, create_graph)
-    tangents = _vector(v, several, leaves, name, "input to the user-provided function is")
-    out = _single(outputs if many else outputs[0], name)
-    _strictly((out,), strict)
-    found = _filled(_products((out,), leaves, (None,), True), leaves, strict, "The output of the user-provided function")
-    return several, leaves, out, found, tangents
+        several, leaves, many, outputs = _call(func, inputs, name, create_graph)
+        if name == "vjp":
+            _strictly(outputs, strict)
+            vector = _vector(v, many, outputs, name, "user-provided function returns")
+        else:
+            vector = _vector(v, several, leaves, name, "input to the user-provided function is")
+            if second:
+                _single(outputs if many else outputs[0], name)
+            _strictly(outputs, strict)
+        roots, part = outputs, f"The {'jacobian' if second else 'output'} {whose}"
+        if second:
+            roots = _filled(_products(outputs, leaves, (None,), True), leaves, strict, f"The output {whose}")
+        if name in ("jvp", "hvp"):  # the product with a vector from the left is linear in that vector: its derivative is this product
+            dummies = tuple(_zeros(y).requires_grad_() for y in roots)
+            pulled = _filled(_products(roots, leaves, dummies, True), leaves, strict, part)
+            found = _filled(
+                _products(pulled, dummies, vector, create_graph), roots, strict, f"The {'hessian' if second else 'jvp'} {whose}"
+            )
+        else:
+            found = _filled(_products(roots, leaves, vector, create_graph), leaves, strict, part)
+        _dependent(found, strict, create_graph, f"The {'hessian' if second else 'jacobian'} {whose}")
+    product = _like(many if name == "jvp" else several, found)
+    return _release(_like(many, outputs), create_graph), _release(product, create_graph)
