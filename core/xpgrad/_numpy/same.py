@@ -17,13 +17,29 @@ from xpgrad._operations.source import Text
 SAME: dict[str, Callable[..., Any]] = {}
 
 
+#: The signatures of functions that are written in C, which NumPy says since 2.4 only.
+_IN_C: dict[str, Callable[..., None]] = {
+    "concatenate": lambda arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind": None,
+    "dot": lambda a, b, out=None: None,
+    "empty_like": lambda prototype, /, dtype=None, order="K", subok=True, shape=None, *, device=None: None,
+    "inner": lambda a, b, /: None,
+    "lexsort": lambda keys, axis=-1: None,
+    "unravel_index": lambda indices, shape, order="C": None,
+    "vdot": lambda a, b, /: None,
+}
+
+
+def signature(name: str) -> inspect.Signature:
+    """Return the signature of NumPy's function of that name."""
+    try:
+        return inspect.signature(functools.reduce(getattr, name.split("."), sys.modules["numpy"]))  # type: ignore[arg-type]
+    except ValueError:
+        return inspect.signature(_IN_C[sys.modules["numpy"].__dict__[name].__name__])
+
+
 def _text(name: str, function: Callable[..., Any], arrays: int, floating: bool, ints: tuple[str, ...], scope: dict[str, Any]) -> Text:
     """Write the function with NumPy's parameters that calls another one; `scope` gets the defaults."""
-    ours = inspect.signature(function).parameters
-    try:
-        theirs = inspect.signature(functools.reduce(getattr, name.split("."), sys.modules["numpy"])).parameters  # type: ignore[arg-type]
-    except ValueError:  # NumPy wrote it in C, and an old one does not say
-        theirs = ours
+    ours, theirs = inspect.signature(function).parameters, signature(name).parameters
     count = arrays or 1
     names, options = [*theirs][:count], [*theirs][count:]
     listed = ", ".join(names)
