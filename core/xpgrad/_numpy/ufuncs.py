@@ -513,9 +513,8 @@ def _reduce(found: Ufunc, inputs: tuple[Any, ...], out: Any, axis: Any = 0, dtyp
         result = _step_by_step(found, name, x, axes, start, mask)
         result = xp.reshape(result, tuple(1 if k in axes else n for k, n in enumerate(x.shape))) if keepdims else result
         return into(name, _out if out is None else out, result)
-    if mask is not None:
-        neutral = _neutral(found, x)
-        x = xp.where(mask, x, start if neutral is None else neutral)
+    if mask is not None and start is not None:
+        x = xp.where(mask, x, start if found.neutral is None else _neutral(found, x))
     if x.size == 0 and start is not None and found.name in ("maximum", "minimum", "logaddexp"):  # whose rows refuse to reduce nothing
         start, x = lift(name, start, x)
         x, given = xp.broadcast_to(start, tuple(1 if k in axes else n for k, n in enumerate(x.shape))), False
@@ -618,8 +617,8 @@ def _reduceat(
 ) -> Any:
     name = f"{found.name}.reduceat"
     like = next((t for t in (*inputs, _first(out)) if isinstance(t, Tensor)), None)
-    places = inputs[1] if len(inputs) > 1 else indices
-    x = _operand(found, "reduceat", inputs[0], dtype, like)
+    x, places = inputs if len(inputs) > 1 else (*inputs, indices)
+    x = _operand(found, "reduceat", x, dtype, like)
     axis = _one_axis(name, x, axis)
     starts = [int(i) for i in (places.tolist() if hasattr(places, "tolist") else places)]
     size, lead = x.shape[axis], (slice(None),) * axis
