@@ -308,6 +308,7 @@ def _real(value: Any, name: str, what: str) -> Any:
             f"and its derivative would be lost. Give `{what}.detach()`, or compute with `xpgrad.arange(n) * step + start`"
         )
         raise TypeError(msg)
+    value = value if tensor is None else tensor
     if not is_scalar(value) and callable(getattr(value, "item", None)):
         if value.size != 1:
             msg = f"{name}: `{what}` must be a real number, but got a {type(value).__name__} of shape {tuple(value.shape)}"
