@@ -35,14 +35,8 @@ __all__ = [
 
 @rule(
     lambda g, x_dtype, xp: xp.cast(g, x_dtype),
-    conj=False,
-    fresh=True,
-    node="ToCopyBackward0",
-    kind="cast",
-    memory="new",
-    dtype="given",
-    public="astype",
-)
+    conj=False, fresh=True, node="ToCopyBackward0", kind="cast", memory="new", dtype="given", public="astype",
+)  # fmt: skip
 def to_dtype(xp: Any, x: Any, dtype: Any) -> Any:
     """`x` converted to a raw dtype; complex to real takes the real part (CPX-06), and a bool says whether a number is not 0."""
     if xp.isdtype(x.dtype, "complex floating") and not xp.isdtype(dtype, "complex floating"):
@@ -418,16 +412,9 @@ _WORD = 2**31
 
 @rule(
     lambda g, k, xp: xp.lower(g, k),
-    conj=False,
-    fresh=True,
-    node="TrilBackward0",
-    batch="stacked",
-    kind="selection",
-    memory="new",
-    dtype="same",
-    numpy="tril",
+    conj=False, fresh=True, node="TrilBackward0", batch="stacked", kind="selection", memory="new", dtype="same", numpy="tril",
     public="tril",
-)
+)  # fmt: skip
 def lower(xp: Any, x: Any, k: int) -> Any:
     """The part on and below the k-th diagonal."""
     return xp.tril(x, k=k)
@@ -435,16 +422,9 @@ def lower(xp: Any, x: Any, k: int) -> Any:
 
 @rule(
     lambda g, k, xp: xp.upper(g, k),
-    conj=False,
-    fresh=True,
-    node="TriuBackward0",
-    batch="stacked",
-    kind="selection",
-    memory="new",
-    dtype="same",
-    numpy="triu",
+    conj=False, fresh=True, node="TriuBackward0", batch="stacked", kind="selection", memory="new", dtype="same", numpy="triu",
     public="triu",
-)
+)  # fmt: skip
 def upper(xp: Any, x: Any, k: int) -> Any:
     """The part on and above the k-th diagonal."""
     return xp.triu(x, k=k)

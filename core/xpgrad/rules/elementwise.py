@@ -107,15 +107,11 @@ def _pow_exponent(g: Any, x1: Any, x2: Any, out: Any, xp: Any) -> Any:
 
 
 @elementwise(
-    _pow_base,
-    _pow_exponent,
-    op="**",
-    node="PowBackward0",
-    method="pow",
-    numpy="power",
+    _pow_base, _pow_exponent,
+    op="**", node="PowBackward0", method="pow", numpy="power",
     kink=Kink("of 0 with an exponent below 1", lambda x1, x2: (x1 == 0) & (x2 < 1), (0.0, 0.5)),
     domain=(Domain(low=0.0, integers="exact"), _EXACT),
-)
+)  # fmt: skip
 def pow(x1: Operand, x2: Operand, /) -> Tensor:  # noqa: A001 (the standard's name)
     """Power ``x1 ** x2``, elementwise with broadcasting."""
 
@@ -149,13 +145,8 @@ def _abs_jvp(d_x: Any, x: Any, xp: Any) -> Any:
 
 @elementwise(
     lambda g, x, xp: g * xp.sign(x),
-    conj=False,
-    node="AbsBackward0",
-    jvp=_abs_jvp,
-    dtype="real",
-    kink=Kink("at 0", lambda x: x == 0, (0.0,)),
-    domain=_EXACT,
-)
+    conj=False, node="AbsBackward0", jvp=_abs_jvp, dtype="real", kink=Kink("at 0", lambda x: x == 0, (0.0,)), domain=_EXACT,
+)  # fmt: skip
 def abs(x: Tensor, /) -> Tensor:  # noqa: A001 (the standard's name)
     """Absolute value; real for complex ``x``. The derivative at 0 is 0 (SUB-02, CPX-07)."""
 
@@ -170,15 +161,9 @@ def _phase_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
 
 @rule(
     _phase_vjp,
-    conj=False,
-    fresh=True,
-    node="SgnBackward0",
-    jvp=lambda d_x, x, out, xp: _phase_vjp(d_x, x, out, xp),
-    batch="stacked",
-    kink=Kink("at 0", lambda x: x == 0, (0.0,)),
-    dtype="same",
-    spelled="sign",
-)
+    conj=False, fresh=True, node="SgnBackward0", jvp=lambda d_x, x, out, xp: _phase_vjp(d_x, x, out, xp), batch="stacked",
+    kink=Kink("at 0", lambda x: x == 0, (0.0,)), dtype="same", spelled="sign",
+)  # fmt: skip
 def phase(xp: Any, x: Any) -> Any:
     """The sign of a complex array."""
     return xp.sign(x)
@@ -238,11 +223,9 @@ def log10(x: Tensor, /) -> Tensor:
 
 
 @elementwise(
-    lambda g, x1, x2, xp: g / (xp.exp(x2 - x1) + 1),
-    lambda g, x1, x2, xp: g / (xp.exp(x1 - x2) + 1),
-    node="LogaddexpBackward0",
-    domain=_REAL,
-)
+    lambda g, x1, x2, xp: g / (xp.exp(x2 - x1) + 1), lambda g, x1, x2, xp: g / (xp.exp(x1 - x2) + 1),
+    node="LogaddexpBackward0", domain=_REAL,
+)  # fmt: skip
 def logaddexp(x1: Operand, x2: Operand, /) -> Tensor:
     """``log(exp(x1) + exp(x2))`` without overflow."""
 
@@ -288,13 +271,9 @@ def _atan2_vjp(g: Any, x: Any, y: Any, xp: Any) -> Any:
 
 
 @elementwise(
-    lambda g, x1, x2, xp: _atan2_vjp(g, x2, x1, xp),
-    lambda g, x1, x2, xp: _atan2_vjp(-g, x1, x2, xp),
-    node="Atan2Backward0",
-    numpy="arctan2",
-    domain=_REAL,
-    kink=Kink("at (0, 0)", lambda x1, x2: (x1 == 0) & (x2 == 0), (0.0, 0.0)),
-)
+    lambda g, x1, x2, xp: _atan2_vjp(g, x2, x1, xp), lambda g, x1, x2, xp: _atan2_vjp(-g, x1, x2, xp),
+    node="Atan2Backward0", numpy="arctan2", domain=_REAL, kink=Kink("at (0, 0)", lambda x1, x2: (x1 == 0) & (x2 == 0), (0.0, 0.0)),
+)  # fmt: skip
 def atan2(x1: Operand, x2: Operand, /) -> Tensor:
     """Angle in radians of the point with ordinate ``x1`` and abscissa ``x2``."""
 
@@ -330,11 +309,9 @@ def atanh(x: Tensor, /) -> Tensor:
 
 
 @elementwise(
-    lambda g, x1, out: g * (x1 / out),
-    lambda g, x2, out: g * (x2 / out),
-    domain=_REAL,
-    kink=Kink("at (0, 0)", lambda x1, x2: (x1 == 0) & (x2 == 0), (0.0, 0.0)),
-)
+    lambda g, x1, out: g * (x1 / out), lambda g, x2, out: g * (x2 / out),
+    domain=_REAL, kink=Kink("at (0, 0)", lambda x1, x2: (x1 == 0) & (x2 == 0), (0.0, 0.0)),
+)  # fmt: skip
 def hypot(x1: Operand, x2: Operand, /) -> Tensor:
     """``sqrt(x1 ** 2 + x2 ** 2)`` without overflow; its derivative at the origin is nan, as in PyTorch (SUB-08)."""
 
@@ -343,25 +320,17 @@ def hypot(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 @elementwise(
-    lambda g, x1, x2, xp: xp.share(g, x1, x2),
-    lambda g, x1, x2, xp: xp.share(g, x2, x1),
-    conj=False,
-    node="MaximumBackward0",
-    kink=Kink("of equal values", lambda x1, x2: x1 == x2, (1.0, 1.0), tie=True),
-    domain=_LIBRARY,
-)
+    lambda g, x1, x2, xp: xp.share(g, x1, x2), lambda g, x1, x2, xp: xp.share(g, x2, x1),
+    conj=False, node="MaximumBackward0", kink=Kink("of equal values", lambda x1, x2: x1 == x2, (1.0, 1.0), tie=True), domain=_LIBRARY,
+)  # fmt: skip
 def maximum(x1: Operand, x2: Operand, /) -> Tensor:
     """The larger of two; equal ones share the gradient evenly (SUB-05)."""
 
 
 @elementwise(
-    lambda g, x1, x2, xp: xp.share(g, x2, x1),
-    lambda g, x1, x2, xp: xp.share(g, x1, x2),
-    conj=False,
-    node="MinimumBackward0",
-    kink=Kink("of equal values", lambda x1, x2: x1 == x2, (1.0, 1.0), tie=True),
-    domain=_LIBRARY,
-)
+    lambda g, x1, x2, xp: xp.share(g, x2, x1), lambda g, x1, x2, xp: xp.share(g, x1, x2),
+    conj=False, node="MinimumBackward0", kink=Kink("of equal values", lambda x1, x2: x1 == x2, (1.0, 1.0), tie=True), domain=_LIBRARY,
+)  # fmt: skip
 def minimum(x1: Operand, x2: Operand, /) -> Tensor:
     """The smaller of two; equal ones share the gradient evenly (SUB-05)."""
 
@@ -385,14 +354,9 @@ def _inside(g: Any, x: Any, lo: Any, hi: Any, xp: Any) -> Any:
 
 @rule(
     _inside,
-    conj=False,
-    fresh=True,
-    node="ClampBackward1",
-    jvp=lambda d_x, x, lo, hi, xp: _inside(d_x, x, lo, hi, xp),
-    batch="stacked",
-    kink=Kink(_AT_BOUND, _at_bound, (1.0, 1.0, 2.0)),
-    public="clip",
-)
+    conj=False, fresh=True, node="ClampBackward1", jvp=lambda d_x, x, lo, hi, xp: _inside(d_x, x, lo, hi, xp), batch="stacked",
+    kink=Kink(_AT_BOUND, _at_bound, (1.0, 1.0, 2.0)), public="clip",
+)  # fmt: skip
 def clip_scalar(xp: Any, x: Any, lo: Any, hi: Any) -> Any:
     """Limit to ``[lo, hi]``, Python scalars or None."""
     return xp.clip(x, lo, hi)

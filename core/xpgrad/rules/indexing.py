@@ -29,14 +29,8 @@ __all__ = ["take", "take_along_axis"]
 
 @view(
     lambda g, x_shape, key, xp: xp.index_basic_transpose(g, key, x_shape),
-    into="add_at",
-    fresh=True,
-    node="SliceBackward0",
-    kind="selection",
-    dtype="same",
-    whole=True,
-    spelled="x[key]",
-)
+    into="add_at", fresh=True, node="SliceBackward0", kind="selection", dtype="same", whole=True, spelled="x[key]",
+)  # fmt: skip
 def index_basic(xp: Any, x: Any, key: Any) -> Any:
     """``x[key]`` for integers, slices, ellipsis and newaxis."""
     return x[full_key(key, x.shape)]
@@ -44,14 +38,8 @@ def index_basic(xp: Any, x: Any, key: Any) -> Any:
 
 @rule(
     lambda g, key, xp: xp.index_basic(g, key),
-    conj=False,
-    node="SliceBackward0Backward0",
-    kind="selection",
-    memory="new",
-    dtype="same",
-    whole=True,
-    grows=True,
-)
+    conj=False, node="SliceBackward0Backward0", kind="selection", memory="new", dtype="same", whole=True, grows=True,
+)  # fmt: skip
 def index_basic_transpose(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of `shape` with `x` written at ``[key]``."""
     return xp.written(xp.zeros_near(x, shape), key, x)
@@ -59,17 +47,9 @@ def index_basic_transpose(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> 
 
 @rule(
     lambda g, x_shape, key, xp: xp.scatter_add(g, key, x_shape),
-    into="scatter_into",
-    conj=False,
-    fresh=True,
-    node="IndexBackward0",
-    kind="selection",
-    memory="new",
-    dtype="same",
-    keyed=True,
-    public="take",
-    spelled="x[key]",
-)
+    into="scatter_into", conj=False, fresh=True, node="IndexBackward0", kind="selection", memory="new", dtype="same", keyed=True,
+    public="take", spelled="x[key]",
+)  # fmt: skip
 def gather(xp: Any, x: Any, key: Any) -> Any:
     """``x[key]`` for a key with integer arrays or masks (raw)."""
     return xp.take_flat(x, xp.flat_index(key, tuple(x.shape), x))
@@ -77,17 +57,9 @@ def gather(xp: Any, x: Any, key: Any) -> Any:
 
 @rule(
     lambda g, key, xp: xp.gather(g, key),
-    conj=False,
-    fresh=True,
-    node="IndexPutBackward0",
-    kind="scatter",
-    memory="new",
-    dtype="same",
-    helper=True,
-    whole=True,
-    keyed=True,
+    conj=False, fresh=True, node="IndexPutBackward0", kind="scatter", memory="new", dtype="same", helper=True, whole=True, keyed=True,
     spelled="x[key]",
-)
+)  # fmt: skip
 def scatter_add(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of `shape` with `x` added at ``[key]``, duplicates included."""
     count = math.prod(x.shape)
@@ -234,15 +206,9 @@ def take(x: Tensor, indices: Tensor, /, axis: int | None = None) -> Tensor:
 
 @rule(
     lambda g, x_shape, indices, axis, xp: xp.scatter_along(g, indices, x_shape, axis),
-    conj=False,
-    fresh=True,
-    node="GatherBackward0",
-    kind="selection",
-    memory="new",
-    dtype="same",
-    numpy="take_along_axis",
+    conj=False, fresh=True, node="GatherBackward0", kind="selection", memory="new", dtype="same", numpy="take_along_axis",
     public="take_along_axis",
-)
+)  # fmt: skip
 def gather_along(xp: Any, x: Any, indices: Any, axis: int) -> Any:
     """``x[..., indices[..., i, ...], ...]`` with `indices` (raw) varying along the other axes too."""
     return xp.take_along_axis(x, indices, axis=axis)
@@ -250,13 +216,8 @@ def gather_along(xp: Any, x: Any, indices: Any, axis: int) -> Any:
 
 @rule(
     lambda g, indices, axis, xp: xp.gather_along(g, indices, axis),
-    conj=False,
-    fresh=True,
-    node="GatherBackward0Backward0",
-    kind="scatter",
-    dtype="same",
-    spelled="take_along_axis",
-)
+    conj=False, fresh=True, node="GatherBackward0Backward0", kind="scatter", dtype="same", spelled="take_along_axis",
+)  # fmt: skip
 def scatter_along(xp: Any, x: Any, indices: Any, shape: tuple[int, ...], axis: int) -> Any:
     """The transpose of `gather_along`: adds, duplicates included."""
     key = [

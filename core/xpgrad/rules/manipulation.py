@@ -31,11 +31,8 @@ __all__ = [
 
 @view(
     lambda g, x_shape, xp: xp.reshape_to(g, x_shape),
-    node="ViewBackward0",
-    kind="reshape",
-    dtype="same",
-    public=("reshape", "squeeze", "expand_dims"),
-)
+    node="ViewBackward0", kind="reshape", dtype="same", public=("reshape", "squeeze", "expand_dims"),
+)  # fmt: skip
 def reshape_to(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
     """`x` in another shape with the same elements."""
     return xp.reshape(x, shape)
@@ -114,11 +111,8 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
 
 @view(
     lambda g, axes, xp: xp.transpose_axes(g, _inverse(axes)),
-    node="PermuteBackward0",
-    kind="transpose",
-    dtype="same",
-    public=("permute_dims", "moveaxis"),
-)
+    node="PermuteBackward0", kind="transpose", dtype="same", public=("permute_dims", "moveaxis"),
+)  # fmt: skip
 def transpose_axes(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
     """`x` with its axes in another order."""
     return xp.permute_dims(x, axes)

@@ -218,13 +218,9 @@ def _norm_vjp(g: Any, x: Any, out: Any, x_shape: Any, order: float, axes: Any, k
 
 @rule(
     _norm_vjp,
-    conj=False,
-    fresh=True,
-    node="LinalgVectorNormBackward0",
-    batch="stacked",
-    public="linalg.vector_norm",
+    conj=False, fresh=True, node="LinalgVectorNormBackward0", batch="stacked", public="linalg.vector_norm",
     kink=Kink("at the zero vector", lambda out: out == 0, (0.0, 0.0)),
-)
+)  # fmt: skip
 def norm(xp: Any, x: Any, order: float, axes: Any, keepdims: bool) -> Any:
     """The norm over axes (a tuple, or None for all)."""
     return xp.linalg.vector_norm(x, axis=axes, keepdims=keepdims, ord=order)
@@ -243,13 +239,8 @@ def count_nonzero_norm(xp: Any, xs: Any, axes: Any, keepdims: bool) -> Any:
 
 @view(
     lambda g, x_shape, offset, xp: xp.diagonal_transpose(g, x_shape, offset),
-    node="DiagonalBackward0",
-    batch="stacked",
-    kind="selection",
-    dtype="same",
-    read_only=True,
-    public="linalg.diagonal",
-)
+    node="DiagonalBackward0", batch="stacked", kind="selection", dtype="same", read_only=True, public="linalg.diagonal",
+)  # fmt: skip
 def diagonal_view(xp: Any, x: Any, offset: int) -> Any:
     """A diagonal of matrices."""
     return xp.linalg.diagonal(x, offset=offset)
@@ -257,15 +248,8 @@ def diagonal_view(xp: Any, x: Any, offset: int) -> Any:
 
 @rule(
     lambda g, offset, xp: xp.diagonal_view(g, offset),
-    conj=False,
-    fresh=False,
-    node="DiagonalBackwardBackward0",
-    batch="stacked",
-    kind="selection",
-    memory="new",
-    dtype="same",
-    helper=True,
-)
+    conj=False, fresh=False, node="DiagonalBackwardBackward0", batch="stacked", kind="selection", memory="new", dtype="same", helper=True,
+)  # fmt: skip
 def diagonal_transpose(xp: Any, x: Any, shape: tuple[int, ...], offset: int) -> Any:
     """Zeros of `shape` with `x` on a diagonal of its matrices."""
     rows, columns = shape[-2:]

@@ -26,14 +26,8 @@ __all__ = ["max", "min", "sum", "all", "any"]
 
 @rule(
     lambda g, x_shape, axes, keepdims, xp: xp.expand_reduced(g, x_shape, axes, keepdims),
-    conj=False,
-    node="SumBackward1",
-    batch="stacked",
-    kind="reduction",
-    memory="new",
-    numpy="add.reduce",
-    public="sum",
-)
+    conj=False, node="SumBackward1", batch="stacked", kind="reduction", memory="new", numpy="add.reduce", public="sum",
+)  # fmt: skip
 def reduce_sum(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """Sum over axes (a tuple, or None for all)."""
     return xp.sum(x, axis=axes, keepdims=keepdims)
@@ -41,14 +35,8 @@ def reduce_sum(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
 
 @rule(
     lambda g, axes, keepdims, xp: xp.reduce_sum(g, axes, keepdims),
-    conj=False,
-    node="ExpandBackward0",
-    batch="stacked",
-    kind="expansion",
-    memory="view",
-    dtype="same",
-    grows=True,
-)
+    conj=False, node="ExpandBackward0", batch="stacked", kind="expansion", memory="view", dtype="same", grows=True,
+)  # fmt: skip
 def expand_reduced(xp: Any, x: Any, shape: tuple[int, ...], axes: Any, keepdims: bool) -> Any:
     """Repeat a reduction's result over the axes that it lost."""
     if axes is not None and not keepdims:
@@ -137,18 +125,9 @@ def _extremum_jvp(d_x: Any, x: Any, out: Any, x_shape: Any, axes: Any, keepdims:
 
 @rule(
     _extremum_vjp,
-    conj=False,
-    fresh=True,
-    node="AmaxBackward0",
-    jvp=_extremum_jvp,
-    batch="stacked",
-    kind="reduction",
-    memory="new",
-    dtype="same",
-    numpy="maximum.reduce",
-    public="max",
-    kink=Kink("of equal largest elements", _tied, (1.0, 1.0), tie=True),
-)
+    conj=False, fresh=True, node="AmaxBackward0", jvp=_extremum_jvp, batch="stacked", kind="reduction", memory="new", dtype="same",
+    numpy="maximum.reduce", public="max", kink=Kink("of equal largest elements", _tied, (1.0, 1.0), tie=True),
+)  # fmt: skip
 def reduce_max(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """Largest element over axes."""
     return xp.max(x, axis=axes, keepdims=keepdims)
@@ -156,18 +135,9 @@ def reduce_max(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
 
 @rule(
     _extremum_vjp,
-    conj=False,
-    fresh=True,
-    node="AminBackward0",
-    jvp=_extremum_jvp,
-    batch="stacked",
-    kind="reduction",
-    memory="new",
-    dtype="same",
-    numpy="minimum.reduce",
-    public="min",
-    kink=Kink("of equal smallest elements", _tied, (1.0, 1.0), tie=True),
-)
+    conj=False, fresh=True, node="AminBackward0", jvp=_extremum_jvp, batch="stacked", kind="reduction", memory="new", dtype="same",
+    numpy="minimum.reduce", public="min", kink=Kink("of equal smallest elements", _tied, (1.0, 1.0), tie=True),
+)  # fmt: skip
 def reduce_min(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """Smallest element over axes."""
     return xp.min(x, axis=axes, keepdims=keepdims)

@@ -25,15 +25,8 @@ def ordered(xp: Any, x: Any, order: Any, axis: int) -> Any:
 
 @rule(
     lambda g, order, axis, xp: xp.ordered(g, order, axis),
-    conj=False,
-    fresh=True,
-    node="SortBackward0Backward0",
-    kind="selection",
-    memory="new",
-    dtype="same",
-    helper=True,
-    spelled="sort",
-)
+    conj=False, fresh=True, node="SortBackward0Backward0", kind="selection", memory="new", dtype="same", helper=True, spelled="sort",
+)  # fmt: skip
 def ordered_back(xp: Any, x: Any, order: Any, axis: int) -> Any:
     """Undo `ordered`."""
     return xp.take_along_axis(x, xp.argsort(order, axis=axis), axis=axis)

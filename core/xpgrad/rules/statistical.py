@@ -114,17 +114,9 @@ def _deviation_jvp(d_x: Any, x: Any, out: Any, x_shape: Any, axes: Any, correcti
 
 @rule(
     _variance_vjp,
-    conj=False,
-    fresh=True,
-    node="VarBackward0",
-    jvp=_variance_jvp,
-    batch="stacked",
-    kind="reduction",
-    memory="new",
-    dtype="real",
-    helper=True,
-    public="var",
-)
+    conj=False, fresh=True, node="VarBackward0", jvp=_variance_jvp, batch="stacked", kind="reduction", memory="new", dtype="real",
+    helper=True, public="var",
+)  # fmt: skip
 def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
     """Variance over axes; for complex numbers the mean squared modulus of their distance to the mean."""
     if xp.isdtype(x.dtype, "complex floating"):
@@ -135,16 +127,9 @@ def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
 
 @rule(
     _deviation_vjp,
-    conj=False,
-    fresh=True,
-    node="StdBackward0",
-    jvp=_deviation_jvp,
-    batch="stacked",
-    kind="reduction",
-    dtype="real",
-    public="std",
+    conj=False, fresh=True, node="StdBackward0", jvp=_deviation_jvp, batch="stacked", kind="reduction", dtype="real", public="std",
     kink=Kink("of equal values", lambda out: out == 0, (1.0, 1.0)),
-)
+)  # fmt: skip
 def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
     """Square root of the variance over axes."""
     # Equal values must give 0, not the rounding error of their mean, for the gradient to be 0: so measure from one of them.
@@ -264,14 +249,8 @@ def prod(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool =
 
 @rule(
     lambda g, axis, xp: xp.running_sum_back(g, axis),
-    conj=False,
-    fresh=True,
-    node="CumsumBackward0",
-    batch="stacked",
-    memory="new",
-    numpy="cumsum",
-    public="cumulative_sum",
-)
+    conj=False, fresh=True, node="CumsumBackward0", batch="stacked", memory="new", numpy="cumsum", public="cumulative_sum",
+)  # fmt: skip
 def running_sum(xp: Any, x: Any, axis: int) -> Any:
     """Running sums along an axis."""
     return xp.cumulative_sum(x, axis=axis)
@@ -279,12 +258,8 @@ def running_sum(xp: Any, x: Any, axis: int) -> Any:
 
 @rule(
     lambda g, axis, xp: xp.running_sum(g, axis),
-    conj=False,
-    fresh=True,
-    node="CumsumBackward0Backward0",
-    batch="stacked",
-    spelled="the gradient of `cumulative_sum`",
-)
+    conj=False, fresh=True, node="CumsumBackward0Backward0", batch="stacked", spelled="the gradient of `cumulative_sum`",
+)  # fmt: skip
 def running_sum_back(xp: Any, x: Any, axis: int) -> Any:
     """Running sums from the end of an axis."""
     return xp.flip(xp.running_sum(xp.flip(x, axis=axis), axis), axis=axis)
