@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
     from xpgrad.rules.elementwise import Operand
 
+__all__ = [
+    "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jn", "jv", "kv", "spherical_in", "spherical_jn", "spherical_kn", "spherical_yn",
+    "y0", "y1", "yn", "yv",
+]  # fmt: skip
+
 
 def _over_x(x: Any, value: Any, sign: float, decay: Any, xp: Any) -> Any:
     """``value / x`` for the function of order 1, by its power series near 0 (DLMF 10.2.2, 10.25.2); `decay` is its scale there, or None."""

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
     from xpgrad.rules.elementwise import Operand
 
+__all__ = [
+    "entr", "expit", "kl_div", "lambertw", "log_expit", "log_softmax", "logit", "logsumexp", "rel_entr", "sinc", "softmax", "xlog1py",
+    "xlogy",
+]  # fmt: skip
+
 # -- the logistic function ---------------------------------------------------------------------------------------------------
 
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
     from xpgrad.rules.elementwise import Operand
 
+__all__ = ["erf", "erfc", "erfcinv", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri", "owens_t"]
+
 _ROOT = math.sqrt(math.pi)
 _ROOT_2 = math.sqrt(2.0)
 #: From here on the asymptotic series of erfcx (DLMF 7.12.1) beats the difference of two large numbers.

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
     from xpgrad.rules.elementwise import Operand
 
+__all__ = [
+    "beta", "betaln", "binom", "comb", "digamma", "exp1", "expi", "factorial", "gamma", "gammaln", "gammasgn", "loggamma",
+    "multigammaln", "poch", "polygamma", "psi", "rgamma", "zeta",
+]  # fmt: skip
+
 # -- the gamma function and its logarithmic derivatives ------------------------------------------------------------------
 
 

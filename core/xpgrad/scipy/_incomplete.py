@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
     from xpgrad.rules.elementwise import Operand
 
+__all__ = ["betainc", "betaincc", "betaincinv", "gammainc", "gammaincc", "gammainccinv", "gammaincinv", "stdtr", "stdtrit"]
+
 _STEP = 1.0 / 16.0
 #: The abscissas and weights of the formula: the integral over the half line is the sum of ``weight * f(abscissa)``.
 _NODES = [
