@@ -82,7 +82,7 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("xpgrad/autograd/", ("tape", "transforms", "memory")),
     ("xpgrad/utils/", ("memory", "transforms/test_compositions.py")),
     ("xpgrad/_tensor/", ("tape", "random_programs", "rules/test_namespace.py", "rules/test_array_api.py")),
-    ("xpgrad/_memory/", ("memory", "tape", "random_programs")),
+    ("xpgrad/_aliasing/", ("memory", "tape", "random_programs")),
     ("xpgrad/_tape/", ("tape", "memory", "random_programs", "transforms/test_forward_tape.py", "transforms/test_compositions.py")),
     ("", ("rules", "tape", "memory", "transforms", "backends/test_registry.py", "backends/test_devices.py")),
 )

@@ -24,7 +24,7 @@ class TensorBase:
     device : Device
     backend : Backend
     fresh : type or None
-        The class that a stale view returns to when it is renewed (`_memory.stale`).
+        The class that a stale view returns to when it is renewed (`_aliasing.stale`).
     depth : int
         The number of batches it is an element of (`_transforms.batch`).
     stage : int

@@ -106,8 +106,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._aliasing.cells import View, alias_of, next_number, note_copy
 from xpgrad._basics.keys import backwards
-from xpgrad._memory.cells import View, alias_of, next_number, note_copy
 from xpgrad._modes import state
 from xpgrad._operations import watching
 from xpgrad._operations.backward import node_class

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._memory.cells import next_number
+from xpgrad._aliasing.cells import next_number
 from xpgrad._modes import state
 from xpgrad._operations.coerce import unify
 from xpgrad._rows.namespace import operations

@@ -10,7 +10,7 @@ class back. So objects of which nothing rare is true pay nothing.
 * Operations tell by `x.__class__ is y.__class__` that operands fit. A variant does not fit its class, so that `coerce` is called, which
   asks for a stand-in of the normal class (`_stand_in`).
 
-Where the variant is one fixed class, it stands beside the class: `_memory.cells.CopyCell`, `_tape.leaf.ShadowLeaf`.
+Where the variant is one fixed class, it stands beside the class: `_aliasing.cells.CopyCell`, `_tape.leaf.ShadowLeaf`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any
 
-from xpgrad._memory.windows import MUTATION_WINDOWS, check_windows
+from xpgrad._aliasing.windows import MUTATION_WINDOWS, check_windows
 from xpgrad._modes import state
 from xpgrad._tape.fresh_stack import on_fresh_stack
 from xpgrad._tape.hooks import run_absent_hooks, run_post_accumulate, run_post_hooks, run_pre_hooks, run_tensor_hooks

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xpgrad._memory.windows import MUTATION_WINDOWS
+from xpgrad._aliasing.windows import MUTATION_WINDOWS
 from xpgrad._modes import state
 from xpgrad._tape.leaf import accumulate_raw
 from xpgrad._tape.streams import CLASSES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._memory.cells import alias_of
+from xpgrad._aliasing.cells import alias_of
 from xpgrad._tape.node import freed, slot_of
 from xpgrad._tape.packing import Packed, _become_packing, _replace, checked_hooks
 from xpgrad._tape.saved import check_saved, unpack, unpack_out, with_history

@@ -8,8 +8,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._memory.cells import Alias
-from xpgrad._memory.sharing import bump, rebind
+from xpgrad._aliasing.cells import Alias
+from xpgrad._aliasing.sharing import bump, rebind
 from xpgrad._modes import state, switches
 from xpgrad._rows.namespace import operations
 from xpgrad._tape.node import Node

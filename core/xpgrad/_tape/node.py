@@ -10,8 +10,8 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
+from xpgrad._aliasing.cells import next_number
 from xpgrad._array.base import TensorBase
-from xpgrad._memory.cells import next_number
 from xpgrad._tape.hook_tables import Hooks, RemovableHandle, add_hook, hooks_of
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from xpgrad._aliasing.cells import Alias, DetachedCell, alias_of, share_memory
 from xpgrad._array.base import TensorBase
-from xpgrad._memory.cells import Alias, DetachedCell, alias_of, share_memory
 from xpgrad._modes import state
 from xpgrad._tape.node import Node, Unpacked, slot_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from xpgrad._memory.cells import Alias, View, alias_of, note_sharing
+from xpgrad._aliasing.cells import Alias, View, alias_of, note_sharing
 from xpgrad.rules.conversion import asarray
 from xpgrad.rules.creation import alias as view_of_all
 

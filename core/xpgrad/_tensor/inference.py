@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xpgrad._memory.cells import Alias, Cell, note_sharing
+from xpgrad._aliasing.cells import Alias, Cell, note_sharing
 from xpgrad._rows.row import Row
 from xpgrad._rows.variants import TensorVariants
 from xpgrad._tape.saved import check_kept

@@ -10,12 +10,12 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from xpgrad._aliasing.cells import Alias, DetachedCell, alias_of, note_sharing, share_memory
 from xpgrad._array import classes
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import need_tensor
 from xpgrad._basics.arguments import as_flag
 from xpgrad._basics.dtypes import DType, as_dtype
-from xpgrad._memory.cells import Alias, DetachedCell, alias_of, note_sharing, share_memory
 from xpgrad._modes import state
 from xpgrad._rows import namespace
 from xpgrad._tape import requests

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from xpgrad._memory.cells import alias_of
-from xpgrad._memory.sharing import bump, uninterrupted
-from xpgrad._memory.stale import take_over
+from xpgrad._aliasing.cells import alias_of
+from xpgrad._aliasing.sharing import bump, uninterrupted
+from xpgrad._aliasing.stale import take_over
 from xpgrad._modes import state
 from xpgrad._tensor.writing import check_writable
 

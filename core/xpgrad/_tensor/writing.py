@@ -10,6 +10,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._aliasing.cells import ForbiddenView, alias_of, follow, next_number
+from xpgrad._aliasing.sharing import adopt, bump, copies, rebind, uninterrupted
+from xpgrad._aliasing.stale import take_over
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
 from xpgrad._array.kernels import checked_key
@@ -18,9 +21,6 @@ from xpgrad._basics.dtypes import can_cast, promote_scalar
 from xpgrad._basics.keys import basic_key
 from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_scalar
 from xpgrad._basics.shapes import common_shape
-from xpgrad._memory.cells import ForbiddenView, alias_of, follow, next_number
-from xpgrad._memory.sharing import adopt, bump, copies, rebind, uninterrupted
-from xpgrad._memory.stale import take_over
 from xpgrad._modes import state
 from xpgrad._modes.running import transforming
 from xpgrad._operations.coerce import unify

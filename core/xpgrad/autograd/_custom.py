@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._memory.cells import alias_of
+from xpgrad._aliasing.cells import alias_of
 from xpgrad._modes import state
 from xpgrad._rows.namespace import operations
 from xpgrad._tape.inspection import ALREADY_SET, FREED, NOTHING_SAVED

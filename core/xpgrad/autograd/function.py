@@ -13,9 +13,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._aliasing.cells import ForbiddenView, View, alias_of, give_alias, note_sharing
+from xpgrad._aliasing.sharing import adopt, bump
 from xpgrad._basics.faces import public_names
-from xpgrad._memory.cells import ForbiddenView, View, alias_of, give_alias, note_sharing
-from xpgrad._memory.sharing import adopt, bump
 from xpgrad._modes import state, switches
 from xpgrad._modes.running import transforming
 from xpgrad._tape.node import new_slot

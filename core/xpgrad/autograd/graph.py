@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from xpgrad._aliasing.cells import alias_of, next_number
+from xpgrad._aliasing.sharing import bump
+from xpgrad._aliasing.windows import remember_window
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.arguments import as_flag, check_callable, shown
 from xpgrad._basics.faces import public_names
-from xpgrad._memory.cells import alias_of, next_number
-from xpgrad._memory.sharing import bump
-from xpgrad._memory.windows import remember_window
 from xpgrad._modes.state import Mode, current, replaced
 from xpgrad._modes.switches import ModeSwitch
 from xpgrad._tape.edges import GradientEdge as GradientEdge, get_gradient_edge as get_gradient_edge

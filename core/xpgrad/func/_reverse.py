@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._aliasing.cells import alias_of
 from xpgrad._basics.arguments import as_flag, check_callable, check_chunk_size
-from xpgrad._memory.cells import alias_of
 from xpgrad._modes import state, switches
 from xpgrad._modes.running import run_transformed
 from xpgrad._operations.lift import lift_leaves, lift_like

@@ -9,13 +9,13 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any
 
+from xpgrad._aliasing.cells import ForbiddenView
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.dtypes import iinfo
 from xpgrad._basics.keys import BASIC_PARTS, basic_key, full_key, is_basic, zero_step
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
 from xpgrad._basics.shapes import common_shape, normalize_axis
-from xpgrad._memory.cells import ForbiddenView
 from xpgrad._operations.declare import front, rule, view
 from xpgrad._operations.lift import as_tensor, lift
 from xpgrad._rows.namespace import RULES, operations

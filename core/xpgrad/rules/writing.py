@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xpgrad._aliasing.cells import follow
 from xpgrad._basics.keys import is_basic
-from xpgrad._memory.cells import follow
 from xpgrad._operations.declare import rule
 
 

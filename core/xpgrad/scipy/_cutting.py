@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._memory.cells import next_number
+from xpgrad._aliasing.cells import next_number
 from xpgrad._modes import switches
 from xpgrad._tape.node import ListNode
 from xpgrad.autograd.function import Function

@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from typing import Any
 
+from xpgrad._aliasing.cells import alias_of, next_number
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.arguments import as_flag, shown
-from xpgrad._memory.cells import alias_of, next_number
 from xpgrad._modes import state
 from xpgrad._operations.watching import ABSENT, Watching
 from xpgrad._rows.namespace import COMPOSITE, EXTRAS, NONDIFFERENTIABLE, PRIMITIVES, RULES

@@ -14,10 +14,10 @@ from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
+from xpgrad._aliasing.cells import alias_of, next_number
 from xpgrad._basics.arguments import as_flag, as_flags, as_int, check_callable, shown
 from xpgrad._basics.faces import public_names
 from xpgrad._basics.frames import is_own
-from xpgrad._memory.cells import alias_of, next_number
 from xpgrad._modes import state
 from xpgrad._modes.setting import Setting
 from xpgrad._tape.packing import SavedHooks, active_hooks

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xpgrad._memory.windows import MUTATION_WINDOWS, check_windows
+from xpgrad._aliasing.windows import MUTATION_WINDOWS, check_windows
 from xpgrad._modes import state
 from xpgrad._operations.lists import VarNode
 from xpgrad._tape.edges import GradientEdge, node_of, output_edge

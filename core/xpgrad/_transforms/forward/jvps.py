@@ -9,7 +9,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from xpgrad._memory.cells import next_number
+from xpgrad._aliasing.cells import next_number
 from xpgrad._modes import state
 from xpgrad._rows.namespace import PRIMITIVES, operations
 from xpgrad._rows.row import Row

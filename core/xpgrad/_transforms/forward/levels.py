@@ -201,7 +201,7 @@ class Level:
 
 
 def _key(x: Any) -> int:
-    """The key that identifies a Tensor: for a view its alias, which its stand-in shares (`_memory.stale`)."""
+    """The key that identifies a Tensor: for a view its alias, which its stand-in shares (`_aliasing.stale`)."""
     alias = x._alias
     return id(x) if alias is None or alias.parent is None else id(alias)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._memory.cells import ForbiddenView, alias_of, chain_of, follow, mark_node
+from xpgrad._aliasing.cells import ForbiddenView, alias_of, chain_of, follow, mark_node
 from xpgrad._modes import state
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._rows.row import Row

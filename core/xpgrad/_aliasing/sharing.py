@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._memory.cells import alias_of, chain_of, follow, mark_node
-from xpgrad._memory.stale import outdate, record_node, renew, take_over
+from xpgrad._aliasing.cells import alias_of, chain_of, follow, mark_node
+from xpgrad._aliasing.stale import outdate, record_node, renew, take_over
 from xpgrad._modes import state
 from xpgrad._rows.namespace import operations
 
