@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from xpgrad._backends.classes import host_backend
 from xpgrad._numpy import (
     creation as creation,
     fourier as fourier,
@@ -24,6 +25,7 @@ from xpgrad._numpy.same import same
 from xpgrad._numpy.table import FUNCTIONS
 from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, RULES
 
+host_backend().array_types()  # loads NumPy, whoever asks for this module
 for _table in (RULES, COMPOSITE, NONDIFFERENTIABLE):
     for _name, _function in _table.items():
         _theirs: Any = getattr(sys.modules["numpy"], _name, None)
