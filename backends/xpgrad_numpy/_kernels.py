@@ -23,7 +23,10 @@ NATIVE = frozenset((
     "take_along_axis", "tan", "tanh", "tril", "triu", "vecdot", "where", "zeros", "zeros_like",
 ))  # fmt: skip
 
-KERNELS: dict[str, Any] = {}
+#: Kernels that are functions of NumPy.
+KERNELS: dict[str, Any] = {
+    "clip": np.clip, "conj": np.conjugate, "gather_along": np.take_along_axis, "running_prod": np.cumprod, "running_sum": np.cumsum,
+}  # fmt: skip
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,11 +67,6 @@ def share(x: Any, low: Any, high: Any) -> Any:
         weights += 1  # 1/2 or 1, exactly: of inf and nan, too
         out *= weights
     return out
-
-
-@kernel
-def conj(x: Any) -> Any:
-    return np.conjugate(x)
 
 
 @kernel
@@ -225,11 +223,6 @@ def scatter_into(out: Any, values: Any, key: Any) -> Any:
 
 
 @kernel
-def clip(x: Any, lo: Any, hi: Any) -> Any:
-    return np.clip(x, lo, hi)
-
-
-@kernel
 def reshape_to(x: Any, shape: tuple[int, ...]) -> Any:
     return x.reshape(shape)
 
@@ -304,16 +297,6 @@ def reduce_prod(x: Any, axes: Any, keepdims: bool) -> Any:
 
 
 @kernel
-def running_sum(x: Any, axis: int) -> Any:
-    return np.cumsum(x, axis)
-
-
-@kernel
-def running_prod(x: Any, axis: int) -> Any:
-    return np.cumprod(x, axis)
-
-
-@kernel
 def reduce_max(x: Any, axes: Any, keepdims: bool) -> Any:
     return _max_reduce(x, axes, None, None, keepdims)
 
@@ -330,11 +313,6 @@ def gather(x: Any, key: Any) -> Any:
         if key.__class__ is _ndarray and key.dtype.kind in "iu":
             return x.take(key, axis=0)  # NB: half the cost of x[key]
     return x[key]
-
-
-@kernel
-def gather_along(x: Any, indices: Any, axis: int) -> Any:
-    return np.take_along_axis(x, indices, axis)
 
 
 @kernel
@@ -395,11 +373,6 @@ def diagonal_transpose(x: Any, shape: tuple[int, ...], offset: int) -> Any:
     out = np.zeros(shape, x.dtype)
     diagonal_view(out, offset)[...] = x
     return out
-
-
-@kernel
-def sign(x: Any) -> Any:
-    return np.sign(x)  # NB: array-api-compat's divides 0 by 0 for complex zeros, with a warning
 
 
 class _LinearAlgebra:
