@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 
 __all__ = ["KERNELS"]
 
-KERNELS: dict[str, Callable[..., Any]] = {}
+KERNELS: dict[str, Callable[..., Any]] = {"clip": cupy.clip, "running_prod": cupy.cumprod, "running_sum": cupy.cumsum}
 
 #: The dtypes that CuPy's atomic addition takes; others are added as one of these, or by sorting.
 _ATOMIC = frozenset("efdILQi")
@@ -51,11 +50,6 @@ def add_at(buffer: Any, g: Any, key: Any) -> Any:
     part = buffer[key]
     cupy.add(part, g, out=part)
     return buffer
-
-
-@kernel
-def clip(x: Any, lo: Any, hi: Any) -> Any:
-    return cupy.clip(x, lo, hi)
 
 
 @kernel
@@ -141,33 +135,3 @@ def sum_to(x: Any, shape: tuple[int, ...]) -> Any:
     extra = len(full) - len(shape)
     axes = (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and full[i + extra] != 1))
     return x.sum(axis=axes, keepdims=True, dtype=x.dtype).reshape(shape)
-
-
-@kernel
-def expand_reduced(g: Any, shape: tuple[int, ...], axes: Any, keepdims: bool) -> Any:
-    """The inverse of a reduction's change of shape: a view that must not be written to."""
-    if axes is not None and not keepdims:
-        index: list[Any] = [slice(None)] * len(shape)
-        for a in axes:
-            index[a] = None
-        g = g[tuple(index)]
-    return cupy.broadcast_to(g, shape)
-
-
-def _count(x: Any, axes: Any) -> int:
-    return int(x.size) if axes is None else math.prod(x.shape[a] for a in axes)
-
-
-@kernel
-def reduce_mean(x: Any, axes: Any, keepdims: bool) -> Any:
-    return x.mean(axis=axes, keepdims=keepdims)
-
-
-@kernel
-def running_sum(x: Any, axis: int) -> Any:
-    return cupy.cumsum(x, axis)
-
-
-@kernel
-def running_prod(x: Any, axis: int) -> Any:
-    return cupy.cumprod(x, axis)

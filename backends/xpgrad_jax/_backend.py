@@ -63,7 +63,6 @@ class JaxBackend(Backend):
         self._wide = Capabilities(mutable=False, view_aliases=False, devices=True, jit=True, vmap=True, deterministic_scatter=fixed)
         self._narrow = replace(self._wide, float64=False)
         self._units: dict[Any, Any] = {}
-        self._only_class: Any = None
         from xpgrad_jax._tree import register_tensors
 
         register_tensors(self)
@@ -126,19 +125,6 @@ class JaxBackend(Backend):
         if device == self.default and not self.is_traced(x) and x.sharding.device_set == {place}:
             return x  # NB: `device_put` would commit it, so that it could not be combined with sharded arrays
         return jax.device_put(x, place)
-
-    def wrap(self, raw: Any) -> Any:
-        if len(self.places) > 1:
-            return super().wrap(raw)
-        cls = self._only_class
-        if cls is None:
-            from xpgrad.registry import tensor_class
-
-            cls = self._only_class = tensor_class(self.default)
-        tensor = object.__new__(cls)
-        tensor._array = raw
-        tensor._node = tensor._alias = None
-        return tensor
 
     def devices(self) -> Sequence[Device]:
         return tuple(self.places)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -193,29 +192,3 @@ def segment_sum(values: Any, positions: Any, size: int) -> Any:
 def last_writer(positions: Any, size: int) -> Any:
     number = jnp.arange(1, len(positions) + 1)
     return jnp.zeros((size,), number.dtype).at[positions].max(number)
-
-
-@kernel
-def reshape_to(x: Any, shape: tuple[int, ...]) -> Any:
-    return x.reshape(shape)
-
-
-@kernel
-def transpose_axes(x: Any, axes: tuple[int, ...]) -> Any:
-    return x.transpose(axes)
-
-
-@kernel
-def sum_to(x: Any, shape: tuple[int, ...]) -> Any:
-    full = x.shape
-    if full == shape:
-        return x
-    extra = len(full) - len(shape)
-    axes = (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and full[i + extra] != 1))
-    return x.sum(axis=axes, keepdims=True, dtype=x.dtype).reshape(shape)
-
-
-@kernel
-def reduce_mean(x: Any, axes: Any, keepdims: bool) -> Any:
-    count = x.size if axes is None else math.prod(x.shape[a] for a in axes)
-    return x.mean(axis=axes, keepdims=keepdims) if count else jnp.full_like(x.sum(axis=axes, keepdims=keepdims), math.nan)

@@ -33,7 +33,6 @@ class NumPyBackend(Backend):
         super().__init__()
         self._raw_to_dtype = dict(_FROM_RAW)
         self._dtype_to_raw = dict(_TO_RAW)
-        self._only_class: Any = None
 
     def namespace(self) -> Any:
         import array_api_compat.numpy as namespace  # NB: 1.2x NumPy's own import time, so only when a kernel needs it
@@ -93,17 +92,6 @@ class NumPyBackend(Backend):
 
     def seed(self, x: Any, dtype: DType, device: Device) -> Any:
         return self.adopt(np.array(1, _TO_RAW[dtype])) if x.shape == () else self.ones(x.shape, dtype, device)
-
-    def wrap(self, raw: Any) -> Any:
-        cls = self._only_class
-        if cls is None:
-            from xpgrad.registry import tensor_class
-
-            cls = self._only_class = tensor_class(self.device)
-        tensor = object.__new__(cls)
-        tensor._array = raw
-        tensor._node = tensor._alias = None
-        return tensor
 
     def find_dtype(self, name: str) -> Any:
         return None if name == "bfloat16" else np.dtype(name)

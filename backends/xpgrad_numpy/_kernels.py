@@ -18,7 +18,10 @@ _SAME_NAME = frozenset(("empty", "matmul", "matrix_transpose", "ones", "permute_
 #: Functions that NumPy has in another form: it counts everything in a Python int.
 _UNLIKE = frozenset(("count_nonzero",))
 
-KERNELS: dict[str, Any] = {}
+#: Kernels that are functions of NumPy.
+KERNELS: dict[str, Any] = {
+    "clip": np.clip, "conj": np.conjugate, "gather_along": np.take_along_axis, "running_prod": np.cumprod, "running_sum": np.cumsum,
+}  # fmt: skip
 
 
 def native(name: str) -> Callable[..., Any] | None:
@@ -224,11 +227,6 @@ def scatter_into(out: Any, values: Any, key: Any) -> Any:
 
 
 @kernel
-def clip(x: Any, lo: Any, hi: Any) -> Any:
-    return np.clip(x, lo, hi)
-
-
-@kernel
 def reshape_to(x: Any, shape: tuple[int, ...]) -> Any:
     return x.reshape(shape)
 
@@ -303,16 +301,6 @@ def reduce_prod(x: Any, axes: Any, keepdims: bool) -> Any:
 
 
 @kernel
-def running_sum(x: Any, axis: int) -> Any:
-    return np.cumsum(x, axis)
-
-
-@kernel
-def running_prod(x: Any, axis: int) -> Any:
-    return np.cumprod(x, axis)
-
-
-@kernel
 def reduce_max(x: Any, axes: Any, keepdims: bool) -> Any:
     return _max_reduce(x, axes, None, None, keepdims)
 
@@ -329,11 +317,6 @@ def gather(x: Any, key: Any) -> Any:
         if key.__class__ is _ndarray and key.dtype.kind in "iu":
             return x.take(key, axis=0)  # NB: half the cost of x[key]
     return x[key]
-
-
-@kernel
-def gather_along(x: Any, indices: Any, axis: int) -> Any:
-    return np.take_along_axis(x, indices, axis)
 
 
 @kernel

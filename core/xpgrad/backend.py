@@ -304,6 +304,8 @@ class Backend(ABC):
 
     # Handed over by the registry, which is a layer above: the Tensor class of a device, and the table that reads Python data.
     _tensor_class: ClassVar[Any]
+    #: The class of all Tensors of a table with one device; None before the first is made, False if there are several.
+    _only_class: Any = None
     _host: ClassVar[Any]
 
     @property
@@ -751,4 +753,12 @@ class Backend(ABC):
 
     def wrap(self, raw: Any) -> Any:
         """A Tensor without history around a raw array."""
-        return self._tensor_class(self.device_of(raw))._wrap(raw)
+        cls = self._only_class
+        if not cls:
+            cls = self._tensor_class(self.device_of(raw))
+            if self._only_class is None:
+                self._only_class = cls if len(self.devices()) == 1 else False
+        tensor = object.__new__(cls)
+        tensor._array = raw
+        tensor._node = tensor._alias = None
+        return tensor

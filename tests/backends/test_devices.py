@@ -40,6 +40,20 @@ def test_parsing(text: str, parts: tuple[Any, ...]) -> None:
     assert device.table == (parts[0] if parts[1] is None else f"{parts[0]}+{parts[1]}")
 
 
+@pytest.mark.parametrize("order", [DEVICES, DEVICES[::-1]], ids=["first", "last"])
+def test_a_table_wraps_an_array_as_a_tensor_of_its_device(order: list[str]) -> None:
+    """Law: whichever device of a table is asked first."""
+    tables = {xp.Device(text).table for text in order}
+    for backend in (xp.zeros(1, dtype=xp.float32, device=t).backend for t in tables):
+        backend._only_class = None  # as when it was loaded
+    for text in order:
+        x = xp.zeros(2, dtype=xp.float32, device=text)
+        for _ in range(2):
+            wrapped = x.backend.wrap(x.array)
+            assert type(wrapped) is type(x)
+            assert (wrapped.device, wrapped.requires_grad) == (x.device, False)
+
+
 WORDS = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True)
 
 

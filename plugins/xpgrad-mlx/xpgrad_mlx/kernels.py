@@ -12,7 +12,6 @@ from typing import Any
 import mlx.core as mx
 
 from xpgrad.backend import DefaultKernels
-from xpgrad_mlx import reductions
 
 __all__ = ["KERNELS", "written"]
 
@@ -65,13 +64,3 @@ def segment_sum(values: Any, positions: Any, size: int) -> Any:
 def last_writer(positions: Any, size: int) -> Any:
     number = mx.arange(1, positions.shape[0] + 1, dtype=mx.int64)
     return mx.zeros((size,), dtype=mx.int64).at[positions].maximum(number)
-
-
-@kernel
-def sum_to(x: Any, shape: tuple[int, ...]) -> Any:
-    full = x.shape
-    if full == shape:
-        return x
-    extra = len(full) - len(shape)
-    axes = (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and full[i + extra] != 1))
-    return mx.reshape(reductions.sum(x, axis=axes), shape)
