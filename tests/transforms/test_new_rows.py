@@ -16,16 +16,17 @@ import pytest
 
 import xpgrad as xp
 from support.central_differences import numbers, values
+from xpgrad._array.base import TensorBase
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.declare import composite, elementwise, front, nondifferentiable, rule, view
-from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, PRIMITIVES, RULES
+from xpgrad._rows.namespace import COMPOSITE, IN_PLACE, METHODS, NONDIFFERENTIABLE, PRIMITIVES, RULES
 from xpgrad._rows.row import ROWS
 from xpgrad._transforms.batch import plain_pass
 from xpgrad.errors import CapabilityError
 from xpgrad.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 
 SIZE = 3
-_TABLES: tuple[dict[str, Any], ...] = (ROWS, RULES, NONDIFFERENTIABLE, PRIMITIVES, COMPOSITE)
+_TABLES: tuple[dict[str, Any], ...] = (ROWS, RULES, NONDIFFERENTIABLE, PRIMITIVES, COMPOSITE, METHODS, IN_PLACE)
 
 
 def _declare() -> None:
@@ -113,7 +114,10 @@ def _entries() -> list[dict[str, Any]]:
     with xp.inference_mode():
         xp.ones(2)
     _declare()
-    return [{name: table.pop(name) for name in set(table) - known} for table, known in zip(_TABLES, before)]
+    entries = [{name: table.pop(name) for name in set(table) - known} for table, known in zip(_TABLES, before)]
+    for name in {*entries[-2], *entries[-1]}:
+        delattr(TensorBase, name)
+    return entries
 
 
 def _stale_view(x: Any) -> Any:

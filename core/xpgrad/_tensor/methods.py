@@ -281,7 +281,12 @@ class TensorMethods(TensorBase):
 
     __getitem__ = getitem  # no detour on the hot path
 
-    __setitem__ = writing.setitem
+    if TYPE_CHECKING:
+
+        def __setitem__(self, key: Any, value: Any) -> None: ...
+
+    else:
+        __setitem__ = writing.setitem
 
     # What the in-place methods of declared functions call (`_operations.methods`).
     _rewrite = writing.rewrite
