@@ -46,7 +46,7 @@ def _repeats_element(x: Any) -> bool:
         host = host_backend()
         strides = host.strides(follow(host.kernels.zeros(root.shape), alias.path, host.kernels))
     # NB: empty arrays may have strides of 0.
-    return 0 in strides and x.size > 1 and any(s == 0 and n > 1 for s, n in zip(strides, x.shape))
+    return strides is not None and 0 in strides and x.size > 1 and any(s == 0 and n > 1 for s, n in zip(strides, x.shape))
 
 
 def check_writable(x: Any, value: Any, mode: Any) -> None:

@@ -79,7 +79,7 @@ def _grads_of_elements(outs: list[Any], inputs: list[Any], given: list[Any], dep
     level = cls = None
     raws: list[Any] = []  # of those at `depth`; None for the others
     for x in (*outs, *inputs):
-        raw = x._array if isinstance(x, Tensor) and x.depth == depth else None
+        raw: Any = x._array if isinstance(x, Tensor) and x.depth == depth else None
         raws.append(raw)
         if raw is None:
             continue
@@ -92,7 +92,7 @@ def _grads_of_elements(outs: list[Any], inputs: list[Any], given: list[Any], dep
     below_outs, below_seeds = [], []
     for i, (out, raw, g) in enumerate(zip(outs, raws, given)):
         mapped = raw is not None and raw.level is not None
-        if mapped and g is None:
+        if raw is not None and mapped and g is None:
             g = ones_like(raw.value)
         elif g is not None:
             if mapped and (g.shape[1:] if batched else g.shape) != out.shape:
