@@ -49,7 +49,7 @@ class CaptureBackend(Backend):
         below = inner.backend
         self.inner, self.below = inner, below
         self.device: Device = inner.device
-        self.weak_scalars = below.weak_scalars
+        self.weak_scalars: bool = below.weak_scalars
         self.name, self.variant, self.is_host = below.name, below.variant, below.is_host
         self.capabilities: Capabilities = replace(
             below.capabilities, mutable=False, view_aliases=False, strides=False, boolean_indexing=False, data_dependent_shapes=True,

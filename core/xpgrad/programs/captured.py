@@ -40,7 +40,8 @@ class Captured:
     threads: int | None
 
     def __init__(self, below: Any, capture: Callable[..., None], names: list[str | None], threads: int | None) -> None:
-        self.below, self.capture, self.names, self.threads = below, capture, names, threads
+        self.below: Any = below
+        self.capture, self.names, self.threads = capture, names, threads
         self.captured: Program | None = None
         self.run: Any = None
         self.arranged: Any = None
