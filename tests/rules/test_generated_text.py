@@ -19,14 +19,13 @@ import pytest
 
 import xpgrad as xp
 from support.central_differences import values
-from xpgrad._array.base import TensorBase
+from support.rows import forgetting_rows
 from xpgrad._operations import backward, forward
 from xpgrad._operations.__main__ import main
 from xpgrad._operations.backward import node_text
 from xpgrad._operations.declare import elementwise, rule, view
 from xpgrad._operations.dispatch import dispatcher_text
 from xpgrad._operations.forward import forms
-from xpgrad._rows.namespace import PRIMITIVES, RULES
 from xpgrad._rows.row import ROWS
 from xpgrad.registry import backend_for
 
@@ -117,18 +116,8 @@ def test_every_name_of_the_generator_begins_with_an_underscore(device: str) -> N
 @pytest.fixture
 def declared() -> Iterator[None]:
     """Afterwards the rows that a test declared are gone."""
-    before, numpy = set(ROWS), backend_for("numpy")
-    yield
-    for name in set(ROWS) - before:
-        del ROWS[name]
-        for table in (PRIMITIVES, RULES, vars(numpy.kernels)):
-            table.pop(name, None)
-        for cls in (TensorBase, numpy.tensor_base):
-            for attribute in (f"_op_{name}", f"_sop_{name}", f"_srop_{name}"):
-                if attribute in vars(cls):
-                    delattr(cls, attribute)
-        for key in [key for key in numpy.node_classes if key[0] == name]:
-            del numpy.node_classes[key]
+    with forgetting_rows():
+        yield
 
 
 def _function(text: str) -> Any:

@@ -19,6 +19,7 @@ from support.central_differences import numbers, values
 from xpgrad._array.base import TensorBase
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.declare import composite, elementwise, front, nondifferentiable, rule, view
+from xpgrad._rows.kernels import KERNELS
 from xpgrad._rows.namespace import COMPOSITE, IN_PLACE, METHODS, NONDIFFERENTIABLE, PRIMITIVES, RULES
 from xpgrad._rows.row import ROWS
 from xpgrad._transforms.batch import plain_pass
@@ -26,7 +27,7 @@ from xpgrad.errors import CapabilityError
 from xpgrad.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 
 SIZE = 3
-_TABLES: tuple[dict[str, Any], ...] = (ROWS, RULES, NONDIFFERENTIABLE, PRIMITIVES, COMPOSITE, METHODS, IN_PLACE)
+_TABLES: tuple[dict[str, Any], ...] = (ROWS, KERNELS, RULES, NONDIFFERENTIABLE, PRIMITIVES, COMPOSITE, METHODS, IN_PLACE)
 
 
 def _declare() -> None:
@@ -130,7 +131,7 @@ def _stale_view(x: Any) -> Any:
 
 class _Declared:
     def __getattr__(self, name: str) -> Any:
-        return next(table[name] for table in _TABLES[1:] if name in table)
+        return next(table[name] for table in _TABLES[2:] if name in table)
 
 
 @pytest.fixture

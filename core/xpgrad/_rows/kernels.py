@@ -81,7 +81,7 @@ class Kernel:
     by_value : bool
         The shape of its result depends on values.
     read_only : bool
-        NumPy's result is a view that cannot be written to; that of an expansion never can.
+        NumPy's function returns a view that cannot be written to; that of an expansion never can.
     may_return_operand : bool
         Some libraries return the operand itself where there is nothing to do.
     spelled : str or None
@@ -136,7 +136,7 @@ class Kernel:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether NumPy's result cannot be written to."""
+        """Whether the result of NumPy's function cannot be written to."""
         return self.read_only or self.kind == "expansion"
 
     @property
