@@ -156,7 +156,7 @@ def inside(domain: backend.Domain) -> Domain:
 ELEMENTWISE: dict[str, tuple[tuple[Domain, ...], bool]] = {
     f.name: (tuple(map(inside, f.domains)), f.domains[0].numbers == "complex")
     for f in backend.elementwise_functions()
-    if all(f.differentiable) and len(f.domains) <= 2 and hasattr(np, f.name)
+    if all(f.differentiable) and len(f.domains) in (1, 2) and hasattr(np, f.name)
 }
 BINARY = [name for name, (domains, _) in ELEMENTWISE.items() if len(domains) == 2]
 UNORACLED = {"floor_divide"}  # PyTorch has it, and refuses to differentiate it
