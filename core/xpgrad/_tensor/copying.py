@@ -78,7 +78,7 @@ def reduce_leaf(x: Any) -> Any:
     Raises
     ------
     RuntimeError
-        For a Tensor that is no leaf, is an element of a batch, or carries a derivative that forward mode or a transform computes.
+        For a Tensor that is not a leaf, is an element of a batch, or carries a derivative that forward mode or a transform computes.
     """
     if x.depth or x._has_tangent() or x._transformed_by() is not None:
         what = "is an element of a batch" if x.depth else "carries a derivative"
