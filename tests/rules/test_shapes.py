@@ -66,6 +66,7 @@ ONE: dict[str, Callable[[Any, tuple[int, ...], int], Function]] = {
         draw(st.sampled_from(["xy", "ij"]))
     ),
     "full": lambda draw, s, a: lambda x: xp.full((2, 3), xp.sum(x)),
+    "linspace": lambda draw, s, a: (lambda n: lambda x: xp.linspace(xp.sum(x), xp.sum(x * x), n))(draw(st.integers(0, 4))),
     "full_like": lambda draw, s, a: lambda x: xp.full_like(x, xp.sum(x)),
     "astype": lambda draw, s, a: lambda x: xp.astype(x, x.dtype) * xp.astype(xp.astype(x, x.dtype, copy=False), x.dtype),
     "asarray": lambda draw, s, a: lambda x: xp.asarray(x, copy=True) * xp.asarray(x),
