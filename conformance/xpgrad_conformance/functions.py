@@ -6,15 +6,14 @@ arrays of numbers and of indices. What is expected, values and central differenc
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from xpgrad import backend
-
-__all__ = ["CASES", "Case", "Reference", "along", "cases", "listed", "weighed"]
+__all__ = ["Case", "Reference", "all_cases", "along", "binary", "cases", "elementwise_domains", "listed", "weighed"]
 
 Domain = Callable[[Any], Any]
 STEP = 1e-5
@@ -115,7 +114,7 @@ def named(name: str) -> Callable[..., Any]:
 
 def elementwise(name: str) -> Case:
     """The case of an elementwise function; PyTorch's sign of complex numbers has another name."""
-    domains, both = ELEMENTWISE[name]
+    domains, both = elementwise_domains()[name]
     points = tuple(zip(((2, 3), (3,)), domains))
     return Case(named(name), points, both and name != "sign", name not in UNORACLED)
 
@@ -142,7 +141,7 @@ def padded(lib: Any, x: Any) -> Any:
     return lib.xp.pad(x, ((1, 0), (0, 2)), constant_values=1.5)
 
 
-def inside(domain: backend.Domain) -> Domain:
+def inside(domain: Any) -> Domain:
     """A function that places distinct numbers of (0, 1) in a function's domain, clear of its bounds and of 0."""
     low, high = domain.low, domain.high
     if math.isinf(low):
@@ -152,19 +151,31 @@ def inside(domain: backend.Domain) -> Domain:
     return lambda u: (low + high) / 2 + (high - low) * (0.85 * u - 0.43)
 
 
-#: The differentiable functions of one and two operands that NumPy has, too: where each operand lies, and whether it may be complex.
-ELEMENTWISE: dict[str, tuple[tuple[Domain, ...], bool]] = {
-    f.name: (tuple(map(inside, f.domains)), f.domains[0].numbers == "complex")
-    for f in backend.elementwise_functions()
-    if all(f.differentiable) and len(f.domains) in (1, 2) and hasattr(np, f.name)
-}
-BINARY = [name for name, (domains, _) in ELEMENTWISE.items() if len(domains) == 2]
+@functools.cache
+def elementwise_domains() -> dict[str, tuple[tuple[Domain, ...], bool]]:
+    """The differentiable functions of one and two operands that NumPy has, too: where each operand lies, and whether it may be complex.
+
+    NB: contracts are imported by processes that plant faults afterwards, so that they must not load xpgrad.
+    """
+    from xpgrad import backend
+
+    return {
+        f.name: (tuple(map(inside, f.domains)), f.domains[0].numbers == "complex")
+        for f in backend.elementwise_functions()
+        if all(f.differentiable) and len(f.domains) in (1, 2) and hasattr(np, f.name)
+    }
+
+
+def binary() -> list[str]:
+    """Those of two operands."""
+    return [name for name, (domains, _) in elementwise_domains().items() if len(domains) == 2]
+
+
 UNORACLED = {"floor_divide"}  # PyTorch has it, and refuses to differentiate it
 REDUCTIONS = ("sum", "mean", "prod", "max", "min", "var", "std")
 
-CASES: dict[str, Case] = {
-    **{name: elementwise(name) for name in ELEMENTWISE},
-    **{f"{name}, the other way": elementwise(name).at((3,), (2, 3)) for name in BINARY},
+#: The cases of all other functions.
+FURTHER: dict[str, Case] = {
     # Scalars as operands, and operators.
     "x + 2": one(lambda lib, x: (x + 2) * (3.5 - x) - (x - 1.5) / 4, complex=True),
     "2 / x": one(lambda lib, x: 2.0 / x + x / 2.0 - 3 * x, complex=True),
@@ -372,6 +383,14 @@ UNBATCHED = frozenset((
 ))  # fmt: skip
 
 
+@functools.cache
+def all_cases() -> dict[str, Case]:
+    """Every case by its name."""
+    there = {name: elementwise(name) for name in elementwise_domains()}
+    back = {f"{name}, the other way": elementwise(name).at((3,), (2, 3)) for name in binary()}
+    return {**there, **back, **FURTHER}
+
+
 def cases(lib: Any, complex_too: bool = False, batched: bool = False) -> Iterator[tuple[str, Case]]:
     """The cases that a library is to pass: on PyTorch those that it has, and batches.
 
@@ -379,10 +398,12 @@ def cases(lib: Any, complex_too: bool = False, batched: bool = False) -> Iterato
     shape: these get one case in twelve, others for complex operands.
     """
     slow = lib.capabilities["lazy"] or lib.capabilities["jit"]
-    for k, (name, case) in enumerate(CASES.items()):
+    for k, (name, case) in enumerate(all_cases().items()):
         if slow and k % 12 != 6 * complex_too:
             continue
-        if lib.oracle and (not case.oracle or (name in ELEMENTWISE and not hasattr(lib.xp, name)) or (batched and name in UNBATCHED)):
+        if lib.oracle and (
+            not case.oracle or (name in elementwise_domains() and not hasattr(lib.xp, name)) or (batched and name in UNBATCHED)
+        ):
             continue
         if complex_too and not case.complex:
             continue

@@ -51,6 +51,7 @@ RUN = {
 }
 #: Pages whose code has a test of its own, here or elsewhere.
 TESTED_APART = {
+    "CONTRIBUTING.md",  # by test_new_functions.py
     *(f"docs/coming-from-{library}.md" for library in ("autograd", "jax", "mygrad", "pytorch")),
     "docs/tutorial.md",
     "docs/writing-a-backend.md",

@@ -27,7 +27,7 @@ grad = xp.autograd.grad
 
 
 #: Each function with the domains of its operands, and whether it takes complex ones: what its row says.
-FUNCTIONS = functions.ELEMENTWISE
+FUNCTIONS = functions.elementwise_domains()
 BINARY = [name for name, (domains, _) in FUNCTIONS.items() if len(domains) == 2]
 COMPLEX = [name for name, (_, is_complex) in FUNCTIONS.items() if is_complex]
 

@@ -162,4 +162,4 @@ def test_a_kernel_of_the_backend_gets_what_the_page_promises() -> None:
 
 
 def test_a_backend_that_checks_by_itself_is_called_directly() -> None:
-    assert xp.zeros(1, device="numpy").backend.kernels.gather_along.__name__ == "gather_along"
+    assert xp.zeros(1, device="numpy").backend.kernels.gather_along is np.take_along_axis

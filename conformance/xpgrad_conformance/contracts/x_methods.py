@@ -11,7 +11,7 @@ import numpy as np
 from xpgrad_conformance.contract import contract
 from xpgrad_conformance.contracts import x_keys
 from xpgrad_conformance.contracts.x_functions import FACTORS, close, direction, exact, inner, made, rough, value_of
-from xpgrad_conformance.functions import BINARY, ELEMENTWISE, Reference, along, cases, listed, weighed
+from xpgrad_conformance.functions import Reference, along, binary, cases, elementwise_domains, listed, weighed
 
 Pair = tuple[Callable[..., Any], Callable[..., Any]]
 #: The operands: a matrix away from kinks and ties, a row of positive numbers, and a matrix of positive numbers.
@@ -271,8 +271,8 @@ def mixed_dtypes(lib: Any) -> None:
     near = 5e-3 if lib.narrow == "float16" else 1e-5
     with_complex = lib.capabilities["complex"] and lib.narrow != "float16"
     dtypes = [lib.real, lib.narrow, "int32", *([lib.complex] if with_complex else [])]
-    for name, pair in itertools.product(BINARY, itertools.permutations(dtypes, 2)):
-        if (lib.complex in pair and not ELEMENTWISE[name][1]) or (lib.oracle and name in UNMIXED):
+    for name, pair in itertools.product(binary(), itertools.permutations(dtypes, 2)):
+        if (lib.complex in pair and not elementwise_domains()[name][1]) or (lib.oracle and name in UNMIXED):
             continue
         with lib.case((name, pair)), np.errstate(all="ignore"):
             exactly = [p.astype("complex128" if d == lib.complex else "float64") for p, d in zip(points, pair, strict=True)]

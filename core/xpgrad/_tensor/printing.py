@@ -30,7 +30,7 @@ def tensor_repr(x: Any) -> str:
         parts.append(f"shape={x.shape}, batch={batch}")
     node = x._node
     if node is not None:
-        parts.append("requires_grad=True" if node.is_leaf else f"grad_fn=<{node.name()}>")
+        parts.append("requires_grad=True" if x.is_leaf else f"grad_fn=<{node.name()}>")
     if (tangent := _tangent(x)) is not None:
         parts.append(f"tangent={tangent!r}")
     return f"{prefix}{', '.join(parts)})"

@@ -335,13 +335,17 @@ def linspace(
     Parameters
     ----------
     start, stop : number or 0-d Tensor
+        The first value, and the last one, which is left out if `endpoint` is False.
     num : int
+        How many.
     dtype : DType, optional
         Default: the device's floating dtype, complex if one of the numbers is, or that of floating Tensors.
     device : Device or str, optional
         Default: that of the Tensors.
     endpoint : bool
+        Whether `stop` is the last value.
     requires_grad : bool
+        Whether operations on the result are recorded.
 
     Raises
     ------
