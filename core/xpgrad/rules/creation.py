@@ -181,7 +181,7 @@ def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor
 def _like(name: str, x: Any, dtype: Any, device: Any) -> Tensor:
     x = as_tensor(f"{name}_like", x)
     cls = tensor_class(x.device if device is None else as_device(device))
-    return _make(cls, name, x.shape, dtype=x.dtype if dtype is None else as_dtype(dtype, cls.default_dtype))
+    return _make(cls, name, shape_tuple(x.shape), dtype=x.dtype if dtype is None else as_dtype(dtype, cls.default_dtype))
 
 
 @composite
