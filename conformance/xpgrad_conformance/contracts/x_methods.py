@@ -261,8 +261,8 @@ class Narrow:
         return self.lib.const(data, "float32")
 
 
-#: What PyTorch refuses to mix: it has one dtype for both operands there.
-UNMIXED = ("atan2", "copysign", "hypot", "logaddexp", "maximum", "minimum", "remainder")
+#: What PyTorch refuses to mix, since it has one dtype for both operands there, or to differentiate.
+UNMIXED = ("floor_divide", "atan2", "copysign", "hypot", "logaddexp", "maximum", "minimum", "remainder")
 
 
 @contract("DER-15")
