@@ -224,7 +224,7 @@ def log10(x: Tensor, /) -> Tensor:
 
 @elementwise(
     lambda g, x1, x2, xp: g / (xp.exp(x2 - x1) + 1), lambda g, x1, x2, xp: g / (xp.exp(x1 - x2) + 1),
-    node="LogaddexpBackward0", domain=_REAL,
+    node="LogaddexpBackward0", domain=Domain("library"),
 )  # fmt: skip
 def logaddexp(x1: Operand, x2: Operand, /) -> Tensor:
     """``log(exp(x1) + exp(x2))`` without overflow."""
