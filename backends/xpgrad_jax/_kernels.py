@@ -32,6 +32,15 @@ def copy(x: Any) -> Any:
     return x  # nothing can write to it
 
 
+@kernel
+def atan2(x1: Any, x2: Any) -> Any:
+    """The angle of a point; JAX computes something of complex numbers, too, for which there is none."""
+    if jnp.iscomplexobj(x1) or jnp.iscomplexobj(x2):
+        msg = "atan2 is not defined for complex numbers"
+        raise TypeError(msg)
+    return jnp.arctan2(x1, x2)
+
+
 def _checked(key: Any, shape: tuple[int, ...]) -> Any:
     """The key, whose integers must lie within the axes: JAX would clamp them."""
     parts = key if isinstance(key, tuple) else (key,)
