@@ -167,7 +167,7 @@ def elementwise_domains() -> dict[str, tuple[tuple[Domain, ...], bool]]:
 
 
 def binary() -> list[str]:
-    """Those of two operands."""
+    """Return the names of the functions of two operands."""
     return [name for name, (domains, _) in elementwise_domains().items() if len(domains) == 2]
 
 
@@ -385,7 +385,7 @@ UNBATCHED = frozenset((
 
 @functools.cache
 def all_cases() -> dict[str, Case]:
-    """Every case by its name."""
+    """Return every case by its name."""
     there = {name: elementwise(name) for name in elementwise_domains()}
     back = {f"{name}, the other way": elementwise(name).at((3,), (2, 3)) for name in binary()}
     return {**there, **back, **FURTHER}

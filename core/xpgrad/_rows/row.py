@@ -77,7 +77,7 @@ class Kink:
 
 
 def zero_gradient(g: Any, xp: Any) -> Any:
-    """The formula of an operand on which the result depends in steps only."""
+    """Return zeros: the gradient of an operand on which the result depends in steps only."""
     return xp.zeros_like(g)
 
 
@@ -275,7 +275,7 @@ def parameters(func: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def _of_real_numbers(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """A composition that refuses complex operands, for which it would compute something else."""
+    """Wrap a composition so that it refuses complex operands, for which it would compute something else."""
 
     def checked(xp: Any, *operands: Any) -> Any:
         backend = xp._backend

@@ -52,7 +52,7 @@ def operator_text(name: str, args: list[str]) -> str:
 
 
 def augmented_text(operator: Operator | None, target: str, args: list[str]) -> str | None:
-    """An operation as ``target += other``, if one of its operands is `target` and the operator allows that; else None."""
+    """Return an operation as ``target += other`` if one of its operands is `target` and the operator allows that, else None."""
     if operator is None or operator.update is None or operator.symbol == "**" or target not in args:
         return None
     if args[0] == target:
