@@ -154,8 +154,8 @@ def compare(expressions: dict[str, Callable[..., Any]], tensors: list[Any], what
 @pytest.fixture(params=["numpy", "torch"])
 def device(request: pytest.FixtureRequest) -> Iterator[str]:
     name = str(request.param)
-    if name == "torch":
-        pytest.importorskip("torch")
+    if name not in xp.backend_names():
+        pytest.skip(f"the backend {name} is not installed")
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield name

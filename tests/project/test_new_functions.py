@@ -22,8 +22,10 @@ USES = '''
 import sys
 import numpy as np
 import xpgrad as xp
+from support import strict_backend
 from xpgrad.dialects.hips import grad, numpy as anp
 
+strict_backend.register()
 data = np.asarray([[0.7, -1.9, 2.3], [1.1, 0.4, -0.6]])
 
 
@@ -119,7 +121,8 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(core: Path, *command: str) -> str:
     roots = [core, *(ROOT / part for part in ("backends", "conformance", "tests", "docs/_ext"))]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, roots)), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("XPGRAD_TEST_")}  # all tests, no share of them
+    environment |= {"PYTHONPATH": os.pathsep.join(map(str, roots)), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run([sys.executable, *command], capture_output=True, text=True, env=environment, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-8000:]
     return done.stdout
