@@ -54,6 +54,8 @@ def namespace(device: Device | str | None = None) -> ModuleType:
     -----
     It is what ``x.__array_namespace__()`` returns for a Tensor `x` on that device (Array API 2024.12, `__array_namespace__`).
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> xp.namespace() is xp
     True

@@ -56,6 +56,15 @@ class BackendInfo:
         The command to run when the library is missing, e.g. ``"pip install xpgrad[jax]"``.
     cuda : bool
         Whether the library can have CUDA devices: then ``device="cuda"`` looks for them here, and for no others does it load a backend.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> info = xp.backend.BackendInfo(name="mine", load=lambda variant: ..., array_modules=("mylib",), install="pip install mylib")
+    >>> isinstance(info, xp.backend.BackendInfo)
+    True
+    >>> info.name
+    'mine'
     """
 
     name: str
@@ -120,6 +129,13 @@ class Capabilities:
 
     Without `threads`, users and tests keep to one thread, and so does the core: where it would go on in another one, because passes inside
     of passes have used up the stack (24 deep), it raises a `CapabilityError`.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> table = xp.backend.Capabilities(mutable=False, lazy=True)
+    >>> table.mutable, table.lazy, table.complex
+    (False, True, True)
     """
 
     mutable: bool = True
@@ -206,6 +222,12 @@ def numpy_name(kernel: str) -> str | None:
     -------
     str or None
         The name in the module `numpy`, of a function with the same arguments: ``"arccos"``. None if there is none.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.backend.numpy_name("acos"), xp.backend.numpy_name("gather")
+    ('arccos', None)
     """
     name = kernel_of(kernel).numpy
     return None if name is None or "." in name else name
@@ -215,6 +237,21 @@ def spellings(kernel: str) -> tuple[str, ...]:
     """Return how users write what a kernel computes, for messages: ``("sum",)`` for `reduce_sum`, ``("x[key]",)`` for `gather`.
 
     Several are the public functions that one kernel computes; the first one stands for it. What is not known is its own name.
+
+    Parameters
+    ----------
+    kernel : str
+        Its name in a backend's table.
+
+    Returns
+    -------
+    tuple of str
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.backend.spellings("reduce_sum"), xp.backend.spellings("gather"), xp.backend.spellings("sin")
+    (('sum',), ('x[key]',), ('sin',))
     """
     spelled, row = kernel_of(kernel).spelled, ROWS.get(kernel)
     return (spelled,) if spelled is not None else (kernel,) if row is None else row.public
@@ -289,6 +326,20 @@ class Backend(ABC):
     missing : frozenset of str
         Functions of the standard that the library is known not to have: calling one raises a `CapabilityError` that names it as
         "has no function `NAME`", and the tests expect that.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.registry import backend_for
+    >>> backend = backend_for("numpy")
+    >>> isinstance(backend, xp.backend.Backend), backend.name, backend.variant
+    (True, 'numpy', None)
+    >>> backend.capabilities.mutable, backend.is_host, backend.array_type
+    (True, True, <class 'numpy.ndarray'>)
+    >>> backend.operators, backend.raw_operators, backend.weak_scalars, backend.checks_indices
+    (True, True, True, True)
+    >>> sorted(backend.missing), "sin" in backend.overrides, backend.shares_input, backend.special_complex
+    ([], False, True, True)
     """
 
     name: str = ""
@@ -310,7 +361,12 @@ class Backend(ABC):
 
     @property
     def raw_operators(self) -> bool:
-        """See above: the arrays are floating or complex, of one dtype, and the other operand may be a Python number."""
+        """See above: the arrays are floating or complex, of one dtype, and the other operand may be a Python number.
+
+        See Also
+        --------
+        xpgrad.backend.Backend
+        """
         return self.operators
 
     def __init__(self) -> None:
@@ -325,11 +381,38 @@ class Backend(ABC):
 
     @abstractmethod
     def namespace(self) -> Any:
-        """The library's Array API namespace (through array-api-compat where it needs that)."""
+        """The library's Array API namespace (through array-api-compat where it needs that).
+
+        Returns
+        -------
+        object
+            With the functions, dtypes and constants of the standard.
+
+        Examples
+        --------
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.namespace().asarray([1.0]).dtype.name
+        'float64'
+        """
 
     @abstractmethod
     def array_types(self) -> tuple[type, ...]:
-        """The types of its raw arrays."""
+        """The types of its raw arrays.
+
+        Returns
+        -------
+        tuple of type
+            Arrays are recognised by these, and no others.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> np.ndarray in backend.array_types()
+        True
+        """
 
     @abstractmethod
     def from_host(self, array: Any, device: Device) -> Any:
@@ -338,30 +421,165 @@ class Backend(ABC):
         The dtype stays what it is. For one that the library lacks, raise the `CapabilityError` that
         ``self.raw_dtype(DTYPES[array.dtype.name])`` raises, or let the library's own TypeError pass; never narrow, which loses digits
         silently.
+
+        Parameters
+        ----------
+        array : numpy.ndarray
+            Of any shape and strides; it may be read-only.
+        device : Device
+            One of `devices()`.
+
+        Returns
+        -------
+        array
+            A raw array on the device, of the same shape and dtype.
+
+        Raises
+        ------
+        CapabilityError, TypeError
+            For a dtype that the library lacks.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> (device,) = backend.devices()
+        >>> host = np.asarray([1.0, 2.0])
+        >>> raw = backend.from_host(host, device)
+        >>> host[0] = 9.0
+        >>> raw
+        array([1., 2.])
         """
 
     @abstractmethod
     def to_host(self, x: Any) -> Any:
-        """A NumPy array with the values of `x`; it may share memory if `x` lives on the host."""
+        """A NumPy array with the values of `x`; it may share memory if `x` lives on the host.
+
+        Parameters
+        ----------
+        x : array
+            A raw array of the library.
+
+        Returns
+        -------
+        numpy.ndarray
+            Of the same shape and dtype.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> tensor = xp.tensor([1.0, 2.0], device="numpy")
+        >>> backend.to_host(tensor.array)
+        array([1., 2.])
+        """
 
     @abstractmethod
     def device_of(self, x: Any) -> Device:
-        """The device of a raw array."""
+        """The device of a raw array.
+
+        Parameters
+        ----------
+        x : array
+            A raw array of the library.
+
+        Returns
+        -------
+        Device
+            One of `devices()`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> str(backend.device_of(np.ones(2)))
+        'numpy'
+        """
 
     @abstractmethod
     def to_device(self, x: Any, device: Device) -> Any:
-        """`x` on another device of this backend."""
+        """`x` on another device of this backend.
+
+        Parameters
+        ----------
+        x : array
+            A raw array of the library.
+        device : Device
+            One of `devices()`.
+
+        Returns
+        -------
+        array
+            A raw array on the device; `x` itself if it is there.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> (device,) = backend.devices()
+        >>> backend.to_device(np.ones(2), device)
+        array([1., 1.])
+        """
 
     @abstractmethod
     def devices(self) -> Sequence[Device]:
-        """All devices, the default one first."""
+        """All devices, the default one first.
+
+        Returns
+        -------
+        sequence of Device
+            At least one.
+
+        Examples
+        --------
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> [str(device) for device in backend.devices()]
+        ['numpy']
+        """
 
     def cuda_devices(self) -> Sequence[Device]:
-        """Those of the devices that are CUDA's, which ``device="cuda"`` means, in the order of their numbers."""
+        """Those of the devices that are CUDA's, which ``device="cuda"`` means, in the order of their numbers.
+
+        Returns
+        -------
+        sequence of Device
+            Empty if there are none.
+
+        Examples
+        --------
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.cuda_devices()
+        []
+        """
         return [device for device in self.devices() if device.kind in ("cuda", "gpu")]
 
     def on_host(self, device: Device) -> bool:
-        """Return whether the memory of a device is the host's, so that there is no point in moving arrays from there to NumPy's."""
+        """Return whether the memory of a device is the host's, so that there is no point in moving arrays from there to NumPy's.
+
+        Parameters
+        ----------
+        device : Device
+            One of `devices()`.
+
+        Returns
+        -------
+        bool
+            True where `is_host`, and for CPUs.
+
+        Examples
+        --------
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> (device,) = backend.devices()
+        >>> backend.on_host(device)
+        True
+        """
         return self.is_host or device.kind == "cpu"
 
     # -- random numbers --------------------------------------------------------------------------------------------
@@ -370,11 +588,46 @@ class Backend(ABC):
     # same numbers both times. Where keys or generators are passed explicitly there is nothing to do.
 
     def get_rng_state(self, device: Device) -> Any:
-        """The state of the library's global generator for `device`; None where there is none."""
+        """The state of the library's global generator for `device`; None where there is none.
+
+        Parameters
+        ----------
+        device : Device
+            One of `devices()`.
+
+        Returns
+        -------
+        object
+            What `set_rng_state` takes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> (device,) = backend.devices()
+        >>> state = backend.get_rng_state(device)
+        >>> first = np.random.random()
+        >>> backend.set_rng_state(device, state)
+        >>> np.random.random() == first
+        True
+        """
         return None
 
     def set_rng_state(self, device: Device, state: Any) -> None:  # noqa: B027 (nothing to do without a global generator)
-        """Reset the global generator for `device` to a state that `get_rng_state` gave."""
+        """Reset the global generator for `device` to a state that `get_rng_state` gave.
+
+        Parameters
+        ----------
+        device : Device
+            One of `devices()`.
+        state : object
+            What `get_rng_state` returned.
+
+        See Also
+        --------
+        xpgrad.backend.Backend.get_rng_state
+        """
 
     # -- entry ---------------------------------------------------------------------------------------------------
 
@@ -382,7 +635,32 @@ class Backend(ABC):
     shares_input: bool = True
 
     def share(self, x: Any) -> Any:
-        """A user's array in the form that this backend wraps without a copy: itself or another object for the same memory. May refuse."""
+        """A user's array in the form that this backend wraps without a copy: itself or another object for the same memory. May refuse.
+
+        Parameters
+        ----------
+        x : array
+            A raw array of the library.
+
+        Returns
+        -------
+        array
+            It shares the memory of `x`.
+
+        Raises
+        ------
+        TypeError
+            For an array that it refuses: for NumPy a masked one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> array = np.ones(2)
+        >>> backend.share(array) is array
+        True
+        """
         return x
 
     def borrow(self, array: Any, device: Device) -> Any:
@@ -390,35 +668,219 @@ class Backend(ABC):
 
         Nothing is written to it, and so it may share the memory of `array`, of which nothing is known but its dtype: it may be read-only
         and have any strides. The default is a copy, as `from_host` makes it.
+
+        Parameters
+        ----------
+        array : numpy.ndarray
+            Of any strides.
+        device : Device
+            One of `devices()`.
+
+        Returns
+        -------
+        array
+            A raw array on the device, which nobody writes to.
+
+        Raises
+        ------
+        CapabilityError, TypeError
+            For a dtype that the library lacks.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> (device,) = backend.devices()
+        >>> backend.borrow(np.asarray([1, 2]), device)
+        array([1, 2])
         """
         return self.from_host(array, device)
 
     def creation_options(self, device: Device) -> dict[str, Any]:
-        """Keyword arguments that put a new array of the namespace's creation functions on `device`."""
+        """Keyword arguments that put a new array of the namespace's creation functions on `device`.
+
+        Parameters
+        ----------
+        device : Device
+            One of `devices()`.
+
+        Returns
+        -------
+        dict
+            By default empty.
+
+        Examples
+        --------
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> (device,) = backend.devices()
+        >>> options = backend.creation_options(device)
+        >>> backend.namespace().zeros(2, **options)
+        array([0., 0.])
+        """
         return {}
 
     def adopt(self, x: Any) -> Any:
-        """A fresh raw array in the form in which this backend holds arrays (variants use it)."""
+        """A fresh raw array in the form in which this backend holds arrays (variants use it).
+
+        Parameters
+        ----------
+        x : array
+            A raw array of the library.
+
+        Returns
+        -------
+        array
+            By default `x` itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> raw = np.ones(2)
+        >>> backend.adopt(raw) is raw
+        True
+        """
         return x
 
     def ones(self, shape: tuple[int, ...], dtype: DType, device: Device) -> Any:
-        """A raw array of ones: the seed of a pass."""
+        """A raw array of ones: the seed of a pass.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            The shape.
+        dtype : DType
+            One of `dtypes()`.
+        device : Device
+            One of `devices()`.
+
+        Returns
+        -------
+        array
+            A raw array.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> (device,) = backend.devices()
+        >>> backend.ones((2,), xp.float32, device)
+        array([1., 1.], dtype=float32)
+        """
         return self.adopt(self.namespace().ones(shape, dtype=self.raw_dtype(dtype), **self.creation_options(device)))
 
     def seed(self, x: Any, dtype: DType, device: Device) -> Any:
-        """The start of a pass: raw ones in the shape of the root `x`."""
+        """The start of a pass: raw ones in the shape of the root `x`.
+
+        Parameters
+        ----------
+        x : array
+            A raw array of the library.
+        dtype : DType
+            One of `dtypes()`.
+        device : Device
+            One of `devices()`.
+
+        Returns
+        -------
+        array
+            Ones in the shape of `x`, of the dtype, on the device.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> (device,) = backend.devices()
+        >>> backend.seed(np.zeros(2), xp.float64, device)
+        array([1., 1.])
+        """
         return self.ones(tuple(x.shape), dtype, device)
 
     def host_array(self, data: Any, dtype: DType | None) -> Any:
-        """A NumPy array from Python data: scalars and nested sequences of them."""
+        """A NumPy array from Python data: scalars and nested sequences of them.
+
+        Parameters
+        ----------
+        data : number, or nested sequence
+            Of bool, int, float and complex.
+        dtype : DType, optional
+            By default the one that the numbers need.
+
+        Returns
+        -------
+        numpy.ndarray
+            Of the host.
+
+        Raises
+        ------
+        ValueError
+            For sequences that are not rectangular.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.host_array([[1, 2], [3, 4]], xp.float32)
+        array([[1., 2.],
+               [3., 4.]], dtype=float32)
+        """
         return self._host().host_array(data, dtype)
 
     def host_text(self, array: Any, indent: int) -> str:
-        """The values of a NumPy array as text, summarised where there are many; `indent` is the column where it starts."""
+        """The values of a NumPy array as text, summarised where there are many; `indent` is the column where it starts.
+
+        Parameters
+        ----------
+        array : numpy.ndarray
+            The values.
+        indent : int
+            The column where the text starts.
+
+        Returns
+        -------
+        str
+            Several lines where there are several axes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.host_text(np.asarray([1.0, 2.5]), indent=7)
+        '[1. , 2.5]'
+        """
         return self._host().host_text(array, indent)
 
     def text(self, x: Any, indent: int) -> str:
-        """The text for the values of a raw array where a Tensor is printed; `indent` is the column where it starts."""
+        """The text for the values of a raw array where a Tensor is printed; `indent` is the column where it starts.
+
+        Parameters
+        ----------
+        x : array
+            A raw array of the library.
+        indent : int
+            The column where the text starts.
+
+        Returns
+        -------
+        str
+            Without `tensor(`, dtype and device.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.text(np.asarray([1.0, 2.5]), indent=7)
+        '[1. , 2.5]'
+        """
         return self.host_text(self.to_host(x), indent)
 
     # -- dtypes ------------------------------------------------------------------------------------------------
@@ -428,6 +890,26 @@ class Backend(ABC):
 
         float64 and complex128, or float32 and complex64 where the capabilities `float64` and `complex128` say that there are none; int64
         for the others. Override it where a device has no int64, or where devices differ.
+
+        Parameters
+        ----------
+        kind : str
+            One of the four.
+        device : Device
+            One of `devices()`.
+
+        Returns
+        -------
+        DType
+            The dtype of results that nobody chose one for.
+
+        Examples
+        --------
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> (device,) = backend.devices()
+        >>> backend.default_dtype("real floating", device), backend.default_dtype("integral", device)
+        (xpgrad.float64, xpgrad.int64)
         """
         wide = self.capabilities.float64
         real, plane = "float64" if wide else "float32", "complex128" if wide and self.capabilities.complex128 else "complex64"
@@ -436,10 +918,33 @@ class Backend(ABC):
     def raw_dtype(self, dtype: DType) -> Any:
         """The library's object for a dtype.
 
+        Parameters
+        ----------
+        dtype : DType
+            Of xpgrad.
+
+        Returns
+        -------
+        object
+            A dtype of the library.
+
         Raises
         ------
         CapabilityError
             If it has none.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.raw_dtype(xp.float32) == np.float32
+        True
+        >>> backend.raw_dtype(xp.bfloat16)
+        Traceback (most recent call last):
+            ...
+        xpgrad.errors.CapabilityError: backend 'numpy' has no dtype bfloat16; ...
         """
         found = self._dtype_to_raw.get(dtype)
         if found is None:
@@ -451,11 +956,56 @@ class Backend(ABC):
         return found
 
     def find_dtype(self, name: str) -> Any:
-        """The library's dtype of that name, or None."""
+        """The library's dtype of that name, or None.
+
+        Parameters
+        ----------
+        name : str
+            The name of a dtype of xpgrad.
+
+        Returns
+        -------
+        object or None
+            A dtype of the library.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.find_dtype("float32") == np.float32
+        True
+        >>> print(backend.find_dtype("bfloat16"))
+        None
+        """
         return getattr(self.namespace(), name, None)
 
     def dtype_of(self, raw: Any) -> DType:
-        """The xpgrad dtype of one of the library's dtype objects."""
+        """The xpgrad dtype of one of the library's dtype objects.
+
+        Parameters
+        ----------
+        raw : object
+            The `dtype` of an array.
+
+        Returns
+        -------
+        DType
+            Of xpgrad.
+
+        Raises
+        ------
+        TypeError
+            For a dtype that xpgrad does not have.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.dtype_of(np.ones(2).dtype)
+        xpgrad.float64
+        """
         try:
             return self._raw_to_dtype[raw]
         except KeyError:
@@ -469,17 +1019,69 @@ class Backend(ABC):
             raise TypeError(msg) from None
 
     def dtypes(self) -> list[DType]:
-        """All dtypes it has."""
+        """All dtypes it has.
+
+        Returns
+        -------
+        list of DType
+            In the order of `DTYPES`.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> xp.float64 in backend.dtypes(), xp.bfloat16 in backend.dtypes()
+        (True, False)
+        """
         return [d for d in DTYPES.values() if self.find_dtype(d.name) is not None]
 
     def is_complex(self, x: Any) -> bool:
-        """Return whether a raw array is complex."""
+        """Return whether a raw array is complex.
+
+        Parameters
+        ----------
+        x : array
+            A raw array of the library.
+
+        Returns
+        -------
+        bool
+            By its dtype.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.is_complex(np.asarray([1j])), backend.is_complex(np.asarray([1.0]))
+        (True, False)
+        """
         return self.dtype_of(x.dtype).is_complex
 
     # -- layout and memory -------------------------------------------------------------------------------------
 
     def strides(self, x: Any) -> tuple[int, ...] | None:
-        """Strides in elements, or None where there are none."""
+        """Strides in elements, or None where there are none.
+
+        Parameters
+        ----------
+        x : array
+            A raw array of the library.
+
+        Returns
+        -------
+        tuple of int or None
+            One per axis.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.strides(np.ones((2, 3))), backend.strides(np.ones((2, 3)).T)
+        ((3, 1), (1, 3))
+        """
         return None
 
     def with_layout(self, x: Any, like: Any) -> Any:
@@ -487,15 +1089,78 @@ class Backend(ABC):
 
         `like` has the shape of `x`, and may have another dtype; the result has the dtype of `x`, is written to, and shares memory with
         neither.
+
+        Parameters
+        ----------
+        x : array
+            A raw array of the library.
+        like : array
+            A raw array of the same shape.
+
+        Returns
+        -------
+        array
+            In memory of its own.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.with_layout(np.ones((2, 3)), np.ones((3, 2)).T).strides
+        (8, 16)
         """
         return self.kernels.copy(x)
 
     def same_layout(self, x: Any, like: Any) -> bool:
-        """Return whether `x` already has the layout that `with_layout` would give it."""
+        """Return whether `x` already has the layout that `with_layout` would give it.
+
+        Parameters
+        ----------
+        x : array
+            A raw array of the library.
+        like : array
+            A raw array of the same shape.
+
+        Returns
+        -------
+        bool
+            Then no copy is needed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.same_layout(np.ones((2, 3)), np.ones((3, 2)).T)
+        False
+        """
         return True
 
     def may_alias(self, x: Any, y: Any) -> bool:
-        """Return whether two arrays may share memory; True if unknown."""
+        """Return whether two arrays may share memory; True if unknown.
+
+        Parameters
+        ----------
+        x : array
+            A raw array of the library.
+        y : array
+            Another one.
+
+        Returns
+        -------
+        bool
+            False only where it is certain.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> x = np.arange(4.0)
+        >>> backend.may_alias(x, x[1:]), backend.may_alias(x, x.copy())
+        (True, False)
+        """
         return True
 
     def own(self, tensor: Any) -> Any:
@@ -503,6 +1168,25 @@ class Backend(ABC):
 
         Needed where some results are of a type that is neither (NumPy's scalars): convert ``tensor._array``, put the result there, return
         it. Shape and dtype stay.
+
+        Parameters
+        ----------
+        tensor : Tensor
+            Of this backend.
+
+        Returns
+        -------
+        array
+            The array of the Tensor from now on.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> tensor = xp.sum(xp.ones(3, device="numpy"))
+        >>> type(backend.own(tensor)) is backend.array_type
+        True
         """
         return tensor._array
 
@@ -510,6 +1194,24 @@ class Backend(ABC):
         """The shape of an operand as its node keeps it for the gradient formulas, which hand it on to kernels.
 
         A backend may return a subclass of tuple that tells its own kernels more, e.g. into which chunks the operand is divided.
+
+        Parameters
+        ----------
+        x : array
+            A raw array of the library.
+
+        Returns
+        -------
+        tuple of int
+            One per axis.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.operand_shape(np.ones((2, 3)))
+        (2, 3)
         """
         shape: tuple[int, ...] = x.shape
         return shape
@@ -521,6 +1223,36 @@ class Backend(ABC):
 
         `x` is what `own` gave, `value` is a raw array of the dtype of `x`, and the key is as for the kernel `written` ("Keys" below). The
         shape of `value` need not fit: raise a ValueError, before anything is written.
+
+        Parameters
+        ----------
+        x : array
+            A raw array of the library.
+        key : tuple
+            A basic or advanced key, as the core hands it over.
+        value : array
+            It broadcasts to `x[key]`.
+
+        Returns
+        -------
+        array
+            The array with the values written.
+
+        Raises
+        ------
+        ValueError
+            For a `value` of another shape.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> x = np.zeros(3)
+        >>> backend.update(x, (slice(0, 2, 1),), np.asarray([1.0, 2.0])) is x
+        True
+        >>> x
+        array([1., 2., 0.])
         """
         if not self.capabilities.mutable:
             return self.kernels.written(self.kernels.copy(x), key, value)
@@ -535,38 +1267,192 @@ class Backend(ABC):
     # operation on the stream of its forward operation, and puts waits between streams (STR-01..08). Streams compare by ``==``.
 
     def current_stream(self, device: Device) -> Any:
-        """The stream that work on `device` is queued on now; None where there are no streams."""
+        """The stream that work on `device` is queued on now; None where there are no streams.
+
+        Parameters
+        ----------
+        device : Device
+            One of `devices()`.
+
+        Returns
+        -------
+        object or None
+            It compares by `==`.
+
+        Examples
+        --------
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> (device,) = backend.devices()
+        >>> print(backend.current_stream(device))
+        None
+        """
         return None
 
     def stream_guard(self, stream: Any) -> AbstractContextManager[Any]:
-        """A context in which work is queued on `stream`."""
+        """A context in which work is queued on `stream`.
+
+        Parameters
+        ----------
+        stream : object
+            What `current_stream` returned.
+
+        Returns
+        -------
+        context manager
+            By default it does nothing.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> (device,) = backend.devices()
+        >>> with backend.stream_guard(backend.current_stream(device)):
+        ...     y = np.ones(2) + 1.0
+        """
         return nullcontext()
 
     def record_event(self, stream: Any) -> Any:
-        """An event that is reached when all work queued on `stream` so far is done."""
+        """An event that is reached when all work queued on `stream` so far is done.
+
+        Parameters
+        ----------
+        stream : object
+            What `current_stream` returned.
+
+        Returns
+        -------
+        object or None
+            What `wait_event` takes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> (device,) = backend.devices()
+        >>> stream = backend.current_stream(device)
+        >>> event = backend.record_event(stream)
+        >>> backend.wait_event(stream, event)
+        >>> backend.keep_alive(np.ones(2), stream)
+        >>> print(event)
+        None
+        """
         return None
 
     def wait_event(self, stream: Any, event: Any) -> None:  # noqa: B027 (nothing to do without streams)
-        """Make work queued on `stream` from now on wait for an event of another stream; the host does not wait."""
+        """Make work queued on `stream` from now on wait for an event of another stream; the host does not wait.
+
+        Parameters
+        ----------
+        stream : object
+            What `current_stream` returned.
+        event : object
+            What `record_event` returned.
+
+        See Also
+        --------
+        xpgrad.backend.Backend.record_event
+        """
 
     def keep_alive(self, x: Any, stream: Any) -> None:  # noqa: B027 (nothing to do without streams)
-        """Promise that the memory of `x` is not reused before all work queued on `stream` so far is done."""
+        """Promise that the memory of `x` is not reused before all work queued on `stream` so far is done.
+
+        Parameters
+        ----------
+        x : array
+            A raw array of the library.
+        stream : object
+            What `current_stream` returned.
+
+        See Also
+        --------
+        xpgrad.backend.Backend.record_event
+        """
 
     def synchronize(self, device: Device) -> None:  # noqa: B027 (nothing to do without streams)
-        """Make the host wait until all work on `device` is done."""
+        """Make the host wait until all work on `device` is done.
+
+        Parameters
+        ----------
+        device : Device
+            One of `devices()`.
+
+        Examples
+        --------
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> (device,) = backend.devices()
+        >>> backend.synchronize(device)
+        """
 
     def is_capturing(self, device: Device) -> bool:
-        """Return whether the current stream of `device` is recording a graph instead of executing."""
+        """Return whether the current stream of `device` is recording a graph instead of executing.
+
+        Parameters
+        ----------
+        device : Device
+            One of `devices()`.
+
+        Returns
+        -------
+        bool
+            By default False.
+
+        Examples
+        --------
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> (device,) = backend.devices()
+        >>> backend.is_capturing(device)
+        False
+        """
         return False
 
     # -- evaluation --------------------------------------------------------------------------------------------
 
     def is_traced(self, x: Any) -> bool:
-        """Return whether `x` stands for a value that is not known yet."""
+        """Return whether `x` stands for a value that is not known yet.
+
+        Parameters
+        ----------
+        x : object
+            A raw array.
+
+        Returns
+        -------
+        bool
+            By default False.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.is_traced(np.ones(2))
+        False
+        """
         return False
 
     def note_device(self, x: Any, device: Device) -> None:  # noqa: B027 (nothing to do where arrays know their device)
-        """Remember the device of a raw array, for a library whose traced values do not know theirs: `device_of` returns it from now on."""
+        """Remember the device of a raw array, for a library whose traced values do not know theirs: `device_of` returns it from now on.
+
+        Parameters
+        ----------
+        x : array
+            A raw array of the library.
+        device : Device
+            One of `devices()`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> (device,) = backend.devices()
+        >>> backend.note_device(np.ones(2), device)
+        """
 
     # -- transforms --------------------------------------------------------------------------------------------
 
@@ -574,6 +1460,32 @@ class Backend(ABC):
         """A faster function with the same results, for the capability `jit`.
 
         `function` takes raw arrays and returns nested tuples of raw arrays and None; it does not depend on values and has no effects.
+
+        Parameters
+        ----------
+        function : callable
+            Of raw arrays.
+
+        Returns
+        -------
+        callable
+            With the same arguments and results.
+
+        Raises
+        ------
+        CapabilityError
+            If the library does not compile.
+
+        Examples
+        --------
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.capabilities.jit
+        False
+        >>> backend.compile(lambda x: x)
+        Traceback (most recent call last):
+            ...
+        xpgrad.errors.CapabilityError: backend 'numpy' does not compile
         """
         msg = f"backend {self.table_name!r} does not compile"
         raise CapabilityError(msg)
@@ -583,6 +1495,30 @@ class Backend(ABC):
 
         It takes the raw arrays of the program's inputs, by position, and returns a tuple of those of its outputs: new ones, in memory that
         nobody else holds. None: the program's operations are called one by one, as the kernels of this table.
+
+        Parameters
+        ----------
+        program : Program
+            What `xpgrad.compile` captured; `xpgrad.programs` says its form.
+        threads : int, optional
+            How many threads may work on it; by default the library decides.
+
+        Returns
+        -------
+        callable or None
+            None by default.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> compiled = xp.compile(lambda x: xp.sin(x) + 1.0)
+        >>> program = compiled.program(xp.zeros(2, device="numpy"))
+        >>> function = backend.compile_program(program)
+        >>> function(np.zeros(2))
+        (array([1., 1.]),)
         """
         return None
 
@@ -590,15 +1526,76 @@ class Backend(ABC):
         """An array that may take the place of `x` while a function is captured: of the same shape, dtype and parts, with any values.
 
         By default `x` itself. For a library whose arrays grow with what they were computed of.
+
+        Parameters
+        ----------
+        x : array
+            A raw array of the library.
+
+        Returns
+        -------
+        array
+            By default `x` itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.stand_in(np.ones(2)).shape
+        (2,)
         """
         return x
 
     def program_source(self, program: Any, *, threads: int | None = None) -> str:
-        """The text that `compile_program` runs, for people to read; by default the program as it prints."""
+        """The text that `compile_program` runs, for people to read; by default the program as it prints.
+
+        Parameters
+        ----------
+        program : Program
+            What `xpgrad.compile` captured; `xpgrad.programs` says its form.
+        threads : int, optional
+            How many threads may work on it; by default the library decides.
+
+        Returns
+        -------
+        str
+            In several lines.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> compiled = xp.compile(lambda x: xp.sin(x) + 1.0)
+        >>> program = compiled.program(xp.zeros(2, device="numpy"))
+        >>> "np.sin(x)" in backend.program_source(program)
+        True
+        """
         return str(program)
 
     def is_unit(self, g: Any) -> bool:
-        """Return whether a raw gradient is known to be the number 1; where values are computed later, without looking at it."""
+        """Return whether a raw gradient is known to be the number 1; where values are computed later, without looking at it.
+
+        Parameters
+        ----------
+        g : array
+            A raw gradient.
+
+        Returns
+        -------
+        bool
+            False where it is not known.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.is_unit(np.ones(()))
+        True
+        """
         return False
 
     # -- kernels -----------------------------------------------------------------------------------------------
@@ -656,6 +1653,23 @@ class Backend(ABC):
         """The backend's own kernel of that name, if it has one.
 
         One that has kernels elsewhere than in `overrides` asks this method for the rest: it also finds what `special` has.
+
+        Parameters
+        ----------
+        name : str
+            The function's name.
+
+        Returns
+        -------
+        callable or None
+            On raw arrays.
+
+        Examples
+        --------
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.kernel("no_such_kernel") is None, callable(backend.kernel("gather"))
+        (True, True)
         """
         found = self.overrides.get(name)
         return self._special_kernel(name) if found is None and name.startswith("special_") else found
@@ -665,6 +1679,26 @@ class Backend(ABC):
 
         `function` is whatever a name of the raw namespace stands for: kernels, but also the extensions' namespaces (`linalg`, `fft`),
         dtypes and constants. Return unchanged what is not a function: ``if not callable(function) or isinstance(function, type)``.
+
+        Parameters
+        ----------
+        name : str
+            The function's name.
+        function : object
+            What was resolved.
+
+        Returns
+        -------
+        object
+            By default `function` itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.wrap_kernel("sin", np.sin) is np.sin
+        True
         """
         return function
 
@@ -678,6 +1712,26 @@ class Backend(ABC):
 
         ``"linalg_NAME"`` is that of a row of `xpgrad.scipy.linalg`, on stacks of matrices. Its result has the dtype of the arrays. What
         the library lacks is composed of others, or computed by SciPy (`through_host`).
+
+        Parameters
+        ----------
+        name : str
+            Its name in `scipy.special`; `linalg_NAME` for one of `xpgrad.scipy.linalg`.
+
+        Returns
+        -------
+        callable or None
+            By default None.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> float(backend.special("erf")(np.asarray(0.0)))
+        0.0
+        >>> print(backend.special("no_such_function"))
+        None
         """
         return None
 
@@ -711,10 +1765,23 @@ class Backend(ABC):
             For a function of matrices, or of other elements with axes of their own: these axes, as for `numpy.vectorize`, for example
             ``"(m,m),(m,k)->(m,k)"``. The axes before them broadcast; all arguments are arrays, and the result has their common dtype.
 
+        Returns
+        -------
+        array
+            A raw array on the device of the first.
+
         Raises
         ------
         CapabilityError
             If the arrays are not in the host's memory (`on_host`).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.through_host("half", lambda a: a / 2, np.asarray([1.0, 3.0]))
+        array([0.5, 1.5])
         """
         arrays = self.array_types()
         device = self.device_of(next(a for a in args if isinstance(a, arrays) and hasattr(a, "shape")))
@@ -741,10 +1808,25 @@ class Backend(ABC):
             The column of each entry, in order in each row; where each row begins, and after the last one the number of entries.
         shape : (int, int)
 
+        Returns
+        -------
+        object
+            A sparse matrix of the library; NumPy's is SciPy's.
+
         Raises
         ------
         CapabilityError
             If it has none.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> matrix = backend.sparse_matrix(np.asarray([1.0, 2.0]), np.asarray([0, 1]), np.asarray([0, 1, 2]), (2, 2))
+        >>> matrix.toarray()
+        array([[1., 0.],
+               [0., 2.]])
         """
         msg = f"backend {self.table_name!r} has no sparse matrices; ask for SciPy's, with `format='csr'`"
         raise CapabilityError(msg)
@@ -752,7 +1834,26 @@ class Backend(ABC):
     # -- Tensors -----------------------------------------------------------------------------------------------
 
     def wrap(self, raw: Any) -> Any:
-        """A Tensor without history around a raw array."""
+        """A Tensor without history around a raw array.
+
+        Parameters
+        ----------
+        raw : array
+            Of the library; it is not copied.
+
+        Returns
+        -------
+        Tensor
+            It does not require grad.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.wrap(np.asarray([1.0, 2.0]))
+        tensor([1., 2.])
+        """
         cls = self._only_class
         if not cls:
             cls = self._tensor_class(self.device_of(raw))

@@ -16,37 +16,113 @@ def __dir__() -> list[str]:  # NB: `_basics.faces`, which does this for the othe
 
 
 class XpgradError(Exception):
-    """Base of every exception that only xpgrad raises."""
+    """Base of every exception that only xpgrad raises.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> try:
+    ...     xp.zeros((2,), device="nowhere")
+    ... except xp.XpgradError as exc:
+    ...     print(type(exc).__name__)
+    BackendNotFoundError
+    """
 
 
 class DeviceMismatchError(XpgradError, RuntimeError):
-    """Operands live on different devices, and none of them is a 0-d Tensor of a host device."""
+    """Operands live on different devices, and none of them is a 0-d Tensor of a host device.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> try:
+    ...     xp.ones((2,)) + xp.ones((2,), device="numpy+readonly")
+    ... except xp.DeviceMismatchError as exc:
+    ...     print(type(exc).__name__)
+    DeviceMismatchError
+    """
 
 
 class BackendNotFoundError(XpgradError, LookupError):
-    """No registered backend has the name that was asked for."""
+    """No registered backend has the name that was asked for.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> try:
+    ...     xp.zeros((2,), device="nowhere")
+    ... except xp.BackendNotFoundError as exc:
+    ...     print(type(exc).__name__)
+    BackendNotFoundError
+    """
 
 
 class BackendLoadError(XpgradError, ImportError):
-    """A backend is registered, but it could not be loaded; the message gives the cause and the remedy."""
+    """A backend is registered, but it could not be loaded; the message gives the cause and the remedy.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> issubclass(xp.BackendLoadError, ImportError)
+    True
+    """
 
 
 class CapabilityError(XpgradError, NotImplementedError):
-    """The backend declares that it does not support what was requested."""
+    """The backend declares that it does not support what was requested.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> try:
+    ...     xp.zeros((2,), dtype=xp.bfloat16)
+    ... except xp.CapabilityError as exc:
+    ...     print(type(exc).__name__)
+    CapabilityError
+    """
 
 
 class CaptureError(CapabilityError):
-    """A function that is being compiled asks for values, which are not known yet."""
+    """A function that is being compiled asks for values, which are not known yet.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> try:
+    ...     xp.compile(lambda x: x if x > 0 else -x)(xp.tensor(1.0))
+    ... except xp.CaptureError as exc:
+    ...     print(type(exc).__name__)
+    CaptureError
+    """
 
 
 class GradcheckError(XpgradError, RuntimeError):
-    """An analytic gradient disagrees with the numerical one (contract GCK-02)."""
+    """An analytic gradient disagrees with the numerical one (contract GCK-02).
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> try:
+    ...     xp.autograd.gradcheck(lambda x: x * x.detach(), (xp.tensor([1.0], requires_grad=True),))
+    ... except xp.GradcheckError as exc:
+    ...     print(type(exc).__name__)
+    GradcheckError
+    """
 
 
 class MissingAttributeError(XpgradError, AttributeError):
     """A Tensor of this dtype, rank or kind has no such attribute: `hasattr` says so, and `getattr` takes its default.
 
     What is raised is also a ValueError for a rank, a TypeError for a dtype, and a RuntimeError elsewhere.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> try:
+    ...     xp.asarray([1, 2]).imag
+    ... except xp.MissingAttributeError as exc:
+    ...     print(type(exc).__name__)
+    MissingAttributeError
     """
 
 

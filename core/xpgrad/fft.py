@@ -163,17 +163,65 @@ def fft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backwa
     norm : {"backward", "ortho", "forward"}
         The factor ``1 / n`` is in the inverse, split between both (``1 / sqrt(n)``), or in the forward transform.
 
+    Returns
+    -------
+    Tensor
+        Complex, of the shape of `x` with that length.
+
     Raises
     ------
     TypeError, ValueError
         For integers, or arguments that do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 0.0, 0.0, 0.0], requires_grad=True)
+    >>> y = xp.fft.fft(x)
+    >>> y
+    tensor([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], grad_fn=<FftC2CBackward0>)
+    >>> xp.sum(xp.abs(y) ** 2).backward()
+    >>> x.grad
+    tensor([8., 0., 0., 0.])
     """
     return _along("fft", x, n, axis, norm, True)
 
 
 @front
 def ifft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The inverse of `fft`, with the same arguments."""
+    """The inverse of `fft`, with the same arguments.
+
+    Parameters
+    ----------
+    x : Tensor
+        At least one axis; floating or complex.
+    n : int, optional
+        The length of the transform: `x` is cut, or filled with zeros; that of the axis.
+    axis : int
+        The axis.
+    norm : str
+        Where the factor 1/n stands: ``"backward"``, ``"ortho"`` or ``"forward"``.
+
+    Returns
+    -------
+    Tensor
+        Complex, of the shape of `x` with that length.
+
+    Raises
+    ------
+    TypeError
+        `x` has no floating or complex dtype.
+    ValueError
+        A length is not positive, or `norm` is none of the three.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.fft.ifft(xp.tensor([4.0, 0.0, 0.0, 0.0]))
+    tensor([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j])
+    """
     return _along("ifft", x, n, axis, norm, False)
 
 
@@ -192,17 +240,62 @@ def fftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | Non
     norm : {"backward", "ortho", "forward"}
         As for `fft`.
 
+    Returns
+    -------
+    Tensor
+        Complex, of the shape of `x` with that length.
+
     Raises
     ------
     TypeError, ValueError
         For integers, or arguments that do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.fft.fftn(xp.ones((2, 2)))
+    tensor([[4.+0.j, 0.+0.j],
+            [0.+0.j, 0.+0.j]])
     """
     return _over("fftn", x, s, axes, norm, True)
 
 
 @front
 def ifftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
-    """The inverse of `fftn`, with the same arguments."""
+    """The inverse of `fftn`, with the same arguments.
+
+    Parameters
+    ----------
+    x : Tensor
+        At least one axis; floating or complex.
+    s : sequence of int, optional
+        The lengths.
+    axes : sequence of int, optional
+        The axes; the last ones that `s` has lengths for, or all.
+    norm : str
+        Where the factor 1/n stands: ``"backward"``, ``"ortho"`` or ``"forward"``.
+
+    Returns
+    -------
+    Tensor
+        Complex, of the shape of `x` with that length.
+
+    Raises
+    ------
+    TypeError
+        `x` has no floating or complex dtype.
+    ValueError
+        A length is not positive, or `norm` is none of the three.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.fft.ifftn(xp.ones((2, 2)))
+    tensor([[1.+0.j, 0.+0.j],
+            [0.+0.j, 0.+0.j]])
+    """
     return _over("ifftn", x, s, axes, norm, False)
 
 
@@ -225,7 +318,39 @@ def _from_half(name: str, x: Tensor, length: int | None, place: int, norm: str) 
 
 @front
 def rfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The discrete Fourier transform of a real Tensor: its ``n // 2 + 1`` frequencies from zero up. Arguments as for `fft`."""
+    """The discrete Fourier transform of a real Tensor: its ``n // 2 + 1`` frequencies from zero up. Arguments as for `fft`.
+
+    Parameters
+    ----------
+    x : Tensor
+        At least one axis; real floating.
+    n : int, optional
+        The length of the transform: `x` is cut, or filled with zeros; that of the axis.
+    axis : int
+        The axis.
+    norm : str
+        Where the factor 1/n stands: ``"backward"``, ``"ortho"`` or ``"forward"``.
+
+    Returns
+    -------
+    Tensor
+        Complex, n // 2 + 1 long along the axis.
+
+    Raises
+    ------
+    TypeError
+        `x` has no floating or complex dtype.
+    ValueError
+        A length is not positive, or `norm` is none of the three.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.fft.rfft(xp.tensor([1.0, 2.0, 3.0, 4.0]))
+    tensor([10.+0.j, -2.+2.j, -2.+0.j])
+    """
     x = _check("rfft", x, norm, real=True)
     return _to_half("rfft", x, *_one_axis("rfft", x, n, axis), norm)
 
@@ -242,6 +367,26 @@ def irfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "back
         Length of the result. Default: the even one, ``2 * (m - 1)`` for m frequencies.
     axis, norm
         As for `fft`.
+
+    Returns
+    -------
+    Tensor
+        Real, of the shape of `x` with that length.
+
+    Raises
+    ------
+    TypeError
+        `x` has no floating or complex dtype.
+    ValueError
+        A length is not positive, or `norm` is none of the three.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.fft.irfft(xp.tensor([4.0 + 0.0j, 0.0, 0.0]))
+    tensor([1., 1., 1., 1.])
     """
     x = _check("irfft", x, norm)
     return _from_half("irfft", x, *_one_axis("irfft", x, n, axis), norm)
@@ -249,7 +394,39 @@ def irfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "back
 
 @front
 def rfftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
-    """The transform of a real Tensor over several axes: `rfft` over the last of them, then `fftn` over the others."""
+    """The transform of a real Tensor over several axes: `rfft` over the last of them, then `fftn` over the others.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real floating.
+    s : sequence of int, optional
+        The lengths.
+    axes : sequence of int, optional
+        The axes; the last ones that `s` has lengths for, or all.
+    norm : str
+        Where the factor 1/n stands: ``"backward"``, ``"ortho"`` or ``"forward"``.
+
+    Returns
+    -------
+    Tensor
+        Complex, n // 2 + 1 long along the last axis.
+
+    Raises
+    ------
+    TypeError
+        `x` has no floating or complex dtype.
+    ValueError
+        A length is not positive, or `norm` is none of the three.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.fft.rfftn(xp.ones((2, 4))).shape
+    (2, 3)
+    """
     x = _check("rfftn", x, norm, real=True)
     lengths, places = _several_axes("rfftn", x, s, axes)
     for length, place in zip(lengths[:-1], places[:-1]):
@@ -260,7 +437,39 @@ def rfftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | No
 
 @front
 def irfftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
-    """The inverse of `rfftn`; the last of `s` is the length of the result there, by default the even one."""
+    """The inverse of `rfftn`; the last of `s` is the length of the result there, by default the even one.
+
+    Parameters
+    ----------
+    x : Tensor
+        At least one axis; floating or complex.
+    s : sequence of int, optional
+        The lengths.
+    axes : sequence of int, optional
+        The axes; the last ones that `s` has lengths for, or all.
+    norm : str
+        Where the factor 1/n stands: ``"backward"``, ``"ortho"`` or ``"forward"``.
+
+    Returns
+    -------
+    Tensor
+        Real, of the shape of `x` with that length.
+
+    Raises
+    ------
+    TypeError
+        `x` has no floating or complex dtype.
+    ValueError
+        A length is not positive, or `norm` is none of the three.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.fft.irfftn(xp.ones((2, 3))).shape
+    (2, 4)
+    """
     x = _check("irfftn", x, norm)
     lengths, places = _several_axes("irfftn", x, s, axes)
     if len(places) > 1:
@@ -272,14 +481,78 @@ def irfftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | N
 
 @composite
 def hfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The real transform of a signal with Hermitian symmetry, of which `x` is the half from zero up. Arguments as for `irfft`."""
+    """The real transform of a signal with Hermitian symmetry, of which `x` is the half from zero up. Arguments as for `irfft`.
+
+    Parameters
+    ----------
+    x : Tensor
+        At least one axis; floating or complex.
+    n : int, optional
+        The length of the transform: `x` is cut, or filled with zeros; that of the axis.
+    axis : int
+        The axis.
+    norm : str
+        Where the factor 1/n stands: ``"backward"``, ``"ortho"`` or ``"forward"``.
+
+    Returns
+    -------
+    Tensor
+        Real, of the shape of `x` with that length.
+
+    Raises
+    ------
+    TypeError
+        `x` has no floating or complex dtype.
+    ValueError
+        A length is not positive, or `norm` is none of the three.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.fft.hfft(xp.tensor([1.0 + 0.0j, 2.0, 3.0]))
+    tensor([ 8., -2.,  0., -2.])
+    """
     x = _check("hfft", x, norm)
     return _from_half("hfft", _conj(x) if x.dtype.is_complex else x, *_one_axis("hfft", x, n, axis), OPPOSITE[norm])
 
 
 @composite
 def ihfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The inverse of `hfft`: half of the transform of a real Tensor. Arguments as for `fft`."""
+    """The inverse of `hfft`: half of the transform of a real Tensor. Arguments as for `fft`.
+
+    Parameters
+    ----------
+    x : Tensor
+        At least one axis; real floating.
+    n : int, optional
+        The length of the transform: `x` is cut, or filled with zeros; that of the axis.
+    axis : int
+        The axis.
+    norm : str
+        Where the factor 1/n stands: ``"backward"``, ``"ortho"`` or ``"forward"``.
+
+    Returns
+    -------
+    Tensor
+        Complex, n // 2 + 1 long along the axis.
+
+    Raises
+    ------
+    TypeError
+        `x` has no floating or complex dtype.
+    ValueError
+        A length is not positive, or `norm` is none of the three.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.fft.ihfft(xp.tensor([1.0, 2.0, 3.0, 4.0]))
+    tensor([ 2.5-0.j , -0.5-0.5j, -0.5-0.j ])
+    """
     x = _check("ihfft", x, norm, real=True)
     return _conj(_to_half("ihfft", x, *_one_axis("ihfft", x, n, axis), OPPOSITE[norm]))
 
@@ -317,13 +590,57 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Device | st
     dtype : DType, optional
         Real floating. Default: the device's.
     device : Device or str, optional
+
+    Returns
+    -------
+    Tensor
+        Of shape (n,), in cycles per unit of `d`.
+
+    Raises
+    ------
+    ValueError
+        `n` is not positive.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.fft.fftfreq(4, d=0.5)
+    tensor([ 0. ,  0.5, -1. , -0.5])
     """
     return _frequencies("fftfreq", n, d, dtype, device, False)
 
 
 @nondifferentiable(primitive=True)
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Device | str | None = None) -> Tensor:
-    """The frequencies of `rfft`'s results, in cycles per unit of `d`. Arguments as for `fftfreq`."""
+    """The frequencies of `rfft`'s results, in cycles per unit of `d`. Arguments as for `fftfreq`.
+
+    Parameters
+    ----------
+    n : int
+        The length of the transform.
+    d : float
+        The distance of the samples.
+    dtype : DType, optional
+        A real floating one.
+    device : Device or str, optional
+        Where the result is.
+
+    Returns
+    -------
+    Tensor
+        Of shape (n // 2 + 1,), in cycles per unit of `d`.
+
+    Raises
+    ------
+    ValueError
+        `n` is not positive.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.fft.rfftfreq(4, d=0.5)
+    tensor([0. , 0.5, 1. ])
+    """
     return _frequencies("rfftfreq", n, d, dtype, device, True)
 
 
@@ -337,11 +654,67 @@ def _shifted(name: str, x: Any, axes: Any, sign: int) -> Tensor:
 
 @composite
 def fftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
-    """`x` rotated so that frequency zero is in the middle of axes (default: all)."""
+    """`x` rotated so that frequency zero is in the middle of axes (default: all).
+
+    Parameters
+    ----------
+    x : Tensor
+        Any dtype.
+    axes : int or sequence of int, optional
+        The axes; all.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Raises
+    ------
+    TypeError
+        `x` has no floating or complex dtype.
+    ValueError
+        A length is not positive, or `norm` is none of the three.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.fft.fftshift(xp.tensor([0.0, 1.0, -2.0, -1.0]))
+    tensor([-2., -1.,  0.,  1.])
+    """
     return _shifted("fftshift", x, axes, 1)
 
 
 @composite
 def ifftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
-    """The inverse of `fftshift`."""
+    """The inverse of `fftshift`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any dtype.
+    axes : int or sequence of int, optional
+        The axes; all.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Raises
+    ------
+    TypeError
+        `x` has no floating or complex dtype.
+    ValueError
+        A length is not positive, or `norm` is none of the three.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.fft.ifftshift(xp.tensor([-2.0, -1.0, 0.0, 1.0]))
+    tensor([ 0.,  1., -2., -1.])
+    """
     return _shifted("ifftshift", x, axes, -1)

@@ -20,4 +20,21 @@ hookimpl: pluggy.HookimplMarker = pluggy.HookimplMarker("xpgrad")
 
 @hookspec
 def xpgrad_backend() -> BackendInfo:
-    """Describe the backend; called once, must not import the array library."""
+    """Describe the backend; called once, must not import the array library.
+
+    Returns
+    -------
+    BackendInfo
+        The plugin's description of itself.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad import hookspecs
+    >>> class Plugin:
+    ...     @hookspecs.hookimpl
+    ...     def xpgrad_backend(self):
+    ...         return xp.backend.BackendInfo(name="mine", load=lambda variant: ...)
+    >>> Plugin().xpgrad_backend().name
+    'mine'
+    """

@@ -15,7 +15,7 @@ from xpgrad_reference.chapters import chapters
 from xpgrad_reference.facts import Facts, all_facts
 from xpgrad_reference.names import Name, public
 from xpgrad_reference.pages import LARGE, pages, places
-from xpgrad_reference.sections import described, example, failure, merged, missing, parts
+from xpgrad_reference.sections import example, failure, merged, missing, parts
 
 NAMES = {name.full: name for name in public()}
 CHAPTERS = chapters(list(NAMES.values()))
@@ -143,32 +143,33 @@ def _name(doc: str, kind: str = "function") -> Name:
     return Name("xpgrad.thing", kind, thing, "xpgrad")
 
 
-def test_a_docstring_is_completed_and_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_docstring_leaves_out_is_found() -> None:
     doc = "One line.\n\nParameters\n----------\nx : Tensor\n    Any.\n"
-    told = Facts(
-        parameters={"axis": "int : The axis."}, returns="Tensor : As `x`.", raises=("TypeError : No Tensor.",), example=">>> thing\nx"
-    )
-    monkeypatch.setattr("xpgrad_reference.sections.facts", lambda full: told)
-    text = merged(_name(doc))
-    assert described(parts(text)["Parameters"]) == {"x", "axis"}
-    assert list(parts(text)) == ["", "Parameters", "Returns", "Raises", "Examples"]
-    assert parts(text)["Raises"] == "TypeError\n    No Tensor."
-    known = {"xpgrad.thing": _name(doc)}
-    assert missing(_name(doc), known) == []
-    told = Facts(parameters={"x": "Tensor : Twice.", "dim": "int : Unknown."}, raises=())
-    assert missing(_name(doc), known) == [
-        "parameter axis",
-        "parameter x is told twice",
-        "there is no parameter dim",
-        "what it returns",
-        "an example",
-    ]
+    assert missing(_name(doc), {}) == ["parameter axis", "what it returns", "an example"]
+    doc += "axis : int\n    The axis.\n\nReturns\n-------\nTensor\n    As `x`.\n\nExamples\n--------\n>>> 1\n1\n"
+    assert missing(_name(doc), {}) == ["an example that uses it"]
+
+    def refuse(x: object) -> None:
+        """Refuse `x`.
+
+        Parameters
+        ----------
+        x : object
+
+        Examples
+        --------
+        >>> refuse(1)
+        """
+        raise TypeError
+
+    name = Name("xpgrad.refuse", "function", refuse, "xpgrad")
+    assert missing(name, {}) == ["what it raises"]
 
 
-def test_an_example_that_prints_something_else_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xpgrad_reference.sections.facts", lambda full: Facts())
-    assert failure(_name("Add.\n\n>>> xp.tensor(1.0) + 1\ntensor(2.)")) == ""
-    assert "Expected:\n    tensor(3.)" in failure(_name("Add.\n\n>>> xp.tensor(1.0) + 1\ntensor(3.)"))
+def test_an_example_that_prints_something_else_is_a_failure() -> None:
+    assert failure(_name("Add.\n\n>>> import xpgrad as xp\n>>> xp.tensor(1.0) + 1\ntensor(2.)")) == ""
+    assert "Expected:\n    tensor(3.)" in failure(_name("Add.\n\n>>> import xpgrad as xp\n>>> xp.tensor(1.0) + 1\ntensor(3.)"))
+    assert "NameError" in failure(_name("Add.\n\n>>> xp.tensor(1.0) + 1\ntensor(2.)"))  # an example imports what it uses
 
 
 def test_numbers_of_another_backend_are_compared_as_numbers() -> None:

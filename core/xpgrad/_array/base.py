@@ -57,38 +57,100 @@ class TensorBase:
 
     @property
     def dtype(self) -> DType:
-        """The data type."""
+        """The data type.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.dtype
+        xpgrad.float64
+        """
         return self.backend.dtype_of(self._array.dtype)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The lengths of the axes."""
+        """The lengths of the axes.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.shape
+        (2, 2)
+        """
         return tuple(self._array.shape)
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
+        """The number of axes.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.ndim
+        2
+        """
         return len(self._array.shape)
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """The number of elements.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.size
+        4
+        """
         return math.prod(self._array.shape)
 
     @property
     def itemsize(self) -> int:
-        """Bytes per element."""
+        """Bytes per element.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.itemsize
+        8
+        """
         return self.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """Bytes of all elements.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.nbytes
+        16
+        """
         return self.size * self.dtype.itemsize
 
     # -- views and stand-ins -----------------------------------------------------------------------------------
 
     def is_inference(self) -> bool:
-        """Return whether this Tensor was made in inference mode (INF-01)."""
+        """Return whether this Tensor was made in inference mode (INF-01).
+
+        Returns
+        -------
+        bool
+            Whether it was made in inference mode.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> with xp.inference_mode():
+        ...     x = xp.ones((2,))
+        >>> x.is_inference()
+        True
+        """
         return False
 
     def _stand_in(self) -> Any:

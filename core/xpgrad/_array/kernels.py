@@ -23,28 +23,135 @@ def _is_integer(part: Any) -> bool:
 
 
 class DefaultKernels:
-    """One static method per kernel."""
+    """One static method per kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xpgrad as xp
+    >>> from xpgrad.backend import DefaultKernels, Kernels
+    >>> kernels = Kernels(xp.registry.backend_for("numpy"))
+    >>> DefaultKernels.copy(kernels, np.asarray([1.0, 2.0]))
+    array([1., 2.])
+    >>> sorted(n for n in vars(DefaultKernels) if n.startswith("s"))
+    ['scale', 'scatter_into', 'segment_sum', 'surely_nonzero']
+    """
 
     @staticmethod
     def copy(xp: Any, x: Any) -> Any:
-        """A copy in memory of its own."""
+        """A copy in memory of its own.
+
+        Parameters
+        ----------
+        xp : Kernels
+            The raw namespace of the backend, which has every kernel by its name.
+        x : array
+            A raw array.
+
+        Returns
+        -------
+        array
+            A raw array of the library.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.backend import DefaultKernels, Kernels
+        >>> kernels = Kernels(xp.registry.backend_for("numpy"))
+        >>> x = np.asarray([1.0, 2.0])
+        >>> DefaultKernels.copy(kernels, x) is x
+        False
+        """
         return xp.asarray(x, copy=True)
 
     @staticmethod
     def cast(xp: Any, x: Any, dtype: Any) -> Any:
-        """`x` converted to a raw dtype."""
+        """`x` converted to a raw dtype.
+
+        Parameters
+        ----------
+        xp : Kernels
+            The raw namespace of the backend, which has every kernel by its name.
+        x : array
+            A raw array.
+        dtype : object
+            A raw dtype of the library.
+
+        Returns
+        -------
+        array
+            A raw array of the library.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.backend import DefaultKernels, Kernels
+        >>> kernels = Kernels(xp.registry.backend_for("numpy"))
+        >>> DefaultKernels.cast(kernels, np.asarray([1.0, 2.0]), np.dtype("float32")).dtype
+        dtype('float32')
+        """
         return xp.to_dtype(x, dtype)
 
     @staticmethod
     def wide(xp: Any, x: Any) -> Any:
-        """`x` in float32 if its dtype is a floating one of 16 bits, which can hold neither large counts nor their reciprocals; else `x`."""
+        """`x` in float32 if its dtype is a floating one of 16 bits, which can hold neither large counts nor their reciprocals; else `x`.
+
+        Parameters
+        ----------
+        xp : Kernels
+            The raw namespace of the backend, which has every kernel by its name.
+        x : array
+            A raw array.
+
+        Returns
+        -------
+        array
+            In float32, or `x` itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.backend import DefaultKernels, Kernels
+        >>> kernels = Kernels(xp.registry.backend_for("numpy"))
+        >>> DefaultKernels.wide(kernels, np.asarray([1.0], dtype=np.float16)).dtype
+        dtype('float32')
+        """
         backend = xp._backend
         dtype = backend.dtype_of(x.dtype)
         return xp.cast(x, backend.raw_dtype(float32)) if dtype.kind == "real floating" and dtype.itemsize < 4 else x
 
     @staticmethod
     def check_phase(xp: Any, drift: Any, size: Any, name: str) -> None:
-        """Refuse the gradient of a loss that depends on phases which a factorisation leaves open (`drift` should vanish)."""
+        """Refuse the gradient of a loss that depends on phases which a factorisation leaves open (`drift` should vanish).
+
+        Parameters
+        ----------
+        xp : Kernels
+            The raw namespace of the backend, which has every kernel by its name.
+        drift : array
+            What should vanish.
+        size : array
+            How large `drift` may be by rounding.
+        name : str
+            The factorisation, for the message.
+
+        Raises
+        ------
+        RuntimeError
+            The loss depends on the phases.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.backend import DefaultKernels, Kernels
+        >>> kernels = Kernels(xp.registry.backend_for("numpy"))
+        >>> DefaultKernels.check_phase(kernels, np.asarray([0.0]), np.asarray([1.0]), "svd") is None
+        True
+        """
         if 0 in drift.shape or xp._backend.is_traced(drift):
             return
         # NB: PyTorch's absolute tolerance, widened where the gradients themselves are large.
@@ -57,22 +164,121 @@ class DefaultKernels:
 
     @staticmethod
     def general_eigen(xp: Any, x: Any) -> Any:
-        """Eigenvalues and eigenvectors of square matrices, complex for real ones too: the library's `eig` (Array API 2025.12)."""
+        """Eigenvalues and eigenvectors of square matrices, complex for real ones too: the library's `eig` (Array API 2025.12).
+
+        Parameters
+        ----------
+        xp : Kernels
+            The raw namespace of the backend, which has every kernel by its name.
+        x : array
+            A raw array.
+
+        Returns
+        -------
+        (array, array)
+            Values, and vectors as columns.
+
+        Raises
+        ------
+        CapabilityError
+            The library has no `eig`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.backend import DefaultKernels, Kernels
+        >>> kernels = Kernels(xp.registry.backend_for("numpy"))
+        >>> values, vectors = DefaultKernels.general_eigen(kernels, np.asarray([[0.0, 1.0], [-1.0, 0.0]]))
+        >>> values
+        array([0.+1.j, 0.-1.j])
+        """
         return tuple(_as_complex(xp, part) for part in _eigen(xp, "eig", x))
 
     @staticmethod
     def general_eigenvalues(xp: Any, x: Any) -> Any:
-        """Eigenvalues of square matrices, complex for real ones too: the library's `eigvals` (Array API 2025.12)."""
+        """Eigenvalues of square matrices, complex for real ones too: the library's `eigvals` (Array API 2025.12).
+
+        Parameters
+        ----------
+        xp : Kernels
+            The raw namespace of the backend, which has every kernel by its name.
+        x : array
+            A raw array.
+
+        Returns
+        -------
+        array
+            A raw array of the library.
+
+        Raises
+        ------
+        CapabilityError
+            The library has no `eigvals`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.backend import DefaultKernels, Kernels
+        >>> kernels = Kernels(xp.registry.backend_for("numpy"))
+        >>> DefaultKernels.general_eigenvalues(kernels, np.asarray([[0.0, 1.0], [-1.0, 0.0]]))
+        array([0.+1.j, 0.-1.j])
+        """
         return _as_complex(xp, _eigen(xp, "eigvals", x))
 
     @staticmethod
     def surely_nonzero(xp: Any, x: Any) -> bool:
-        """Return whether no element is 0, where a look at the values costs nothing; False where nobody knows."""
+        """Return whether no element is 0, where a look at the values costs nothing; False where nobody knows.
+
+        Parameters
+        ----------
+        xp : Kernels
+            The raw namespace of the backend, which has every kernel by its name.
+        x : array
+            A raw array.
+
+        Returns
+        -------
+        bool
+            False where nobody knows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.backend import DefaultKernels, Kernels
+        >>> kernels = Kernels(xp.registry.backend_for("numpy"))
+        >>> DefaultKernels.surely_nonzero(kernels, np.asarray([1.0, 2.0]))
+        False
+        """
         return False
 
     @staticmethod
     def check_regular(xp: Any, x: Any) -> None:
-        """Refuse matrices that are singular up to rounding."""
+        """Refuse matrices that are singular up to rounding.
+
+        Parameters
+        ----------
+        xp : Kernels
+            The raw namespace of the backend, which has every kernel by its name.
+        x : array
+            Square matrices.
+
+        Raises
+        ------
+        An error of the library, such as numpy.linalg.LinAlgError
+            A matrix is singular.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.backend import DefaultKernels, Kernels
+        >>> kernels = Kernels(xp.registry.backend_for("numpy"))
+        >>> DefaultKernels.check_regular(kernels, np.eye(2)) is None
+        True
+        """
         if 0 in x.shape or xp._backend.is_traced(x):
             return
         s = xp.linalg.svdvals(x)
@@ -84,7 +290,31 @@ class DefaultKernels:
 
     @staticmethod
     def count_up(xp: Any, like: Any, *bounds: int) -> Any:
-        """``arange(*bounds)`` in the dtype of indices, where the array `like` lives."""
+        """``arange(*bounds)`` in the dtype of indices, where the array `like` lives.
+
+        Parameters
+        ----------
+        xp : Kernels
+            The raw namespace of the backend, which has every kernel by its name.
+        like : array
+            A raw array on the device wanted.
+        *bounds : int
+            As `arange` takes them.
+
+        Returns
+        -------
+        array
+            A raw array of the library.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.backend import DefaultKernels, Kernels
+        >>> kernels = Kernels(xp.registry.backend_for("numpy"))
+        >>> DefaultKernels.count_up(kernels, np.ones(2), 1, 4)
+        array([1, 2, 3])
+        """
         backend = xp._backend
         device = backend.device_of(like)
         dtype = backend.raw_dtype(backend.default_dtype("indexing", device))
@@ -92,7 +322,31 @@ class DefaultKernels:
 
     @staticmethod
     def zeros_near(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
-        """Zeros in the dtype of `x`, where it lives. NB: not every array, or traced stand-in for one, has a device attribute."""
+        """Zeros in the dtype of `x`, where it lives. NB: not every array, or traced stand-in for one, has a device attribute.
+
+        Parameters
+        ----------
+        xp : Kernels
+            The raw namespace of the backend, which has every kernel by its name.
+        x : array
+            A raw array.
+        shape : tuple of int
+            A shape.
+
+        Returns
+        -------
+        array
+            A raw array of the library.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.backend import DefaultKernels, Kernels
+        >>> kernels = Kernels(xp.registry.backend_for("numpy"))
+        >>> DefaultKernels.zeros_near(kernels, np.ones(2), (3,))
+        array([0., 0., 0.])
+        """
         backend = xp._backend
         return xp.zeros(shape, dtype=x.dtype, **backend.creation_options(backend.device_of(x)))
 
@@ -103,10 +357,35 @@ class DefaultKernels:
         Integer arrays broadcast together; their axes go where the first of them is, or in front if a slice, an ellipsis or a new
         axis separates them (NumPy's rule). `like` is an array on the device that is wanted.
 
+        Parameters
+        ----------
+        xp : Kernels
+            The raw namespace of the backend, which has every kernel by its name.
+        key : tuple
+            A key of any kind, as `x[key]` takes it: ints, slices, ellipses, None, integer and bool arrays.
+        shape : tuple of int
+            A shape.
+        like : array
+            A raw array on the device wanted.
+
+        Returns
+        -------
+        array
+            Positions in the flattened array, of the shape of ``x[key]``.
+
         Raises
         ------
         IndexError
             If an index is out of range, or there are too many.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.backend import DefaultKernels, Kernels
+        >>> kernels = Kernels(xp.registry.backend_for("numpy"))
+        >>> DefaultKernels.flat_index(kernels, (np.asarray([1, 0]), 2), (2, 3), np.ones(1))
+        array([5, 2])
         """
         parts: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)
         used = sum(_axes_of(xp, p) for p in parts)
@@ -177,10 +456,37 @@ class DefaultKernels:
     def from_front(xp: Any, indices: Any, n: int, axis: int, like: Any) -> Any:
         """Integer indices into an axis of length `n` in the dtype of indices, counted from the front; `like` is on the device wanted.
 
+        Parameters
+        ----------
+        xp : Kernels
+            The raw namespace of the backend, which has every kernel by its name.
+        indices : array
+            Integers from -n to n - 1.
+        n : int
+            The length of the axis.
+        axis : int
+            The number of the axis, for the message.
+        like : array
+            A raw array on the device wanted.
+
+        Returns
+        -------
+        array
+            Integers from 0 to n - 1.
+
         Raises
         ------
         IndexError
             If one is out of range and values can be looked at.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.backend import DefaultKernels, Kernels
+        >>> kernels = Kernels(xp.registry.backend_for("numpy"))
+        >>> DefaultKernels.from_front(kernels, np.asarray([-1, 0]), 3, 0, np.ones(1))
+        array([2, 0])
         """
         backend = xp._backend
         indices = xp.astype(indices, backend.raw_dtype(backend.default_dtype("indexing", backend.device_of(like))), copy=False)
@@ -195,13 +501,61 @@ class DefaultKernels:
 
     @staticmethod
     def take_flat(xp: Any, x: Any, flat: Any) -> Any:
-        """Elements of the flattened `x` at positions of any shape."""
+        """Elements of the flattened `x` at positions of any shape.
+
+        Parameters
+        ----------
+        xp : Kernels
+            The raw namespace of the backend, which has every kernel by its name.
+        x : array
+            A raw array.
+        flat : array
+            Integers from 0 to the number of elements - 1, checked by the caller; any shape.
+
+        Returns
+        -------
+        array
+            A raw array of the library.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.backend import DefaultKernels, Kernels
+        >>> kernels = Kernels(xp.registry.backend_for("numpy"))
+        >>> DefaultKernels.take_flat(kernels, np.asarray([[1.0, 2.0], [3.0, 4.0]]), np.asarray([3, 0]))
+        array([4., 1.])
+        """
         shape = tuple(flat.shape)
         return xp.reshape(xp.take(xp.reshape(x, (math.prod(x.shape),)), xp.reshape(flat, (math.prod(shape),)), axis=0), shape)
 
     @staticmethod
     def read(xp: Any, x: Any, key: Any) -> Any:
-        """``x[key]`` for a key of any kind."""
+        """``x[key]`` for a key of any kind.
+
+        Parameters
+        ----------
+        xp : Kernels
+            The raw namespace of the backend, which has every kernel by its name.
+        x : array
+            A raw array.
+        key : tuple
+            A key of any kind, as `x[key]` takes it: ints, slices, ellipses, None, integer and bool arrays.
+
+        Returns
+        -------
+        array
+            A raw array of the library.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.backend import DefaultKernels, Kernels
+        >>> kernels = Kernels(xp.registry.backend_for("numpy"))
+        >>> DefaultKernels.read(kernels, np.asarray([[1.0, 2.0], [3.0, 4.0]]), (slice(None), 0))
+        array([1., 3.])
+        """
         return xp.index_basic(x, key) if is_basic(key) else xp.gather(x, key)
 
     # -- adding and writing ----------------------------------------------------------------------------------------------
@@ -212,6 +566,31 @@ class DefaultKernels:
 
         NB: comparing each place with each position costs their product; a backend should have its own. The cheap way of the standard,
         differences of cumulative sums, would spread one inf over everything that follows it.
+
+        Parameters
+        ----------
+        xp : Kernels
+            The raw namespace of the backend, which has every kernel by its name.
+        values : array
+            One axis, as long as `positions`.
+        positions : array
+            Integers from 0 to size - 1, one axis, checked by the caller.
+        size : int
+            The number of places.
+
+        Returns
+        -------
+        array
+            Of shape (size,), of the dtype of `values`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.backend import DefaultKernels, Kernels
+        >>> kernels = Kernels(xp.registry.backend_for("numpy"))
+        >>> DefaultKernels.segment_sum(kernels, np.asarray([1.0, 2.0, 3.0]), np.asarray([0, 2, 0]), 3)
+        array([4., 0., 2.])
         """
         zero = xp.zeros_like(values)
         if not values.shape[0]:
@@ -220,14 +599,69 @@ class DefaultKernels:
 
     @staticmethod
     def last_writer(xp: Any, positions: Any, size: int) -> Any:
-        """The last writer of each of the places 0 .. size - 1: 1 + the number of the last of the `positions` that names it, or 0."""
+        """The last writer of each of the places 0 .. size - 1: 1 + the number of the last of the `positions` that names it, or 0.
+
+        Parameters
+        ----------
+        xp : Kernels
+            The raw namespace of the backend, which has every kernel by its name.
+        positions : array
+            Integers from 0 to size - 1, one axis, checked by the caller.
+        size : int
+            The number of places.
+
+        Returns
+        -------
+        array
+            Integers, of shape (size,).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.backend import DefaultKernels, Kernels
+        >>> kernels = Kernels(xp.registry.backend_for("numpy"))
+        >>> DefaultKernels.last_writer(kernels, np.asarray([0, 2, 0]), 3)
+        array([3, 0, 2])
+        """
         number = xp.count_up(positions, 1, positions.shape[0] + 1)
         zero = xp.zeros_like(number)
         return _by_place(xp, positions, size, lambda hit: xp.max(xp.where(hit, number, zero), axis=1))
 
     @staticmethod
     def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
-        """`buffer`, which belongs to the caller, with ``[key]`` overwritten; of duplicates in the key the last one counts."""
+        """`buffer`, which belongs to the caller, with ``[key]`` overwritten; of duplicates in the key the last one counts.
+
+        Parameters
+        ----------
+        xp : Kernels
+            The raw namespace of the backend, which has every kernel by its name.
+        buffer : array
+            A raw array that belongs to the caller, and may be written to.
+        key : tuple
+            A key of any kind, as `x[key]` takes it: ints, slices, ellipses, None, integer and bool arrays.
+        value : array or number
+            What is written; it broadcasts to ``buffer[key]``.
+
+        Returns
+        -------
+        array
+            `buffer`, or a new one where arrays cannot be written to.
+
+        Raises
+        ------
+        IndexError
+            An index is out of range.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.backend import DefaultKernels, Kernels
+        >>> kernels = Kernels(xp.registry.backend_for("numpy"))
+        >>> DefaultKernels.written(kernels, np.zeros(3), (np.asarray([0, 0]),), np.asarray([1.0, 2.0]))
+        array([2., 0., 0.])
+        """
         if is_basic(key) and xp._backend.capabilities.mutable:
             key = full_key(key, buffer.shape)
             if any(p is None for p in key):  # a new axis may read, not write
@@ -258,7 +692,33 @@ class DefaultKernels:
 
     @staticmethod
     def put_at_path(xp: Any, root: Any, path: Any, value: Any) -> Any:
-        """A copy of `root` in which the part that a path of views leads to holds `value`."""
+        """A copy of `root` in which the part that a path of views leads to holds `value`.
+
+        Parameters
+        ----------
+        xp : Kernels
+            The raw namespace of the backend, which has every kernel by its name.
+        root : array
+            The array that the views are of.
+        path : sequence of (str, tuple)
+            The kernels of the views, by name, with their further arguments.
+        value : array or number
+            What is written; it broadcasts to ``buffer[key]``.
+
+        Returns
+        -------
+        array
+            A raw array of the library.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.backend import DefaultKernels, Kernels
+        >>> kernels = Kernels(xp.registry.backend_for("numpy"))
+        >>> DefaultKernels.put_at_path(kernels, np.zeros(3), [("index_basic", ((slice(1, 3),),))], np.asarray([5.0, 6.0]))
+        array([0., 5., 6.])
+        """
         for k, (name, _) in enumerate(path):
             if name in ("real_part", "imag_part"):  # a part of each number, not of the array
                 whole = root
@@ -279,17 +739,93 @@ class DefaultKernels:
 
     @staticmethod
     def scatter_into(xp: Any, buffer: Any, g: Any, key: Any) -> Any:
-        """`buffer` with `g` added at an advanced index, duplicates included."""
+        """`buffer` with `g` added at an advanced index, duplicates included.
+
+        Parameters
+        ----------
+        xp : Kernels
+            The raw namespace of the backend, which has every kernel by its name.
+        buffer : array
+            A raw array that belongs to the caller, and may be written to.
+        g : array
+            A raw array: what is added.
+        key : tuple
+            A key of any kind, as `x[key]` takes it: ints, slices, ellipses, None, integer and bool arrays.
+
+        Returns
+        -------
+        array
+            A raw array of the library.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.backend import DefaultKernels, Kernels
+        >>> kernels = Kernels(xp.registry.backend_for("numpy"))
+        >>> DefaultKernels.scatter_into(kernels, np.zeros(3), np.asarray([1.0, 2.0]), (np.asarray([0, 0]),))
+        array([3., 0., 0.])
+        """
         return buffer + xp.scatter_add(g, key, tuple(buffer.shape))
 
     @staticmethod
     def scale(xp: Any, g: Any, factor: Any) -> Any:
-        """``g * factor``, in the memory of `g` where that is possible."""
+        """``g * factor``, in the memory of `g` where that is possible.
+
+        Parameters
+        ----------
+        xp : Kernels
+            The raw namespace of the backend, which has every kernel by its name.
+        g : array
+            A raw array: what is added.
+        factor : number or array
+            A factor; an array has no axes.
+
+        Returns
+        -------
+        array
+            A raw array of the library.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.backend import DefaultKernels, Kernels
+        >>> kernels = Kernels(xp.registry.backend_for("numpy"))
+        >>> DefaultKernels.scale(kernels, np.asarray([1.0, 2.0]), 10.0)
+        array([10., 20.])
+        """
         return g * factor
 
     @staticmethod
     def add_at(xp: Any, buffer: Any, g: Any, key: Any) -> Any:
-        """``buffer[key] += g`` for a basic key, in place where arrays can be written."""
+        """``buffer[key] += g`` for a basic key, in place where arrays can be written.
+
+        Parameters
+        ----------
+        xp : Kernels
+            The raw namespace of the backend, which has every kernel by its name.
+        buffer : array
+            A raw array that belongs to the caller, and may be written to.
+        g : array
+            A raw array: what is added.
+        key : tuple
+            A key of any kind, as `x[key]` takes it: ints, slices, ellipses, None, integer and bool arrays.
+
+        Returns
+        -------
+        array
+            `buffer`, or a new one where arrays cannot be written to.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> from xpgrad.backend import DefaultKernels, Kernels
+        >>> kernels = Kernels(xp.registry.backend_for("numpy"))
+        >>> DefaultKernels.add_at(kernels, np.zeros(3), np.asarray([1.0, 2.0]), (slice(1, 3),))
+        array([0., 1., 2.])
+        """
         if not xp._backend.capabilities.mutable:
             return buffer + xp.index_basic_transpose(g, key, tuple(buffer.shape))
         if not buffer.shape:  # a library may add up numbers without axes to scalars, which cannot be written to

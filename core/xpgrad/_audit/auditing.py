@@ -67,6 +67,8 @@ def audit(
     -----
     What `f` itself does wrong, raising included, is a finding. An audit holds in its own context, as a mode does.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> report = xp.audit(lambda x: xp.sum(x) * float(x[0]), xp.asarray([1.0, 2.0]))
     >>> report.ok, [finding.kind for finding in report.findings]

@@ -29,12 +29,29 @@ def host_backend() -> Backend:
 def tensor_class(device: Device) -> Any:
     """The class of Tensors on `device`.
 
+    Parameters
+    ----------
+    device : Device
+        A device.
+
+    Returns
+    -------
+    type
+        The class of Tensors on the device.
+
     Raises
     ------
     BackendNotFoundError, BackendLoadError
         If the backend does not exist, or does not load.
     ValueError
         If the backend has no such device.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad import registry
+    >>> registry.tensor_class(xp.Device("numpy")) is type(xp.ones((2,)))
+    True
     """
     cls = _classes.get(device._text)
     if cls is None:
@@ -57,7 +74,19 @@ def tensor_class(device: Device) -> Any:
 
 
 def when_class_is_made(listener: Callable[[Any], None]) -> None:
-    """Call `listener` with each Tensor class, one per device, as it is made; for backends that must tell their library of them."""
+    """Call `listener` with each Tensor class, one per device, as it is made; for backends that must tell their library of them.
+
+    Parameters
+    ----------
+    listener : callable
+        Gets the class.
+
+    Examples
+    --------
+    >>> from xpgrad import registry
+    >>> made = []
+    >>> registry.when_class_is_made(made.append)
+    """
     _listeners.append(listener)
 
 
@@ -66,6 +95,24 @@ def class_for_array(array: Any) -> Any:
 
     The backend that shares its name with the array's library comes first, whichever are loaded: the answer does not depend on what was used
     before, and no other plugin is imported to find it.
+
+    Parameters
+    ----------
+    array : array
+        A raw array.
+
+    Returns
+    -------
+    type or None
+        The class of Tensors; None if no backend takes the array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xpgrad as xp
+    >>> from xpgrad import registry
+    >>> registry.class_for_array(np.ones(2)) is type(xp.ones((2,)))
+    True
     """
     top = type(array).__module__.partition(".")[0]
     backend = LOADED.get(top)

@@ -22,7 +22,19 @@ _NAMED = os.environ.get("XPGRAD_DEVICE", "").strip()
 
 
 def get_default_device() -> Device:
-    """The device of Tensors made from Python data: set in this context, else ``XPGRAD_DEVICE`` as it was at the import, else ``numpy``."""
+    """The device of Tensors made from Python data: set in this context, else ``XPGRAD_DEVICE`` as it was at the import, else ``numpy``.
+
+    Returns
+    -------
+    Device
+        Where creation functions, numbers and lists go.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.get_default_device()
+    Device('numpy')
+    """
     found = _DEFAULT.get()
     if found is not None:
         return found
@@ -41,6 +53,13 @@ def set_default_device(device: str | Device) -> None:
     ------
     BackendNotFoundError, BackendLoadError, ValueError
         If there is no such device; the default then stays as it was.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.set_default_device("numpy")
+    >>> xp.get_default_device()
+    Device('numpy')
     """
     _DEFAULT.set(_checked(device))
 
@@ -48,10 +67,28 @@ def set_default_device(device: str | Device) -> None:
 def default_device(device: str | Device) -> AbstractContextManager[None]:
     """Use `device` as the default one inside a `with` block, or in a function that it decorates.
 
+    Parameters
+    ----------
+    device : Device or str
+        The default device inside of the block.
+
+    Returns
+    -------
+    context manager
+        It puts the device back that was there before.
+
     Raises
     ------
     BackendNotFoundError, BackendLoadError, ValueError
         If there is no such device.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> with xp.default_device("numpy+readonly"):
+    ...     x = xp.zeros((2,))
+    >>> x.device
+    Device('numpy+readonly')
     """
     return Setting(_DEFAULT, _checked(device))
 

@@ -71,7 +71,19 @@ def allowed_names() -> set[str] | None:
 
 
 def backend_names() -> list[str]:
-    """Names of the registered backends that ``XPGRAD_BACKENDS`` does not disable, sorted; loads none of them."""
+    """Names of the registered backends that ``XPGRAD_BACKENDS`` does not disable, sorted; loads none of them.
+
+    Returns
+    -------
+    list of str
+        The names that are registered, whether or not their libraries are installed.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> "numpy" in xp.backend_names()
+    True
+    """
     allowed = allowed_names()
     names = {*discovered(), *REGISTERED}
     return sorted(n for n in names if allowed is None or n in allowed)
@@ -91,6 +103,16 @@ def register_backend(info: BackendInfo) -> None:
     TypeError, BackendLoadError
         If `info` is not a `BackendInfo`, or a field of it is not what `BackendInfo` says, or it was written for another version of the
         interface.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> info = xp.backend.BackendInfo(name="numpy", load=lambda variant: ...)
+    >>> try:
+    ...     xp.register_backend(info)
+    ... except ValueError as exc:
+    ...     print(exc)
+    a backend named 'numpy' is registered already; choose another name, or uninstall the other provider
     """
     if not isinstance(info, BackendInfo):
         msg = f"register_backend needs a BackendInfo, but got {type(info).__name__}; return one from your `xpgrad_backend` hook"
@@ -199,12 +221,28 @@ def load_entry(provider: _Provider) -> BackendInfo:
 def backend_for(table: str) -> Backend:
     """The loaded backend for ``name`` or ``name+variant``.
 
+    Parameters
+    ----------
+    table : str
+        A backend's name, with its variant if it has one: ``numpy+readonly``.
+
+    Returns
+    -------
+    Backend
+        The table, loaded at its first use and kept.
+
     Raises
     ------
     BackendNotFoundError
         If no backend, or no variant of it, has that name.
     BackendLoadError
         If there is one, but it does not load.
+
+    Examples
+    --------
+    >>> from xpgrad import registry
+    >>> registry.backend_for("numpy").name
+    'numpy'
     """
     found = LOADED.get(table)
     if found is not None:

@@ -20,6 +20,18 @@ def survey(only: str | None = None) -> list[dict[str, str]]:
     ----------
     only : str, optional
         Look at this backend alone.
+
+    Returns
+    -------
+    list of dict
+        A row for each registered backend: `name`, `status`, `version`, `devices`, `origin`, and the `cause` where it
+        is not ready.
+
+    Examples
+    --------
+    >>> from xpgrad import registry
+    >>> [row["status"] for row in registry.survey() if row["name"] == "numpy"]
+    ['ready']
     """
     rows = []
     allowed = allowed_names()

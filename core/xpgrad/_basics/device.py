@@ -22,6 +22,12 @@ class Device:
     ------
     ValueError
         If the string is not of the form ``backend[+variant][:kind][:index]``.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.Device("numpy+readonly")
+    Device('numpy+readonly')
     """
 
     __module__ = "xpgrad"  # what pickles name
@@ -57,7 +63,14 @@ class Device:
 
     @property
     def table(self) -> str:
-        """The part that names the backend and its variant."""
+        """The part that names the backend and its variant.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> xp.Device("numpy+readonly").table
+        'numpy+readonly'
+        """
         return self.backend if self.variant is None else f"{self.backend}+{self.variant}"
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -25,6 +25,13 @@ class DType:
         One of ``"bool"``, ``"signed integer"``, ``"unsigned integer"``, ``"real floating"``, ``"complex floating"``.
     itemsize : int
         Bytes per element.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xpgrad as xp
+    >>> isinstance(xp.float32, xp.DType), xp.float32 == np.float32
+    (True, False)
     """
 
     __module__ = "xpgrad"  # what pickles name
@@ -43,7 +50,14 @@ class DType:
 
     @property
     def dtype(self) -> Any:
-        """The NumPy dtype of the same name, so that ``np.dtype(xpgrad.float32)`` works."""
+        """The NumPy dtype of the same name, so that ``np.dtype(xpgrad.float32)`` works.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> xp.float32.dtype is xp.float32
+        False
+        """
         # NB: only numpy asks for this attribute, so numpy has been imported by then; the core itself never imports it.
         numpy = sys.modules.get("numpy")
         if numpy is None or self.name == "bfloat16":
@@ -53,12 +67,26 @@ class DType:
 
     @property
     def is_floating_point(self) -> bool:
-        """True for real floating dtypes (PyTorch's `torch.dtype.is_floating_point`)."""
+        """True for real floating dtypes (PyTorch's `torch.dtype.is_floating_point`).
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> xp.float32.is_floating_point
+        True
+        """
         return self.kind == "real floating"
 
     @property
     def is_complex(self) -> bool:
-        """True for complex dtypes (PyTorch's `torch.dtype.is_complex`)."""
+        """True for complex dtypes (PyTorch's `torch.dtype.is_complex`).
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> xp.complex64.is_complex
+        True
+        """
         return self.kind == "complex floating"
 
     def __repr__(self) -> str:
@@ -245,7 +273,31 @@ _KINDS: dict[str, tuple[str, ...]] = {
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Return whether `dtype` is of a kind: a dtype, a name of a kind, or a tuple of them (Array API 2024.12, `isdtype`)."""
+    """Return whether `dtype` is of a kind: a dtype, a name of a kind, or a tuple of them (Array API 2024.12, `isdtype`).
+
+    Parameters
+    ----------
+    dtype : DType
+        What is asked about.
+    kind : str, DType or tuple of them
+        One of the standard's kinds, a data type, or several.
+
+    Returns
+    -------
+    bool
+        Whether it is of the kind.
+
+    Raises
+    ------
+    ValueError
+        `kind` is no kind of data types.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.isdtype(xp.float32, "real floating")
+    True
+    """
     dtype = as_dtype(dtype)
     if isinstance(kind, tuple):
         return any(isdtype(dtype, _kind(k)) for k in kind)
@@ -270,7 +322,31 @@ def _kind(kind: Any) -> Any:
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Return whether `from_`, a dtype or an array, converts to `to` by the promotion table (Array API 2024.12, `can_cast`)."""
+    """Return whether `from_`, a dtype or an array, converts to `to` by the promotion table (Array API 2024.12, `can_cast`).
+
+    Parameters
+    ----------
+    from_ : DType or Tensor
+        From what.
+    to : DType
+        To what.
+
+    Returns
+    -------
+    bool
+        Whether the standard's promotion leads there.
+
+    Raises
+    ------
+    TypeError
+        An argument is no data type.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.can_cast(xp.float32, xp.float64), xp.can_cast(xp.float64, xp.int64)
+    (True, False)
+    """
     if not isinstance(from_, (DType, type)) and hasattr(from_, "shape") and hasattr(from_, "dtype"):
         from_ = from_.dtype if isinstance(from_.dtype, DType) else str(from_.dtype).rpartition(".")[2]
     a, b = as_dtype(from_), as_dtype(to)
@@ -279,7 +355,19 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 @dataclass(frozen=True)
 class iinfo:  # noqa: N801 (the standard's name)
-    """Limits of an integer dtype (Array API 2024.12, `iinfo`): ``bits``, ``min``, ``max``, ``dtype``."""
+    """Limits of an integer dtype (Array API 2024.12, `iinfo`): ``bits``, ``min``, ``max``, ``dtype``.
+
+    Parameters
+    ----------
+    type : DType, Tensor or raw array
+        An integer data type, or what has one.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.iinfo(xp.int8).max
+    127
+    """
 
     __module__ = "xpgrad"
 
@@ -304,6 +392,17 @@ class finfo:  # noqa: N801 (the standard's name)
     """Limits of a floating dtype (Array API 2024.12, `finfo`); for a complex dtype those of its parts.
 
     ``bits`` (of one part), ``eps``, ``max``, ``min``, ``smallest_normal``, ``dtype``. Python floats.
+
+    Parameters
+    ----------
+    type : DType, Tensor or raw array
+        A floating data type, or what has one.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.finfo(xp.float32).eps
+    1.1920928955078125e-07
     """
 
     __module__ = "xpgrad"

@@ -18,7 +18,29 @@ def basic_key(key: Any) -> bool:
 
 
 def out_of_range(index: int, n: int, axis: int) -> IndexError:
-    """The error for an index that an axis of length `n` does not have."""
+    """The error for an index that an axis of length `n` does not have.
+
+    Parameters
+    ----------
+    index : int
+        The index that was given.
+    n : int
+        The length of the axis.
+    axis : int
+        The number of the axis.
+
+    Returns
+    -------
+    IndexError
+        To raise.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> error = xp.backend.out_of_range(3, 2, 0)
+    >>> type(error).__name__, str(error)
+    ('IndexError', 'index 3 is out of range for axis 0 of length 2: indices are -2 to 1')
+    """
     what = f"indices are {-n} to {n - 1}" if n else "it has none"
     return IndexError(f"index {index} is out of range for axis {axis} of length {n}: {what}")
 

@@ -34,12 +34,28 @@ def common_shape(*shapes: Sequence[int], name: str = "") -> tuple[int, ...]:
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """The shape to which `shapes` broadcast together (Array API 2025.12, `broadcast_shapes`).
 
+    Parameters
+    ----------
+    *shapes : tuple of int
+        Shapes.
+
+    Returns
+    -------
+    tuple of int
+        What they broadcast to.
+
     Raises
     ------
     ValueError
         If they do not, or have negative lengths.
     TypeError
         If one of them is no sequence of ints.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.broadcast_shapes((2, 1), (3,))
+    (2, 3)
     """
     return common_shape(*(_lengths(shape) for shape in shapes))
 

@@ -169,7 +169,22 @@ def records(mode: Mode | None) -> bool:
 
 
 def is_grad_enabled() -> bool:
-    """Return whether operations are being recorded in this thread."""
+    """Return whether operations are being recorded in this thread.
+
+    Returns
+    -------
+    bool
+        Whether this thread records.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> with xp.no_grad():
+    ...     print(xp.is_grad_enabled())
+    False
+    >>> xp.is_grad_enabled()
+    True
+    """
     mode = VARIABLE.get()
     return mode is None or mode.recording
 
@@ -181,6 +196,19 @@ def carries_tangents() -> bool:
 
 
 def is_inference_mode_enabled() -> bool:
-    """Return whether `inference_mode` is active in this thread."""
+    """Return whether `inference_mode` is active in this thread.
+
+    Returns
+    -------
+    bool
+        Whether this thread is in inference mode.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> with xp.inference_mode():
+    ...     print(xp.is_inference_mode_enabled())
+    True
+    """
     mode = VARIABLE.get()
     return mode is not None and mode.inference

@@ -23,7 +23,20 @@ class ModeSwitch:
         raise NotImplementedError
 
     def clone(self) -> ModeSwitch:
-        """A fresh instance with the same arguments: decorated functions may recurse."""
+        """A fresh instance with the same arguments: decorated functions may recurse.
+
+        Returns
+        -------
+        context manager
+            Another one of the same mode: each entry of a decorated function has its own.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> mode = xp.enable_grad()
+        >>> mode.clone() is mode
+        False
+        """
         return type(self)()
 
     def __enter__(self) -> None:
@@ -118,6 +131,13 @@ class _PlainSwitch(ModeSwitch):
 class no_grad(_PlainSwitch):  # noqa: N801 (PyTorch's name)
     """Context and decorator: operations are not recorded (MOD-01). Thread-local. Results are leaves.
 
+    Parameters
+    ----------
+    func : callable, optional
+        A function to be called in this mode, where the class is a decorator without parentheses.
+
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> w = xp.tensor([1.0, 2.0], requires_grad=True)
     >>> with xp.no_grad():
@@ -130,7 +150,23 @@ class no_grad(_PlainSwitch):  # noqa: N801 (PyTorch's name)
 
 
 class enable_grad(_PlainSwitch):  # noqa: N801 (PyTorch's name)
-    """Context and decorator: operations are recorded again inside `no_grad` (MOD-03); no effect in inference mode (INF-09)."""
+    """Context and decorator: operations are recorded again inside `no_grad` (MOD-03); no effect in inference mode (INF-09).
+
+    Parameters
+    ----------
+    func : callable, optional
+        A function to be called in this mode, where the class is a decorator without parentheses.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor(3.0, requires_grad=True)
+    >>> with xp.no_grad():
+    ...     with xp.enable_grad():
+    ...         y = x * x
+    >>> y.requires_grad
+    True
+    """
 
     def _mode(self) -> Mode | None:
         return replaced(recording=True)
@@ -142,6 +178,15 @@ class set_grad_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
     Parameters
     ----------
     mode : bool
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor(3.0, requires_grad=True)
+    >>> with xp.set_grad_enabled(False):
+    ...     y = x * x
+    >>> y.requires_grad
+    False
     """
 
     def __init__(self, mode: bool) -> None:
@@ -186,6 +231,21 @@ class enforce_grad_layout_policy(ModeSwitch):  # noqa: N801 (PyTorch's name)
     Parameters
     ----------
     enable : bool
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.autograd.grad_mode import enforce_grad_layout_policy
+    >>> x = xp.ones((4, 3)).T.detach().requires_grad_()
+    >>> factor = xp.ones((3, 4))
+    >>> (x * factor).backward(factor)
+    >>> x.stride(), x.grad.stride()
+    ((1, 3), (1, 3))
+    >>> x.grad = None
+    >>> with enforce_grad_layout_policy(False):
+    ...     (x * factor).backward(factor)
+    >>> x.grad.stride()
+    (4, 1)
     """
 
     def __init__(self, enable: bool) -> None:
@@ -194,7 +254,20 @@ class enforce_grad_layout_policy(ModeSwitch):  # noqa: N801 (PyTorch's name)
         _LAYOUT.set(self.enable)
 
     def clone(self) -> enforce_grad_layout_policy:
-        """A fresh instance with the same argument."""
+        """A fresh instance with the same argument.
+
+        Returns
+        -------
+        enforce_grad_layout_policy
+            Of the same `enable`; making it sets the policy.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> policy = xp.autograd.grad_mode.enforce_grad_layout_policy(True)
+        >>> policy.clone() is policy
+        False
+        """
         return enforce_grad_layout_policy(self.enable)
 
     def __enter__(self) -> None:
@@ -215,6 +288,15 @@ class inference_mode(ModeSwitch):  # noqa: N801 (PyTorch's name)
     ----------
     mode : bool, default True
         False nests back to normal, which records, also inside of `no_grad`.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor(3.0, requires_grad=True)
+    >>> with xp.inference_mode():
+    ...     y = x * x
+    >>> y.requires_grad, y.is_inference()
+    (False, True)
     """
 
     @overload

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar, overload
 
 from xpgrad._operations.dispatch import dispatcher
+from xpgrad._operations.documents import document_elementwise
 from xpgrad._operations.methods import add_methods
 from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, PRIMITIVES, RULES
 from xpgrad._rows.row import Formula, Row, parameters
@@ -48,6 +49,7 @@ def elementwise(
         given: dict[str, Any] = {"numpy": func.__name__, "fresh": True} | options
         row = Row(func.__name__, parameters(func), (), formulas, kernel, elementwise=True, **given)
         public: Any = dispatcher(row, func)
+        public.__doc__ = document_elementwise(func.__doc__, row)
         RULES[row.name] = public
         add_methods(public, _method_names(row, method), row if inplace else None)
         return public
@@ -72,6 +74,7 @@ def nondifferentiable(
             given: dict[str, Any] = {"numpy": func.__name__, "dtype": "bool"} | options
             row = Row(func.__name__, operands, (), (None,) * len(operands), kernel, elementwise=True, **given)
             public = dispatcher(row, func)
+            public.__doc__ = document_elementwise(func.__doc__, row)
             names = _method_names(row, method)
         add_methods(public, names)
         NONDIFFERENTIABLE[_public_name(func)] = public

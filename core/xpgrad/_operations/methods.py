@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._operations.coerce import coerce
+from xpgrad._operations.documents import document_in_place, document_reduction
 from xpgrad._operations.forward import trampoline
 from xpgrad._rows.namespace import IN_PLACE, METHODS
 from xpgrad._rows.row import Row
@@ -51,10 +52,8 @@ def add_methods(public: Callable[..., Any], names: str | tuple[str, ...], row: R
         setattr(TensorBase, name, _reducing(public, name))
         if row is not None:
             IN_PLACE[f"{name}_"] = public
-            call = f"x.{name}({'other' if len(row.tensors) == 2 else ''})"
             method = _updating(row.name) if len(row.tensors) == 2 else _rewriting(public)
-            doc = f"Write ``{call}`` into this Tensor, and return it.\n\n{public.__doc__}"
-            setattr(TensorBase, f"{name}_", _named(method, f"{name}_", doc))
+            setattr(TensorBase, f"{name}_", _named(method, f"{name}_", document_in_place(name, row)))
 
 
 def _named(method: Any, name: str, doc: str) -> Any:
@@ -106,6 +105,4 @@ def _reducing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     ) -> Tensor:  # fmt: skip
         return function(self, axis=axis_of(axis, dim), dtype=dtype, keepdims=keepdims_of(keepdims, keepdim))
 
-    summary = (function.__doc__ or "").partition("\n\n")[0]
-    doc = f"{summary}\n\n`dim` and `keepdim` are PyTorch's names of `axis` and `keepdims`; see `xpgrad.{function.__name__}`."
-    return _named(with_dtype if "dtype" in known else method, name, doc)
+    return _named(with_dtype if "dtype" in known else method, name, document_reduction(function.__doc__))

@@ -17,6 +17,19 @@ class GradientEdge(NamedTuple):
     output_nr : int
     ownership_token : object
         Keeps what `node` needs alive.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = x * x
+    >>> edge = xp.autograd.graph.get_gradient_edge(y)
+    >>> type(edge) is xp.autograd.graph.GradientEdge
+    True
+    >>> edge.node is y.grad_fn, edge.output_nr, edge.ownership_token is None
+    (True, 0, False)
+    >>> xp.autograd.grad(xp.sum(3.0 * y), edge)
+    (tensor([3., 3.]),)
     """
 
     node: Node
@@ -27,12 +40,34 @@ class GradientEdge(NamedTuple):
 def get_gradient_edge(tensor: Any) -> GradientEdge:
     """The edge that stands for `tensor` in the graph as it is now (EDG-01, EDG-08).
 
+    Parameters
+    ----------
+    tensor : Tensor
+        One that requires grad: a leaf or a result.
+
+    Returns
+    -------
+    GradientEdge
+        For `backward` and `grad`, as a root or as an input; it remains valid when the Tensor is gone, or was written
+        to.
+
     Raises
     ------
     RuntimeError
         If the Tensor does not require grad.
     TypeError
         If it is not a Tensor.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = x * x
+    >>> edge = xp.autograd.graph.get_gradient_edge(y)
+    >>> loss = xp.sum(3.0 * y)
+    >>> del y
+    >>> xp.autograd.grad(loss, edge)
+    (tensor([3., 3.]),)
     """
     need_tensor("get_gradient_edge", tensor)
     node = tensor._node

@@ -20,6 +20,18 @@ class Node:
 
     The engine's fields: ``seq`` is the creation number, ``buffer`` the gradient of the output during a pass (None outside),
     ``owned`` whether this pass allocated that buffer, ``_alias`` where to see whether the output was overwritten, ``hooks``.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = xp.sum(x * x)
+    >>> isinstance(y.grad_fn, xp.autograd.graph.Node)
+    True
+    >>> y.grad_fn.name()
+    'SumBackward1'
+    >>> [(node.name(), k) for node, k in y.grad_fn.next_functions]
+    [('MulBackward0', 0)]
     """
 
     __slots__ = ("__weakref__", "_alias", "_meta", "_metadata", "buffer", "hooks", "owned", "real", "seq")
@@ -61,12 +73,33 @@ class Node:
     # -- what PyTorch documents --------------------------------------------------------------------------------
 
     def name(self) -> str:
-        """The node's name, e.g. ``"MulBackward0"``."""
+        """The node's name, e.g. ``"MulBackward0"``.
+
+        Returns
+        -------
+        str
+            The function's name with `Backward` and a number; `AccumulateGrad` for a leaf; a custom operation's name
+            with `Backward`.
+
+        See Also
+        --------
+        xpgrad.autograd.graph.Node
+        """
         return self.title
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """A dict of the user's own, which lives as long as the node."""
+        """A dict of the user's own, which lives as long as the node.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor(1.0, requires_grad=True)
+        >>> y = xp.exp(x)
+        >>> y.grad_fn.metadata["layer"] = "first"
+        >>> y.grad_fn.metadata
+        {'layer': 'first'}
+        """
         try:
             return self._metadata
         except AttributeError:
@@ -75,15 +108,62 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """The node that made each Tensor operand, with its output number; ``(None, 0)`` for a constant."""
+        """The node that made each Tensor operand, with its output number; ``(None, 0)`` for a constant.
+
+        See Also
+        --------
+        xpgrad.autograd.graph.Node
+        """
         return tuple((None, 0) if e is None else (e.owner, e.output_nr) for e in self.operands())
 
     def register_hook(self, fn: Callable[[Any, Any], Any]) -> RemovableHandle:
-        """Call ``fn(grad_inputs, grad_outputs)`` after this node ran; a tuple that it returns replaces grad_inputs (HOK-19)."""
+        """Call ``fn(grad_inputs, grad_outputs)`` after this node ran; a tuple that it returns replaces grad_inputs (HOK-19).
+
+        Parameters
+        ----------
+        fn : callable
+            Gets two tuples of Tensor or None; returns None, or a tuple as long as the first.
+
+        Returns
+        -------
+        RemovableHandle
+            Its `remove` takes the hook away.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor(3.0, requires_grad=True)
+        >>> y = x * 2.0
+        >>> handle = y.grad_fn.register_hook(lambda grad_inputs, grad_outputs: print(grad_inputs[0], grad_outputs[0]))
+        >>> y.backward()
+        tensor(2.) tensor(1.)
+        >>> handle.remove()
+        """
         return add_hook(hooks_of(self).post, fn)
 
     def register_prehook(self, fn: Callable[[Any], Any]) -> RemovableHandle:
-        """Call ``fn(grad_outputs)`` before this node runs; a tuple that it returns replaces grad_outputs (HOK-18)."""
+        """Call ``fn(grad_outputs)`` before this node runs; a tuple that it returns replaces grad_outputs (HOK-18).
+
+        Parameters
+        ----------
+        fn : callable
+            Gets a tuple of Tensor or None; returns None, or a tuple of the same length.
+
+        Returns
+        -------
+        RemovableHandle
+            Its `remove` takes the hook away.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor(3.0, requires_grad=True)
+        >>> y = x * 2.0
+        >>> handle = y.grad_fn.register_prehook(lambda grad_outputs: (grad_outputs[0] * 10.0,))
+        >>> y.backward()
+        >>> x.grad
+        tensor(20.)
+        """
         return add_hook(hooks_of(self).pre, fn)
 
     def _sequence_nr(self) -> int:

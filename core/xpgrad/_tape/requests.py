@@ -48,6 +48,14 @@ def backward(
         BWD-21), empty `inputs` (INP-04), freed or overwritten saved values (RET-01, MUT-03).
     TypeError
         For what is not a Tensor (BWD-24, BWD-27), raw arrays included: wrap those with `xpgrad.asarray`.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
+    >>> xp.autograd.backward([x * x, 10.0 * x], [xp.tensor([1.0, 1.0]), xp.tensor([0.0, 1.0])])
+    >>> x.grad
+    tensor([ 2., 14.])
     """
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)

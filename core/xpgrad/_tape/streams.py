@@ -56,6 +56,16 @@ def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
     Parameters
     ----------
     enabled : bool
+
+    Raises
+    ------
+    TypeError
+        For what is not a bool.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)
     """
     global _warns
     _warns = as_flag(enabled, "set_warn_on_accumulate_grad_stream_mismatch", "enabled")
@@ -71,6 +81,16 @@ def set_override_stale_capture_stream(enabled: bool) -> None:
     Parameters
     ----------
     enabled : bool
+
+    Raises
+    ------
+    TypeError
+        For what is not a bool.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.autograd.graph.set_override_stale_capture_stream(False)
     """
     global _overrides
     _overrides = as_flag(enabled, "set_override_stale_capture_stream", "enabled")

@@ -79,6 +79,13 @@ class TensorMethods(TensorBase):
         ------
         RuntimeError
             In a transform, for a Tensor that carries a derivative which the transform computes, or is an element of a batch.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> type(x.array)
+        <class 'numpy.ndarray'>
         """
         if (name := self._transformed_by()) is not None:
             msg = (
@@ -92,10 +99,22 @@ class TensorMethods(TensorBase):
     def numpy(self) -> Any:
         """A NumPy array with the same values, sharing memory where the Tensor lives on the host.
 
+        Returns
+        -------
+        ndarray
+            It shares the memory where the backend's array is NumPy's.
+
         Raises
         ------
         RuntimeError
             If the Tensor requires grad while operations are recorded (ACC-36), or has a tangent.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.numpy()
+        array([1., 4.])
         """
         self._refuse_export("numpy()", state.is_grad_enabled())
         return self._leaves("numpy()", self.backend.to_host(self.backend.own(self)))
@@ -124,6 +143,11 @@ class TensorMethods(TensorBase):
     def tolist(self) -> Any:
         """The values as Python scalars in nested lists.
 
+        Returns
+        -------
+        list, or number
+            Nested as the axes are.
+
         Raises
         ------
         RuntimeError
@@ -133,6 +157,13 @@ class TensorMethods(TensorBase):
         -----
         UserWarning
             If the Tensor has a tangent, which the numbers do not have.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
         """
         self._refuse_number("x.tolist()")
         self._warn_of_tangent("tolist()")
@@ -140,6 +171,11 @@ class TensorMethods(TensorBase):
 
     def item(self) -> Any:
         """The value of a Tensor with one element as a Python scalar.
+
+        Returns
+        -------
+        number
+            The only element, a Python number.
 
         Raises
         ------
@@ -152,6 +188,12 @@ class TensorMethods(TensorBase):
         -----
         UserWarning
             If the Tensor has a tangent, which the number does not have.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> xp.tensor([2.5]).item()
+        2.5
         """
         self._refuse_number("x.item()")
         self._warn_of_tangent("item()")
@@ -293,15 +335,96 @@ class TensorMethods(TensorBase):
     _update = writing.apply
 
     def add_(self, other: Any, /, *, alpha: Any = 1) -> Tensor:
-        """``self += alpha * other``; returns the Tensor itself."""
+        """``self += alpha * other``; returns the Tensor itself.
+
+        Parameters
+        ----------
+        other : Tensor, raw array or number
+            The other operand; the shapes broadcast.
+        alpha : number
+            A factor of `other`.
+
+        Returns
+        -------
+        Tensor
+            Itself.
+
+        Raises
+        ------
+        RuntimeError
+            It is a leaf that requires grad, and recording is on; or the result is of another shape, or of a kind that
+            its dtype cannot hold.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.add_(1.0)
+        tensor([2., 5.])
+        """
         return writing.apply(self, "add", scaled(self, other, alpha, "add_"))
 
     def sub_(self, other: Any, /, *, alpha: Any = 1) -> Tensor:
-        """``self -= alpha * other``; returns the Tensor itself."""
+        """``self -= alpha * other``; returns the Tensor itself.
+
+        Parameters
+        ----------
+        other : Tensor, raw array or number
+            The other operand; the shapes broadcast.
+        alpha : number
+            A factor of `other`.
+
+        Returns
+        -------
+        Tensor
+            Itself.
+
+        Raises
+        ------
+        RuntimeError
+            It is a leaf that requires grad, and recording is on; or the result is of another shape, or of a kind that
+            its dtype cannot hold.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.sub_(1.0)
+        tensor([0., 3.])
+        """
         return writing.apply(self, "subtract", scaled(self, other, alpha, "sub_"))
 
     def clamp_(self, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002 (PyTorch's names)
-        """Limit to ``[min, max]``; returns the Tensor itself."""
+        """Limit to ``[min, max]``; returns the Tensor itself.
+
+        Parameters
+        ----------
+        min : number or Tensor, optional
+            The lower bound.
+        max : number or Tensor, optional
+            The upper bound.
+
+        Returns
+        -------
+        Tensor
+            Itself.
+
+        Raises
+        ------
+        RuntimeError
+            It is a leaf that requires grad, and recording is on.
+        TypeError
+            A bound is floating, the Tensor not; or it is complex.
+        ValueError
+            A bound does not broadcast to the shape.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([-1.0, 0.5, 3.0])
+        >>> x.clamp_(min=0.0)
+        tensor([0. , 0.5, 3. ])
+        """
         min, max = lift("clamp_", min, self), lift("clamp_", max, self)  # noqa: A001
         tensors = [b for b in (min, max) if isinstance(b, TensorBase)]
         return writing.rewrite(self, lambda x: elementwise.clip(x, min, max), *tensors)
@@ -309,10 +432,29 @@ class TensorMethods(TensorBase):
     def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
         """Replace by a scalar or a 0-d Tensor where `mask`, which broadcasts, holds; returns the Tensor itself.
 
+        Parameters
+        ----------
+        mask : Tensor
+            bool; broadcasts to the shape.
+        value : number or Tensor
+            A number, or a 0-d Tensor.
+
+        Returns
+        -------
+        Tensor
+            Itself.
+
         Raises
         ------
         RuntimeError
             If `mask` is not one of bools.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.masked_fill_(x > 2.0, 0.0)
+        tensor([1., 0.])
         """
         mask, value = lift("masked_fill_", mask, self), lift("masked_fill_", value, self)
         need_tensor("masked_fill_", mask)
@@ -326,7 +468,41 @@ class TensorMethods(TensorBase):
         return writing.rewrite(self, lambda x: elementwise.where(mask, value, x), *tensors)
 
     def index_add_(self, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
-        """Add slices of `source` at `index` along an axis, duplicates included; returns the Tensor itself."""
+        """Add slices of `source` at `index` along an axis, duplicates included; returns the Tensor itself.
+
+        Parameters
+        ----------
+        dim : int
+            The axis.
+        index : Tensor
+            Integer indices.
+        source : Tensor
+            What is added.
+        alpha : number
+            A factor of `source`.
+
+        Returns
+        -------
+        Tensor
+            Itself.
+
+        Raises
+        ------
+        RuntimeError
+            It is a leaf that requires grad, and recording is on; or `source` times `alpha` is of a kind that its
+            dtype cannot hold.
+        ValueError
+            `source` is not of the shape that the indices need.
+        IndexError
+            An axis or an index is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.zeros((3,))
+        >>> x.index_add_(0, xp.asarray([2, 0, 2]), xp.tensor([1.0, 2.0, 3.0]))
+        tensor([2., 0., 4.])
+        """
         source = lift("index_add_", source, self)
         need_tensor("index_add_", source)
         source = scaled(self, source, alpha, "index_add_")
@@ -334,27 +510,135 @@ class TensorMethods(TensorBase):
         return writing.rewrite(self, lambda x: add_slices(x, dim, index, source), source)
 
     def zero_(self) -> Tensor:
-        """Fill with zeros; returns the Tensor itself."""
+        """Fill with zeros; returns the Tensor itself.
+
+        Returns
+        -------
+        Tensor
+            Itself.
+
+        Raises
+        ------
+        RuntimeError
+            It is a leaf that requires grad, and recording is on.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.zero_()
+        tensor([0., 0.])
+        """
         return writing.fill(self, 0)
 
     def fill_(self, value: Any) -> Tensor:
-        """Fill with one value; returns the Tensor itself."""
+        """Fill with one value; returns the Tensor itself.
+
+        Parameters
+        ----------
+        value : number or Tensor
+            A number, or a 0-d Tensor.
+
+        Returns
+        -------
+        Tensor
+            Itself.
+
+        Raises
+        ------
+        RuntimeError
+            It is a leaf that requires grad, and recording is on.
+        TypeError
+            The value is of a kind that its dtype cannot hold.
+        ValueError
+            The shapes do not fit.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.fill_(7.0)
+        tensor([7., 7.])
+        """
         return writing.fill(self, value)
 
     def copy_(self: Any, source: Any) -> Tensor:
-        """Overwrite with the values of `source`, which broadcasts; returns the Tensor itself."""
+        """Overwrite with the values of `source`, which broadcasts; returns the Tensor itself.
+
+        Parameters
+        ----------
+        source : Tensor or raw array
+            Its shape broadcasts to that of the Tensor.
+
+        Returns
+        -------
+        Tensor
+            Itself.
+
+        Raises
+        ------
+        RuntimeError
+            It is a leaf that requires grad, and recording is on.
+        TypeError
+            The value is of a kind that its dtype cannot hold.
+        ValueError
+            The shapes do not fit.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.copy_(xp.tensor([5.0, 6.0]))
+        tensor([5., 6.])
+        """
         writing.setitem(self, ..., source)
         return self
 
     def transpose_(self, dim0: int, dim1: int) -> Tensor:
-        """Exchange two axes of this Tensor itself, which nobody shares the memory of; returns it."""
+        """Exchange two axes of this Tensor itself, which nobody shares the memory of; returns it.
+
+        Parameters
+        ----------
+        dim0 : int
+            An axis.
+        dim1 : int
+            The one that it changes places with.
+
+        Returns
+        -------
+        Tensor
+            Itself.
+
+        Raises
+        ------
+        RuntimeError
+            It is a leaf that requires grad, and recording is on; or its memory is shared with another Tensor.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.ones((2, 3))
+        >>> x.transpose_(0, 1).shape
+        (3, 2)
+        """
         return turning.turn(self, dim0, dim1)
 
     # -- shape -----------------------------------------------------------------------------------------------------
 
     @property
     def T(self: Any) -> Tensor:  # noqa: N802 (the standard's name)
-        """The transpose of a matrix: a view."""
+        """The transpose of a matrix: a view.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.T
+        tensor([[1., 3.],
+                [2., 4.]])
+        """
         if self.ndim != 2:
             msg = f"`.T` is for matrices, but this Tensor has shape {self.shape}; use `.mT` or `xpgrad.permute_dims`"
             raise missing(ValueError)(msg)
@@ -362,7 +646,16 @@ class TensorMethods(TensorBase):
 
     @property
     def mT(self: Any) -> Tensor:  # noqa: N802 (the standard's name)
-        """The Tensor with its last two axes exchanged: a view."""
+        """The Tensor with its last two axes exchanged: a view.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.mT
+        tensor([[1., 3.],
+                [2., 4.]])
+        """
         if self.ndim < 2:
             msg = f"`.mT` (matrix_transpose) needs at least 2 axes, but this Tensor has shape {self.shape}"
             raise missing(ValueError)(msg)
@@ -370,17 +663,56 @@ class TensorMethods(TensorBase):
 
     @property
     def real(self: Any) -> Tensor:
-        """The real part."""
+        """The real part.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> xp.tensor([1.0 + 2.0j]).real
+        tensor([1.])
+        """
         return elementwise.real(self)
 
     @property
     def imag(self: Any) -> Tensor:
-        """The imaginary part."""
+        """The imaginary part.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> xp.tensor([1.0 + 2.0j]).imag
+        tensor([2.])
+        """
         if not self.dtype.is_complex:
             msg = f"`.imag` needs a complex Tensor, but this one has dtype {self.dtype}; use `xpgrad.zeros_like(x)` for a real one"
             raise missing(TypeError)(msg)
         return elementwise.imag(self)
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
-        """This Tensor on another device; differentiable (Array API 2024.12)."""
+        """This Tensor on another device; differentiable (Array API 2024.12).
+
+        Parameters
+        ----------
+        device : Device or str
+            Where to.
+        stream : object, optional
+            The stream of that device on which it is copied.
+
+        Returns
+        -------
+        Tensor
+            On that device; gradients come back.
+
+        Raises
+        ------
+        BackendNotFoundError
+            There is no such device.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.to_device("numpy+readonly").device
+        Device('numpy+readonly')
+        """
         return to_device(self, device, stream=stream)  # type: ignore[arg-type]

@@ -43,6 +43,13 @@ _LEAF_ONLY = (
 class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
     """An Array API array with a gradient. Make one with `xpgrad.tensor` or `xpgrad.asarray`.
 
+    Parameters
+    ----------
+    *args : object
+        None is taken.
+    **kwargs : object
+        None is taken.
+
     Attributes
     ----------
     device : Device
@@ -51,6 +58,22 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
     requires_grad : bool
     grad : Tensor or None
     grad_fn : Node or None
+
+    Raises
+    ------
+    TypeError
+        Always: a Tensor is made by `xpgrad.tensor` or `xpgrad.asarray`.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
+    >>> isinstance(x, xp.Tensor)
+    True
+    >>> y = (x * x).sum()
+    >>> y.backward()
+    >>> x.grad
+    tensor([2., 4.])
     """
 
     __module__ = "xpgrad"
@@ -82,7 +105,15 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
 
     @property
     def requires_grad(self) -> bool:
-        """True where gradients flow to this Tensor. Settable on leaves (ACC-15)."""
+        """True where gradients flow to this Tensor. Settable on leaves (ACC-15).
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0], requires_grad=True)
+        >>> (x * 2.0).requires_grad
+        True
+        """
         node = self._node
         return node is not None and not (node.is_leaf and node.off)
 
@@ -96,11 +127,28 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set whether gradients flow to this leaf; returns the Tensor itself.
 
+        Parameters
+        ----------
+        requires_grad : bool
+            Whether to record what is computed from it.
+
+        Returns
+        -------
+        Tensor
+            Itself.
+
         Raises
         ------
         RuntimeError
             For a non-leaf that is to stop requiring grad (ACC-15), a dtype that is neither floating nor complex (BWD-35), or an
             inference tensor outside inference mode (INF-06).
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.requires_grad_().requires_grad
+        True
         """
         if requires_grad is not True and not as_flag(requires_grad, "requires_grad_", "requires_grad"):
             if not self.is_leaf:
@@ -137,13 +185,31 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
 
     @property
     def is_leaf(self) -> bool:
-        """True for Tensors that the user made and for those that do not require grad (ACC-08)."""
+        """True for Tensors that the user made and for those that do not require grad (ACC-08).
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0], requires_grad=True)
+        >>> x.is_leaf, (x * 2.0).is_leaf
+        (True, False)
+        """
         node = self._node
         return node is None or node.is_leaf or node.original.is_leaf
 
     @property
     def grad_fn(self) -> Node | None:
-        """The node that made this Tensor; None for leaves (ACC-31)."""
+        """The node that made this Tensor; None for leaves (ACC-31).
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0], requires_grad=True)
+        >>> (x * 2.0).grad_fn.name()
+        'MulBackward0'
+        >>> x.grad_fn is None
+        True
+        """
         node = self._node
         if node is None or node.is_leaf:
             return None
@@ -158,7 +224,16 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
 
     @property
     def output_nr(self) -> int:
-        """The number of the output of `grad_fn` that this Tensor is."""
+        """The number of the output of `grad_fn` that this Tensor is.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([[2.0, 0.0], [0.0, 3.0]], requires_grad=True)
+        >>> sign, logabsdet = xp.linalg.slogdet(x)
+        >>> sign.output_nr, logabsdet.output_nr
+        (0, 1)
+        """
         return 0 if self._node is None else self._node.output_nr
 
     @property
@@ -166,6 +241,16 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
         """The accumulated gradient: None until a backward reaches this leaf (ACC-01).
 
         Non-leaves have one after `retain_grad()`; otherwise reading it warns (ACC-10).
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0], requires_grad=True)
+        >>> x.grad is None
+        True
+        >>> (x**2).sum().backward()
+        >>> x.grad
+        tensor([2., 8.])
         """
         node = self._node
         if node is None:
@@ -209,7 +294,15 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
 
     @property
     def grad_dtype(self) -> DType | None:
-        """The dtype that `.grad` must have; None for any (ACC-25). Leaves only."""
+        """The dtype that `.grad` must have; None for any (ACC-25). Leaves only.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0], requires_grad=True)
+        >>> x.grad_dtype
+        xpgrad.float64
+        """
         if not self.is_leaf:
             msg = "grad_dtype can only be accessed on leaf tensors."
             raise missing(RuntimeError)(msg)
@@ -231,7 +324,17 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
 
     @property
     def retains_grad(self) -> bool:
-        """True where this non-leaf fills `.grad` (ACC-11)."""
+        """True where this non-leaf fills `.grad` (ACC-11).
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0], requires_grad=True)
+        >>> y = x * 2.0
+        >>> y.retain_grad()
+        >>> y.retains_grad
+        True
+        """
         node = None if self._node is None else self._node.original
         return node is not None and not node.is_leaf and node.hooks is not None and node.hooks.retain
 
@@ -242,6 +345,16 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
         ------
         RuntimeError
             If the Tensor does not require grad (ACC-12).
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0], requires_grad=True)
+        >>> y = x * 2.0
+        >>> y.retain_grad()
+        >>> (y**2).sum().backward()
+        >>> y.grad
+        tensor([ 4., 16.])
         """
         if self._node is None:
             msg = "can't retain_grad on Tensor that has requires_grad=False; call `requires_grad_()` on it or on its inputs"
@@ -267,16 +380,43 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
         ------
         RuntimeError, TypeError
             See `xpgrad.autograd.backward`.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0], requires_grad=True)
+        >>> (x**2).backward(xp.tensor([1.0, 10.0]))
+        >>> x.grad
+        tensor([ 2., 80.])
         """
         requests.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Call ``hook(grad)`` whenever this Tensor's gradient has been computed; what it returns replaces it (HOK-01).
 
+        Parameters
+        ----------
+        hook : callable
+            Gets the gradient; what it returns, if not None, takes its place.
+
+        Returns
+        -------
+        RemovableHandle
+            Its `remove` takes the hook away.
+
         Raises
         ------
         RuntimeError
             If the Tensor does not require grad (HOK-05).
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0], requires_grad=True)
+        >>> handle = x.register_hook(lambda grad: 10.0 * grad)
+        >>> (x**2).sum().backward()
+        >>> x.grad
+        tensor([20., 80.])
         """
         if self._node is None:
             msg = "cannot register a hook on a tensor that doesn't require gradient; call `requires_grad_()` first"
@@ -286,10 +426,28 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call ``hook(leaf)`` after this leaf's `.grad` was accumulated (HOK-21).
 
+        Parameters
+        ----------
+        hook : callable
+            Gets the leaf, after its `.grad` was added to.
+
+        Returns
+        -------
+        RemovableHandle
+            Its `remove` takes the hook away.
+
         Raises
         ------
         RuntimeError
             If the Tensor does not require grad or is not a leaf (HOK-22).
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0], requires_grad=True)
+        >>> handle = x.register_post_accumulate_grad_hook(lambda leaf: print("got", leaf.grad))
+        >>> (x**2).sum().backward()
+        got tensor([2., 8.])
         """
         if self._node is None:
             msg = "cannot register a hook on a tensor that doesn't require gradient; call `requires_grad_()` first"
@@ -300,7 +458,29 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
         return add_hook(hooks_of(self._node).post_accumulate, hook)
 
     def detach(self) -> Tensor:
-        """A Tensor with the same memory and version counter but without history (ACC-28)."""
+        """A Tensor with the same memory and version counter but without history (ACC-28).
+
+        Returns
+        -------
+        Tensor
+            Of the same shape and dtype. It shares the memory and has no history.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0], requires_grad=True)
+        >>> x.detach().requires_grad
+        False
+        """
         out = self._wrap(self.backend.own(self))
         if not self.is_inference():
             share_memory(out, self)
@@ -309,10 +489,23 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
     def detach_(self) -> Tensor:
         """Detach this Tensor from its history: it becomes a leaf that does not require grad (ACC-29).
 
+        Returns
+        -------
+        Tensor
+            Itself.
+
         Raises
         ------
         RuntimeError
             For a view.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0], requires_grad=True)
+        >>> y = x * 2.0
+        >>> y.detach_().requires_grad
+        False
         """
         if self._alias is not None and self._alias.parent is not None:
             msg = "Can't detach views in-place. Use detach() instead."
@@ -329,7 +522,15 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
 
     @property
     def data(self) -> Tensor:
-        """A Tensor with the same memory but no history, and a version counter of its own: edits are not detected (MUT-08)."""
+        """A Tensor with the same memory but no history, and a version counter of its own: edits are not detected (MUT-08).
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0], requires_grad=True)
+        >>> x.data.requires_grad
+        False
+        """
         out = self._wrap(self.backend.own(self))
         if not self.is_inference():
             alias = alias_of(self)
@@ -367,10 +568,28 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
 def is_inference(input: Tensor) -> bool:  # noqa: A002 (PyTorch's name)
     """Return whether a Tensor was made in inference mode, or is a view of one that was (`torch.is_inference`; INF-01).
 
+    Parameters
+    ----------
+    input : Tensor
+        What is asked about.
+
+    Returns
+    -------
+    bool
+        Whether it was made in inference mode.
+
     Raises
     ------
     TypeError
         If `input` is not a Tensor.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> with xp.inference_mode():
+    ...     x = xp.zeros((2,))
+    >>> xp.is_inference(x)
+    True
     """
     need_tensor("is_inference", input)
     return input.is_inference()

@@ -197,26 +197,157 @@ class TorchFunctions(TensorBase):
     # -- elementwise ----------------------------------------------------------------------------------------------------
 
     def add(self: Any, other: Any, /, *, alpha: Any = 1) -> Tensor:
-        """``self + alpha * other``."""
+        """``self + alpha * other``.
+
+        Parameters
+        ----------
+        other : Tensor, raw array or number
+            The other operand; the shapes broadcast.
+        alpha : number
+            A factor of `other`.
+
+        Returns
+        -------
+        Tensor
+            As the function of that name gives.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.add(xp.tensor([1.0, 1.0]), alpha=10.0)
+        tensor([11., 14.])
+        """
         return elementwise.add(self, scaled(self, other, alpha, "add"))
 
     def sub(self: Any, other: Any, /, *, alpha: Any = 1) -> Tensor:
-        """``self - alpha * other``."""
+        """``self - alpha * other``.
+
+        Parameters
+        ----------
+        other : Tensor, raw array or number
+            The other operand; the shapes broadcast.
+        alpha : number
+            A factor of `other`.
+
+        Returns
+        -------
+        Tensor
+            As the function of that name gives.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.sub(xp.tensor([1.0, 1.0]), alpha=2.0)
+        tensor([-1.,  2.])
+        """
         return elementwise.subtract(self, scaled(self, other, alpha, "sub"))
 
     def where(self: Any, condition: Tensor, other: Any) -> Tensor:
-        """``self`` where `condition` holds, else `other`."""
+        """``self`` where `condition` holds, else `other`.
+
+        Parameters
+        ----------
+        condition : Tensor
+            bool; the shapes broadcast.
+        other : Tensor or number
+            What stands elsewhere.
+
+        Returns
+        -------
+        Tensor
+            The Tensor where the condition holds, else `other`.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.where(x > 2.0, 0.0)
+        tensor([0., 4.])
+        """
         return elementwise.where(condition, self, other)
 
     def relu(self: Any) -> Tensor:
-        """``max(x, 0)``, whose derivative at 0 is 0 (`maximum` shares it: one half)."""
+        """``max(x, 0)``, whose derivative at 0 is 0 (`maximum` shares it: one half).
+
+        Returns
+        -------
+        Tensor
+            Of the same shape and dtype.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([-1.0, 0.0, 2.0], requires_grad=True)
+        >>> x.relu().sum().backward()
+        >>> x.grad
+        tensor([0., 0., 1.])
+        """
         if self.dtype.kind == "bool":
             msg = "relu needs numbers, but got a Tensor of bools; convert it with `xpgrad.astype`"
             raise TypeError(msg)
         return elementwise.where(self <= 0, 0, self)
 
     def sigmoid(self: Any) -> Tensor:
-        """``1 / (1 + exp(-x))``, without overflow."""
+        """``1 / (1 + exp(-x))``, without overflow.
+
+        Returns
+        -------
+        Tensor
+            Of the same shape and dtype; integers become the default dtype.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> xp.tensor([0.0, 2.0]).sigmoid()
+        tensor([0.5   , 0.8808])
+        """
         x = floating(self)
         if x.dtype.is_complex:
             return 1 / (1 + elementwise.exp(-x))
@@ -227,23 +358,144 @@ class TorchFunctions(TensorBase):
     # -- comparisons ------------------------------------------------------------------------------------------------------
 
     def isclose(self: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-        """True where ``|self - other| <= atol + rtol * |other|``."""
+        """True where ``|self - other| <= atol + rtol * |other|``.
+
+        Parameters
+        ----------
+        other : Tensor, raw array or number
+            The other operand; the shapes broadcast.
+        rtol : float
+            How far they may be apart, relative to `other`.
+        atol : float
+            And absolutely.
+        equal_nan : bool
+            Whether nan equals nan.
+
+        Returns
+        -------
+        Tensor
+            bool, of the broadcast shape.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.isclose(xp.tensor([1.0, 5.0]))
+        tensor([ True, False])
+        """
         return utility.isclose(self, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
     def allclose(self: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-        """Return whether all elements are close; see `isclose`."""
+        """Return whether all elements are close; see `isclose`.
+
+        Parameters
+        ----------
+        other : Tensor, raw array or number
+            The other operand; the shapes broadcast.
+        rtol : float
+            How far they may be apart, relative to `other`.
+        atol : float
+            And absolutely.
+        equal_nan : bool
+            Whether nan equals nan.
+
+        Returns
+        -------
+        bool
+            Whether all elements are close.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.allclose(xp.tensor([1.0, 4.0 + 1e-9]))
+        True
+        """
         return utility.allclose(self, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
     # -- products ---------------------------------------------------------------------------------------------------------
 
     def mm(self: Any, mat2: Tensor, /) -> Tensor:
-        """The product of two matrices."""
+        """The product of two matrices.
+
+        Parameters
+        ----------
+        mat2 : Tensor
+            A matrix.
+
+        Returns
+        -------
+        Tensor
+            As the function of that name gives.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.mm(x)
+        tensor([[ 7., 10.],
+                [15., 22.]])
+        """
         mat2 = as_tensor("mm", lift("mm", mat2, self))
         _need_axes("mm", 2, self=self, mat2=mat2)
         return linear_algebra.matmul(self, mat2)
 
     def dot(self: Any, other: Tensor, /) -> Tensor:
-        """The sum of products of two vectors of one length (nothing conjugated)."""
+        """The sum of products of two vectors of one length (nothing conjugated).
+
+        Parameters
+        ----------
+        other : Tensor
+            One axis, of the same length.
+
+        Returns
+        -------
+        Tensor
+            As the function of that name gives.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.dot(xp.tensor([1.0, 10.0]))
+        tensor(41.)
+        """
         other = as_tensor("dot", lift("dot", other, self))
         _need_axes("dot", 1, self=self, other=other)
         if self.shape != other.shape:
@@ -252,31 +504,178 @@ class TorchFunctions(TensorBase):
         return reduction.sum(elementwise.multiply(self, other))
 
     def mv(self: Any, vec: Tensor, /) -> Tensor:
-        """A matrix times a vector."""
+        """A matrix times a vector.
+
+        Parameters
+        ----------
+        vec : Tensor
+            One axis.
+
+        Returns
+        -------
+        Tensor
+            As the function of that name gives.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.mv(xp.tensor([1.0, 10.0]))
+        tensor([21., 43.])
+        """
         vec = as_tensor("mv", lift("mv", vec, self))
         _need_axes("mv", 2, self=self)
         _need_axes("mv", 1, vec=vec)
         return linear_algebra.matmul(self, vec)
 
     def bmm(self: Any, mat2: Tensor, /) -> Tensor:
-        """The products of two stacks of matrices."""
+        """The products of two stacks of matrices.
+
+        Parameters
+        ----------
+        mat2 : Tensor
+            Three axes.
+
+        Returns
+        -------
+        Tensor
+            As the function of that name gives.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> xp.ones((5, 2, 3)).bmm(xp.ones((5, 3, 4))).shape
+        (5, 2, 4)
+        """
         mat2 = as_tensor("bmm", lift("bmm", mat2, self))
         _need_axes("bmm", 3, self=self, mat2=mat2)
         _need_as_many("bmm", self, mat2)
         return linear_algebra.matmul(self, mat2)
 
     def outer(self: Any, vec2: Tensor, /) -> Tensor:
-        """All products of the elements of two vectors."""
+        """All products of the elements of two vectors.
+
+        Parameters
+        ----------
+        vec2 : Tensor
+            One axis.
+
+        Returns
+        -------
+        Tensor
+            As the function of that name gives.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.outer(xp.tensor([1.0, 10.0]))
+        tensor([[ 1., 10.],
+                [ 4., 40.]])
+        """
         return namespace.package.linalg.outer(self, vec2)
 
     def addmm(self: Any, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """``beta * self + alpha * (mat1 @ mat2)`` for matrices; `self` broadcasts, and is not read where `beta` is 0."""
+        """``beta * self + alpha * (mat1 @ mat2)`` for matrices; `self` broadcasts, and is not read where `beta` is 0.
+
+        Parameters
+        ----------
+        mat1 : Tensor
+            A matrix.
+        mat2 : Tensor
+            A matrix.
+        beta : number
+            A factor of the Tensor itself.
+        alpha : number
+            A factor of the product.
+
+        Returns
+        -------
+        Tensor
+            ``beta * self + alpha * (mat1 @ mat2)``.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> xp.ones((2, 2)).addmm(xp.tensor([[1.0, 2.0], [3.0, 4.0]]), xp.eye(2))
+        tensor([[2., 3.],
+                [4., 5.]])
+        """
         mat1, mat2 = (as_tensor("addmm", lift("addmm", m, self)) for m in (mat1, mat2))
         _need_axes("addmm", 2, mat1=mat1, mat2=mat2)
         return _added(self, linear_algebra.matmul(mat1, mat2), beta, alpha, "addmm")
 
     def baddbmm(self: Any, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """``beta * self + alpha * (batch1 @ batch2)`` for stacks of matrices; `self` broadcasts, and is not read where `beta` is 0."""
+        """``beta * self + alpha * (batch1 @ batch2)`` for stacks of matrices; `self` broadcasts, and is not read where `beta` is 0.
+
+        Parameters
+        ----------
+        batch1 : Tensor
+            Three axes.
+        batch2 : Tensor
+            Three axes.
+        beta : number
+            A factor of the Tensor itself.
+        alpha : number
+            A factor of the product.
+
+        Returns
+        -------
+        Tensor
+            ``beta * self + alpha * (batch1 @ batch2)``.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> xp.ones((1, 2, 2)).baddbmm(xp.ones((1, 2, 3)), xp.ones((1, 3, 2)))
+        tensor([[[4., 4.],
+                 [4., 4.]]])
+        """
         batch1, batch2 = (as_tensor("baddbmm", lift("baddbmm", m, self)) for m in (batch1, batch2))
         _need_axes("baddbmm", 3, batch1=batch1, batch2=batch2)
         _need_as_many("baddbmm", batch1, batch2)
@@ -288,6 +687,40 @@ class TorchFunctions(TensorBase):
         """The largest element over axes; with `dim` or `keepdim`, as in PyTorch, along one: values and indices.
 
         Another Tensor in the place of `axis` is compared element by element, as `maximum` does.
+
+        Parameters
+        ----------
+        axis : int or tuple of int, optional
+            The axes; all of them. `dim` is the same.
+        keepdim : bool
+            Keep the axes that go with length 1.
+        keepdims : bool
+            Keep the axes that go with length 1. `keepdim` is the same.
+        dim : int or tuple of int, optional
+            The axes; all of them.
+
+        Returns
+        -------
+        Tensor, or (values, indices)
+            With `dim` a named tuple, as in PyTorch; with `axis` the values alone, as in the standard.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.max()
+        tensor(4.)
+        >>> x.max(dim=0)
+        MaxResult(values=tensor([3., 4.]), indices=tensor([1, 1]))
         """
         if isinstance(axis, TensorBase):
             return elementwise.maximum(self, axis)  # type: ignore[arg-type]
@@ -299,6 +732,40 @@ class TorchFunctions(TensorBase):
         """The smallest element over axes; with `dim` or `keepdim`, as in PyTorch, along one: values and indices.
 
         Another Tensor in the place of `axis` is compared element by element, as `minimum` does.
+
+        Parameters
+        ----------
+        axis : int or tuple of int, optional
+            The axes; all of them. `dim` is the same.
+        keepdim : bool
+            Keep the axes that go with length 1.
+        keepdims : bool
+            Keep the axes that go with length 1. `keepdim` is the same.
+        dim : int or tuple of int, optional
+            The axes; all of them.
+
+        Returns
+        -------
+        Tensor, or (values, indices)
+            With `dim` a named tuple, as in PyTorch; with `axis` the values alone, as in the standard.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.min()
+        tensor(1.)
+        >>> x.min(dim=0)
+        MinResult(values=tensor([1., 2.]), indices=tensor([0, 0]))
         """
         if isinstance(axis, TensorBase):
             return elementwise.minimum(self, axis)  # type: ignore[arg-type]
@@ -310,6 +777,33 @@ class TorchFunctions(TensorBase):
         """The lower of the middle elements, whose ties share the gradient (SUB-05); along an axis, values and indices of the first of them.
 
         Where there is a NaN, it is the median.
+
+        Parameters
+        ----------
+        dim : int, optional
+            The axis; all of them.
+        keepdim : bool
+            Keep the axes that go with length 1.
+
+        Returns
+        -------
+        Tensor, or (values, indices)
+            The lower of two middle ones; with `dim` a named tuple.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> xp.tensor([3.0, 1.0, 2.0, 4.0]).median()
+        tensor(2.)
         """
         if dim is None:
             x = self.ravel()
@@ -318,11 +812,69 @@ class TorchFunctions(TensorBase):
         return MedianResult(*_picked(self, _middle, dim, keepdim))
 
     def amax(self: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
-        """The largest element over axes; ties share the gradient."""
+        """The largest element over axes; ties share the gradient.
+
+        Parameters
+        ----------
+        dim : int or tuple of int, optional
+            The axes; all of them.
+        keepdim : bool
+            Keep the axes that go with length 1.
+
+        Returns
+        -------
+        Tensor
+            As the function of that name gives.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.amax(dim=0)
+        tensor([3., 4.])
+        """
         return reduction.max(self, axis=dim, keepdims=keepdim)
 
     def amin(self: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
-        """The smallest element over axes; ties share the gradient."""
+        """The smallest element over axes; ties share the gradient.
+
+        Parameters
+        ----------
+        dim : int or tuple of int, optional
+            The axes; all of them.
+        keepdim : bool
+            Keep the axes that go with length 1.
+
+        Returns
+        -------
+        Tensor
+            As the function of that name gives.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.amin(dim=0)
+        tensor([1., 2.])
+        """
         return reduction.min(self, axis=dim, keepdims=keepdim)
 
     def var(
@@ -332,6 +884,44 @@ class TorchFunctions(TensorBase):
         """The variance over axes; `correction` is 0 by default, as in the standard.
 
         With one of PyTorch's arguments, `dim`, `keepdim` or `unbiased`, it is 1, as in PyTorch; ``unbiased=False`` makes it 0.
+
+        Parameters
+        ----------
+        axis : int or tuple of int, optional
+            The axes; all of them. `dim` is the same.
+        correction : number, optional
+            What is taken from the number of elements that the sum of squares is divided by.
+        keepdims : bool
+            Keep the axes that go with length 1. `keepdim` is the same.
+        dim : int or tuple of int, optional
+            The axes; all of them.
+        keepdim : bool
+            Keep the axes that go with length 1.
+        unbiased : bool, optional
+            ``correction=1`` if True, else 0.
+
+        Returns
+        -------
+        Tensor
+            As the function of that name gives.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 3.0])
+        >>> x.var()
+        tensor(1.)
+        >>> x.var(dim=0), x.var(unbiased=True)
+        (tensor(2.), tensor(2.))
         """
         correction = _correction("var", correction, unbiased, dim is not None or keepdim is not None)
         return statistical.var(self, axis=axis_of(axis, dim), correction=correction, keepdims=keepdims_of(keepdims, keepdim))
@@ -343,20 +933,141 @@ class TorchFunctions(TensorBase):
         """The standard deviation over axes; `correction` is 0 by default, as in the standard.
 
         With one of PyTorch's arguments, `dim`, `keepdim` or `unbiased`, it is 1, as in PyTorch; ``unbiased=False`` makes it 0.
+
+        Parameters
+        ----------
+        axis : int or tuple of int, optional
+            The axes; all of them. `dim` is the same.
+        correction : number, optional
+            What is taken from the number of elements that the sum of squares is divided by.
+        keepdims : bool
+            Keep the axes that go with length 1. `keepdim` is the same.
+        dim : int or tuple of int, optional
+            The axes; all of them.
+        keepdim : bool
+            Keep the axes that go with length 1.
+        unbiased : bool, optional
+            ``correction=1`` if True, else 0.
+
+        Returns
+        -------
+        Tensor
+            As the function of that name gives.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 3.0])
+        >>> x.std()
+        tensor(1.)
+        >>> x.std(dim=0), x.std(unbiased=True)
+        (tensor(1.4142), tensor(1.4142))
         """
         correction = _correction("std", correction, unbiased, dim is not None or keepdim is not None)
         return statistical.std(self, axis=axis_of(axis, dim), correction=correction, keepdims=keepdims_of(keepdims, keepdim))
 
     def cumsum(self: Any, dim: int) -> Tensor:
-        """Running sums along an axis."""
+        """Running sums along an axis.
+
+        Parameters
+        ----------
+        dim : int
+            The axis.
+
+        Returns
+        -------
+        Tensor
+            Of the same shape; floating dtypes stay, bools and small integers become the default integer dtype,
+            unsigned ones an unsigned one.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> xp.tensor([1.0, 2.0, 3.0]).cumsum(0)
+        tensor([1., 3., 6.])
+        """
         return statistical.cumulative_sum(self, axis=dim)
 
     def cumprod(self: Any, dim: int) -> Tensor:
-        """Running products along an axis."""
+        """Running products along an axis.
+
+        Parameters
+        ----------
+        dim : int
+            The axis.
+
+        Returns
+        -------
+        Tensor
+            Of the same shape; floating dtypes stay, bools and small integers become the default integer dtype,
+            unsigned ones an unsigned one.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> xp.tensor([1.0, 2.0, 3.0]).cumprod(0)
+        tensor([1., 2., 6.])
+        """
         return statistical.cumulative_prod(self, axis=dim)
 
     def logsumexp(self: Any, dim: Any, keepdim: bool = False) -> Tensor:
-        """``log(sum(exp(x)))`` over axes, without overflow."""
+        """``log(sum(exp(x)))`` over axes, without overflow.
+
+        Parameters
+        ----------
+        dim : int or tuple of int, optional
+            The axes; all of them.
+        keepdim : bool
+            Keep the axes that go with length 1.
+
+        Returns
+        -------
+        Tensor
+            As the function of that name gives.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.logsumexp(0)
+        tensor(4.0486)
+        """
         x = floating(self)
         shift = _shift(x, dim)
         shift = elementwise.where(elementwise.isfinite(shift), shift, 0)
@@ -364,13 +1075,71 @@ class TorchFunctions(TensorBase):
         return out if as_flag(keepdim, "logsumexp", "keepdim") else out.squeeze(dim=dim)
 
     def softmax(self: Any, dim: int, *, dtype: Any = None) -> Tensor:
-        """``exp(x) / sum(exp(x))`` along an axis, without overflow."""
+        """``exp(x) / sum(exp(x))`` along an axis, without overflow.
+
+        Parameters
+        ----------
+        dim : int
+            The axis.
+        dtype : DType, optional
+            The dtype of the result.
+
+        Returns
+        -------
+        Tensor
+            Of the same shape and dtype; integers become the default dtype.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.softmax(0)
+        tensor([0.0474, 0.9526])
+        """
         x = _converted(self, dtype)
         powers = elementwise.exp(x - _shift(x, dim))
         return powers / reduction.sum(powers, axis=dim, keepdims=True)
 
     def log_softmax(self: Any, dim: int, *, dtype: Any = None) -> Tensor:
-        """The logarithm of `softmax`, without overflow."""
+        """The logarithm of `softmax`, without overflow.
+
+        Parameters
+        ----------
+        dim : int
+            The axis.
+        dtype : DType, optional
+            The dtype of the result.
+
+        Returns
+        -------
+        Tensor
+            Of the same shape and dtype; integers become the default dtype.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.log_softmax(0)
+        tensor([-3.0486, -0.0486])
+        """
         x = _converted(self, dtype)
         below = x - _shift(x, dim)
         return below - elementwise.log(reduction.sum(elementwise.exp(below), axis=dim, keepdims=True))
@@ -378,10 +1147,32 @@ class TorchFunctions(TensorBase):
     def norm(self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
         """The norm of order `p` of the elements, by default 2, over axes; "nuc" is the nuclear norm of matrices.
 
+        Parameters
+        ----------
+        p : float or str
+            The order: ``"fro"``, ``"nuc"`` or a number.
+        dim : int or tuple of int, optional
+            The axes; all of them.
+        keepdim : bool
+            Keep the axes that go with length 1.
+        dtype : DType, optional
+            The dtype of the result.
+
+        Returns
+        -------
+        Tensor
+            As the function of that name gives.
+
         Raises
         ------
         ValueError
             For another name of a norm.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> xp.tensor([3.0, 4.0]).norm()
+        tensor(5.)
         """
         x = self if dtype is None else self.to(dtype=dtype)
         linalg = namespace.package.linalg
@@ -393,25 +1184,146 @@ class TorchFunctions(TensorBase):
         return linalg.vector_norm(x, axis=dim, keepdims=keepdim, ord=2 if p is None or isinstance(p, str) else p)
 
     def dist(self: Any, other: Any, p: float = 2) -> Tensor:
-        """The norm of order `p` of the difference."""
+        """The norm of order `p` of the difference.
+
+        Parameters
+        ----------
+        other : Tensor, raw array or number
+            The other operand; the shapes broadcast.
+        p : float
+            Which norm of the difference.
+
+        Returns
+        -------
+        Tensor
+            As the function of that name gives.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.dist(xp.tensor([4.0, 8.0]))
+        tensor(5.)
+        """
         return namespace.package.linalg.vector_norm(elementwise.subtract(self, other), ord=p)
 
     # -- order ----------------------------------------------------------------------------------------------------------
 
     def sort(self: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> SortResult:
-        """The elements in order along an axis, and their indices; equal ones keep their order, whatever `stable` is."""
+        """The elements in order along an axis, and their indices; equal ones keep their order, whatever `stable` is.
+
+        Parameters
+        ----------
+        dim : int
+            The axis.
+        descending : bool
+            The largest first.
+        stable : bool
+            Equal elements keep their order.
+
+        Returns
+        -------
+        (values, indices)
+            A named tuple.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> xp.tensor([3.0, 1.0, 2.0]).sort()
+        SortResult(values=tensor([1., 2., 3.]), indices=tensor([1, 2, 0]))
+        """
         order = self.argsort(dim, descending, stable=stable)
         return SortResult(indexing.take_along_axis(self, order, axis=dim) if self.ndim else self.clone(), order)
 
     def argsort(self: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
-        """The indices that sort along an axis; equal elements keep their order, whatever `stable` is."""
+        """The indices that sort along an axis; equal elements keep their order, whatever `stable` is.
+
+        Parameters
+        ----------
+        dim : int
+            The axis.
+        descending : bool
+            The largest first.
+        stable : bool
+            Equal elements keep their order.
+
+        Returns
+        -------
+        Tensor
+            Integer, of the same shape.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> xp.tensor([3.0, 1.0, 2.0]).argsort()
+        tensor([1, 2, 0])
+        """
         as_flag(stable, "argsort", "stable")
         if not self.ndim:
             return searching.argmax(self, axis=dim)  # the only element, if `dim` is an axis of it
         return sorting.argsort(self, axis=dim, descending=descending)
 
     def diff(self: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-        """Differences of neighbours along an axis, `n` times over."""
+        """Differences of neighbours along an axis, `n` times over.
+
+        Parameters
+        ----------
+        n : int
+            How often.
+        dim : int
+            The axis.
+        prepend : Tensor, optional
+            What stands before.
+        append : Tensor, optional
+            And after.
+
+        Returns
+        -------
+        Tensor
+            As the function of that name gives.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> xp.tensor([1.0, 4.0, 9.0]).diff()
+        tensor([3., 5.])
+        """
         return utility.diff(self, n, dim, prepend=prepend, append=append)
 
     # -- selection ------------------------------------------------------------------------------------------------------
@@ -419,10 +1331,27 @@ class TorchFunctions(TensorBase):
     def masked_select(self: Any, mask: Tensor) -> Tensor:
         """The elements where `mask` holds, in one row; both broadcast.
 
+        Parameters
+        ----------
+        mask : Tensor
+            bool; the shapes broadcast.
+
+        Returns
+        -------
+        Tensor
+            One axis.
+
         Raises
         ------
         TypeError
             If `mask` is not one of bools.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.masked_select(x > 2.0)
+        tensor([4.])
         """
         mask = as_tensor("masked_select", lift("masked_select", mask, self))
         if mask.dtype.kind != "bool":
@@ -432,7 +1361,37 @@ class TorchFunctions(TensorBase):
         return x[mask] if x.ndim else manipulation.reshape(x, (1,))[manipulation.reshape(mask, (1,))]
 
     def index_select(self: Any, dim: int, index: Tensor) -> Tensor:
-        """The slices at `index`, a number or a row of them, along an axis."""
+        """The slices at `index`, a number or a row of them, along an axis.
+
+        Parameters
+        ----------
+        dim : int
+            The axis.
+        index : Tensor
+            Integer indices.
+
+        Returns
+        -------
+        Tensor
+            As the function of that name gives.
+
+        Raises
+        ------
+        TypeError
+            An argument is not of the type above.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.index_select(0, xp.asarray([1, 1]))
+        tensor([[3., 4.],
+                [3., 4.]])
+        """
         index = as_tensor("index_select", lift("index_select", index, self))
         if index.ndim > 1:
             msg = f"index_select: `index` must be one row, but has shape {index.shape}; use `x[index]` or `xpgrad.take`"
@@ -440,7 +1399,37 @@ class TorchFunctions(TensorBase):
         return indexing.take(self, index if index.ndim else manipulation.reshape(index, (1,)), axis=dim)
 
     def gather(self: Any, dim: int, index: Tensor) -> Tensor:
-        """The elements at `index` along an axis, in the shape of `index`, which may be smaller than this Tensor along the others."""
+        """The elements at `index` along an axis, in the shape of `index`, which may be smaller than this Tensor along the others.
+
+        Parameters
+        ----------
+        dim : int
+            The axis.
+        index : Tensor
+            Integer indices.
+
+        Returns
+        -------
+        Tensor
+            As the function of that name gives.
+
+        Raises
+        ------
+        TypeError
+            `index` is not integer.
+        ValueError
+            The shapes do not fit.
+        IndexError
+            An axis or an index is out of range.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.gather(1, xp.asarray([[0], [1]]))
+        tensor([[1.],
+                [4.]])
+        """
         index, axis = _index_within("gather", self, dim, index)
         part = tuple(slice(None) if i == axis else slice(n) for i, n in enumerate(index.shape))
         return indexing.take_along_axis(self[part], index, axis=axis)
@@ -448,12 +1437,32 @@ class TorchFunctions(TensorBase):
     def scatter_add(self: Any, dim: int, index: Tensor, src: Tensor) -> Tensor:
         """This Tensor with elements of `src` added at `index` along an axis, duplicates included: the transpose of `gather`.
 
+        Parameters
+        ----------
+        dim : int
+            The axis.
+        index : Tensor
+            Integer indices.
+        src : Tensor
+            What is added.
+
+        Returns
+        -------
+        Tensor
+            Of the same shape and dtype.
+
         Raises
         ------
         ValueError
             If `index` is larger than `src`, or than this Tensor along another axis.
         RuntimeError
             If `src` has another dtype.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> xp.zeros((3,)).scatter_add(0, xp.asarray([2, 0, 2]), xp.tensor([1.0, 2.0, 3.0]))
+        tensor([2., 0., 4.])
         """
         index, axis = _index_within("scatter_add", self, dim, index)
         src = as_tensor("scatter_add", lift("scatter_add", src, self))

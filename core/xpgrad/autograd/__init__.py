@@ -115,6 +115,18 @@ def grad(
     ------
     RuntimeError, TypeError, ValueError
         As `backward`; also for unused inputs (GRD-07) and ``materialize_grads=True`` with ``allow_unused=False`` (GRD-12).
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x, y = xp.tensor(3.0, requires_grad=True), xp.tensor(5.0, requires_grad=True)
+    >>> (g,) = xp.autograd.grad(x * x * y, x, create_graph=True)
+    >>> g.item()
+    30.0
+    >>> xp.autograd.grad(g, [x, y])
+    (tensor(10.), tensor(6.))
+    >>> xp.autograd.grad(x * x, [x, y], allow_unused=True)
+    (tensor(6.), None)
     """
     if materialize_grads is not False:
         materialize_grads = as_flag(materialize_grads, "grad", "materialize_grads")

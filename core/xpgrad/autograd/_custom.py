@@ -99,6 +99,24 @@ class FunctionCtx:
         One per argument of ``apply`` (FUN-12): whether its gradient is needed.
     saved_tensors : tuple of Tensor or None
         What `save_for_backward` was given.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> class Cube(xp.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x * x
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         assert isinstance(ctx, xp.autograd.function.FunctionCtx)
+    ...         (x,) = ctx.saved_tensors
+    ...         return 3 * x * x * g if ctx.needs_input_grad[0] else None
+    >>> x = xp.tensor(2.0, requires_grad=True)
+    >>> Cube.apply(x).backward()
+    >>> x.grad
+    tensor(12.)
     """
 
     needs_input_grad: tuple[bool, ...] = ()
@@ -115,10 +133,19 @@ class FunctionCtx:
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep Tensors (inputs or outputs) for the backward, checked there for overwriting; the last call counts (FUN-13).
 
+        Parameters
+        ----------
+        *tensors : Tensor or None
+            Inputs or outputs of the forward, and intermediate results.
+
         Raises
         ------
         TypeError
             For anything but a Tensor or None.
+
+        See Also
+        --------
+        xpgrad.autograd.function.FunctionCtx
         """
         for i, t in enumerate(tensors):
             if t is not None and not isinstance(t, Tensor):
@@ -132,10 +159,37 @@ class FunctionCtx:
     def save_for_forward(self, *tensors: Any) -> None:
         """Keep Tensors for `jvp`; the last call counts (FWD-15).
 
+        Parameters
+        ----------
+        *tensors : Tensor or None
+            Inputs or outputs of the forward.
+
         Raises
         ------
         AssertionError
             For anything but a Tensor or None.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.autograd import forward_ad
+        >>> class Cube(xp.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(x):
+        ...         return x * x * x
+        ...     @staticmethod
+        ...     def setup_context(ctx, inputs, output):
+        ...         ctx.save_for_forward(*inputs)
+        ...     @staticmethod
+        ...     def jvp(ctx, t):
+        ...         (x,) = ctx.saved_tensors
+        ...         print(x is ctx.saved_for_forward[0])
+        ...         return 3 * x * x * t
+        >>> with forward_ad.dual_level():
+        ...     y = Cube.apply(forward_ad.make_dual(xp.tensor(2.0), xp.tensor(1.0)))
+        ...     print(forward_ad.unpack_dual(y).tangent)
+        True
+        tensor(12.)
         """
         for i, t in enumerate(tensors):
             if t is not None and not isinstance(t, Tensor):
@@ -154,6 +208,10 @@ class FunctionCtx:
         ------
         RuntimeError
             If they have been freed (RET-01) or overwritten (MUT-03), or read before by a Function with `clear_saved_tensors_on_access`.
+
+        See Also
+        --------
+        xpgrad.autograd.function.FunctionCtx
         """
         if self._forward:
             return self.saved_for_forward
@@ -174,15 +232,101 @@ class FunctionCtx:
         return found
 
     def mark_non_differentiable(self, *args: Any) -> None:
-        """Declare outputs that do not require grad; their slot of the backward gets zeros (FUN-18)."""
+        """Declare outputs that do not require grad; their slot of the backward gets zeros (FUN-18).
+
+        Parameters
+        ----------
+        *args : Tensor
+            Inputs or outputs of the running forward.
+
+        Raises
+        ------
+        RuntimeError
+            For anything but a Tensor.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> class Sort(xp.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         order = xp.argsort(x)
+        ...         ctx.mark_non_differentiable(order)
+        ...         ctx.order = order
+        ...         return xp.take(x, order), order
+        ...     @staticmethod
+        ...     def backward(ctx, g, _):
+        ...         return xp.take(g, xp.argsort(ctx.order))
+        >>> x = xp.tensor([3.0, 1.0, 2.0], requires_grad=True)
+        >>> y, order = Sort.apply(x)
+        >>> order.requires_grad
+        False
+        >>> (y * xp.tensor([1.0, 10.0, 100.0])).sum().backward()
+        >>> x.grad
+        tensor([100.,   1.,  10.])
+        """
         self._nondiff = _only_tensors("mark_non_differentiable", args)
 
     def mark_dirty(self, *args: Any) -> None:
-        """Declare inputs that the forward overwrote; each must be returned (FUN-20)."""
+        """Declare inputs that the forward overwrote; each must be returned (FUN-20).
+
+        Parameters
+        ----------
+        *args : Tensor
+            Inputs or outputs of the running forward.
+
+        Raises
+        ------
+        RuntimeError
+            For anything but a Tensor.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> class Double(xp.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         x.mul_(2.0)
+        ...         ctx.mark_dirty(x)
+        ...         return x
+        ...     @staticmethod
+        ...     def backward(ctx, g):
+        ...         return 2.0 * g
+        >>> a = xp.tensor([1.0, 2.0], requires_grad=True)
+        >>> b = a * 1.0
+        >>> c = Double.apply(b)
+        >>> c is b, c
+        (True, tensor([2., 4.], grad_fn=<DoubleBackward>))
+        >>> c.sum().backward()
+        >>> a.grad
+        tensor([2., 2.])
+        """
         self._dirty = _only_tensors("mark_dirty", args)
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Choose whether undefined gradients of outputs arrive as zeros (the default) or as None (FUN-17)."""
+        """Choose whether undefined gradients of outputs arrive as zeros (the default) or as None (FUN-17).
+
+        Parameters
+        ----------
+        value : bool
+            False for None instead of zeros.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> class Both(xp.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         ctx.set_materialize_grads(False)
+        ...         return x * 2.0, x * 3.0
+        ...     @staticmethod
+        ...     def backward(ctx, g, h):
+        ...         print(g, h)
+        ...         return 2.0 * g
+        >>> x = xp.tensor(1.0, requires_grad=True)
+        >>> Both.apply(x)[0].backward()
+        tensor(1.) None
+        """
         self._materialize = value
 
 

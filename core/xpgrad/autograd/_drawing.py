@@ -175,6 +175,8 @@ def draw(tensors: Any, *, names: Mapping[str, Tensor] | None = None, saved: bool
     TypeError, RuntimeError, ValueError
         For anything other than Tensors; for Tensors that do not require grad; for a `max_nodes` below 1.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> w = xp.tensor([1.0, 2.0], requires_grad=True)
     >>> picture = xp.autograd.graph.draw(xp.sum(w * w), names={"w": w})

@@ -19,13 +19,38 @@ UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
 
 
 class Interval(NamedTuple):
-    """A part of time, in microseconds since the profile began."""
+    """A part of time, in microseconds since the profile began.
+
+    Parameters
+    ----------
+    start : float
+        In microseconds.
+    end : float
+        In microseconds.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> interval = xp.autograd.profiler.Interval(start=1.5, end=4.0)
+    >>> interval.start, interval.end, interval.elapsed_us()
+    (1.5, 4.0, 2.5)
+    """
 
     start: float
     end: float
 
     def elapsed_us(self) -> float:
-        """Its length."""
+        """Its length.
+
+        Returns
+        -------
+        float
+            `end` less `start`, in microseconds.
+
+        See Also
+        --------
+        xpgrad.autograd.profiler.Interval
+        """
         return self.end - self.start
 
 
@@ -38,7 +63,12 @@ class _Formatted:
 
     @property
     def cpu_time(self) -> float:
-        """The average time of a call."""
+        """The average time of a call.
+
+        See Also
+        --------
+        xpgrad.autograd.profiler.FunctionEvent
+        """
         return self.cpu_time_total / self.count if self.count else 0.0
 
     @property
@@ -56,6 +86,13 @@ class _Formatted:
 
 class FunctionEvent(_Formatted):
     """One run of an operation, of a node or of a range.
+
+    Parameters
+    ----------
+    parent : FunctionEvent, optional
+        `cpu_parent`.
+    recording : object
+        The profile that it belongs to. Profiles make events; users read them.
 
     Attributes
     ----------
@@ -85,6 +122,28 @@ class FunctionEvent(_Formatted):
         With ``with_stack``: the user's lines, the innermost first; of a node those of its operation.
     saved_bytes, self_saved_bytes : int
         With ``profile_memory``: the bytes of the arrays that its node keeps for the backward, with and without what ran inside.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.autograd import profiler
+    >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
+    >>> with profiler.profile(record_shapes=True, profile_memory=True) as prof:
+    ...     with profiler.record_function("square"):
+    ...         y = x * x
+    ...     y.sum().backward()
+    >>> outer, inner = prof.function_events[:2]
+    >>> type(outer) is profiler.FunctionEvent, outer.is_user_annotation, inner.is_user_annotation
+    (True, True, False)
+    >>> inner.name, inner.cpu_parent is outer, inner.input_shapes, inner.count
+    ('multiply', True, [[2], [2]], 1)
+    >>> inner.cpu_time == inner.cpu_time_total, abs(inner.cpu_time_total - inner.time_range.elapsed_us()) < 0.01
+    (True, True)
+    >>> outer.saved_bytes == inner.self_saved_bytes > 0, outer.self_saved_bytes
+    (True, 0)
+    >>> node = next(event for event in prof.function_events if event.name == "MulBackward0")
+    >>> node.forward is inner, node.fwd_thread == inner.thread
+    (True, True)
     """
 
     id: int
@@ -120,7 +179,12 @@ class FunctionEvent(_Formatted):
 
     @property
     def is_user_annotation(self) -> bool:
-        """Tell whether it is a range of the user's."""
+        """Tell whether it is a range of the user's.
+
+        See Also
+        --------
+        xpgrad.autograd.profiler.FunctionEvent
+        """
         return self.scope == RANGE
 
     @property
@@ -141,7 +205,18 @@ class FunctionEvent(_Formatted):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Its time without that of the events inside it; where these overlap, on several threads, that time counts once."""
+        """Its time without that of the events inside it; where these overlap, on several threads, that time counts once.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> with xp.autograd.profiler.profile() as prof:
+        ...     with xp.autograd.profiler.record_function("range"):
+        ...         y = xp.exp(xp.ones(3))
+        >>> event = prof.function_events[0]
+        >>> 0 < event.self_cpu_time_total < event.cpu_time_total
+        True
+        """
         covered, reached = 0, self.start
         for start, end in sorted((c.start, c._stop) for c in self.cpu_children):
             end = min(end, self._stop)
@@ -179,6 +254,22 @@ class FunctionEventAvg(_Formatted):
         Of all calls.
     input_shapes, stack, scope, is_user_annotation
         Those of the first.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.ones(3)
+    >>> with xp.autograd.profiler.profile() as prof:
+    ...     y = xp.exp(xp.exp(x))
+    >>> (average,) = prof.key_averages()
+    >>> type(average) is xp.autograd.profiler.FunctionEventAvg
+    True
+    >>> average.key, average.count
+    ('exp', 2)
+    >>> average.cpu_time == average.cpu_time_total / 2
+    True
+    >>> [t[-1] for t in (average.cpu_time_str, average.cpu_time_total_str, average.self_cpu_time_total_str)]
+    ['s', 's', 's']
     """
 
     key: str
@@ -202,7 +293,30 @@ class FunctionEventAvg(_Formatted):
         self.cpu_parent: FunctionEvent | None = None
 
     def add(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
-        """Add an event, or a sum of them, and return itself."""
+        """Add an event, or a sum of them, and return itself.
+
+        Parameters
+        ----------
+        other : FunctionEvent or FunctionEventAvg
+            The first that is added gives the key, the shapes and the lines.
+
+        Returns
+        -------
+        FunctionEventAvg
+            Itself.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.ones(3)
+        >>> with xp.autograd.profiler.profile() as prof:
+        ...     y = xp.exp(xp.sin(x))
+        >>> average = xp.autograd.profiler.FunctionEventAvg()
+        >>> for event in prof.function_events:
+        ...     average = average.add(event)
+        >>> average.key, average.count
+        ('sin', 2)
+        """
         if not self.count:
             self.key, self.scope, self.is_user_annotation = other.key, other.scope, other.is_user_annotation
             self.input_shapes, self.stack, self.cpu_parent = other.input_shapes, other.stack, other.cpu_parent
@@ -228,6 +342,18 @@ class EventList(list[Any]):
     events : iterable
     profile_memory, with_stack : bool
         Whether bytes and the user's lines were noted.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.autograd import profiler
+    >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
+    >>> with profiler.profile() as prof:
+    ...     (x * x + x).sum().backward()
+    >>> type(prof.function_events) is profiler.EventList
+    True
+    >>> [event.name for event in prof.function_events if event.scope == 1]
+    ['SumBackward1', 'AddBackward0', 'MulBackward0', 'AccumulateGrad']
     """
 
     def __init__(self, events: Iterable[Any] = (), *, profile_memory: bool = False, with_stack: bool = False) -> None:
@@ -242,7 +368,17 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The sum of all self times."""
+        """The sum of all self times.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> with xp.autograd.profiler.profile() as prof:
+        ...     y = xp.exp(xp.ones(3))
+        >>> events = prof.function_events
+        >>> events.self_cpu_time_total == sum(e.self_cpu_time_total for e in events)
+        True
+        """
         return sum((event.self_cpu_time_total for event in self), 0.0)
 
     def key_averages(self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0) -> EventList:
@@ -259,6 +395,22 @@ class EventList(list[Any]):
         -------
         EventList
             Of `FunctionEventAvg`, in the order of the first calls.
+
+        Raises
+        ------
+        TypeError
+            For a flag that is not a bool, or a number that is not an int.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.ones(3)
+        >>> with xp.autograd.profiler.profile(record_shapes=True) as prof:
+        ...     y = xp.exp(x) + xp.exp(x[:2]).sum()
+        >>> [(e.key, e.count) for e in prof.function_events.key_averages() if e.key == "exp"]
+        [('exp', 2)]
+        >>> [(e.input_shapes, e.count) for e in prof.function_events.key_averages(group_by_input_shapes=True) if e.key == "exp"]
+        [([[3]], 1), ([[2]], 1)]
         """
         shapes = as_flag(group_by_input_shapes, "key_averages", "group_by_input_shapes")
         lines = max(0, as_int(group_by_stack_n, "key_averages", "group_by_stack_n"))
@@ -273,7 +425,23 @@ class EventList(list[Any]):
         return self._like(found.values())
 
     def total_average(self) -> FunctionEventAvg:
-        """The sum of all events, with the key ``"Total"``."""
+        """The sum of all events, with the key ``"Total"``.
+
+        Returns
+        -------
+        FunctionEventAvg
+            Without shapes and lines.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.ones(3)
+        >>> with xp.autograd.profiler.profile() as prof:
+        ...     y = xp.exp(xp.sin(x))
+        >>> total = prof.function_events.total_average()
+        >>> total.key, total.count
+        ('Total', 2)
+        """
         total = FunctionEventAvg()
         for event in self:
             total.add(event)
@@ -311,6 +479,17 @@ class EventList(list[Any]):
         ------
         ValueError
             For another `sort_by` or `time_unit`.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> with xp.autograd.profiler.profile() as prof:
+        ...     y = xp.exp(xp.sin(xp.ones(3)))
+        >>> text = prof.function_events.table(sort_by="cpu_time_total", header="Two functions")
+        >>> "Two functions" in text, "sin" in text, "exp" in text
+        (True, True, True)
+        >>> xp.autograd.profiler.EventList().table()
+        ''
         """
         if sort_by is not None and sort_by not in SORTS:
             msg = f"table: `sort_by` must be one of {', '.join(map(repr, SORTS))} or None, but got {sort_by!r}"

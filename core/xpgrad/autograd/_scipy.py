@@ -59,10 +59,28 @@ class ScipyObjective:
     Call it for the pair that ``jac=True`` stands for: ``minimize(f, f.x0, jac=True)``, ``root(f, f.x0, jac=True)``. Its methods are what
     SciPy takes separately: ``least_squares(f.fun, f.x0, jac=f.jac)``, ``minimize(f, f.x0, jac=True, hessp=f.hessp)``.
 
+    Parameters
+    ----------
+    func : callable
+        ``func(parameters, *args)``, as `scipy_objective` takes it.
+    parameters : Tensor, array or number, or a tree of them
+        Where SciPy begins.
+
     Attributes
     ----------
     x0 : ndarray of float64, shape (n,)
         The parameters as a vector: where to begin.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> f = xp.autograd.interop.ScipyObjective(lambda p: p[0] ** 2 * p[1], xp.tensor([3.0, 5.0]))
+    >>> f.x0
+    array([3., 5.])
+    >>> f(f.x0)
+    (45.0, array([30.,  9.]))
+    >>> f([1.0, 2.0])
+    (2.0, array([4., 1.]))
     """
 
     def __init__(self, func: Callable[..., Any], parameters: Any) -> None:
@@ -85,10 +103,22 @@ class ScipyObjective:
         ----------
         x : array, shape (n,)
 
+        Returns
+        -------
+        Tensor, or a tree of Tensors
+            In the structure, shapes, dtype and device of the parameters that were given.
+
         Raises
         ------
         ValueError
             For a vector of another length.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> f = xp.autograd.interop.scipy_objective(lambda p: p["b"], {"a": xp.zeros(2), "b": 1.0})
+        >>> f.unravel([7.0, 8.0, 9.0])
+        {'a': tensor([7., 8.]), 'b': tensor(9.)}
         """
         return self._unravel(self._in(x))
 
@@ -116,32 +146,128 @@ class ScipyObjective:
         return self._both(x, args)
 
     def fun(self, x: Any, *args: Any) -> Any:
-        """The value alone: a float, or residuals, an ndarray of shape (m,); parameters as those of a call."""
+        """The value alone: a float, or residuals, an ndarray of shape (m,); parameters as those of a call.
+
+        Parameters
+        ----------
+        x : array, shape (n,)
+            The parameters as a vector.
+        *args : object
+            Handed on to the function.
+
+        Returns
+        -------
+        float, or ndarray of shape (m,)
+            A float for a 0-d result; else the residuals, flat.
+
+        Raises
+        ------
+        TypeError
+            If the function does not return real floating Tensors.
+        ValueError
+            For a vector of another length.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> f = xp.autograd.interop.scipy_objective(lambda p, scale: xp.sum(p * p) * scale, xp.tensor([1.0, 2.0]))
+        >>> f.fun(f.x0, 10.0)
+        50.0
+        """
         with switches.no_grad():
             out = self._value(self._in(x), args)
         return float(out) if not out.ndim else self._out(out)
 
     def jac(self, x: Any, *args: Any) -> Any:
-        """The derivative alone: a gradient, an ndarray of shape (n,), or a Jacobian (m, n)."""
+        """The derivative alone: a gradient, an ndarray of shape (n,), or a Jacobian (m, n).
+
+        Parameters
+        ----------
+        x : array, shape (n,)
+            The parameters as a vector.
+        *args : object
+            Handed on to the function.
+
+        Returns
+        -------
+        ndarray of float64
+            Of shape (n,) for a 0-d result, (m, n) for residuals.
+
+        Raises
+        ------
+        TypeError
+            If the function does not return real floating Tensors.
+        ValueError
+            For a vector of another length.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> f = xp.autograd.interop.scipy_objective(lambda p: xp.stack([p[0] * p[1], p[0] + p[1]]), xp.tensor([2.0, 3.0]))
+        >>> f.jac(f.x0)
+        array([[3., 2.],
+               [1., 1.]])
+        """
         return self._both(x, args)[1]
 
     def hess(self, x: Any, *args: Any) -> Any:
         """The Hessian of a scalar function: an ndarray of shape (n, n).
 
+        Parameters
+        ----------
+        x : array, shape (n,)
+            The parameters as a vector.
+        *args : object
+            Handed on to the function.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, n)
+            Second derivatives.
+
         Raises
         ------
         ValueError
             If the function returns residuals.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> f = xp.autograd.interop.scipy_objective(lambda p: p[0] ** 2 * p[1], xp.tensor([3.0, 5.0]))
+        >>> f.hess(f.x0)
+        array([[10.,  6.],
+               [ 6.,  0.]])
         """
         return self._out(hessian(lambda flat: self._scalar(flat, args, "hess"))(self._in(x)))
 
     def hessp(self, x: Any, p: Any, *args: Any) -> Any:
         """The product of the Hessian of a scalar function and a vector, without the Hessian: an ndarray of shape (n,).
 
+        Parameters
+        ----------
+        x : array, shape (n,)
+            The parameters as a vector.
+        p : array, shape (n,)
+            The vector.
+        *args : object
+            Handed on to the function.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+            The Hessian times `p`.
+
         Raises
         ------
         ValueError
             If the function returns residuals.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> f = xp.autograd.interop.scipy_objective(lambda p: p[0] ** 2 * p[1], xp.tensor([3.0, 5.0]))
+        >>> f.hessp(f.x0, [1.0, 0.0])
+        array([10.,  6.])
         """
         return self._out(hessian_vector_product(lambda flat: self._scalar(flat, args, "hessp"))(self._in(x), self._in(p)))
 

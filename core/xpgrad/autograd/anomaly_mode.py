@@ -21,13 +21,44 @@ def __dir__() -> list[str]:
 
 
 def is_anomaly_enabled() -> bool:
-    """Return whether anomaly detection is on in this thread."""
+    """Return whether anomaly detection is on in this thread.
+
+    Returns
+    -------
+    bool
+        True inside of `detect_anomaly()`, and after `set_detect_anomaly(True)`.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.autograd.anomaly_mode.is_anomaly_enabled()
+    False
+    >>> with xp.autograd.set_detect_anomaly(True):
+    ...     print(xp.autograd.anomaly_mode.is_anomaly_enabled())
+    True
+    """
     mode = current()
     return mode is not None and mode.anomaly is not None
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Return whether anomaly detection looks for nan."""
+    """Return whether anomaly detection looks for nan.
+
+    Returns
+    -------
+    bool
+        The `check_nan` that `detect_anomaly` or `set_detect_anomaly` was given last; True by default, also while
+        detection is off.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> with xp.autograd.set_detect_anomaly(True, check_nan=False):
+    ...     print(xp.autograd.anomaly_mode.is_anomaly_check_nan_enabled())
+    False
+    >>> xp.autograd.anomaly_mode.is_anomaly_check_nan_enabled()
+    True
+    """
     mode = current()
     return mode is None or mode.check_nan
 
@@ -40,6 +71,20 @@ class set_detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
     mode : bool
     check_nan : bool, default True
         Raise where a node computes nan (ANO-01); otherwise only report where the failing operation was called (ANO-03).
+
+    Raises
+    ------
+    NotImplementedError
+        Unless a subclass has its own.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> with xp.autograd.set_detect_anomaly(True, check_nan=False):
+    ...     print(xp.autograd.anomaly_mode.is_anomaly_enabled())
+    True
+    >>> xp.autograd.anomaly_mode.is_anomaly_enabled()
+    False
     """
 
     mode: bool
@@ -54,7 +99,20 @@ class set_detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
         return replaced(anomaly=ANOMALY if self.mode else None, check_nan=self.check_nan)
 
     def clone(self) -> set_detect_anomaly:
-        """A fresh instance with the same arguments."""
+        """A fresh instance with the same arguments.
+
+        Returns
+        -------
+        set_detect_anomaly
+            Of the same arguments; making it sets the mode.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> switch = xp.autograd.set_detect_anomaly(False)
+        >>> switch.clone() is switch
+        False
+        """
         return set_detect_anomaly(self.mode, self.check_nan)
 
     def __enter__(self) -> None:
@@ -73,10 +131,28 @@ class detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
     check_nan : bool, default True
         Raise where a node computes nan.
 
+    Raises
+    ------
+    NotImplementedError
+        Unless a subclass has its own.
+
     Warns
     -----
     UserWarning
         On use; and with the traceback of the forward call, when a backward fails.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> import warnings
+    >>> x = xp.tensor(0.0, requires_grad=True)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     with xp.autograd.detect_anomaly():
+    ...         (xp.sqrt(x) * 0.0).backward()
+    Traceback (most recent call last):
+        ...
+    RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output.
     """
 
     check_nan: bool
@@ -93,7 +169,24 @@ class detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
         return replaced(anomaly=ANOMALY, check_nan=self.check_nan)
 
     def clone(self) -> detect_anomaly:
-        """A fresh instance with the same arguments; announced once already."""
+        """A fresh instance with the same arguments; announced once already.
+
+        Returns
+        -------
+        detect_anomaly
+            Of the same `check_nan`.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> import warnings
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")
+        ...     anomaly = xp.autograd.detect_anomaly(check_nan=False)
+        >>> with anomaly.clone():
+        ...     print(xp.autograd.anomaly_mode.is_anomaly_enabled())
+        True
+        """
         copy = object.__new__(detect_anomaly)
         copy.check_nan = self.check_nan
         return copy

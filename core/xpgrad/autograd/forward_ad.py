@@ -31,6 +31,18 @@ class UnpackedDualTensor(NamedTuple):
         The values, without the tangent.
     tangent : Tensor or None
         None if there is none (FWD-08).
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.autograd import forward_ad
+    >>> with forward_ad.dual_level():
+    ...     dual = forward_ad.make_dual(xp.tensor([1.0, 2.0]), xp.tensor([1.0, 0.0]))
+    ...     pair = forward_ad.unpack_dual(dual**2)
+    ...     print(isinstance(pair, forward_ad.UnpackedDualTensor))
+    ...     print(pair.primal, pair.tangent)
+    True
+    tensor([1., 4.]) tensor([2., 0.])
     """
 
     primal: Tensor
@@ -55,6 +67,16 @@ def enter_dual_level() -> int:
     ------
     RuntimeError
         Inside another one: `forward_ad` does not nest; `xpgrad.func.jvp` does (FWD-06).
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.autograd import forward_ad
+    >>> level = forward_ad.enter_dual_level()
+    >>> dual = forward_ad.make_dual(xp.tensor(3.0), xp.tensor(1.0))
+    >>> forward_ad.unpack_dual(dual**2).tangent
+    tensor(6.)
+    >>> forward_ad.exit_dual_level()
     """
     if _current() is not None:
         msg = "Nested forward mode AD is not supported at the moment; use `xpgrad.func.jvp`, which nests"
@@ -77,6 +99,16 @@ def exit_dual_level(*, level: int | None = None) -> None:
     ------
     RuntimeError
         If there is no level, or another one.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.autograd import forward_ad
+    >>> level = forward_ad.enter_dual_level()
+    >>> dual = forward_ad.make_dual(xp.tensor(3.0), xp.tensor(1.0))
+    >>> forward_ad.exit_dual_level(level=level)
+    >>> print(forward_ad.unpack_dual(dual).tangent)
+    None
     """
     level = None if level is None else as_int(level, "exit_dual_level", "level")
     current = _current()
@@ -97,6 +129,8 @@ def exit_dual_level(*, level: int | None = None) -> None:
 class dual_level(contextlib.ContextDecorator):  # noqa: N801 (PyTorch's name)
     """Context and decorator: a level of forward mode, at which Tensors carry tangents (FWD-01).
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> from xpgrad.autograd import forward_ad
     >>> x, t = xp.tensor([1.0, 2.0]), xp.tensor([1.0, 0.0])
@@ -131,6 +165,11 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     level : int, optional
         What `enter_dual_level` returned.
 
+    Returns
+    -------
+    Tensor
+        Of the shape, dtype, device and memory of `tensor`, with the tangent.
+
     Raises
     ------
     RuntimeError
@@ -139,6 +178,15 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         For a dtype that has no derivative (FWD-03).
     TypeError
         For what is not a Tensor.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.autograd import forward_ad
+    >>> with forward_ad.dual_level():
+    ...     x = forward_ad.make_dual(xp.tensor([1.0, 2.0]), xp.tensor([1.0, 10.0]))
+    ...     print(forward_ad.unpack_dual(x * x).tangent)
+    tensor([ 2., 40.])
     """
     for name, t in (("primal", tensor), ("tangent", tangent)):
         if not isinstance(t, Tensor):
@@ -183,6 +231,21 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     -------
     UnpackedDualTensor
         The primal is a view of `tensor` with its history; outside a level it is `tensor` itself.
+
+    Raises
+    ------
+    TypeError
+        For what is not a Tensor.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.autograd import forward_ad
+    >>> with forward_ad.dual_level():
+    ...     x = forward_ad.make_dual(xp.tensor(2.0), xp.tensor(1.0))
+    ...     primal, tangent = forward_ad.unpack_dual(x**3)
+    >>> primal, tangent
+    (tensor(8.), tensor(12.))
     """
     if not isinstance(tensor, Tensor):
         msg = f"unpack_dual needs a Tensor, but got {type(tensor).__name__}"

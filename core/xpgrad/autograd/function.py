@@ -36,6 +36,13 @@ class Function:
 
     The signatures of its methods admit whatever a subclass's have, with one name for each argument (``**_`` says so to type checkers).
 
+    Parameters
+    ----------
+    *args : object
+        Instances are of no use: making one warns, as in PyTorch.
+    **kwargs : object
+        The same.
+
     Attributes
     ----------
     clear_saved_tensors_on_access : bool
@@ -44,6 +51,11 @@ class Function:
         Set on a subclass: its `backward` gets the gradients in one list, which it may empty to release them.
     generate_vmap_rule : bool
         Set on a subclass: inside `vmap` its methods run on elements of the batch, in vectorised operations (FUN-33).
+
+    Raises
+    ------
+    NotImplementedError
+        Unless a subclass has its own.
 
     Examples
     --------
@@ -85,30 +97,172 @@ class Function:
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """Compute the outputs: ``forward(ctx, *args)``, or ``forward(*args)`` together with `setup_context`. Not recorded."""
+        """Compute the outputs: ``forward(ctx, *args)``, or ``forward(*args)`` together with `setup_context`. Not recorded.
+
+        Parameters
+        ----------
+        *args : object
+            `ctx` unless there is a `setup_context`, then what `apply` was given.
+        **kwargs : object
+            What `apply` was given by name.
+
+        Returns
+        -------
+        Tensor, or tuple
+            A tuple may also hold what is not a Tensor.
+
+        Raises
+        ------
+        NotImplementedError
+            Unless a subclass has its own.
+
+        See Also
+        --------
+        xpgrad.autograd.Function
+        """
         msg = "You must implement the forward function for custom autograd.Function."
         raise NotImplementedError(msg)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any, /) -> Any:
-        """Fill `ctx` after a `forward` that does not take it (FUN-26)."""
+        """Fill `ctx` after a `forward` that does not take it (FUN-26).
+
+        Parameters
+        ----------
+        ctx : FunctionCtx
+            The link of this call.
+        inputs : tuple
+            The arguments of `forward`, with default values filled in.
+        output : Tensor or tuple
+            What `forward` returned.
+
+        Returns
+        -------
+        None
+            It is ignored.
+
+        Raises
+        ------
+        NotImplementedError
+            Unless a subclass has its own.
+
+        See Also
+        --------
+        xpgrad.autograd.Function.apply
+        """
         msg = "setup_context is not implemented."
         raise NotImplementedError(msg)
 
     @staticmethod
     def backward(ctx: Any, /, *grad_outputs: Any, **_: Any) -> Any:
-        """Compute one gradient per argument of `forward` from one per output; None where there is none."""
+        """Compute one gradient per argument of `forward` from one per output; None where there is none.
+
+        Parameters
+        ----------
+        ctx : FunctionCtx
+            The link of this call.
+        *grad_outputs : Tensor or None
+            One for each output of `forward`, of its shape.
+        **_ : object
+            Nothing: it lets type checkers admit subclasses with other signatures.
+
+        Returns
+        -------
+        Tensor, None, or tuple of them
+            One for each argument of `forward`.
+
+        Raises
+        ------
+        NotImplementedError
+            Unless a subclass has its own.
+
+        See Also
+        --------
+        xpgrad.autograd.Function
+        """
         msg = "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward mode AD."
         raise NotImplementedError(msg)
 
     @staticmethod
     def vjp(ctx: Any, /, *grad_outputs: Any, **_: Any) -> Any:
-        """Another name for `backward`: implement one of them (FUN-04)."""
+        """Another name for `backward`: implement one of them (FUN-04).
+
+        Parameters
+        ----------
+        ctx : FunctionCtx
+            The link of this call.
+        *grad_outputs : Tensor or None
+            One for each output of `forward`, of its shape.
+        **_ : object
+            Nothing: it lets type checkers admit subclasses with other signatures.
+
+        Returns
+        -------
+        Tensor, None, or tuple of them
+            One for each argument of `forward`.
+
+        Raises
+        ------
+        NotImplementedError
+            Unless a subclass has its own.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> class Double(xp.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         return 2.0 * x
+        ...     @staticmethod
+        ...     def vjp(ctx, g):
+        ...         return 2.0 * g
+        >>> x = xp.tensor(1.0, requires_grad=True)
+        >>> Double.apply(x).backward()
+        >>> x.grad
+        tensor(2.)
+        """
         return Function.backward(ctx, *grad_outputs)
 
     @staticmethod
     def jvp(ctx: Any, /, *grad_inputs: Any, **_: Any) -> Any:
-        """Compute one tangent per output from one per argument of `forward`; runs right after it (FWD-13)."""
+        """Compute one tangent per output from one per argument of `forward`; runs right after it (FWD-13).
+
+        Parameters
+        ----------
+        ctx : FunctionCtx
+            The link of this call.
+        *grad_inputs : Tensor or None
+            One tangent for each argument of `forward`; None for what has none.
+        **_ : object
+            Nothing: it lets type checkers admit subclasses with other signatures.
+
+        Returns
+        -------
+        Tensor, None, or tuple of them
+            One for each output of `forward`.
+
+        Raises
+        ------
+        NotImplementedError
+            Unless a subclass has its own.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> class Square(xp.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(x):
+        ...         return x * x
+        ...     @staticmethod
+        ...     def setup_context(ctx, inputs, output):
+        ...         ctx.save_for_forward(*inputs)
+        ...     @staticmethod
+        ...     def jvp(ctx, t):
+        ...         (x,) = ctx.saved_tensors
+        ...         return 2.0 * x * t
+        >>> xp.func.jvp(Square.apply, (xp.tensor(3.0),), (xp.tensor(1.0),))
+        (tensor(9.), tensor(6.))
+        """
         msg = "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         raise NotImplementedError(msg)
 
@@ -116,10 +270,42 @@ class Function:
     def vmap(info: Any, in_dims: Any, /, *args: Any, **_: Any) -> Any:
         """Apply the Function to a whole batch: ``in_dims`` says where its axis is in each argument (FUN-33).
 
+        Parameters
+        ----------
+        info : VmapInfo
+            With `batch_size` and `randomness`.
+        in_dims : tuple of int or None
+            The batch's axis in each argument; None where there is none.
+        *args : object
+            The arguments, with the whole batch.
+        **_ : object
+            Nothing: it lets type checkers admit subclasses with other signatures.
+
         Returns
         -------
         tuple
             ``(output, out_dims)``.
+
+        Raises
+        ------
+        NotImplementedError
+            Unless a subclass has its own.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> class Total(xp.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(x):
+        ...         return xp.sum(x)
+        ...     @staticmethod
+        ...     def setup_context(ctx, inputs, output):
+        ...         pass
+        ...     @staticmethod
+        ...     def vmap(info, in_dims, x):
+        ...         return xp.sum(xp.moveaxis(x, in_dims[0], 0).reshape(info.batch_size, -1), axis=1), 0
+        >>> xp.func.vmap(Total.apply)(xp.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor([3., 7.])
         """
         msg = "vmap is not implemented; set generate_vmap_rule=True, or override it"
         raise NotImplementedError(msg)
@@ -146,6 +332,14 @@ class Function:
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` and record it as one node.
 
+        Parameters
+        ----------
+        *args : object
+            The arguments of `forward`, without `ctx`: Tensors, and any other values, which are constants.
+        **kwargs : object
+            Arguments of `forward` by name. `backward` returns gradients for them, too: with `setup_context` in the
+            order of the signature, else after the others.
+
         Returns
         -------
         What `forward` returned: one Tensor or a tuple, whose floating and complex Tensors require grad if an argument does.
@@ -154,6 +348,29 @@ class Function:
         ------
         RuntimeError, TypeError
             For wrong use of `ctx` (FUN-13, FUN-20).
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> class Power(xp.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(x, n):
+        ...         return x**n
+        ...     @staticmethod
+        ...     def setup_context(ctx, inputs, output):
+        ...         x, ctx.n = inputs
+        ...         ctx.save_for_backward(x)
+        ...     @staticmethod
+        ...     def backward(ctx, g):
+        ...         (x,) = ctx.saved_tensors
+        ...         return ctx.n * x ** (ctx.n - 1) * g, None
+        >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
+        >>> y = Power.apply(x, 3)
+        >>> y
+        tensor([1., 8.], grad_fn=<PowerBackward>)
+        >>> y.sum().backward()
+        >>> x.grad
+        tensor([ 3., 12.])
         """
         separate = cls.setup_context is not Function.setup_context
         if separate:
@@ -391,6 +608,38 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a `backward` that cannot be differentiated: it runs unrecorded, and a second differentiation raises (FUN-24).
 
     Unlike PyTorch, `grad` raises too where the second derivative would silently be lost.
+
+    Parameters
+    ----------
+    fn : callable
+        The `backward`, below `staticmethod`.
+
+    Returns
+    -------
+    callable
+        The `backward` to use in its place.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> class Square(xp.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x
+    ...     @staticmethod
+    ...     @xp.autograd.function.once_differentiable
+    ...     def backward(ctx, g):
+    ...         (x,) = ctx.saved_tensors
+    ...         return 2 * x * g
+    >>> x = xp.tensor(3.0, requires_grad=True)
+    >>> (g,) = xp.autograd.grad(Square.apply(x), x, create_graph=True)
+    >>> g.item()
+    6.0
+    >>> g.backward()
+    Traceback (most recent call last):
+        ...
+    RuntimeError: trying to differentiate twice a function that was marked with @once_differentiable
     """
 
     @functools.wraps(fn)

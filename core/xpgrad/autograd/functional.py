@@ -222,6 +222,16 @@ def jacobian(
         For the forward-mode strategy without `vectorize`, or with `create_graph`.
     AssertionError
         For another strategy.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.autograd.functional import jacobian
+    >>> jacobian(lambda x: xp.stack([x[0] * x[1], x[0] + x[1]]), xp.tensor([2.0, 3.0]))
+    tensor([[3., 2.],
+            [1., 1.]])
+    >>> jacobian(lambda x, y: x * y, (xp.tensor(2.0), xp.tensor(3.0)))
+    (tensor(3.), tensor(2.))
     """
     create_graph, strict, vectorize = _checked("jacobian", func, create_graph=create_graph, strict=strict, vectorize=vectorize)
     _check_strategy(strategy, vectorize, create_graph, strict)
@@ -295,6 +305,16 @@ def hessian(
         depend on an input.
     AssertionError
         For another strategy.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.autograd.functional import hessian
+    >>> hessian(lambda x: (x**3).sum(), xp.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    >>> hessian(lambda x, y: x * y * y, (xp.tensor(3.0), xp.tensor(5.0)))
+    ((tensor(0.), tensor(10.)), (tensor(10.), tensor(6.)))
     """
     create_graph, strict, vectorize = _checked("hessian", func, create_graph=create_graph, strict=strict, vectorize=vectorize)
     several, _ = _tuple(inputs, "hessian", "inputs")
@@ -349,6 +369,14 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     ------
     RuntimeError
         For a vector that is missing or does not fit; in strict mode as `jacobian`.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.autograd.functional import vjp
+    >>> value, product = vjp(lambda x: xp.sum(x * x), xp.tensor([1.0, 2.0]), xp.tensor(10.0))
+    >>> value, product
+    (tensor(5.), tensor([20., 40.]))
     """
     return _product("vjp", func, inputs, v, create_graph, strict)
 
@@ -376,6 +404,14 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     ------
     RuntimeError
         For a vector that is missing or does not fit; in strict mode as `jacobian`.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.autograd.functional import jvp
+    >>> value, product = jvp(lambda x: x * x, xp.tensor([1.0, 2.0]), xp.tensor([1.0, 10.0]))
+    >>> value, product
+    (tensor([1., 4.]), tensor([ 2., 40.]))
     """
     return _product("jvp", func, inputs, v, create_graph, strict)
 
@@ -401,6 +437,14 @@ def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     ------
     RuntimeError
         For a vector that is missing or does not fit, for more than one result; in strict mode as `jacobian`.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.autograd.functional import vhp
+    >>> value, product = vhp(lambda x: x[0] * x[0] * x[1], xp.tensor([1.0, 2.0]), xp.tensor([1.0, 0.0]))
+    >>> value, product
+    (tensor(2.), tensor([4., 2.]))
     """
     return _product("vhp", func, inputs, v, create_graph, strict)
 
@@ -428,6 +472,14 @@ def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     ------
     RuntimeError
         For a vector that is missing or does not fit, for more than one result; in strict mode as `jacobian`.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.autograd.functional import hvp
+    >>> value, product = hvp(lambda x: (x**3).sum(), xp.tensor([1.0, 2.0]), xp.tensor([1.0, 10.0]))
+    >>> value, product
+    (tensor(9.), tensor([  6., 120.]))
     """
     return _product("hvp", func, inputs, v, create_graph, strict)
 

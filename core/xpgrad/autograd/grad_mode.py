@@ -32,7 +32,22 @@ _setting = threading.local()
 
 
 def is_multithreading_enabled() -> bool:
-    """Return the setting of this thread: True unless `set_multithreading_enabled` says otherwise. Nothing depends on it."""
+    """Return the setting of this thread: True unless `set_multithreading_enabled` says otherwise. Nothing depends on it.
+
+    Returns
+    -------
+    bool
+        What `set_multithreading_enabled` set last on this thread.
+
+    Examples
+    --------
+    >>> from xpgrad.autograd.grad_mode import is_multithreading_enabled, set_multithreading_enabled
+    >>> with set_multithreading_enabled(False):
+    ...     print(is_multithreading_enabled())
+    False
+    >>> is_multithreading_enabled()
+    True
+    """
     return getattr(_setting, "enabled", True)
 
 
@@ -44,6 +59,10 @@ class set_multithreading_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
     Parameters
     ----------
     mode : bool
+
+    See Also
+    --------
+    xpgrad.autograd.grad_mode.is_multithreading_enabled
     """
 
     def __init__(self, mode: bool) -> None:
@@ -56,7 +75,20 @@ class set_multithreading_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
         return super().__call__(func)
 
     def clone(self) -> set_multithreading_enabled:
-        """A fresh instance with the same argument."""
+        """A fresh instance with the same argument.
+
+        Returns
+        -------
+        set_multithreading_enabled
+            Of the same `mode`; making it sets the mode.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> setting = xp.autograd.grad_mode.set_multithreading_enabled(True)
+        >>> setting.clone() is setting
+        False
+        """
         return set_multithreading_enabled(self.mode)
 
     def __enter__(self) -> None:

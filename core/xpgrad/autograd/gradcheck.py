@@ -74,6 +74,15 @@ def gradcheck(
         For an input with a stride of 0.
     AssertionError
         If neither mode is to be checked.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([0.5, 1.0], dtype=xp.float64, requires_grad=True)
+    >>> xp.autograd.gradcheck(xp.sin, x)
+    True
+    >>> xp.autograd.gradcheck(lambda x: x * x.detach(), x, raise_exception=False)
+    False
     """
     check_callable(func, "gradcheck")
     eps, atol, rtol, nondet_tol = (
@@ -143,6 +152,13 @@ def gradgradcheck(
     ------
     GradcheckError, ValueError, RuntimeError, AssertionError
         As `gradcheck`.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([0.5, 1.0], dtype=xp.float64, requires_grad=True)
+    >>> xp.autograd.gradgradcheck(xp.sin, x)
+    True
     """
     check_callable(func, "gradgradcheck")
     gen_non_contig_grad_outputs, check_fwd_over_rev, check_rev_over_rev = as_flags(

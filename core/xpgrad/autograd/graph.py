@@ -63,6 +63,8 @@ class allow_mutation_on_saved_tensors(ModeSwitch):  # noqa: N801 (PyTorch's name
     RuntimeError
         On entering it twice.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
     >>> with xp.autograd.graph.allow_mutation_on_saved_tensors():
@@ -115,6 +117,8 @@ class saved_tensors_hooks(ModeSwitch):  # noqa: N801 (PyTorch's name)
     In nested contexts the innermost pair applies. A value is unpacked at every use: by each backward pass whose gradients need it, and
     when it is read from its node. One pair for one value: ``node._raw_saved_self.register_hooks(pack_hook, unpack_hook)``.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
     >>> with xp.autograd.graph.saved_tensors_hooks(lambda t: t.detach().to(dtype=xp.float16), lambda t: t.to(dtype=xp.float64)):
@@ -130,7 +134,23 @@ class saved_tensors_hooks(ModeSwitch):  # noqa: N801 (PyTorch's name)
         return active_hooks(self._hooks)
 
     def clone(self) -> saved_tensors_hooks:
-        """A fresh instance with the same hooks."""
+        """A fresh instance with the same hooks.
+
+        Returns
+        -------
+        saved_tensors_hooks
+            Another context.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> boxed = xp.autograd.graph.saved_tensors_hooks(lambda t: [t], lambda box: 10.0 * box[0])
+        >>> x = xp.tensor(3.0, requires_grad=True)
+        >>> with boxed.clone():
+        ...     y = x * x
+        >>> xp.autograd.grad(y, x)
+        (tensor(60.),)
+        """
         return saved_tensors_hooks(*self._hooks)
 
 
@@ -143,6 +163,16 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801 (PyTorch's name)
     ----------
     pin_memory : bool, default False
         Part of PyTorch's signature; it has no effect, as no backend pins memory.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
+    >>> with xp.autograd.graph.save_on_cpu():
+    ...     y = xp.sum(x * x)
+    >>> y.backward()
+    >>> x.grad
+    tensor([2., 4.])
     """
 
     def __init__(self, pin_memory: bool = False) -> None:
@@ -150,7 +180,23 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801 (PyTorch's name)
         self._pin_memory = as_flag(pin_memory, "save_on_cpu", "pin_memory")
 
     def clone(self) -> save_on_cpu:
-        """A fresh instance with the same argument."""
+        """A fresh instance with the same argument.
+
+        Returns
+        -------
+        save_on_cpu
+            Another context.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> context = xp.autograd.graph.save_on_cpu()
+        >>> x = xp.tensor(3.0, requires_grad=True)
+        >>> with context.clone():
+        ...     y = x * x
+        >>> xp.autograd.grad(y, x)
+        (tensor(6.),)
+        """
         return save_on_cpu(self._pin_memory)
 
 
@@ -166,9 +212,36 @@ def _from_the_host(packed: tuple[Any, Any]) -> Any:
 
 
 def disable_saved_tensors_hooks(error_message: str) -> AbstractContextManager[None]:
-    """A context in which `saved_tensors_hooks` raises a RuntimeError with this message; it raises, too, where hooks are active (SAV-13).
+    """Forbid `saved_tensors_hooks` in a context or a decorated function.
 
     Hooks on single values, with ``register_hooks``, are not affected.
+
+    Parameters
+    ----------
+    error_message : str
+        The text of the error.
+
+    Returns
+    -------
+    context manager
+        Also a decorator.
+
+    Raises
+    ------
+    RuntimeError
+        Inside: `saved_tensors_hooks` is entered; the message is `error_message`. On entry: such hooks are active.
+    TypeError
+        `error_message` is not a str.
+
+    Examples
+    --------
+    >>> from xpgrad.autograd import graph
+    >>> with graph.disable_saved_tensors_hooks("no hooks here"):
+    ...     with graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+    ...         pass
+    Traceback (most recent call last):
+        ...
+    RuntimeError: no hooks here
     """
     if not isinstance(error_message, str):
         msg = f"disable_saved_tensors_hooks: `error_message` must be a str, but got {shown(error_message)}"
@@ -177,7 +250,24 @@ def disable_saved_tensors_hooks(error_message: str) -> AbstractContextManager[No
 
 
 def current_graph_task_id() -> int:
-    """The number of the pass that is running in this thread, -1 outside one (THR-08)."""
+    """The number of the pass that is running in this thread, -1 outside one (THR-08).
+
+    Returns
+    -------
+    int
+        Of the innermost pass, where a hook starts one of its own.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.autograd.graph import current_graph_task_id
+    >>> x = xp.tensor(1.0, requires_grad=True)
+    >>> handle = x.register_hook(lambda g: print(current_graph_task_id() >= 0))
+    >>> x.backward()
+    True
+    >>> current_graph_task_id()
+    -1
+    """
     task = current_pass()
     return -1 if task is None else task.id
 
@@ -185,10 +275,27 @@ def current_graph_task_id() -> int:
 def queue_callback(callback: Callable[[], None]) -> None:
     """Call `callback` at the end of the running pass, after all gradients were accumulated (HOK-41).
 
+    Parameters
+    ----------
+    callback : callable
+        It gets no arguments; what it returns is ignored.
+
     Raises
     ------
     RuntimeError
         Outside a pass.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor(2.0, requires_grad=True)
+    >>> def hook(g):
+    ...     print("before", x.grad)
+    ...     xp.autograd.graph.queue_callback(lambda: print("after", x.grad))
+    >>> handle = x.register_hook(hook)
+    >>> (x * x).backward()
+    before None
+    after tensor(4.)
     """
     check_callable(callback, "queue_callback", "callback")
     task = current_pass()
@@ -205,6 +312,25 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     ----------
     tensor : Tensor or iterable of Tensor
         A Tensor that occurs n times counts n writes. Inference tensors are ignored.
+
+    Raises
+    ------
+    TypeError
+        For what is neither a Tensor nor an iterable of them.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = x * 1.0
+    >>> z = y * y
+    >>> xp.autograd.graph.increment_version(y)
+    >>> y._version
+    1
+    >>> z.sum().backward()
+    Traceback (most recent call last):
+        ...
+    RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation: ...
     """
     for t in _tensors("increment_version", tensor):
         if not t.is_inference():
@@ -253,6 +379,15 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None
         For another mode.
     AssertionError
         In mode "all", for a Tensor that does not require grad.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x, y = (xp.tensor(v, requires_grad=True) for v in (2.0, 3.0))
+    >>> handle = xp.autograd.graph.register_multi_grad_hook((x, y), print)
+    >>> (x * y).backward()
+    [tensor(3.), tensor(2.)]
+    >>> handle.remove()
     """
     if not isinstance(mode, str) or mode not in ("all", "any"):
         msg = f"Expects mode to be one of ('all', 'any') but got {mode!r:.60}"

@@ -46,6 +46,26 @@ def to_jax_custom_vjp(rule: Any) -> Callable[..., Any]:
         If JAX is not installed.
     TypeError
         For other rules. When called: for an array as a static argument, and for results that are not Tensors.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> import jax
+    >>> class Square(xp.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(x):
+    ...         return x * x
+    ...     @staticmethod
+    ...     def setup_context(ctx, inputs, output):
+    ...         ctx.save_for_backward(*inputs)
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         (x,) = ctx.saved_tensors
+    ...         return 2.0 * x * g
+    >>> square = xp.autograd.interop.to_jax_custom_vjp(Square)
+    >>> x = jax.numpy.asarray(3.0)
+    >>> float(square(x)), float(jax.grad(square)(x))
+    (9.0, 6.0)
     """
     run = _Exported(rule, "to_jax_custom_vjp")
     jax = _library("jax", "pip install 'xpgrad[jax]'")
@@ -150,6 +170,27 @@ def to_torch_function(rule: Any) -> Callable[..., Any]:
     TypeError
         For other rules. When called: for a tensor as a static argument, for results that are not Tensors, and for tensors that are
         not on the CPU, without the plugin.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> import torch
+    >>> class Square(xp.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(x):
+    ...         return x * x
+    ...     @staticmethod
+    ...     def setup_context(ctx, inputs, output):
+    ...         ctx.save_for_backward(*inputs)
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         (x,) = ctx.saved_tensors
+    ...         return 2.0 * x * g
+    >>> square = xp.autograd.interop.to_torch_function(Square)
+    >>> x = torch.tensor(3.0, requires_grad=True)
+    >>> square(x).backward()
+    >>> x.grad
+    tensor(6.)
     """
     run = _Exported(rule, "to_torch_function")
     torch = _library("torch", "pip install torch")

@@ -87,6 +87,8 @@ class profile:  # noqa: N801 (PyTorch's name)
     A profile holds in its own context, as a mode does: asynchronous tasks and threads that run in a copy of it are seen, and other
     threads are not. The source of the interface is the documentation of `torch.autograd.profiler.profile` (PyTorch 2.13).
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
     >>> with xp.autograd.profiler.profile() as prof:
@@ -191,18 +193,78 @@ class profile:  # noqa: N801 (PyTorch's name)
         -------
         EventList
             Of `FunctionEventAvg`.
+
+        Raises
+        ------
+        TypeError
+            For a flag that is not a bool, or a number that is not an int.
+
+        See Also
+        --------
+        xpgrad.autograd.profiler.FunctionEventAvg
         """
         return self.function_events.key_averages(group_by_input_shape, group_by_stack_n)
 
     def total_average(self) -> FunctionEventAvg:
-        """The sum of all events."""
+        """The sum of all events.
+
+        Returns
+        -------
+        FunctionEventAvg
+            With the key `Total`.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.ones(3)
+        >>> with xp.autograd.profiler.profile() as prof:
+        ...     y = xp.exp(xp.sin(x))
+        >>> prof.total_average().count
+        2
+        """
         return self.function_events.total_average()
 
     def table(
         self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75, max_name_column_width: int = 55,
         max_shapes_column_width: int = 80, header: str | None = None, top_level_events_only: bool = False,
     ) -> str:  # fmt: skip
-        """A table of all events, one row each; that of ``key_averages()`` is shorter. See `EventList.table`."""
+        """A table of all events, one row each; that of ``key_averages()`` is shorter. See `EventList.table`.
+
+        Parameters
+        ----------
+        sort_by : str, optional
+            As for `EventList.table`.
+        row_limit : int
+            The number of rows; all if negative.
+        max_src_column_width : int
+            Longer texts are cut.
+        max_name_column_width : int
+            Longer texts are cut.
+        max_shapes_column_width : int
+            Longer texts are cut.
+        header : str, optional
+            A title.
+        top_level_events_only : bool
+            Leave out events inside others.
+
+        Returns
+        -------
+        str
+            The empty text if there are no events.
+
+        Raises
+        ------
+        ValueError
+            For another `sort_by`.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> with xp.autograd.profiler.profile() as prof:
+        ...     y = xp.exp(xp.ones(3))
+        >>> prof.table() == prof.function_events.table()
+        True
+        """
         return self.function_events.table(
             sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width, header, top_level_events_only
         )
@@ -215,6 +277,24 @@ class profile:  # noqa: N801 (PyTorch's name)
         Parameters
         ----------
         path : path
+
+        Raises
+        ------
+        OSError
+            For a path that cannot be written.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> import json, pathlib, tempfile
+        >>> with xp.autograd.profiler.profile() as prof:
+        ...     y = xp.exp(xp.ones(3))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "trace.json")
+        ...     prof.export_chrome_trace(path)
+        ...     events = json.loads(path.read_text())["traceEvents"]
+        >>> "exp" in [event["name"] for event in events]
+        True
         """
         write(path, chrome_trace(self.function_events))
 
@@ -224,6 +304,23 @@ class profile:  # noqa: N801 (PyTorch's name)
         Parameters
         ----------
         path : path
+
+        Raises
+        ------
+        OSError
+            For a path that cannot be written.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> import pathlib, tempfile
+        >>> with xp.autograd.profiler.profile() as prof:
+        ...     y = xp.exp(xp.ones(3))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "profile.html")
+        ...     prof.export_html(path)
+        ...     path.read_text().startswith("<!DOCTYPE html>")
+        True
         """
         write(path, html_page(self.function_events))
 
@@ -240,6 +337,18 @@ class profile:  # noqa: N801 (PyTorch's name)
         ------
         ValueError
             For another metric, or without ``with_stack``.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> import pathlib, tempfile
+        >>> with xp.autograd.profiler.profile(with_stack=True) as prof:
+        ...     y = xp.exp(xp.ones(3))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "stacks.txt")
+        ...     prof.export_stacks(path)
+        ...     path.exists()
+        True
         """
         if metric != "self_cpu_time_total":
             msg = f"export_stacks: metric should be 'self_cpu_time_total', the only one there is, but got {metric!r}"
@@ -269,6 +378,8 @@ class record_function(ContextDecorator):  # noqa: N801 (PyTorch's name)
     TypeError
         If one is not a string.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> x = xp.tensor([1.0, 2.0])
     >>> with xp.autograd.profiler.profile() as prof:

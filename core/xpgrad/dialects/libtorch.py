@@ -52,6 +52,16 @@ def backward(
         an input that does not require grad (CPP-07).
     TypeError
         For what is not a list of Tensors.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.dialects import libtorch
+    >>> x = xp.tensor(2.0, requires_grad=True)
+    >>> y = xp.tensor(5.0, requires_grad=True)
+    >>> libtorch.backward([x * y], inputs=[x])
+    >>> x.grad, y.grad
+    (tensor(5.), None)
     """
     seeds = _seeds(tensors, grad_tensors, create_graph)
     wanted = _listed("inputs", inputs)
@@ -81,6 +91,14 @@ def grad(
     ------
     RuntimeError, TypeError
         As `backward`; also for empty `inputs` and for unused ones (CPP-09).
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.dialects import libtorch
+    >>> x = xp.tensor(2.0, requires_grad=True)
+    >>> libtorch.grad([x * x], [x])
+    (tensor(4.),)
     """
     seeds = _seeds(outputs, grad_outputs, create_graph)
     wanted = _listed("inputs", inputs)
@@ -135,6 +153,17 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> in
     ------
     RuntimeError
         If the Tensor does not require grad.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.dialects import libtorch
+    >>> x = xp.tensor(2.0, requires_grad=True)
+    >>> libtorch.register_hook(x, lambda g: 10.0 * g)
+    0
+    >>> (x * x).backward()
+    >>> x.grad
+    tensor(40.)
     """
     if not tensor.requires_grad:
         msg = "cannot register a hook on a variable that doesn't require gradient; call `requires_grad_()` first"
@@ -165,6 +194,17 @@ def remove_hook(tensor: Tensor, index: int) -> None:
     ------
     RuntimeError
         If there is no hook of that index.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.dialects import libtorch
+    >>> x = xp.tensor(2.0, requires_grad=True)
+    >>> index = libtorch.register_hook(x, lambda g: 10.0 * g)
+    >>> libtorch.remove_hook(x, index)
+    >>> (x * x).backward()
+    >>> x.grad
+    tensor(4.)
     """
     known = _hooks.get(id(tensor), [])
     if not 0 <= index < len(known):

@@ -43,12 +43,33 @@ def backward(tensor: Tensor, gradient: Tensor | None = None, retain_graph: bool 
         For a root that does not require grad, has a dtype that OneFlow does not differentiate, or lacks a gradient that fits.
     TypeError
         For what is not a Tensor.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.dialects import oneflow
+    >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
+    >>> oneflow.backward(x * x, xp.tensor([1.0, 10.0]))
+    >>> x.grad
+    tensor([ 2., 40.])
     """
     autograd.backward(tensor, gradient, retain_graph, create_graph)
 
 
 class autograd:  # noqa: N801 (OneFlow's name)
-    """The functions of ``oneflow.autograd``."""
+    """The functions of ``oneflow.autograd``.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.dialects import oneflow
+    >>> x = xp.tensor(2.0, requires_grad=True)
+    >>> oneflow.autograd.grad(x * x, x)
+    (tensor(4.),)
+    >>> oneflow.autograd.backward([x * x], None)
+    >>> x.grad
+    tensor(4.)
+    """
 
     @staticmethod
     def backward(
@@ -70,6 +91,10 @@ class autograd:  # noqa: N801 (OneFlow's name)
         ------
         RuntimeError, TypeError
             As `xpgrad.dialects.oneflow.backward`; also for lengths that differ.
+
+        See Also
+        --------
+        xpgrad.dialects.oneflow.autograd
         """
         roots, seeds = _checked(tensors, grad_tensors)
         xpgrad.autograd.backward(roots, seeds, create_graph or retain_graph, create_graph)
@@ -98,6 +123,10 @@ class autograd:  # noqa: N801 (OneFlow's name)
         ------
         RuntimeError, TypeError
             As `backward`; also for an input that does not require grad (ONE-05) or was not used.
+
+        See Also
+        --------
+        xpgrad.dialects.oneflow.autograd
         """
         wanted = _listed("inputs", inputs)
         if not wanted:

@@ -46,6 +46,8 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     ValueError
         For dtypes that have no derivative.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> x = xp.tensor([1.0, 2.0])
     >>> value, slope = xp.func.jvp(lambda x: x**3, (x,), (xp.ones_like(x),))
@@ -144,6 +146,8 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     RuntimeError, ValueError
         As `jvp`; `jvp_fn` raises for tangents of another structure, shape or dtype than the primals.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> value, slope = xp.func.linearize(xp.sin, xp.tensor(0.0))
     >>> slope(xp.tensor(2.0)).item()

@@ -51,6 +51,8 @@ def jacfwd(
     RuntimeError, ValueError
         For arguments or results of the wrong kind, or a `chunk_size` that is not a positive int.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> xp.func.jacfwd(lambda x: x**2)(xp.tensor([1.0, 3.0]))
     tensor([[2., 0.],
@@ -144,6 +146,15 @@ def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any
         over reverse. ``jacfwd(jacrev(func))`` gives the same, except for what `func` does under `no_grad`, which is a constant for reverse
         mode only.
 
+    Raises
+    ------
+    TypeError
+        For a `func` that cannot be called.
+    RuntimeError
+        When called: for arguments or results of the wrong kind.
+
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> xp.func.hessian(lambda x: xp.sum(x**3))(xp.tensor([1.0, 2.0]))
     tensor([[ 6.,  0.],

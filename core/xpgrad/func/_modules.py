@@ -106,6 +106,8 @@ def functional_call(
     -----
     While the call runs, other threads see the object with the given Tensors.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> class Line:
     ...     def __init__(self):
@@ -215,6 +217,8 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[s
     TypeError, ValueError
         For what is not a sequence; for Tensors of different shapes.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> models = [{"w": xp.tensor([1.0, 2.0], requires_grad=True)}, {"w": xp.tensor([3.0, 4.0], requires_grad=True)}]
     >>> params, buffers = xp.func.stack_module_state(models)

@@ -46,6 +46,8 @@ def value_and_grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
     RuntimeError, TypeError
         As `grad_and_value`.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> xp.func.value_and_grad(lambda x: x**3)(2.0)
     (tensor(8.), tensor(12.))
@@ -85,6 +87,8 @@ def elementwise_grad(func: Callable[..., Any], argnums: Argnums = 0) -> Callable
     TypeError
         For a `func` that cannot be called.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> xp.func.elementwise_grad(xp.square)(xp.tensor([1.0, 2.0, 3.0]))
     tensor([2., 4., 6.])
@@ -128,6 +132,8 @@ def hessian_vector_product(func: Callable[..., Any], argnums: Argnums = 0) -> Ca
     TypeError
         For a `func` that cannot be called, and a call without a vector.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> xp.func.hessian_vector_product(lambda x: xp.sum(x**3))(xp.tensor([1.0, 2.0]), xp.tensor([1.0, 0.5]))
     tensor([6., 6.])
@@ -180,6 +186,8 @@ def ravel_pytree(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
     ValueError
         When `unravel` is called: for a vector of another shape.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> flat, unravel = xp.func.ravel_pytree({"w": xp.tensor([[1.0, 2.0]]), "b": 3.0})
     >>> flat

@@ -218,6 +218,13 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
         For arguments, or a value, of the wrong kind.
     TypeError
         For a `func` that cannot be called.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> gradient, value = xp.func.grad_and_value(lambda x: xp.sum(x**3))(xp.tensor([1.0, 2.0]))
+    >>> gradient, value
+    (tensor([ 3., 12.]), tensor(9.))
     """
     check_callable(func, "grad_and_value")
     has_aux = as_flag(has_aux, "grad_and_value", "has_aux")
@@ -249,11 +256,30 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that computes the gradient of `func`, a real scalar function (`torch.func.grad`); see `grad_and_value`.
 
+    Parameters
+    ----------
+    func : callable
+        Returns a 0-d real Tensor; with ``has_aux=True`` a pair of it and anything else.
+    argnums : int or tuple of int
+        The arguments to differentiate with respect to, as for `grad_and_value`.
+    has_aux : bool
+        Whether `func` returns a pair.
+
     Returns
     -------
     callable
         Returns the gradient, or ``(gradient, aux)``.
 
+    Raises
+    ------
+    TypeError
+        For a `func` that cannot be called.
+    RuntimeError
+        When called: for integers and other arguments without a derivative, `argnums` that do not fit, and a result
+        that is not a 0-d real floating Tensor.
+
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> xp.func.grad(lambda x: x**3)(xp.tensor(2.0))
     tensor(12.)
@@ -306,6 +332,15 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     ------
     RuntimeError
         For arguments, results or cotangents of the wrong kind or structure.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> value, vjp_fn = xp.func.vjp(lambda x, y: x * y, xp.tensor([1.0, 2.0]), xp.tensor(3.0))
+    >>> value
+    tensor([3., 6.])
+    >>> vjp_fn(xp.tensor([1.0, 10.0]))
+    (tensor([ 3., 30.]), tensor(21.))
     """
     check_callable(func, "vjp")
     has_aux = as_flag(has_aux, "vjp", "has_aux")
@@ -366,6 +401,15 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
     ------
     RuntimeError, ValueError
         For arguments or results of the wrong kind, or a `chunk_size` that is not a positive int.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.func.jacrev(lambda x: xp.stack([x[0] * x[1], xp.sum(x)]))(xp.tensor([2.0, 3.0]))
+    tensor([[3., 2.],
+            [1., 1.]])
+    >>> xp.func.jacrev(lambda p: p["a"] * p["b"])({"a": xp.tensor(2.0), "b": xp.tensor(3.0)})
+    {'a': tensor(3.), 'b': tensor(2.)}
     """
     check_callable(func, "jacrev")
     has_aux = as_flag(has_aux, "jacrev", "has_aux")

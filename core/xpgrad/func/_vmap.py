@@ -43,6 +43,11 @@ def vmap(
     chunk_size : int, optional
         The most elements to process at once: less memory.
 
+    Returns
+    -------
+    callable
+        It takes the arguments of `func` with the batch's axis, and returns its results with that axis.
+
     Raises
     ------
     ValueError
@@ -52,6 +57,8 @@ def vmap(
     CapabilityError
         For functions the shape of whose result depends on values (`nonzero`, ``x[mask]``).
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> rows = xp.tensor([[1.0, 2.0], [3.0, 4.0]])
     >>> xp.func.vmap(lambda row: row / xp.sum(row))(rows)

@@ -337,6 +337,8 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
     TypeError, RuntimeError
         When it is called with, or does, what is excluded above.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> @xp.compile
     ... def loss(w, x):

@@ -43,6 +43,9 @@ def export(
     ValueError
         If it uses large arrays that are not arguments, functions that have no text in NumPy, or another library's arrays.
 
+    Examples
+    --------
+    >>> import xpgrad as xp
     >>> import numpy as np, xpgrad as xp
     >>> text = xp.export(lambda w, x: xp.mean((x @ w) ** 2), np.ones(3), np.ones((5, 3)), path=None)
     >>> text.splitlines()[0]

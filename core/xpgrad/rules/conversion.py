@@ -151,12 +151,25 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
         Default: that of an array; the default device for Python data.
     requires_grad : bool
 
+    Returns
+    -------
+    Tensor
+        A leaf with a copy of the data.
+
     Raises
     ------
     RuntimeError
         If `requires_grad` and the dtype is neither floating nor complex (BWD-35).
     TypeError
         If `data` does not consist of numbers.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x**2).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
     """
     if isinstance(data, TensorBase):
         data = data.detach()
@@ -179,6 +192,11 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     copy : bool, optional
         True copies always, False raises ValueError where a copy would be needed, None copies where needed.
 
+    Returns
+    -------
+    Tensor
+        Of the data; it shares the memory of an array where `copy` is not True and none is needed.
+
     Raises
     ------
     TypeError
@@ -187,6 +205,17 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         For a sequence that holds Tensors or arrays of several devices.
     ValueError
         If ``copy=False`` is not possible, or nested sequences are not regular.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xpgrad as xp
+    >>> data = np.asarray([1.0, 2.0])
+    >>> x = xp.asarray(data)
+    >>> x
+    tensor([1., 2.])
+    >>> np.shares_memory(x.numpy(), data)
+    True
     """
     if copy is not None and copy is not True:
         copy = as_flag(copy, "asarray", "copy")
@@ -273,12 +302,24 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     device : Device or str, optional
     copy : bool, optional
 
+    Returns
+    -------
+    Tensor
+        It shares the memory of `x`, unless `copy` is True or the device differs.
+
     Raises
     ------
     TypeError
         If `x` has no ``__dlpack__``.
     RuntimeError
         If `x` is a Tensor that requires grad.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xpgrad as xp
+    >>> xp.from_dlpack(np.asarray([1.0, 2.0]))
+    tensor([1., 2.])
     """
     if copy is not None:
         copy = as_flag(copy, "from_dlpack", "copy")

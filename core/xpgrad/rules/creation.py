@@ -107,6 +107,27 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -
     copy : bool
         If false, `x` itself is returned if it has that dtype already.
     device : Device or str, optional
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`, of that dtype; its gradient arrives in the dtype of `x`.
+
+    Raises
+    ------
+    TypeError
+        `dtype` is no data type.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.5, 2.5], requires_grad=True)
+    >>> y = xp.astype(x, xp.float32)
+    >>> y.dtype
+    xpgrad.float32
+    >>> xp.sum(y).backward()
+    >>> x.grad.dtype
+    xpgrad.float64
     """
     x = as_tensor("astype", x)
     wanted = as_dtype(dtype, x.default_dtype)
@@ -141,40 +162,216 @@ def _lengths(name: str, first: Any, others: tuple[Any, ...]) -> tuple[int, ...]:
 
 @nondifferentiable(primitive=True)
 def zeros(shape: int | Sequence[int], *sizes: int, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A Tensor of zeros, of one shape; ``zeros(2, 3)`` is PyTorch's spelling of ``zeros((2, 3))``."""
+    """A Tensor of zeros, of one shape; ``zeros(2, 3)`` is PyTorch's spelling of ``zeros((2, 3))``.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        The shape; or several ints, one after another.
+    *sizes : int
+        Further lengths, where `shape` is the first.
+    dtype : DType, optional
+        The data type; the default floating one.
+    device : Device or str, optional
+        Where the Tensor is; the default device.
+    requires_grad : bool
+        Whether to record what is computed from it.
+
+    Returns
+    -------
+    Tensor
+        Of that shape.
+
+    Raises
+    ------
+    ValueError
+        A length is negative.
+    TypeError
+        The shape is not made of ints.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.zeros((2, 3))
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    """
     cls, dtype = _target(dtype, device)
     return _make(cls, "zeros", _lengths("zeros", shape, sizes) if sizes else shape_tuple(shape), dtype=dtype, requires_grad=requires_grad)
 
 
 @nondifferentiable(primitive=True)
 def ones(shape: int | Sequence[int], *sizes: int, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A Tensor of ones, of one shape; ``ones(2, 3)`` is PyTorch's spelling of ``ones((2, 3))``."""
+    """A Tensor of ones, of one shape; ``ones(2, 3)`` is PyTorch's spelling of ``ones((2, 3))``.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        The shape; or several ints, one after another.
+    *sizes : int
+        Further lengths, where `shape` is the first.
+    dtype : DType, optional
+        The data type; the default floating one.
+    device : Device or str, optional
+        Where the Tensor is; the default device.
+    requires_grad : bool
+        Whether to record what is computed from it.
+
+    Returns
+    -------
+    Tensor
+        Of that shape.
+
+    Raises
+    ------
+    ValueError
+        A length is negative.
+    TypeError
+        The shape is not made of ints.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.ones((2, 3))
+    tensor([[1., 1., 1.],
+            [1., 1., 1.]])
+    """
     cls, dtype = _target(dtype, device)
     return _make(cls, "ones", _lengths("ones", shape, sizes) if sizes else shape_tuple(shape), dtype=dtype, requires_grad=requires_grad)
 
 
 @nondifferentiable(primitive=True)
 def empty(shape: int | Sequence[int], *sizes: int, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A Tensor whose values are not set, of one shape; ``empty(2, 3)`` is PyTorch's spelling of ``empty((2, 3))``."""
+    """A Tensor whose values are not set, of one shape; ``empty(2, 3)`` is PyTorch's spelling of ``empty((2, 3))``.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        The shape; or several ints, one after another.
+    *sizes : int
+        Further lengths, where `shape` is the first.
+    dtype : DType, optional
+        The data type; the default floating one.
+    device : Device or str, optional
+        Where the Tensor is; the default device.
+    requires_grad : bool
+        Whether to record what is computed from it.
+
+    Returns
+    -------
+    Tensor
+        Of that shape, with any values.
+
+    Raises
+    ------
+    ValueError
+        A length is negative.
+    TypeError
+        The shape is not made of ints.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.empty((2, 3)).shape
+    (2, 3)
+    """
     cls, dtype = _target(dtype, device)
     return _make(cls, "empty", _lengths("empty", shape, sizes) if sizes else shape_tuple(shape), dtype=dtype, requires_grad=requires_grad)
 
 
 @nondifferentiable(primitive=True)
 def zeros_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Zeros of the shape, and by default the dtype and device, of `x`."""
+    """Zeros of the shape, and by default the dtype and device, of `x`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Whose shape, dtype and device are taken.
+    dtype : DType, optional
+        Instead of that of `x`.
+    device : Device or str, optional
+        Instead of that of `x`.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.zeros_like(xp.tensor([1.0, 2.0]))
+    tensor([0., 0.])
+    """
     return _like("zeros", x, dtype, device)
 
 
 @nondifferentiable(primitive=True)
 def ones_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Ones of the shape, and by default the dtype and device, of `x`."""
+    """Ones of the shape, and by default the dtype and device, of `x`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Whose shape, dtype and device are taken.
+    dtype : DType, optional
+        Instead of that of `x`.
+    device : Device or str, optional
+        Instead of that of `x`.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.ones_like(xp.tensor([1.0, 2.0]))
+    tensor([1., 1.])
+    """
     return _like("ones", x, dtype, device)
 
 
 @nondifferentiable(primitive=True)
 def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A Tensor of the shape of `x` whose values are not set."""
+    """A Tensor of the shape of `x` whose values are not set.
+
+    Parameters
+    ----------
+    x : Tensor
+        Whose shape, dtype and device are taken.
+    dtype : DType, optional
+        Instead of that of `x`.
+    device : Device or str, optional
+        Instead of that of `x`.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`, with any values.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.empty_like(xp.tensor([1.0, 2.0])).shape
+    (2,)
+    """
     return _like("empty", x, dtype, device)
 
 
@@ -197,10 +394,21 @@ def full(shape: int | Sequence[int], fill_value: Any, *, dtype: Any = None, devi
     device : Device or str, optional
     requires_grad : bool
 
+    Returns
+    -------
+    Tensor
+        Of that shape.
+
     Raises
     ------
     TypeError, ValueError, OverflowError
         For a `fill_value` that is not a number, or that `dtype` cannot hold: complex, not finite, or too large.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.full((2,), 7.0)
+    tensor([7., 7.])
     """
     shape = shape_tuple(shape)
     if not isinstance(fill_value, TensorBase) and not is_scalar(fill_value) and is_constant(fill_value):
@@ -249,7 +457,35 @@ def _check_fill(value: complex, dtype: DType) -> None:
 
 @composite
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A Tensor like `x` filled with one value; differentiable in a 0-d Tensor `fill_value`."""
+    """A Tensor like `x` filled with one value; differentiable in a 0-d Tensor `fill_value`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Whose shape, dtype and device are taken.
+    fill_value : number
+        The value.
+    dtype : DType, optional
+        Instead of that of `x`.
+    device : Device or str, optional
+        Instead of that of `x`.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or the value no number.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.full_like(xp.tensor([1.0, 2.0]), 7.0)
+    tensor([7., 7.])
+    """
     x = as_tensor("full_like", x)
     return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=x.device if device is None else device)
 
@@ -269,10 +505,23 @@ def arange(
     device : Device or str, optional
     requires_grad : bool
 
+    Returns
+    -------
+    Tensor
+        One axis; integers make the default integer dtype.
+
     Raises
     ------
     TypeError, ValueError
         For what is no real number, a step of 0, or more values than an array can have.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.arange(2, 10, 3)
+    tensor([2, 5, 8])
+    >>> xp.arange(3.0)
+    tensor([0., 1., 2.])
     """
     given: tuple[Any, ...] = (("start", start), ("stop", stop), ("step", step))
     parts = [_real(p, "arange", what) for what, p in given if p is not None or what != "stop"]
@@ -347,10 +596,21 @@ def linspace(
     requires_grad : bool
         Whether operations on the result are recorded.
 
+    Returns
+    -------
+    Tensor
+        Of shape (num,).
+
     Raises
     ------
     TypeError, ValueError, OverflowError
         For what is no number, and for more values than an array can have.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.linspace(0.0, 1.0, 5)
+    tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
     num = as_size(num, "linspace", "num")
     check_fits((num,), "linspace: `num`")
@@ -397,7 +657,42 @@ def _spaced(start: Any, stop: Any, num: int, dtype: Any, device: Any, endpoint: 
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """Ones on the k-th diagonal, zeros elsewhere."""
+    """Ones on the k-th diagonal, zeros elsewhere.
+
+    Parameters
+    ----------
+    n_rows : int
+        The number of rows.
+    n_cols : int, optional
+        That of columns; as many as rows.
+    k : int
+        Which diagonal has the ones: above the main one if positive.
+    dtype : DType, optional
+        The data type; the default floating one.
+    device : Device or str, optional
+        Where the Tensor is; the default device.
+    requires_grad : bool
+        Whether to record what is computed from it.
+
+    Returns
+    -------
+    Tensor
+        Of shape (n_rows, n_cols).
+
+    Raises
+    ------
+    ValueError
+        A length is negative.
+    TypeError
+        The shape is not made of ints.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.eye(2, 3, k=1)
+    tensor([[0., 1., 0.],
+            [0., 0., 1.]])
+    """
     cls, dtype = _target(dtype, device)
     rows = as_size(n_rows, "eye", "n_rows")
     columns = rows if n_cols is None else as_size(n_cols, "eye", "n_cols")
@@ -444,14 +739,66 @@ def _matrix(name: str, x: Any) -> Tensor:
 
 @front
 def tril(x: Tensor, /, k: int = 0) -> Tensor:
-    """The part of matrices on and below the k-th diagonal; zeros above."""
+    """The part of matrices on and below the k-th diagonal; zeros above.
+
+    Parameters
+    ----------
+    x : Tensor
+        At least two axes, the last two are the matrices.
+    k : int
+        Up to which diagonal.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of `x`, 0 elsewhere.
+
+    Raises
+    ------
+    ValueError
+        `x` has fewer than two axes.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.tril(xp.ones((3, 3)))
+    tensor([[1., 0., 0.],
+            [1., 1., 0.],
+            [1., 1., 1.]])
+    """
     x = _matrix("tril", x)
     return lower(x, _offset("tril", k, *x.shape[-2:]))
 
 
 @front
 def triu(x: Tensor, /, k: int = 0) -> Tensor:
-    """The part of matrices on and above the k-th diagonal; zeros below."""
+    """The part of matrices on and above the k-th diagonal; zeros below.
+
+    Parameters
+    ----------
+    x : Tensor
+        At least two axes, the last two are the matrices.
+    k : int
+        From which diagonal.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of `x`, 0 elsewhere.
+
+    Raises
+    ------
+    ValueError
+        `x` has fewer than two axes.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.triu(xp.ones((3, 3)), k=1)
+    tensor([[0., 1., 1.],
+            [0., 0., 1.],
+            [0., 0., 0.]])
+    """
     x = _matrix("triu", x)
     return upper(x, _offset("triu", k, *x.shape[-2:]))
 
@@ -466,6 +813,29 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
         One-dimensional.
     indexing : {"xy", "ij"}
         Cartesian or matrix order of the axes.
+
+    Returns
+    -------
+    list of Tensor
+        One for each axis, all of one shape.
+
+    Raises
+    ------
+    ValueError
+        An array has more than one axis, or `indexing` is neither ``xy`` nor ``ij``.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x, y = xp.meshgrid(xp.tensor([1.0, 2.0]), xp.tensor([3.0, 4.0, 5.0]))
+    >>> x
+    tensor([[1., 2.],
+            [1., 2.],
+            [1., 2.]])
+    >>> y
+    tensor([[3., 3.],
+            [4., 4.],
+            [5., 5.]])
     """
     check_choice(indexing, ("xy", "ij"), "meshgrid", "indexing")
     arrays = tuple(as_tensors("meshgrid", *arrays))

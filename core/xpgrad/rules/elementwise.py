@@ -65,22 +65,66 @@ def share(xp: Any, x: Any, low: Any, high: Any) -> Any:
 
 @elementwise("g", "g", op="+", fresh=False, conj=False, node="AddBackward0", domain=_EXACT)
 def add(x1: Operand, x2: Operand, /) -> Tensor:
-    """Sum ``x1 + x2``, elementwise with broadcasting."""
+    """Sum ``x1 + x2``, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x1, x2 = xp.tensor([1.0, 2.0], requires_grad=True), xp.tensor(10.0, requires_grad=True)
+    >>> y = xp.add(x1, x2)
+    >>> y
+    tensor([11., 12.], grad_fn=<AddBackward0>)
+    >>> xp.autograd.grad(xp.sum(y), (x1, x2))
+    (tensor([1., 1.]), tensor(2.))
+    """
 
 
 @elementwise("g", "-g", op="-", fresh=(False, True), conj=False, node="SubBackward0", domain=_NUMBERS)
 def subtract(x1: Operand, x2: Operand, /) -> Tensor:
-    """Difference ``x1 - x2``, elementwise with broadcasting."""
+    """Difference ``x1 - x2``, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x1, x2 = xp.tensor([1.0, 2.0], requires_grad=True), xp.tensor(10.0, requires_grad=True)
+    >>> y = xp.subtract(x1, x2)
+    >>> y
+    tensor([-9., -8.], grad_fn=<SubBackward0>)
+    >>> xp.autograd.grad(xp.sum(y), (x1, x2))
+    (tensor([1., 1.]), tensor(-2.))
+    """
 
 
 @elementwise("g * x2", "g * x1", op="*", node="MulBackward0", method="mul", domain=_EXACT)
 def multiply(x1: Operand, x2: Operand, /) -> Tensor:
-    """Product ``x1 * x2``, elementwise with broadcasting."""
+    """Product ``x1 * x2``, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x1, x2 = xp.tensor([1.0, 2.0], requires_grad=True), xp.tensor([3.0, 4.0], requires_grad=True)
+    >>> y = xp.multiply(x1, x2)
+    >>> y
+    tensor([3., 8.], grad_fn=<MulBackward0>)
+    >>> xp.autograd.grad(xp.sum(y), (x1, x2))
+    (tensor([3., 4.]), tensor([1., 2.]))
+    """
 
 
 @elementwise("g / x2", "-g * (x1 / x2) / x2", op="/", node="DivBackward0", method="div")
 def divide(x1: Operand, x2: Operand, /) -> Tensor:
-    """Quotient ``x1 / x2``, elementwise with broadcasting; floating."""
+    """Quotient ``x1 / x2``, elementwise with broadcasting; floating.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x1, x2 = xp.tensor([1.0, 2.0], requires_grad=True), xp.tensor(4.0, requires_grad=True)
+    >>> y = xp.divide(x1, x2)
+    >>> y
+    tensor([0.25, 0.5 ], grad_fn=<DivBackward0>)
+    >>> xp.autograd.grad(xp.sum(y), (x1, x2))
+    (tensor([0.25, 0.25]), tensor(-0.1875))
+    """
 
 
 def _pow_base(g: Any, x1: Any, x2: Any, xp: Any) -> Any:
@@ -113,29 +157,82 @@ def _pow_exponent(g: Any, x1: Any, x2: Any, out: Any, xp: Any) -> Any:
     domain=(Domain(low=0.0, integers="exact"), _EXACT),
 )  # fmt: skip
 def pow(x1: Operand, x2: Operand, /) -> Tensor:  # noqa: A001 (the standard's name)
-    """Power ``x1 ** x2``, elementwise with broadcasting."""
+    """Power ``x1 ** x2``, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x1, x2 = xp.tensor([2.0, 3.0], requires_grad=True), xp.tensor([3.0, 0.0], requires_grad=True)
+    >>> y = xp.pow(x1, x2)
+    >>> y
+    tensor([8., 1.], grad_fn=<PowBackward0>)
+    >>> xp.autograd.grad(xp.sum(y), (x1, x2))
+    (tensor([12.,  0.]), tensor([5.5452, 1.0986]))
+    """
 
 
 @elementwise(zero_gradient, zero_gradient, op="//", conj=False, node="FloorDivideBackward0", domain=_REAL_EXACT)
 def floor_divide(x1: Operand, x2: Operand, /) -> Tensor:
-    """Quotient rounded down, ``x1 // x2``; its derivative is zero (SUB-09)."""
+    """Quotient rounded down, ``x1 // x2``; its derivative is zero (SUB-09).
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x1, x2 = xp.tensor([7.0, -7.0], requires_grad=True), xp.tensor(2.0, requires_grad=True)
+    >>> y = xp.floor_divide(x1, x2)
+    >>> y
+    tensor([ 3., -4.], grad_fn=<FloorDivideBackward0>)
+    >>> xp.autograd.grad(xp.sum(y), (x1, x2))
+    (tensor([0., 0.]), tensor(0.))
+    """
 
 
 @elementwise(
     lambda g: g, lambda g, x1, x2, xp: -g * xp.floor(x1 / x2), op="%", fresh=(False, True), node="RemainderBackward0", domain=_REAL_EXACT
 )
 def remainder(x1: Operand, x2: Operand, /) -> Tensor:
-    """Remainder of ``x1 // x2``, with the sign of the divisor (SUB-09)."""
+    """Remainder of ``x1 // x2``, with the sign of the divisor (SUB-09).
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x1, x2 = xp.tensor([7.0, -7.0], requires_grad=True), xp.tensor(2.0, requires_grad=True)
+    >>> y = xp.remainder(x1, x2)
+    >>> y
+    tensor([1., 1.], grad_fn=<RemainderBackward0>)
+    >>> xp.autograd.grad(xp.sum(y), (x1, x2))
+    (tensor([1., 1.]), tensor(1.))
+    """
 
 
 @elementwise("-g", op="-", conj=False, node="NegBackward0", method="neg", domain=_NUMBERS)
 def negative(x: Tensor, /) -> Tensor:
-    """``-x``."""
+    """``-x``.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([-2.0, 3.0])
+    >>> xp.negative(x)
+    tensor([ 2., -3.])
+    >>> xp.func.elementwise_grad(xp.negative)(x)
+    tensor([-1., -1.])
+    """
 
 
 @elementwise(lambda g: g, fresh=False, conj=False, op="+", inplace=False, kind="copy", may_return_operand=True, domain=_EXACT)
 def positive(x: Tensor, /) -> Tensor:
-    """A copy of ``x``."""
+    """A copy of ``x``.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([-2.0, 3.0])
+    >>> xp.positive(x)
+    tensor([-2.,  3.])
+    >>> xp.func.elementwise_grad(xp.positive)(x)
+    tensor([1., 1.])
+    """
 
 
 def _abs_jvp(d_x: Any, x: Any, xp: Any) -> Any:
@@ -148,7 +245,22 @@ def _abs_jvp(d_x: Any, x: Any, xp: Any) -> Any:
     conj=False, node="AbsBackward0", jvp=_abs_jvp, dtype="real", kink=Kink("at 0", lambda x: x == 0, (0.0,)), domain=_EXACT,
 )  # fmt: skip
 def abs(x: Tensor, /) -> Tensor:  # noqa: A001 (the standard's name)
-    """Absolute value; real for complex ``x``. The derivative at 0 is 0 (SUB-02, CPX-07)."""
+    """Absolute value; real for complex ``x``. The derivative at 0 is 0 (SUB-02, CPX-07).
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`; of its dtype, real for complex `x`.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([-2.0, 0.0, 3.0])
+    >>> xp.abs(x)
+    tensor([2., 0., 3.])
+    >>> xp.func.elementwise_grad(xp.abs)(x)
+    tensor([-1.,  0.,  1.])
+    """
 
 
 def _phase_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
@@ -171,22 +283,67 @@ def phase(xp: Any, x: Any) -> Any:
 
 @elementwise(zero_gradient, conj=False, guard="not is_complex(x)", slow=lambda row, x: phase(x), domain=_EXACT)
 def sign(x: Tensor, /) -> Tensor:
-    """Sign: -1, 0 or 1; for complex ``x`` the number ``x / |x|`` of modulus 1, and 0 at 0."""
+    """Sign: -1, 0 or 1; for complex ``x`` the number ``x / |x|`` of modulus 1, and 0 at 0.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([-2.0, 0.0, 3.0])
+    >>> xp.sign(x)
+    tensor([-1.,  0.,  1.])
+    >>> xp.func.elementwise_grad(xp.sign)(x)
+    tensor([0., 0., 0.])
+    """
 
 
 @elementwise("g * x * 2", node="PowBackward0", domain=_EXACT)
 def square(x: Tensor, /) -> Tensor:
-    """``x * x``."""
+    """``x * x``.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([-3.0, 0.5])
+    >>> xp.square(x)
+    tensor([9.  , 0.25])
+    >>> xp.func.elementwise_grad(xp.square)(x)
+    tensor([-6.,  1.])
+    """
 
 
 @elementwise(lambda g, out: g / (out * 2), domain=_POSITIVE, kink=Kink("at 0, where its derivative is infinite", lambda x: x == 0, (0.0,)))
 def sqrt(x: Tensor, /) -> Tensor:
-    """Square root; its derivative at 0 is infinite (SUB-03)."""
+    """Square root; its derivative at 0 is infinite (SUB-03).
+
+    Parameters
+    ----------
+    x : Tensor, raw array or number
+        Any shape; not negative if real, else nan.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([0.25, 4.0])
+    >>> xp.sqrt(x)
+    tensor([0.5, 2. ])
+    >>> xp.func.elementwise_grad(xp.sqrt)(x)
+    tensor([1.  , 0.25])
+    """
 
 
 @elementwise(lambda g, out: -g * (out * out))
 def reciprocal(x: Tensor, /) -> Tensor:
-    """``1 / x``."""
+    """``1 / x``.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([0.5, 4.0])
+    >>> xp.reciprocal(x)
+    tensor([2.  , 0.25])
+    >>> xp.func.elementwise_grad(xp.reciprocal)(x)
+    tensor([-4.    , -0.0625])
+    """
 
 
 # -- exponentials and logarithms -------------------------------------------------------------------------------------
@@ -194,32 +351,97 @@ def reciprocal(x: Tensor, /) -> Tensor:
 
 @elementwise("g * out")
 def exp(x: Tensor, /) -> Tensor:
-    """Exponential."""
+    """Exponential.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([0.0, 1.0])
+    >>> xp.exp(x)
+    tensor([1.    , 2.7183])
+    >>> xp.func.elementwise_grad(xp.exp)(x)
+    tensor([1.    , 2.7183])
+    """
 
 
 @elementwise(lambda g, out: g * (out + 1))
 def expm1(x: Tensor, /) -> Tensor:
-    """``exp(x) - 1``, accurate near 0."""
+    """``exp(x) - 1``, accurate near 0.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([0.0, 1e-9])
+    >>> xp.expm1(x)
+    tensor([0.e+00, 1.e-09])
+    >>> xp.func.elementwise_grad(xp.expm1)(x)
+    tensor([1., 1.])
+    """
 
 
 @elementwise("g / x", domain=_POSITIVE)
 def log(x: Tensor, /) -> Tensor:
-    """Natural logarithm."""
+    """Natural logarithm.
+
+    Parameters
+    ----------
+    x : Tensor, raw array or number
+        Any shape; positive if real, -inf at 0, nan below.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 4.0])
+    >>> xp.log(x)
+    tensor([0.    , 1.3863])
+    >>> xp.func.elementwise_grad(xp.log)(x)
+    tensor([1.  , 0.25])
+    """
 
 
 @elementwise(lambda g, x: g / (x + 1), node="Log1PBackward0", domain=Domain(low=-1.0))
 def log1p(x: Tensor, /) -> Tensor:
-    """``log(1 + x)``, accurate near 0."""
+    """``log(1 + x)``, accurate near 0.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([0.0, 1e-9])
+    >>> xp.log1p(x)
+    tensor([0.e+00, 1.e-09])
+    >>> xp.func.elementwise_grad(xp.log1p)(x)
+    tensor([1., 1.])
+    """
 
 
 @elementwise(lambda g, x: g / (x * _LN2), domain=_POSITIVE)
 def log2(x: Tensor, /) -> Tensor:
-    """Logarithm to base 2."""
+    """Logarithm to base 2.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 8.0])
+    >>> xp.log2(x)
+    tensor([0., 3.])
+    >>> xp.func.elementwise_grad(xp.log2)(x)
+    tensor([1.4427, 0.1803])
+    """
 
 
 @elementwise(lambda g, x: g / (x * _LN10), domain=_POSITIVE)
 def log10(x: Tensor, /) -> Tensor:
-    """Logarithm to base 10."""
+    """Logarithm to base 10.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 100.0])
+    >>> xp.log10(x)
+    tensor([0., 2.])
+    >>> xp.func.elementwise_grad(xp.log10)(x)
+    tensor([0.4343, 0.0043])
+    """
 
 
 @elementwise(
@@ -227,7 +449,18 @@ def log10(x: Tensor, /) -> Tensor:
     node="LogaddexpBackward0", domain=Domain("library"),
 )  # fmt: skip
 def logaddexp(x1: Operand, x2: Operand, /) -> Tensor:
-    """``log(exp(x1) + exp(x2))`` without overflow."""
+    """``log(exp(x1) + exp(x2))`` without overflow.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x1, x2 = xp.tensor([0.0, 1000.0], requires_grad=True), xp.tensor([0.0, 1000.0], requires_grad=True)
+    >>> y = xp.logaddexp(x1, x2)
+    >>> y
+    tensor([6.9315e-01, 1.0007e+03], grad_fn=<LogaddexpBackward0>)
+    >>> xp.autograd.grad(xp.sum(y), (x1, x2))
+    (tensor([0.5, 0.5]), tensor([0.5, 0.5]))
+    """
 
 
 # -- trigonometric and hyperbolic functions ----------------------------------------------------------------------------
@@ -235,32 +468,102 @@ def logaddexp(x1: Operand, x2: Operand, /) -> Tensor:
 
 @elementwise(lambda g, x, xp: g * xp.cos(x))
 def sin(x: Tensor, /) -> Tensor:
-    """Sine of an angle in radians."""
+    """Sine of an angle in radians.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([0.0, 1.0])
+    >>> xp.sin(x)
+    tensor([0.    , 0.8415])
+    >>> xp.func.elementwise_grad(xp.sin)(x)
+    tensor([1.    , 0.5403])
+    """
 
 
 @elementwise(lambda g, x, xp: -g * xp.sin(x))
 def cos(x: Tensor, /) -> Tensor:
-    """Cosine of an angle in radians."""
+    """Cosine of an angle in radians.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([0.0, 1.0])
+    >>> xp.cos(x)
+    tensor([1.    , 0.5403])
+    >>> xp.func.elementwise_grad(xp.cos)(x)
+    tensor([-0.    , -0.8415])
+    """
 
 
 @elementwise(lambda g, out: g * (out * out + 1), domain=Domain(low=-math.pi / 2, high=math.pi / 2))
 def tan(x: Tensor, /) -> Tensor:
-    """Tangent of an angle in radians."""
+    """Tangent of an angle in radians.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([0.0, 1.0])
+    >>> xp.tan(x)
+    tensor([0.    , 1.5574])
+    >>> xp.func.elementwise_grad(xp.tan)(x)
+    tensor([1.    , 3.4255])
+    """
 
 
 @elementwise(lambda g, x, xp: g / xp.sqrt(1 - x * x), numpy="arcsin", domain=_UNIT)
 def asin(x: Tensor, /) -> Tensor:
-    """Inverse sine, in radians."""
+    """Inverse sine, in radians.
+
+    Parameters
+    ----------
+    x : Tensor, raw array or number
+        Any shape; between -1 and 1 if real, else nan.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([0.0, 0.5])
+    >>> xp.asin(x)
+    tensor([0.    , 0.5236])
+    >>> xp.func.elementwise_grad(xp.asin)(x)
+    tensor([1.    , 1.1547])
+    """
 
 
 @elementwise(lambda g, x, xp: -g / xp.sqrt(1 - x * x), numpy="arccos", domain=_UNIT)
 def acos(x: Tensor, /) -> Tensor:
-    """Inverse cosine, in radians."""
+    """Inverse cosine, in radians.
+
+    Parameters
+    ----------
+    x : Tensor, raw array or number
+        Any shape; between -1 and 1 if real, else nan.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([0.0, 0.5])
+    >>> xp.acos(x)
+    tensor([1.5708, 1.0472])
+    >>> xp.func.elementwise_grad(xp.acos)(x)
+    tensor([-1.    , -1.1547])
+    """
 
 
 @elementwise(lambda g, x: g / (x * x + 1), numpy="arctan")
 def atan(x: Tensor, /) -> Tensor:
-    """Inverse tangent, in radians."""
+    """Inverse tangent, in radians.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([0.0, 1.0])
+    >>> xp.atan(x)
+    tensor([0.    , 0.7854])
+    >>> xp.func.elementwise_grad(xp.atan)(x)
+    tensor([1. , 0.5])
+    """
 
 
 def _atan2_vjp(g: Any, x: Any, y: Any, xp: Any) -> Any:
@@ -275,37 +578,125 @@ def _atan2_vjp(g: Any, x: Any, y: Any, xp: Any) -> Any:
     node="Atan2Backward0", numpy="arctan2", domain=_REAL, kink=Kink("at (0, 0)", lambda x1, x2: (x1 == 0) & (x2 == 0), (0.0, 0.0)),
 )  # fmt: skip
 def atan2(x1: Operand, x2: Operand, /) -> Tensor:
-    """Angle in radians of the point with ordinate ``x1`` and abscissa ``x2``."""
+    """Angle in radians of the point with ordinate ``x1`` and abscissa ``x2``.
+
+    Parameters
+    ----------
+    x1 : Tensor, raw array or number
+        The ordinate; real floating.
+    x2 : Tensor, raw array or number
+        The abscissa; broadcasts with `x1`.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x1, x2 = xp.tensor([1.0, -1.0], requires_grad=True), xp.tensor([1.0, 1.0], requires_grad=True)
+    >>> y = xp.atan2(x1, x2)
+    >>> y
+    tensor([ 0.7854, -0.7854], grad_fn=<Atan2Backward0>)
+    >>> xp.autograd.grad(xp.sum(y), (x1, x2))
+    (tensor([0.5, 0.5]), tensor([-0.5,  0.5]))
+    """
 
 
 @elementwise(lambda g, x, xp: g * xp.cosh(x))
 def sinh(x: Tensor, /) -> Tensor:
-    """Hyperbolic sine."""
+    """Hyperbolic sine.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([0.0, 1.0])
+    >>> xp.sinh(x)
+    tensor([0.    , 1.1752])
+    >>> xp.func.elementwise_grad(xp.sinh)(x)
+    tensor([1.    , 1.5431])
+    """
 
 
 @elementwise(lambda g, x, xp: g * xp.sinh(x))
 def cosh(x: Tensor, /) -> Tensor:
-    """Hyperbolic cosine."""
+    """Hyperbolic cosine.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([0.0, 1.0])
+    >>> xp.cosh(x)
+    tensor([1.    , 1.5431])
+    >>> xp.func.elementwise_grad(xp.cosh)(x)
+    tensor([0.    , 1.1752])
+    """
 
 
 @elementwise("g * (1 - out * out)")
 def tanh(x: Tensor, /) -> Tensor:
-    """Hyperbolic tangent."""
+    """Hyperbolic tangent.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([0.0, 1.0])
+    >>> xp.tanh(x)
+    tensor([0.    , 0.7616])
+    >>> xp.func.elementwise_grad(xp.tanh)(x)
+    tensor([1.  , 0.42])
+    """
 
 
 @elementwise(lambda g, x, xp: g / xp.sqrt(x * x + 1), numpy="arcsinh")
 def asinh(x: Tensor, /) -> Tensor:
-    """Inverse hyperbolic sine."""
+    """Inverse hyperbolic sine.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([0.0, 1.0])
+    >>> xp.asinh(x)
+    tensor([0.    , 0.8814])
+    >>> xp.func.elementwise_grad(xp.asinh)(x)
+    tensor([1.    , 0.7071])
+    """
 
 
 @elementwise(lambda g, x, xp: g / (xp.sqrt(x - 1) * xp.sqrt(x + 1)), numpy="arccosh", domain=Domain(low=1.0))
 def acosh(x: Tensor, /) -> Tensor:
-    """Inverse hyperbolic cosine."""
+    """Inverse hyperbolic cosine.
+
+    Parameters
+    ----------
+    x : Tensor, raw array or number
+        Any shape; at least 1 if real, else nan.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.5, 2.0])
+    >>> xp.acosh(x)
+    tensor([0.9624, 1.317 ])
+    >>> xp.func.elementwise_grad(xp.acosh)(x)
+    tensor([0.8944, 0.5774])
+    """
 
 
 @elementwise(lambda g, x: g / (1 - x * x), numpy="arctanh", domain=_UNIT)
 def atanh(x: Tensor, /) -> Tensor:
-    """Inverse hyperbolic tangent."""
+    """Inverse hyperbolic tangent.
+
+    Parameters
+    ----------
+    x : Tensor, raw array or number
+        Any shape; between -1 and 1 if real, else nan.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([0.0, 0.5])
+    >>> xp.atanh(x)
+    tensor([0.    , 0.5493])
+    >>> xp.func.elementwise_grad(xp.atanh)(x)
+    tensor([1.    , 1.3333])
+    """
 
 
 @elementwise(
@@ -313,7 +704,18 @@ def atanh(x: Tensor, /) -> Tensor:
     domain=_REAL, kink=Kink("at (0, 0)", lambda x1, x2: (x1 == 0) & (x2 == 0), (0.0, 0.0)),
 )  # fmt: skip
 def hypot(x1: Operand, x2: Operand, /) -> Tensor:
-    """``sqrt(x1 ** 2 + x2 ** 2)`` without overflow; its derivative at the origin is nan, as in PyTorch (SUB-08)."""
+    """``sqrt(x1 ** 2 + x2 ** 2)`` without overflow; its derivative at the origin is nan, as in PyTorch (SUB-08).
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x1, x2 = xp.tensor([3.0, 5.0], requires_grad=True), xp.tensor([4.0, 12.0], requires_grad=True)
+    >>> y = xp.hypot(x1, x2)
+    >>> y
+    tensor([ 5., 13.], grad_fn=<HypotBackward0>)
+    >>> xp.autograd.grad(xp.sum(y), (x1, x2))
+    (tensor([0.6   , 0.3846]), tensor([0.8   , 0.9231]))
+    """
 
 
 # -- selection ----------------------------------------------------------------------------------------------------------
@@ -324,7 +726,18 @@ def hypot(x1: Operand, x2: Operand, /) -> Tensor:
     conj=False, node="MaximumBackward0", kink=Kink("of equal values", lambda x1, x2: x1 == x2, (1.0, 1.0), tie=True), domain=_LIBRARY,
 )  # fmt: skip
 def maximum(x1: Operand, x2: Operand, /) -> Tensor:
-    """The larger of two; equal ones share the gradient evenly (SUB-05)."""
+    """The larger of two; equal ones share the gradient evenly (SUB-05).
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x1, x2 = xp.tensor([1.0, 2.0, 5.0], requires_grad=True), xp.tensor([3.0, 2.0, 4.0], requires_grad=True)
+    >>> y = xp.maximum(x1, x2)
+    >>> y
+    tensor([3., 2., 5.], grad_fn=<MaximumBackward0>)
+    >>> xp.autograd.grad(xp.sum(y), (x1, x2))
+    (tensor([0. , 0.5, 1. ]), tensor([1. , 0.5, 0. ]))
+    """
 
 
 @elementwise(
@@ -332,7 +745,18 @@ def maximum(x1: Operand, x2: Operand, /) -> Tensor:
     conj=False, node="MinimumBackward0", kink=Kink("of equal values", lambda x1, x2: x1 == x2, (1.0, 1.0), tie=True), domain=_LIBRARY,
 )  # fmt: skip
 def minimum(x1: Operand, x2: Operand, /) -> Tensor:
-    """The smaller of two; equal ones share the gradient evenly (SUB-05)."""
+    """The smaller of two; equal ones share the gradient evenly (SUB-05).
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x1, x2 = xp.tensor([1.0, 2.0, 5.0], requires_grad=True), xp.tensor([3.0, 2.0, 4.0], requires_grad=True)
+    >>> y = xp.minimum(x1, x2)
+    >>> y
+    tensor([1., 2., 4.], grad_fn=<MinimumBackward0>)
+    >>> xp.autograd.grad(xp.sum(y), (x1, x2))
+    (tensor([1. , 0.5, 0. ]), tensor([0. , 0.5, 1. ]))
+    """
 
 
 def _at_bound(x: Any, lo: Any, hi: Any) -> Any:
@@ -393,6 +817,31 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
     min, max : Tensor, int, float or None
         Bounds that broadcast to the shape of ``x``; None means no bound. The result has the dtype of ``x``; floating bounds of
         integers are a `TypeError`.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of `x`.
+
+    Raises
+    ------
+    TypeError
+        An operand is a str, a list or another object that is no array.
+    ValueError
+        The operands' shapes do not broadcast.
+    DeviceMismatchError
+        The operands are on devices of different backends, and none is a 0-d one of the host.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([-1.0, 0.5, 3.0], requires_grad=True)
+    >>> y = xp.clip(x, 0.0, 1.0)
+    >>> y
+    tensor([0. , 0.5, 1. ], grad_fn=<ClampBackward1>)
+    >>> xp.sum(y).backward()
+    >>> x.grad
+    tensor([0., 1., 0.])
     """
     if not isinstance(x, TensorBase):
         x, min, max = lift_all("clip", (x, min, max))  # noqa: A001
@@ -426,7 +875,33 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
 
 @elementwise(None, lambda g, condition, xp: xp.keep(condition, g), lambda g, condition, xp: xp.keep(~condition, g), conj=False)
 def where(condition: Tensor, x1: Operand, x2: Operand, /) -> Tensor:
-    """``x1`` where ``condition`` holds, else ``x2``; the unselected branch gets the gradient 0 (SUB-11)."""
+    """``x1`` where ``condition`` holds, else ``x2``; the unselected branch gets the gradient 0 (SUB-11).
+
+    Parameters
+    ----------
+    condition : Tensor or raw array
+        bool; other dtypes count what is not 0 as True.
+    x1 : Tensor, raw array or number
+        Where the condition holds.
+    x2 : Tensor, raw array or number
+        Elsewhere; all three shapes broadcast.
+
+    Returns
+    -------
+    Tensor
+        Of the shape that all three broadcast to, of the dtype that `x1` and `x2` promote to.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([-1.0, 4.0], requires_grad=True)
+    >>> y = xp.where(x > 0, xp.sqrt(xp.abs(x)), 0.0)
+    >>> y
+    tensor([0., 2.], grad_fn=<WhereBackward0>)
+    >>> xp.sum(y).backward()
+    >>> x.grad
+    tensor([-0.  ,  0.25])
+    """
 
 
 def _copysign_vjp(g: Any, x1: Any, out: Any, xp: Any) -> Any:
@@ -436,7 +911,25 @@ def _copysign_vjp(g: Any, x1: Any, out: Any, xp: Any) -> Any:
 
 @elementwise(_copysign_vjp, zero_gradient, conj=False, domain=_REAL, kink=Kink("at 0", lambda x1: x1 == 0, (0.0, 1.0)))
 def copysign(x1: Operand, x2: Operand, /) -> Tensor:
-    """The magnitude of ``x1`` with the sign of ``x2``."""
+    """The magnitude of ``x1`` with the sign of ``x2``.
+
+    Parameters
+    ----------
+    x1 : Tensor, raw array or number
+        The magnitudes; real floating.
+    x2 : Tensor, raw array or number
+        The signs; broadcasts with `x1`.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x1, x2 = xp.tensor([1.0, -2.0], requires_grad=True), xp.tensor([-1.0, 1.0], requires_grad=True)
+    >>> y = xp.copysign(x1, x2)
+    >>> y
+    tensor([-1.,  2.], grad_fn=<CopysignBackward0>)
+    >>> xp.autograd.grad(xp.sum(y), (x1, x2))
+    (tensor([-1., -1.]), tensor([0., 0.]))
+    """
 
 
 # -- rounding -------------------------------------------------------------------------------------------------------------
@@ -444,22 +937,62 @@ def copysign(x1: Operand, x2: Operand, /) -> Tensor:
 
 @elementwise(zero_gradient, conj=False, domain=_REAL_EXACT, may_return_operand=True)
 def ceil(x: Tensor, /) -> Tensor:
-    """Rounded up; the derivative is zero (SUB-09)."""
+    """Rounded up; the derivative is zero (SUB-09).
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([-1.5, 0.5, 2.5])
+    >>> xp.ceil(x)
+    tensor([-1.,  1.,  3.])
+    >>> xp.func.elementwise_grad(xp.ceil)(x)
+    tensor([0., 0., 0.])
+    """
 
 
 @elementwise(zero_gradient, conj=False, domain=_REAL_EXACT, may_return_operand=True)
 def floor(x: Tensor, /) -> Tensor:
-    """Rounded down; the derivative is zero (SUB-09)."""
+    """Rounded down; the derivative is zero (SUB-09).
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([-1.5, 0.5, 2.5])
+    >>> xp.floor(x)
+    tensor([-2.,  0.,  2.])
+    >>> xp.func.elementwise_grad(xp.floor)(x)
+    tensor([0., 0., 0.])
+    """
 
 
 @elementwise(zero_gradient, conj=False, may_return_operand=True, domain=Domain("library"))
 def round(x: Tensor, /) -> Tensor:  # noqa: A001 (the standard's name)
-    """Rounded to the nearest integer, halves to even; the derivative is zero (SUB-09)."""
+    """Rounded to the nearest integer, halves to even; the derivative is zero (SUB-09).
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([-1.5, 0.5, 2.5])
+    >>> xp.round(x)
+    tensor([-2.,  0.,  2.])
+    >>> xp.func.elementwise_grad(xp.round)(x)
+    tensor([0., 0., 0.])
+    """
 
 
 @elementwise(zero_gradient, conj=False, domain=_REAL_EXACT, may_return_operand=True)
 def trunc(x: Tensor, /) -> Tensor:
-    """Rounded towards zero; the derivative is zero (SUB-09)."""
+    """Rounded towards zero; the derivative is zero (SUB-09).
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([-1.5, 0.5, 2.5])
+    >>> xp.trunc(x)
+    tensor([-1.,  0.,  2.])
+    >>> xp.func.elementwise_grad(xp.trunc)(x)
+    tensor([0., 0., 0.])
+    """
 
 
 # -- complex numbers ------------------------------------------------------------------------------------------------------
@@ -467,7 +1000,15 @@ def trunc(x: Tensor, /) -> Tensor:
 
 @elementwise(lambda g, xp: xp.conj(g), conj=False, inplace=False, numpy="conjugate", may_return_operand=True, domain=_EXACT)
 def conj(x: Tensor, /) -> Tensor:
-    """Complex conjugate."""
+    """Complex conjugate.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> z = xp.tensor([1.0 + 2.0j, 3.0j])
+    >>> xp.conj(z)
+    tensor([1.-2.j, 0.-3.j])
+    """
 
 
 @view(lambda g, x_dtype, xp: xp.cast(g, x_dtype), node="RealBackward0", batch="stacked", kind="part", dtype="real", public="real")
@@ -484,7 +1025,37 @@ def imag_part(xp: Any, x: Any) -> Any:
 
 @front
 def real(x: Tensor, /) -> Tensor:
-    """Real part: a view of a complex ``x``, ``x`` itself if it is real."""
+    """Real part: a view of a complex ``x``, ``x`` itself if it is real.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any shape; numeric, complex ones for a change.
+
+    Returns
+    -------
+    Tensor
+        The real parts, of the shape of `x`; a view where the library has them.
+
+    Raises
+    ------
+    TypeError
+        An operand is a str, a list or another object that is no array.
+    ValueError
+        The operands' shapes do not broadcast.
+    DeviceMismatchError
+        The operands are on devices of different backends, and none is a 0-d one of the host.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> z = xp.tensor([1.0 + 2.0j, 3.0j], requires_grad=True)
+    >>> xp.sum(xp.real(z)).backward()
+    >>> xp.real(z)
+    tensor([1., 0.], grad_fn=<RealBackward0>)
+    >>> z.grad
+    tensor([1.+0.j, 1.+0.j])
+    """
     x = as_operand("real", x)
     return real_part(x) if x.dtype.is_complex else x
 
@@ -493,10 +1064,30 @@ def real(x: Tensor, /) -> Tensor:
 def imag(x: Tensor, /) -> Tensor:
     """Imaginary part of a complex ``x``: a view.
 
+    Parameters
+    ----------
+    x : Tensor
+        Any shape; complex.
+
+    Returns
+    -------
+    Tensor
+        The imaginary parts, of the shape of `x`; a view where the library has them.
+
     Raises
     ------
     TypeError
         If ``x`` is real.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> z = xp.tensor([1.0 + 2.0j, 3.0j], requires_grad=True)
+    >>> xp.sum(xp.imag(z)).backward()
+    >>> xp.imag(z)
+    tensor([2., 3.], grad_fn=<ImagBackward0>)
+    >>> z.grad
+    tensor([0.+1.j, 0.+1.j])
     """
     x = as_operand("imag", x)
     if not x.dtype.is_complex:
@@ -510,104 +1101,272 @@ def imag(x: Tensor, /) -> Tensor:
 
 @nondifferentiable(op="==", method="eq", domain=_EXACT)
 def equal(x1: Operand, x2: Operand, /) -> Tensor:
-    """``x1 == x2``."""
+    """``x1 == x2``.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.equal(xp.tensor([1.0, 2.0, 3.0]), 2.0)
+    tensor([False,  True, False])
+    """
 
 
 @nondifferentiable(op="!=", method="ne", domain=_EXACT)
 def not_equal(x1: Operand, x2: Operand, /) -> Tensor:
-    """``x1 != x2``."""
+    """``x1 != x2``.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.not_equal(xp.tensor([1.0, 2.0, 3.0]), 2.0)
+    tensor([ True, False,  True])
+    """
 
 
 @nondifferentiable(op="<", method="lt", domain=_LIBRARY)
 def less(x1: Operand, x2: Operand, /) -> Tensor:
-    """``x1 < x2``."""
+    """``x1 < x2``.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.less(xp.tensor([1.0, 2.0, 3.0]), 2.0)
+    tensor([ True, False, False])
+    """
 
 
 @nondifferentiable(op="<=", method="le", domain=_LIBRARY)
 def less_equal(x1: Operand, x2: Operand, /) -> Tensor:
-    """``x1 <= x2``."""
+    """``x1 <= x2``.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.less_equal(xp.tensor([1.0, 2.0, 3.0]), 2.0)
+    tensor([ True,  True, False])
+    """
 
 
 @nondifferentiable(op=">", method="gt", domain=_LIBRARY)
 def greater(x1: Operand, x2: Operand, /) -> Tensor:
-    """``x1 > x2``."""
+    """``x1 > x2``.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.greater(xp.tensor([1.0, 2.0, 3.0]), 2.0)
+    tensor([False, False,  True])
+    """
 
 
 @nondifferentiable(op=">=", method="ge", domain=_LIBRARY)
 def greater_equal(x1: Operand, x2: Operand, /) -> Tensor:
-    """``x1 >= x2``."""
+    """``x1 >= x2``.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.greater_equal(xp.tensor([1.0, 2.0, 3.0]), 2.0)
+    tensor([False,  True,  True])
+    """
 
 
 @nondifferentiable(domain=_EXACT)
 def isfinite(x: Tensor, /) -> Tensor:
-    """True where an element is finite."""
+    """True where an element is finite.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.isfinite(xp.tensor([1.0, xp.inf, xp.nan]))
+    tensor([ True, False, False])
+    """
 
 
 @nondifferentiable(domain=_EXACT)
 def isinf(x: Tensor, /) -> Tensor:
-    """True where an element is infinite."""
+    """True where an element is infinite.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.isinf(xp.tensor([1.0, xp.inf, xp.nan]))
+    tensor([False,  True, False])
+    """
 
 
 @nondifferentiable(domain=_EXACT)
 def isnan(x: Tensor, /) -> Tensor:
-    """True where an element is not a number."""
+    """True where an element is not a number.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.isnan(xp.tensor([1.0, xp.inf, xp.nan]))
+    tensor([False, False,  True])
+    """
 
 
 @nondifferentiable(domain=_REAL_EXACT)
 def signbit(x: Tensor, /) -> Tensor:
-    """True where the sign bit is set."""
+    """True where the sign bit is set.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.signbit(xp.tensor([-0.0, 0.0, 1.0]))
+    tensor([ True, False, False])
+    """
 
 
 @nondifferentiable(domain=_REAL, dtype="same")
 def nextafter(x1: Operand, x2: Operand, /) -> Tensor:
-    """The next floating number after ``x1`` towards ``x2``."""
+    """The next floating number after ``x1`` towards ``x2``.
+
+    Parameters
+    ----------
+    x1 : Tensor, raw array or number
+        Any shape; real and floating-point.
+    x2 : Tensor, raw array or number
+        The direction; broadcasts with `x1`.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.nextafter(xp.tensor([1.0]), 2.0) - 1.0
+    tensor([2.2204e-16])
+    """
 
 
 @nondifferentiable(domain=_TRUTH)
 def logical_and(x1: Operand, x2: Operand, /) -> Tensor:
-    """Logical and."""
+    """Logical and.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.logical_and(xp.tensor([True, True, False]), xp.tensor([True, False, False]))
+    tensor([ True, False, False])
+    """
 
 
 @nondifferentiable(domain=_TRUTH)
 def logical_or(x1: Operand, x2: Operand, /) -> Tensor:
-    """Logical or."""
+    """Logical or.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.logical_or(xp.tensor([True, True, False]), xp.tensor([True, False, False]))
+    tensor([ True,  True, False])
+    """
 
 
 @nondifferentiable(domain=_TRUTH)
 def logical_xor(x1: Operand, x2: Operand, /) -> Tensor:
-    """Logical exclusive or."""
+    """Logical exclusive or.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.logical_xor(xp.tensor([True, True, False]), xp.tensor([True, False, False]))
+    tensor([False,  True, False])
+    """
 
 
 @nondifferentiable(domain=_TRUTH)
 def logical_not(x: Tensor, /) -> Tensor:
-    """Logical not."""
+    """Logical not.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.logical_not(xp.tensor([True, False]))
+    tensor([False,  True])
+    """
 
 
 @nondifferentiable(op="&", domain=_INTEGER, dtype="same")
 def bitwise_and(x1: Operand, x2: Operand, /) -> Tensor:
-    """Bitwise and of integers or bools."""
+    """Bitwise and of integers or bools.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.bitwise_and(xp.tensor([6, 5]), 3)
+    tensor([2, 1])
+    """
 
 
 @nondifferentiable(op="|", domain=_INTEGER, dtype="same")
 def bitwise_or(x1: Operand, x2: Operand, /) -> Tensor:
-    """Bitwise or of integers or bools."""
+    """Bitwise or of integers or bools.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.bitwise_or(xp.tensor([6, 5]), 3)
+    tensor([7, 7])
+    """
 
 
 @nondifferentiable(op="^", domain=_INTEGER, dtype="same")
 def bitwise_xor(x1: Operand, x2: Operand, /) -> Tensor:
-    """Bitwise exclusive or of integers or bools."""
+    """Bitwise exclusive or of integers or bools.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.bitwise_xor(xp.tensor([6, 5]), 3)
+    tensor([5, 6])
+    """
 
 
 @nondifferentiable(op="~", method="bitwise_not", numpy="invert", domain=_INTEGER, dtype="same")
 def bitwise_invert(x: Tensor, /) -> Tensor:
-    """Bitwise not of integers or bools."""
+    """Bitwise not of integers or bools.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.bitwise_invert(xp.tensor([0, 5]))
+    tensor([-1, -6])
+    """
 
 
 @nondifferentiable(op="<<", numpy="left_shift", domain=_INTEGER, dtype="same")
 def bitwise_left_shift(x1: Operand, x2: Operand, /) -> Tensor:
-    """``x1 << x2`` of integers."""
+    """``x1 << x2`` of integers.
+
+    Parameters
+    ----------
+    x1 : Tensor, raw array or number
+        What is shifted; integer.
+    x2 : Tensor, raw array or number
+        By how many bits; integer, not negative; broadcasts with `x1`.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.bitwise_left_shift(xp.tensor([1, 3]), 2)
+    tensor([ 4, 12])
+    """
 
 
 @nondifferentiable(op=">>", numpy="right_shift", domain=_INTEGER, dtype="same")
 def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Tensor:
-    """``x1 >> x2`` of integers."""
+    """``x1 >> x2`` of integers.
+
+    Parameters
+    ----------
+    x1 : Tensor, raw array or number
+        What is shifted; integer.
+    x2 : Tensor, raw array or number
+        By how many bits; integer, not negative; broadcasts with `x1`.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.bitwise_right_shift(xp.tensor([8, 3]), 1)
+    tensor([4, 1])
+    """

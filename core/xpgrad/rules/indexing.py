@@ -188,6 +188,29 @@ def take(x: Tensor, indices: Tensor, /, axis: int | None = None) -> Tensor:
     indices : Tensor of integers (or a NumPy array, or a list)
     axis : int, optional
         May be left out for a one-dimensional `x` only.
+
+    Returns
+    -------
+    Tensor
+        The elements at the indices.
+
+    Raises
+    ------
+    TypeError
+        An argument is no Tensor.
+    IndexError
+        An axis or an index is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([10.0, 20.0, 30.0], requires_grad=True)
+    >>> y = xp.take(x, xp.asarray([2, 0, 2]), axis=0)
+    >>> y
+    tensor([30., 10., 30.], grad_fn=<IndexBackward0>)
+    >>> xp.sum(y).backward()
+    >>> x.grad
+    tensor([1., 0., 2.])
     """
     x = x if isinstance(x, TensorBase) else _picked_from("take", x, indices)
     if axis is None:
@@ -237,6 +260,26 @@ def take_along_axis(x: Tensor, indices: Tensor, /, axis: int = -1) -> Tensor:
     indices : Tensor of integers
         As many axes as `x`, broadcasting with it along all but `axis`.
     axis : int
+
+    Returns
+    -------
+    Tensor
+        Of the shape of the indices, broadcast.
+
+    Raises
+    ------
+    TypeError
+        An argument is no Tensor.
+    IndexError
+        An axis or an index is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([[3.0, 1.0], [2.0, 4.0]])
+    >>> xp.take_along_axis(x, xp.argsort(x, axis=1), axis=1)
+    tensor([[1., 3.],
+            [2., 4.]])
     """
     x = x if isinstance(x, TensorBase) else _picked_from("take_along_axis", x, indices)
     if not isinstance(indices, TensorBase) and not is_raw_array(indices):

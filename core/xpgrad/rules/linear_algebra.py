@@ -108,6 +108,28 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     ----------
     x1, x2 : Tensor
         Shapes (..., M, K) and (..., K, N), whose leading axes broadcast; a one-dimensional operand is a row or a column.
+
+    Returns
+    -------
+    Tensor
+        Matrix products, stacked as the other axes broadcast.
+
+    Raises
+    ------
+    ValueError
+        The inner lengths differ, or an operand has no axis.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> a = xp.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    >>> y = xp.matmul(a, xp.tensor([1.0, 10.0]))
+    >>> y
+    tensor([21., 43.], grad_fn=<MvBackward0>)
+    >>> xp.sum(y).backward()
+    >>> a.grad
+    tensor([[ 1., 10.],
+            [ 1., 10.]])
     """
     first: Any = x1
     try:
@@ -131,6 +153,23 @@ def tensordot(x1: Tensor, x2: Tensor, /, axes: Any = 2) -> Tensor:
     x1, x2 : Tensor
     axes : int or pair of sequences of int
         The last ``axes`` of `x1` with the first of `x2`, or the axes of each.
+
+    Returns
+    -------
+    Tensor
+        The axes of `x1` that are left, then those of `x2`.
+
+    Raises
+    ------
+    ValueError
+        The axes that are summed over have different lengths.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.tensordot(xp.ones((2, 3)), xp.ones((3, 4)), axes=1)
+    tensor([[3., 3., 3., 3.],
+            [3., 3., 3., 3.]])
     """
     x1, x2 = as_tensors("tensordot", x1, x2)
     if not isinstance(axes, (tuple, list)):
@@ -164,7 +203,33 @@ def tensordot(x1: Tensor, x2: Tensor, /, axes: Any = 2) -> Tensor:
 
 @composite
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """Dot product along an axis; the first operand is conjugated."""
+    """Dot product along an axis; the first operand is conjugated.
+
+    Parameters
+    ----------
+    x1 : Tensor
+        The first vectors; conjugated if complex.
+    x2 : Tensor
+        The second; the other axes broadcast.
+    axis : int
+        The axis of the vectors.
+
+    Returns
+    -------
+    Tensor
+        Of the broadcast shape without the axis.
+
+    Raises
+    ------
+    ValueError
+        The vectors' lengths differ.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.vecdot(xp.tensor([1.0 + 1.0j, 2.0]), xp.tensor([1.0 + 1.0j, 3.0]))
+    tensor(8.+0.j)
+    """
     x1, x2 = as_tensors("vecdot", x1, x2)
     axis = as_int(axis, "vecdot", "axis")
     for x in (x1, x2):

@@ -49,6 +49,28 @@ def reshape(x: Tensor, /, shape: int | Sequence[int], *, copy: bool | None = Non
         One length may be -1: it is inferred.
     copy : bool, optional
         True gives fresh memory always, False raises ValueError where a copy would be needed.
+
+    Returns
+    -------
+    Tensor
+        With the elements of `x`.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or an argument that is to be an int is none.
+    IndexError
+        An axis is out of range.
+    ValueError
+        The shapes do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.arange(6.0)
+    >>> xp.reshape(x, (2, -1))
+    tensor([[0., 1., 2.],
+            [3., 4., 5.]])
     """
     x = as_tensor("reshape", x)
     target = shape_tuple(shape, "shape", -1)
@@ -74,10 +96,28 @@ def reshape(x: Tensor, /, shape: int | Sequence[int], *, copy: bool | None = Non
 def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
     """`x` without axes of length 1: a view.
 
+    Parameters
+    ----------
+    x : Tensor
+        Any shape and dtype.
+    axis : int or tuple of int
+        The axes that go; each of length 1.
+
+    Returns
+    -------
+    Tensor
+        A view without them.
+
     Raises
     ------
     ValueError
         If one of the axes has another length.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.squeeze(xp.ones((1, 3, 1)), axis=2).shape
+    (1, 3)
     """
     x = as_tensor("squeeze", x)
     if axis is None:
@@ -93,7 +133,35 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
 
 @front
 def expand_dims(x: Tensor, /, axis: int = 0) -> Tensor:
-    """`x` with a new axis of length 1 at position `axis`: a view."""
+    """`x` with a new axis of length 1 at position `axis`: a view.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any shape and dtype.
+    axis : int or tuple of int
+        Where the new axes stand in the result.
+
+    Returns
+    -------
+    Tensor
+        A view with a further axis of length 1.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or an argument that is to be an int is none.
+    IndexError
+        An axis is out of range.
+    ValueError
+        The shapes do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.expand_dims(xp.ones((2, 3)), axis=1).shape
+    (2, 1, 3)
+    """
     x = as_tensor("expand_dims", x)
     position = normalize_axis(axis, x.ndim + 1, "expand_dims")
     return reshape_to(x, (*x.shape[:position], 1, *x.shape[position:]))
@@ -126,7 +194,35 @@ def swap_last(xp: Any, x: Any) -> Any:
 
 @front
 def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
-    """`x` with its axes in the order `axes`: a view."""
+    """`x` with its axes in the order `axes`: a view.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any shape and dtype.
+    axes : tuple of int
+        The axes of `x` in their new order, each once.
+
+    Returns
+    -------
+    Tensor
+        A view, with the axes in that order.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or an argument that is to be an int is none.
+    IndexError
+        An axis is out of range.
+    ValueError
+        The shapes do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.permute_dims(xp.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     x = as_tensor("permute_dims", x)
     if not isinstance(axes, (tuple, list)):
         msg = f"permute_dims: `axes` must be a tuple that names each of the {x.ndim} axes once, but got {shown(axes)}"
@@ -140,7 +236,35 @@ def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
 
 @front
 def matrix_transpose(x: Tensor, /) -> Tensor:
-    """`x` with its last two axes exchanged: a view."""
+    """`x` with its last two axes exchanged: a view.
+
+    Parameters
+    ----------
+    x : Tensor
+        At least two axes.
+
+    Returns
+    -------
+    Tensor
+        A view, with the last two axes exchanged.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or an argument that is to be an int is none.
+    IndexError
+        An axis is out of range.
+    ValueError
+        The shapes do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> xp.matrix_transpose(x)
+    tensor([[1., 3.],
+            [2., 4.]])
+    """
     x = as_tensor("matrix_transpose", x)
     if x.ndim < 2:
         msg = f"matrix_transpose needs at least 2 axes, but got a Tensor of shape {x.shape}"
@@ -150,7 +274,37 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 @front
 def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Tensor:
-    """`x` with some axes moved to other positions, the rest in order: a view."""
+    """`x` with some axes moved to other positions, the rest in order: a view.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any shape and dtype.
+    source : int or tuple of int
+        The axes to move.
+    destination : int or tuple of int
+        Where to; as many.
+
+    Returns
+    -------
+    Tensor
+        A view, with the axes in that order.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or an argument that is to be an int is none.
+    IndexError
+        An axis is out of range.
+    ValueError
+        The shapes do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.moveaxis(xp.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     x = as_tensor("moveaxis", x)
     for what, given in (("source", source), ("destination", destination)):
         if given is None:
@@ -180,7 +334,38 @@ def broadcast_view(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
 
 @front
 def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
-    """`x` broadcast to `shape`: a view that cannot be written to."""
+    """`x` broadcast to `shape`: a view that cannot be written to.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any shape and dtype.
+    shape : tuple of int
+        The shape of the result.
+
+    Returns
+    -------
+    Tensor
+        A view of that shape.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or an argument that is to be an int is none.
+    IndexError
+        An axis is out of range.
+    ValueError
+        The shapes do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = xp.broadcast_to(x, (3, 2))
+    >>> xp.sum(y).backward()
+    >>> x.grad
+    tensor([3., 3.])
+    """
     x = as_tensor("broadcast_to", x)
     target = shape_tuple(shape)
     if len(target) < x.ndim or any(n not in (1, t) for n, t in zip(x.shape[::-1], target[::-1])):
@@ -191,7 +376,34 @@ def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
 
 @composite
 def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
-    """All Tensors broadcast to their common shape: views."""
+    """All Tensors broadcast to their common shape: views.
+
+    Parameters
+    ----------
+    *arrays : Tensor
+        Shapes that broadcast.
+
+    Returns
+    -------
+    list of Tensor
+        Views of one shape.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or an argument that is to be an int is none.
+    IndexError
+        An axis is out of range.
+    ValueError
+        The shapes do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> a, b = xp.broadcast_arrays(xp.ones((2, 1)), xp.ones((3,)))
+    >>> a.shape, b.shape
+    ((2, 3), (2, 3))
+    """
     arrays = tuple(as_tensors("broadcast_arrays", *arrays))
     shape = common_shape(*(a.shape for a in arrays), name="broadcast_arrays")
     return [broadcast_to(a, shape) for a in arrays]
@@ -207,6 +419,31 @@ def repeat(x: Tensor, repeats: int | Tensor, /, axis: int | None = None) -> Tens
     repeats : int or Tensor of integers
         The number of repetitions: one for all, or one per element along the axis.
     axis : int, optional
+
+    Returns
+    -------
+    Tensor
+        Each element as often, one after another.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or an argument that is to be an int is none.
+    IndexError
+        An axis is out of range.
+    ValueError
+        The shapes do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = xp.repeat(x, 3)
+    >>> y
+    tensor([1., 1., 1., 2., 2., 2.], grad_fn=<IndexBackward0>)
+    >>> xp.sum(y).backward()
+    >>> x.grad
+    tensor([3., 3.])
     """
     x = as_tensor("repeat", x)
     if axis is None:
@@ -234,7 +471,36 @@ def repeat(x: Tensor, repeats: int | Tensor, /, axis: int | None = None) -> Tens
 
 @composite
 def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
-    """`x` repeated as a whole, `repetitions` times along each axis; fresh memory."""
+    """`x` repeated as a whole, `repetitions` times along each axis; fresh memory.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any shape and dtype.
+    repetitions : tuple of int
+        How often along each axis.
+
+    Returns
+    -------
+    Tensor
+        The whole `x`, repeated.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or an argument that is to be an int is none.
+    IndexError
+        An axis is out of range.
+    ValueError
+        The shapes do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.tile(xp.tensor([1.0, 2.0]), (2, 2))
+    tensor([[1., 2., 1., 2.],
+            [1., 2., 1., 2.]])
+    """
     x = as_tensor("tile", x)
     reps = shape_tuple(repetitions, "repetitions")
     rank = max(len(reps), x.ndim)
@@ -254,7 +520,35 @@ def reverse(xp: Any, x: Any, axes: Any) -> Any:
 
 @front
 def flip(x: Tensor, /, axis: int | tuple[int, ...] | None = None) -> Tensor:
-    """`x` reversed along axes (all by default); fresh memory."""
+    """`x` reversed along axes (all by default); fresh memory.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any shape and dtype.
+    axis : int or tuple of int, optional
+        The axes that are turned round; all of them.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or an argument that is to be an int is none.
+    IndexError
+        An axis is out of range.
+    ValueError
+        The shapes do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.flip(xp.tensor([1.0, 2.0, 3.0]))
+    tensor([3., 2., 1.])
+    """
     x = as_tensor("flip", x)
     return reverse(x, normalize_axes(axis, x.ndim, "flip"))
 
@@ -271,7 +565,37 @@ def shift_by(xp: Any, x: Any, shift: Any, axes: Any) -> Any:
 
 @front
 def roll(x: Tensor, /, shift: int | tuple[int, ...], axis: int | tuple[int, ...] | None = None) -> Tensor:
-    """`x` rotated by `shift` along axes; the flattened Tensor without them."""
+    """`x` rotated by `shift` along axes; the flattened Tensor without them.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any shape and dtype.
+    shift : int or tuple of int
+        By how many places.
+    axis : int or tuple of int, optional
+        Along which; without it the flattened `x` is rolled.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or an argument that is to be an int is none.
+    IndexError
+        An axis is out of range.
+    ValueError
+        The shapes do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.roll(xp.tensor([1.0, 2.0, 3.0]), 1)
+    tensor([3., 1., 2.])
+    """
     x = as_tensor("roll", x)
     if isinstance(shift, list):
         shift = tuple(shift)
@@ -352,10 +676,32 @@ def _same_kind(name: str, arrays: Any) -> list[Tensor]:
 def concat(arrays: Sequence[Tensor], /, axis: int | None = 0) -> Tensor:
     """Tensors joined along an existing axis; flattened ones without an axis.
 
+    Parameters
+    ----------
+    arrays : sequence of Tensor
+        At least one; raw arrays and numbers among them are constants.
+    axis : int or None
+        The axis along which they follow each other; None flattens them first.
+
+    Returns
+    -------
+    Tensor
+        Of the dtype that all promote to.
+
     Raises
     ------
     ValueError
         If there are none, or their other axes differ.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> a, b = xp.tensor([1.0, 2.0], requires_grad=True), xp.tensor([3.0], requires_grad=True)
+    >>> y = xp.concat([a, b])
+    >>> y
+    tensor([1., 2., 3.], grad_fn=<CatBackward0>)
+    >>> xp.autograd.grad(xp.sum(y * y), (a, b))
+    (tensor([2., 4.]), tensor([6.]))
     """
     xs = _same_kind("concat", arrays)
     if axis is None:
@@ -373,10 +719,29 @@ def concat(arrays: Sequence[Tensor], /, axis: int | None = 0) -> Tensor:
 def stack(arrays: Sequence[Tensor], /, axis: int = 0) -> Tensor:
     """Tensors of one shape stacked along a new axis.
 
+    Parameters
+    ----------
+    arrays : sequence of Tensor
+        At least one; raw arrays and numbers among them are constants.
+    axis : int
+        Where the new axis stands in the result.
+
+    Returns
+    -------
+    Tensor
+        With one axis more.
+
     Raises
     ------
     ValueError
         If there are none, or their shapes differ.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.stack([xp.tensor([1.0, 2.0]), xp.tensor([3.0, 4.0])], axis=1)
+    tensor([[1., 3.],
+            [2., 4.]])
     """
     xs = _same_kind("stack", arrays)
     for x in xs:
@@ -388,7 +753,38 @@ def stack(arrays: Sequence[Tensor], /, axis: int = 0) -> Tensor:
 
 @front
 def unstack(x: Tensor, /, axis: int = 0) -> tuple[Tensor, ...]:
-    """The slices of `x` along an axis: views that cannot be written to while recording (MUT-17)."""
+    """The slices of `x` along an axis: views that cannot be written to while recording (MUT-17).
+
+    Parameters
+    ----------
+    x : Tensor
+        Any shape and dtype.
+    axis : int
+        The axis that goes.
+
+    Returns
+    -------
+    tuple of Tensor
+        Views, one for each index of the axis.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or an argument that is to be an int is none.
+    IndexError
+        An axis is out of range.
+    ValueError
+        The shapes do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> a, b = xp.unstack(xp.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    >>> a
+    tensor([1., 2.])
+    >>> b
+    tensor([3., 4.])
+    """
     x = as_tensor("unstack", x)
     position = normalize_axis(axis, x.ndim, "unstack")
     return unstack_views(x, position)
@@ -428,6 +824,31 @@ def pad(x: Tensor, pad_width: Any, mode: str = "constant", *, constant_values: A
         Elements before and after, for all axes or one pair per axis.
     mode : {"constant"}
     constant_values : scalar
+
+    Returns
+    -------
+    Tensor
+        Larger by that along each axis.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or an argument that is to be an int is none.
+    IndexError
+        An axis is out of range.
+    ValueError
+        The shapes do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = xp.pad(x, (1, 2))
+    >>> y
+    tensor([0., 1., 2., 0., 0.], grad_fn=<CatBackward0>)
+    >>> xp.sum(y * y).backward()
+    >>> x.grad
+    tensor([2., 4.])
     """
     x = as_tensor("pad", x)
     if not isinstance(mode, str) or mode != "constant":

@@ -74,6 +74,30 @@ def sum(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool = 
         Default: that of `x`; for small integers the default integer.
     keepdims : bool
         Keep reduced axes with length 1.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x` without the axes that were reduced.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or `axis` no int or tuple of ints.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([[1.0, 2.0], [3.0, 5.0]], requires_grad=True)
+    >>> y = xp.sum(x, axis=0)
+    >>> y
+    tensor([4., 7.], grad_fn=<SumBackward1>)
+    >>> xp.sum(y).backward()
+    >>> x.grad
+    tensor([[1., 1.],
+            [1., 1.]])
     """
     if not isinstance(x, TensorBase):
         x = as_tensor("sum", x)
@@ -160,13 +184,81 @@ def _extremum(name: str, primitive: Any, x: Tensor, axis: Axis, keepdims: bool) 
 
 @front
 def max(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
-    """Largest element over axes; ties share the gradient evenly (SUB-05)."""
+    """Largest element over axes; ties share the gradient evenly (SUB-05).
+
+    Parameters
+    ----------
+    x : Tensor
+        Any shape; numeric.
+    axis : int or tuple of int, optional
+        The axes that go; all of them.
+    keepdims : bool
+        Keep them with length 1.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x` without the axes that were reduced.
+
+    Raises
+    ------
+    ValueError
+        An axis that goes has length 0.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([[1.0, 7.0], [3.0, 7.0]], requires_grad=True)
+    >>> y = xp.max(x, axis=0)
+    >>> y
+    tensor([3., 7.], grad_fn=<AmaxBackward0>)
+    >>> xp.sum(y).backward()
+    >>> x.grad
+    tensor([[0. , 0.5],
+            [1. , 0.5]])
+    """
     return _extremum("max", reduce_max, x, axis, keepdims)
 
 
 @front
 def min(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
-    """Smallest element over axes; ties share the gradient evenly (SUB-05)."""
+    """Smallest element over axes; ties share the gradient evenly (SUB-05).
+
+    Parameters
+    ----------
+    x : Tensor
+        Any shape; numeric.
+    axis : int or tuple of int, optional
+        The axes that go; all of them.
+    keepdims : bool
+        Keep them with length 1.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x` without the axes that were reduced.
+
+    Raises
+    ------
+    ValueError
+        An axis that goes has length 0.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([[1.0, 7.0], [1.0, 5.0]], requires_grad=True)
+    >>> y = xp.min(x, axis=0)
+    >>> y
+    tensor([1., 5.], grad_fn=<AminBackward0>)
+    >>> xp.sum(y).backward()
+    >>> x.grad
+    tensor([[0.5, 0. ],
+            [0.5, 1. ]])
+    """
     return _extremum("min", reduce_min, x, axis, keepdims)
 
 
@@ -194,7 +286,35 @@ def finished(x: Tensor, raw: Any, name: str) -> Tensor:
 
 @nondifferentiable(primitive=True, method="all")
 def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
-    """True where all elements along axes are true."""
+    """True where all elements along axes are true.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any shape; what is not 0 counts as True.
+    axis : int or tuple of int, optional
+        The axes that go; all of them.
+    keepdims : bool
+        Keep them with length 1.
+
+    Returns
+    -------
+    Tensor
+        bool, of the shape of `x` without those axes.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or `axis` no int or tuple of ints.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.all(xp.tensor([[True, False], [True, True]]), axis=1)
+    tensor([False,  True])
+    """
     x = as_tensor("all", x)
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, "all", "keepdims")
@@ -203,7 +323,35 @@ def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  
 
 @nondifferentiable(primitive=True, method="any")
 def any(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
-    """True where any element along axes is true."""
+    """True where any element along axes is true.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any shape; what is not 0 counts as True.
+    axis : int or tuple of int, optional
+        The axes that go; all of them.
+    keepdims : bool
+        Keep them with length 1.
+
+    Returns
+    -------
+    Tensor
+        bool, of the shape of `x` without those axes.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or `axis` no int or tuple of ints.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.any(xp.tensor([[True, False], [True, True]]), axis=1)
+    tensor([ True,  True])
+    """
     x = as_tensor("any", x)
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, "any", "keepdims")

@@ -57,19 +57,93 @@ def argmax(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> 
         Default: the index into the flattened `x`.
     keepdims : bool
         Keep reduced axes with length 1.
+
+    Returns
+    -------
+    Tensor
+        Integer: the index of the first of equal elements.
+
+    Raises
+    ------
+    ValueError
+        There is no element.
+    IndexError
+        The axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.argmax(xp.tensor([3.0, 1.0, 3.0, 1.0]))
+    tensor(0)
     """
     return _extreme_index("argmax", x, axis, keepdims)
 
 
 @nondifferentiable(primitive=True, method="argmin")
 def argmin(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-    """Index of the smallest element, the first of equal ones (Array API 2024.12, `argmin`); see `argmax`."""
+    """Index of the smallest element, the first of equal ones (Array API 2024.12, `argmin`); see `argmax`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any shape; numeric.
+    axis : int, optional
+        The axis that goes; without it the index is that of the flattened `x`.
+    keepdims : bool
+        Keep them with length 1.
+
+    Returns
+    -------
+    Tensor
+        Integer: the index of the first of equal elements.
+
+    Raises
+    ------
+    ValueError
+        There is no element.
+    IndexError
+        The axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.argmin(xp.tensor([3.0, 1.0, 3.0, 1.0]))
+    tensor(1)
+    """
     return _extreme_index("argmin", x, axis, keepdims)
 
 
 @nondifferentiable(primitive=True)
 def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    """The number of elements over axes that are not zero (Array API 2024.12, `count_nonzero`)."""
+    """The number of elements over axes that are not zero (Array API 2024.12, `count_nonzero`).
+
+    Parameters
+    ----------
+    x : Tensor
+        Any shape; numeric.
+    axis : int or tuple of int, optional
+        The axes that go; all of them.
+    keepdims : bool
+        Keep them with length 1.
+
+    Returns
+    -------
+    Tensor
+        Integer, of the shape of `x` without those axes.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or `axis` no int or tuple of ints.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.count_nonzero(xp.tensor([0.0, 2.0, -1.0]))
+    tensor(2)
+    """
     x = as_tensor("count_nonzero", x)
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, "count_nonzero", "keepdims")
@@ -80,12 +154,28 @@ def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) ->
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """Indices of the elements that are not zero, one Tensor per axis (Array API 2024.12, `nonzero`).
 
+    Parameters
+    ----------
+    x : Tensor
+        At least one axis.
+
+    Returns
+    -------
+    tuple of Tensor
+        Integer indices, one Tensor for each axis.
+
     Raises
     ------
     ValueError
         For a 0-d `x`.
     CapabilityError
         If the backend has no shapes that depend on values.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.nonzero(xp.tensor([0.0, 2.0, 3.0]))
+    (tensor([1, 2]),)
     """
     x = as_tensor("nonzero", x)
     need_data_dependent_shapes("nonzero", x)
@@ -130,10 +220,21 @@ def searchsorted(
     sorter : Tensor of integers, optional
         Indices that sort `x1`.
 
+    Returns
+    -------
+    Tensor
+        Integer, of the shape of the values.
+
     Raises
     ------
     IndexError
         If an element of `sorter` is out of range, where that can be seen without waiting for a device.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.searchsorted(xp.tensor([1.0, 3.0, 5.0]), xp.tensor([0.0, 3.0, 9.0]))
+    tensor([0, 1, 3])
     """
     check_choice(side, ("left", "right"), "searchsorted", "side")
     a, b = _together("searchsorted", x1, x2)
@@ -165,6 +266,24 @@ def isin(x1: Tensor | complex, x2: Tensor | complex, /, *, invert: bool = False)
         At least one is a Tensor; real.
     invert : bool
         True where an element is *not* among them.
+
+    Returns
+    -------
+    Tensor
+        bool, of the shape of `x1`.
+
+    Raises
+    ------
+    TypeError
+        An argument is no Tensor.
+    IndexError
+        An axis or an index is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.isin(xp.tensor([1, 2, 3]), xp.tensor([2, 3]))
+    tensor([False,  True,  True])
     """
     invert = as_flag(invert, "isin", "invert")
     a, b = _together("isin", x1, x2)

@@ -82,27 +82,122 @@ def _is_differentiated(x: Any) -> bool:
 def unique_all(x: Tensor, /) -> UniqueAll:
     """Distinct elements, with the first index of each, the position among them of each element, and how often each occurs.
 
+    Parameters
+    ----------
+    x : Tensor
+        Any shape; real.
+
     Returns
     -------
     UniqueAll
         ``values``, ``indices``, ``inverse_indices`` (of the shape of `x`), ``counts``.
+
+    Raises
+    ------
+    TypeError
+        An argument is no Tensor.
+    IndexError
+        An axis or an index is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.unique_all(xp.tensor([2.0, 1.0, 2.0])).indices
+    tensor([1, 0])
     """
     return UniqueAll(*_unique("unique_all", x))
 
 
 @composite
 def unique_counts(x: Tensor, /) -> UniqueCounts:
-    """Distinct elements, and how often each occurs: ``values``, ``counts``."""
+    """Distinct elements, and how often each occurs: ``values``, ``counts``.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any shape; real.
+
+    Returns
+    -------
+    (values, counts)
+        A named tuple of Tensors.
+
+    Raises
+    ------
+    TypeError
+        An argument is no Tensor.
+    IndexError
+        An axis or an index is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.unique_counts(xp.tensor([2.0, 1.0, 2.0]))
+    UniqueCounts(values=tensor([1., 2.]), counts=tensor([1, 2]))
+    """
     return UniqueCounts(*_unique("unique_counts", x))
 
 
 @composite
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """Distinct elements, and the position among them of each element: ``values``, ``inverse_indices`` (of the shape of `x`)."""
+    """Distinct elements, and the position among them of each element: ``values``, ``inverse_indices`` (of the shape of `x`).
+
+    Parameters
+    ----------
+    x : Tensor
+        Any shape; real.
+
+    Returns
+    -------
+    (values, inverse_indices)
+        A named tuple of Tensors.
+
+    Raises
+    ------
+    TypeError
+        An argument is no Tensor.
+    IndexError
+        An axis or an index is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.unique_inverse(xp.tensor([2.0, 1.0, 2.0]))
+    UniqueInverse(values=tensor([1., 2.]), inverse_indices=tensor([1, 0, 1]))
+    """
     return UniqueInverse(*_unique("unique_inverse", x))
 
 
 @composite
 def unique_values(x: Tensor, /) -> Tensor:
-    """Distinct elements; their order is the backend's."""
+    """Distinct elements; their order is the backend's.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any shape; real.
+
+    Returns
+    -------
+    Tensor
+        Ascending; a gradient goes to the first of equal elements.
+
+    Raises
+    ------
+    TypeError
+        An argument is no Tensor.
+    IndexError
+        An axis or an index is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([2.0, 1.0, 2.0], requires_grad=True)
+    >>> y = xp.unique_values(x)
+    >>> y
+    tensor([1., 2.], grad_fn=<IndexBackward0>)
+    >>> xp.sum(y).backward()
+    >>> x.grad
+    tensor([1., 1., 0.])
+    """
     return _unique("unique_values", x)[0]

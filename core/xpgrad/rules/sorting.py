@@ -45,6 +45,29 @@ def sort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool
         The largest first.
     stable : bool
         Equal elements, and so their gradients, keep their order.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of `x`.
+
+    Raises
+    ------
+    TypeError
+        An argument is no Tensor.
+    IndexError
+        An axis or an index is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([3.0, 1.0, 2.0], requires_grad=True)
+    >>> y = xp.sort(x)
+    >>> y
+    tensor([1., 2., 3.], grad_fn=<SortBackward0>)
+    >>> xp.sum(y * xp.tensor([1.0, 10.0, 100.0])).backward()
+    >>> x.grad
+    tensor([100.,   1.,  10.])
     """
     x = as_tensor("sort", x)
     options: dict[str, Any] = {"axis": normalize_axis(axis, x.ndim, "sort"), **_order("sort", descending, stable)}
@@ -57,7 +80,37 @@ def sort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool
 
 @nondifferentiable(primitive=True)
 def argsort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
-    """The indices that sort along an axis (Array API 2024.12, `argsort`); see `sort`."""
+    """The indices that sort along an axis (Array API 2024.12, `argsort`); see `sort`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any shape; real.
+    axis : int
+        The axis.
+    descending : bool
+        The largest first.
+    stable : bool
+        Equal elements keep their order.
+
+    Returns
+    -------
+    Tensor
+        Integer, of the shape of `x`.
+
+    Raises
+    ------
+    TypeError
+        An argument is no Tensor.
+    IndexError
+        An axis or an index is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.argsort(xp.tensor([3.0, 1.0, 2.0]))
+    tensor([1, 2, 0])
+    """
     x = as_tensor("argsort", x)
     return plain("argsort", x, axis=normalize_axis(axis, x.ndim, "argsort"), **_order("argsort", descending, stable))
 

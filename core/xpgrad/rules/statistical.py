@@ -67,6 +67,30 @@ def mean(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
         Default: all.
     keepdims : bool
         Keep reduced axes with length 1.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x` without the axes that were reduced.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or `axis` no int or tuple of ints.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([[1.0, 2.0], [3.0, 5.0]], requires_grad=True)
+    >>> y = xp.mean(x, axis=0)
+    >>> y
+    tensor([2. , 3.5], grad_fn=<MeanBackward0>)
+    >>> xp.sum(y).backward()
+    >>> x.grad
+    tensor([[0.5, 0.5],
+            [0.5, 0.5]])
     """
     try:
         op = x._op_reduce_mean  # type: ignore[attr-defined]
@@ -150,6 +174,30 @@ def var(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: b
         The sum of squares is divided by ``N - correction``: 0 for the variance of a population, 1 for that of a sample.
     keepdims : bool
         Keep reduced axes with length 1.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x` without the axes that were reduced.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or `axis` no int or tuple of ints.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([[1.0, 2.0], [3.0, 5.0]], requires_grad=True)
+    >>> y = xp.var(x, axis=0)
+    >>> y
+    tensor([1.  , 2.25], grad_fn=<VarBackward0>)
+    >>> xp.sum(y).backward()
+    >>> x.grad
+    tensor([[-1. , -1.5],
+            [ 1. ,  1.5]])
     """
     x = as_tensor("var", x)
     if keepdims is not False and keepdims is not True:
@@ -171,6 +219,30 @@ def std(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: b
         The sum of squares is divided by ``N - correction``.
     keepdims : bool
         Keep reduced axes with length 1.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x` without the axes that were reduced.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or `axis` no int or tuple of ints.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([[1.0, 2.0], [3.0, 5.0]], requires_grad=True)
+    >>> y = xp.std(x, axis=0)
+    >>> y
+    tensor([1. , 1.5], grad_fn=<StdBackward0>)
+    >>> xp.sum(y).backward()
+    >>> x.grad
+    tensor([[-0.5, -0.5],
+            [ 0.5,  0.5]])
     """
     x = as_tensor("std", x)
     if keepdims is not False and keepdims is not True:
@@ -233,6 +305,30 @@ def prod(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool =
         Default: that of `x`; for small integers the default integer.
     keepdims : bool
         Keep reduced axes with length 1.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x` without the axes that were reduced.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or `axis` no int or tuple of ints.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([[1.0, 2.0], [3.0, 5.0]], requires_grad=True)
+    >>> y = xp.prod(x, axis=0)
+    >>> y
+    tensor([ 3., 10.], grad_fn=<ProdBackward0>)
+    >>> xp.sum(y).backward()
+    >>> x.grad
+    tensor([[3., 5.],
+            [1., 2.]])
     """
     x = as_tensor("prod", x)
     if keepdims is not False and keepdims is not True:
@@ -338,6 +434,29 @@ def cumulative_sum(x: Tensor, /, axis: int | None = None, *, dtype: Any = None, 
         Default: that of `x`; for small integers the default integer.
     include_initial : bool
         Begin with 0, the empty sum: the axis is longer by one.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`, or one longer along the axis with `include_initial`.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or `axis` no int or tuple of ints.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    >>> y = xp.cumulative_sum(x)
+    >>> y
+    tensor([1., 3., 6.], grad_fn=<CumsumBackward0>)
+    >>> xp.sum(y).backward()
+    >>> x.grad
+    tensor([3., 2., 1.])
     """
     return _running("cumulative_sum", running_sum, 0, x, axis, dtype, include_initial)
 
@@ -355,5 +474,28 @@ def cumulative_prod(x: Tensor, /, axis: int | None = None, *, dtype: Any = None,
         Default: that of `x`; for small integers the default integer.
     include_initial : bool
         Begin with 1, the empty product: the axis is longer by one.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`, or one longer along the axis with `include_initial`.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or `axis` no int or tuple of ints.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    >>> y = xp.cumulative_prod(x)
+    >>> y
+    tensor([1., 2., 6.], grad_fn=<CumprodBackward0>)
+    >>> xp.sum(y).backward()
+    >>> x.grad
+    tensor([9., 4., 2.])
     """
     return _running("cumulative_prod", running_prod, 1, x, axis, dtype, include_initial)

@@ -43,12 +43,23 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     *arrays_and_dtypes : Tensor, raw array, DType or scalar
         Python scalars are weak: they can raise the kind only, to the default dtype of the Tensors' device.
 
+    Returns
+    -------
+    DType
+        What the arguments promote to.
+
     Raises
     ------
     ValueError
         If there is neither a Tensor nor a dtype.
     TypeError
         If there is no common dtype, or for an argument of another kind.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.result_type(xp.float32, xp.tensor([1, 2]), 1.0)
+    xpgrad.float32
     """
     dtypes: list[DType] = []
     scalars: list[complex] = []
@@ -94,6 +105,29 @@ def diff(x: Tensor, /, n: int = 1, axis: int = -1, *, prepend: Tensor | None = N
     axis : int
     prepend, append : Tensor, optional
         Joined to `x` along `axis` before the differences are taken.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`, `n` shorter along the axis.
+
+    Raises
+    ------
+    TypeError
+        `x` is no Tensor, or `axis` no int or tuple of ints.
+    IndexError
+        An axis is out of range.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> x = xp.tensor([1.0, 4.0, 9.0], requires_grad=True)
+    >>> y = xp.diff(x)
+    >>> y
+    tensor([3., 5.], grad_fn=<SubBackward0>)
+    >>> xp.sum(y).backward()
+    >>> x.grad
+    tensor([-1.,  0.,  1.])
     """
     given = list(as_tensors("diff", x, *(p for p in (prepend, append) if p is not None)))
     x, *others = given
@@ -127,6 +161,26 @@ def isclose(
         Relative (to `x2`) and absolute tolerance. Infinities are close to themselves only.
     equal_nan : bool
         Whether nan is close to nan.
+
+    Returns
+    -------
+    Tensor
+        bool, of the operands' broadcast shape.
+
+    Raises
+    ------
+    TypeError
+        An operand is a str, a list or another object that is no array.
+    ValueError
+        The operands' shapes do not broadcast.
+    DeviceMismatchError
+        The operands are on devices of different backends, and none is a 0-d one of the host.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.isclose(xp.tensor([1.0, 1.0 + 1e-9]), 1.0)
+    tensor([ True,  True])
     """
     x1, x2, rtol, atol = lift_all("isclose", (x1, x2, rtol, atol))
     if is_scalar(x1) and is_scalar(x2):
@@ -161,7 +215,41 @@ def _as_tensor(x: Any, *both: Any) -> Any:
 def allclose(
     x1: Tensor | complex, x2: Tensor | complex, /, *, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:  # fmt: skip
-    """Return whether all elements are close; see `isclose`."""
+    """Return whether all elements are close; see `isclose`.
+
+    Parameters
+    ----------
+    x1 : Tensor, raw array or number
+        Numeric.
+    x2 : Tensor, raw array or number
+        Broadcasts with `x1`.
+    rtol : float
+        How far they may be apart, relative to `x2`.
+    atol : float
+        And absolutely.
+    equal_nan : bool
+        Whether nan equals nan.
+
+    Returns
+    -------
+    bool
+        Whether all elements are close.
+
+    Raises
+    ------
+    TypeError
+        An operand is a str, a list or another object that is no array.
+    ValueError
+        The operands' shapes do not broadcast.
+    DeviceMismatchError
+        The operands are on devices of different backends, and none is a 0-d one of the host.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.allclose(xp.tensor([1.0, 2.0]), xp.tensor([1.0, 2.0 + 1e-9]))
+    True
+    """
     return bool(every(isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan)))
 
 
@@ -183,10 +271,25 @@ def einsum(equation: str, /, *operands: Tensor) -> Tensor:
         once, in alphabetical order, after the broadcast axes.
     *operands : Tensor
 
+    Returns
+    -------
+    Tensor
+        As the subscripts say.
+
     Raises
     ------
     ValueError
         If equation and shapes do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> a = xp.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    >>> trace = xp.einsum("ii->", a)
+    >>> trace.backward()
+    >>> a.grad
+    tensor([[1., 0.],
+            [0., 1.]])
     """
     if not isinstance(equation, str):
         msg = f"einsum: the equation must be a str such as 'ij,jk->ik', but got {type(equation).__name__}"

@@ -41,42 +41,166 @@ def _over_x(x: Any, value: Any, sign: float, decay: Any, xp: Any) -> Any:
 
 @special(lambda g, x, xp: -g * xp.special_j1(x))
 def j0(x: Operand, /) -> Tensor:
-    """The Bessel function of the first kind of order 0, of real `x`."""
+    """The Bessel function of the first kind of order 0, of real `x`.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> x = xp.tensor([0.0, 1.0, 2.0], requires_grad=True)
+    >>> special.j0(x).detach()
+    tensor([1.    , 0.7652, 0.2239])
+    >>> special.j0(x).sum().backward()
+    >>> x.grad + 0.0  # -j1(x)
+    tensor([ 0.    , -0.4401, -0.5767])
+    """
 
 
 @special(lambda g, x, out, xp: g * (xp.special_j0(x) - _over_x(x, out, -1.0, None, xp)))
 def j1(x: Operand, /) -> Tensor:
-    """The Bessel function of the first kind of order 1, of real `x`."""
+    """The Bessel function of the first kind of order 1, of real `x`.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.j1(xp.asarray([-1.0, 0.0, 1.0]))
+    tensor([-0.4401,  0.    ,  0.4401])
+    >>> xp.func.grad(special.j1)(0.0)
+    tensor(0.5)
+    """
 
 
 @special(lambda g, x, xp: -g * xp.special_y1(x))
 def y0(x: Operand, /) -> Tensor:
-    """The Bessel function of the second kind of order 0, of real `x`; infinite at 0, nan below."""
+    """The Bessel function of the second kind of order 0, of real `x`; infinite at 0, nan below.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real. Differentiable above 0.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.y0(xp.asarray([-1.0, 0.0, 1.0]))
+    tensor([   nan,   -inf, 0.0883])
+    >>> xp.func.grad(special.y0)(1.0)  # -y1(1.0)
+    tensor(0.7812)
+    """
 
 
 @special(lambda g, x, out, xp: g * (xp.special_y0(x) - out / x))
 def y1(x: Operand, /) -> Tensor:
-    """The Bessel function of the second kind of order 1, of real `x`; infinite at 0, nan below."""
+    """The Bessel function of the second kind of order 1, of real `x`; infinite at 0, nan below.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real. Differentiable above 0.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.y1(xp.asarray([0.5, 1.0, 2.0]))
+    tensor([-1.4715, -0.7812, -0.107 ])
+    >>> xp.func.grad(special.y1)(1.0)
+    tensor(0.8695)
+    """
 
 
 @special(lambda g, x, xp: g * xp.special_i1(x))
 def i0(x: Operand, /) -> Tensor:
-    """The modified Bessel function of the first kind of order 0, of real `x`."""
+    """The modified Bessel function of the first kind of order 0, of real `x`.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.i0(xp.asarray([0.0, 1.0, 2.0]))
+    tensor([1.    , 1.2661, 2.2796])
+    >>> xp.func.grad(special.i0)(1.0)  # i1(1.0)
+    tensor(0.5652)
+    """
 
 
 @special(lambda g, x, out, xp: g * (xp.special_i0(x) - _over_x(x, out, 1.0, None, xp)))
 def i1(x: Operand, /) -> Tensor:
-    """The modified Bessel function of the first kind of order 1, of real `x`."""
+    """The modified Bessel function of the first kind of order 1, of real `x`.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.i1(xp.asarray([-1.0, 0.0, 1.0]))
+    tensor([-0.5652,  0.    ,  0.5652])
+    >>> xp.func.grad(special.i1)(0.0)
+    tensor(0.5)
+    """
 
 
 @special(lambda g, x, out, xp: g * (xp.special_i1e(x) - xp.sign(x) * out))
 def i0e(x: Operand, /) -> Tensor:
-    """``exp(-abs(x)) * i0(x)``, of real `x`; the derivative of its kink at 0 is 0."""
+    """``exp(-abs(x)) * i0(x)``, of real `x`; the derivative of its kink at 0 is 0.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.i0e(1000.0)  # i0(1000.0) overflows
+    tensor(0.0126)
+    >>> x = xp.tensor([-1.0, 0.0], requires_grad=True)
+    >>> special.i0e(x).sum().backward()
+    >>> x.grad  # 0 at the kink
+    tensor([0.2578, 0.    ])
+    """
 
 
 @special(lambda g, x, out, xp: g * (xp.special_i0e(x) - xp.sign(x) * out - _over_x(x, out, 1.0, xp.exp(-xp.abs(x)), xp)))
 def i1e(x: Operand, /) -> Tensor:
-    """``exp(-abs(x)) * i1(x)``, of real `x`."""
+    """``exp(-abs(x)) * i1(x)``, of real `x`.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.i1e(xp.asarray([-1.0, 1.0, 1000.0]))  # i1(1000.0) overflows
+    tensor([-0.2079,  0.2079,  0.0126])
+    >>> xp.func.grad(special.i1e)(1.0)
+    tensor(0.0499)
+    """
 
 
 # -- of any order ------------------------------------------------------------------------------------------------------------
@@ -84,17 +208,74 @@ def i1e(x: Operand, /) -> Tensor:
 
 @special(no_derivative("jv", "v"), lambda g, v, z, xp: g * ((xp.special_jv(v - 1.0, z) - xp.special_jv(v + 1.0, z)) * 0.5), complex="z")
 def jv(v: Operand, z: Operand, /) -> Tensor:
-    """The Bessel function of the first kind of real order `v`; complex `z` too."""
+    """The Bessel function of the first kind of real order `v`; complex `z` too.
+
+    Parameters
+    ----------
+    v : Tensor or number
+        The order, real. Not differentiable: a Tensor that requires grad makes the backward pass raise.
+    z : Tensor or number
+        Real or complex; broadcasts with the order. Differentiable. For a negative real number the value is nan unless
+        the order is an integer.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.jv(xp.asarray([0.0, 0.5, 1.0]), 2.0)
+    tensor([0.2239, 0.513 , 0.5767])
+    >>> xp.func.grad(lambda z: special.jv(0.5, z))(2.0)
+    tensor(-0.363)
+    >>> special.jv(xp.tensor(0.5, requires_grad=True), 2.0).backward()
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: scipy.special.jv: the derivative with respect to `v` is not known (it has no closed form); ...
+    """
 
 
 @special(row="jv", complex="z")
 def jn(v: Operand, z: Operand, /) -> Tensor:
-    """The same as `jv`."""
+    """The same as `jv`.
+
+    Parameters
+    ----------
+    v : Tensor or number
+        The order, real. Not differentiable: a Tensor that requires grad makes the backward pass raise.
+    z : Tensor or number
+        Real or complex; broadcasts with the order. Differentiable. For a negative real number the value is nan unless
+        the order is an integer.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.jn(2, xp.asarray([0.0, 1.0, 5.0]))
+    tensor([0.    , 0.1149, 0.0466])
+    >>> xp.func.grad(lambda z: special.jn(2, z))(1.0)
+    tensor(0.2102)
+    """
 
 
 @special(no_derivative("yv", "v"), lambda g, v, z, xp: g * ((xp.special_yv(v - 1.0, z) - xp.special_yv(v + 1.0, z)) * 0.5), complex="z")
 def yv(v: Operand, z: Operand, /) -> Tensor:
-    """The Bessel function of the second kind of real order `v`; complex `z` too."""
+    """The Bessel function of the second kind of real order `v`; complex `z` too.
+
+    Parameters
+    ----------
+    v : Tensor or number
+        The order, real. Not differentiable: a Tensor that requires grad makes the backward pass raise.
+    z : Tensor or number
+        Real or complex; broadcasts with the order. Differentiable. Infinite at 0, nan for negative real numbers.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.yv(0.5, xp.asarray([0.0, 1.0, 2.0]))
+    tensor([   -inf, -0.4311,  0.2348])
+    >>> xp.func.grad(lambda z: special.yv(0.5, z))(1.0)
+    tensor(0.8869)
+    """
 
 
 def _yn_slope(g: Any, n: Any, x: Any, xp: Any) -> Any:
@@ -104,12 +285,48 @@ def _yn_slope(g: Any, n: Any, x: Any, xp: Any) -> Any:
 
 @special(no_derivative("yn", "n", "it is an integer"), _yn_slope)
 def yn(n: Operand, x: Operand, /) -> Tensor:
-    """The Bessel function of the second kind of integer order `n`, whose fraction is dropped, of real `x`; infinite at 0, nan below."""
+    """The Bessel function of the second kind of integer order `n`, whose fraction is dropped, of real `x`; infinite at 0, nan below.
+
+    Parameters
+    ----------
+    n : Tensor or number
+        The order, an integer in any dtype; its fraction is dropped, as by SciPy. Not differentiable: a Tensor that
+        requires grad makes the backward pass raise.
+    x : Tensor or number
+        Real; broadcasts with `n`. Differentiable above 0.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.yn(xp.asarray([0, 1, 2]), 2.0)
+    tensor([ 0.5104, -0.107 , -0.6174])
+    >>> xp.func.grad(lambda x: special.yn(2, x))(2.0)
+    tensor(0.5104)
+    """
 
 
 @special(no_derivative("iv", "v"), lambda g, v, z, xp: g * ((xp.special_iv(v - 1.0, z) + xp.special_iv(v + 1.0, z)) * 0.5), complex="z")
 def iv(v: Operand, z: Operand, /) -> Tensor:
-    """The modified Bessel function of the first kind of real order `v`; complex `z` too."""
+    """The modified Bessel function of the first kind of real order `v`; complex `z` too.
+
+    Parameters
+    ----------
+    v : Tensor or number
+        The order, real. Not differentiable: a Tensor that requires grad makes the backward pass raise.
+    z : Tensor or number
+        Real or complex; broadcasts with the order. Differentiable. For a negative real number the value is nan unless
+        the order is an integer.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.iv(xp.asarray([0.0, 0.5, 1.0]), 2.0)
+    tensor([2.2796, 2.0462, 1.5906])
+    >>> xp.func.grad(lambda z: special.iv(0.5, z))(2.0)
+    tensor(1.611)
+    """
 
 
 def _ive_slope(g: Any, v: Any, z: Any, out: Any, xp: Any) -> Any:
@@ -118,12 +335,47 @@ def _ive_slope(g: Any, v: Any, z: Any, out: Any, xp: Any) -> Any:
 
 @special(no_derivative("ive", "v"), _ive_slope)
 def ive(v: Operand, z: Operand, /) -> Tensor:
-    """``exp(-abs(z)) * iv(v, z)`` for real `z`."""
+    """``exp(-abs(z)) * iv(v, z)`` for real `z`.
+
+    Parameters
+    ----------
+    v : Tensor or number
+        The order, real. Not differentiable: a Tensor that requires grad makes the backward pass raise.
+    z : Tensor or number
+        Real; broadcasts with the order. Differentiable. For a negative number the value is nan unless the order is an
+        integer.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.ive(0.5, xp.asarray([1.0, 1000.0]))  # iv(0.5, 1000.0) overflows
+    tensor([0.345 , 0.0126])
+    >>> xp.func.grad(lambda z: special.ive(0.5, z))(1.0)
+    tensor(-0.0645)
+    """
 
 
 @special(no_derivative("kv", "v"), lambda g, v, z, xp: g * ((xp.special_kv(v - 1.0, z) + xp.special_kv(v + 1.0, z)) * -0.5), complex="z")
 def kv(v: Operand, z: Operand, /) -> Tensor:
-    """The modified Bessel function of the second kind of real order `v`; complex `z` too."""
+    """The modified Bessel function of the second kind of real order `v`; complex `z` too.
+
+    Parameters
+    ----------
+    v : Tensor or number
+        The order, real. Not differentiable: a Tensor that requires grad makes the backward pass raise.
+    z : Tensor or number
+        Real or complex; broadcasts with the order. Differentiable. Infinite at 0, nan for negative real numbers.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.kv(xp.asarray([0.0, 0.5, 1.0]), 2.0)
+    tensor([0.1139, 0.1199, 0.1399])
+    >>> xp.func.grad(lambda z: special.kv(0.5, z))(2.0)
+    tensor(-0.1499)
+    """
 
 
 # -- spherical ones ----------------------------------------------------------------------------------------------------------
@@ -188,23 +440,153 @@ def spherical_jn(n: int, z: Operand, derivative: bool = False) -> Tensor:
         Real or complex.
     derivative : bool
         Whether the derivative is asked for.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `z`, floating or complex.
+
+    Raises
+    ------
+    TypeError
+        `n` is no integer, `derivative` no bool, or `z` neither a Tensor, an array nor a number.
+    ValueError
+        `n` is negative.
+    CapabilityError
+        The library has no such function, and SciPy, which computes it then, is not installed or cannot reach the
+        memory.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> z = xp.tensor([0.0, 1.0], requires_grad=True)
+    >>> special.spherical_jn(1, z).detach()
+    tensor([0.    , 0.3012])
+    >>> special.spherical_jn(1, z).sum().backward()
+    >>> z.grad
+    tensor([0.3333, 0.2391])
+    >>> special.spherical_jn(1, z.detach(), derivative=True)
+    tensor([0.3333, 0.2391])
     """
     return _checked("spherical_jn", _spherical_jn, _jn_slope, n, z, derivative)
 
 
 @front
 def spherical_yn(n: int, z: Operand, derivative: bool = False) -> Tensor:
-    """The spherical Bessel function of the second kind, or its derivative; arguments as of `spherical_jn`."""
+    """The spherical Bessel function of the second kind, or its derivative; arguments as of `spherical_jn`.
+
+    Parameters
+    ----------
+    n : int
+        The order, at least 0; one for all elements.
+    z : Tensor or number
+        Real or complex; minus infinity at 0. Differentiable elsewhere.
+    derivative : bool
+        Whether the derivative with respect to `z` is asked for, which is differentiable again.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `z`, floating or complex.
+
+    Raises
+    ------
+    TypeError
+        `n` is no integer, `derivative` no bool, or `z` neither a Tensor, an array nor a number.
+    ValueError
+        `n` is negative.
+    CapabilityError
+        The library has no such function, and SciPy, which computes it then, is not installed or cannot reach the
+        memory.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.spherical_yn(0, xp.asarray([1.0, 2.0]))  # -cos(z) / z
+    tensor([-0.5403,  0.2081])
+    >>> special.spherical_yn(0, 1.0, derivative=True)
+    tensor(1.3818)
+    """
     return _checked("spherical_yn", _spherical_yn, _yn_spherical_slope, n, z, derivative)
 
 
 @front
 def spherical_in(n: int, z: Operand, derivative: bool = False) -> Tensor:
-    """The modified spherical Bessel function of the first kind, or its derivative; arguments as of `spherical_jn`."""
+    """The modified spherical Bessel function of the first kind, or its derivative; arguments as of `spherical_jn`.
+
+    Parameters
+    ----------
+    n : int
+        The order, at least 0; one for all elements.
+    z : Tensor or number
+        Real or complex. Differentiable.
+    derivative : bool
+        Whether the derivative with respect to `z` is asked for, which is differentiable again.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `z`, floating or complex.
+
+    Raises
+    ------
+    TypeError
+        `n` is no integer, `derivative` no bool, or `z` neither a Tensor, an array nor a number.
+    ValueError
+        `n` is negative.
+    CapabilityError
+        The library has no such function, and SciPy, which computes it then, is not installed or cannot reach the
+        memory.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.spherical_in(0, xp.asarray([0.0, 1.0]))  # sinh(z) / z
+    tensor([1.    , 1.1752])
+    >>> xp.func.grad(lambda z: special.spherical_in(0, z))(1.0)
+    tensor(0.3679)
+    """
     return _checked("spherical_in", _spherical_in, _in_slope, n, z, derivative)
 
 
 @front
 def spherical_kn(n: int, z: Operand, derivative: bool = False) -> Tensor:
-    """The modified spherical Bessel function of the second kind, or its derivative; arguments as of `spherical_jn`."""
+    """The modified spherical Bessel function of the second kind, or its derivative; arguments as of `spherical_jn`.
+
+    Parameters
+    ----------
+    n : int
+        The order, at least 0; one for all elements.
+    z : Tensor or number
+        Real or complex; infinite at 0. Differentiable elsewhere.
+    derivative : bool
+        Whether the derivative with respect to `z` is asked for, which is differentiable again.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `z`, floating or complex.
+
+    Raises
+    ------
+    TypeError
+        `n` is no integer, `derivative` no bool, or `z` neither a Tensor, an array nor a number.
+    ValueError
+        `n` is negative.
+    CapabilityError
+        The library has no such function, and SciPy, which computes it then, is not installed or cannot reach the
+        memory.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.spherical_kn(0, xp.asarray([1.0, 2.0]))  # pi / 2 * exp(-z) / z
+    tensor([0.5779, 0.1063])
+    >>> special.spherical_kn(0, 1.0, derivative=True)
+    tensor(-1.1557)
+    """
     return _checked("spherical_kn", _spherical_kn, _kn_slope, n, z, derivative)

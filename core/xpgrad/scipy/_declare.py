@@ -16,6 +16,7 @@ from xpgrad._basics.arguments import shown
 from xpgrad._basics.scalars import NOT_SCALAR, as_scalar
 from xpgrad._basics.shapes import common_shape
 from xpgrad._operations.dispatch import dispatcher
+from xpgrad._operations.documents import complete
 from xpgrad._operations.lift import as_operand, lift_all
 from xpgrad._rows.namespace import EXTRAS, PRIMITIVES, operations
 from xpgrad._rows.row import ROWS, Formula, Row, parameters
@@ -125,7 +126,9 @@ def special(*formulas: Formula, composed: Any = None, complex: bool | str = Fals
         name = func.__name__
         primitive = PRIMITIVES[PREFIX + row] if row else _row(name, func, formulas, composed)
         public = _unary(name, primitive, complex) if len(parameters(func)) == 1 else _several(name, primitive, complex, parameters(func))
-        return _published(name, public, func)
+        published = _published(name, public, func)
+        published.__doc__ = _document(func.__doc__, parameters(func), complex, by_host=composed is None and row is None)
+        return published
 
     return declare
 
@@ -140,6 +143,19 @@ def row_only(*formulas: Formula, composed: Any = None, **options: Any) -> Callab
         return _row(func.__name__.strip("_"), func, formulas, composed, **options)
 
     return declare
+
+
+def _document(doc: str | None, names: tuple[str, ...], takes_complex: bool | str, *, by_host: bool) -> str:
+    """Complete the docstring of a public special function: result and errors."""
+    several = len(names) > 1
+    shape = "The shape to which the arguments broadcast" if several else f"The shape of `{names[0]}`"
+    errors = f"TypeError\n    An argument is not a Tensor, an array or a number{'' if takes_complex is True else ', or is complex'}."
+    if several:
+        errors += "\nValueError\n    The shapes do not broadcast."
+    if by_host:
+        errors += "\nCapabilityError\n    SciPy computes this function, and is not installed or cannot reach the memory of the arrays."
+    dtype = "floating-point or complex" if takes_complex else "floating-point"
+    return complete(doc, (("Returns", f"Tensor\n    {shape}, {dtype}."), ("Raises", errors)))
 
 
 def _published(name: str, public: Any, func: F) -> F:

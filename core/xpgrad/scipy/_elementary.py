@@ -31,7 +31,24 @@ def _expit(xp: Any, x: Any) -> Any:
 
 @special(lambda g, x, out, xp: g * (out * xp.special_expit(-x)), composed=_expit)
 def expit(x: Operand, /) -> Tensor:
-    """The logistic function ``1 / (1 + exp(-x))``, accurate in both tails."""
+    """The logistic function ``1 / (1 + exp(-x))``, accurate in both tails.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> x = xp.tensor([-1000.0, 0.0, 1.0], requires_grad=True)
+    >>> special.expit(x).detach()
+    tensor([0.    , 0.5   , 0.7311])
+    >>> special.expit(x).sum().backward()
+    >>> x.grad
+    tensor([0.    , 0.25  , 0.1966])
+    """
 
 
 def _logit(xp: Any, x: Any) -> Any:
@@ -44,7 +61,22 @@ def _logit(xp: Any, x: Any) -> Any:
 
 @special(lambda g, x, out, xp: g * valid(1.0 / (x * (1.0 - x)), out, xp), composed=_logit)
 def logit(x: Operand, /) -> Tensor:
-    """The inverse of `expit`, ``log(x / (1 - x))``; infinite at 0 and 1, nan beyond."""
+    """The inverse of `expit`, ``log(x / (1 - x))``; infinite at 0 and 1, nan beyond.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real, in [0, 1]. Differentiable; the derivative is infinite at the ends and nan beyond.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.logit(xp.asarray([0.0, 0.5, 0.75]))
+    tensor([  -inf, 0.    , 1.0986])
+    >>> xp.func.grad(special.logit)(0.75)  # 1 / (x * (1 - x))
+    tensor(5.3333)
+    """
 
 
 def _log_expit(xp: Any, x: Any) -> Any:
@@ -54,7 +86,24 @@ def _log_expit(xp: Any, x: Any) -> Any:
 
 @special(lambda g, x, xp: g * xp.special_expit(-x), composed=_log_expit)
 def log_expit(x: Operand, /) -> Tensor:
-    """The logarithm of `expit`, also where that underflows."""
+    """The logarithm of `expit`, also where that underflows.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> x = xp.tensor([-1000.0, -1.0], requires_grad=True)
+    >>> special.log_expit(x).detach()  # expit(-1000.0) is 0
+    tensor([-1000.    ,    -1.3133])
+    >>> special.log_expit(x).sum().backward()
+    >>> x.grad
+    tensor([1.    , 0.7311])
+    """
 
 
 # -- products with logarithms ------------------------------------------------------------------------------------------------
@@ -86,7 +135,27 @@ def _domain(slope: Any, y: Any, low: float, xp: Any) -> Any:
     composed=lambda xp, x, y: _product(x, y, xp.log, xp), complex=True,
 )  # fmt: skip
 def xlogy(x: Operand, y: Operand, /) -> Tensor:
-    """``x * log(y)``, and 0 where `x` is 0; complex too."""
+    """``x * log(y)``, and 0 where `x` is 0; complex too.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Real or complex. Differentiable: the derivative is ``log(y)``.
+    y : Tensor or number
+        Real, at least 0, or complex; broadcasts with `x`. Differentiable; nan below 0, unless `x` is 0.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> x = xp.tensor([0.0, 2.0], requires_grad=True)
+    >>> y = xp.tensor([3.0, 3.0], requires_grad=True)
+    >>> special.xlogy(x, y).sum().backward()
+    >>> x.grad, y.grad
+    (tensor([1.0986, 1.0986]), tensor([0.    , 0.6667]))
+    >>> special.xlogy(0.0, 0.0)
+    tensor(0.)
+    """
 
 
 @special(
@@ -94,7 +163,24 @@ def xlogy(x: Operand, y: Operand, /) -> Tensor:
     composed=lambda xp, x, y: _product(x, y, xp.log1p, xp), complex=True,
 )  # fmt: skip
 def xlog1py(x: Operand, y: Operand, /) -> Tensor:
-    """``x * log1p(y)``, and 0 where `x` is 0; complex too."""
+    """``x * log1p(y)``, and 0 where `x` is 0; complex too.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Real or complex. Differentiable: the derivative is ``log1p(y)``.
+    y : Tensor or number
+        Real, at least -1, or complex; broadcasts with `x`. Differentiable; nan below -1, unless `x` is 0.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.xlog1py(0.0, -1.0)
+    tensor(0.)
+    >>> xp.func.grad(special.xlog1py, argnums=(0, 1))(2.0, 1.0)
+    (tensor(0.6931), tensor(1.))
+    """
 
 
 def _entr(xp: Any, x: Any) -> Any:
@@ -105,7 +191,23 @@ def _entr(xp: Any, x: Any) -> Any:
 
 @special(lambda g, x, xp: g * (-xp.log(x) - 1.0), composed=_entr)
 def entr(x: Operand, /) -> Tensor:
-    """``-x * log(x)``, 0 at 0, and minus infinity below."""
+    """``-x * log(x)``, 0 at 0, and minus infinity below.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real. Differentiable above 0; at 0 the derivative is infinite, below it is nan.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> p = xp.tensor([0.5, 0.25, 0.25], requires_grad=True)
+    >>> entropy = special.entr(p).sum()
+    >>> entropy.backward()
+    >>> round(entropy.item(), 4), p.grad  # the derivative is -log(p) - 1
+    (1.0397, tensor([-0.3069,  0.3863,  0.3863]))
+    """
 
 
 def _log_ratio(x: Any, y: Any, xp: Any) -> Any:
@@ -147,12 +249,49 @@ def _divergence_y(g: Any, x: Any, y: Any, xp: Any) -> Any:
 
 @special(lambda g, x, y, xp: g * (_log_ratio(x, y, xp) + 1.0), _entropy_y, composed=_rel_entr)
 def rel_entr(x: Operand, y: Operand, /) -> Tensor:
-    """``x * log(x / y)``, 0 for `x` = 0 and `y` >= 0, and infinite elsewhere."""
+    """``x * log(x / y)``, 0 for `x` = 0 and `y` >= 0, and infinite elsewhere.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Real, at least 0. Differentiable above 0, where `y` is above 0, too; otherwise not finite.
+    y : Tensor or number
+        Real, at least 0; broadcasts with `x`. Differentiable; nan beyond the domain.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> p, q = xp.asarray([0.5, 0.5, 0.0]), xp.tensor([0.25, 0.5, 0.25], requires_grad=True)
+    >>> divergence = special.rel_entr(p, q).sum()
+    >>> divergence.backward()
+    >>> round(divergence.item(), 4), q.grad + 0.0  # the derivative is -p / q
+    (0.3466, tensor([-2., -1.,  0.]))
+    """
 
 
 @special(lambda g, x, y, xp: g * _log_ratio(x, y, xp), _divergence_y, composed=_kl_div)
 def kl_div(x: Operand, y: Operand, /) -> Tensor:
-    """``x * log(x / y) - x + y``, `y` for `x` = 0 and `y` >= 0, and infinite elsewhere."""
+    """``x * log(x / y) - x + y``, `y` for `x` = 0 and `y` >= 0, and infinite elsewhere.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Real, at least 0. Differentiable above 0, where `y` is above 0, too; otherwise not finite.
+    y : Tensor or number
+        Real, at least 0; broadcasts with `x`. Differentiable; nan beyond the domain.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> y = xp.tensor([1.0, 2.0, 4.0], requires_grad=True)
+    >>> special.kl_div(2.0, y).detach()  # least at y = 2
+    tensor([0.3863, 0.    , 0.6137])
+    >>> special.kl_div(2.0, y).sum().backward()
+    >>> y.grad
+    tensor([-1. ,  0. ,  0.5])
+    """
 
 
 # -- sinc --------------------------------------------------------------------------------------------------------------------
@@ -178,7 +317,24 @@ def _sinc_slope(g: Any, x: Any, out: Any, xp: Any) -> Any:
 
 @special(_sinc_slope, composed=_sinc, complex=True)
 def sinc(x: Operand, /) -> Tensor:
-    """``sin(pi * x) / (pi * x)``, and 1 at 0; complex too."""
+    """``sin(pi * x) / (pi * x)``, and 1 at 0; complex too.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real or complex. Differentiable, at 0 too.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> x = xp.tensor([0.0, 0.5, 1.5], requires_grad=True)
+    >>> special.sinc(x).detach()
+    tensor([ 1.    ,  0.6366, -0.2122])
+    >>> special.sinc(x).sum().backward()
+    >>> x.grad + 0.0
+    tensor([ 0.    , -1.2732,  0.1415])
+    """
 
 
 # -- over axes ---------------------------------------------------------------------------------------------------------------
@@ -292,6 +448,19 @@ def logsumexp(a: Tensor, axis: Axis = None, b: Operand | None = None, keepdims: 
     ------
     TypeError, ValueError, IndexError
         For what is not a Tensor, an array or a number, shapes that do not broadcast, and axes that are not there.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> x = xp.tensor([800.0, 800.0, 0.0, 800.0, 800.0], requires_grad=True)
+    >>> special.logsumexp(x).detach()  # 800 + log(4), where exp(800.0) overflows
+    tensor(801.3863)
+    >>> special.logsumexp(x).backward()
+    >>> x.grad  # which is `softmax`
+    tensor([0.25, 0.25, 0.  , 0.25, 0.25])
+    >>> special.logsumexp(xp.asarray([1.0, 0.0]), b=xp.asarray([1.0, -1.0]))  # log(e - 1)
+    tensor(0.5413)
     """
     name = "scipy.special.logsumexp"
     keepdims, signed = as_flag(keepdims, name, "keepdims"), as_flag(return_sign, name, "return_sign")
@@ -329,13 +498,78 @@ def _over_axes(name: str, row: Any, x: Any, axis: Axis) -> Any:
 
 @front
 def softmax(x: Tensor, axis: Axis = None) -> Tensor:
-    """Exponentials divided by their sum over axes (default: all), without overflow."""
+    """Exponentials divided by their sum over axes (default: all), without overflow.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real or complex. Differentiable.
+    axis : int or tuple of int, optional
+        The axes over which the results add up to 1; default: all.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`, floating or complex.
+
+    Raises
+    ------
+    TypeError
+        `x` is neither a Tensor, an array nor a number.
+    IndexError
+        There is no such axis.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> x = xp.tensor([[0.0, 0.0], [0.0, 1000.0]], requires_grad=True)
+    >>> special.softmax(x, axis=1).detach()
+    tensor([[0.5, 0.5],
+            [0. , 1. ]])
+    >>> special.softmax(x, axis=1)[:, 0].sum().backward()
+    >>> x.grad
+    tensor([[ 0.25, -0.25],
+            [ 0.  ,  0.  ]])
+    """
     return _over_axes("softmax", _softmax, x, axis)
 
 
 @front
 def log_softmax(x: Tensor, axis: Axis = None) -> Tensor:
-    """The logarithm of `softmax` over axes (default: all), also where that underflows."""
+    """The logarithm of `softmax` over axes (default: all), also where that underflows.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real or complex. Differentiable.
+    axis : int or tuple of int, optional
+        The axes over which the exponentials of the results add up to 1; default: all.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`, floating or complex.
+
+    Raises
+    ------
+    TypeError
+        `x` is neither a Tensor, an array nor a number.
+    IndexError
+        There is no such axis.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> scores = xp.tensor([2.0, 0.0, 0.0], requires_grad=True)
+    >>> loss = -special.log_softmax(scores)[0]  # the cross entropy of class 0
+    >>> loss.backward()
+    >>> scores.grad  # softmax(scores) - [1, 0, 0]
+    tensor([-0.213 ,  0.1065,  0.1065])
+    >>> special.log_softmax(xp.asarray([0.0, -1000.0]))
+    tensor([    0., -1000.])
+    """
     return _over_axes("log_softmax", _log_softmax, x, axis)
 
 
@@ -358,6 +592,31 @@ def lambertw(z: Operand, k: int = 0, tol: float = 1e-8) -> Tensor:
         The branch.
     tol : float
         As SciPy's: its default is the only value.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `z`, complex.
+
+    Raises
+    ------
+    TypeError
+        `z` is neither a Tensor, an array nor a number, `k` is no integer, or another `tol` is given.
+    CapabilityError
+        The library has no such function, and SciPy, which computes it then, is not installed or cannot reach the
+        memory.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> w = special.lambertw(xp.asarray([0.0, 1.0]))
+    >>> xp.real(w)
+    tensor([0.    , 0.5671])
+    >>> xp.real(w * xp.exp(w))  # it solves w * exp(w) == z
+    tensor([0., 1.])
+    >>> xp.func.grad(lambda z: xp.real(special.lambertw(z)))(1.0)
+    tensor(0.3619)
     """
     if tol != 1e-8:
         msg = f"scipy.special.lambertw: xpgrad has no `tol`={tol!r}; leave it out"

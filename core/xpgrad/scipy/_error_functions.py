@@ -30,12 +30,44 @@ def _bell(x: Any, scale: float, xp: Any) -> Any:
 
 @special(lambda g, x, xp: g * _bell(x, 2 / _ROOT, xp), complex=True)
 def erf(x: Operand, /) -> Tensor:
-    """The error function, the integral of ``2 / sqrt(pi) * exp(-t**2)`` from 0 to `x`; complex too."""
+    """The error function, the integral of ``2 / sqrt(pi) * exp(-t**2)`` from 0 to `x`; complex too.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real or complex. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> x = xp.tensor([0.0, 0.5, 1.0], requires_grad=True)
+    >>> special.erf(x).detach()
+    tensor([0.    , 0.5205, 0.8427])
+    >>> special.erf(x).sum().backward()
+    >>> x.grad  # 2 / sqrt(pi) * exp(-x**2)
+    tensor([1.1284, 0.8788, 0.4151])
+    """
 
 
 @special(lambda g, x, xp: g * _bell(x, -2 / _ROOT, xp), complex=True)
 def erfc(x: Operand, /) -> Tensor:
-    """The complement of the error function, ``1 - erf(x)``; complex too."""
+    """The complement of the error function, ``1 - erf(x)``; complex too.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real or complex. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.erfc(5.0) > 0.0  # where 1 - erf(5.0) is rounding
+    tensor(True)
+    >>> xp.func.grad(special.erfc)(0.5)
+    tensor(-0.8788)
+    """
 
 
 def _erfcx_slope(g: Any, x: Any, out: Any, xp: Any) -> Any:
@@ -63,23 +95,87 @@ def _erfcx(xp: Any, x: Any) -> Any:
 
 @special(_erfcx_slope, composed=_erfcx, complex=True)
 def erfcx(x: Operand, /) -> Tensor:
-    """The scaled complement of the error function, ``exp(x**2) * erfc(x)``; complex too."""
+    """The scaled complement of the error function, ``exp(x**2) * erfc(x)``; complex too.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real or complex; overflows below about -26 in double precision. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.erfcx(30.0)  # erfc(30.0) itself underflows
+    tensor(0.0188)
+    >>> x = xp.tensor([0.0, 1.0], requires_grad=True)
+    >>> special.erfcx(x).sum().backward()
+    >>> x.grad
+    tensor([-1.1284, -0.2732])
+    """
 
 
 @special(lambda g, out, xp: g * (xp.exp(out * out) * (_ROOT / 2)))
 def erfinv(x: Operand, /) -> Tensor:
-    """The inverse of `erf` on [-1, 1]; infinite at the ends, nan beyond."""
+    """The inverse of `erf` on [-1, 1]; infinite at the ends, nan beyond.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real, in [-1, 1]. Differentiable; the derivative is infinite at the ends and nan beyond.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> x = xp.tensor([0.5, 1.0, 2.0], requires_grad=True)
+    >>> special.erfinv(x).detach()
+    tensor([0.4769,    inf,    nan])
+    >>> special.erfinv(x).sum().backward()
+    >>> x.grad
+    tensor([1.1126,    inf,    nan])
+    """
 
 
 @special(lambda g, out, xp: g * (xp.exp(out * out) * (-_ROOT / 2)))
 def erfcinv(x: Operand, /) -> Tensor:
-    """The inverse of `erfc` on [0, 2]; infinite at the ends, nan beyond."""
+    """The inverse of `erfc` on [0, 2]; infinite at the ends, nan beyond.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real, in [0, 2]. Differentiable; the derivative is infinite at the ends and nan beyond.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.erfcinv(xp.asarray([0.0, 0.5, 1.5]))
+    tensor([    inf,  0.4769, -0.4769])
+    >>> xp.func.grad(special.erfcinv)(0.5)
+    tensor(-1.1126)
+    """
 
 
 @special(lambda g, x, xp: g * (xp.exp(x * x * -0.5) * (1 / (_ROOT * _ROOT_2))), complex=True,
          composed=lambda xp, x: xp.special_erfc(x * (-1 / _ROOT_2)) * 0.5)  # fmt: skip
 def ndtr(x: Operand, /) -> Tensor:
-    """The distribution function of the standard normal distribution; complex too."""
+    """The distribution function of the standard normal distribution; complex too.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real or complex. Differentiable: the derivative is the normal density.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.ndtr(xp.asarray([-1.0, 0.0, 1.0]))
+    tensor([0.1587, 0.5   , 0.8413])
+    >>> xp.func.grad(special.ndtr)(0.0)  # 1 / sqrt(2 * pi)
+    tensor(0.3989)
+    """
 
 
 def _log_ndtr(xp: Any, x: Any) -> Any:
@@ -93,12 +189,44 @@ def _log_ndtr(xp: Any, x: Any) -> Any:
 
 @special(lambda g, x, xp: g * (math.sqrt(2 / math.pi) / xp.special_erfcx(x * (-1 / _ROOT_2))), composed=_log_ndtr, complex=True)
 def log_ndtr(x: Operand, /) -> Tensor:
-    """The logarithm of `ndtr`, also where that underflows; complex too."""
+    """The logarithm of `ndtr`, also where that underflows; complex too.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real or complex. Differentiable, far in the left tail too.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> x = xp.tensor([-50.0, -1.0], requires_grad=True)
+    >>> special.log_ndtr(x).detach()  # ndtr(-50.0) underflows
+    tensor([-1254.8314,    -1.841 ])
+    >>> special.log_ndtr(x).sum().backward()
+    >>> x.grad
+    tensor([50.02  ,  1.5251])
+    """
 
 
 @special(lambda g, out, xp: g * (xp.exp(out * out * 0.5) * (_ROOT * _ROOT_2)))
 def ndtri(x: Operand, /) -> Tensor:
-    """The inverse of `ndtr` on [0, 1]; infinite at the ends, nan beyond."""
+    """The inverse of `ndtr` on [0, 1]; infinite at the ends, nan beyond.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; a probability, in [0, 1]. Differentiable; the derivative is infinite at the ends and nan beyond.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.ndtri(xp.asarray([0.0, 0.5, 0.975]))
+    tensor([-inf, 0.  , 1.96])
+    >>> xp.func.grad(special.ndtri)(0.5)  # sqrt(2 * pi)
+    tensor(2.5066)
+    """
 
 
 def _owens_slope_h(g: Any, h: Any, a: Any, xp: Any) -> Any:
@@ -112,4 +240,21 @@ def _owens_slope_a(g: Any, h: Any, a: Any, xp: Any) -> Any:
 
 @special(_owens_slope_h, _owens_slope_a)
 def owens_t(h: Operand, a: Operand, /) -> Tensor:
-    """Owen's T function: the probability of ``X > h`` and ``0 < Y < a * X`` for independent standard normal X and Y."""
+    """Owen's T function: the probability of ``X > h`` and ``0 < Y < a * X`` for independent standard normal X and Y.
+
+    Parameters
+    ----------
+    h : Tensor or number
+        Real. Differentiable.
+    a : Tensor or number
+        Real; broadcasts with `h`. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.owens_t(0.0, xp.asarray([0.0, 1.0]))  # atan(a) / (2 * pi)
+    tensor([0.   , 0.125])
+    >>> xp.func.grad(special.owens_t, argnums=(0, 1))(1.0, 1.0)
+    (tensor(-0.0826), tensor(0.0293))
+    """

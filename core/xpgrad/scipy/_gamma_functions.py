@@ -25,7 +25,25 @@ __all__ = [
 
 @special(lambda g, x, out, xp: g * (out * xp.special_digamma(x)), complex=True)
 def gamma(x: Operand, /) -> Tensor:
-    """The gamma function; nan at negative integers, infinite at 0; complex too."""
+    """The gamma function; nan at negative integers, infinite at 0; complex too.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real or complex. Infinite at 0 and nan at negative integers, where the derivative is not finite
+        either. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> x = xp.tensor([1.0, 2.0, 4.0], requires_grad=True)
+    >>> special.gamma(x).detach()
+    tensor([1., 1., 6.])
+    >>> special.gamma(x).sum().backward()
+    >>> x.grad
+    tensor([-0.5772,  0.4228,  7.5367])
+    """
 
 
 def _gammaln_slope(g: Any, x: Any, xp: Any) -> Any:
@@ -34,12 +52,46 @@ def _gammaln_slope(g: Any, x: Any, xp: Any) -> Any:
 
 @special(_gammaln_slope)
 def gammaln(x: Operand, /) -> Tensor:
-    """The logarithm of the absolute value of `gamma`, for real `x`; infinite at the poles. For complex `x` see `loggamma`."""
+    """The logarithm of the absolute value of `gamma`, for real `x`; infinite at the poles. For complex `x` see `loggamma`.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real. Infinite at 0 and at negative integers, where the derivative is not finite. Differentiable:
+        the derivative is `digamma`.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> x = xp.tensor([0.5, 10.0, 1000.0], requires_grad=True)
+    >>> special.gammaln(x).sum().backward()
+    >>> x.grad
+    tensor([-1.9635,  2.2518,  6.9073])
+    >>> special.gammaln(200.0)  # of a number with 373 digits
+    tensor(857.9337)
+    """
 
 
 @special(lambda g, x, out, xp: g * valid(xp.special_digamma(x), out, xp), complex=True)
 def loggamma(x: Operand, /) -> Tensor:
-    """The principal branch of the logarithm of `gamma`; nan for negative real `x`; complex too."""
+    """The principal branch of the logarithm of `gamma`; nan for negative real `x`; complex too.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real or complex. Infinite at 0, and nan for negative real numbers: give them as complex ones.
+        Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.loggamma(xp.asarray([-0.5, 3.0]))
+    tensor([   nan, 0.6931])
+    >>> special.loggamma(xp.asarray([-0.5 + 0.0j]))
+    tensor([1.2655-3.1416j])
+    """
 
 
 def _digamma_slope(g: Any, x: Any, xp: Any) -> Any:
@@ -48,12 +100,42 @@ def _digamma_slope(g: Any, x: Any, xp: Any) -> Any:
 
 @special(_digamma_slope, complex=True)
 def digamma(x: Operand, /) -> Tensor:
-    """The logarithmic derivative of `gamma`; minus infinity at 0, nan at negative integers; complex too."""
+    """The logarithmic derivative of `gamma`; minus infinity at 0, nan at negative integers; complex too.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real or complex. Differentiable: the derivative is ``polygamma(1, x)``.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.digamma(xp.asarray([1.0, 2.0]))
+    tensor([-0.5772,  0.4228])
+    >>> xp.func.grad(special.digamma)(1.0)  # pi**2 / 6
+    tensor(1.6449)
+    """
 
 
 @special(row="digamma", complex=True)
 def psi(x: Operand, /) -> Tensor:
-    """The same as `digamma`."""
+    """The same as `digamma`.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real or complex. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.psi(xp.asarray([1.0, 0.5]))
+    tensor([-0.5772, -1.9635])
+    >>> special.digamma(xp.asarray([1.0, 0.5]))
+    tensor([-0.5772, -1.9635])
+    """
 
 
 #: Bernoulli's numbers B2, B4, ...
@@ -103,7 +185,25 @@ def _polygamma_slope(g: Any, n: Any, x: Any, out: Any, xp: Any) -> Any:
 
 @special(no_derivative("polygamma", "n", "it is a number of derivatives"), _polygamma_slope, composed=_polygamma, complex="x")
 def polygamma(n: Operand, x: Operand, /) -> Tensor:
-    """The `n`-th derivative of `digamma` at `x`, for integers `n >= 0`, nan for others; complex `x` too."""
+    """The `n`-th derivative of `digamma` at `x`, for integers `n >= 0`, nan for others; complex `x` too.
+
+    Parameters
+    ----------
+    n : Tensor or number
+        An integer of at least 0, in any dtype; nan for others. Not differentiable: a Tensor that requires grad makes
+        the backward pass raise.
+    x : Tensor or number
+        Real or complex; broadcasts with `n`. Differentiable: the derivative is ``polygamma(n + 1, x)``.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.polygamma(xp.asarray([0, 1, 2]), 1.0)
+    tensor([-0.5772,  1.6449, -2.4041])
+    >>> xp.func.grad(lambda x: special.polygamma(1, x))(1.0)
+    tensor(-2.4041)
+    """
 
 
 def _rgamma_slope(g: Any, x: Any, out: Any, xp: Any) -> Any:
@@ -122,12 +222,46 @@ def _rgamma_slope(g: Any, x: Any, out: Any, xp: Any) -> Any:
 
 @special(_rgamma_slope, complex=True)
 def rgamma(x: Operand, /) -> Tensor:
-    """``1 / gamma(x)``, an entire function; complex too."""
+    """``1 / gamma(x)``, an entire function; complex too.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real or complex: no poles anywhere, zeros at 0 and at negative integers. Differentiable, for real
+        numbers there, too.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> x = xp.tensor([-2.0, -1.0, 0.0, 4.0], requires_grad=True)
+    >>> special.rgamma(x).detach()
+    tensor([0.    , 0.    , 0.    , 0.1667])
+    >>> special.rgamma(x).sum().backward()
+    >>> x.grad  # finite where `gamma` has its poles
+    tensor([ 2.    , -1.    ,  1.    , -0.2094])
+    """
 
 
 @special(lambda g, xp: xp.zeros_like(g))
 def gammasgn(x: Operand, /) -> Tensor:
-    """The sign of `gamma` for real `x`; its derivative is 0."""
+    """The sign of `gamma` for real `x`; its derivative is 0.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real; nan at negative integers. The derivative is 0 everywhere.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> x = xp.asarray([-1.5, -0.5, 3.0])
+    >>> special.gammasgn(x)
+    tensor([ 1., -1.,  1.])
+    >>> special.gammasgn(x) * xp.exp(special.gammaln(x))  # which is `gamma`
+    tensor([ 2.3633, -3.5449,  2.    ])
+    """
 
 
 @front
@@ -141,10 +275,26 @@ def multigammaln(a: Operand, d: int) -> Tensor:
     d : int
         At least 1.
 
+    Returns
+    -------
+    Tensor
+        Of the shape of `a`, floating.
+
     Raises
     ------
     ValueError
         If `d` is less than 1.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.multigammaln(3.0, 2)
+    tensor(1.5502)
+    >>> xp.func.grad(lambda a: special.multigammaln(a, 2))(3.0)
+    tensor(1.6259)
+    >>> special.digamma(3.0) + special.digamma(2.5)
+    tensor(1.6259)
     """
     count = as_int(d, "scipy.special.multigammaln", "d")
     if count < 1:
@@ -182,17 +332,72 @@ def psi_gap(xp: Any, a: Any, b: Any) -> Any:
 
 @special(lambda g, a, b, out, xp: g * (out * xp.special_psi_gap(a, b)), lambda g, a, b, out, xp: g * (out * xp.special_psi_gap(b, a)))
 def beta(a: Operand, b: Operand, /) -> Tensor:
-    """The beta function ``gamma(a) * gamma(b) / gamma(a + b)``."""
+    """The beta function ``gamma(a) * gamma(b) / gamma(a + b)``.
+
+    Parameters
+    ----------
+    a : Tensor or number
+        Real; mostly above 0: at 0 and at negative integers are poles, where the derivative is not finite.
+        Differentiable.
+    b : Tensor or number
+        As `a`, with which it broadcasts. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.beta(2.0, 3.0)  # 1 / 12
+    tensor(0.0833)
+    >>> xp.func.grad(special.beta, argnums=(0, 1))(1.0, 2.0)
+    (tensor(-0.75), tensor(-0.25))
+    """
 
 
 @special(lambda g, a, b, xp: g * xp.special_psi_gap(a, b), lambda g, a, b, xp: g * xp.special_psi_gap(b, a))
 def betaln(a: Operand, b: Operand, /) -> Tensor:
-    """The logarithm of the absolute value of `beta`."""
+    """The logarithm of the absolute value of `beta`.
+
+    Parameters
+    ----------
+    a : Tensor or number
+        Real; mostly above 0: at 0 and at negative integers are poles, where the derivative is not finite.
+        Differentiable.
+    b : Tensor or number
+        As `a`, with which it broadcasts. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> a = xp.tensor([1.0, 1000.0], requires_grad=True)
+    >>> special.betaln(a, 2.0).detach()
+    tensor([ -0.6931, -13.8165])
+    >>> special.betaln(a, 2.0).sum().backward()
+    >>> a.grad
+    tensor([-1.5  , -0.002])
+    """
 
 
 @special(lambda g, z, m, out, xp: g * (-out * xp.special_psi_gap(z, m)), lambda g, z, m, out, xp: g * (out * xp.special_digamma(z + m)))
 def poch(z: Operand, m: Operand, /) -> Tensor:
-    """Pochhammer's symbol, the rising factorial ``gamma(z + m) / gamma(z)``."""
+    """Pochhammer's symbol, the rising factorial ``gamma(z + m) / gamma(z)``.
+
+    Parameters
+    ----------
+    z : Tensor or number
+        Real. Differentiable where `z` and ``z + m`` are above 0; not finite at poles of `gamma`.
+    m : Tensor or number
+        The number of factors, real, not only integers; broadcasts with `z`. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.poch(3.0, xp.asarray([0.0, 1.0, 2.0, 3.0]))  # 1, 3, 3 * 4, 3 * 4 * 5
+    tensor([ 1.,  3., 12., 60.])
+    >>> xp.func.grad(special.poch)(3.0, 2.0)  # of z**2 + z
+    tensor(7.)
+    """
 
 
 @special(
@@ -200,7 +405,24 @@ def poch(z: Operand, m: Operand, /) -> Tensor:
     lambda g, n, k, out, xp: g * (out * (xp.special_digamma(n - k + 1.0) - xp.special_digamma(k + 1.0))),
 )  # fmt: skip
 def binom(n: Operand, k: Operand, /) -> Tensor:
-    """The binomial coefficient as a function of two real variables; see `comb`."""
+    """The binomial coefficient as a function of two real variables; see `comb`.
+
+    Parameters
+    ----------
+    n : Tensor or number
+        Real; nan at negative integers. Differentiable.
+    k : Tensor or number
+        Real; broadcasts with `n`. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.binom(5.0, xp.asarray([0.0, 1.0, 2.0, 2.5]))
+    tensor([ 1.   ,  5.   , 10.   , 10.865])
+    >>> xp.func.grad(special.binom)(5.0, 2.0)  # of n * (n - 1) / 2
+    tensor(4.5)
+    """
 
 
 @front
@@ -213,6 +435,32 @@ def comb(N: Operand, k: Operand, *, repetition: bool = False) -> Tensor:
         Real. Of integers the result is floating, too; SciPy's ``exact=True`` counts in Python's integers, which have no derivative.
     repetition : bool
         Whether things may be taken more than once.
+
+    Returns
+    -------
+    Tensor
+        Of the shape that the arguments broadcast to, floating, in the dtype that they promote to.
+
+    Raises
+    ------
+    TypeError
+        An argument is neither a Tensor, an array nor a number, or is complex where only real numbers are taken.
+    ValueError
+        The arguments, where there are several, do not broadcast.
+    CapabilityError
+        The library has no such function, and SciPy, which computes it then, is not installed or cannot reach the
+        memory.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.comb(xp.asarray([3, 4, 5]), 2)
+    tensor([ 3.,  6., 10.])
+    >>> special.comb(xp.asarray([3, 4, 5]), 2, repetition=True)
+    tensor([ 6., 10., 15.])
+    >>> xp.func.grad(special.comb)(5.0, 2.0)
+    tensor(4.5)
     """
     n, m = operands_of("comb", ("N", "k"), (N, k))
     if repetition:
@@ -224,7 +472,37 @@ def comb(N: Operand, k: Operand, *, repetition: bool = False) -> Tensor:
 
 @front
 def factorial(n: Operand, /) -> Tensor:
-    """The factorial ``gamma(n + 1)`` in floating numbers; 0 for negative `n`, as SciPy's with ``exact=False``."""
+    """The factorial ``gamma(n + 1)`` in floating numbers; 0 for negative `n`, as SciPy's with ``exact=False``.
+
+    Parameters
+    ----------
+    n : Tensor or number
+        Any shape; real, not only integers. Differentiable; below 0 value and derivative are 0.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `n`, floating, also for integers.
+
+    Raises
+    ------
+    TypeError
+        An argument is neither a Tensor, an array nor a number, or is complex where only real numbers are taken.
+    ValueError
+        The arguments, where there are several, do not broadcast.
+    CapabilityError
+        The library has no such function, and SciPy, which computes it then, is not installed or cannot reach the
+        memory.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.factorial(xp.asarray([-1, 0, 1, 4]))
+    tensor([ 0.,  1.,  1., 24.])
+    >>> xp.func.grad(special.factorial)(2.0)
+    tensor(1.8456)
+    """
     (x,) = operands_of("factorial", ("n",), (n,))
     below = x < 0
     value = gamma(operations.where(below, operations.zeros_like(x), x) + 1.0)
@@ -258,6 +536,32 @@ def zeta(x: Operand, q: Operand | None = None) -> Tensor:
         Real. The derivative with respect to it is not known, and refused.
     q : Tensor or number, optional
         Real, differentiable. Default: 1, for Riemann's function, which is there for ``x < 1`` too.
+
+    Returns
+    -------
+    Tensor
+        Of the shape that the arguments broadcast to, floating, in the dtype that they promote to.
+
+    Raises
+    ------
+    TypeError
+        An argument is neither a Tensor, an array nor a number, or is complex.
+    ValueError
+        The arguments do not broadcast.
+    NotImplementedError
+        By the backward pass, for the derivative with respect to `x`.
+    CapabilityError
+        The library has no such function, and SciPy, which computes it then, is not installed or cannot reach the
+        memory.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.zeta(xp.asarray([-1.0, 2.0, 4.0]))  # -1/12, pi**2 / 6, pi**4 / 90
+    tensor([-0.0833,  1.6449,  1.0823])
+    >>> xp.func.grad(lambda q: special.zeta(2.0, q))(1.0)  # -2 zeta(3)
+    tensor(-2.4041)
     """
     if q is None:
         (x,) = operands_of("zeta", ("x",), (x,))
@@ -270,9 +574,39 @@ def zeta(x: Operand, q: Operand | None = None) -> Tensor:
 
 @special(lambda g, x, out, xp: g * valid(-xp.exp(-x) / x, out, xp), complex=True)
 def exp1(x: Operand, /) -> Tensor:
-    """The exponential integral E1, the integral of ``exp(-t) / t`` from `x` to infinity; complex too."""
+    """The exponential integral E1, the integral of ``exp(-t) / t`` from `x` to infinity; complex too.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real or complex. Infinite at 0; nan for negative real numbers, also the derivative. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.exp1(xp.asarray([-1.0, 0.0, 1.0]))
+    tensor([   nan,    inf, 0.2194])
+    >>> xp.func.grad(special.exp1)(1.0)  # -exp(-x) / x
+    tensor(-0.3679)
+    """
 
 
 @special(lambda g, x, out, xp: g * valid(xp.exp(x) / x, out, xp), complex=True)
 def expi(x: Operand, /) -> Tensor:
-    """The exponential integral Ei, the principal value of the integral of ``exp(t) / t`` from minus infinity to `x`; complex too."""
+    """The exponential integral Ei, the principal value of the integral of ``exp(t) / t`` from minus infinity to `x`; complex too.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real or complex. Minus infinity at 0. Differentiable elsewhere.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.expi(xp.asarray([-1.0, 1.0]))
+    tensor([-0.2194,  1.8951])
+    >>> xp.func.grad(special.expi)(1.0)  # exp(x) / x
+    tensor(2.7183)
+    """

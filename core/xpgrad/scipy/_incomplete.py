@@ -67,12 +67,47 @@ def gammainc_by_a(xp: Any, a: Any, x: Any) -> Any:
 
 @special(_gamma_by_a, _gamma_by_x)
 def gammainc(a: Operand, x: Operand, /) -> Tensor:
-    """The regularised lower incomplete gamma function; differentiable in the shape `a` too, once."""
+    """The regularised lower incomplete gamma function; differentiable in the shape `a` too, once.
+
+    Parameters
+    ----------
+    a : Tensor or number
+        The shape, real, above 0; nan below. Differentiable by quadrature, of the first order in `a`.
+    x : Tensor or number
+        Real, at least 0; nan below. Broadcasts with `a`. Differentiable to every order.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> a = xp.tensor(2.0, requires_grad=True)
+    >>> x = xp.tensor([0.0, 0.5, 2.0], requires_grad=True)
+    >>> special.gammainc(a, x).sum().backward()
+    >>> a.grad, x.grad
+    (tensor(-0.445), tensor([0.    , 0.3033, 0.2707]))
+    """
 
 
 @special(lambda g, a, x, out, xp: _gamma_by_a(-g, a, x, out, xp), lambda g, a, x, out, xp: _gamma_by_x(-g, a, x, out, xp))
 def gammaincc(a: Operand, x: Operand, /) -> Tensor:
-    """The regularised upper incomplete gamma function, ``1 - gammainc(a, x)``; differentiable in the shape `a` too, once."""
+    """The regularised upper incomplete gamma function, ``1 - gammainc(a, x)``; differentiable in the shape `a` too, once.
+
+    Parameters
+    ----------
+    a : Tensor or number
+        The shape, real, above 0; nan below. Differentiable by quadrature, of the first order in `a`.
+    x : Tensor or number
+        Real, at least 0; nan below. Broadcasts with `a`. Differentiable to every order.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.gammaincc(1.0, xp.asarray([0.0, 1.0]))  # exp(-x)
+    tensor([1.    , 0.3679])
+    >>> xp.func.grad(special.gammaincc, argnums=(0, 1))(2.0, 0.5)
+    (tensor(0.151), tensor(-0.3033))
+    """
 
 
 def _quantile_by_a(g: Any, a: Any, out: Any, xp: Any) -> Any:
@@ -81,12 +116,49 @@ def _quantile_by_a(g: Any, a: Any, out: Any, xp: Any) -> Any:
 
 @special(_quantile_by_a, lambda g, a, out, xp: g / _gamma_density(a, out, xp))
 def gammaincinv(a: Operand, y: Operand, /) -> Tensor:
-    """The inverse of `gammainc` in `x`."""
+    """The inverse of `gammainc` in `x`.
+
+    Parameters
+    ----------
+    a : Tensor or number
+        The shape, real, above 0; nan below. Differentiable by quadrature, of the first order in `a`.
+    y : Tensor or number
+        A probability, in [0, 1]; broadcasts with the shapes. Differentiable; nan outside.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> q = xp.tensor([0.25, 0.5], requires_grad=True)
+    >>> special.gammaincinv(1.0, q).detach()  # -log(1 - q)
+    tensor([0.2877, 0.6931])
+    >>> special.gammaincinv(1.0, q).sum().backward()
+    >>> q.grad
+    tensor([1.3333, 2.    ])
+    """
 
 
 @special(_quantile_by_a, lambda g, a, out, xp: -g / _gamma_density(a, out, xp))
 def gammainccinv(a: Operand, y: Operand, /) -> Tensor:
-    """The inverse of `gammaincc` in `x`."""
+    """The inverse of `gammaincc` in `x`.
+
+    Parameters
+    ----------
+    a : Tensor or number
+        The shape, real, above 0; nan below. Differentiable by quadrature, of the first order in `a`.
+    y : Tensor or number
+        A probability, in [0, 1]; broadcasts with the shapes. Differentiable; nan outside.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> x = special.gammainccinv(2.0, 0.25)
+    >>> special.gammaincc(2.0, x)
+    tensor(0.25)
+    >>> xp.func.grad(special.gammainccinv)(2.0, 0.25)
+    tensor(1.2562)
+    """
 
 
 # -- the beta distribution --------------------------------------------------------------------------------------------------------
@@ -149,7 +221,27 @@ def betainc_by_a(xp: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
 
 @special(_beta_by_a, _beta_by_b, _beta_by_x)
 def betainc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
-    """The regularised incomplete beta function; differentiable in the shapes `a` and `b` too, once."""
+    """The regularised incomplete beta function; differentiable in the shapes `a` and `b` too, once.
+
+    Parameters
+    ----------
+    a : Tensor or number
+        A shape, real, above 0; nan below. Differentiable by quadrature: a second derivative by both shapes, or twice
+        by one, raises.
+    b : Tensor or number
+        The other shape, as `a`; all three broadcast.
+    x : Tensor or number
+        Real, in [0, 1]; nan outside. Differentiable to every order.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.betainc(2.0, 3.0, xp.asarray([0.0, 0.5, 1.0]))
+    tensor([0.    , 0.6875, 1.    ])
+    >>> xp.func.grad(special.betainc, argnums=(0, 1, 2))(2.0, 3.0, 0.5)
+    (tensor(-0.1953), tensor(0.1541), tensor(1.5))
+    """
 
 
 @special(
@@ -157,7 +249,27 @@ def betainc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
     lambda g, a, b, x, out, xp: _beta_by_x(-g, a, b, x, out, xp),
 )  # fmt: skip
 def betaincc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
-    """The complement of `betainc`, ``1 - betainc(a, b, x)``; differentiable in the shapes too, once."""
+    """The complement of `betainc`, ``1 - betainc(a, b, x)``; differentiable in the shapes too, once.
+
+    Parameters
+    ----------
+    a : Tensor or number
+        A shape, real, above 0; nan below. Differentiable by quadrature: a second derivative by both shapes, or twice
+        by one, raises.
+    b : Tensor or number
+        The other shape, as `a`; all three broadcast.
+    x : Tensor or number
+        Real, in [0, 1]; nan outside. Differentiable to every order.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.betaincc(2.0, 3.0, xp.asarray([0.0, 0.5, 1.0]))
+    tensor([1.    , 0.3125, 0.    ])
+    >>> xp.func.grad(special.betaincc, argnums=2)(2.0, 3.0, 0.5)  # minus the density
+    tensor(-1.5)
+    """
 
 
 def _beta_quantile_by_a(g: Any, a: Any, b: Any, out: Any, xp: Any) -> Any:
@@ -170,7 +282,27 @@ def _beta_quantile_by_b(g: Any, a: Any, b: Any, out: Any, xp: Any) -> Any:
 
 @special(_beta_quantile_by_a, _beta_quantile_by_b, lambda g, a, b, out, xp: g / _beta_density(a, b, out, xp))
 def betaincinv(a: Operand, b: Operand, y: Operand, /) -> Tensor:
-    """The inverse of `betainc` in `x`."""
+    """The inverse of `betainc` in `x`.
+
+    Parameters
+    ----------
+    a : Tensor or number
+        A shape, real, above 0; nan below. Differentiable by quadrature: a second derivative by both shapes, or twice
+        by one, raises.
+    b : Tensor or number
+        The other shape, as `a`; all three broadcast.
+    y : Tensor or number
+        A probability, in [0, 1]; broadcasts with the shapes. Differentiable; nan outside.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.betaincinv(1.0, 2.0, 0.75)  # x with 2 x - x**2 = 0.75
+    tensor(0.5)
+    >>> xp.func.grad(special.betaincinv, argnums=(0, 2))(1.0, 2.0, 0.75)
+    (tensor(0.2699), tensor(1.))
+    """
 
 
 # -- Student's distribution -----------------------------------------------------------------------------------------------------
@@ -193,7 +325,24 @@ def _student_by_df(df: Any, t: Any, xp: Any) -> Any:
     lambda g, df, t, out, xp: g * valid(_student_density(df, t, xp), out, xp),
 )  # fmt: skip
 def stdtr(df: Operand, t: Operand, /) -> Tensor:
-    """The distribution function of Student's t distribution; differentiable in the degrees of freedom too, once."""
+    """The distribution function of Student's t distribution; differentiable in the degrees of freedom too, once.
+
+    Parameters
+    ----------
+    df : Tensor or number
+        The degrees of freedom, real, above 0; nan below. Differentiable by quadrature, of the first order in `df`.
+    t : Tensor or number
+        Real; broadcasts with `df`. Differentiable: the derivative is the density.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.stdtr(1.0, xp.asarray([-1.0, 0.0, 1.0]))
+    tensor([0.25, 0.5 , 0.75])
+    >>> xp.func.grad(special.stdtr, argnums=(0, 1))(1.0, 1.0)
+    (tensor(0.0662), tensor(0.1592))
+    """
 
 
 @special(
@@ -201,4 +350,21 @@ def stdtr(df: Operand, t: Operand, /) -> Tensor:
     lambda g, df, out, xp: g / _student_density(df, out, xp),
 )  # fmt: skip
 def stdtrit(df: Operand, p: Operand, /) -> Tensor:
-    """The inverse of `stdtr` in `t`."""
+    """The inverse of `stdtr` in `t`.
+
+    Parameters
+    ----------
+    df : Tensor or number
+        The degrees of freedom, real, above 0; nan below. Differentiable by quadrature, of the first order in `df`.
+    p : Tensor or number
+        A probability, between 0 and 1; broadcasts with `df`. Differentiable; infinite at 0 and 1, nan outside.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.stdtrit(1.0, xp.asarray([0.25, 0.5, 0.75]))
+    tensor([-1.,  0.,  1.])
+    >>> xp.func.grad(special.stdtrit, argnums=1)(1.0, 0.5)  # pi
+    tensor(3.1416)
+    """

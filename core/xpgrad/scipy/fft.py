@@ -14,6 +14,7 @@ from xpgrad import fft as _ours
 from xpgrad._basics.arguments import as_flag, as_int, check_choice, shown
 from xpgrad._basics.faces import public_names
 from xpgrad._basics.shapes import normalize_axes, normalize_axis
+from xpgrad._operations.documents import complete
 from xpgrad._rows.namespace import operations as xp
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.scipy._convolutions import fast_length
@@ -53,7 +54,8 @@ def _tuple(axes: Any) -> Any:
     return tuple(axes) if isinstance(axes, list) else (axes,) if isinstance(axes, int) else axes
 
 
-def _one(name: str) -> Any:
+def _one(name: str, doc: str) -> Any:
+    """Make the transform along one axis of that name."""
     ours = getattr(_ours, name)
 
     def function(
@@ -63,10 +65,11 @@ def _one(name: str) -> Any:
         out: Tensor = ours(x, n=n, axis=axis, norm=norm)
         return out
 
-    return _named(function, name, f"`xpgrad.fft.{name}` with SciPy's arguments, of which `overwrite_x` and `workers` have no effect.")
+    return _named(function, name, doc)
 
 
-def _several(name: str, default: Axes = None, base: str = "") -> Any:
+def _several(name: str, default: Axes = None, base: str = "", *, doc: str) -> Any:
+    """Make the transform over several axes of that name; `base` names the one that computes it."""
     ours: Any = _HERMITIAN.get(base or name) or getattr(_ours, base or name)
 
     def function(
@@ -76,14 +79,48 @@ def _several(name: str, default: Axes = None, base: str = "") -> Any:
         out: Tensor = ours(x, s=s if s is None else list(_tuple(s)), axes=_tuple(axes), norm=norm)
         return out
 
-    what = "the last two axes" if default else "several axes, by default all"
-    return _named(function, name, f"SciPy's `{name}`: over {what}; `overwrite_x` and `workers` have no effect.")
+    return _named(function, name, doc)
 
 
 def _named(function: Any, name: str, doc: str) -> Any:
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    lengths = _LENGTHS if "s" in function.__code__.co_varnames else _LENGTH
+    function.__doc__ = complete(doc, (("Parameters", f"{_OPERAND}\n{lengths}\n{_OPTIONS}"), ("Raises", _ERRORS)))
     return function
+
+
+_OPERAND = """\
+x : Tensor, array or sequence of numbers
+    Real or complex, with at least one axis. Integers become the default floating-point dtype."""
+_LENGTH = """\
+n : int, optional
+    Length along `axis` to which the longer of `x` and the result is trimmed or padded with zeros. Default: that of `x`.
+axis : int
+    Axis of the transform."""
+_LENGTHS = """\
+s : sequence of int, optional
+    Lengths along `axes`; `x` is trimmed or padded with zeros. Default: those of `x`.
+axes : int or sequence of int, optional
+    Axes of the transform. Default: the last ``len(s)`` axes, or all if `s` is not given."""
+_OPTIONS = """\
+norm : {'backward', 'ortho', 'forward'}, optional
+    Which transforms are divided by the number of elements n: the inverse ones ("backward", the default), or the forward ones. "ortho"
+    divides both by the square root of n.
+overwrite_x : bool
+    Has no effect: nothing is written to `x`.
+workers : int, optional
+    Has no effect: the library decides.
+plan : None
+    SciPy's argument, without use."""
+_ERRORS = """\
+TypeError
+    `x` is not an array of numbers.
+ValueError
+    `norm` is unknown, a length is not positive, or `s` and `axes` do not fit together.
+IndexError
+    An axis is out of range.
+NotImplementedError
+    `plan` is not None."""
 
 
 def _hfftn(x: Any, s: Any, axes: Any, norm: str) -> Any:
@@ -97,60 +134,605 @@ def _ihfftn(x: Any, s: Any, axes: Any, norm: str) -> Any:
 _OPPOSITE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 _HERMITIAN = {"hfftn": _hfftn, "ihfftn": _ihfftn}
 
-fft: Any = _one("fft")
-ifft: Any = _one("ifft")
-rfft: Any = _one("rfft")
-irfft: Any = _one("irfft")
-hfft: Any = _one("hfft")
-ihfft: Any = _one("ihfft")
-fftn: Any = _several("fftn")
-ifftn: Any = _several("ifftn")
-rfftn: Any = _several("rfftn")
-irfftn: Any = _several("irfftn")
-hfftn: Any = _several("hfftn")
-ihfftn: Any = _several("ihfftn")
-fft2: Any = _several("fft2", (-2, -1), "fftn")
-ifft2: Any = _several("ifft2", (-2, -1), "ifftn")
-rfft2: Any = _several("rfft2", (-2, -1), "rfftn")
-irfft2: Any = _several("irfft2", (-2, -1), "irfftn")
-hfft2: Any = _several("hfft2", (-2, -1), "hfftn")
-ihfft2: Any = _several("ihfft2", (-2, -1), "ihfftn")
+fft: Any = _one(
+    "fft",
+    doc="""Return the discrete Fourier transform along one axis.
+
+    Returns
+    -------
+    Tensor
+        Complex, with the shape of `x` except for the lengths that `n` gives.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> x = xp.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    >>> y = fft.fft(x)
+    >>> xp.real(y).detach(), xp.imag(y).detach() + 0.0
+    (tensor([10., -2., -2., -2.]), tensor([ 0.,  2.,  0., -2.]))
+    >>> xp.sum(xp.abs(y) ** 2).backward()
+    >>> x.grad  # Parseval: 2 * n * x
+    tensor([ 8., 16., 24., 32.])
+    """,
+)
+ifft: Any = _one(
+    "ifft",
+    doc="""Return the inverse discrete Fourier transform along one axis.
+
+    Returns
+    -------
+    Tensor
+        Complex, with the shape of `x` except for the lengths that `n` gives.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> x = xp.tensor([4.0, 0.0, 0.0, 0.0], requires_grad=True)
+    >>> y = xp.real(fft.ifft(x))
+    >>> y.detach()
+    tensor([1., 1., 1., 1.])
+    >>> y[1].backward()
+    >>> x.grad + 0.0
+    tensor([ 0.25,  0.  , -0.25,  0.  ])
+    """,
+)
+rfft: Any = _one(
+    "rfft",
+    doc="""Return the discrete Fourier transform of real numbers along one axis.
+
+    Returns
+    -------
+    Tensor
+        Complex, with the shape of `x` except along `axis`, where the length becomes ``m // 2 + 1`` for m real numbers.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> x = xp.tensor([1.0, 0.0, 0.0, 0.0], requires_grad=True)
+    >>> y = fft.rfft(x)
+    >>> y.shape
+    (3,)
+    >>> xp.real(y[1]).backward()
+    >>> x.grad + 0.0  # the cosine of that frequency
+    tensor([ 1.,  0., -1.,  0.])
+    """,
+)
+irfft: Any = _one(
+    "irfft",
+    doc="""Return the inverse of the discrete Fourier transform of real numbers along one axis.
+
+    Returns
+    -------
+    Tensor
+        Real. Along `axis` its length is `n` if given, else twice that of `x` less two.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> x = xp.tensor([4.0, 2.0, 0.0], requires_grad=True)
+    >>> y = fft.irfft(x)
+    >>> y.detach()
+    tensor([2., 1., 0., 1.])
+    >>> y[0].backward()
+    >>> x.grad  # the frequency in the middle stands for two
+    tensor([0.25, 0.5 , 0.25])
+    """,
+)
+hfft: Any = _one(
+    "hfft",
+    doc="""Return the discrete Fourier transform of numbers with Hermitian symmetry along one axis.
+
+    Returns
+    -------
+    Tensor
+        Real. Along `axis` its length is `n` if given, else twice that of `x` less two.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> x = xp.tensor([1.0, 0.5, 0.0], requires_grad=True)  # half of a signal that is symmetric in time
+    >>> y = fft.hfft(x)
+    >>> y.detach()
+    tensor([2., 1., 0., 1.])
+    >>> y[0].backward()
+    >>> x.grad
+    tensor([1., 2., 1.])
+    """,
+)
+ihfft: Any = _one(
+    "ihfft",
+    doc="""Return the inverse of the discrete Fourier transform of numbers with Hermitian symmetry along one axis.
+
+    Returns
+    -------
+    Tensor
+        Complex, with the shape of `x` except along `axis`, where the length becomes ``m // 2 + 1`` for m real numbers.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> xp.real(fft.ihfft([2.0, 1.0, 0.0, 1.0]))
+    tensor([1. , 0.5, 0. ])
+    >>> fft.hfft(fft.ihfft([2.0, 1.0, 0.0, 1.0]))
+    tensor([2., 1., 0., 1.])
+    """,
+)
+fftn: Any = _several(
+    "fftn",
+    doc="""Return the discrete Fourier transform over several axes.
+
+    Returns
+    -------
+    Tensor
+        Complex, with the shape of `x` except for the lengths that `s` gives.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> x = xp.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    >>> y = xp.real(fft.fftn(x))
+    >>> y.detach()
+    tensor([[10., -2.],
+            [-4.,  0.]])
+    >>> y[1, 1].backward()
+    >>> x.grad
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """,
+)
+ifftn: Any = _several(
+    "ifftn",
+    doc="""Return the inverse discrete Fourier transform over several axes.
+
+    Returns
+    -------
+    Tensor
+        Complex, with the shape of `x` except for the lengths that `s` gives.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> xp.real(fft.ifftn(xp.asarray([[4.0, 0.0], [0.0, 0.0]])))
+    tensor([[1., 1.],
+            [1., 1.]])
+    >>> xp.real(fft.ifftn(xp.ones((2, 2)), s=(2,)))  # over the last axis
+    tensor([[1., 0.],
+            [1., 0.]])
+    """,
+)
+rfftn: Any = _several(
+    "rfftn",
+    doc="""Return the discrete Fourier transform of real numbers over several axes.
+
+    Returns
+    -------
+    Tensor
+        Complex, with the shape of `x` except along the last of the axes, where the length becomes ``m // 2 + 1`` for m real numbers.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> x = xp.tensor([[1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 0.0, 0.0]], requires_grad=True)
+    >>> y = fft.rfftn(x)
+    >>> y.shape
+    (2, 3)
+    >>> xp.real(y[1, 0]).backward()
+    >>> x.grad
+    tensor([[ 1.,  1.,  1.,  1.],
+            [-1., -1., -1., -1.]])
+    """,
+)
+irfftn: Any = _several(
+    "irfftn",
+    doc="""Return the inverse of the discrete Fourier transform of real numbers over several axes.
+
+    Returns
+    -------
+    Tensor
+        Real. Along the last of the axes its length follows `s`; by default it is twice that of `x` less two.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> y = fft.rfftn(xp.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+    >>> fft.irfftn(y, s=(2, 3))  # an odd length must be told
+    tensor([[1., 2., 3.],
+            [4., 5., 6.]])
+    """,
+)
+hfftn: Any = _several(
+    "hfftn",
+    doc="""Return the discrete Fourier transform of numbers with Hermitian symmetry over several axes.
+
+    Returns
+    -------
+    Tensor
+        Real. Along the last of the axes its length follows `s`; by default it is twice that of `x` less two.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> fft.hfftn(xp.asarray([[1.0, 0.5, 0.0], [0.0, 0.0, 0.0]]))
+    tensor([[2., 1., 0., 1.],
+            [2., 1., 0., 1.]])
+    """,
+)
+ihfftn: Any = _several(
+    "ihfftn",
+    doc="""Return the inverse of the discrete Fourier transform of numbers with Hermitian symmetry over several axes.
+
+    Returns
+    -------
+    Tensor
+        Complex, with the shape of `x` except along the last of the axes, where the length becomes ``m // 2 + 1`` for m real numbers.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> x = xp.asarray([[2.0, 1.0, 0.0, 1.0], [2.0, 1.0, 0.0, 1.0]])
+    >>> xp.real(fft.ihfftn(x))
+    tensor([[1. , 0.5, 0. ],
+            [0. , 0. , 0. ]])
+    >>> fft.hfftn(fft.ihfftn(x))
+    tensor([[2., 1., 0., 1.],
+            [2., 1., 0., 1.]])
+    """,
+)
+fft2: Any = _several(
+    "fft2",
+    (-2, -1),
+    "fftn",
+    doc="""Return the discrete Fourier transform over the last two axes.
+
+    Returns
+    -------
+    Tensor
+        Complex, with the shape of `x` except for the lengths that `s` gives.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> x = xp.ones((3, 2, 2))  # a batch of three
+    >>> xp.real(fft.fft2(x))[0, ...]
+    tensor([[4., 0.],
+            [0., 0.]])
+    >>> fft.fft2(x, norm="forward").shape
+    (3, 2, 2)
+    """,
+)
+ifft2: Any = _several(
+    "ifft2",
+    (-2, -1),
+    "ifftn",
+    doc="""Return the inverse discrete Fourier transform over the last two axes.
+
+    Returns
+    -------
+    Tensor
+        Complex, with the shape of `x` except for the lengths that `s` gives.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> x = xp.tensor([[4.0, 0.0], [0.0, 0.0]], requires_grad=True)
+    >>> y = xp.real(fft.ifft2(x))
+    >>> y.detach()
+    tensor([[1., 1.],
+            [1., 1.]])
+    >>> y[0, 1].backward()
+    >>> x.grad
+    tensor([[ 0.25, -0.25],
+            [ 0.25, -0.25]])
+    """,
+)
+rfft2: Any = _several(
+    "rfft2",
+    (-2, -1),
+    "rfftn",
+    doc="""Return the discrete Fourier transform of real numbers over the last two axes.
+
+    Returns
+    -------
+    Tensor
+        Complex, with the shape of `x` except along the last of the axes, where the length becomes ``m // 2 + 1`` for m real numbers.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> fft.rfft2(xp.ones((5, 4, 6))).shape
+    (5, 4, 4)
+    >>> xp.real(fft.rfft2(xp.ones((2, 2))))
+    tensor([[4., 0.],
+            [0., 0.]])
+    """,
+)
+irfft2: Any = _several(
+    "irfft2",
+    (-2, -1),
+    "irfftn",
+    doc="""Return the inverse of the discrete Fourier transform of real numbers over the last two axes.
+
+    Returns
+    -------
+    Tensor
+        Real. Along the last of the axes its length follows `s`; by default it is twice that of `x` less two.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> x = xp.tensor([[8.0, 0.0, 0.0], [0.0, 0.0, 0.0]], requires_grad=True)
+    >>> y = fft.irfft2(x)
+    >>> y.detach()
+    tensor([[1., 1., 1., 1.],
+            [1., 1., 1., 1.]])
+    >>> y[0, 0].backward()
+    >>> x.grad
+    tensor([[0.125, 0.25 , 0.125],
+            [0.125, 0.25 , 0.125]])
+    """,
+)
+hfft2: Any = _several(
+    "hfft2",
+    (-2, -1),
+    "hfftn",
+    doc="""Return the discrete Fourier transform of numbers with Hermitian symmetry over the last two axes.
+
+    Returns
+    -------
+    Tensor
+        Real. Along the last of the axes its length follows `s`; by default it is twice that of `x` less two.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> fft.hfft2(xp.asarray([[1.0, 0.5, 0.0], [0.0, 0.0, 0.0]]))
+    tensor([[2., 1., 0., 1.],
+            [2., 1., 0., 1.]])
+    """,
+)
+ihfft2: Any = _several(
+    "ihfft2",
+    (-2, -1),
+    "ihfftn",
+    doc="""Return the inverse of the discrete Fourier transform of numbers with Hermitian symmetry over the last two axes.
+
+    Returns
+    -------
+    Tensor
+        Complex, with the shape of `x` except along the last of the axes, where the length becomes ``m // 2 + 1`` for m real numbers.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> xp.real(fft.ihfft2(xp.asarray([[2.0, 1.0, 0.0, 1.0], [2.0, 1.0, 0.0, 1.0]])))
+    tensor([[1. , 0.5, 0. ],
+            [0. , 0. , 0. ]])
+    """,
+)
 
 
 def fftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> Tensor:
-    """The frequencies of `fft`'s results, in cycles per unit of the spacing `d`; `xp` has no effect: they are Tensors."""
+    """The frequencies of `fft`'s results, in cycles per unit of the spacing `d`; `xp` has no effect: they are Tensors.
+
+    Parameters
+    ----------
+    n : int
+        The length of the transform, at least 1.
+    d : number
+        The spacing of the samples.
+    xp : object
+        Without effect: the results are Tensors.
+    device : Device or str, optional
+        Where to put the result; default: the default device.
+
+    Returns
+    -------
+    Tensor, shape (n,)
+        Floating, in cycles per unit of `d`; the negative frequencies are behind the others.
+
+    Raises
+    ------
+    TypeError
+        `n` is no integer.
+    ValueError
+        `n` is not positive.
+
+    Examples
+    --------
+    >>> from xpgrad.scipy import fft
+    >>> fft.fftfreq(4)
+    tensor([ 0.  ,  0.25, -0.5 , -0.25])
+    >>> fft.fftfreq(5, d=0.2)  # in hertz, for five samples in a second
+    tensor([ 0.,  1.,  2., -2., -1.])
+    """
     return _ours.fftfreq(n, d=d, device=device)
 
 
 def rfftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> Tensor:
-    """The frequencies of `rfft`'s results; see `fftfreq`."""
+    """The frequencies of `rfft`'s results; see `fftfreq`.
+
+    Parameters
+    ----------
+    n : int
+        The length of the transform, at least 1.
+    d : number
+        The spacing of the samples.
+    xp : object
+        Without effect: the results are Tensors.
+    device : Device or str, optional
+        Where to put the result; default: the default device.
+
+    Returns
+    -------
+    Tensor, shape (n // 2 + 1,)
+        Floating, in cycles per unit of `d`.
+
+    Raises
+    ------
+    TypeError
+        `n` is no integer.
+    ValueError
+        `n` is not positive.
+
+    Examples
+    --------
+    >>> from xpgrad.scipy import fft
+    >>> fft.rfftfreq(4)
+    tensor([0.  , 0.25, 0.5 ])
+    >>> fft.rfftfreq(5, d=0.2)
+    tensor([0., 1., 2.])
+    """
     return _ours.rfftfreq(n, d=d, device=device)
 
 
 def fftshift(x: Any, axes: Axes = None) -> Tensor:
-    """`x` rotated so that frequency zero is in the middle of axes (default: all)."""
+    """`x` rotated so that frequency zero is in the middle of axes (default: all).
+
+    Parameters
+    ----------
+    x : Tensor or array
+        Of any dtype. Differentiable.
+    axes : int or sequence of int, optional
+        The axes; all by default.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of `x`.
+
+    Raises
+    ------
+    TypeError
+        `x` is neither a Tensor nor an array.
+    IndexError
+        There is no such axis.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> fft.fftshift(fft.fftfreq(5, d=0.2))
+    tensor([-2., -1.,  0.,  1.,  2.])
+    >>> x = xp.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    >>> fft.fftshift(x)[0].backward()
+    >>> x.grad
+    tensor([0., 0., 1.])
+    """
     return _ours.fftshift(x, axes=_tuple(axes))
 
 
 def ifftshift(x: Any, axes: Axes = None) -> Tensor:
-    """The inverse of `fftshift`."""
+    """The inverse of `fftshift`.
+
+    Parameters
+    ----------
+    x : Tensor or array
+        Of any dtype. Differentiable.
+    axes : int or sequence of int, optional
+        The axes; all by default.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of `x`.
+
+    Raises
+    ------
+    TypeError
+        `x` is neither a Tensor nor an array.
+    IndexError
+        There is no such axis.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> x = xp.asarray([1, 2, 3])
+    >>> fft.fftshift(x)
+    tensor([3, 1, 2])
+    >>> fft.ifftshift(fft.fftshift(x))
+    tensor([1, 2, 3])
+    """
     return _ours.ifftshift(x, axes=_tuple(axes))
 
 
 def next_fast_len(target: int, real: bool = False) -> int:
     """The smallest length of at least `target` that transforms are fast for: of the prime factors 2, 3, 5, and 7, 11 unless `real`.
 
+    Parameters
+    ----------
+    target : int
+        A length, at least 1.
+    real : bool
+        Whether the transform is of real numbers.
+
+    Returns
+    -------
+    int
+
     Raises
     ------
     TypeError, ValueError
         If `target` is not a positive integer.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> fft.next_fast_len(97), fft.next_fast_len(97, real=True)  # 2 * 7**2 and 2**2 * 5**2
+    (98, 100)
+    >>> fft.rfft(xp.ones(97), n=fft.next_fast_len(97, real=True)).shape
+    (51,)
     """
     n, real = _target("next_fast_len", target), as_flag(real, "scipy.fft.next_fast_len", "real")
     return fast_length(n, (2, 3, 5) if real else (2, 3, 5, 7, 11))
 
 
 def prev_fast_len(target: int, real: bool = False) -> int:
-    """The largest length of at most `target` that transforms are fast for; see `next_fast_len`."""
+    """The largest length of at most `target` that transforms are fast for; see `next_fast_len`.
+
+    Parameters
+    ----------
+    target : int
+        A length, at least 1.
+    real : bool
+        Whether the transform is of real numbers.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    TypeError
+        `target` is no integer.
+    ValueError
+        `target` is not positive.
+
+    Examples
+    --------
+    >>> from xpgrad.scipy import fft
+    >>> fft.prev_fast_len(101), fft.prev_fast_len(99, real=True)
+    (100, 96)
+    """
     n, real = _target("prev_fast_len", target), as_flag(real, "scipy.fft.prev_fast_len", "real")
     primes = (2, 3, 5) if real else (2, 3, 5, 7, 11)
     return next(m for m in range(n, 0, -1) if fast_length(m, primes) == m)
@@ -290,6 +872,8 @@ def dct(
     TypeError, ValueError
         For arguments that do not fit.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> from xpgrad.scipy import fft
     >>> [round(v, 6) + 0.0 for v in fft.dct(xp.asarray([1.0, 1.0, 1.0, 1.0])).tolist()]
@@ -302,7 +886,54 @@ def idct(
     x: Any, type: Kind = 2, n: int | None = None, axis: int = -1, norm: Norm = None, overwrite_x: bool = False, workers: Any = None,  # noqa: A002
     orthogonalize: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """The inverse of `dct`, with the same arguments."""
+    """The inverse of `dct`, with the same arguments.
+
+    Parameters
+    ----------
+    x : Tensor, array or sequence of numbers
+        Real or complex, of at least one axis; integers become floating numbers of the default dtype. Differentiable.
+    type : {1, 2, 3, 4}
+        Which of the four transforms, after the symmetry at the ends.
+    n : int, optional
+        The length: `x` is trimmed, or padded with zeros at its end. Default: that of `x`.
+    axis : int
+        The axis; the last one by default.
+    norm : {'backward', 'ortho', 'forward'}, optional
+        Which transforms have the factor one over the length: the inverse ones (the default), both by its root, or
+        those that go forward.
+    overwrite_x : bool
+        Without effect: nothing is written to.
+    workers : int, optional
+        Without effect: the library decides.
+    orthogonalize : bool, optional
+        Scale the ends so that the matrix is orthogonal for ``norm='ortho'``, for which it is the default.
+
+    Returns
+    -------
+    Tensor
+        Floating or complex as `x`, of its shape but for the lengths that are given.
+
+    Raises
+    ------
+    TypeError
+        `x` is no array of numbers.
+    ValueError
+        `type` or `norm` is unknown, `x` is 0-d, a length is too short (type 1 of the cosines needs two), or `s` and
+        `axes` do not fit.
+    IndexError
+        There is no such axis.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> x = xp.tensor([1.0, 2.0, 4.0], requires_grad=True)
+    >>> fft.idct(fft.dct(x.detach()))
+    tensor([1., 2., 4.])
+    >>> fft.idct(x, norm="ortho").sum().backward()
+    >>> x.grad[0]  # sqrt(3): of the mean; the others are waves around 0
+    tensor(1.7321)
+    """
     return _transform("idct", x, type, n, axis, norm, orthogonalize, sine=False, inverse=True)
 
 
@@ -310,7 +941,52 @@ def dst(
     x: Any, type: Kind = 2, n: int | None = None, axis: int = -1, norm: Norm = None, overwrite_x: bool = False, workers: Any = None,  # noqa: A002
     orthogonalize: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """The discrete sine transform along an axis (`scipy.fft.dst`). Arguments as for `dct`."""
+    """The discrete sine transform along an axis (`scipy.fft.dst`). Arguments as for `dct`.
+
+    Parameters
+    ----------
+    x : Tensor, array or sequence of numbers
+        Real or complex, of at least one axis; integers become floating numbers of the default dtype. Differentiable.
+    type : {1, 2, 3, 4}
+        Which of the four transforms, after the symmetry at the ends.
+    n : int, optional
+        The length: `x` is trimmed, or padded with zeros at its end. Default: that of `x`.
+    axis : int
+        The axis; the last one by default.
+    norm : {'backward', 'ortho', 'forward'}, optional
+        Which transforms have the factor one over the length: the inverse ones (the default), both by its root, or
+        those that go forward.
+    overwrite_x : bool
+        Without effect: nothing is written to.
+    workers : int, optional
+        Without effect: the library decides.
+    orthogonalize : bool, optional
+        Scale the ends so that the matrix is orthogonal for ``norm='ortho'``, for which it is the default.
+
+    Returns
+    -------
+    Tensor
+        Floating or complex as `x`, of its shape but for the lengths that are given.
+
+    Raises
+    ------
+    TypeError
+        `x` is no array of numbers.
+    ValueError
+        `type` or `norm` is unknown, `x` is 0-d, a length is too short (type 1 of the cosines needs two), or `s` and
+        `axes` do not fit.
+    IndexError
+        There is no such axis.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> x = xp.tensor([1.0, 1.0, 1.0, 1.0], requires_grad=True)
+    >>> fft.dst(x)[0].backward()
+    >>> x.grad  # twice the first sine
+    tensor([0.7654, 1.8478, 1.8478, 0.7654])
+    """
     return _transform("dst", x, type, n, axis, norm, orthogonalize, sine=True)
 
 
@@ -318,7 +994,49 @@ def idst(
     x: Any, type: Kind = 2, n: int | None = None, axis: int = -1, norm: Norm = None, overwrite_x: bool = False, workers: Any = None,  # noqa: A002
     orthogonalize: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """The inverse of `dst`, with the same arguments."""
+    """The inverse of `dst`, with the same arguments.
+
+    Parameters
+    ----------
+    x : Tensor, array or sequence of numbers
+        Real or complex, of at least one axis; integers become floating numbers of the default dtype. Differentiable.
+    type : {1, 2, 3, 4}
+        Which of the four transforms, after the symmetry at the ends.
+    n : int, optional
+        The length: `x` is trimmed, or padded with zeros at its end. Default: that of `x`.
+    axis : int
+        The axis; the last one by default.
+    norm : {'backward', 'ortho', 'forward'}, optional
+        Which transforms have the factor one over the length: the inverse ones (the default), both by its root, or
+        those that go forward.
+    overwrite_x : bool
+        Without effect: nothing is written to.
+    workers : int, optional
+        Without effect: the library decides.
+    orthogonalize : bool, optional
+        Scale the ends so that the matrix is orthogonal for ``norm='ortho'``, for which it is the default.
+
+    Returns
+    -------
+    Tensor
+        Floating or complex as `x`, of its shape but for the lengths that are given.
+
+    Raises
+    ------
+    TypeError
+        `x` is no array of numbers.
+    ValueError
+        `type` or `norm` is unknown, `x` is 0-d, a length is too short (type 1 of the cosines needs two), or `s` and
+        `axes` do not fit.
+    IndexError
+        There is no such axis.
+
+    Examples
+    --------
+    >>> from xpgrad.scipy import fft
+    >>> fft.idst(fft.dst([1.0, 2.0, 4.0], type=3), type=3)
+    tensor([1., 2., 4.])
+    """
     return _transform("idst", x, type, n, axis, norm, orthogonalize, sine=True, inverse=True)
 
 
@@ -336,6 +1054,32 @@ def dctn(
         The lengths along `axes`.
     axes : int or sequence of int, optional
         Default: all, or the last ones, as many as `s` has lengths.
+
+    Returns
+    -------
+    Tensor
+        Floating or complex as `x`, of its shape but for the lengths that are given.
+
+    Raises
+    ------
+    TypeError
+        `x` is no array of numbers.
+    ValueError
+        `type` or `norm` is unknown, `x` is 0-d, a length is too short (type 1 of the cosines needs two), or `s` and
+        `axes` do not fit.
+    IndexError
+        There is no such axis.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> x = xp.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    >>> y = fft.dctn(x, norm="ortho")
+    >>> xp.sum(y**2).backward()
+    >>> x.grad  # the transform keeps lengths: 2 x
+    tensor([[2., 4.],
+            [6., 8.]])
     """
     return _transform_n("dctn", x, type, s, axes, norm, orthogonalize, sine=False)
 
@@ -344,7 +1088,51 @@ def idctn(
     x: Any, type: Kind = 2, s: Any = None, axes: Axes = None, norm: Norm = None, overwrite_x: bool = False, workers: Any = None, *,  # noqa: A002
     orthogonalize: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """The inverse of `dctn`, with the same arguments."""
+    """The inverse of `dctn`, with the same arguments.
+
+    Parameters
+    ----------
+    x : Tensor, array or sequence of numbers
+        Real or complex, of at least one axis; integers become floating numbers of the default dtype. Differentiable.
+    type : {1, 2, 3, 4}
+        Which of the four transforms, after the symmetry at the ends.
+    s : sequence of int, optional
+        The lengths along `axes`: `x` is trimmed, or padded with zeros.
+    axes : int or sequence of int, optional
+        The axes; by default all, or the last ones, as many as `s` has lengths.
+    norm : {'backward', 'ortho', 'forward'}, optional
+        Which transforms have the factor one over the length: the inverse ones (the default), both by its root, or
+        those that go forward.
+    overwrite_x : bool
+        Without effect: nothing is written to.
+    workers : int, optional
+        Without effect: the library decides.
+    orthogonalize : bool, optional
+        Scale the ends so that the matrix is orthogonal for ``norm='ortho'``, for which it is the default.
+
+    Returns
+    -------
+    Tensor
+        Floating or complex as `x`, of its shape but for the lengths that are given.
+
+    Raises
+    ------
+    TypeError
+        `x` is no array of numbers.
+    ValueError
+        `type` or `norm` is unknown, `x` is 0-d, a length is too short (type 1 of the cosines needs two), or `s` and
+        `axes` do not fit.
+    IndexError
+        There is no such axis.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> fft.idctn(fft.dctn(xp.asarray([[1.0, 2.0], [3.0, 4.0]])))
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
     return _transform_n("idctn", x, type, s, axes, norm, orthogonalize, sine=False, inverse=True)
 
 
@@ -352,7 +1140,51 @@ def dstn(
     x: Any, type: Kind = 2, s: Any = None, axes: Axes = None, norm: Norm = None, overwrite_x: bool = False, workers: Any = None, *,  # noqa: A002
     orthogonalize: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """`dst` over several axes (`scipy.fft.dstn`). Arguments as for `dctn`."""
+    """`dst` over several axes (`scipy.fft.dstn`). Arguments as for `dctn`.
+
+    Parameters
+    ----------
+    x : Tensor, array or sequence of numbers
+        Real or complex, of at least one axis; integers become floating numbers of the default dtype. Differentiable.
+    type : {1, 2, 3, 4}
+        Which of the four transforms, after the symmetry at the ends.
+    s : sequence of int, optional
+        The lengths along `axes`: `x` is trimmed, or padded with zeros.
+    axes : int or sequence of int, optional
+        The axes; by default all, or the last ones, as many as `s` has lengths.
+    norm : {'backward', 'ortho', 'forward'}, optional
+        Which transforms have the factor one over the length: the inverse ones (the default), both by its root, or
+        those that go forward.
+    overwrite_x : bool
+        Without effect: nothing is written to.
+    workers : int, optional
+        Without effect: the library decides.
+    orthogonalize : bool, optional
+        Scale the ends so that the matrix is orthogonal for ``norm='ortho'``, for which it is the default.
+
+    Returns
+    -------
+    Tensor
+        Floating or complex as `x`, of its shape but for the lengths that are given.
+
+    Raises
+    ------
+    TypeError
+        `x` is no array of numbers.
+    ValueError
+        `type` or `norm` is unknown, `x` is 0-d, a length is too short (type 1 of the cosines needs two), or `s` and
+        `axes` do not fit.
+    IndexError
+        There is no such axis.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> y = fft.dstn(xp.asarray([[1.0, 2.0], [3.0, 4.0]]), norm="ortho")
+    >>> xp.sum(y**2)  # 1 + 4 + 9 + 16
+    tensor(30.)
+    """
     return _transform_n("dstn", x, type, s, axes, norm, orthogonalize, sine=True)
 
 
@@ -360,5 +1192,49 @@ def idstn(
     x: Any, type: Kind = 2, s: Any = None, axes: Axes = None, norm: Norm = None, overwrite_x: bool = False, workers: Any = None, *,  # noqa: A002
     orthogonalize: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """The inverse of `dstn`, with the same arguments."""
+    """The inverse of `dstn`, with the same arguments.
+
+    Parameters
+    ----------
+    x : Tensor, array or sequence of numbers
+        Real or complex, of at least one axis; integers become floating numbers of the default dtype. Differentiable.
+    type : {1, 2, 3, 4}
+        Which of the four transforms, after the symmetry at the ends.
+    s : sequence of int, optional
+        The lengths along `axes`: `x` is trimmed, or padded with zeros.
+    axes : int or sequence of int, optional
+        The axes; by default all, or the last ones, as many as `s` has lengths.
+    norm : {'backward', 'ortho', 'forward'}, optional
+        Which transforms have the factor one over the length: the inverse ones (the default), both by its root, or
+        those that go forward.
+    overwrite_x : bool
+        Without effect: nothing is written to.
+    workers : int, optional
+        Without effect: the library decides.
+    orthogonalize : bool, optional
+        Scale the ends so that the matrix is orthogonal for ``norm='ortho'``, for which it is the default.
+
+    Returns
+    -------
+    Tensor
+        Floating or complex as `x`, of its shape but for the lengths that are given.
+
+    Raises
+    ------
+    TypeError
+        `x` is no array of numbers.
+    ValueError
+        `type` or `norm` is unknown, `x` is 0-d, a length is too short (type 1 of the cosines needs two), or `s` and
+        `axes` do not fit.
+    IndexError
+        There is no such axis.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import fft
+    >>> fft.idstn(fft.dstn(xp.asarray([[1.0, 2.0], [3.0, 4.0]])))
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
     return _transform_n("idstn", x, type, s, axes, norm, orthogonalize, sine=True, inverse=True)

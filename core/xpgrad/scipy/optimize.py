@@ -92,6 +92,8 @@ def minimize(
     At a solution without active bounds the gradient is zero, which defines it as a function of the parameters. A number that is held by its
     bound, so that the gradient there points outwards, is as its bound is. Derivatives at a bound that just stops holding are one-sided.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> from xpgrad.scipy import optimize
     >>> a = xp.tensor(3.0, requires_grad=True)
@@ -151,6 +153,8 @@ def root(
     ImportError
         Without SciPy.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> from xpgrad.scipy import optimize
     >>> a = xp.tensor(2.0, requires_grad=True)
@@ -214,6 +218,8 @@ def least_squares(
     ImportError
         Without SciPy.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> from xpgrad.scipy import optimize
     >>> t, y = xp.asarray([0.0, 1.0, 2.0]), xp.tensor([1.0, 3.0, 5.0], requires_grad=True)
@@ -284,6 +290,8 @@ def brentq(
     ImportError
         Without SciPy.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> from xpgrad.scipy import optimize
     >>> a = xp.tensor(2.0, requires_grad=True)
@@ -336,6 +344,8 @@ def fixed_point(
     ImportError
         Without SciPy.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> from xpgrad.scipy import optimize
     >>> a = xp.tensor(2.0, requires_grad=True)
@@ -388,6 +398,8 @@ def custom_root(
     RuntimeError
         When the solution is differentiated where the Jacobian is singular.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> from xpgrad.scipy.optimize import custom_root
     >>> @custom_root(lambda x, a: x**3 - a)

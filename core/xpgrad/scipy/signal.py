@@ -80,10 +80,23 @@ def choose_conv_method(in1: Any, in2: Any, mode: Mode = "full", measure: bool = 
     measure : bool
         Refused: nothing is measured, the number of operations decides.
 
+    Returns
+    -------
+    str
+
     Raises
     ------
     NotImplementedError
         For ``measure=True``.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import signal
+    >>> signal.choose_conv_method(xp.ones(100), xp.ones(10))
+    'direct'
+    >>> signal.choose_conv_method(xp.ones(100000), xp.ones(100000))
+    'fft'
     """
     check_choice(mode, MODES, "scipy.signal.choose_conv_method", "mode")
     if measure:
@@ -155,6 +168,8 @@ def convolve(in1: Any, in2: Any, mode: Mode = "full", method: Method = "auto") -
     TypeError, ValueError
         For what is not an array of numbers, arrays of different ranks, and empty ones.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> from xpgrad.scipy import signal
     >>> h = xp.tensor([1.0, -1.0], requires_grad=True)
@@ -172,6 +187,44 @@ def correlate(in1: Any, in2: Any, mode: Mode = "full", method: Method = "auto") 
     """Correlate two arrays over all their axes (`scipy.signal.correlate`): the second one is conjugated.
 
     Arguments as for `convolve`.
+
+    Parameters
+    ----------
+    in1 : Tensor, array or sequence of numbers
+        Real or complex, not empty. Differentiable.
+    in2 : Tensor, array or sequence of numbers
+        As `in1`, of as many axes. It is turned around for a convolution, and conjugated for a correlation.
+        Differentiable.
+    mode : {'full', 'same', 'valid'}
+        Everything; the middle part, of the shape of `in1`; or what needs nothing from around `in1`.
+    method : {'auto', 'direct', 'fft'}
+        Sums of products, Fourier transforms, or what needs fewer operations.
+
+    Returns
+    -------
+    Tensor
+        Of shape ``N + M - 1``, ``N``, or ``abs(N - M) + 1`` along each axis; of integers for integers.
+
+    Raises
+    ------
+    TypeError
+        An argument is no array of numbers.
+    ValueError
+        The shapes do not fit, an array is empty, or a choice is unknown.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import signal
+    >>> h = xp.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = signal.correlate([1.0, 2.0, 3.0], h)
+    >>> y.detach()
+    tensor([2., 5., 8., 3.])
+    >>> y[1].backward()
+    >>> h.grad
+    tensor([1., 2.])
+    >>> signal.correlate(xp.asarray([1, 2, 3]), xp.asarray([1, 1]), mode="valid")
+    tensor([3, 5])
     """
     return _whole("correlate", in1, in2, mode, method, turned=True)
 
@@ -198,10 +251,27 @@ def fftconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Te
     axes : int or sequence of int, optional
         The axes to convolve over; the others broadcast. Default: all.
 
+    Returns
+    -------
+    Tensor
+        Floating or complex, of shape ``N + M - 1``, ``N``, or ``abs(N - M) + 1`` along each of the axes.
+
     Raises
     ------
     TypeError, ValueError
         For what is not an array of numbers, and shapes that do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import signal
+    >>> h = xp.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = signal.fftconvolve([1.0, 2.0, 3.0], h)
+    >>> y.detach()
+    tensor([1., 4., 7., 6.])
+    >>> y[1].backward()
+    >>> h.grad
+    tensor([2., 1.])
     """
     name = "scipy.signal.fftconvolve"
     check_choice(mode, MODES, name, "mode")
@@ -235,16 +305,77 @@ def convolve2d(in1: Any, in2: Any, mode: Mode = "full", boundary: Boundary = "fi
     fillvalue : number or 0-d Tensor
         It is differentiable, too.
 
+    Returns
+    -------
+    Tensor
+        A matrix; of shape ``N + M - 1``, ``N``, or ``abs(N - M) + 1`` along each axis.
+
     Raises
     ------
     TypeError, ValueError
         For what is not a matrix of numbers, and empty ones.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import signal
+    >>> image = xp.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    >>> y = signal.convolve2d(image, xp.ones((2, 2)))
+    >>> y.detach()
+    tensor([[ 1.,  3.,  2.],
+            [ 4., 10.,  6.],
+            [ 3.,  7.,  4.]])
+    >>> y[0, 1].backward()
+    >>> image.grad
+    tensor([[1., 1.],
+            [0., 0.]])
     """
     return _matrices("convolve2d", in1, in2, mode, boundary, fillvalue, turned=False)
 
 
 def correlate2d(in1: Any, in2: Any, mode: Mode = "full", boundary: Boundary = "fill", fillvalue: Any = 0) -> Tensor:
-    """Correlate two matrices directly (`scipy.signal.correlate2d`): the second one is conjugated. Arguments as for `convolve2d`."""
+    """Correlate two matrices directly (`scipy.signal.correlate2d`): the second one is conjugated. Arguments as for `convolve2d`.
+
+    Parameters
+    ----------
+    in1 : Tensor, array or sequence of numbers
+        Real or complex, not empty. Differentiable.
+    in2 : Tensor, array or sequence of numbers
+        As `in1`, of as many axes. It is turned around for a convolution, and conjugated for a correlation.
+        Differentiable.
+    mode : {'full', 'same', 'valid'}
+        Everything; the middle part, of the shape of `in1`; or what needs nothing from around `in1`.
+    boundary : {'fill', 'wrap', 'symm'}
+        What lies around `in1`: `fillvalue`, `in1` again, or its mirror image.
+    fillvalue : number or 0-d Tensor
+        The value around `in1`. Differentiable.
+
+    Returns
+    -------
+    Tensor
+        A matrix; of shape ``N + M - 1``, ``N``, or ``abs(N - M) + 1`` along each axis.
+
+    Raises
+    ------
+    TypeError
+        An argument is no array of numbers.
+    ValueError
+        The shapes do not fit, an array is empty, or a choice is unknown.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import signal
+    >>> image = xp.asarray([[1.0, 2.0, 4.0], [1.0, 2.0, 4.0]])
+    >>> slope = xp.tensor([[-1.0, 1.0]], requires_grad=True)
+    >>> y = signal.correlate2d(image, slope, mode="valid")
+    >>> y.detach()
+    tensor([[1., 2.],
+            [1., 2.]])
+    >>> y.sum().backward()
+    >>> slope.grad
+    tensor([[ 6., 12.]])
+    """
     return _matrices("correlate2d", in1, in2, mode, boundary, fillvalue, turned=True)
 
 
@@ -347,6 +478,8 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     it where the memory is the host's and values are there; otherwise blocks of samples are multiplied with matrices, in about
     ``2 sqrt(n)`` steps, whose rounding is larger for filters of high order (take `sosfilt`).
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> from xpgrad.scipy import signal
     >>> pole = xp.tensor(0.5, requires_grad=True)
@@ -431,6 +564,18 @@ def lfilter_zi(b: Any, a: Any) -> Tensor:
     ------
     TypeError, ValueError
         For shapes that do not fit, and if ``a[0] == 0``.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import signal
+    >>> pole = xp.tensor(0.5, requires_grad=True)
+    >>> zi = signal.lfilter_zi([1.0], [1.0, -pole])
+    >>> zi.detach()  # pole / (1 - pole)
+    tensor([1.])
+    >>> zi[0].backward()
+    >>> pole.grad
+    tensor(4.)
     """
     title = "scipy.signal.lfilter_zi"
     b, a = arrays_of(title, b=b, a=a)
@@ -475,6 +620,18 @@ def filtfilt(
         For ``method="gust"``.
     TypeError, ValueError
         For signals that are not longer than `padlen`, and shapes that do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import signal
+    >>> b = xp.tensor([0.5, 0.5], requires_grad=True)
+    >>> y = signal.filtfilt(b, [1.0], [0.0, 0.0, 1.0, 0.0, 0.0], padtype=None)
+    >>> y.detach()  # not delayed
+    tensor([0.  , 0.25, 0.5 , 0.25, 0.  ])
+    >>> y[2].backward()
+    >>> b.grad
+    tensor([1., 1.])
     """
     title = "scipy.signal.filtfilt"
     check_choice(method, ("pad", "gust"), title, "method")
@@ -541,6 +698,18 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     ------
     TypeError, ValueError
         For shapes that do not fit, and sections in which the first of `a` is not 1.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import signal
+    >>> sos = xp.tensor([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]], requires_grad=True)
+    >>> y = signal.sosfilt(sos, xp.asarray([1.0, 0.0, 0.0, 0.0]))
+    >>> y.detach()
+    tensor([1.   , 0.5  , 0.25 , 0.125])
+    >>> y[1].backward()
+    >>> sos.grad + 0.0
+    tensor([[ 0.5,  1. ,  0. , -1. , -1. ,  0. ]])
     """
     title = "scipy.signal.sosfilt"
     sos, x, zi = arrays_of(title, sos=sos, x=x, zi=zi)
@@ -587,6 +756,18 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Tensor:
     ------
     TypeError, ValueError
         For complex signals, and lengths that are not positive.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import signal
+    >>> x = xp.tensor([1.0, 0.0, -1.0, 0.0], requires_grad=True)  # a cosine
+    >>> z = signal.hilbert(x)
+    >>> xp.imag(z).detach() + 0.0  # the sine
+    tensor([ 0.,  1.,  0., -1.])
+    >>> xp.abs(z).sum().backward()  # the envelope
+    >>> x.grad + 0.0
+    tensor([ 2.,  0., -2.,  0.])
     """
     title = "scipy.signal.hilbert"
     (x,) = arrays_of(title, real=True, x=x)
@@ -623,6 +804,17 @@ def detrend(
         For break points.
     TypeError, ValueError
         For what is not an array of numbers.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import signal
+    >>> data = xp.tensor([1.0, 2.0, 6.0], requires_grad=True)
+    >>> signal.detrend(data, type="constant").detach()
+    tensor([-2., -1.,  3.])
+    >>> signal.detrend(data)[0].backward()
+    >>> data.grad
+    tensor([ 0.1667, -0.3333,  0.1667])
     """
     title = "scipy.signal.detrend"
     if type not in ("linear", "l", "constant", "c"):

@@ -113,6 +113,16 @@ def examine(
     ------
     TypeError, ValueError, BackendNotFoundError, BackendLoadError
         As `check_differentiable`, except for failures.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xpgrad as xp
+    >>> result = xp.testing.examine(lambda x: x.detach() * x, np.ones(2), backends="numpy", name="f")
+    >>> result.passed
+    False
+    >>> sorted({row.check for row in result.failures})
+    ['gradient']
     """
     as_function(f, "check_differentiable")
     options = options_of(order=order, vmap=vmap, forward=forward, mutation=mutation, skip=skip, rtol=rtol, atol=atol, seed=seed)

@@ -119,6 +119,16 @@ def json_page(rows: Iterable[Row]) -> str:
     -------
     str
         An object with the version of the format and the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xpgrad as xp
+    >>> import json
+    >>> result = xp.testing.examine(xp.sin, np.ones(2), backends="numpy", order=1, vmap=False, forward=False)
+    >>> page = json.loads(xp.testing.json_page(result.rows))
+    >>> sorted(page), len(page["rows"]) == len(result.rows)
+    (['rows', 'version'], True)
     """
     fields = ("function", "argument", "backend", "check", "outcome", "reason")
     return json.dumps({"version": 1, "rows": [{f: getattr(row, f) for f in fields} for row in rows]}, indent=1) + "\n"
@@ -135,6 +145,19 @@ def markdown_page(rows: Iterable[Row], title: str = "Differentiability") -> str:
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xpgrad as xp
+    >>> result = xp.testing.examine(xp.sin, np.ones(2), backends="numpy")
+    >>> print(xp.testing.markdown_page(result.rows, title="My functions"))
+    # My functions
+    <BLANKLINE>
+    | | `numpy` |
+    |---|---|
+    | **differentiable** | 1 of 1 |
+    | `sin` | ✓ |
     """
     backends, found = _grid(rows)
     numbers: dict[str, int] = {}
@@ -162,6 +185,15 @@ def html_page(rows: Iterable[Row], title: str = "Differentiability") -> str:
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xpgrad as xp
+    >>> result = xp.testing.examine(xp.sin, np.ones(2), backends="numpy")
+    >>> page = xp.testing.html_page(result.rows, title="My functions")
+    >>> "<title>My functions</title>" in page
+    True
     """
     backends, found = _grid(rows)
     say = html.escape

@@ -41,6 +41,17 @@ class Row:
         ``"lacks"``, if the backend declares not to have what the function needs; ``"not run"``, after another failure.
     reason : str
         Why, where it is not simply passed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xpgrad as xp
+    >>> row = xp.testing.Row("f", 0, "numpy", "gradient", "failed", reason="wrong sign")
+    >>> row.check, row.outcome, row.reason
+    ('gradient', 'failed', 'wrong sign')
+    >>> result = xp.testing.examine(xp.sin, np.ones(2), backends="numpy", order=1)
+    >>> type(result.rows[0]) is xp.testing.Row
+    True
     """
 
     function: str
@@ -64,6 +75,20 @@ class Result:
     function : str
         Its name.
     rows : tuple of Row
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xpgrad as xp
+    >>> result = xp.testing.examine(lambda x, y: x * xp.floor(y), np.ones(2), np.full(2, 1.5), backends="numpy", name="f")
+    >>> type(result) is xp.testing.Result
+    True
+    >>> result.passed, result.backends, result.failures
+    (True, ('numpy',), ())
+    >>> [(row.argument, row.check, row.outcome) for row in result.of(check="gradient")]
+    [(0, 'gradient', 'passed'), (1, 'gradient', 'constant')]
+    >>> result.to_list()[0]
+    {'function': 'f', 'argument': None, 'backend': 'numpy', 'check': 'runs', 'outcome': 'passed', 'reason': ''}
     """
 
     function: str
@@ -71,18 +96,33 @@ class Result:
 
     @property
     def failures(self) -> tuple[Row, ...]:
-        """The rows that failed."""
+        """The rows that failed.
+
+        See Also
+        --------
+        xpgrad.testing.Result
+        """
         return tuple(row for row in self.rows if row.outcome == FAILED)
 
     @property
     def passed(self) -> bool:
-        """True if nothing failed, and it ran on one backend at least."""
+        """True if nothing failed, and it ran on one backend at least.
+
+        See Also
+        --------
+        xpgrad.testing.Result
+        """
         ran = {row.outcome for row in self.rows if row.check == "runs"}
         return not self.failures and ran != {LACKS}
 
     @property
     def backends(self) -> tuple[str, ...]:
-        """The devices that it ran on."""
+        """The devices that it ran on.
+
+        See Also
+        --------
+        xpgrad.testing.Result
+        """
         return tuple(dict.fromkeys(row.backend for row in self.rows))
 
     def of(self, *, backend: str | None = None, check: str | None = None, argument: int | None = None) -> tuple[Row, ...]:
@@ -96,6 +136,10 @@ class Result:
         Returns
         -------
         tuple of Row
+
+        See Also
+        --------
+        xpgrad.testing.Result
         """
         return tuple(
             row
@@ -106,7 +150,17 @@ class Result:
         )
 
     def to_list(self) -> list[dict[str, Any]]:
-        """The rows as dictionaries, as JSON takes them."""
+        """The rows as dictionaries, as JSON takes them.
+
+        Returns
+        -------
+        list of dict
+            With the fields of `Row` as keys.
+
+        See Also
+        --------
+        xpgrad.testing.Result
+        """
         return [asdict(row) for row in self.rows]
 
     def __str__(self) -> str:
@@ -124,6 +178,18 @@ class NotDifferentiable(AssertionError):
     Attributes
     ----------
     result : Result
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xpgrad as xp
+    >>> def detached(x):
+    ...     return x.detach() * x
+    >>> try:
+    ...     xp.testing.check_differentiable(detached, np.ones(2), backends="numpy", order=1, vmap=False, forward=False)
+    ... except xp.testing.NotDifferentiable as error:
+    ...     print([(row.check, row.outcome) for row in error.result.failures])
+    [('gradient', 'failed')]
     """
 
     def __init__(self, result: Result, audit: str = "") -> None:

@@ -24,6 +24,20 @@ class Case:
         Options of `check_differentiable`.
     name : str
         What reports call it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xpgrad as xp
+    >>> row = xp.testing.Case(xp.sin, (np.ones(2),), {"order": 1})
+    >>> row.function is xp.sin, row.options
+    (True, {'order': 1})
+    >>> row.has_run("numpy")
+    False
+    >>> row.examine("numpy").passed
+    True
+    >>> row.has_run("numpy")
+    True
     """
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> None:
@@ -38,7 +52,22 @@ class Case:
         self._found: dict[str, Result] = {}
 
     def has_run(self, backend: str) -> bool:
-        """Return whether the outcomes on a backend are known."""
+        """Return whether the outcomes on a backend are known.
+
+        Parameters
+        ----------
+        backend : str
+            The name of a backend or a device, such as `numpy`.
+
+        Returns
+        -------
+        bool
+            True after `examine` of this backend.
+
+        See Also
+        --------
+        xpgrad.testing.Case
+        """
         return backend in self._found
 
     def examine(self, backend: str) -> Result:
@@ -51,6 +80,17 @@ class Case:
         Returns
         -------
         Result
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `xpgrad.testing.examine`.
+        BackendNotFoundError, BackendLoadError
+            If the backend is not there.
+
+        See Also
+        --------
+        xpgrad.testing.Case
         """
         if backend not in self._found:
             options = {**self.options, "backends": [backend], "known": None, "name": self.name}
@@ -80,6 +120,16 @@ def case(function: Callable[..., Any], *args: Any, **options: Any) -> Case:
     ------
     TypeError
         For an option that does not exist.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xpgrad as xp
+    >>> table = [xp.testing.case(xp.sin, np.ones(2)), xp.testing.case(xp.linalg.det, np.eye(2), skip="vmap")]
+    >>> [row.name for row in table]
+    ['sin', 'det']
+    >>> table[1].options
+    {'skip': 'vmap'}
     """
     return Case(function, args, options)
 
@@ -154,6 +204,17 @@ def parametrize_with_checks(
         Without pytest.
     TypeError, ValueError
         For rows of another form, and names that do not exist.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xpgrad as xp
+    >>> table = [xp.testing.case(xp.sin, np.ones(2)), xp.testing.case(xp.tan, np.ones(2))]
+    >>> @xp.testing.parametrize_with_checks(table, backends="numpy", checks=["gradient"])
+    ... def test_gradients(check):
+    ...     check()
+    >>> [parameter.id for parameter in test_gradients.pytestmark[0].args[1]]
+    ['sin-numpy-gradient', 'tan-numpy-gradient']
     """
     pytest: Any = importlib.import_module("pytest")
     names = list(CHECKS) if checks is None else list(checks)

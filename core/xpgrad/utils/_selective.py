@@ -28,6 +28,12 @@ class CheckpointPolicy(enum.Enum):
     ``MUST_SAVE`` and ``PREFER_SAVE`` keep it: the operation is not computed again. ``MUST_RECOMPUTE`` and ``PREFER_RECOMPUTE`` do not.
     ``MUST_CPU_OFFLOAD`` and ``PREFER_CPU_OFFLOAD`` keep it in the host's memory, and move it back when it is needed. Nothing here
     overrides a preference, so that both forms do the same.
+
+    Examples
+    --------
+    >>> from xpgrad.utils import checkpoint
+    >>> [policy.name for policy in checkpoint.CheckpointPolicy]
+    ['MUST_SAVE', 'PREFER_SAVE', 'MUST_RECOMPUTE', 'PREFER_RECOMPUTE', 'MUST_CPU_OFFLOAD', 'PREFER_CPU_OFFLOAD']
     """
 
     MUST_SAVE = 0
@@ -51,6 +57,13 @@ class SelectiveCheckpointContext:
         Always False: policies are asked in the first run only.
     op_output : Tensor or tuple of Tensor
         The result of the operation.
+
+    Examples
+    --------
+    >>> from xpgrad.utils import checkpoint
+    >>> context = checkpoint.SelectiveCheckpointContext(is_recompute=False)
+    >>> context.is_recompute
+    False
     """
 
     def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
@@ -92,6 +105,8 @@ def create_selective_checkpoint_contexts(
     where PyTorch 2.13 raises an error. Operations inside a function that `xpgrad.compile` made, the elements of a batch (the operation on
     the whole batch is asked about) and tangents are not asked about. In PyTorch 2.13 the policies for the host's memory recompute.
 
+    Examples
+    --------
     >>> import functools
     >>> import xpgrad as xp
     >>> from xpgrad.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts

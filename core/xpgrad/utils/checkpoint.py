@@ -52,7 +52,14 @@ _DEBUG: ContextVar[bool | None] = ContextVar("xpgrad_checkpoint_debug", default=
 
 
 class CheckpointError(RuntimeError):
-    """A function that ran again for the backward saved other Tensors than the first time."""
+    """A function that ran again for the backward saved other Tensors than the first time.
+
+    Examples
+    --------
+    >>> from xpgrad.utils import checkpoint
+    >>> issubclass(checkpoint.CheckpointError, RuntimeError)
+    True
+    """
 
 
 class _Enough(BaseException):
@@ -63,7 +70,19 @@ class _Enough(BaseException):
 
 
 def noop_context_fn() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-    """Two contexts that do nothing: the default `context_fn` of `checkpoint`."""
+    """Two contexts that do nothing: the default `context_fn` of `checkpoint`.
+
+    Returns
+    -------
+    (context manager, context manager)
+        For the forward, and for the recomputation.
+
+    Examples
+    --------
+    >>> from xpgrad.utils import checkpoint
+    >>> len(checkpoint.noop_context_fn())
+    2
+    """
     return nullcontext(), nullcontext()
 
 
@@ -74,6 +93,23 @@ def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
     ----------
     enable : bool
         It takes effect where `checkpoint` is called, not where the backward runs.
+
+    Returns
+    -------
+    context manager
+        It puts the former state back.
+
+    Raises
+    ------
+    TypeError
+        `enable` is no bool.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.utils import checkpoint
+    >>> with checkpoint.set_checkpoint_early_stop(False):
+    ...     y = checkpoint.checkpoint(xp.sin, xp.tensor(0.5))
     """
     return Setting(_EARLY_STOP, as_flag(enable, "set_checkpoint_early_stop", "enable"))
 
@@ -85,6 +121,23 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> AbstractContextManager
     ----------
     enabled : bool or None
         It takes effect where `checkpoint` is called; None leaves it to the argument.
+
+    Returns
+    -------
+    context manager
+        It puts the former state back.
+
+    Raises
+    ------
+    TypeError
+        `enabled` is neither a bool nor None.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.utils import checkpoint
+    >>> with checkpoint.set_checkpoint_debug_enabled(True):
+    ...     y = checkpoint.checkpoint(xp.sin, xp.tensor(0.5))
     """
     return Setting(_DEBUG, None if enabled is None else as_flag(enabled, "set_checkpoint_debug_enabled", "enabled"))
 
@@ -143,6 +196,8 @@ def checkpoint(
     Each pass recomputes, even one through a retained graph. What it recomputed is held as long as it is needed in that pass.
     The modes of the first call are restored: recording, the levels of forward mode and `vmap`, the default device and streams.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> from xpgrad.utils.checkpoint import checkpoint
     >>> x = xp.tensor([1.0, 2.0], requires_grad=True)
@@ -214,11 +269,28 @@ def checkpoint_sequential(
         The argument of the first function.
     use_reentrant, preserve_rng_state : bool
         As for `checkpoint`.
+    **kwargs : object
+        Options of `checkpoint`, such as `preserve_rng_state`.
+
+    Returns
+    -------
+    object
+        What the last function returns.
 
     Raises
     ------
     ValueError
         For other arguments, or if `segments` is not between 1 and the number of functions.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.utils import checkpoint
+    >>> x = xp.tensor(0.5, requires_grad=True)
+    >>> y = checkpoint.checkpoint_sequential([xp.sin, xp.exp, xp.tanh], 2, x)
+    >>> y.backward()
+    >>> x.grad
+    tensor(0.2075)
     """
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:

@@ -1,4 +1,4 @@
-"""Say which contracts hold a name: those that its docstring tells, that follow its page of PyTorch's documentation, or that speak of it."""
+"""Find the contracts that hold a name: those of its facts, those that follow its page of PyTorch, and those that name it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from xpgrad_reference.facts import facts
 from xpgrad_reference.names import Name
 
 _CATALOGUE = Path(__file__).resolve().parents[3] / "conformance" / "xpgrad_conformance" / "catalogue.toml"
@@ -53,7 +54,7 @@ def _speaking() -> dict[str, list[str]]:
 
 def contracts(name: Name) -> list[str]:
     """The ids of the contracts that hold a name, in the catalogue's order."""
-    found = {identity for identity in ID.findall(name.doc) if identity in rules()}
+    found = set(facts(name.full).contracts)
     pages = _PAGES.get(name.full, set())
     found |= {identity for identity, rule in rules().items() if pages & set(rule["source"])}
     homes = ("xpgrad.Tensor.", "xpgrad.autograd", "xpgrad.func", "xpgrad.utils")

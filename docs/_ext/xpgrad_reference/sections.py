@@ -1,15 +1,17 @@
-"""Put a docstring and its facts together into one text of numpydoc's sections; and say what both leave out."""
+"""Read the numpydoc sections of a name's docstring, say what they leave out, and run its example."""
 
 from __future__ import annotations
 
+import dis
 import doctest
 import inspect
 import re
 from collections.abc import Iterator
 
 import xpgrad
-from xpgrad._rows.namespace import IN_PLACE, METHODS
-from xpgrad_reference.facts import Facts, facts
+from xpgrad._operations.documents import ORDER
+from xpgrad._rows.namespace import METHODS
+from xpgrad_reference.facts import facts
 from xpgrad_reference.names import Name
 
 _HEADING = re.compile(r"^([A-Z][A-Za-z ]+)\n-{3,}\n", re.MULTILINE)
@@ -38,17 +40,13 @@ def described(section: str) -> set[str]:
     return {name.strip().lstrip("*") for match in found if match for name in match[1].split(",")}
 
 
-def parameters(name: Name, told: Facts) -> dict[str, str]:
-    """The parameters that the docstring leaves to the facts, in the order of the call."""
-    done = set().union(*(described(text) for heading, text in parts(name.doc).items() if heading in {"Parameters", "Attributes"}))
-    left = [p for p in name.parameters if p not in done]
-    texts = told.defaults | told.parameters
-    return {p: texts[p] for p in left if p in texts}
-
-
 def example(name: Name) -> str:
-    """The example of a name: from its docstring, or from its facts, or from those of the name that they refer to."""
-    return ("\n".join(_sessions(name.doc)) or facts(name.full).example).strip("\n")
+    """Return the example of a name, with the imports that it needs: that of its docstring, or of its facts."""
+    if found := "\n".join(_sessions(name.doc)).strip("\n"):
+        return found
+    text = facts(name.full).example
+    imports = ("import numpy as np", "import xpgrad as xp") if text else ()
+    return "\n".join([*(f">>> {line}" for line in imports if f"{line.split()[-1]}." in text), text])
 
 
 def _sessions(doc: str) -> Iterator[str]:
@@ -75,30 +73,15 @@ def of_class(name: Name) -> str:
 
 
 def merged(name: Name) -> str:
-    """The docstring of a name with the sections that its facts add, in numpydoc's order."""
+    """Return the docstring of a name, or for a constant or an attribute what its facts and its class say."""
     told, found = facts(name.full), parts(name.doc)
     text = found.pop("") or told.summary or of_class(name)
-    if extra := parameters(name, told):
-        there = found.get("Parameters")
-        found["Parameters"] = "\n".join([*([there] if there else []), *map(_entry, extra.items())])
-    if told.returns and name.returns and "Returns" not in found and "Yields" not in found:
-        found["Returns"] = _entry(("", told.returns))
-    if told.raises and "Raises" not in found and name.kind in {"function", "method", "class"}:
-        found["Raises"] = "\n".join(_entry(("", line)) for line in told.raises)
     if told.see and "See Also" not in found:
         found["See Also"] = told.see
-    if told.example and ">>>" not in name.doc:
-        found["Examples"] = told.example
-    order = ["Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "See Also", "Notes", "References", "Examples"]
-    known = sorted(found, key=lambda heading: order.index(heading) if heading in order else len(order))
+    if told.example:
+        found["Examples"] = example(name)
+    known = sorted(found, key=lambda heading: ORDER.index(heading) if heading in ORDER else len(ORDER))
     return "\n\n".join([text, *(f"{heading}\n{'-' * len(heading)}\n{found[heading]}" for heading in known)]).strip() + "\n"
-
-
-def _entry(item: tuple[str, str]) -> str:
-    key, text = item
-    kind, _, about = text.partition(" : ")
-    head = f"{key} : {kind}" if key else kind
-    return f"{head}\n    {about}" if about else head
 
 
 def plain(text: str) -> str:
@@ -107,41 +90,42 @@ def plain(text: str) -> str:
 
 
 def missing(name: Name, known: dict[str, Name]) -> list[str]:
-    """What neither the docstring nor the facts of a name say; and what both say."""
+    """Return what neither the docstring nor the facts of a name say."""
     told = facts(name.full)
     if told.internal:
         return []
     found = parts(name.doc)
     said = [] if found[""] or told.summary or of_class(name) else ["a summary"]
     done = described(found.get("Parameters", "")) | described(found.get("Attributes", ""))
-    texts = told.defaults | told.parameters
-    said += [f"parameter {p}" for p in name.parameters if p not in done and p not in texts]
-    said += [f"parameter {p} is told twice" for p in told.parameters if p in done]
-    said += [f"there is no parameter {p}" for p in told.parameters if p not in name.parameters]
-    if name.returns and not {"Returns", "Yields"} & found.keys() and not told.returns:
+    said += [f"parameter {p}" for p in name.parameters if p not in done]
+    if name.returns and not {"Returns", "Yields"} & found.keys():
         said.append("what it returns")
-    if name.kind in {"function", "method"} and "Raises" not in found and told.raises is None:
-        said.append("what it raises (an empty list, if nothing)")
-    own = example(name)
+    if name.kind in {"function", "method"} and "Raises" not in found and _raises(name.thing):
+        said.append("what it raises")
     if told.example and ">>>" in name.doc:
         said.append("two examples, one in the docstring")
-    if told.see:
-        shown = example(known[told.see]) if told.see in known else ""
-        short = told.see.rpartition(".")[2] if name.owner == "xpgrad.Tensor" and name.short in {*METHODS, *IN_PLACE} else name.short
-        if not re.search(rf"\b{re.escape(short)}\b", shown):
-            said.append(f"an example: {told.see} has none that shows {name.short}")
-    elif not own:
+    words = {name.short}
+    if name.owner == "xpgrad.Tensor" and (function := METHODS.get(name.short)):
+        words.add(function.__name__)
+    beside = (told.see, *found.get("See Also", "").splitlines())
+    own = "\n".join([example(name), *(example(known[other]) for other in beside if other in known)])
+    if not own.strip():
         said.append("an example")
-    elif not re.search(rf"\b{re.escape(name.short)}\b", own) and name.kind != "exception":
+    elif name.kind != "exception" and not any(re.search(rf"\b{re.escape(word)}\b", own) for word in words):
         said.append("an example that uses it")
     return said
+
+
+def _raises(function: object) -> bool:
+    """Return whether the body of a function raises an error itself."""
+    code = getattr(inspect.unwrap(function), "__code__", None)  # type: ignore[arg-type]
+    return code is not None and any(step.opname == "RAISE_VARARGS" for step in dis.get_instructions(code))
 
 
 def failure(name: Name) -> str:
     """Run the example of a name; the report of what it did not print, else an empty text."""
     text = example(name)
     globals_: dict[str, object] = {}
-    exec("import numpy as np\nimport xpgrad as xp", globals_)  # noqa: S102 (what each example starts with)
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     test = doctest.DocTestParser().get_doctest(text + "\n", globals_, name.full, None, 0)
     report: list[str] = []

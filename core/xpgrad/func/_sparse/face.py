@@ -74,6 +74,8 @@ def sparse_jacobian(
     Colourings: Gebremedhin, Manne and Pothen, What color is your Jacobian?, SIAM Review 47 (2005). Products from the right are those of
     `jacfwd`, from the left those of `jacrev`: they differ in what `func` does under `no_grad`.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> jacobian = xp.func.sparse_jacobian(lambda x: (x[1:] - x[:-1]) ** 2)
     >>> jacobian(xp.tensor([0.0, 1.0, 3.0])).toarray()
@@ -129,6 +131,8 @@ def sparse_hessian(
     -----
     Products are gradients of gradients, as those of `hessian`. Linear parts of `func` leave no entries.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> hessian = xp.func.sparse_hessian(lambda x: xp.sum(x[1:] ** 2 * x[:-1]) + xp.sum(x))
     >>> hessian(xp.tensor([1.0, 2.0, 3.0])).toarray()

@@ -77,6 +77,8 @@ def quad_vec(
     The panels are those that the integral needs; its derivatives are integrals over the same ones, by a formula with 21 points. Where a
     parameter moves a jump of `f`, there is a term that an integral of derivatives has not: split the interval there.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> from xpgrad.scipy.integrate import quad_vec
     >>> k = xp.tensor(2.0, requires_grad=True)
@@ -233,6 +235,17 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     ------
     ValueError
         For an axis that there is not, and places that do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import integrate
+    >>> x = xp.tensor([0.0, 1.0, 3.0], requires_grad=True)
+    >>> y = xp.tensor([1.0, 2.0, 4.0], requires_grad=True)
+    >>> whole = integrate.trapezoid(y, x)
+    >>> whole.backward()
+    >>> whole.item(), y.grad, x.grad
+    (7.5, tensor([0.5, 1.5, 1. ]), tensor([-1.5, -1.5,  3. ]))
     """
     y, d = _samples("trapezoid", y, x, dx, axis)
     return (d * (y[..., 1:] + y[..., :-1])).sum(-1) * 0.5
@@ -256,6 +269,18 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
     ------
     ValueError
         For no samples, an `initial` other than 0, and what `trapezoid` refuses.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import integrate
+    >>> y = xp.tensor([1.0, 2.0, 4.0], requires_grad=True)
+    >>> sums = integrate.cumulative_trapezoid(y, dx=0.5, initial=0)
+    >>> sums.detach()
+    tensor([0.  , 0.75, 2.25])
+    >>> sums[1].backward()
+    >>> y.grad
+    tensor([0.25, 0.25, 0.  ])
     """
     if initial is not None and initial != 0:
         msg = f"cumulative_trapezoid: `initial` must be 0 or None, but got {shown(initial)}"
@@ -288,6 +313,17 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Tensor:
     ------
     ValueError
         For what `trapezoid` refuses.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import integrate
+    >>> x = xp.asarray([0.0, 1.0, 2.0])
+    >>> y = xp.tensor([0.0, 1.0, 4.0], requires_grad=True)
+    >>> whole = integrate.simpson(y, x)  # of x**2: exact
+    >>> whole.backward()
+    >>> round(whole.item(), 4), y.grad  # 8/3, and the weights
+    (2.6667, tensor([0.3333, 1.3333, 0.3333]))
     """
     y, d = _samples("simpson", y, x, dx, axis)
     count = y.shape[-1]

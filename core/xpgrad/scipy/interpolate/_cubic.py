@@ -29,6 +29,17 @@ class CubicHermiteSpline(PPoly):
     ------
     TypeError, ValueError
         For arguments that do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy.interpolate import CubicHermiteSpline
+    >>> dydx = xp.tensor([0.0, 2.0], requires_grad=True)
+    >>> curve = CubicHermiteSpline(xp.asarray([0.0, 1.0]), xp.asarray([0.0, 1.0]), dydx)  # which is x**2
+    >>> y = curve(0.5)
+    >>> y.backward()
+    >>> y.item(), dydx.grad
+    (0.25, tensor([ 0.125, -0.125]))
     """
 
     def __init__(self, x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: Extrapolate = None) -> None:
@@ -92,6 +103,8 @@ class CubicSpline(CubicHermiteSpline):
     -----
     The slopes solve a tridiagonal system, by SciPy in O(n) where the memory is the host's, otherwise as a dense one.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> from xpgrad.scipy.interpolate import CubicSpline
     >>> y = xp.tensor([0.0, 1.0, 8.0, 27.0], requires_grad=True)
@@ -179,6 +192,18 @@ class PchipInterpolator(CubicHermiteSpline):
     Notes
     -----
     Where two neighbouring differences have different signs the slope is 0, and so are its derivatives in the values.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy.interpolate import PchipInterpolator
+    >>> x, y = xp.asarray([0.0, 1.0, 2.0, 3.0]), xp.tensor([0.0, 0.0, 1.0, 1.0], requires_grad=True)
+    >>> step = PchipInterpolator(x, y)
+    >>> step(xp.asarray([0.5, 1.5, 2.5])).detach()  # no overshoot
+    tensor([0. , 0.5, 1. ])
+    >>> step(1.5).backward()
+    >>> y.grad
+    tensor([0. , 0.5, 0.5, 0. ])
     """
 
     def __init__(self, x: Any, y: Any, axis: int = 0, extrapolate: Extrapolate = None) -> None:
@@ -208,6 +233,17 @@ class Akima1DInterpolator(CubicHermiteSpline):
     ------
     TypeError, ValueError
         For arguments that do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy.interpolate import Akima1DInterpolator
+    >>> x, y = xp.asarray([0.0, 1.0, 2.0, 3.0, 4.0]), xp.tensor([0.0, 1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    >>> line = Akima1DInterpolator(x, y)
+    >>> line(xp.asarray([0.5, 2.5, 5.0])).detach()  # nan beyond the ends, if not told otherwise
+    tensor([0.5, 2.5, nan])
+    >>> Akima1DInterpolator(x, y, extrapolate=True)(5.0).item()
+    5.0
     """
 
     def __init__(

@@ -39,6 +39,8 @@ class RegularGridInterpolator:
     TypeError, ValueError
         For arguments that do not fit.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> from xpgrad.scipy.interpolate import RegularGridInterpolator
     >>> grid = RegularGridInterpolator((xp.asarray([0.0, 1.0]), xp.asarray([0.0, 2.0])), xp.asarray([[0.0, 2.0], [4.0, 6.0]]))
@@ -183,5 +185,50 @@ def _ascending(p: Any, values: Any, axis: int) -> tuple[Any, Any]:
 def interpn(
     points: Any, values: Any, xi: Any, method: str = "linear", bounds_error: bool = True, fill_value: float | None = math.nan
 ) -> Tensor:
-    """Interpolate values on a rectangular grid at queries (`scipy.interpolate.interpn`); see `RegularGridInterpolator`."""
+    """Interpolate values on a rectangular grid at queries (`scipy.interpolate.interpn`); see `RegularGridInterpolator`.
+
+    Parameters
+    ----------
+    points : sequence of Tensor, shapes (m1,), ..., (mn,)
+        The grid's coordinates, each strictly increasing or decreasing. Differentiable.
+    values : Tensor, shape (m1, ..., mn, ...)
+        Real or complex. Differentiable.
+    xi : Tensor, shape (..., n), or tuple of n of them that broadcast together
+        Where. Differentiable, for linear interpolation.
+    method : {'linear', 'nearest'}
+        The mean of the corners of the cell, or the value at the nearest point, whose derivative by `xi` is 0.
+    bounds_error : bool
+        Raise a ValueError for queries outside of the grid, where they can be looked at.
+    fill_value : number or None
+        The constant value outside; None extrapolates.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of the queries (a single one is a vector of one), and the axes of the values behind those of the
+        grid.
+
+    Raises
+    ------
+    NotImplementedError
+        Another `method` of SciPy's.
+    TypeError
+        An argument is no array of numbers.
+    ValueError
+        The shapes do not fit, coordinates are not in order, or a query is outside of the grid, with `bounds_error`.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy.interpolate import interpn
+    >>> values = xp.tensor([[0.0, 2.0], [4.0, 6.0]], requires_grad=True)
+    >>> at = xp.tensor([0.25, 1.0], requires_grad=True)
+    >>> y = interpn((xp.asarray([0.0, 1.0]), xp.asarray([0.0, 2.0])), values, at)
+    >>> y.sum().backward()
+    >>> y.detach(), at.grad
+    (tensor([2.]), tensor([4., 1.]))
+    >>> values.grad  # the weights of the corners
+    tensor([[0.375, 0.375],
+            [0.125, 0.125]])
+    """
     return RegularGridInterpolator(points, values, method, bounds_error, fill_value)(xi)

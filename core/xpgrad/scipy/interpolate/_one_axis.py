@@ -44,6 +44,8 @@ class interp1d:  # noqa: N801 (SciPy's name)
     TypeError, ValueError
         For arguments that do not fit.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> from xpgrad.scipy.interpolate import interp1d
     >>> x = xp.tensor([0.5, 1.5], requires_grad=True)

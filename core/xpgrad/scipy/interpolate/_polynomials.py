@@ -37,6 +37,8 @@ class PPoly:
     TypeError, ValueError
         For arguments that do not fit; where evaluated, for complex queries.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> from xpgrad.scipy.interpolate import PPoly
     >>> PPoly(xp.asarray([[1.0, -1.0], [0.0, 1.0]]), xp.asarray([0.0, 1.0, 2.0]))(xp.asarray([0.25, 1.25])).tolist()
@@ -115,7 +117,31 @@ class PPoly:
         return out
 
     def derivative(self, nu: int = 1) -> PPoly:
-        """The derivative of order `nu`, as a piecewise polynomial of lower degree; negative: an antiderivative."""
+        """The derivative of order `nu`, as a piecewise polynomial of lower degree; negative: an antiderivative.
+
+        Parameters
+        ----------
+        nu : int
+            The order; negative for the other direction.
+
+        Returns
+        -------
+        PPoly
+
+        Raises
+        ------
+        TypeError
+            `nu` is no integer.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy.interpolate import Akima1DInterpolator
+        >>> x, y = xp.asarray([0.0, 1.0, 2.0, 3.0, 4.0]), xp.tensor([0.0, 1.0, 2.0, 3.0, 4.0], requires_grad=True)
+        >>> line = Akima1DInterpolator(x, y)
+        >>> line.derivative()(xp.asarray([0.5, 2.5])).detach()
+        tensor([1., 1.])
+        """
         order = as_int(nu, self._title(), "nu")
         if order < 0:
             return self.antiderivative(-order)
@@ -129,7 +155,31 @@ class PPoly:
         return self._made(c, self.x, self.extrapolate, self.axis)
 
     def antiderivative(self, nu: int = 1) -> PPoly:
-        """The antiderivative of order `nu` that is 0 at the first knot; of a periodic one it does not go on beyond the ends."""
+        """The antiderivative of order `nu` that is 0 at the first knot; of a periodic one it does not go on beyond the ends.
+
+        Parameters
+        ----------
+        nu : int
+            The order; negative for the other direction.
+
+        Returns
+        -------
+        PPoly
+
+        Raises
+        ------
+        TypeError
+            `nu` is no integer.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy.interpolate import Akima1DInterpolator
+        >>> x, y = xp.asarray([0.0, 1.0, 2.0, 3.0, 4.0]), xp.tensor([0.0, 1.0, 2.0, 3.0, 4.0], requires_grad=True)
+        >>> line = Akima1DInterpolator(x, y)
+        >>> line.antiderivative()(xp.asarray([2.0, 4.0])).detach()
+        tensor([2., 8.])
+        """
         order = as_int(nu, self._title(), "nu")
         if order < 0:
             return self.derivative(-order)
@@ -148,10 +198,35 @@ class PPoly:
     def integrate(self, a: Any, b: Any, extrapolate: Extrapolate = None) -> Tensor:
         """The integral from `a` to `b`, numbers or 0-d Tensors, in both of which it is differentiable.
 
+        Parameters
+        ----------
+        a : Tensor or number, shape ()
+            Where the integral begins. Differentiable.
+        b : Tensor or number, shape ()
+            Where it ends. Differentiable.
+        extrapolate : bool or 'periodic', optional
+            Whether the polynomials at the ends go on beyond them; default: the interpolant's own. False gives nan.
+
+        Returns
+        -------
+        Tensor
+            Of the shape of the values without the axis of the knots.
+
         Raises
         ------
         ValueError
             If `a` or `b` has axes.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy.interpolate import Akima1DInterpolator
+        >>> x, y = xp.asarray([0.0, 1.0, 2.0, 3.0, 4.0]), xp.tensor([0.0, 1.0, 2.0, 3.0, 4.0], requires_grad=True)
+        >>> line = Akima1DInterpolator(x, y)
+        >>> b = xp.tensor(3.0, requires_grad=True)
+        >>> line.integrate(0.0, b).backward()
+        >>> b.grad  # the value at the end
+        tensor(3.)
         """
         title = self._title()
         way = self.extrapolate if extrapolate is None else checked_extrapolate(title, extrapolate)

@@ -52,6 +52,27 @@ def toeplitz(c: Tensor, r: Tensor | None = None) -> Tensor:
     Returns
     -------
     Tensor, shape (..., M, N)
+
+    Raises
+    ------
+    TypeError
+        An argument is neither a Tensor nor an array.
+    ValueError
+        An argument is 0-d, or stacks do not broadcast.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import linalg
+    >>> c = xp.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    >>> t = linalg.toeplitz(c)
+    >>> t.detach()
+    tensor([[1., 2., 3.],
+            [2., 1., 2.],
+            [3., 2., 1.]])
+    >>> t.sum().backward()
+    >>> c.grad  # how often each stands in the matrix
+    tensor([3., 4., 2.])
     """
     if r is None:
         c = _vector("toeplitz", "c", as_tensor("scipy.linalg.toeplitz", c))
@@ -73,6 +94,26 @@ def circulant(c: Tensor) -> Tensor:
     Returns
     -------
     Tensor, shape (..., N, N)
+
+    Raises
+    ------
+    TypeError
+        `c` is neither a Tensor nor an array.
+    ValueError
+        `c` is 0-d.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import linalg
+    >>> c = xp.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    >>> linalg.circulant(c).detach()
+    tensor([[1., 3., 2.],
+            [2., 1., 3.],
+            [3., 2., 1.]])
+    >>> (linalg.circulant(c) @ xp.asarray([1.0, 0.0, 0.0]))[2].backward()
+    >>> c.grad
+    tensor([0., 0., 1.])
     """
     c = _vector("circulant", "c", as_tensor("scipy.linalg.circulant", c))
     return _picked(c, c.shape[-1], c.shape[-1], 0, 1)
@@ -91,6 +132,27 @@ def hankel(c: Tensor, r: Tensor | None = None) -> Tensor:
     Returns
     -------
     Tensor, shape (..., M, N)
+
+    Raises
+    ------
+    TypeError
+        An argument is neither a Tensor nor an array.
+    ValueError
+        An argument is 0-d, or stacks do not broadcast.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import linalg
+    >>> r = xp.tensor([0.0, 4.0], requires_grad=True)
+    >>> h = linalg.hankel(xp.asarray([1.0, 2.0, 3.0]), r)
+    >>> h.detach()
+    tensor([[1., 2.],
+            [2., 3.],
+            [3., 4.]])
+    >>> h.sum().backward()
+    >>> r.grad  # the first element is not read
+    tensor([0., 1.])
     """
     c = _vector("hankel", "c", as_tensor("scipy.linalg.hankel", c))
     column, row = _pair("hankel", c, operations.zeros_like(c) if r is None else r)
@@ -111,6 +173,26 @@ def block_diag(*arrs: Tensor) -> Tensor:
     -------
     Tensor, shape (..., the sum of M, the sum of N)
         Without arguments an empty matrix of one row, as SciPy's.
+
+    Raises
+    ------
+    TypeError
+        An argument is neither a Tensor nor an array.
+    ValueError
+        Stacks do not broadcast.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import linalg
+    >>> b = xp.tensor([2.0, 3.0], requires_grad=True)
+    >>> m = linalg.block_diag(xp.asarray([[1.0]]), b)
+    >>> m.detach()
+    tensor([[1., 0., 0.],
+            [0., 2., 3.]])
+    >>> m.sum().backward()
+    >>> b.grad
+    tensor([1., 1.])
     """
     if not arrs:
         return operations.zeros((1, 0))

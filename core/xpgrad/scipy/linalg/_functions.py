@@ -11,7 +11,34 @@ from xpgrad.scipy.linalg._operands import adjoint, front, matrix
 
 
 class PolarResult(NamedTuple):
-    """The pair that `polar` returns."""
+    """The pair that `polar` returns.
+
+    Parameters
+    ----------
+    u : Tensor, shape (..., M, N)
+        With orthonormal columns, or rows.
+    p : Tensor, shape (..., N, N) or (..., M, M)
+        Hermitian, without negative eigenvalues.
+
+    Raises
+    ------
+    TypeError
+        An argument is neither a Tensor nor an array.
+    ValueError
+        The shapes do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import linalg
+    >>> found = linalg.polar(xp.asarray([[0.0, -2.0], [3.0, 0.0]]))
+    >>> isinstance(found, linalg.PolarResult)
+    True
+    >>> xp.round(found.u) + 0.0, xp.round(found.p) + 0.0  # a quarter turn, and stretches
+    (tensor([[ 0., -1.],
+            [ 1.,  0.]]), tensor([[3., 0.],
+            [0., 2.]]))
+    """
 
     u: Tensor
     p: Tensor
@@ -34,6 +61,8 @@ def expm(A: Tensor) -> Tensor:
     TypeError, ValueError
         For what is not a Tensor or an array, or is not square.
 
+    Examples
+    --------
     >>> import xpgrad as xp
     >>> from xpgrad.scipy import linalg
     >>> t = xp.tensor(0.5, requires_grad=True)
@@ -65,6 +94,20 @@ def logm(A: Tensor) -> Tensor:
         For what is not a Tensor or an array, or is not square.
     CapabilityError
         Without SciPy, and where the memory is not the host's.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import linalg
+    >>> a = xp.tensor([[1.0, 3.0], [0.0, 1.0]], requires_grad=True)
+    >>> log = linalg.logm(a)
+    >>> xp.round(log.detach()) + 0.0
+    tensor([[0., 3.],
+            [0., 0.]])
+    >>> log[0, 1].backward()
+    >>> a.grad
+    tensor([[-1.5,  1. ],
+            [ 3. , -1.5]])
     """
     return _rows._linalg_logm(matrix("logm", "A", A))
 
@@ -89,6 +132,20 @@ def sqrtm(A: Tensor) -> Tensor:
         For what is not a Tensor or an array, or is not square.
     CapabilityError
         Without SciPy, and where the memory is not the host's.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import linalg
+    >>> a = xp.tensor([[4.0, 0.0], [0.0, 9.0]], requires_grad=True)
+    >>> root = linalg.sqrtm(a)
+    >>> root.detach()
+    tensor([[2., 0.],
+            [0., 3.]])
+    >>> root.sum().backward()
+    >>> a.grad  # one over the sums of the roots' eigenvalues
+    tensor([[0.25  , 0.2   ],
+            [0.2   , 0.1667]])
     """
     return _rows._linalg_sqrtm(matrix("sqrtm", "A", A))
 
@@ -118,6 +175,20 @@ def polar(a: Tensor, side: Literal["right", "left"] = "right") -> PolarResult:
     -----
     Differentiable for matrices of full rank, whatever singular values coincide: the derivative divides by sums of singular values, not by
     differences. Where the rank is not full it is nan.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import linalg
+    >>> a = xp.tensor([[1.0, -1.0], [1.0, 1.0]], requires_grad=True)
+    >>> u, p = linalg.polar(a)
+    >>> u.detach()  # a turn by 45 degrees
+    tensor([[ 0.7071, -0.7071],
+            [ 0.7071,  0.7071]])
+    >>> u[1, 0].backward()  # the sine of the angle
+    >>> a.grad
+    tensor([[-0.1768, -0.1768],
+            [ 0.1768, -0.1768]])
     """
     x = matrix("polar", "a", a, square=False)
     check_choice(side, ("right", "left"), "scipy.linalg.polar", "side")

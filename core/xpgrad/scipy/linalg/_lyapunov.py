@@ -40,6 +40,21 @@ def solve_sylvester(a: Tensor, b: Tensor, q: Tensor) -> Tensor:
     -----
     SciPy computes in the host's memory. Without SciPy, and elsewhere, one linear system of all M N elements is solved: time grows with
     the cube of that number.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import linalg
+    >>> a, b = xp.asarray([[1.0, 0.0], [0.0, 3.0]]), xp.asarray([[1.0]])
+    >>> q = xp.tensor([[4.0], [8.0]], requires_grad=True)
+    >>> x = linalg.solve_sylvester(a, b, q)
+    >>> x.detach()  # of a @ x + x @ b == q
+    tensor([[2.],
+            [2.]])
+    >>> x.sum().backward()
+    >>> q.grad
+    tensor([[0.5 ],
+            [0.25]])
     """
     name = "solve_sylvester"
     a, b, q = as_tensors(f"scipy.linalg.{name}", a, b, q)
@@ -78,6 +93,19 @@ def solve_continuous_lyapunov(a: Tensor, q: Tensor) -> Tensor:
     ------
     TypeError, ValueError, LinAlgError
         As `solve_sylvester`.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import linalg
+    >>> rate = xp.tensor(-0.5, requires_grad=True)
+    >>> x = linalg.solve_continuous_lyapunov(rate * xp.eye(2), -xp.eye(2))
+    >>> x.detach() + 0.0  # the covariance of a process that falls back at this rate
+    tensor([[1., 0.],
+            [0., 1.]])
+    >>> x[0, 0].backward()
+    >>> rate.grad
+    tensor(2.)
     """
     a, q = _of_lyapunov("solve_continuous_lyapunov", a, q)
     return _rows._linalg_solve_sylvester(a, adjoint(a), q)
@@ -105,6 +133,18 @@ def solve_discrete_lyapunov(a: Tensor, q: Tensor, method: Literal["direct", "bil
     ------
     TypeError, ValueError
         For what is not a Tensor or an array, shapes that do not fit, and another method.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import linalg
+    >>> a = xp.tensor([[0.5]], requires_grad=True)
+    >>> x = linalg.solve_discrete_lyapunov(a, xp.asarray([[3.0]]))
+    >>> x.detach()  # 3 / (1 - a**2)
+    tensor([[4.]])
+    >>> x.sum().backward()
+    >>> a.grad
+    tensor([[5.3333]])
     """
     name = "solve_discrete_lyapunov"
     a, q = _of_lyapunov(name, a, q)

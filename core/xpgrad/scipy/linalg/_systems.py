@@ -19,7 +19,38 @@ from xpgrad.scipy.linalg._operands import batches, checked, front, matrix, right
 
 
 class LstsqResult(NamedTuple):
-    """The four results of `lstsq`."""
+    """The four results of `lstsq`.
+
+    Parameters
+    ----------
+    x : Tensor, shape (N,) or (..., N, K)
+        The solution.
+    residues : Tensor, shape () or (..., K), or (0,)
+        The squares of the lengths of ``a @ x - b``, for more rows than columns.
+    rank : Tensor, shape (...)
+        Integers.
+    s : Tensor, shape (..., min(M, N))
+        The singular values, descending.
+
+    Raises
+    ------
+    TypeError
+        An argument is neither a Tensor nor an array.
+    ValueError
+        The shapes do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import linalg
+    >>> found = linalg.lstsq(xp.asarray([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]]), xp.asarray([3.0, 4.0, 5.0]))
+    >>> isinstance(found, linalg.LstsqResult)
+    True
+    >>> found.x, found.residues
+    (tensor([3., 2.]), tensor(25.))
+    >>> found.rank, found.s
+    (tensor(2), tensor([2., 1.]))
+    """
 
     x: Tensor
     residues: Tensor
@@ -54,6 +85,19 @@ def solve_triangular(
     ------
     TypeError, ValueError
         For what is not a Tensor or an array, shapes that do not fit, and another `trans`.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import linalg
+    >>> a = xp.tensor([[2.0, 1.0], [9.0, 4.0]], requires_grad=True)
+    >>> x = linalg.solve_triangular(a, xp.asarray([4.0, 8.0]))
+    >>> x.detach()  # the 9 below the diagonal is not read
+    tensor([1., 2.])
+    >>> x.sum().backward()
+    >>> a.grad + 0.0
+    tensor([[-0.5 , -1.  ],
+            [ 0.  , -0.25]])
     """
     name = "solve_triangular"
     a, b = as_tensors(f"scipy.linalg.{name}", a, b)
@@ -90,6 +134,24 @@ def cho_factor(a: Tensor, lower: bool = False) -> tuple[Tensor, bool]:
     c : Tensor, shape (..., N, N)
         Zero in the other triangle, where SciPy's holds anything.
     lower : bool
+
+    Raises
+    ------
+    TypeError
+        `a` is neither a Tensor nor an array, or `lower` no bool.
+    ValueError
+        `a` is not square.
+    LinAlgError
+        `a` is not positive definite; the error is the library's own.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import linalg
+    >>> c, lower = linalg.cho_factor(xp.asarray([[4.0, 2.0], [2.0, 5.0]]))
+    >>> c, lower
+    (tensor([[2., 1.],
+            [0., 2.]]), False)
     """
     lower = as_flag(lower, "scipy.linalg.cho_factor", "lower")
     return cholesky(matrix("cho_factor", "a", a), upper=not lower), lower
@@ -113,6 +175,18 @@ def cho_solve(c_and_lower: tuple[Tensor, bool], b: Tensor) -> Tensor:
     ------
     TypeError, ValueError
         For what is not a pair, not a Tensor or an array, and shapes that do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import linalg
+    >>> b = xp.tensor([8.0, 8.0], requires_grad=True)
+    >>> x = linalg.cho_solve(linalg.cho_factor(xp.asarray([[4.0, 2.0], [2.0, 5.0]])), b)
+    >>> x.detach()
+    tensor([1.5, 1. ])
+    >>> x[1].backward()
+    >>> b.grad  # a row of the inverse
+    tensor([-0.125,  0.25 ])
     """
     if not isinstance(c_and_lower, (tuple, list)) or len(c_and_lower) != 2:
         msg = f"scipy.linalg.cho_solve: `c_and_lower` must be the pair that `cho_factor` returns, but got {shown(c_and_lower)}"
@@ -146,6 +220,20 @@ def solve_banded(l_and_u: tuple[int, int], ab: Tensor, b: Tensor) -> Tensor:
     ------
     TypeError, ValueError
         For what is not a Tensor or an array, and shapes that do not fit.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import linalg
+    >>> ab = xp.tensor([[0.0, -1.0, -1.0], [2.0, 2.0, 2.0], [-1.0, -1.0, 0.0]], requires_grad=True)
+    >>> x = linalg.solve_banded((1, 1), ab, xp.asarray([1.0, 0.0, 1.0]))
+    >>> x.detach()
+    tensor([1., 1., 1.])
+    >>> x[1].backward()
+    >>> ab.grad + 0.0  # 0 in the corners, which are not read
+    tensor([[ 0. , -0.5, -1. ],
+            [-0.5, -1. , -0.5],
+            [-1. , -0.5,  0. ]])
     """
     name = "solve_banded"
     if not isinstance(l_and_u, (tuple, list)) or len(l_and_u) != 2:
@@ -198,6 +286,19 @@ def lstsq(a: Tensor, b: Tensor, cond: float | None = None) -> LstsqResult:
     Computed by singular values (SciPy's default is LAPACK's ``gelsd``, which does so too). `x` is differentiable where the rank does not
     change nearby: for full rank of columns or of rows, and along changes that keep a rank that is not full (Golub and Pereyra 1973). `s` is
     differentiable as `xpgrad.linalg.svdvals` is.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import linalg
+    >>> t = xp.asarray([0.0, 1.0, 2.0])
+    >>> y = xp.tensor([1.0, 3.0, 5.0], requires_grad=True)
+    >>> line = linalg.lstsq(xp.stack([xp.ones(3), t], axis=1), y).x
+    >>> line.detach()  # y = 1 + 2 t
+    tensor([1., 2.])
+    >>> line[0].backward()
+    >>> y.grad  # how the value at t = 0 depends on the data
+    tensor([ 0.8333,  0.3333, -0.1667])
     """
     name = "lstsq"
     a, b = as_tensors(f"scipy.linalg.{name}", a, b)

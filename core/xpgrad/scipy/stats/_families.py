@@ -75,6 +75,38 @@ class Continuous(_Family):
 
     Shapes come first, in SciPy's order, then `loc` and `scale`; or by name. A support that depends on the shapes is the function `ends` of
     these: where it begins and ends, and a place inside.
+
+    Parameters
+    ----------
+    name : str
+        The name, for messages.
+    shapes : tuple of str
+        The names of the shape parameters.
+    low : float
+        Where the support begins, for the location 0 and the scale 1.
+    high : float
+        Where it ends.
+    valid : callable or None
+        A function of the shape parameters that says, element by element, whether there is such a distribution;
+        otherwise values are nan.
+    **functions : callable
+        The functions of the distribution with the location 0 and the scale 1, of the argument and the shape
+        parameters: `logpdf`, `cdf`, `sf`, and where they are there `logcdf`, `logsf`, `ppf`, `isf`; and `ends`.
+
+    Raises
+    ------
+    TypeError
+        A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+    ValueError
+        The arguments do not broadcast.
+
+    Examples
+    --------
+    >>> from xpgrad.scipy import stats
+    >>> stats.norm, isinstance(stats.norm, stats.Continuous)
+    (xpgrad.scipy.stats.norm, True)
+    >>> stats.gamma.shapes, stats.gamma.low, stats.gamma.high
+    (('a',), 0.0, inf)
     """
 
     def _ends(self, shapes: list[Any]) -> tuple[Any, Any, Any]:
@@ -101,39 +133,310 @@ class Continuous(_Family):
         return operations.where(under, edge * below, operations.where(beyond, edge * above, value))
 
     def logpdf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The logarithm of the density; minus infinity outside of the support."""
+        """The logarithm of the density; minus infinity outside of the support.
+
+        Parameters
+        ----------
+        x : Tensor or number
+            Where: real; broadcasts with the parameters. Differentiable.
+        *args : Tensor or number
+            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
+            the scale `scale` (default: 1). All broadcast and are differentiable.
+        **options : Tensor or number
+            The same parameters by their names.
+
+        Returns
+        -------
+        Tensor
+            Of the shape that the arguments and the parameters broadcast to, floating.
+
+        Raises
+        ------
+        TypeError
+            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+        ValueError
+            The arguments do not broadcast.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import stats
+        >>> loc = xp.tensor(0.0, requires_grad=True)
+        >>> scale = xp.tensor(1.0, requires_grad=True)
+        >>> stats.norm.logpdf(xp.asarray([1.0, 2.0, 3.0]), loc, scale).sum().backward()
+        >>> loc.grad, scale.grad  # the sums of z, and of z**2 - 1
+        (tensor(6.), tensor(11.))
+        >>> stats.expon.logpdf(xp.asarray([-1.0, 2.0]))  # the first is outside of the support
+        tensor([-inf,  -2.])
+        """
         return self._of_x("logpdf", x, args, options, -math.inf, -math.inf)
 
     def pdf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The density."""
+        """The density.
+
+        Parameters
+        ----------
+        x : Tensor or number
+            Where: real; broadcasts with the parameters. Differentiable.
+        *args : Tensor or number
+            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
+            the scale `scale` (default: 1). All broadcast and are differentiable.
+        **options : Tensor or number
+            The same parameters by their names.
+
+        Returns
+        -------
+        Tensor
+            Of the shape that the arguments and the parameters broadcast to, floating.
+
+        Raises
+        ------
+        TypeError
+            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+        ValueError
+            The arguments do not broadcast.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import stats
+        >>> x = xp.tensor([-1.0, 0.5, 2.0], requires_grad=True)
+        >>> stats.expon.pdf(x, scale=2.0).detach()
+        tensor([0.    , 0.3894, 0.1839])
+        >>> stats.expon.pdf(x, scale=2.0).sum().backward()
+        >>> x.grad
+        tensor([ 0.    , -0.1947, -0.092 ])
+        """
         return operations.exp(self.logpdf(x, *args, **options))
 
     def cdf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The distribution function."""
+        """The distribution function.
+
+        Parameters
+        ----------
+        x : Tensor or number
+            Where: real; broadcasts with the parameters. Differentiable.
+        *args : Tensor or number
+            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
+            the scale `scale` (default: 1). All broadcast and are differentiable.
+        **options : Tensor or number
+            The same parameters by their names.
+
+        Returns
+        -------
+        Tensor
+            Of the shape that the arguments and the parameters broadcast to, floating.
+
+        Raises
+        ------
+        TypeError
+            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+        ValueError
+            The arguments do not broadcast.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import stats
+        >>> stats.norm.cdf(xp.asarray([-1.0, 0.0, 1.0]))
+        tensor([0.1587, 0.5   , 0.8413])
+        >>> a = xp.tensor(2.0, requires_grad=True)
+        >>> stats.gamma.cdf(1.5, a).backward()
+        >>> a.grad  # by a shape parameter
+        tensor(-0.3135)
+        """
         return self._of_x("cdf", x, args, options, 0.0, 1.0)
 
     def sf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The survival function, ``1 - cdf``, also where that is small."""
+        """The survival function, ``1 - cdf``, also where that is small.
+
+        Parameters
+        ----------
+        x : Tensor or number
+            Where: real; broadcasts with the parameters. Differentiable.
+        *args : Tensor or number
+            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
+            the scale `scale` (default: 1). All broadcast and are differentiable.
+        **options : Tensor or number
+            The same parameters by their names.
+
+        Returns
+        -------
+        Tensor
+            Of the shape that the arguments and the parameters broadcast to, floating.
+
+        Raises
+        ------
+        TypeError
+            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+        ValueError
+            The arguments do not broadcast.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import stats
+        >>> xp.log10(stats.norm.sf(10.0))  # where 1 - cdf is 0
+        tensor(-23.1181)
+        >>> xp.func.grad(stats.norm.sf)(0.0)  # minus the density
+        tensor(-0.3989)
+        """
         return self._of_x("sf", x, args, options, 1.0, 0.0)
 
     def logcdf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The logarithm of the distribution function."""
+        """The logarithm of the distribution function.
+
+        Parameters
+        ----------
+        x : Tensor or number
+            Where: real; broadcasts with the parameters. Differentiable.
+        *args : Tensor or number
+            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
+            the scale `scale` (default: 1). All broadcast and are differentiable.
+        **options : Tensor or number
+            The same parameters by their names.
+
+        Returns
+        -------
+        Tensor
+            Of the shape that the arguments and the parameters broadcast to, floating.
+
+        Raises
+        ------
+        TypeError
+            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+        ValueError
+            The arguments do not broadcast.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import stats
+        >>> stats.norm.logcdf(-50.0)  # cdf(-50.0) underflows
+        tensor(-1254.8314)
+        >>> xp.func.grad(stats.norm.logcdf)(-40.0)
+        tensor(40.025)
+        """
         if "logcdf" in self.functions:
             return self._of_x("logcdf", x, args, options, -math.inf, 0.0)
         return operations.log(self.cdf(x, *args, **options))
 
     def logsf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The logarithm of the survival function."""
+        """The logarithm of the survival function.
+
+        Parameters
+        ----------
+        x : Tensor or number
+            Where: real; broadcasts with the parameters. Differentiable.
+        *args : Tensor or number
+            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
+            the scale `scale` (default: 1). All broadcast and are differentiable.
+        **options : Tensor or number
+            The same parameters by their names.
+
+        Returns
+        -------
+        Tensor
+            Of the shape that the arguments and the parameters broadcast to, floating.
+
+        Raises
+        ------
+        TypeError
+            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+        ValueError
+            The arguments do not broadcast.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import stats
+        >>> stats.norm.logsf(50.0)  # sf(50.0) underflows
+        tensor(-1254.8314)
+        >>> rate = xp.tensor(0.5, requires_grad=True)
+        >>> stats.expon.logsf(3.0, scale=1.0 / rate).backward()  # of -rate * x: what a censored lifetime adds
+        >>> rate.grad
+        tensor(-3.)
+        """
         if "logsf" in self.functions:
             return self._of_x("logsf", x, args, options, 0.0, -math.inf)
         return operations.log(self.sf(x, *args, **options))
 
     def ppf(self, q: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The quantile function, the inverse of `cdf`: the ends of the support at 0 and 1, nan beyond."""
+        """The quantile function, the inverse of `cdf`: the ends of the support at 0 and 1, nan beyond.
+
+        Parameters
+        ----------
+        q : Tensor or number
+            Probabilities, in [0, 1]; broadcasts with the parameters. Differentiable.
+        *args : Tensor or number
+            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
+            the scale `scale` (default: 1). All broadcast and are differentiable.
+        **options : Tensor or number
+            The same parameters by their names.
+
+        Returns
+        -------
+        Tensor
+            Of the shape that the arguments and the parameters broadcast to, floating.
+
+        Raises
+        ------
+        TypeError
+            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+        ValueError
+            The arguments do not broadcast.
+        NotImplementedError
+            `vonmises` has no quantiles.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import stats
+        >>> stats.norm.ppf(xp.asarray([0.0, 0.5, 0.975, 1.5]))
+        tensor([-inf, 0.  , 1.96,  nan])
+        >>> scale = xp.tensor(2.0, requires_grad=True)
+        >>> stats.expon.ppf(0.5, scale=scale).backward()  # a sample's derivative, of uniform numbers: log(2) * scale
+        >>> scale.grad
+        tensor(0.6931)
+        """
         return self._quantile("ppf", q, args, options)
 
     def isf(self, q: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The inverse of `sf`: the ends of the support at 1 and 0, nan beyond."""
+        """The inverse of `sf`: the ends of the support at 1 and 0, nan beyond.
+
+        Parameters
+        ----------
+        q : Tensor or number
+            Probabilities, in [0, 1]; broadcasts with the parameters. Differentiable.
+        *args : Tensor or number
+            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
+            the scale `scale` (default: 1). All broadcast and are differentiable.
+        **options : Tensor or number
+            The same parameters by their names.
+
+        Returns
+        -------
+        Tensor
+            Of the shape that the arguments and the parameters broadcast to, floating.
+
+        Raises
+        ------
+        TypeError
+            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+        ValueError
+            The arguments do not broadcast.
+        NotImplementedError
+            `vonmises` has no quantiles.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import stats
+        >>> stats.norm.isf(xp.asarray([0.025, 0.5]))
+        tensor([1.96, 0.  ])
+        >>> xp.func.grad(stats.expon.isf)(0.25)  # of -log(q)
+        tensor(-4.)
+        """
         return self._quantile("isf", q, args, options)
 
     def _quantile(self, kind: str, q: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -155,7 +458,40 @@ class Continuous(_Family):
 
 
 class Discrete(_Family):
-    """A distribution on integers, with a location; the shapes are differentiable."""
+    """A distribution on integers, with a location; the shapes are differentiable.
+
+    Parameters
+    ----------
+    name : str
+        The name, for messages.
+    shapes : tuple of str
+        The names of the shape parameters.
+    low : float
+        Where the support begins, for the location 0 and the scale 1.
+    high : float
+        Where it ends.
+    valid : callable or None
+        A function of the shape parameters that says, element by element, whether there is such a distribution;
+        otherwise values are nan.
+    **functions : callable
+        The functions of the distribution at the location 0, of the integer and the shape parameters: `logpmf`, `cdf`,
+        `sf`, and `last`, the largest integer, where there is one.
+
+    Raises
+    ------
+    TypeError
+        A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+    ValueError
+        The arguments do not broadcast.
+
+    Examples
+    --------
+    >>> from xpgrad.scipy import stats
+    >>> stats.poisson, isinstance(stats.poisson, stats.Discrete)
+    (xpgrad.scipy.stats.poisson, True)
+    >>> stats.binom.shapes
+    ('n', 'p')
+    """
 
     def _of_k(self, kind: str, k: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, list[Any], Any]:
         """The place counted from the location, the shapes, and the factor."""
@@ -167,32 +503,225 @@ class Discrete(_Family):
         return (k >= 0) & (k <= self.functions["last"](*shapes)) if "last" in self.functions else k >= 0
 
     def logpmf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The logarithm of the probability of `k`; minus infinity outside of the support."""
+        """The logarithm of the probability of `k`; minus infinity outside of the support.
+
+        Parameters
+        ----------
+        k : Tensor or number
+            Integers, in any dtype; minus infinity between them and outside of the support.
+        *args : Tensor or number
+            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
+            the scale `scale` (default: 1). All broadcast and are differentiable.
+        **options : Tensor or number
+            The same parameters by their names.
+
+        Returns
+        -------
+        Tensor
+            Of the shape that the arguments and the parameters broadcast to, floating.
+
+        Raises
+        ------
+        TypeError
+            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+        ValueError
+            The arguments do not broadcast.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import stats
+        >>> mu = xp.tensor(2.0, requires_grad=True)
+        >>> stats.poisson.logpmf(xp.asarray([1, 4, 4]), mu).sum().backward()
+        >>> mu.grad  # the sum of k / mu - 1
+        tensor(1.5)
+        """
         k, shapes, factor = self._of_k("logpmf", k, args, options)
         inside = self._inside(k, shapes) & (k == operations.round(k))
         value = self.functions["logpmf"](operations.where(inside, k, operations.zeros_like(k * factor)), *shapes)
         return operations.where(inside, value, operations.full_like(value, -math.inf)) * factor + 0.0 * k  # nan stays nan
 
     def pmf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The probability of `k`."""
+        """The probability of `k`.
+
+        Parameters
+        ----------
+        k : Tensor or number
+            Integers, in any dtype; 0 between them and outside of the support.
+        *args : Tensor or number
+            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
+            the scale `scale` (default: 1). All broadcast and are differentiable.
+        **options : Tensor or number
+            The same parameters by their names.
+
+        Returns
+        -------
+        Tensor
+            Of the shape that the arguments and the parameters broadcast to, floating.
+
+        Raises
+        ------
+        TypeError
+            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+        ValueError
+            The arguments do not broadcast.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import stats
+        >>> stats.binom.pmf(xp.asarray([-1.0, 0.0, 0.5, 1.0, 2.0]), 2, 0.5)
+        tensor([0.  , 0.25, 0.  , 0.5 , 0.25])
+        >>> xp.func.grad(lambda p: stats.binom.pmf(1, 2, p))(0.25)  # of 2 * p * (1 - p)
+        tensor(1.)
+        """
         return operations.exp(self.logpmf(k, *args, **options))
 
     def cdf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The distribution function."""
+        """The distribution function.
+
+        Parameters
+        ----------
+        k : Tensor or number
+            Real; a step at each integer.
+        *args : Tensor or number
+            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
+            the scale `scale` (default: 1). All broadcast and are differentiable.
+        **options : Tensor or number
+            The same parameters by their names.
+
+        Returns
+        -------
+        Tensor
+            Of the shape that the arguments and the parameters broadcast to, floating.
+
+        Raises
+        ------
+        TypeError
+            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+        ValueError
+            The arguments do not broadcast.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import stats
+        >>> stats.poisson.cdf(xp.asarray([-1.0, 0.0, 0.5, 2.0]), 1.0)
+        tensor([0.    , 0.3679, 0.3679, 0.9197])
+        >>> xp.func.grad(lambda mu: stats.poisson.cdf(0, mu))(1.0)  # of exp(-mu)
+        tensor(-0.3679)
+        """
         return self._tail("cdf", k, args, options, 0.0, 1.0)
 
     def sf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The survival function, ``1 - cdf``, also where that is small."""
+        """The survival function, ``1 - cdf``, also where that is small.
+
+        Parameters
+        ----------
+        k : Tensor or number
+            Real; a step at each integer.
+        *args : Tensor or number
+            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
+            the scale `scale` (default: 1). All broadcast and are differentiable.
+        **options : Tensor or number
+            The same parameters by their names.
+
+        Returns
+        -------
+        Tensor
+            Of the shape that the arguments and the parameters broadcast to, floating.
+
+        Raises
+        ------
+        TypeError
+            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+        ValueError
+            The arguments do not broadcast.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import stats
+        >>> stats.binom.sf(xp.asarray([0, 1, 2]), 2, 0.5)
+        tensor([0.75, 0.25, 0.  ])
+        >>> xp.func.grad(lambda p: stats.binom.sf(1, 2, p))(0.25)  # of p**2
+        tensor(0.5)
+        """
         return self._tail("sf", k, args, options, 1.0, 0.0)
 
     def logcdf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The logarithm of the distribution function."""
+        """The logarithm of the distribution function.
+
+        Parameters
+        ----------
+        k : Tensor or number
+            Real; a step at each integer.
+        *args : Tensor or number
+            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
+            the scale `scale` (default: 1). All broadcast and are differentiable.
+        **options : Tensor or number
+            The same parameters by their names.
+
+        Returns
+        -------
+        Tensor
+            Of the shape that the arguments and the parameters broadcast to, floating.
+
+        Raises
+        ------
+        TypeError
+            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+        ValueError
+            The arguments do not broadcast.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import stats
+        >>> stats.poisson.logcdf(xp.asarray([0, 1]), 1.0)
+        tensor([-1.    , -0.3069])
+        >>> xp.func.grad(lambda mu: stats.poisson.logcdf(0, mu))(1.0)
+        tensor(-1.)
+        """
         return operations.log(self.cdf(k, *args, **options))
 
     def ppf(self, q: Operand, *args: Operand, **options: Operand) -> Tensor:
         """The quantile function: the first integer at which `cdf` reaches `q`, in floating numbers, computed by SciPy.
 
         It is constant between jumps: nothing is differentiated.
+
+        Parameters
+        ----------
+        q : Tensor or number
+            Probabilities, in [0, 1], nan outside; broadcasts with the parameters.
+        *args : Tensor or number
+            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
+            the scale `scale` (default: 1). All broadcast and are differentiable.
+        **options : Tensor or number
+            The same parameters by their names.
+
+        Returns
+        -------
+        Tensor
+            Of the shape that the arguments and the parameters broadcast to, floating.
+
+        Raises
+        ------
+        TypeError
+            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+        ValueError
+            The arguments do not broadcast.
+        CapabilityError
+            SciPy is not installed, or cannot reach the memory.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import stats
+        >>> mu = xp.tensor(2.0, requires_grad=True)
+        >>> k = stats.poisson.ppf(xp.asarray([0.1, 0.5, 0.9]), mu)
+        >>> k, k.requires_grad
+        (tensor([0., 2., 4.]), False)
         """
         place, *shapes, loc = self._operands("ppf", "q", q, args, options, ("loc",))
         factor = self._factor(shapes, place.dtype).detach()

@@ -23,6 +23,19 @@ class MultivariateNormal:
     The covariance must be positive definite, and is read as a symmetric matrix; a number or a vector is its diagonal, as SciPy's. A
     singular one raises what `xpgrad.linalg.cholesky` raises: its density has no derivative in the covariance, so there is no
     `allow_singular`.
+
+    Raises
+    ------
+    TypeError
+        A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+    ValueError
+        The arguments do not broadcast.
+
+    Examples
+    --------
+    >>> from xpgrad.scipy import stats
+    >>> stats.multivariate_normal, isinstance(stats.multivariate_normal, stats.MultivariateNormal)
+    (xpgrad.scipy.stats.multivariate_normal, True)
     """
 
     def __repr__(self) -> str:
@@ -47,6 +60,16 @@ class MultivariateNormal:
         ------
         ValueError
             For shapes that do not fit.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import stats
+        >>> mean = xp.tensor([0.0, 0.0], requires_grad=True)
+        >>> cov = xp.asarray([[2.0, 0.0], [0.0, 1.0]])
+        >>> stats.multivariate_normal.logpdf(xp.asarray([1.0, 3.0]), mean, cov).backward()
+        >>> mean.grad  # solve(cov, x - mean)
+        tensor([0.5, 3. ])
         """
         x, mean, cov, dim = _normal("logpdf", x, mean, cov)
         factor = _factor(cov)
@@ -57,11 +80,75 @@ class MultivariateNormal:
         return (z * z).sum(-1) * -0.5 - (_log_volume(factor) + dim * (math.log(2 * math.pi) / 2))
 
     def pdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Tensor:
-        """The density; see `logpdf`."""
+        """The density; see `logpdf`.
+
+        Parameters
+        ----------
+        x : Tensor or array, shape (..., d)
+            If `d` is 1, numbers. Differentiable.
+        mean : Tensor or array, shape (d,), optional
+            The mean; 0 by default. Differentiable.
+        cov : Tensor, array or number, shape (d, d), (d,) or ()
+            The covariance, positive definite; a vector or a number is its diagonal. Differentiable.
+
+        Returns
+        -------
+        Tensor, shape (...)
+            Floating.
+
+        Raises
+        ------
+        TypeError
+            An argument is not an array of real numbers.
+        ValueError
+            The shapes do not fit.
+        LinAlgError
+            The covariance is not positive definite; the error is the library's own.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import stats
+        >>> x = xp.asarray([[0.0, 0.0], [1.0, 0.0]])
+        >>> stats.multivariate_normal.pdf(x, xp.zeros(2), xp.asarray([1.0, 4.0]))
+        tensor([0.0796, 0.0483])
+        """
         return xp.exp(self.logpdf(x, mean, cov))
 
     def entropy(self, mean: Any = None, cov: Any = 1.0) -> Tensor:
-        """The differential entropy, shape (); see `logpdf`."""
+        """The differential entropy, shape (); see `logpdf`.
+
+        Parameters
+        ----------
+        mean : Tensor or array, shape (d,), optional
+            The mean; 0 by default. Differentiable.
+        cov : Tensor, array or number, shape (d, d), (d,) or ()
+            The covariance, positive definite; a vector or a number is its diagonal. Differentiable.
+
+        Returns
+        -------
+        Tensor, shape ()
+            In nats.
+
+        Raises
+        ------
+        TypeError
+            An argument is not an array of real numbers.
+        ValueError
+            The shapes do not fit.
+        LinAlgError
+            The covariance is not positive definite; the error is the library's own.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import stats
+        >>> cov = xp.tensor([[2.0, 0.0], [0.0, 4.0]], requires_grad=True)
+        >>> stats.multivariate_normal.entropy(cov=cov).backward()
+        >>> cov.grad  # half the inverse
+        tensor([[0.25 , 0.   ],
+                [0.   , 0.125]])
+        """
         _, _, cov, dim = _normal("entropy", None, mean, cov)
         return _log_volume(_factor(cov)) + dim * (1 + math.log(2 * math.pi)) / 2
 
@@ -98,6 +185,19 @@ class Dirichlet:
     """Dirichlet's distribution of probabilities, which lie along the *first* axis of `x`, as SciPy's; both arguments are differentiable.
 
     Where `x` is no vector of probabilities, or `alpha` not above 0, values and derivatives are nan (SciPy raises ValueError).
+
+    Raises
+    ------
+    TypeError
+        A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+    ValueError
+        The arguments do not broadcast.
+
+    Examples
+    --------
+    >>> from xpgrad.scipy import stats
+    >>> stats.dirichlet, isinstance(stats.dirichlet, stats.Dirichlet)
+    (xpgrad.scipy.stats.dirichlet, True)
     """
 
     def __repr__(self) -> str:
@@ -121,6 +221,15 @@ class Dirichlet:
         ------
         ValueError
             For shapes that do not fit.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import stats
+        >>> alpha = xp.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        >>> stats.dirichlet.logpdf(xp.asarray([0.25, 0.25, 0.5]), alpha).backward()
+        >>> alpha.grad  # log(x) - digamma(alpha) + digamma(sum(alpha))
+        tensor([ 0.897 , -0.103 ,  0.0902])
         """
         x, alpha = arrays_of("scipy.stats.dirichlet.logpdf", real=True, x=x, alpha=alpha)
         d = _dimension("logpdf", alpha)
@@ -136,11 +245,66 @@ class Dirichlet:
         return value * xp.where(good, one, one * math.nan)
 
     def pdf(self, x: Any, alpha: Any) -> Tensor:
-        """The density; see `logpdf`."""
+        """The density; see `logpdf`.
+
+        Parameters
+        ----------
+        x : Tensor or array, shape (d, ...) or (d - 1, ...)
+            Probabilities along the first axis; without the last one, it is what is left. Differentiable.
+        alpha : Tensor or array, shape (d,)
+            Concentrations, above 0; nan otherwise. Differentiable.
+
+        Returns
+        -------
+        Tensor, shape (...)
+            Floating.
+
+        Raises
+        ------
+        TypeError
+            An argument is not an array of real numbers.
+        ValueError
+            The shapes do not fit.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import stats
+        >>> stats.dirichlet.pdf(xp.asarray([[0.5, 0.25], [0.5, 0.75]]), xp.asarray([2.0, 2.0]))  # 6 * x * (1 - x)
+        tensor([1.5  , 1.125])
+        """
         return xp.exp(self.logpdf(x, alpha))
 
     def entropy(self, alpha: Any) -> Tensor:
-        """The differential entropy, shape (); see `logpdf`."""
+        """The differential entropy, shape (); see `logpdf`.
+
+        Parameters
+        ----------
+        alpha : Tensor or array, shape (d,)
+            Concentrations, above 0; nan otherwise. Differentiable.
+
+        Returns
+        -------
+        Tensor, shape ()
+            In nats.
+
+        Raises
+        ------
+        TypeError
+            An argument is not an array of real numbers.
+        ValueError
+            The shapes do not fit.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import stats
+        >>> alpha = xp.tensor([1.0, 1.0, 1.0], requires_grad=True)
+        >>> h = stats.dirichlet.entropy(alpha)  # of the uniform one: -log(2)
+        >>> h.backward()
+        >>> round(h.item(), 4), alpha.grad
+        (-0.6931, tensor([0., 0., 0.]))
+        """
         (alpha,) = arrays_of("scipy.stats.dirichlet.entropy", real=True, alpha=alpha)
         d = _dimension("entropy", alpha)
         total = xp.sum(alpha)
