@@ -89,7 +89,7 @@ def needs_theirs(page: str) -> None:
     """Skip where the library is missing, or in another version than the one that the page says it compares."""
     library = LIBRARIES[page]
     pytest.importorskip(library, reason="half of the page runs in it")
-    (told,) = re.findall(r"What is compared here is\s+[\w ]+ (\d+\.\d+)\.$", text_of(page), re.MULTILINE)
+    (told,) = re.findall(r"This page was checked against\s+[\w ]+ (\d+\.\d+)\.$", text_of(page), re.MULTILINE)
     here = importlib.metadata.version(library)
     if not here.startswith(f"{told}."):
         pytest.skip(f"the page compares {library} {told}, here is {here}")
@@ -249,7 +249,7 @@ def public(module: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("page", LIBRARIES)
 def test_a_page_has_three_parts(page: str) -> None:
-    assert re.findall(r"^## (.+)$", text_of(page), re.MULTILINE) == ["Names", "Ten programs", "What differs"]
+    assert re.findall(r"^## (.+)$", text_of(page), re.MULTILINE) == ["Names", "Ten programs", "Differences"]
     assert [int(title.partition(".")[0]) for title in programs(page)] == list(range(1, 11))
 
 
@@ -337,7 +337,7 @@ def test_the_dialect_has_the_names_of_autograd() -> None:
 
 
 def differences(page: str) -> list[tuple[str, str, str]]:
-    return [(said, theirs, ours) for said, theirs, ours in tables(page, "What differs")]
+    return [(said, theirs, ours) for said, theirs, ours in tables(page, "Differences")]
 
 
 def outcome(cell: str, space: dict[str, Any]) -> tuple[str, str]:
@@ -355,7 +355,7 @@ def outcome(cell: str, space: dict[str, Any]) -> tuple[str, str]:
 def test_what_differs_differs(page: str, said: str) -> None:
     """Law: each expression gives or raises what the page says, in both libraries; a row that says "The same" is of no difference."""
     ((theirs, ours),) = [row[1:] for row in differences(page) if row[0] == said]
-    first, below = shared(page), pair(section(page, "What differs"), LIBRARIES[page])
+    first, below = shared(page), pair(section(page, "Differences"), LIBRARIES[page])
     expected, got = outcome(ours, run(first[1] + below[1], page))
     assert got == expected
     needs_theirs(page)

@@ -254,20 +254,20 @@ def _third(f: Any) -> Any:
 
 
 MEANINGS = {
-    "g": "the gradient", "hv": "the Hessian times a vector", "gv": "the derivative along a vector", "h": "the Hessian",
-    "rows": "a gradient for each row", "vhv": "the second derivative along a vector", "third": "a third derivative",
-    "rows·rows": "a derivative along a vector for each row",
+    "g": "gradient", "hv": "Hessian-vector product", "gv": "directional derivative", "h": "Hessian",
+    "rows": "per-row gradients", "vhv": "second directional derivative", "third": "third derivative",
+    "rows·rows": "per-row directional derivatives",
 }  # fmt: skip
 
 
 def page() -> str:
     """The text of docs/compositions.md."""
     lines = [
-        "# What composes with what",
+        "# Combinations of features",
         "",
-        "Every pair of features, in one program, compared with PyTorch's result for the same mathematics: on NumPy (writable and",
-        "read-only), array-api-strict, PyTorch and JAX, by `tests/transforms/test_compositions.py`. The entries say what the programs",
-        "compute. This page is written by `PYTHONPATH=tests python tests/transforms/test_compositions.py`.",
+        "For each pair of features, the table says what the test programs that combine them compute. The results agree with PyTorch's on",
+        "NumPy (writable and read-only), array-api-strict, PyTorch and JAX. The tests generate this page:",
+        "`PYTHONPATH=tests python tests/transforms/test_compositions.py`.",
         "",
         "| | " + " | ".join(FEATURES) + " |",
         "|---|" + "---|" * len(FEATURES),
@@ -280,18 +280,18 @@ def page() -> str:
         lines.append(f"| **{a}** | " + " | ".join(cells) + " |")
     lines += [
         "",
-        "Where two features cannot be combined, an error says so:",
+        "These combinations raise an error:",
         "",
-        "* `backward()` inside a function that a transform of `xpgrad.func` runs: `xpgrad.func.grad` and `vjp` are its counterparts.",
+        "* `backward()` inside a function run by a transform of `xpgrad.func`: use `xpgrad.func.grad` or `vjp` instead.",
         "* `autograd.grad` of elements of a batch, inside `vmap`: `xpgrad.func.grad` gives each element its own gradient.",
-        "* `requires_grad_()`, `.grad` and values (`.item()`, `if x:`) of an element of a batch.",
-        "* A write of different values into a Tensor that all elements of a batch share.",
+        "* `requires_grad_()`, `.grad`, `.item()` or `if x:` on an element of a batch.",
+        "* A batched write into a Tensor that is not batched.",
         "* Functions whose result's shape depends on values (`nonzero`, `x[mask]`), inside `vmap`.",
         "* A `Function` whose `forward` takes `ctx`, in any transform; one without `vmap` or `generate_vmap_rule`, in `vmap`; one",
         "  without `jvp`, in forward mode.",
-        "* A second level of `forward_ad.dual_level` (FWD-06); `func.jvp` nests.",
+        "* Nested `forward_ad.dual_level` (contract FWD-06); `func.jvp` can be nested.",
         "",
-        "Inside `vmap` and in forward mode a compiled function runs as it is.",
+        "Inside `vmap` and in forward mode, a compiled function runs uncompiled.",
         "",
     ]
     return "\n".join(lines)

@@ -1,6 +1,6 @@
 """`xpgrad.autograd`: `backward`, `grad`, `Function`, `graph` and the modes, with the names of `torch.autograd`.
 
-A facade: `_tape.requests` checks the arguments, and what is used less often loads at first use.
+A facade: `_tape.requests` implements `backward` and `grad`, and modules that are used less often load at first use.
 """
 
 from __future__ import annotations
@@ -85,36 +85,48 @@ def grad(
     outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
     only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False,
 ) -> Any:  # fmt: skip
-    """The gradients of `outputs` with respect to `inputs`; no `.grad` is touched (`torch.autograd.grad`; groups B, F, N).
+    """Return the gradients of `outputs` with respect to `inputs`, without changing any ``.grad``.
 
     Parameters
     ----------
     outputs : Tensor, GradientEdge, or iterable of them
-        The sum of their contributions is differentiated.
+        What is differentiated; the contributions of several outputs are summed.
     inputs : Tensor, GradientEdge, or sequence or dict of them
-        Leaves and intermediates.
+        Leaves or intermediate results of the graph.
     grad_outputs : Tensor, None, or iterable of them
-        As `grad_tensors` of `backward`.
-    retain_graph, create_graph : bool
-        As for `backward`.
+        The cotangent of each output, with its shape. None stands for 1, for outputs with one element.
+    retain_graph : bool, optional
+        Whether the graph can be differentiated again. Default: `create_graph`.
+    create_graph : bool
+        Record the computation of the gradients, so that they can be differentiated.
     only_inputs : bool
         Deprecated and ignored.
     allow_unused : bool, optional
-        None, instead of an error, for inputs that are not part of the graph. Default: `materialize_grads`.
+        Return None, instead of raising, for inputs on which the outputs do not depend. Default: `materialize_grads`.
     is_grads_batched : bool
-        Axis 0 of each gradient output is a batch: the result stacks one gradient per element.
+        Axis 0 of each of `grad_outputs` is a batch: the result stacks one gradient per element.
     materialize_grads : bool
-        Zeros instead of None for unused inputs.
+        Return zeros instead of None for inputs on which the outputs do not depend.
 
     Returns
     -------
     tuple of Tensor or None
-        One per input (a dict for a dict of inputs).
+        One gradient per input, with its shape and dtype; a dict if `inputs` is a dict.
 
     Raises
     ------
-    RuntimeError, TypeError, ValueError
-        As `backward`; also for unused inputs (GRD-07) and ``materialize_grads=True`` with ``allow_unused=False`` (GRD-12).
+    RuntimeError
+        An output does not require grad, an output with several elements has no cotangent, the graph was freed, a saved value was
+        overwritten, or an input is unused and `allow_unused` is False.
+    TypeError
+        An argument is not of the type above.
+    ValueError
+        ``materialize_grads=True`` with ``allow_unused=False``.
+
+    See Also
+    --------
+    xpgrad.autograd.backward : accumulate into ``.grad``
+    xpgrad.func.grad : the gradient of a function
 
     Examples
     --------
@@ -149,7 +161,7 @@ def grad(
 
 
 def Variable(data: Any, requires_grad: bool = False) -> Tensor:  # noqa: N802 (PyTorch's name)
-    """Return a Tensor that shares `data`'s memory. Deprecated: a Tensor is all that a Variable was (ACC-40).
+    """Return a Tensor that shares the memory of `data`. Deprecated, since Tensors have replaced Variables (ACC-40).
 
     Parameters
     ----------
@@ -164,7 +176,7 @@ def Variable(data: Any, requires_grad: bool = False) -> Tensor:  # noqa: N802 (P
 
 
 def variable(*args: Any, **kwargs: Any) -> None:
-    """Removed; raises (ACC-40)."""
+    """Raise an error: PyTorch has removed this function (ACC-40)."""
     msg = "xpgrad.autograd.variable(...) is deprecated, use xpgrad.tensor(...) instead"
     raise RuntimeError(msg)
 

@@ -1,4 +1,4 @@
-"""The machinery behind a custom Function: its `ctx`, its node in the graph, and the checks of what its backward returns (group L)."""
+"""Implement custom Functions: their `ctx`, their graph node, and the checks of the gradients that `backward` returns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from xpgrad.rules.creation import zeros
 
 
 class Saved:
-    """One value of `save_for_backward`: raw, with the means to restore its history, so that no output is held by its own node."""
+    """A value of `save_for_backward`, stored as a raw array with what restores its history: a node must not keep its own output alive."""
 
     __slots__ = ("alias", "cls", "edge", "k", "packed", "raw", "tensor")
 
@@ -34,7 +34,7 @@ class Saved:
         self.packed: Any = None
 
     def pack(self, hooks: SavedHooks, tensor: Any) -> None:
-        """Give the value to hooks, and keep what they return in its place."""
+        """Pass the value to pack hooks, and store what they return instead of it."""
         self.packed = hooks.packed(tensor, output=self.k is not None)
         self.raw = self.tensor = None
 
@@ -45,7 +45,7 @@ class Saved:
         return self.packed.restored(self.packed.tensor(), edge)
 
     def read(self, node: Any) -> Any:
-        """The Tensor, checked for overwriting; inputs come back as the same object where it still lives."""
+        """Return the saved Tensor after a version check: an input that is still alive as the same object, else a new Tensor."""
         if self.packed is not None:
             return self._unpacked(node)
         check_version(node, f"a Tensor of shape {tuple(self.raw.shape)}", self.alias)
@@ -63,7 +63,7 @@ class Saved:
 
 
 class RawSaved:
-    """One entry of `save_for_backward`, not read yet."""
+    """An entry of `save_for_backward` on which hooks can be set before it is read."""
 
     __slots__ = ("_k", "_node")
 
@@ -72,12 +72,12 @@ class RawSaved:
         self._k = k
 
     def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any], /) -> None:
-        """Pack the value now, and unpack it whenever it is needed.
+        """Pack the value now, and unpack it at each later use.
 
         Raises
         ------
         RuntimeError
-            If hooks are set already, if the value was freed, or if it is None.
+            Hooks are set already, the value was freed, or the entry is None.
         """
         hooks, entries = checked_hooks(pack_hook, unpack_hook), self._node.ctx._saved
         if not entries:
@@ -91,14 +91,14 @@ class RawSaved:
 
 
 class FunctionCtx:
-    """The link between the forward of a custom operation and its backward; anything may be stored on it.
+    """The `ctx` of one call of a custom Function, which carries values from `forward` to `backward`; it takes any attribute.
 
     Attributes
     ----------
     needs_input_grad : tuple of bool
-        One per argument of ``apply`` (FUN-12): whether its gradient is needed.
+        Whether each argument of ``apply`` needs a gradient.
     saved_tensors : tuple of Tensor or None
-        What `save_for_backward` was given.
+        The Tensors that `save_for_backward` was given.
 
     Examples
     --------
@@ -131,7 +131,7 @@ class FunctionCtx:
     saved_for_forward: tuple[Any, ...] = ()
 
     def save_for_backward(self, *tensors: Any) -> None:
-        """Keep Tensors (inputs or outputs) for the backward, checked there for overwriting; the last call counts (FUN-13).
+        """Save Tensors for `backward`, which raises if they were overwritten in the meantime. A later call replaces an earlier one.
 
         Parameters
         ----------
@@ -141,7 +141,7 @@ class FunctionCtx:
         Raises
         ------
         TypeError
-            For anything but a Tensor or None.
+            An argument is neither a Tensor nor None.
 
         See Also
         --------
@@ -157,7 +157,7 @@ class FunctionCtx:
         self._to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Keep Tensors for `jvp`; the last call counts (FWD-15).
+        """Save Tensors for `jvp`. A later call replaces an earlier one.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class FunctionCtx:
         Raises
         ------
         AssertionError
-            For anything but a Tensor or None.
+            An argument is neither a Tensor nor None.
 
         Examples
         --------
@@ -202,12 +202,13 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """The saved Tensors, with their history; in `jvp` those that were saved for it.
+        """The saved Tensors with their history; inside `jvp`, those of `save_for_forward`.
 
         Raises
         ------
         RuntimeError
-            If they have been freed (RET-01) or overwritten (MUT-03), or read before by a Function with `clear_saved_tensors_on_access`.
+            They were freed by an earlier backward pass, they were overwritten, or the Function sets `clear_saved_tensors_on_access` and
+            they were read before.
 
         See Also
         --------
@@ -232,7 +233,7 @@ class FunctionCtx:
         return found
 
     def mark_non_differentiable(self, *args: Any) -> None:
-        """Declare outputs that do not require grad; their slot of the backward gets zeros (FUN-18).
+        """Declare outputs that do not require grad; `backward` gets zeros for them.
 
         Parameters
         ----------
@@ -268,7 +269,7 @@ class FunctionCtx:
         self._nondiff = _only_tensors("mark_non_differentiable", args)
 
     def mark_dirty(self, *args: Any) -> None:
-        """Declare inputs that the forward overwrote; each must be returned (FUN-20).
+        """Declare inputs that `forward` overwrote; it must return each of them.
 
         Parameters
         ----------
@@ -304,12 +305,12 @@ class FunctionCtx:
         self._dirty = _only_tensors("mark_dirty", args)
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Choose whether undefined gradients of outputs arrive as zeros (the default) or as None (FUN-17).
+        """Choose whether `backward` gets zeros (the default) or None for an output that has no gradient.
 
         Parameters
         ----------
         value : bool
-            False for None instead of zeros.
+            True for zeros, False for None.
 
         Examples
         --------
@@ -339,7 +340,7 @@ def _only_tensors(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class FunctionNode(ListNode):
-    """The node of one application of a `Function`; a class per `Function` carries its name."""
+    """The graph node of one call of a `Function`; each `Function` has a subclass, which carries its name."""
 
     __slots__ = ("cls", "constant", "ctx", "inputs", "metas", "n_outputs", "places", "slots")
 
@@ -372,7 +373,7 @@ class FunctionNode(ListNode):
 
     @property
     def _raw_saved_tensors(self) -> tuple[RawSaved, ...]:
-        """The objects for the entries of `saved_tensors` that have not been read yet (SAV-12)."""
+        """Entries of `saved_tensors` on which hooks can be set (SAV-12)."""
         if self.ctx._saved is None:
             raise freed(self)
         return tuple(RawSaved(self, k) for k in range(len(self.ctx._saved)))
@@ -392,8 +393,8 @@ class FunctionNode(ListNode):
         try:
             returned = backward(real.ctx, list(g)) if self.function.boxed_grads_call else backward(real.ctx, *g)
         finally:
-            state.put(mode)  # a context that it entered ends with it
-        return _fitted(self, returned if isinstance(returned, tuple) else (returned,))
+            state.put(mode)  # a mode that the user's backward entered ends with it
+        return _check_returned(self, returned if isinstance(returned, tuple) else (returned,))
 
     def release(self) -> None:
         ctx = self.ctx
@@ -406,8 +407,8 @@ def _zeros(meta: Any) -> Any:
     return zeros(shape, dtype=dtype, device=cls.device)
 
 
-def _fitted(node: Any, returned: tuple[Any, ...]) -> list[Any]:
-    """The gradients that `backward` returned, checked, one per edge."""
+def _check_returned(node: Any, returned: tuple[Any, ...]) -> list[Any]:
+    """Check the gradients that `backward` returned, and order them by edge; None where there is no gradient."""
     places, name = node.places, node.name()
     expected = len(places)
     if len(returned) < expected or any(r is not None for r in returned[expected:]):
@@ -438,7 +439,7 @@ def _fitted(node: Any, returned: tuple[Any, ...]) -> list[Any]:
 
 
 def _fit(name: str, i: int, v: Any, shape: tuple[int, ...], dtype: Any, cls: Any, free: bool) -> Any:
-    """A returned gradient in the shape, dtype and device of its input (FUN-09, FUN-10); a leaf may leave the dtype free (ACC-25)."""
+    """Bring a gradient to the shape, dtype and device of its input (FUN-09, FUN-10); a leaf may leave the dtype free (ACC-25)."""
     if v.shape != shape:
         padded = (1,) * (v.ndim - len(shape)) + shape
         if len(padded) != v.ndim or any(w not in (1, n) for n, w in zip(v.shape, padded)):

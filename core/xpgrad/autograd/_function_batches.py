@@ -1,4 +1,4 @@
-"""Custom Functions inside transforms: their own `vmap`, or one derived from their forward and backward (FUN-33)."""
+"""Apply custom Functions under `vmap`: by their own `vmap` method, or by one derived from forward and backward (FUN-33)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xpgrad.rules.reduction import sum as total
 
 
 class VmapInfo(NamedTuple):
-    """The information about the batch that a Function's `vmap` gets.
+    """What a Function's `vmap` method is told of the batch.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class VmapInfo(NamedTuple):
 
 
 def check_transformable(cls: Any, name: str) -> None:
-    """Refuse a Function whose forward takes `ctx`: a transform runs it apart from its context.
+    """Raise for a Function whose forward takes `ctx`: transforms call forward and setup_context separately.
 
     Raises
     ------
@@ -40,20 +40,20 @@ def check_transformable(cls: Any, name: str) -> None:
 
 
 def apply_to_batch(base: Any, cls: Any, args: tuple[Any, ...]) -> Any:
-    """Apply a Function to arguments of which some are elements of a batch.
+    """Apply a Function to arguments, some of which are elements of a batch.
 
     Parameters
     ----------
     base : type
-        `Function` itself, which imports this module.
+        `Function` itself: this module cannot import it.
     cls : type
-        The user's subclass of it.
+        The user's subclass.
     args : tuple
 
     Raises
     ------
     RuntimeError
-        If it has no rule for that, or two.
+        The subclass has no rule for batches, or two.
     """
     own = cls.vmap is not base.vmap
     if own and cls.generate_vmap_rule:
@@ -77,7 +77,7 @@ def apply_to_batch(base: Any, cls: Any, args: tuple[Any, ...]) -> Any:
             level = a._array.level
     below = [a._array.value if isinstance(a, Tensor) and a.depth == depth else a for a in args]
     mapped = [isinstance(a, Tensor) and a.depth == depth and a._array.level is not None for a in args]
-    if level is None:  # elements of a batch by class only: all share the same values
+    if level is None:  # batched by class only: all elements share the same values
         out = cls.apply(*below)
         return tuple(_lifted(o, depth) for o in out) if isinstance(out, tuple) else _lifted(out, depth)
     if own:
@@ -143,20 +143,20 @@ class _ElementCtx:
 
 
 class _Application:
-    """One application of a Function by its generated rule: what its methods must know about the batch and about one another.
+    """The state of one call of a Function by its generated rule, shared by forward, setup_context, backward and jvp.
 
     Attributes
     ----------
     mapped : list of bool
-        For each argument, whether it is a whole batch; otherwise all elements share it.
+        For each argument, whether it holds a batch; otherwise all elements share it.
     depth : int
-        The number of batches that the arguments are elements of, this one included.
+        The vmap depth of the arguments, including this batch.
     several : bool
         Whether `forward` returned a tuple.
     shapes : list
-        Those of the elements that `forward` was given; None for what is not a Tensor.
+        The shapes of the elements that `forward` was given; None for other objects.
     elements, outs : tuple
-        What `forward` was given and what it returned, until `setup_context` has seen them.
+        The arguments and results of `forward`, until `setup_context` has run.
     """
 
     def __init__(self, mapped: list[bool], level: Any, depth: int) -> None:
@@ -167,17 +167,17 @@ class _Application:
         self.outs: tuple[Any, ...] = ()
 
     def element(self, x: Any, is_mapped: bool, at: int) -> Any:
-        """A whole batch, or what all elements share, as one element of a batch of things that are `at` deep themselves."""
+        """Wrap a batch as an element of depth ``at + 1``; return other values unchanged."""
         if not isinstance(x, Tensor) or not is_mapped:
             return x
         return enter(x, self.level, class_of_depth(type(x._stand_in()), at + 1))
 
     def whole(self, x: Any, at: int) -> Any:
-        """The whole batch that an element stands for."""
+        """Return the batch behind an element."""
         return leave(x, self.level, class_of_depth(type(x._stand_in()), at + 1))
 
-    def kept(self, saved: Any, inputs: Any, output: Any, at: int) -> tuple[Any, bool]:
-        """The object kept for a saved element, and whether it is a whole batch."""
+    def find_whole(self, saved: Any, inputs: Any, output: Any, at: int) -> tuple[Any, bool]:
+        """Return what to save for a saved element, and whether that holds a batch: an input or output itself if it is one."""
         if saved is None:
             return None, False
         for whole, out in zip(output, self.outs):
@@ -189,7 +189,7 @@ class _Application:
         return self.whole(saved, at), True
 
     def gradient(self, g: Any, is_mapped: bool, at: int, shape: tuple[int, ...]) -> Any:
-        """The gradient of an argument, from that of an element: a whole batch, or the sum where all elements share the argument."""
+        """Return the gradient of an argument from that of an element: a batch, or the sum over it if all elements share the argument."""
         if g is None:
             return None
         if g.shape != shape:
@@ -199,22 +199,22 @@ class _Application:
 
 
 def _by_a_generated_rule(base: Any, cls: Any, below: list[Any], mapped: list[bool], level: Any, depth: int) -> Any:
-    """One Function of whole batches whose methods are those of `cls` on the elements."""
+    """Apply the generated Function of whole batches, and return elements of its results."""
     batch = _Application(mapped, level, depth)
-    outs = _generated(base, cls, batch).apply(*below)
+    outs = _generate(base, cls, batch).apply(*below)
     results = tuple(batch.element(o, True, depth - 1) for o in outs)
     return results if batch.several else results[0]
 
 
-def _generated(base: Any, cls: Any, batch: _Application) -> Any:
-    """The Function of whole batches."""
+def _generate(base: Any, cls: Any, batch: _Application) -> Any:
+    """Make a Function of whole batches whose methods call those of `cls` on elements."""
 
     class Generated(base):  # type: ignore[misc]
         generate_vmap_rule = True  # a batch of batches
 
         @staticmethod
         def forward(*inputs: Any) -> Any:
-            at = _deepest(inputs)  # may be less than outside: what all elements share loses a level on the way
+            at = _deepest(inputs)  # may be less than outside: values that all elements share lose a level on the way
             elements = [batch.element(x, m, at) for x, m in zip(inputs, batch.mapped)]
             out = cls.forward(*elements)
             batch.several = isinstance(out, tuple)
@@ -228,8 +228,8 @@ def _generated(base: Any, cls: Any, batch: _Application) -> Any:
             inner = ctx.inner = _ElementCtx(tuple(ctx.needs_input_grad))
             cls.setup_context(inner, batch.elements, batch.outs if batch.several else batch.outs[0])
             ctx.set_materialize_grads(inner._materialize)
-            for_backward = [batch.kept(s, inputs, output, at) for s in inner.saved_tensors]
-            for_forward = [batch.kept(s, inputs, output, at) for s in inner.saved_for_forward]
+            for_backward = [batch.find_whole(s, inputs, output, at) for s in inner.saved_tensors]
+            for_forward = [batch.find_whole(s, inputs, output, at) for s in inner.saved_for_forward]
             ctx.save_for_backward(*(value for value, _ in for_backward))
             ctx.save_for_forward(*(value for value, _ in for_forward))
             ctx.recipes = [[is_mapped for _, is_mapped in pairs] for pairs in (for_backward, for_forward)]
@@ -266,5 +266,5 @@ def _generated(base: Any, cls: Any, batch: _Application) -> Any:
 
 
 def _deepest(items: Any) -> int:
-    """The number of batches that the deepest Tensor among some values is an element of."""
+    """Return the largest vmap depth among the Tensors of `items`; 0 without Tensors."""
     return max((x.depth for x in items if isinstance(x, Tensor)), default=0)

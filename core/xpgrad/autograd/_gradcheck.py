@@ -31,7 +31,7 @@ Jacobian = list[list[float]]  # rows: components of the input; columns: componen
 
 
 class Options(NamedTuple):
-    """The options of `gradcheck`; see there."""
+    """The options of `gradcheck`, under the names of its parameters."""
 
     eps: float
     atol: float
@@ -48,7 +48,7 @@ class Options(NamedTuple):
 
 @state.restoring
 def check(func: Callable[..., Any], inputs: Any, options: Options) -> None:
-    """Run all checks of `gradcheck`; returns if they pass."""
+    """Run all checks of `gradcheck`; raise GradcheckError if one fails."""
     args = _tuple(inputs)
     _check_inputs(args)
     places = [i for i, a in enumerate(args) if _needs_grad(a)]
@@ -73,7 +73,7 @@ def check(func: Callable[..., Any], inputs: Any, options: Options) -> None:
 
 
 def second_order(func: Callable[..., Any], inputs: Any, grad_outputs: Any, strided: bool) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """The function whose outputs are the gradients of `func`, and its arguments: the inputs and the gradient outputs."""
+    """Return a function that computes the gradients of `func`, and its arguments: the inputs followed by the cotangents."""
     args = _tuple(inputs)
     if grad_outputs is None:
         seeds = tuple(_random_like(o, strided) for o in _outputs(func(*args)))
@@ -107,12 +107,12 @@ def _needs_grad(a: Any) -> bool:
 
 
 def _outputs(result: Any) -> list[Any]:
-    """The outputs that can be differentiated.
+    """Return the outputs with a floating-point or complex dtype.
 
     Raises
     ------
     TypeError
-        If one is not a Tensor.
+        An output is not a Tensor.
     """
     results = list(result) if isinstance(result, (tuple, list)) else [result]
     for r in results:
@@ -149,19 +149,19 @@ def _check_inputs(args: tuple[Any, ...]) -> None:
 
 
 def _components(x: Any) -> list[float]:
-    """All elements as real numbers, real before imaginary part."""
+    """Return all elements as real numbers; a complex element counts as its real and its imaginary part."""
     values = x.detach().reshape((-1,)).tolist()
     return [p for v in values for p in (v.real, v.imag)] if x.dtype.is_complex else [float(v) for v in values]
 
 
 def _from_components(numbers: list[float], like: Any) -> Any:
-    """A Tensor of the shape, dtype and device of `like` with given components."""
+    """Make a Tensor like another one from its components."""
     values: Any = [complex(re, im) for re, im in zip(numbers[::2], numbers[1::2])] if like.dtype.is_complex else numbers
     return asarray(values, dtype=like.dtype, device=like.device).reshape(like.shape)
 
 
 def _difference(func: Any, args: tuple[Any, ...], i: int, direction: Any, eps: float) -> list[list[float]]:
-    """Return the central difference along a direction of the i-th input: the components of each output."""
+    """Return the central difference of each output, as components, along a direction of the i-th input."""
 
     def at(h: float) -> list[list[float]]:
         with no_grad():
@@ -179,14 +179,14 @@ def _all_components(result: Any) -> list[list[float]]:
 
 
 def _basis(x: Any) -> Any:
-    """The unit directions of a Tensor's components."""
+    """Yield the unit vector of each component of a Tensor."""
     total = len(_components(x))
     for k in range(total):
         yield _from_components([1.0 if j == k else 0.0 for j in range(total)], x)
 
 
 def _numerical(func: Any, args: tuple[Any, ...], i: int, eps: float, count: int) -> list[Jacobian]:
-    """The Jacobian of each output with respect to the i-th input."""
+    """Return the Jacobian of each output by the i-th input, from central differences."""
     found: list[Jacobian] = [[] for _ in range(count)]
     for direction in _basis(args[i]):
         for jacobian, row in zip(found, _difference(func, args, i, direction, eps)):
@@ -195,7 +195,7 @@ def _numerical(func: Any, args: tuple[Any, ...], i: int, eps: float, count: int)
 
 
 def _analytical(args: tuple[Any, ...], places: list[int], out: Any) -> list[Jacobian]:
-    """The Jacobian of one output with respect to each input, by a backward pass per component of the output."""
+    """Return the Jacobian of one output by each input, from one backward pass per component of the output."""
     inputs = [args[i] for i in places]
     columns: list[Jacobian] = [[] for _ in places]
     for seed in _basis(out):
@@ -274,7 +274,7 @@ def _compare_projections(
 
 
 def _tangents(func: Any, args: tuple[Any, ...], directions: dict[int, Any]) -> list[Any]:
-    """The tangents of the differentiable outputs, along directions of some inputs; None where there is none."""
+    """Return the tangent of each differentiable output along directions of some inputs; None for an output without one."""
     with new_level() as level:
         duals = [level.dual(a, directions[i]) if i in directions else a for i, a in enumerate(args)]
         return [level.tangent(o) for o in _outputs(func(*duals))]
@@ -317,7 +317,7 @@ def _compare_tangents_along(func: Any, args: tuple[Any, ...], places: list[int],
 def _check_batched_tangents(
     func: Any, args: tuple[Any, ...], i: int, expected: list[Jacobian], options: Options, directions: list[Any] | None = None
 ) -> None:
-    """Check that `vmap` over all directions gives the same tangents."""
+    """Check that forward mode under `vmap` over directions gives the expected tangents."""
 
     def along(direction: Any) -> tuple[Any, ...]:
         with new_level() as level:
@@ -335,7 +335,7 @@ def _check_batched_tangents(
 
 
 def _check_missing_tangents(func: Any, args: tuple[Any, ...], places: list[int], options: Options) -> None:
-    """Check that an input without a tangent counts as one whose tangent is zero (GCK-07's counterpart)."""
+    """Check that a missing tangent of an input has the same effect as zeros."""
     if len(places) < 2:
         return
     zeros = {i: zeros_like(args[i].detach()) for i in places}
@@ -372,7 +372,7 @@ def _check_constant(func: Any, args: tuple[Any, ...], places: list[int], eps: fl
 
 
 def _check_scaling(func: Any, args: tuple[Any, ...], places: list[int]) -> None:
-    """Check that a zero gradient of the outputs gives zero (GCK-08)."""
+    """Check that zero cotangents give zero gradients with the shape, dtype and device of the inputs (GCK-08)."""
     outs = _outputs(func(*args))
     found = grad(outs, [args[i] for i in places], [zeros_like(o.detach()) for o in outs], allow_unused=True)
     for i, g in zip(places, found):
@@ -387,7 +387,7 @@ def _check_scaling(func: Any, args: tuple[Any, ...], places: list[int]) -> None:
 
 
 def _check_batched(args: tuple[Any, ...], places: list[int], outs: list[Any], options: Options) -> None:
-    """Check that gradients for a batch of gradient outputs are those of its elements."""
+    """Check that the gradients for a batch of cotangents are those of its elements."""
     inputs = [args[i] for i in places]
     for o, out in enumerate(outs):
         seeds = [_random_like(out, False).detach() * (k + 1) for k in range(2)]
@@ -424,7 +424,7 @@ class _Undefined(Function):
 
 
 def _check_undefined(func: Any, args: tuple[Any, ...], places: list[int]) -> None:
-    """Check that the backward gives nothing or zeros where all gradients of the outputs, or single ones, are undefined (GCK-07)."""
+    """Check that backward accepts undefined cotangents of some outputs, and gives no gradient if all are undefined (GCK-07)."""
     inputs = [args[i] for i in places]
     count = len(_outputs(func(*args)))
     for chosen in [set(range(count)), *({k} for k in range(count) if count > 1)]:
@@ -442,7 +442,7 @@ def _check_undefined(func: Any, args: tuple[Any, ...], places: list[int]) -> Non
 
 
 def _random_like(x: Any, strided: bool) -> Any:
-    """A leaf like `x` with random values, the same at each call; `strided`: a view that skips every other element."""
+    """Make a leaf like `x` with random values, the same at each call; if `strided`, a view of every other element."""
     n = len(_components(x))
     rng = random.Random(n)
     if not strided or not x.ndim:
@@ -455,7 +455,7 @@ def _random_like(x: Any, strided: bool) -> Any:
 
 
 def _real_leaves(name: str, given: Any) -> tuple[Any, ...]:
-    """The Tensors among some arguments that require grad."""
+    """Return the arguments that require grad; raise for complex ones."""
     found = tuple(x for x in _tuple(given) if _needs_grad(x))
     if any(x.dtype.is_complex for x in found):
         msg = f"{name}: complex Tensors are not supported; use `gradcheck`, which compares real and imaginary parts"
@@ -472,7 +472,7 @@ def _first(result: Any, name: str) -> Any:
 
 
 def numerical_jacobians(fn: Callable[..., Any], inputs: Any, target: Any, eps: float) -> tuple[Any, ...]:
-    """The Jacobians of the first output of ``fn(inputs)`` with respect to Tensors that are varied in place."""
+    """Compute the Jacobians of the first output of ``fn(inputs)`` by Tensors that are varied in place."""
     name, given = "get_numerical_jacobian", _tuple(inputs)
 
     found = []
@@ -493,7 +493,7 @@ def numerical_jacobians(fn: Callable[..., Any], inputs: Any, target: Any, eps: f
 
 
 def analytical_jacobians(inputs: Any, output: Any, nondet_tol: float) -> tuple[tuple[Any, ...], bool, bool, bool]:
-    """The Jacobians of an output, and whether two passes agree and gradients have the right shapes and dtypes."""
+    """Compute the Jacobians of an output, and whether passes agree, and gradients have the right shapes and dtypes."""
     name = "get_analytical_jacobian"
     if _first(output, name).dtype.is_complex:
         msg = f"{name}: Expected output to be non-complex, but it has dtype {output.dtype}; take `xpgrad.real(output)`"

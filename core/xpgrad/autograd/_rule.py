@@ -1,7 +1,7 @@
-"""Custom rules the short way: a forward, and a vjp whose parameters' names say what it reads.
+"""Define custom rules by a forward and a vjp whose parameter names say what it reads.
 
-`custom_rule` turns them into a `Function`, with all that those promise: one node, higher orders, `vmap`, forward mode. Of a function that
-works element by element the last two follow from its vjp, since its Jacobian is diagonal; see `_Elementwise`.
+`custom_rule` turns them into a `Function`, which gives one graph node, higher derivatives, `vmap` and forward mode. For an elementwise
+function, whose Jacobian is diagonal, `vmap` and forward mode follow from the vjp: see `_Elementwise`.
 """
 
 from __future__ import annotations
@@ -38,22 +38,23 @@ def custom_rule(
 
 
 def custom_rule(forward: Any = None, *, static: str | Iterable[str] | None = None, elementwise: bool = False) -> Any:
-    """Turn a function of Tensors into an operation with a gradient of its own: the short way to a `Function`.
+    """Turn a function of Tensors into an operation with its own derivative: a shorter way to write a `Function`.
 
-    A *rule* is what xpgrad calls the gradient formulas of an operation, whatever they are; this one has a vjp and may have a jvp. It is
-    not a `jax.custom_vjp`, whose residuals are packed and unpacked by hand.
+    xpgrad calls the derivative formulas of an operation its *rule*. This one has a vjp and may have a jvp. Unlike with
+    `jax.custom_vjp`, what the formulas read is saved for them.
 
     Parameters
     ----------
     forward : callable
-        From Tensors to a Tensor or a tuple of Tensors. It runs unrecorded, and must not write to its operands.
+        A function from Tensors to a Tensor or a tuple of Tensors. It runs unrecorded, and must not write to its operands.
     static : str or iterable of str, optional
-        The parameters that are not operands: numbers, strings, shapes. Default: those that are keyword-only or have a default.
+        The parameters that are not differentiated, such as numbers, strings or shapes. Default: those that are keyword-only or have a
+        default.
     elementwise : bool
-        Each element of a result depends on one element of each operand, as in NumPy's universal functions: operands broadcast, and
-        results have the shape to which they do. So `vmap` calls `forward` once, with whole batches whose axes are aligned, and
-        forward mode needs no formula: both follow from the vjp. A `forward` that hands its arrays to NumPy or SciPy thereby composes
-        with every transform; its vjp is written in functions of Tensors and of other rules.
+        State that each element of a result depends on one element of each operand, as in NumPy's universal functions: operands
+        broadcast, and results have the broadcast shape. Then `vmap` calls `forward` once with the whole batch, and forward mode follows
+        from the vjp. So a `forward` that passes its arrays to NumPy or SciPy composes with every transform, if its vjp is written
+        in functions of Tensors.
 
     Returns
     -------
@@ -63,10 +64,9 @@ def custom_rule(forward: Any = None, *, static: str | Iterable[str] | None = Non
     Raises
     ------
     TypeError
-        For a `forward` whose parameters cannot be named one by one, or have the names of what formulas read. When called: for results
-        that are not Tensors.
+        `forward` has ``*args``, or a parameter with a name that formulas use, such as ``g``. When called: a result is not a Tensor.
     RuntimeError
-        When an elementwise rule is called: for results and gradients of another shape than that to which the operands broadcast.
+        When an elementwise rule is called: a result or a gradient does not have the broadcast shape.
 
     Examples
     --------
@@ -89,14 +89,14 @@ def custom_rule(forward: Any = None, *, static: str | Iterable[str] | None = Non
 
 
 class CustomRule(Generic[P, R]):
-    """An operation with a gradient of its own; made by `custom_rule`.
+    """An operation with its own derivative; made by `custom_rule`.
 
     Attributes
     ----------
     operands, static : tuple of str
         The names of the parameters that are differentiated, and of the others.
     function : type
-        The `Function` behind it.
+        The `Function` that implements it.
     """
 
     def __init__(self, forward: Callable[P, R], static: str | Iterable[str] | None = None) -> None:
@@ -137,7 +137,7 @@ class CustomRule(Generic[P, R]):
         self._positional = len(parameters) - len(self._keywords)
         self._vjp: tuple[Callable[..., Any], tuple[str, ...]] | None = None
         self._jvp: tuple[Callable[..., Any], tuple[str, ...]] | None = None
-        self.function: type[Function] = self._made()
+        self.function: type[Function] = self._make_function()
 
     def __repr__(self) -> str:
         return f"<custom rule {self._name}{self._signature}>"
@@ -146,15 +146,15 @@ class CustomRule(Generic[P, R]):
         return self.function.apply(*self.arguments(*args, **kwargs))
 
     def vjp(self, formula: Callable[..., Any]) -> CustomRule[P, R]:
-        """Decorate the vector-Jacobian product, written in functions of Tensors.
+        """Set the vector-Jacobian product; a decorator for a function of Tensors.
 
         Parameters
         ----------
         formula : callable
-            Its parameters are what it reads, and nothing else is saved: ``g``, the gradient of the result; operands and static arguments
-            by their names; ``out``, the result; ``x_shape`` and ``x_dtype`` of an operand ``x``, ``out_shape`` and ``out_dtype``. With
-            several outputs, ``g`` and ``out`` are tuples. It returns the gradient of the operand, or a tuple with one for each;
-            None means zero. Gradients may have a shape to which the operand broadcasts: they are summed.
+            Its parameter names say what it reads, and only that is saved: ``g``, the cotangent of the result; operands and static
+            arguments by their names; ``out``, the result; ``x_shape`` and ``x_dtype`` of an operand ``x``; ``out_shape`` and
+            ``out_dtype``. With several outputs, ``g`` and ``out`` are tuples. It returns the gradient of the operand, or a tuple with
+            one gradient per operand; None means zero. A gradient with a shape to which the operand broadcasts is summed.
 
         Returns
         -------
@@ -170,13 +170,13 @@ class CustomRule(Generic[P, R]):
         return self
 
     def jvp(self, formula: Callable[..., Any]) -> CustomRule[P, R]:
-        """Decorate the Jacobian-vector product, for forward mode.
+        """Set the Jacobian-vector product, for forward mode; a decorator.
 
         Parameters
         ----------
         formula : callable
-            It reads what a vjp reads, except ``g``, and for an operand ``x`` its tangent ``d_x``: zeros where it has none, None where the
-            operand is not a Tensor with a derivative. It returns the tangent of the result, or a tuple with one for each result.
+            It may read what a vjp reads, except ``g``, and the tangent ``d_x`` of an operand ``x``: zeros if `x` has no tangent, None if
+            it is not a differentiable Tensor. It returns the tangent of the result, or a tuple with one tangent per result.
 
         Returns
         -------
@@ -193,16 +193,16 @@ class CustomRule(Generic[P, R]):
         return self
 
     def vmap(self, formula: Callable[..., Any]) -> CustomRule[P, R]:
-        """Decorate what `xpgrad.func.vmap` calls with whole batches, in place of `forward` with elements of them.
+        """Set the rule for whole batches that `xpgrad.func.vmap` calls instead of `forward`; a decorator.
 
-        Without it `forward` runs inside of the batch, where its operations are vectorised; it cannot hand arrays to another library there.
+        Without it, `forward` runs on elements of the batch in vectorised operations, and cannot pass arrays to another library.
 
         Parameters
         ----------
         formula : callable
-            It takes ``(info, in_dims, *args)``, as `Function.vmap` does: ``info.batch_size``, where the batch's axis is in each argument
-            (None where all elements share it), and the arguments, one for each parameter of the rule in their order. It returns
-            ``(result, out_dims)``, and is differentiated like any function of Tensors: it may call the rule itself.
+            It takes ``(info, in_dims, *args)``, as `Function.vmap` does: ``info.batch_size``; the batch axis of each argument, None if
+            all elements share it; and one argument per parameter of the rule. It returns ``(result, out_dims)``. It is differentiated
+            like any function of Tensors, and may call the rule itself.
 
         Returns
         -------
@@ -212,7 +212,7 @@ class CustomRule(Generic[P, R]):
         Raises
         ------
         TypeError
-            For a formula that does not take these arguments.
+            `formula` does not take these arguments.
         """
         check_callable(formula, f"the vmap of {self._name}", "formula")
         expected = ("info", "in_dims", *self._signature.parameters)
@@ -226,12 +226,12 @@ class CustomRule(Generic[P, R]):
         return self
 
     def arguments(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """The arguments of a call, one per parameter, in their order: what ``function.apply`` takes.
+        """Return the arguments of a call in the order of the parameters, as ``function.apply`` takes them.
 
         Raises
         ------
         TypeError
-            If the call does not fit the signature, an operand is a raw array, or a static argument a Tensor.
+            The call does not match the signature, an operand is a raw array, or a static argument is a Tensor.
         """
         if kwargs or len(args) != len(self._signature.parameters) or self._keywords:
             bound = self._signature.bind(*args, **kwargs)
@@ -251,7 +251,7 @@ class CustomRule(Generic[P, R]):
         return args
 
     def _reads(self, formula: Any, kind: str, more: set[str], first: str | None) -> tuple[str, ...]:
-        """The names of a formula's parameters, checked."""
+        """Check the names of a formula's parameters, and return them."""
         parameters = inspect.signature(formula).parameters
         known = {*self.operands, *self.static, "out", *more} | {f"{n}_{k}" for n in (*self.operands, "out") for k in ("shape", "dtype")}
         wrong = [str(p) for n, p in parameters.items() if n not in known or p.kind not in _NAMED[1:]]
@@ -267,8 +267,8 @@ class CustomRule(Generic[P, R]):
             raise TypeError(msg)
         return tuple(parameters)
 
-    def _made(self) -> type[Function]:
-        """The `Function` behind this rule."""
+    def _make_function(self) -> type[Function]:
+        """Make the `Function` that implements this rule."""
 
         def forward(*args: Any) -> Any:
             return self._run(*args)
@@ -295,13 +295,13 @@ class CustomRule(Generic[P, R]):
             if is_raw_array(o) and not isinstance(o, Tensor):
                 msg = f"{self._name} returned a raw array of type {type(o).__name__}, which has no gradient; wrap it: `xpgrad.asarray(...)`"
                 raise TypeError(msg)
-        # NB: an operand that is returned as it is cannot be saved as well.
+        # An operand that is also a result could not be saved: return a copy.
         if isinstance(out, tuple):
             return tuple(o.clone() if isinstance(o, Tensor) and any(o is a for a in args) else o for o in out)
         return out.clone() if isinstance(out, Tensor) and any(out is a for a in args) else out
 
     def _called(self, tensors: tuple[Any, ...], formula: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call what the user wrote; an error inside of a batch says what else it could be written as."""
+        """Call a function of the user's; inside a batch, add a note to its errors on how else to write the rule."""
         try:
             return formula(*args, **kwargs)
         except Exception as error:
@@ -314,7 +314,7 @@ class CustomRule(Generic[P, R]):
             raise
 
     def _keep(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Save what the formulas read."""
+        """Save the values that the formulas read: the `setup_context` of the `Function`."""
         args = dict(zip(self._signature.parameters, inputs))
         ctx.several = isinstance(output, tuple)
         ctx.shapes = tuple(a.shape if isinstance(a, Tensor) else None for a in args.values())
@@ -326,7 +326,7 @@ class CustomRule(Generic[P, R]):
             ctx.save_for_forward(*found)
 
     def _saved(self, reads: tuple[str, ...], args: dict[str, Any], output: Any) -> tuple[list[Any], dict[str, Any]]:
-        """The Tensors to save, and by name how many of them a value consists of, or the value itself."""
+        """Return the Tensors to save, and a recipe that tells `_values` how to make each value that a formula reads."""
         tensors: list[Any] = []
         recipe: dict[str, Any] = {}
         for n in reads:
@@ -350,10 +350,10 @@ class CustomRule(Generic[P, R]):
 
     def _gradients(self, ctx: Any, *grads: Any) -> Any:
         by_name = dict(zip(self.operands, self._pulled(ctx, grads)))
-        return tuple(None if s is None else summed_to(by_name.get(n), s) for n, s in zip(self._signature.parameters, ctx.shapes))
+        return tuple(None if s is None else sum_to_shape(by_name.get(n), s) for n, s in zip(self._signature.parameters, ctx.shapes))
 
     def _pulled(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The vjp: what it returns for each operand, checked."""
+        """Call the vjp, and check that it returns one gradient per operand."""
         if self._vjp is None:
             msg = f"{self._name} has no vjp, so it cannot be differentiated; declare one with `@{self._name}.vjp`"
             raise NotImplementedError(msg)
@@ -384,21 +384,21 @@ class CustomRule(Generic[P, R]):
 
 
 class _Elementwise(CustomRule[P, R]):
-    """A rule that works element by element: its vmap is a call with aligned axes, and its jvp follows from its vjp.
+    """An elementwise rule: under vmap it is called once with aligned axes, and its jvp follows from its vjp.
 
-    The Jacobian is diagonal, real-linear over the real numbers: its product with a tangent ``t`` has the real part ``Re(conj(v) t)``, where
-    ``v`` is the vjp of the cotangent 1, and the imaginary part ``Re(conj(w) t)``, where ``w`` is that of the cotangent i. This holds for
-    complex functions whether they are holomorphic or not; for real ones it is ``v t``.
+    The Jacobian is diagonal. Its product with a tangent ``t`` has the real part ``Re(conj(v) t)``, where ``v`` is the vjp of the cotangent
+    1, and the imaginary part ``Re(conj(w) t)``, where ``w`` is the vjp of the cotangent i. This holds for complex functions that are not
+    holomorphic as well; for real functions it is ``v t``.
     """
 
-    def _made(self) -> type[Function]:
-        function = super()._made()
+    def _make_function(self) -> type[Function]:
+        function = super()._make_function()
         function.vmap = staticmethod(self._aligned)  # type: ignore[method-assign]
         function.generate_vmap_rule = False
         return function
 
     def _aligned(self, info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, int]:
-        """The results for a whole batch, whose axis comes in front of those that the elements broadcast to."""
+        """Apply the rule to a whole batch, with the batch axis in front of the broadcast axes of the elements."""
         rank = max(a.ndim - (d is not None) for a, d in zip(args, in_dims) if isinstance(a, Tensor))
         return self.function.apply(*(a if d is None else _batch_first(a, d, rank) for a, d in zip(args, in_dims))), 0
 
@@ -427,12 +427,12 @@ class _Elementwise(CustomRule[P, R]):
         ctx.results = tuple((o.shape, o.dtype, o.device) for o in (output if ctx.several else (output,)))
         if self._jvp is None:
             ctx.save_for_forward(*ctx.saved_tensors)
-            ctx.set_materialize_grads(False)  # in forward mode zeros for what has no tangent would be NaN beside an infinite derivative
+            ctx.set_materialize_grads(False)  # zeros for a missing tangent would give NaN if the derivative is infinite
 
     def _gradients(self, ctx: Any, *grads: Any) -> Any:
         if all(g is None for g in grads):
             return (None,) * len(ctx.shapes)
-        return super()._gradients(ctx, *(_filled(0.0, meta) if g is None else g for g, meta in zip(grads, ctx.results)))
+        return super()._gradients(ctx, *(_constant(0.0, meta) if g is None else g for g, meta in zip(grads, ctx.results)))
 
     def _pulled(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         found = super()._pulled(ctx, grads)
@@ -456,7 +456,7 @@ class _Elementwise(CustomRule[P, R]):
         return found if ctx.several else found[0]
 
     def _tangent(self, ctx: Any, k: int, tangents: list[Any]) -> Any:
-        """The tangent of the k-th result; None where no operand has one."""
+        """Compute the tangent of the k-th result; None if no operand has a tangent."""
         dtype = ctx.results[k][1]
         found = self._part(ctx, k, 1.0, tangents)
         if found is not None and dtype.is_complex:
@@ -464,30 +464,30 @@ class _Elementwise(CustomRule[P, R]):
         return None if found is None else astype(found, dtype, copy=False)
 
     def _part(self, ctx: Any, k: int, cotangent: complex, tangents: list[Any]) -> Any:
-        """The real part of the k-th result's tangent, or the imaginary part, by the cotangent 1 or i."""
+        """Compute the real part (`cotangent` 1) or the imaginary part (`cotangent` i) of the k-th result's tangent."""
         out = None
-        cotangents = tuple(_filled(cotangent if j == k else 0.0, meta) for j, meta in enumerate(ctx.results))
+        cotangents = tuple(_constant(cotangent if j == k else 0.0, meta) for j, meta in enumerate(ctx.results))
         for v, t in zip(self._pulled(ctx, cotangents), tangents):
             if v is not None and t is not None:
-                along = real(conj(v) * t) if v.dtype.is_complex or t.dtype.is_complex else v * t
-                out = along if out is None else out + along
+                part = real(conj(v) * t) if v.dtype.is_complex or t.dtype.is_complex else v * t
+                out = part if out is None else out + part
         return out
 
 
-def _filled(value: complex, meta: tuple[Any, ...]) -> Any:
-    """A Tensor of one value, by its shape, dtype and device."""
+def _constant(value: complex, meta: tuple[Any, ...]) -> Any:
+    """Make a Tensor filled with `value` from a shape, a dtype and a device."""
     shape, dtype, device = meta
     return full(shape, value, dtype=dtype, device=device)
 
 
 def _batch_first(x: Any, axis: int, rank: int) -> Any:
-    """A batch of which each element has `rank` axes, the missing ones in front of length 1, with the batch's axis before them."""
+    """Move the batch axis to the front, and give each element `rank` axes by inserting axes of length 1 behind it."""
     x = moveaxis(x, axis, 0)
     return x if x.ndim > rank else reshape(x, (x.shape[0], *(1,) * (rank + 1 - x.ndim), *x.shape[1:]))
 
 
-def summed_to(g: Any, shape: tuple[int, ...]) -> Any:
-    """A gradient summed over the axes along which an operand of this shape was broadcast; others are returned as they are."""
+def sum_to_shape(g: Any, shape: tuple[int, ...]) -> Any:
+    """Sum a gradient over the axes along which an operand of this shape was broadcast; return other values unchanged."""
     if not isinstance(g, Tensor) or g.shape == shape:
         return g
     lead = g.ndim - len(shape)
@@ -498,7 +498,7 @@ def summed_to(g: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _values(recipe: dict[str, Any], saved: tuple[Any, ...]) -> dict[str, Any]:
-    """The values that a formula reads, from what was saved for it."""
+    """Make the values that a formula reads from its recipe and the saved Tensors."""
     values: dict[str, Any] = {}
     for n, (kind, what) in recipe.items():
         if kind == "value":

@@ -26,7 +26,7 @@ def is_anomaly_enabled() -> bool:
     Returns
     -------
     bool
-        True inside of `detect_anomaly()`, and after `set_detect_anomaly(True)`.
+        True inside `detect_anomaly()`, and after `set_detect_anomaly(True)`.
 
     Examples
     --------
@@ -42,13 +42,12 @@ def is_anomaly_enabled() -> bool:
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Return whether anomaly detection looks for nan.
+    """Return whether anomaly detection looks for NaN.
 
     Returns
     -------
     bool
-        The `check_nan` that `detect_anomaly` or `set_detect_anomaly` was given last; True by default, also while
-        detection is off.
+        The latest `check_nan` of `detect_anomaly` or `set_detect_anomaly`; True by default, also while detection is off.
 
     Examples
     --------
@@ -64,18 +63,19 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 
 class set_detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
-    """Switch anomaly detection on or off: at once as a function, for a block as a context (ANO-06).
+    """Switch anomaly detection on or off: immediately as a function, for a block as a context manager.
 
     Parameters
     ----------
     mode : bool
+        Whether detection is on.
     check_nan : bool, default True
-        Raise where a node computes nan (ANO-01); otherwise only report where the failing operation was called (ANO-03).
+        Raise if a node computes NaN. If False, detection only reports where a failing operation was called.
 
     Raises
     ------
-    NotImplementedError
-        Unless a subclass has its own.
+    TypeError
+        An argument is not a bool.
 
     Examples
     --------
@@ -99,12 +99,12 @@ class set_detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
         return replaced(anomaly=ANOMALY if self.mode else None, check_nan=self.check_nan)
 
     def clone(self) -> set_detect_anomaly:
-        """A fresh instance with the same arguments.
+        """Return a new instance with the same arguments.
 
         Returns
         -------
         set_detect_anomaly
-            Of the same arguments; making it sets the mode.
+            Making it sets the mode.
 
         Examples
         --------
@@ -116,30 +116,30 @@ class set_detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
         return set_detect_anomaly(self.mode, self.check_nan)
 
     def __enter__(self) -> None:
-        put_mode(self._mode(), self._before[0])  # the state before is the one that the constructor saw
+        put_mode(self._mode(), self._before[0])  # leaving restores the mode from before the constructor
 
     def __call__(self, func: F) -> F:
-        put(self._before[0])  # as a decorator it must not leak
+        put(self._before[0])  # a decorator sets the mode only while the function runs
         return super().__call__(func)
 
 
 class detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
-    """Context and decorator: anomaly detection for a block, announced by a warning because it is slow (ANO-01..05).
+    """Context manager and decorator that switches anomaly detection on, which is slow: a warning says so.
 
     Parameters
     ----------
     check_nan : bool, default True
-        Raise where a node computes nan.
+        Raise if a node computes NaN.
 
     Raises
     ------
-    NotImplementedError
-        Unless a subclass has its own.
+    TypeError
+        `check_nan` is not a bool.
 
     Warns
     -----
     UserWarning
-        On use; and with the traceback of the forward call, when a backward fails.
+        When it is made; and, with the traceback of the forward call, when a node fails in the backward pass.
 
     Examples
     --------
@@ -169,12 +169,12 @@ class detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
         return replaced(anomaly=ANOMALY, check_nan=self.check_nan)
 
     def clone(self) -> detect_anomaly:
-        """A fresh instance with the same arguments; announced once already.
+        """Return a new instance with the same argument; it does not warn again.
 
         Returns
         -------
         detect_anomaly
-            Of the same `check_nan`.
+            With the same `check_nan`.
 
         Examples
         --------

@@ -23,14 +23,14 @@ def __dir__() -> list[str]:
 
 
 class UnpackedDualTensor(NamedTuple):
-    """The pair that `unpack_dual` returns.
+    """The primal and tangent that `unpack_dual` returns.
 
     Attributes
     ----------
     primal : Tensor
         The values, without the tangent.
     tangent : Tensor or None
-        None if there is none (FWD-08).
+        None if the Tensor has no tangent.
 
     Examples
     --------
@@ -50,23 +50,23 @@ class UnpackedDualTensor(NamedTuple):
 
 
 def _current() -> Level | None:
-    """The level that `enter_dual_level` entered, if there is one."""
+    """Return the level that `enter_dual_level` entered; None outside one."""
     mode = state.current()
     return next((level for level in (() if mode is None else mode.levels) if level.user), None)
 
 
 def enter_dual_level() -> int:
-    """Enter a level, at which Tensors carry tangents; leave it with `exit_dual_level`. `dual_level` does both.
+    """Enter a level of forward mode, in which Tensors can have tangents; `exit_dual_level` leaves it, and `dual_level` does both.
 
     Returns
     -------
     int
-        The level's number, 0.
+        The number of the level, always 0.
 
     Raises
     ------
     RuntimeError
-        Inside another one: `forward_ad` does not nest; `xpgrad.func.jvp` does (FWD-06).
+        A level is active already: `forward_ad` does not nest, `xpgrad.func.jvp` does.
 
     Examples
     --------
@@ -88,17 +88,17 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Leave the level; all its tangents are gone (FWD-07).
+    """Leave the level of forward mode; all its tangents are dropped.
 
     Parameters
     ----------
     level : int, optional
-        What `enter_dual_level` returned.
+        The number that `enter_dual_level` returned.
 
     Raises
     ------
     RuntimeError
-        If there is no level, or another one.
+        No level is active, or `level` is not its number.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 class dual_level(contextlib.ContextDecorator):  # noqa: N801 (PyTorch's name)
-    """Context and decorator: a level of forward mode, at which Tensors carry tangents (FWD-01).
+    """Context manager and decorator for a level of forward mode, in which Tensors can have tangents.
 
     Examples
     --------
@@ -154,30 +154,30 @@ def _check_number(level: int | None, name: str) -> None:
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """A new Tensor with the values, memory and history of `tensor`, and a tangent; differentiable in both (FWD-11).
+    """Return a new Tensor with the values, memory and history of `tensor`, and a tangent; it is differentiable in both.
 
     Parameters
     ----------
     tensor : Tensor
-        Floating or complex, the point.
+        The primal, floating-point or complex.
     tangent : Tensor
-        Of the same shape: the direction in which results are differentiated.
+        The direction in which results are differentiated; same shape as `tensor`.
     level : int, optional
-        What `enter_dual_level` returned.
+        The number that `enter_dual_level` returned.
 
     Returns
     -------
     Tensor
-        Of the shape, dtype, device and memory of `tensor`, with the tangent.
+        Same shape, dtype, device and memory as `tensor`.
 
     Raises
     ------
     RuntimeError
-        Outside a level (FWD-02), for another shape (FWD-04), or a `tensor` that has a tangent (FWD-06).
+        No level is active, the shapes differ, or `tensor` already has a tangent.
     ValueError
-        For a dtype that has no derivative (FWD-03).
+        A dtype is neither floating-point nor complex.
     TypeError
-        For what is not a Tensor.
+        An argument is not a Tensor.
 
     Examples
     --------
@@ -219,23 +219,27 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """The values and the tangent of a Tensor; outside a level, and for constants, the tangent is None.
+    """Split a Tensor into its primal and its tangent.
 
     Parameters
     ----------
     tensor : Tensor
+        Any Tensor.
     level : int, optional
-        What `enter_dual_level` returned.
+        The number that `enter_dual_level` returned.
 
     Returns
     -------
     UnpackedDualTensor
-        The primal is a view of `tensor` with its history; outside a level it is `tensor` itself.
+        The primal is a view of `tensor` with its history; outside a level it is `tensor` itself. The tangent is None outside a level and
+        for constants.
 
     Raises
     ------
+    RuntimeError
+        `level` is not the number of the active level.
     TypeError
-        For what is not a Tensor.
+        `tensor` is not a Tensor.
 
     Examples
     --------

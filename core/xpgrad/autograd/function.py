@@ -1,7 +1,7 @@
-"""`xpgrad.autograd.function`: operations whose forward and backward the user writes (`torch.autograd.Function`; group L).
+"""`xpgrad.autograd.function`: operations whose forward and backward the user writes, after `torch.autograd.Function`.
 
-A custom operation is one node of the graph like any other: its outputs have hidden nodes that collect their gradients, and its
-``backward`` runs on Tensors, recorded exactly when the pass records.
+Each call makes one graph node. A hidden node per output (a slot) collects its gradient. ``backward`` runs on Tensors, and is recorded
+if the backward pass records.
 """
 
 from __future__ import annotations
@@ -32,30 +32,34 @@ def __dir__() -> list[str]:
 
 
 class Function:
-    """Base of custom operations: subclass it with static `forward` and `backward`, and call ``apply`` (NE; group L).
+    """Base class of custom operations: define static methods `forward` and `backward` in a subclass, and call its ``apply``.
 
-    The signatures of its methods admit whatever a subclass's have, with one name for each argument (``**_`` says so to type checkers).
+    Subclasses may choose other signatures for the methods; the ``**_`` of these tells type checkers so.
 
     Parameters
     ----------
     *args : object
-        Instances are of no use: making one warns, as in PyTorch.
+        Ignored: an instance has no use, and making one warns, as in PyTorch.
     **kwargs : object
-        The same.
+        Ignored.
 
     Attributes
     ----------
     clear_saved_tensors_on_access : bool
-        Set on a subclass: its `backward` reads ``ctx.saved_tensors`` once, which releases them immediately (FUN-34).
+        If True, reading ``ctx.saved_tensors`` in `backward` releases them, so that they can be read once.
     boxed_grads_call : bool
-        Set on a subclass: its `backward` gets the gradients in one list, which it may empty to release them.
+        If True, `backward` gets the gradients in one list, and may empty it to release their memory.
     generate_vmap_rule : bool
-        Set on a subclass: inside `vmap` its methods run on elements of the batch, in vectorised operations (FUN-33).
+        If True, `vmap` runs `forward` and `backward` on elements of the batch, in vectorised operations.
 
-    Raises
-    ------
-    NotImplementedError
-        Unless a subclass has its own.
+    Warns
+    -----
+    DeprecationWarning
+        An instance is made.
+
+    See Also
+    --------
+    xpgrad.autograd.custom_rule : a shorter way for operations without side effects
 
     Examples
     --------
@@ -97,24 +101,24 @@ class Function:
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """Compute the outputs: ``forward(ctx, *args)``, or ``forward(*args)`` together with `setup_context`. Not recorded.
+        """Compute the outputs, unrecorded: ``forward(ctx, *args)``, or ``forward(*args)`` if the subclass has a `setup_context`.
 
         Parameters
         ----------
         *args : object
-            `ctx` unless there is a `setup_context`, then what `apply` was given.
+            The positional arguments of `apply`, after `ctx` unless the subclass has a `setup_context`.
         **kwargs : object
-            What `apply` was given by name.
+            The keyword arguments of `apply`.
 
         Returns
         -------
         Tensor, or tuple
-            A tuple may also hold what is not a Tensor.
+            A tuple may also hold other objects.
 
         Raises
         ------
         NotImplementedError
-            Unless a subclass has its own.
+            The subclass does not override it.
 
         See Also
         --------
@@ -125,26 +129,26 @@ class Function:
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any, /) -> Any:
-        """Fill `ctx` after a `forward` that does not take it (FUN-26).
+        """Fill `ctx` after a `forward` that does not take it.
 
         Parameters
         ----------
         ctx : FunctionCtx
             The link of this call.
         inputs : tuple
-            The arguments of `forward`, with default values filled in.
+            The arguments of `forward`, including its defaults.
         output : Tensor or tuple
             What `forward` returned.
 
         Returns
         -------
         None
-            It is ignored.
+            The result is ignored.
 
         Raises
         ------
         NotImplementedError
-            Unless a subclass has its own.
+            The subclass does not override it.
 
         See Also
         --------
@@ -155,7 +159,7 @@ class Function:
 
     @staticmethod
     def backward(ctx: Any, /, *grad_outputs: Any, **_: Any) -> Any:
-        """Compute one gradient per argument of `forward` from one per output; None where there is none.
+        """Compute the gradients of the arguments of `forward` from those of its outputs.
 
         Parameters
         ----------
@@ -169,12 +173,12 @@ class Function:
         Returns
         -------
         Tensor, None, or tuple of them
-            One for each argument of `forward`.
+            One for each argument of `forward`; None for an argument that has no gradient.
 
         Raises
         ------
         NotImplementedError
-            Unless a subclass has its own.
+            The subclass does not override it.
 
         See Also
         --------
@@ -185,7 +189,7 @@ class Function:
 
     @staticmethod
     def vjp(ctx: Any, /, *grad_outputs: Any, **_: Any) -> Any:
-        """Another name for `backward`: implement one of them (FUN-04).
+        """Another name for `backward`; a subclass implements one of the two.
 
         Parameters
         ----------
@@ -204,7 +208,7 @@ class Function:
         Raises
         ------
         NotImplementedError
-            Unless a subclass has its own.
+            The subclass does not override it.
 
         Examples
         --------
@@ -225,14 +229,14 @@ class Function:
 
     @staticmethod
     def jvp(ctx: Any, /, *grad_inputs: Any, **_: Any) -> Any:
-        """Compute one tangent per output from one per argument of `forward`; runs right after it (FWD-13).
+        """Compute the tangents of the outputs from those of the arguments of `forward`; forward mode calls it right after `forward`.
 
         Parameters
         ----------
         ctx : FunctionCtx
             The link of this call.
         *grad_inputs : Tensor or None
-            One tangent for each argument of `forward`; None for what has none.
+            One tangent for each argument of `forward`; None for an argument without one.
         **_ : object
             Nothing: it lets type checkers admit subclasses with other signatures.
 
@@ -244,7 +248,7 @@ class Function:
         Raises
         ------
         NotImplementedError
-            Unless a subclass has its own.
+            The subclass does not override it.
 
         Examples
         --------
@@ -268,28 +272,28 @@ class Function:
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, /, *args: Any, **_: Any) -> Any:
-        """Apply the Function to a whole batch: ``in_dims`` says where its axis is in each argument (FUN-33).
+        """Apply the Function to a whole batch, for `xpgrad.func.vmap`.
 
         Parameters
         ----------
         info : VmapInfo
-            With `batch_size` and `randomness`.
+            A named tuple with `batch_size` and `randomness`.
         in_dims : tuple of int or None
-            The batch's axis in each argument; None where there is none.
+            The batch axis of each argument; None for an argument that all elements share.
         *args : object
-            The arguments, with the whole batch.
+            The arguments, holding the whole batch.
         **_ : object
             Nothing: it lets type checkers admit subclasses with other signatures.
 
         Returns
         -------
         tuple
-            ``(output, out_dims)``.
+            ``(output, out_dims)``: the results for the batch, and the batch axis of each.
 
         Raises
         ------
         NotImplementedError
-            Unless a subclass has its own.
+            The subclass does not override it.
 
         Examples
         --------
@@ -312,12 +316,12 @@ class Function:
 
     @classmethod
     def user_backward(cls) -> Callable[..., Any]:
-        """The subclass's `backward`, or `vjp`, its other name (FUN-04).
+        """Return the subclass's `backward`, or its `vjp` if it has that instead.
 
         Raises
         ------
         RuntimeError
-            If it implements both.
+            The subclass implements both.
         """
         vjp = cls.vjp is not Function.vjp
         if vjp and cls.backward is not Function.backward:
@@ -330,24 +334,25 @@ class Function:
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Run `forward` and record it as one node.
+        """Run `forward`, and record it as one graph node.
 
         Parameters
         ----------
         *args : object
-            The arguments of `forward`, without `ctx`: Tensors, and any other values, which are constants.
+            The arguments of `forward` without `ctx`. Arguments that are not Tensors are constants.
         **kwargs : object
-            Arguments of `forward` by name. `backward` returns gradients for them, too: with `setup_context` in the
-            order of the signature, else after the others.
+            Arguments of `forward` by name. `backward` returns a gradient for each: in the order of the signature if the
+            subclass has a `setup_context`, else after those of the positional arguments.
 
         Returns
         -------
-        What `forward` returned: one Tensor or a tuple, whose floating and complex Tensors require grad if an argument does.
+        Tensor or tuple
+            What `forward` returned. Floating-point and complex Tensors require grad if an argument does.
 
         Raises
         ------
         RuntimeError, TypeError
-            For wrong use of `ctx` (FUN-13, FUN-20).
+            `ctx` was used wrongly, for example an input was marked as dirty but not returned.
 
         Examples
         --------
@@ -390,7 +395,7 @@ class Function:
 
 
 def _applied(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], separate: bool, mode: Any) -> Any:
-    """Run `forward` in a mode, on arguments of which those in `kwargs` are the last ones, and record it."""
+    """Run `forward` and record it; `args` ends with the values of `kwargs`."""
     ctx = FunctionCtx()
     ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
     recording = state.records(mode) and any(ctx.needs_input_grad)
@@ -430,7 +435,7 @@ def _applied(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], separate: 
 
 
 def _alias_like(x: Any) -> Any:
-    """A Tensor of the same memory, without history, as a view of `x`."""
+    """Return a view of all of `x`, without history."""
     out = x._wrap(x.backend.own(x))
     if x.is_inference():
         out._alias = x._alias
@@ -449,7 +454,7 @@ def _has(items: tuple[Any, ...], x: Any) -> bool:
 
 
 def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recording: bool, separate: bool) -> tuple[Any, ...]:
-    """Make the node, and its outputs from what `forward` returned."""
+    """Make the node, and return the outputs for what `forward` returned."""
     dirty = ctx._dirty
     _check_marks(ctx, args, results, recording, separate)
     edges = [a._node if isinstance(a, Tensor) and need else None for a, need in zip(args, ctx.needs_input_grad)]
@@ -474,7 +479,7 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
 
 
 def _check_marks(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recording: bool, separate: bool) -> None:
-    """Refuse what `forward` may not mark as dirty or save."""
+    """Raise for Tensors that `forward` must not mark as dirty or save."""
     dirty = ctx._dirty
     for x in dirty:
         if not _has(results, x):
@@ -503,17 +508,17 @@ def _check_marks(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], reco
 
 
 def _outputs(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recording: bool) -> tuple[list[Any], list[int], dict[int, int]]:
-    """The Tensors that the caller gets for what `forward` returned: one that has a history of its own already becomes a view of itself.
+    """Return the Tensors that the caller gets: a returned Tensor that already has a history is replaced by a view of it.
 
-    One that is returned several times stays one object; it is the last of these outputs.
+    A Tensor that is returned several times stays one object, and counts as the last of these outputs.
 
     Returns
     -------
     outs : list
     constant : list of int
-        The numbers of the Tensors among them that get no gradient.
+        The positions of the Tensors that get no gradient.
     places : dict
-        The number of the output, by the `id` of what `forward` returned.
+        The position of each output by the `id` of what `forward` returned.
     """
     dirty, nondiff = ctx._dirty, ctx._nondiff
     outs: list[Any] = []
@@ -535,7 +540,7 @@ def _outputs(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recordin
 
 
 def _new_node(cls: Any, args: tuple[Any, ...], edges: list[Any], outs: list[Any], constant: list[int]) -> Any:
-    """The node of one call, which knows its operands' nodes but no output yet."""
+    """Make the node of one call, linked to its operands' nodes but not yet to its outputs."""
     node = _node_class(cls).made_now()  # after the forward's own writes: what it saved is as new as the node
     node.n_outputs, node.constant = len(outs), frozenset(constant)
     node.slots = [None] * len(outs)
@@ -550,7 +555,7 @@ def _new_node(cls: Any, args: tuple[Any, ...], edges: list[Any], outs: list[Any]
 
 
 def _save(ctx: Any, args: tuple[Any, ...], places: dict[int, int]) -> list[Any]:
-    """Keep what was given to `save_for_backward`, outputs by their numbers, and release whatever else `ctx` was told."""
+    """Store the Tensors of `save_for_backward`, outputs by position, and drop the other marks of `ctx`."""
     dirty, saved = ctx._dirty, []
     for t in ctx._to_save:
         number = None if t is None or (_has(args, t) and not _has(dirty, t)) else places.get(id(t))
@@ -560,7 +565,7 @@ def _save(ctx: Any, args: tuple[Any, ...], places: dict[int, int]) -> list[Any]:
 
 
 def _attach(node: Any, outs: list[Any], dirty: tuple[Any, ...]) -> None:
-    """Make the node the history of its outputs, and of the inputs that it wrote to."""
+    """Attach the node to its outputs, and to the inputs that `forward` overwrote."""
     for k, out in enumerate(outs):
         if isinstance(out, Tensor) and k not in node.constant:
             node.cls = type(out._stand_in())
@@ -576,7 +581,7 @@ def _attach(node: Any, outs: list[Any], dirty: tuple[Any, ...]) -> None:
 
 
 def _node_class(cls: Any) -> Any:
-    """The node class of a `Function`, made at its first use and kept on it."""
+    """Return the node class of a `Function`, which is made at its first use."""
     found = cls.__dict__.get("_backward_cls")
     if found is None:
         title = f"{cls.__name__}Backward"
@@ -586,7 +591,7 @@ def _node_class(cls: Any) -> Any:
 
 
 class _Twice(Function):
-    """Passes values on; its backward raises the error for a function that can be differentiated once only."""
+    """The identity; its backward raises the error for a second differentiation of `once_differentiable`."""
 
     @staticmethod
     def forward(ctx: Any, count: int, *tensors: Any) -> Any:
@@ -605,19 +610,24 @@ class _Twice(Function):
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a `backward` that cannot be differentiated: it runs unrecorded, and a second differentiation raises (FUN-24).
+    """Decorate a `backward` that cannot be differentiated: it runs unrecorded, and differentiating its result raises.
 
-    Unlike PyTorch, `grad` raises too where the second derivative would silently be lost.
+    Unlike PyTorch, `xpgrad.autograd.grad` also raises where the second derivative would be lost silently.
 
     Parameters
     ----------
     fn : callable
-        The `backward`, below `staticmethod`.
+        The `backward`; put this decorator below `staticmethod`.
 
     Returns
     -------
     callable
-        The `backward` to use in its place.
+        The wrapped `backward`.
+
+    Raises
+    ------
+    RuntimeError
+        When its result is differentiated.
 
     Examples
     --------
@@ -649,7 +659,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
         several = isinstance(returned, tuple)
         outs = list(returned) if several else [returned]
         if state.is_grad_enabled():
-            # The result depends on the gradients, and on the node's own operands, from which the saved values came.
+            # The result depends on the gradients and, through the saved values, on the operands of the node.
             node = ctx._node()
             origins = [a for a in args if isinstance(a, Tensor) and a.requires_grad]
             for e, (_, _, cls) in zip(node.e, node.inputs):
@@ -664,7 +674,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _stand_in_for(edge: Any, cls: Any) -> Any:
-    """A 0-d Tensor whose history leads to an edge."""
+    """Make a 0-d Tensor whose history is an edge."""
     out = cls.scalar(0.0, cls.default_dtype("real floating"))
     out._node = edge
     return out

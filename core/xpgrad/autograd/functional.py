@@ -28,7 +28,7 @@ def __dir__() -> list[str]:
 
 
 def _checked(name: str, func: Any, **flags: Any) -> tuple[bool, ...]:
-    """Check the function, and the options that are bools."""
+    """Check that `func` is callable, and return the flags as bools."""
     check_callable(func, name)
     return as_flags(name, **flags)
 
@@ -42,7 +42,7 @@ def _tuple(given: Any, name: str, what: str) -> tuple[bool, tuple[Tensor, ...]]:
     Raises
     ------
     TypeError
-        For anything but a Tensor or a tuple of Tensors (FNL-04).
+        `given` is neither a Tensor nor a tuple of Tensors (FNL-04).
     """
     several = isinstance(given, tuple)
     found = given if several else (given,)
@@ -56,7 +56,7 @@ def _tuple(given: Any, name: str, what: str) -> tuple[bool, tuple[Tensor, ...]]:
 
 
 def _leaves(inputs: Sequence[Tensor], create_graph: bool) -> tuple[Tensor, ...]:
-    """The arguments for the function: separate leaves, or views through which derivatives reach the caller's Tensors."""
+    """Return the arguments for the function: new leaves, or with `create_graph` views that lead to the caller's Tensors."""
     if state.carries_tangents():  # inside forward mode `detach` would lose the tangents
         return tuple(fresh(x) for x in inputs)
     return tuple(x[...] if create_graph and x.requires_grad else _constant(x).requires_grad_() for x in inputs)
@@ -69,7 +69,7 @@ def _constant(x: Tensor) -> Tensor:
 def _call(
     func: Callable[..., Any], inputs: Any, name: str, create_graph: bool
 ) -> tuple[bool, tuple[Tensor, ...], bool, tuple[Tensor, ...]]:
-    """Call the function: (whether the input is a tuple, the leaves, whether the output is, the outputs)."""
+    """Call the function; return whether the inputs are a tuple, the leaves, whether the outputs are a tuple, and the outputs."""
     several, given = _tuple(inputs, name, "inputs")
     leaves = _leaves(given, create_graph)
     many, outputs = _tuple(func(*leaves), name, "outputs")
@@ -77,7 +77,7 @@ def _call(
 
 
 def _release(value: Any, create_graph: bool) -> Any:
-    """The result, without history unless it is wanted (FNL-03, FNL-10)."""
+    """Return a result, detached unless `create_graph` is set (FNL-03, FNL-10)."""
     if isinstance(value, tuple):
         return tuple(_release(v, create_graph) for v in value)
     if create_graph:
@@ -90,7 +90,7 @@ def _like(several: bool, values: Sequence[Any]) -> Any:
 
 
 def _vector(v: Any, several: bool, wanted: Sequence[Tensor], name: str, whose: str) -> tuple[Tensor | None, ...]:
-    """The checked vector; an implicit one where it may be left out (FNL-08, FNL-09), which is not so for complex numbers (FNL-13)."""
+    """Check the vector, and return it as a tuple; ``(None,)`` for an implicit 1 (FNL-08, FNL-09), which complex outputs refuse (FNL-13)."""
     if v is None:
         if several or wanted[0].numel() != 1:
             msg = f"{name}: The vector v can only be None if the {whose} a single Tensor with a single element."
@@ -120,9 +120,9 @@ def _zeros(like: Tensor) -> Tensor:
 def _products(
     outputs: Sequence[Tensor], inputs: Sequence[Tensor], seeds: Sequence[Tensor | None], create: bool
 ) -> tuple[Tensor | None, ...]:
-    """Vector-Jacobian products; None where nothing depends on an input. Outputs without history count as constants.
+    """Return one vector-Jacobian product per input; None if no output depends on it. Outputs without history are constants.
 
-    A seed that is None is implicit, as for `backward` (BWD-04, BWD-07).
+    A seed of None stands for 1, as for `backward` (BWD-04, BWD-07).
     """
     used = [k for k, out in enumerate(outputs) if out.requires_grad]
     if not used:
@@ -133,8 +133,8 @@ def _products(
     return found
 
 
-def _strictly(outputs: Sequence[Tensor], strict: bool, what: str = "Output {} of the user-provided function") -> None:
-    """Refuse outputs that do not depend on any input in a differentiable way (FNL-02)."""
+def _check_recorded(outputs: Sequence[Tensor], strict: bool, what: str = "Output {} of the user-provided function") -> None:
+    """In strict mode, raise for outputs that do not require grad (FNL-02)."""
     for i, out in enumerate(outputs):
         if strict and not out.requires_grad:
             msg = (
@@ -144,8 +144,8 @@ def _strictly(outputs: Sequence[Tensor], strict: bool, what: str = "Output {} of
             raise RuntimeError(msg)
 
 
-def _filled(found: Sequence[Tensor | None], inputs: Sequence[Tensor], strict: bool, what: str) -> tuple[Tensor, ...]:
-    """The products with zeros for those that are independent of an input, which strict mode refuses."""
+def _fill_zeros(found: Sequence[Tensor | None], inputs: Sequence[Tensor], strict: bool, what: str) -> tuple[Tensor, ...]:
+    """Replace missing products by zeros; in strict mode raise for them."""
     done = []
     for j, (g, x) in enumerate(zip(found, inputs)):
         if g is None and strict:
@@ -155,22 +155,22 @@ def _filled(found: Sequence[Tensor | None], inputs: Sequence[Tensor], strict: bo
     return tuple(done)
 
 
-def _dependent(values: Sequence[Tensor], strict: bool, create_graph: bool, what: str) -> None:
-    """Refuse, in strict mode, values without history that are to be differentiated further."""
+def _check_differentiable(values: Sequence[Tensor], strict: bool, create_graph: bool, what: str) -> None:
+    """In strict mode with `create_graph`, raise for values without history."""
     for j, g in enumerate(values):
         if strict and create_graph and not g.requires_grad:
             msg = f"{what} is independent of input {j}. This is not allowed in strict mode when create_graph=True."
             raise RuntimeError(msg)
 
 
-def _jacobian_of(out: Tensor, leaves: Sequence[Tensor], i: int, create: bool, strict: bool, vectorize: bool) -> tuple[Tensor, ...]:
-    """The blocks of one output, of shapes output.shape + input.shape."""
+def _jacobian_blocks(out: Tensor, leaves: Sequence[Tensor], i: int, create: bool, strict: bool, vectorize: bool) -> tuple[Tensor, ...]:
+    """Return the Jacobian of one output by each input, with shape output.shape + input.shape."""
     what = f"Output {i} of the user-provided function"
     shapes = [(*out.shape, *x.shape) for x in leaves]
     n = out.numel()
     rows: list[Sequence[Tensor]]
     if not out.requires_grad or n == 0:
-        _filled([None] * len(leaves), leaves, strict and n > 0, what)
+        _fill_zeros([None] * len(leaves), leaves, strict and n > 0, what)
         return tuple(zeros(shape, dtype=x.dtype, device=x.device) for x, shape in zip(leaves, shapes))
     if vectorize:
         blocks = gradients([out], list(leaves), basis([out], 0, n), retain_graph=True, create_graph=create, allow_unused=True,
@@ -179,8 +179,8 @@ def _jacobian_of(out: Tensor, leaves: Sequence[Tensor], i: int, create: bool, st
     flat, rows = reshape(out, (n,)), []
     for k in range(n):
         row = _products((flat[k],), leaves, (None,), create)
-        filled = _filled(row, leaves, strict, what)
-        _dependent(filled, strict, create, "The jacobian of the user-provided function")
+        filled = _fill_zeros(row, leaves, strict, what)
+        _check_differentiable(filled, strict, create, "The jacobian of the user-provided function")
         rows.append(filled)
     return tuple(reshape(stack([row[j] for row in rows]), shape) for j, shape in enumerate(shapes))
 
@@ -189,39 +189,39 @@ def jacobian(
     func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:  # fmt: skip
-    """The Jacobian of a function (FNL-01..06).
+    """Compute the Jacobian of a function.
 
     Parameters
     ----------
     func : callable
-        It takes Tensors and returns a Tensor or a tuple of Tensors.
+        A function of Tensors that returns a Tensor or a tuple of Tensors.
     inputs : Tensor or tuple of Tensors
-        The point at which it is differentiated.
+        The point at which `func` is differentiated.
     create_graph : bool
         Record the computation, so that the result can be differentiated.
     strict : bool
-        Refuse outputs that do not depend on an input; otherwise their derivative is zeros.
+        Raise for an output that does not depend on an input, instead of returning zeros.
     vectorize : bool
-        Compute all rows in one batched pass.
+        Compute all rows in one batched backward pass.
     strategy : str
         ``"reverse-mode"``, or ``"forward-mode"``, which needs `vectorize`.
 
     Returns
     -------
     Tensor or tuple
-        Of shape output.shape + input.shape; a tuple over the inputs, over the outputs, or of the former within the latter, where these
-        are tuples.
+        Shape output.shape + input.shape. A tuple over the inputs if these are a tuple, over the outputs if these are, and a tuple over
+        the outputs of tuples over the inputs if both are.
 
     Raises
     ------
     TypeError
-        For inputs or outputs that are not Tensors or tuples of them.
+        Inputs or outputs are neither a Tensor nor a tuple of Tensors.
     RuntimeError
-        In strict mode for an output that does not depend on an input; for `strict` with `vectorize`.
+        In strict mode, an output does not depend on an input; or `strict` is combined with `vectorize`.
     NotImplementedError
-        For the forward-mode strategy without `vectorize`, or with `create_graph`.
+        The forward-mode strategy is combined with `create_graph`, or used without `vectorize`.
     AssertionError
-        For another strategy.
+        `strategy` is unknown.
 
     Examples
     --------
@@ -239,13 +239,13 @@ def jacobian(
         return _forward_jacobian(func, inputs)
     with switches.recorded():
         several, leaves, many, outputs = _call(func, inputs, "jacobian", create_graph)
-        _strictly(outputs, strict)
-        blocks = tuple(_like(several, _jacobian_of(out, leaves, i, create_graph, strict, vectorize)) for i, out in enumerate(outputs))
+        _check_recorded(outputs, strict)
+        blocks = tuple(_like(several, _jacobian_blocks(out, leaves, i, create_graph, strict, vectorize)) for i, out in enumerate(outputs))
     return _release(_like(many, blocks), create_graph)
 
 
 def _forward_jacobian(func: Callable[..., Any], inputs: Any) -> Any:
-    """The Jacobian by forward mode: all columns in one run of the function."""
+    """Compute the Jacobian in forward mode: all columns in one call of the function."""
     several, given = _tuple(inputs, "jacobian", "inputs")
     many = False
 
@@ -281,30 +281,30 @@ def hessian(
     func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:  # fmt: skip
-    """The Hessian of a function with one result (FNL-07).
+    """Compute the Hessian of a function with a single result.
 
     Parameters
     ----------
     func : callable
-        It takes Tensors and returns a Tensor with one element.
+        A function of Tensors that returns a Tensor with one element.
     inputs : Tensor or tuple of Tensors
+        The point at which `func` is differentiated.
     create_graph, strict, vectorize : bool
         As for `jacobian`.
     outer_jacobian_strategy : str
-        As `strategy` there, for the Jacobian of the gradient.
+        The `strategy` of `jacobian`, for the Jacobian of the gradient.
 
     Returns
     -------
     Tensor or tuple of tuples
-        Of shape input.shape + input.shape; ``H[i][j]`` for input i and input j where the inputs are a tuple.
+        Shape input.shape + input.shape; ``H[i][j]`` for inputs i and j if the inputs are a tuple.
 
     Raises
     ------
     RuntimeError
-        For a function that returns more than one Tensor, or more than one element; in strict mode, for second derivatives that do not
-        depend on an input.
+        The function returns several Tensors, or several elements; or, in strict mode, a derivative does not depend on an input.
     AssertionError
-        For another strategy.
+        `outer_jacobian_strategy` is unknown.
 
     Examples
     --------
@@ -324,11 +324,11 @@ def hessian(
             xs = _leaves(xs, True)
         with switches.recorded():
             out = _single(func(*xs), "hessian")
-        _strictly((out,), strict)
+        _check_recorded((out,), strict)
         if out.requires_grad and strict:
-            _filled(_products((out,), xs, (None,), False), xs, strict, "Output 0 of the user-provided function")
-        found = _filled(_products((out,), xs, (None,), True), xs, False, "")
-        _dependent(found, strict, True, "The jacobian of the user-provided function")
+            _fill_zeros(_products((out,), xs, (None,), False), xs, strict, "Output 0 of the user-provided function")
+        found = _fill_zeros(_products((out,), xs, (None,), True), xs, False, "")
+        _check_differentiable(found, strict, True, "The jacobian of the user-provided function")
         return found
 
     if not several:
@@ -337,7 +337,7 @@ def hessian(
 
 
 def _single(out: Any, name: str) -> Tensor:
-    """The one Tensor with one element that a function must return."""
+    """Check that a function returned a single Tensor with one element, and return it."""
     many, (first, *_) = _tuple(out, name, "outputs")
     if many:
         msg = f"The function given to {name} should return a single Tensor, not a tuple"
@@ -349,26 +349,30 @@ def _single(out: Any, name: str) -> Tensor:
 
 
 def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """A function's outputs, and the product of a vector with its Jacobian (FNL-08).
+    """Compute the outputs of a function, and the product of a vector with its Jacobian.
 
     Parameters
     ----------
     func : callable
+        A function of Tensors that returns a Tensor or a tuple of Tensors.
     inputs : Tensor or tuple of Tensors
+        The point at which `func` is differentiated.
     v : Tensor or tuple of Tensors, optional
-        Of the outputs' shapes; may be left out for one output with one element.
+        The vector, with the outputs' shapes; may be left out for a single output with one element.
     create_graph, strict : bool
         As for `jacobian`.
 
     Returns
     -------
-    outputs, product
-        The product has the inputs' structure and shapes.
+    outputs : Tensor or tuple of Tensors
+        The result of `func`.
+    product : Tensor or tuple of Tensors
+        The product, with the inputs' structure and shapes.
 
     Raises
     ------
     RuntimeError
-        For a vector that is missing or does not fit; in strict mode as `jacobian`.
+        The vector is missing or has the wrong shape; or, in strict mode, an output does not depend on an input.
 
     Examples
     --------
@@ -382,28 +386,32 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
 
 
 def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """A function's outputs, and the product of its Jacobian with a vector (FNL-08).
+    """Compute the outputs of a function, and the product of its Jacobian with a vector.
 
-    The vector-Jacobian product is linear in its vector; its derivative by that vector is this product.
+    It runs in reverse mode: the vector-Jacobian product is linear in its vector, and its derivative is this product.
 
     Parameters
     ----------
     func : callable
+        A function of Tensors that returns a Tensor or a tuple of Tensors.
     inputs : Tensor or tuple of Tensors
+        The point at which `func` is differentiated.
     v : Tensor or tuple of Tensors, optional
-        Of the inputs' shapes; may be left out for one input with one element.
+        The vector, with the inputs' shapes; may be left out for a single input with one element.
     create_graph, strict : bool
         As for `jacobian`.
 
     Returns
     -------
-    outputs, product
-        The product has the outputs' structure and shapes.
+    outputs : Tensor or tuple of Tensors
+        The result of `func`.
+    product : Tensor or tuple of Tensors
+        The product, with the outputs' structure and shapes.
 
     Raises
     ------
     RuntimeError
-        For a vector that is missing or does not fit; in strict mode as `jacobian`.
+        The vector is missing or has the wrong shape; or, in strict mode, an output does not depend on an input.
 
     Examples
     --------
@@ -417,26 +425,31 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
 
 
 def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """A function's result, and the product of a vector with its Hessian (FNL-08).
+    """Compute the result of a function, and the product of a vector with its Hessian.
 
     Parameters
     ----------
     func : callable
-        It takes Tensors and returns a Tensor with one element.
+        A function of Tensors that returns a Tensor with one element.
     inputs : Tensor or tuple of Tensors
+        The point at which `func` is differentiated.
     v : Tensor or tuple of Tensors, optional
-        Of the inputs' shapes; may be left out for one input with one element.
+        The vector, with the inputs' shapes; may be left out for a single input with one element.
     create_graph, strict : bool
         As for `jacobian`.
 
     Returns
     -------
-    output, product
+    output : Tensor
+        The result of `func`.
+    product : Tensor or tuple of Tensors
+        The product, with the inputs' structure and shapes.
 
     Raises
     ------
     RuntimeError
-        For a vector that is missing or does not fit, for more than one result; in strict mode as `jacobian`.
+        The vector is missing or has the wrong shape; `func` returns several results; or, in strict mode, a derivative does not depend on
+        an input.
 
     Examples
     --------
@@ -450,28 +463,33 @@ def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
 
 
 def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """A function's result, and the product of its Hessian with a vector (FNL-08, FNL-12).
+    """Compute the result of a function, and the product of its Hessian with a vector.
 
-    It differentiates once more than `vhp`, whose result it equals wherever second derivatives are continuous.
+    It differentiates once more than `vhp`. Both products are equal where the second derivatives are continuous.
 
     Parameters
     ----------
     func : callable
-        It takes Tensors and returns a Tensor with one element.
+        A function of Tensors that returns a Tensor with one element.
     inputs : Tensor or tuple of Tensors
+        The point at which `func` is differentiated.
     v : Tensor or tuple of Tensors, optional
-        Of the inputs' shapes; may be left out for one input with one element.
+        The vector, with the inputs' shapes; may be left out for a single input with one element.
     create_graph, strict : bool
         As for `jacobian`.
 
     Returns
     -------
-    output, product
+    output : Tensor
+        The result of `func`.
+    product : Tensor or tuple of Tensors
+        The product, with the inputs' structure and shapes.
 
     Raises
     ------
     RuntimeError
-        For a vector that is missing or does not fit, for more than one result; in strict mode as `jacobian`.
+        The vector is missing or has the wrong shape; `func` returns several results; or, in strict mode, a derivative does not depend on
+        an input.
 
     Examples
     --------
@@ -485,30 +503,30 @@ def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
 
 
 def _product(name: str, func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool) -> tuple[Any, Any]:
-    """Return what a function returns, and the product of a vector with its Jacobian or, for `vhp` and `hvp`, with that of its gradient."""
+    """Compute the outputs and the product for `vjp`, `jvp`, `vhp` or `hvp`, by `name`."""
     create_graph, strict = _checked(name, func, create_graph=create_graph, strict=strict)
     second, whose = name in ("vhp", "hvp"), "of the user-provided function"
     with switches.recorded():
         several, leaves, many, outputs = _call(func, inputs, name, create_graph)
         if name == "vjp":
-            _strictly(outputs, strict)
+            _check_recorded(outputs, strict)
             vector = _vector(v, many, outputs, name, "user-provided function returns")
         else:
             vector = _vector(v, several, leaves, name, "input to the user-provided function is")
             if second:
                 _single(outputs if many else outputs[0], name)
-            _strictly(outputs, strict)
+            _check_recorded(outputs, strict)
         roots, part = outputs, f"The {'jacobian' if second else 'output'} {whose}"
         if second:
-            roots = _filled(_products(outputs, leaves, (None,), True), leaves, strict, f"The output {whose}")
+            roots = _fill_zeros(_products(outputs, leaves, (None,), True), leaves, strict, f"The output {whose}")
         if name in ("jvp", "hvp"):  # the product with a vector from the left is linear in that vector: its derivative is this product
             dummies = tuple(_zeros(y).requires_grad_() for y in roots)
-            pulled = _filled(_products(roots, leaves, dummies, True), leaves, strict, part)
-            found = _filled(
+            pulled = _fill_zeros(_products(roots, leaves, dummies, True), leaves, strict, part)
+            found = _fill_zeros(
                 _products(pulled, dummies, vector, create_graph), roots, strict, f"The {'hessian' if second else 'jvp'} {whose}"
             )
         else:
-            found = _filled(_products(roots, leaves, vector, create_graph), leaves, strict, part)
-        _dependent(found, strict, create_graph, f"The {'hessian' if second else 'jacobian'} {whose}")
+            found = _fill_zeros(_products(roots, leaves, vector, create_graph), leaves, strict, part)
+        _check_differentiable(found, strict, create_graph, f"The {'hessian' if second else 'jacobian'} {whose}")
     product = _like(many if name == "jvp" else several, found)
     return _release(_like(many, outputs), create_graph), _release(product, create_graph)

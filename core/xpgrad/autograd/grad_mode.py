@@ -1,4 +1,4 @@
-"""`xpgrad.autograd.grad_mode`: the contexts that switch recording (group I)."""
+"""`xpgrad.autograd.grad_mode`: context managers that switch recording, with the names of `torch.autograd.grad_mode`."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _setting = threading.local()
 
 
 def is_multithreading_enabled() -> bool:
-    """Return the setting of this thread: True unless `set_multithreading_enabled` says otherwise. Nothing depends on it.
+    """Return the setting of `set_multithreading_enabled` on this thread, on which nothing depends.
 
     Returns
     -------
     bool
-        What `set_multithreading_enabled` set last on this thread.
+        True by default.
 
     Examples
     --------
@@ -52,13 +52,14 @@ def is_multithreading_enabled() -> bool:
 
 
 class set_multithreading_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
-    """Accepted for compatibility (THR-07): every pass runs on the thread that called it, whatever the setting.
+    """Set what `is_multithreading_enabled` returns; for compatibility only, since a pass always runs on the thread that called it.
 
-    As in PyTorch it is a function, which sets what `is_multithreading_enabled` tells on this thread, and a context, which resets it.
+    As in PyTorch, calling it sets the value on this thread, and leaving it as a context manager restores the former value.
 
     Parameters
     ----------
     mode : bool
+        The new value.
 
     See Also
     --------
@@ -75,12 +76,12 @@ class set_multithreading_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
         return super().__call__(func)
 
     def clone(self) -> set_multithreading_enabled:
-        """A fresh instance with the same argument.
+        """Return a new instance with the same argument.
 
         Returns
         -------
         set_multithreading_enabled
-            Of the same `mode`; making it sets the mode.
+            Making it sets the value.
 
         Examples
         --------

@@ -27,14 +27,14 @@ def gradcheck(
     check_batched_forward_grad: bool = False, check_forward_ad: bool = False, check_backward_ad: bool = True, fast_mode: bool = False,
     masked: bool | None = None,
 ) -> bool:  # fmt: skip
-    """Check gradients against central differences (`torch.autograd.gradcheck`; GCK-01..12).
+    """Check the gradients of a function against central differences.
 
     Parameters
     ----------
     func : callable
-        It takes the inputs and returns a Tensor or a tuple of Tensors. Real and complex.
+        A function of the inputs that returns a Tensor or a tuple of Tensors, real or complex.
     inputs : Tensor or sequence
-        Those that require grad should be double precision.
+        The arguments. Tensors that require grad are checked, and should have double precision.
     eps : float
         The step of the differences.
     atol, rtol : float
@@ -42,38 +42,39 @@ def gradcheck(
     raise_exception : bool
         If false, return False where a `GradcheckError` would be raised; other exceptions are still raised.
     nondet_tol : float
-        The amount by which two backward passes may differ.
+        By how much two backward passes may differ.
     check_undefined_grad : bool
-        Also check that the backward copes with outputs whose gradient is undefined.
+        Also check that backward handles outputs whose gradient is undefined.
     check_grad_dtypes : bool
-        Also check that gradients have their inputs' dtypes.
+        Also check that each gradient has the dtype of its input.
     check_batched_grad : bool
-        Also check that gradients for a batch of gradient outputs are those of its elements.
+        Also check that the gradients for a batch of cotangents are those of its elements.
     check_batched_forward_grad : bool
-        Also check that forward mode in `xpgrad.func.vmap` agrees with forward mode by itself; with `check_forward_ad`.
+        Also check that forward mode under `xpgrad.func.vmap` gives the same tangents. Requires `check_forward_ad`.
     check_forward_ad, check_backward_ad : bool
-        Check forward mode; check reverse mode. At least one.
+        Check forward mode, and reverse mode. At least one must be True.
     fast_mode : bool
         Compare one random projection of each Jacobian instead of all its entries.
     masked : bool, optional
-        For sparse Tensors, which xpgrad does not have: ignored.
+        Ignored: it concerns sparse Tensors, which xpgrad does not have.
 
     Returns
     -------
     bool
+        True if all checks pass. False is returned only with ``raise_exception=False``.
 
     Raises
     ------
     GradcheckError
-        If a check fails.
+        A check fails.
     ValueError
-        If no input requires grad, a batched check is requested without the check that it extends, or `eps` is not positive.
+        No input requires grad, a batched check is requested without the check that it extends, or `eps` is not positive.
     TypeError
-        If `func` cannot be called, or another argument is of the wrong kind.
+        `func` is not callable, or an argument has the wrong type.
     RuntimeError
-        For an input with a stride of 0.
+        An input has a stride of 0.
     AssertionError
-        If neither mode is to be checked.
+        Neither mode is to be checked.
 
     Examples
     --------
@@ -129,29 +130,30 @@ def gradgradcheck(
     check_grad_dtypes: bool = False, check_batched_grad: bool = False, check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True,
     fast_mode: bool = False, masked: bool = False,
 ) -> bool:  # fmt: skip
-    """Check the gradients of gradients against central differences (`torch.autograd.gradgradcheck`; GCK-13).
+    """Check the second derivatives of a function against central differences.
 
     Parameters
     ----------
     func, inputs, eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, fast_mode, masked
         As for `gradcheck`.
     grad_outputs : Tensor or sequence, optional
-        The point at which the gradient is differentiated, together with `inputs`. Default: random, the same ones at every call.
+        The cotangents with which the gradient is computed; they are checked as inputs. Default: random, the same ones at each call.
     gen_non_contig_grad_outputs : bool
-        Make the random ones non-contiguous.
+        Make the random cotangents non-contiguous.
     check_batched_grad : bool
         As for `gradcheck`.
     check_fwd_over_rev, check_rev_over_rev : bool
-        Differentiate the gradient by forward mode; by reverse mode. At least one.
+        Differentiate the gradient in forward mode, and in reverse mode. At least one must be True.
 
     Returns
     -------
     bool
+        As for `gradcheck`.
 
     Raises
     ------
     GradcheckError, ValueError, RuntimeError, AssertionError
-        As `gradcheck`.
+        As for `gradcheck`.
 
     Examples
     --------
@@ -177,36 +179,37 @@ def gradgradcheck(
 
 
 def get_numerical_jacobian(fn: Callable[..., Any], inputs: Any, target: Any = None, eps: float = 1e-3, grad_out: float = 1.0) -> Any:
-    """The Jacobians of a function's first output by central differences (`torch.autograd.gradcheck.get_numerical_jacobian`).
+    """Compute the Jacobians of the first output of a function by central differences. Deprecated in PyTorch.
 
     Parameters
     ----------
     fn : callable
-        It takes the tuple of inputs, as one argument.
+        A function of one argument, the tuple of inputs.
     inputs : Tensor or tuple
+        The argument of `fn`.
     target : Tensor or tuple, optional
-        The Tensors that are varied, in place; those of them that require grad count. Default: `inputs`.
+        The Tensors that are varied, in place. Only those that require grad count. Default: `inputs`.
     eps : float
         The step of the differences.
     grad_out : float
-        1, and nothing else.
+        Must be 1.
 
     Returns
     -------
     tuple of Tensor
-        One of shape (components of the input, components of the output) for each.
+        For each input a matrix with a row per element of the input and a column per element of the output.
 
     Raises
     ------
     ValueError
-        If `grad_out` is not 1.
+        `grad_out` is not 1.
     NotImplementedError
-        For complex Tensors, of which PyTorch says nothing; `gradcheck` checks them.
+        A Tensor is complex; `gradcheck` handles complex Tensors.
 
     Warns
     -----
     FutureWarning
-        As in PyTorch: it is deprecated there; `xpgrad.func.jacrev` and `gradcheck` are what to use.
+        Always. Use `xpgrad.func.jacrev` or `gradcheck` instead.
     """
     _deprecated("get_numerical_jacobian", grad_out)
     check_callable(fn, "get_numerical_jacobian", "fn")
@@ -214,37 +217,37 @@ def get_numerical_jacobian(fn: Callable[..., Any], inputs: Any, target: Any = No
 
 
 def get_analytical_jacobian(inputs: Any, output: Any, nondet_tol: float = 0.0, grad_out: float = 1.0) -> Any:
-    """The Jacobians of one output by backward passes (`torch.autograd.gradcheck.get_analytical_jacobian`).
+    """Compute the Jacobians of an output by backward passes. Deprecated in PyTorch.
 
     Parameters
     ----------
     inputs : Tensor or tuple
-        Those that require grad count.
+        The inputs; only Tensors that require grad count.
     output : Tensor
-        Real, computed of them.
+        A real result that was computed from the inputs.
     nondet_tol : float
-        The amount by which two backward passes may differ.
+        By how much two backward passes may differ.
     grad_out : float
-        1, and nothing else.
+        Must be 1.
 
     Returns
     -------
     jacobians : tuple of Tensor
-        One of shape (elements of the input, elements of the output) for each.
+        For each input a matrix with a row per element of the input and a column per element of the output.
     reentrant, sizes_ok, types_ok : bool
-        Whether two passes agree, and whether the gradients have their inputs' shapes and dtypes.
+        Whether two passes agree, and whether the gradients have the shapes and the dtypes of the inputs.
 
     Raises
     ------
     ValueError
-        If `grad_out` is not 1, or `output` is complex.
+        `grad_out` is not 1, or `output` is complex.
     NotImplementedError
-        For complex inputs, of which PyTorch says nothing; `gradcheck` checks them.
+        An input is complex; `gradcheck` handles complex Tensors.
 
     Warns
     -----
     FutureWarning
-        As `get_numerical_jacobian`.
+        Always. Use `xpgrad.func.jacrev` or `gradcheck` instead.
     """
     _deprecated("get_analytical_jacobian", grad_out)
     return _numerics().analytical_jacobians(inputs, output, as_real(nondet_tol, "get_analytical_jacobian", "nondet_tol"))

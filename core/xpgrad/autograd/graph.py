@@ -53,15 +53,15 @@ def __dir__() -> list[str]:
 
 
 class allow_mutation_on_saved_tensors(ModeSwitch):  # noqa: N801 (PyTorch's name)
-    """Context and decorator: writes leave what was saved for backward as it was, so that they are not errors (MUT-23).
+    """Context manager and decorator in which in-place writes do not change what was saved for backward, and so are no errors.
 
-    A write gives the Tensor, and all Tensors that share its memory, new arrays; nothing is copied where nothing is written. Arrays
-    that were extracted before (`x.numpy()`, `x.array`) keep the old values. The backward must run inside the context.
+    A write gives the Tensor, and all Tensors that share its memory, new arrays; without a write nothing is copied. Arrays that were
+    extracted before (`x.numpy()`, `x.array`) keep the old values. The backward pass must run inside the context.
 
     Raises
     ------
     RuntimeError
-        On entering it twice.
+        The context is entered inside another one.
 
     Examples
     --------
@@ -94,28 +94,28 @@ class allow_mutation_on_saved_tensors(ModeSwitch):  # noqa: N801 (PyTorch's name
 
 
 class saved_tensors_hooks(ModeSwitch):  # noqa: N801 (PyTorch's name)
-    """Context and decorator: a pair of functions packs and unpacks what operations save for the backward (SAV-01..16). Thread-local.
+    """Context manager and decorator that sets a pair of hooks for the Tensors that operations save for backward, on this thread.
 
     Parameters
     ----------
     pack_hook : callable
-        Called once for each Tensor that is saved, with gradients off. It may return anything, which is kept in place of the Tensor, and
-        must not write to its argument. Keep ``x.detach()`` rather than the Tensor itself, which would keep the whole graph alive.
+        Called once for each saved Tensor, with recording off. Its result, of any type, is stored instead of the Tensor. It must not write
+        to its argument. Return ``x.detach()`` rather than the Tensor itself, which would keep the whole graph alive.
     unpack_hook : callable
-        Called with what `pack_hook` returned, whenever the value is needed; returns a Tensor of the same values, shape and device.
-        What was saved is not protected against being overwritten: it is up to the hooks to preserve its values (SAV-10).
+        Called with the result of `pack_hook` each time the value is needed; returns a Tensor with the same values, shape and device.
+        The hooks are responsible for preserving the values: xpgrad does not notice if what they store is overwritten.
 
     Raises
     ------
     TypeError
-        If one of them cannot be called.
+        A hook is not callable.
     RuntimeError
-        On entering it inside `disable_saved_tensors_hooks`.
+        The context is entered inside `disable_saved_tensors_hooks`.
 
     Notes
     -----
-    In nested contexts the innermost pair applies. A value is unpacked at every use: by each backward pass whose gradients need it, and
-    when it is read from its node. One pair for one value: ``node._raw_saved_self.register_hooks(pack_hook, unpack_hook)``.
+    In nested contexts the innermost pair applies. A value is unpacked at every use: by each backward pass that needs it, and when it is
+    read from its node. ``node._raw_saved_self.register_hooks(pack_hook, unpack_hook)`` sets hooks for one value.
 
     Examples
     --------
@@ -134,7 +134,7 @@ class saved_tensors_hooks(ModeSwitch):  # noqa: N801 (PyTorch's name)
         return active_hooks(self._hooks)
 
     def clone(self) -> saved_tensors_hooks:
-        """A fresh instance with the same hooks.
+        """Return a new instance with the same hooks.
 
         Returns
         -------
@@ -155,14 +155,14 @@ class saved_tensors_hooks(ModeSwitch):  # noqa: N801 (PyTorch's name)
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801 (PyTorch's name)
-    """Context and decorator: what operations save is kept in the host's memory, and moved back when it is needed (SAV-14).
+    """Context manager and decorator that stores saved Tensors in host memory, and moves them back when they are needed.
 
-    Nothing is copied on a device whose memory is the host's.
+    Tensors on a device whose memory is host memory are not copied.
 
     Parameters
     ----------
     pin_memory : bool, default False
-        Part of PyTorch's signature; it has no effect, as no backend pins memory.
+        PyTorch's argument. It has no effect, since no backend pins memory.
 
     Examples
     --------
@@ -180,7 +180,7 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801 (PyTorch's name)
         self._pin_memory = as_flag(pin_memory, "save_on_cpu", "pin_memory")
 
     def clone(self) -> save_on_cpu:
-        """A fresh instance with the same argument.
+        """Return a new instance with the same argument.
 
         Returns
         -------
@@ -224,7 +224,7 @@ def disable_saved_tensors_hooks(error_message: str) -> AbstractContextManager[No
     Returns
     -------
     context manager
-        Also a decorator.
+        It is also a decorator.
 
     Raises
     ------
@@ -250,12 +250,12 @@ def disable_saved_tensors_hooks(error_message: str) -> AbstractContextManager[No
 
 
 def current_graph_task_id() -> int:
-    """The number of the pass that is running in this thread, -1 outside one (THR-08).
+    """Return the number of the backward pass that is running on this thread.
 
     Returns
     -------
     int
-        Of the innermost pass, where a hook starts one of its own.
+        The number of the innermost pass, since hooks may start passes; -1 outside a pass.
 
     Examples
     --------
@@ -273,17 +273,19 @@ def current_graph_task_id() -> int:
 
 
 def queue_callback(callback: Callable[[], None]) -> None:
-    """Call `callback` at the end of the running pass, after all gradients were accumulated (HOK-41).
+    """Call `callback` at the end of the running backward pass, after all gradients were accumulated.
 
     Parameters
     ----------
     callback : callable
-        It gets no arguments; what it returns is ignored.
+        Called without arguments; its result is ignored.
 
     Raises
     ------
     RuntimeError
-        Outside a pass.
+        No backward pass is running on this thread.
+    TypeError
+        `callback` is not callable.
 
     Examples
     --------
@@ -306,7 +308,7 @@ def queue_callback(callback: Callable[[], None]) -> None:
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
-    """Tell autograd that the memory of Tensors was changed behind its back, e.g. through ``x.array`` (MUT-09).
+    """Increase the version of Tensors whose memory was changed outside of autograd, for example through ``x.array``.
 
     Parameters
     ----------
@@ -316,7 +318,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     Raises
     ------
     TypeError
-        For what is neither a Tensor nor an iterable of them.
+        An item is not a Tensor.
 
     Examples
     --------
@@ -339,12 +341,12 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
 
 def _tensors(name: str, given: Any) -> list[Any]:
-    """Tensors, from one or from an iterable of them; all are looked at before one is touched.
+    """Return a list of Tensors from one Tensor or an iterable of them.
 
     Raises
     ------
     TypeError
-        If one is something else.
+        An item is not a Tensor.
     """
     if isinstance(given, Tensor):
         return [given]
@@ -357,16 +359,17 @@ def _tensors(name: str, given: Any) -> list[Any]:
 
 
 def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all") -> RemovableHandle:
-    """Call `fn` once per pass for the gradients of several Tensors (HOK-31..36).
+    """Register a hook that is called once per backward pass, for the gradients of several Tensors.
 
     Parameters
     ----------
     tensors : sequence of Tensor
         In mode "all" they must require grad.
     fn : callable
-        For "all": called with the list of all gradients when the last that the pass computes has been computed; None stands for
-        each that it does not compute. For "any": called with the first gradient. What it returns is ignored.
+        For "all": called with a list of the gradients, after the pass has computed the last of them; the list has None for gradients
+        that the pass does not compute. For "any": called with the first gradient that is computed. Its result is ignored.
     mode : {"all", "any"}
+        When `fn` is called.
 
     Returns
     -------
@@ -376,9 +379,11 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None
     Raises
     ------
     ValueError
-        For another mode.
+        `mode` is unknown.
+    TypeError
+        `fn` is not callable, or an item of `tensors` is not a Tensor.
     AssertionError
-        In mode "all", for a Tensor that does not require grad.
+        In mode "all", a Tensor does not require grad.
 
     Examples
     --------
@@ -400,7 +405,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None
         msg = "Expected gradient function to be set: each Tensor of `register_multi_grad_hook` must require grad"
         raise AssertionError(msg)
     distinct = dict.fromkeys(n for n in nodes if n is not None)
-    # NB: held weakly, because the nodes' hooks hold these functions: a graph is reclaimed by reference counting alone.
+    # Weak references, since the nodes' hooks refer to these functions: reference counting alone must reclaim a graph.
     watched = [weakref.ref(n) for n in distinct]
     handle = RemovableHandle(*(hooks_of(n).multi for n in distinct))
     for node in distinct:
@@ -411,7 +416,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None
 
 
 def _watcher_of_all(key: int, mine: list[int], count: int, watched: list[Any], fn: Any) -> Callable[[Any], None]:
-    """The function that one node calls with its gradient, entry `mine` of the list; it calls `fn` if no other gradient is to come."""
+    """Make the hook of one node: it stores the gradient at the positions `mine`, and calls `fn` after the last gradient."""
 
     def watch(grad: Any) -> None:
         task = current_pass()
@@ -431,6 +436,8 @@ def _watcher_of_all(key: int, mine: list[int], count: int, watched: list[Any], f
 
 
 def _watcher_of_any(key: int, fn: Any) -> Callable[[Any], None]:
+    """Make the hook of one node that calls `fn` if it is the first one in its pass."""
+
     def watch(grad: Any) -> None:
         task = current_pass()
         if task is not None and key not in task.notes:

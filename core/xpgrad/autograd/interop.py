@@ -13,7 +13,7 @@ from typing import Any
 
 import xpgrad as xp
 from xpgrad._basics.faces import public_names
-from xpgrad.autograd._rule import CustomRule, summed_to
+from xpgrad.autograd._rule import CustomRule, sum_to_shape
 from xpgrad.autograd._scipy import ScipyObjective, scipy_objective
 from xpgrad.autograd.function import Function, FunctionCtx, once_differentiable
 
@@ -439,7 +439,7 @@ def _fitted(g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """A gradient in the shape and dtype of its operand."""
     if g is None or not xp.isdtype(dtype, ("real floating", "complex floating")):
         return None
-    g = summed_to(g, shape)
+    g = sum_to_shape(g, shape)
     if g.shape != shape:
         msg = (
             f"a gradient of shape {g.shape} was returned for an operand of shape {shape}; return one that the operand's shape broadcasts to"
