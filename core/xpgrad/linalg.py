@@ -836,9 +836,9 @@ def vector_norm(
     Raises
     ------
     TypeError
-        If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `ord` is not a number.
+        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
     ValueError
-        If `ord` is nan, or is infinite and a reduced axis has length 0, or if `axis` names an axis twice.
+        If `ord` is not a real number, or is infinite and a reduced axis has length 0, or if `axis` names an axis twice.
     IndexError
         If an axis is out of range.
 
@@ -883,10 +883,8 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: float | str | None
 
     Raises
     ------
-    TypeError
-        If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `ord` has another type.
-    ValueError
-        If `x` has fewer than two axes, or `ord` is none of these.
+    TypeError, ValueError
+        If `x` is not a stack of matrices of a floating-point or complex dtype, or `ord` is none of these.
 
     Examples
     --------
@@ -928,7 +926,7 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     Returns
     -------
     Tensor
-        A view that cannot be written to, with the diagonal as its last axis; of the dtype of `x`.
+        A view with the diagonal as its last axis; of the dtype of `x`.
 
     Raises
     ------
