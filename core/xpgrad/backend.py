@@ -19,12 +19,13 @@ from xpgrad._basics.dtypes import DTYPES as DTYPES, DType as DType
 from xpgrad._basics.faces import public_names
 from xpgrad._basics.keys import out_of_range as out_of_range
 from xpgrad._rows.kernels import kernel_of
-from xpgrad._rows.row import ROWS, Domain as Domain, Row
+from xpgrad._rows.namespace import RULES
+from xpgrad._rows.row import ROWS, Domain as Domain, Row, parameters
 from xpgrad.errors import CapabilityError
 
 __all__ = [
-    "API_VERSION", "DTYPES", "Backend", "BackendInfo", "Capabilities", "DType", "DefaultKernels", "Device", "Domain", "Elementwise",
-    "elementwise_functions", "numpy_name", "out_of_range", "spellings",
+    "API_VERSION", "DTYPES", "AxisFunction", "Backend", "BackendInfo", "Capabilities", "DType", "DefaultKernels", "Device", "Domain",
+    "Elementwise", "axis_functions", "elementwise_functions", "numpy_name", "out_of_range", "spellings",
 ]  # fmt: skip
 
 
@@ -206,6 +207,66 @@ def elementwise_functions() -> list[Elementwise]:
         for row in ROWS.values()
         if row.elementwise and row.facts.ufunc is not None
     ]
+
+
+class AxisFunction(NamedTuple):
+    """A differentiable reduction or view of the namespace whose required arguments are axes.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"reduction", "view"}
+    domain : Domain
+        The numbers for which it is defined.
+    axes : int
+        How many axes a view takes behind its operand. A reduction takes `axis` and `keepdims` and needs neither.
+
+    Examples
+    --------
+    >>> from xpgrad.backend import AxisFunction, axis_functions
+    >>> found = axis_functions()[0]
+    >>> isinstance(found, AxisFunction), found.name, found.kind, found.domain.numbers, found.axes
+    (True, 'squeeze', 'view', 'complex', 1)
+    """
+
+    name: str
+    kind: str
+    domain: Domain
+    axes: int
+
+
+def axis_functions() -> list[AxisFunction]:
+    """Return the differentiable reductions and views of the namespace that can be called with axes alone.
+
+    A view that needs other arguments, such as a shape, is not among them.
+
+    Returns
+    -------
+    list of AxisFunction
+        In the order in which they are declared.
+
+    Examples
+    --------
+    >>> import xpgrad
+    >>> from xpgrad.backend import axis_functions
+    >>> [(f.name, f.axes) for f in axis_functions() if f.kind == "view"]
+    [('squeeze', 1), ('expand_dims', 1), ('matrix_transpose', 0)]
+    >>> [f.name for f in axis_functions() if f.domain.numbers != "complex"]
+    ['max', 'min']
+    """
+    found = []
+    for row in ROWS.values():
+        is_view = row.is_view and row.facts.dtype == "same"
+        for name in row.public if row.differentiable and (is_view or row.facts.kind == "reduction") else ():
+            function = RULES.get(name)
+            if function is None or function.__name__ != name:
+                continue  # a key, or a function of an extension, which may not be loaded
+            arguments = parameters(function)[1:]
+            if not is_view:
+                found.append(AxisFunction(name, "reduction", row.domains[0], 0))
+            elif all(argument.rstrip("12") == "axis" for argument in arguments):
+                found.append(AxisFunction(name, "view", row.domains[0], len(arguments)))
+    return found
 
 
 def numpy_name(kernel: str) -> str | None:

@@ -20,6 +20,7 @@ import pytest
 import xpgrad as xp
 from xpgrad._rows import namespace
 from xpgrad.autograd import anomaly_mode, forward_ad, functional, grad_mode, graph, profiler
+from xpgrad.backend import Domain, axis_functions, elementwise_functions
 from xpgrad.utils import checkpoint as checkpoints
 
 MODULES: dict[str, Any] = {
@@ -82,27 +83,30 @@ def total(x: Any) -> Any:
     return xp.sum(x * x)
 
 
-UNARY = (
-    "abs acos asin asinh atan atanh ceil conj cos cosh exp expm1 floor isfinite isinf isnan log log1p log2 log10 negative positive "
-    "real reciprocal round sign signbit sin sinh square sqrt tan tanh trunc"
-)
-BINARY = (
-    "add atan2 copysign divide equal floor_divide greater greater_equal hypot less less_equal logaddexp maximum minimum multiply "
-    "nextafter not_equal pow remainder subtract"
-)
 METHODS = (
     "clone contiguous detach dim double element_size float half is_complex is_floating_point is_inference long numel ravel relu sigmoid t "
     "tolist retain_grad requires_grad_"
 )
 
+
+def operand(domain: Domain) -> Any:
+    """An operand of an elementwise function."""
+    if domain.numbers in ("integer", "bool"):
+        return ints() if domain.numbers == "integer" else mask()
+    return leaf(matrix().detach() + max(domain.low, 0.0))
+
+
+def of_axes(count: int) -> Callable[[], Call]:
+    """The good call of a view that takes so many axes; the first one has length 1."""
+    return lambda: call(leaf([[0.5, 0.25, 0.75]]), *(0, -1)[:count])
+
+
 GOOD: dict[str, Callable[[], Call]] = {
-    **dict.fromkeys(UNARY.split(), lambda: call(matrix())),
-    **dict.fromkeys(BINARY.split(), lambda: call(matrix(), matrix())),
-    **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"),
-                    lambda: call(ints(), ints())),
-    **dict.fromkeys(("logical_and", "logical_or", "logical_xor"), lambda: call(mask(), mask())),
-    "acosh": lambda: call(leaf([1.5, 2.0])), "imag": lambda: call(numbers()), "bitwise_invert": lambda: call(ints()),
-    "logical_not": lambda: call(mask()), "clip": lambda: call(matrix(), 0.25, 0.5), "where": lambda: call(mask(), matrix(), matrix()),
+    **{f.name: lambda f=f: call(*map(operand, f.domains)) for f in elementwise_functions()},
+    **dict.fromkeys((f.name for f in axis_functions() if f.kind == "reduction"), lambda: call(matrix(), axis=0)),
+    **{f.name: of_axes(f.axes) for f in axis_functions() if f.kind == "view"},
+    "real": lambda: call(matrix()), "imag": lambda: call(numbers()), "clip": lambda: call(matrix(), 0.25, 0.5),
+    "where": lambda: call(mask(), matrix(), matrix()),
     # creation
     "arange": lambda: call(0, 6, 2), "asarray": lambda: call([1.0, 2.0]), "empty": lambda: call((2, 3)),
     "empty_like": lambda: call(matrix()), "eye": lambda: call(2, 3, k=0), "from_dlpack": lambda: call(np.ones(3)),
@@ -119,7 +123,7 @@ GOOD: dict[str, Callable[[], Call]] = {
     "Tensor.__getitem__": lambda: call(matrix(), (0, 1)), "Tensor.__setitem__": lambda: call(matrix().detach(), (0, 1), 2.0),
     "is_inference": lambda: call(matrix()),
     # linear algebra
-    "matmul": lambda: call(square(), matrix()), "matrix_transpose": lambda: call(matrix()),
+    "matmul": lambda: call(square(), matrix()),
     "tensordot": lambda: call(square(), matrix(), axes=1), "vecdot": lambda: call(matrix(), matrix(), axis=-1),
     "einsum": lambda: call("ij,jk->ik", square(), matrix()), "linalg.cholesky": lambda: call(square()),
     "linalg.cross": lambda: call(matrix(), matrix(), axis=-1), "linalg.det": lambda: call(square()),
@@ -140,17 +144,17 @@ GOOD: dict[str, Callable[[], Call]] = {
     # manipulation
     "broadcast_arrays": lambda: call(matrix(), vector()), "broadcast_shapes": lambda: call((2, 3), (3,)),
     "broadcast_to": lambda: call(vector(), (2, 3)), "concat": lambda: call([matrix(), matrix()]),
-    "expand_dims": lambda: call(matrix(), axis=1), "flip": lambda: call(matrix(), axis=0), "moveaxis": lambda: call(matrix(), 0, 1),
+    "flip": lambda: call(matrix(), axis=0), "moveaxis": lambda: call(matrix(), 0, 1),
     "pad": lambda: call(matrix(), ((1, 1), (0, 1))), "permute_dims": lambda: call(matrix(), (1, 0)),
     "repeat": lambda: call(matrix(), 2, axis=0), "reshape": lambda: call(matrix(), (3, 2)), "roll": lambda: call(matrix(), 1, axis=0),
-    "squeeze": lambda: call(matrix()[:1], axis=0), "stack": lambda: call([matrix(), matrix()]), "tile": lambda: call(matrix(), (2, 1)),
+    "stack": lambda: call([matrix(), matrix()]), "tile": lambda: call(matrix(), (2, 1)),
     "unstack": lambda: call(matrix()),
     # searching, sets, sorting, statistics
     "argmax": lambda: call(matrix()), "argmin": lambda: call(matrix()), "count_nonzero": lambda: call(matrix()),
     "isin": lambda: call(matrix(), vector()), "nonzero": lambda: call(matrix()), "searchsorted": lambda: call(vector(), matrix()),
     **dict.fromkeys(("unique_all", "unique_counts", "unique_inverse", "unique_values", "argsort", "sort"), lambda: call(matrix())),
     **dict.fromkeys(("cumulative_prod", "cumulative_sum"), lambda: call(matrix(), axis=0)),
-    **dict.fromkeys(("max", "mean", "min", "prod", "std", "sum", "var", "all", "any"), lambda: call(matrix(), axis=0)),
+    **dict.fromkeys(("all", "any"), lambda: call(matrix(), axis=0)),
     "allclose": lambda: call(matrix(), matrix()), "diff": lambda: call(matrix()), "isclose": lambda: call(matrix(), matrix()),
     # modes, compilation
     "default_device": lambda: call("numpy"), "enable_grad": lambda: call(), "no_grad": lambda: call(), "inference_mode": lambda: call(),

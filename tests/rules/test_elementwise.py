@@ -230,16 +230,16 @@ def test_gradients_of_selections_take_little_memory(name: str) -> None:
 
 # -- PyTorch -----------------------------------------------------------------------------------------------------------------------
 
-TORCH_NAMES = {"round": "round", "clip": "clamp", "pow": "pow", "concat": "cat"}
 NOT_IN_TORCH = {"floor_divide"}  # it has the function, and refuses to differentiate it
 SPECIAL_POINTS = [-2.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.5]
 
 
-def _pytorch(name: str) -> tuple[Any, Any]:
+def pytorch_function(name: str) -> tuple[Any, Any]:
+    """Return PyTorch and its function of that name, or skip the test."""
     torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
     if name in NOT_IN_TORCH:
         pytest.skip("PyTorch does not differentiate it")
-    theirs = getattr(torch, TORCH_NAMES.get(name, name), None)
+    theirs = getattr(torch, name, None)
     if theirs is None:
         pytest.skip("PyTorch does not have it")
     return torch, theirs
@@ -270,7 +270,7 @@ def _gradients(torch: Any, ours: Any, theirs: Any, points: list[np.ndarray], dev
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_pytorch_agrees_inside_the_domain(name: str, xpgrad_device: str) -> None:
-    torch, theirs = _pytorch(name)
+    torch, theirs = pytorch_function(name)
     us = [np.asarray([0.11, 0.62, 0.83]), np.asarray([[0.31], [0.74]])][: len(FUNCTIONS[name][0])]
     _gradients(torch, getattr(xp, name), theirs, placed(name, us), xpgrad_device, 2)
     if name in COMPLEX and name not in NO_COMPLEX_TORCH:
@@ -282,7 +282,7 @@ NO_COMPLEX_TORCH = {"sign"}  # there it is called sgn
 
 @pytest.mark.parametrize("name", [n for n in FUNCTIONS if n not in NOT_IN_TORCH])
 def test_pytorch_agrees_at_kinks_ties_and_poles(name: str) -> None:
-    torch, theirs = _pytorch(name)
+    torch, theirs = pytorch_function(name)
     count = len(FUNCTIONS[name][0])
     points = [p for p in SPECIAL_POINTS if name != "acosh" or p >= 1]  # outside its domain PyTorch's gradient at nan is not nan
     grid = np.asarray(list(itertools.product(points, repeat=count)))
@@ -294,7 +294,7 @@ def test_pytorch_agrees_at_kinks_ties_and_poles(name: str) -> None:
 @pytest.mark.parametrize("scalar", [0, 0.0, 1, 2, 3, -1.0, -2, 1.5])
 @pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "pow", "remainder"])
 def test_pytorch_agrees_on_scalars_at_kinks_and_poles(name: str, scalar: float) -> None:
-    torch, theirs = _pytorch(name)
+    torch, theirs = pytorch_function(name)
     points = [np.asarray(SPECIAL_POINTS)]
     with np.errstate(all="ignore"):
         _gradients(torch, lambda x: getattr(xp, name)(x, scalar), lambda t: theirs(t, scalar), points, "numpy", 1)

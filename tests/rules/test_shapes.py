@@ -20,6 +20,7 @@ import xpgrad as xp
 from support.central_differences import check, numbers, values
 from xpgrad._rows.namespace import COMPOSITE, RULES
 from xpgrad._rows.row import ROWS
+from xpgrad.backend import axis_functions
 
 grad = xp.autograd.grad
 Function = Callable[..., Any]
@@ -34,14 +35,22 @@ def _wider(draw: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return (draw(st.integers(1, 2)), *(3 if n == 1 else n for n in shape))
 
 
+def _of_axes(name: str, count: int) -> Any:
+    """A view that takes so many axes: the first one is new and has length 1, which some views need; the others are drawn."""
+
+    def make(draw: Any, s: tuple[int, ...], a: int) -> Function:
+        axes = (a, *(draw(st.integers(-len(s) - 1, len(s))) for _ in range(1, count)))[:count]
+        return lambda x: getattr(xp, name)(xp.expand_dims(x, axis=a), *axes) * 2
+
+    return make
+
+
 #: Each function with what is drawn for it: ``draw`` gives numbers, ``a`` is an axis of the operand of shape ``s``.
 ONE: dict[str, Callable[[Any, tuple[int, ...], int], Function]] = {
+    **{f.name: _of_axes(f.name, f.axes) for f in axis_functions() if f.kind == "view"},
     "reshape": lambda draw, s, a: lambda x: xp.reshape(x, (-1,)),
     "reshape copy": lambda draw, s, a: lambda x: xp.reshape(xp.permute_dims(x, tuple(range(len(s)))[::-1]), (*s, 1), copy=True),
-    "squeeze": lambda draw, s, a: lambda x: xp.squeeze(xp.expand_dims(x, axis=a), axis=a) * 2,
-    "expand_dims": lambda draw, s, a: lambda x: xp.expand_dims(x, axis=a),
     "permute_dims": lambda draw, s, a, *, k=None: (lambda order: lambda x: xp.permute_dims(x, order))(_both(draw, len(s))),
-    "matrix_transpose": lambda draw, s, a: lambda x: xp.matrix_transpose(xp.reshape(x, (1, *s))) * 2,
     "moveaxis": lambda draw, s, a: (lambda b: lambda x: xp.moveaxis(x, a, b))(draw(st.integers(-len(s), len(s) - 1))),
     "broadcast_to": lambda draw, s, a: (lambda w: lambda x: xp.broadcast_to(x, w))(_wider(draw, s)),
     "broadcast_arrays": lambda draw, s, a: lambda x: xp.broadcast_arrays(x, xp.reshape(x, (x.size, *(1,) * len(s)))),
@@ -306,7 +315,8 @@ FRESH: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "mat_vec": (((1, 2), (2,)), ()), "inner_product": (((2,), (2,)), ()),
     "phase": (((3,),), ()), "keep": (((3,), (3,)), ()), "clip_below": (((3,), (3,)), ()), "clip_above": (((3,), (3,)), ()),
     "clip_scalar": (((3,),), (None, 0.5)), "share": (((3,), (3,), (3,)), ()),
-    "reduce_max": (((1, 1),), (None, True)), "reduce_min": (((1, 1),), (None, True)),
+    **{name: (((1, 1),), (None, True)) for name, row in ROWS.items()
+       if row.facts.kind == "reduction" and row.statics == ("axes", "keepdims") and any(row.fresh)},
     "reduce_var": (((2, 1),), ((0,), 1, True)), "reduce_std": (((2, 1),), ((0,), 1, True)),
     "running_sum": (((1,),), (0,)), "running_sum_back": (((1,),), (0,)),
     "ordered": (((2,),), (np.asarray([0, 1]), 0)), "ordered_back": (((2,),), (np.asarray([0, 1]), 0)),

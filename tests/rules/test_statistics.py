@@ -16,27 +16,33 @@ from hypothesis import given, settings, strategies as st
 
 import xpgrad as xp
 from support.central_differences import differences, values
+from xpgrad.backend import axis_functions
 
 Function = Callable[[Any], Any]
 grad = xp.autograd.grad
 
-#: Name and what is drawn for it: the axis is one of x's, "many" a tuple of them.
+REDUCTIONS = {f.name: f.domain.numbers == "complex" for f in axis_functions() if f.kind == "reduction"}
+
+
+def _reduction(name: str) -> Callable[..., Any]:
+    return lambda x, axis, keep: getattr(xp, name)(x, axis=axis, keepdims=keep)
+
+
+#: Functions of an array, of its axes (one, several or None) and of a flag: the declared reductions, and those with other arguments.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "sum": lambda x, axis, keep: xp.sum(x, axis=axis, keepdims=keep),
-    "mean": lambda x, axis, keep: xp.mean(x, axis=axis, keepdims=keep),
-    "prod": lambda x, axis, keep: xp.prod(x, axis=axis, keepdims=keep),
-    "var": lambda x, axis, keep: xp.var(x, axis=axis, keepdims=keep),
+    **{name: _reduction(name) for name in REDUCTIONS},
     "var corrected": lambda x, axis, keep: xp.var(x, axis=axis, keepdims=keep, correction=0.5),
-    "std": lambda x, axis, keep: xp.std(x, axis=axis, keepdims=keep, correction=0.5),
-    "max": lambda x, axis, keep: xp.max(x, axis=axis, keepdims=keep),
-    "min": lambda x, axis, keep: xp.min(x, axis=axis, keepdims=keep),
+    "std corrected": lambda x, axis, keep: xp.std(x, axis=axis, keepdims=keep, correction=0.5),
     "cumulative_sum": lambda x, axis, keep: xp.cumulative_sum(x, axis=_one(axis), include_initial=keep),
     "cumulative_prod": lambda x, axis, keep: xp.cumulative_prod(x, axis=_one(axis), include_initial=keep),
     "sort": lambda x, axis, keep: xp.sort(x, axis=_one(axis), descending=keep),
     "diff": lambda x, axis, keep: xp.diff(x, axis=_one(axis), n=1 + keep),
     "diff padded": lambda x, axis, keep: xp.diff(x, axis=_one(axis), prepend=x, append=x if keep else None),
 }
-COMPLEX = ("sum", "mean", "prod", "var", "var corrected", "std", "cumulative_sum", "cumulative_prod", "diff", "diff padded")
+COMPLEX = (
+    *(name for name, is_complex in REDUCTIONS.items() if is_complex),
+    *("var corrected", "std corrected", "cumulative_sum", "cumulative_prod", "diff", "diff padded"),
+)
 
 
 def _one(axis: Any) -> int:
@@ -94,7 +100,7 @@ def check(function: Function, at: np.ndarray) -> None:
 @settings(derandomize=True, deadline=None, max_examples=15)
 def test_real_gradients_to_second_order(name: str, problem: tuple[np.ndarray, Any, bool]) -> None:
     at, axis, keep = problem
-    if name == "std" and _reduced(at.shape, axis) == 1:
+    if name.startswith("std") and _reduced(at.shape, axis) == 1:
         return  # no spread: see the test of equal values
     check(lambda x: FUNCTIONS[name](x, axis, keep), at)
 
@@ -104,7 +110,7 @@ def test_real_gradients_to_second_order(name: str, problem: tuple[np.ndarray, An
 @settings(derandomize=True, deadline=None, max_examples=8)
 def test_complex_gradients_to_second_order(name: str, problem: tuple[np.ndarray, Any, bool]) -> None:
     at, axis, keep = problem
-    if name == "std" and _reduced(at.shape, axis) == 1:
+    if name.startswith("std") and _reduced(at.shape, axis) == 1:
         return
     check(lambda x: FUNCTIONS[name](x, axis, keep), at + 0.5j * np.flip(at) + 0.1j)
 

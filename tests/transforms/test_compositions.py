@@ -265,9 +265,9 @@ def page() -> str:
     lines = [
         "# Combinations of features",
         "",
-        "`tests/transforms/test_compositions.py` combines every pair of features in one program and compares the result with PyTorch's, on",
-        "NumPy (writable and read-only), array-api-strict, PyTorch and JAX. Each entry says what the programs compute. The test generates",
-        "this page: `PYTHONPATH=tests python tests/transforms/test_compositions.py`.",
+        "For each pair of features, the table says what the test programs that combine them compute. The results agree with PyTorch's on",
+        "NumPy (writable and read-only), array-api-strict, PyTorch and JAX. The tests generate this page:",
+        "`PYTHONPATH=tests python tests/transforms/test_compositions.py`.",
         "",
         "| | " + " | ".join(FEATURES) + " |",
         "|---|" + "---|" * len(FEATURES),

@@ -295,9 +295,9 @@ def agrees(function: Function, theirs: Function, points: Sequence[np.ndarray], t
 
 @pytest.mark.parametrize("name", sorted(set(elementwise.FUNCTIONS) - elementwise.NOT_IN_TORCH))
 def test_elementwise_functions_agree_with_pytorch(name: str) -> None:
-    torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
+    torch, theirs = elementwise.pytorch_function(name)
     us = [np.asarray([0.11, 0.62, 0.83]), np.asarray([[0.31], [0.74]])][: len(elementwise.FUNCTIONS[name][0])]
-    theirs = torch.sgn if name == "sign" else getattr(torch, elementwise.TORCH_NAMES.get(name, name))
+    theirs = torch.sgn if name == "sign" else theirs
     for dtype in (np.float64, np.complex128)[: 1 + (name in elementwise.COMPLEX)]:
         agrees(getattr(xp, name), theirs, elementwise.placed(name, us, dtype), torch)
 

@@ -122,7 +122,7 @@ class Row:
     composed : bool
         No library has a kernel of its own: where a function of SciPy's is captured, it is what this one calls.
     domain : Domain or tuple of Domain
-        Where it is defined, if it is elementwise: for all operands, or for each.
+        Where it is defined: for all operands, or for each. Only elementwise operations refuse what lies outside.
     kink : Kink or None
         Where it has no derivative, or several.
     public : tuple of str

@@ -13,7 +13,7 @@ from xpgrad._modes import state
 from xpgrad._operations.declare import front, nondifferentiable, rule
 from xpgrad._operations.lift import as_tensor
 from xpgrad._rows.namespace import PRIMITIVES
-from xpgrad._rows.row import Kink
+from xpgrad._rows.row import Domain, Kink
 
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
@@ -116,6 +116,10 @@ def sum(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool = 
 # -- extrema ------------------------------------------------------------------------------------------------------------
 
 
+#: Complex numbers have no order: what becomes of them is the library's affair.
+_ORDERED = Domain("library")
+
+
 def ties(xp: Any, chosen: Any, like: Any, axes: Any, keepdims: bool) -> tuple[Any, Any]:
     """Return how many elements share a gradient evenly (SUB-05), at least 1, and the gradient of all others.
 
@@ -154,7 +158,7 @@ def _extremum_jvp(d_x: Any, x: Any, out: Any, x_shape: Any, axes: Any, keepdims:
 @rule(
     _extremum_vjp,
     conj=False, fresh=True, node="AmaxBackward0", jvp=_extremum_jvp, batch="stacked", kind="reduction", memory="new", dtype="same",
-    numpy="maximum.reduce", public="max", kink=Kink("of equal largest elements", _tied, (1.0, 1.0), tie=True),
+    numpy="maximum.reduce", public="max", domain=_ORDERED, kink=Kink("of equal largest elements", _tied, (1.0, 1.0), tie=True),
 )  # fmt: skip
 def reduce_max(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """Return the largest element over axes (a tuple, or None for all)."""
@@ -164,7 +168,7 @@ def reduce_max(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
 @rule(
     _extremum_vjp,
     conj=False, fresh=True, node="AminBackward0", jvp=_extremum_jvp, batch="stacked", kind="reduction", memory="new", dtype="same",
-    numpy="minimum.reduce", public="min", kink=Kink("of equal smallest elements", _tied, (1.0, 1.0), tie=True),
+    numpy="minimum.reduce", public="min", domain=_ORDERED, kink=Kink("of equal smallest elements", _tied, (1.0, 1.0), tie=True),
 )  # fmt: skip
 def reduce_min(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """Return the smallest element over axes (a tuple, or None for all)."""
