@@ -31,6 +31,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_ext", "conformance", "gallery/*.md5", "**/GALLERY_HEADER.txt"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown", ".txt": "markdown"}
+highlight_language = "shell"  # of blocks that do not say their language: most are commands
 default_role = "py:obj"  # a name in backticks is a link where there is a page of that name
 nitpicky = False  # most names in backticks are parameters
 suppress_warnings = ["config.cache"]  # sphinx-gallery's own configuration holds functions
