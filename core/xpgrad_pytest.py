@@ -63,9 +63,9 @@ def pytest_pyfunc_call(pyfuncitem: Any) -> Any:
 @pytest.fixture
 def differentiable(request: Any) -> Any:
     """Return `check_differentiable` with the options of the test's marker; what it finds is in the summary and the report."""
-    from xpgrad.testing._marked import checker
+    from xpgrad.testing._marked import make_checker
 
-    return checker(request.node, request.node.get_closest_marker("differentiable"))
+    return make_checker(request.node, request.node.get_closest_marker("differentiable"))
 
 
 class _Rows:

@@ -37,6 +37,7 @@ nitpicky = False  # most names in backticks are parameters
 suppress_warnings = ["config.cache"]  # sphinx-gallery's own configuration holds functions
 python_use_unqualified_type_names = True
 add_module_names = False
+python_maximum_signature_line_length = 100  # longer ones have a line for each parameter
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True  # the name of a function that is a default, not its address
 numpydoc_show_class_members = False

@@ -1,7 +1,8 @@
-"""xpgrad: PyTorch's documented autograd for every array library that speaks the Python Array API standard.
+"""xpgrad: PyTorch's documented autograd for every array library that follows the Python Array API standard.
 
-It rests on two ideas: a set of operations with one row each (`xpgrad.rules`: kernel and gradient in Array API calls), and an engine
-that records and replays them (`Tensor` -> row -> node -> engine -> the backend's table). The package is itself a 2024.12 namespace.
+It has two parts: operations, each of which is one row (`xpgrad.rules`: a kernel and a gradient in Array API calls), and an engine that
+records and replays them (`Tensor` -> row -> node -> engine -> the backend's kernels). The package is itself a namespace of version
+2024.12.
 """
 
 from __future__ import annotations

@@ -51,14 +51,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        Default: the process's arguments.
+        Arguments; those of the process by default.
 
     Returns
     -------
     int
-        0; 1 if no backend is ready, the one asked for is not, a check failed, or a file could not be written; the conformance
-        suite has exit codes of its own, and ``audit`` returns 0 for nothing worse than is allowed, 1 for warnings, 2 for errors, 3 if
-        the function could not be audited.
+        Exit code. 0 for success; 1 if no backend is ready, or not the one asked for, a check failed, or a file could not be written.
+        ``conformance`` has its own codes; ``audit`` returns 0 if nothing is worse than allowed, 1 for warnings, 2 for errors, 3 if the
+        function could not be audited.
     """
     given = list(sys.argv[1:] if argv is None else argv)
     if given[:1] == ["conformance"]:

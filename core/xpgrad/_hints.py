@@ -1,6 +1,6 @@
-"""Hints for names that people try on `xpgrad`: NumPy's, PyTorch's and JAX's that the standard spells in another way.
+"""Hints for names of NumPy, PyTorch and JAX that the standard spells differently, for errors about missing attributes.
 
-One table. The names stay unknown: `hasattr` is false for them and `dir` does not show them; only the error says more.
+The names stay unknown: `hasattr` is False for them and `dir` does not show them; only the error says more.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ HINTS: dict[str, str] = {
 
 
 def missing_name(owner: str, name: str) -> str:
-    """The text of the error for a name that `owner`, a namespace as its repr shows it, does not have."""
+    """Return the message of the error for a name that `owner`, the repr of a namespace, does not have."""
     start = f"{owner} has no attribute {name!r}"
     hint = HINTS.get(name)
     return start if hint is None else f"{start}; use {hint}"

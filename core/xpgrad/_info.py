@@ -1,4 +1,4 @@
-"""`__array_namespace_info__`: what the namespace can do, in the standard's terms (Array API 2024.12, Inspection)."""
+"""`__array_namespace_info__`: the capabilities of the namespace in the standard's terms (Array API 2024.12, Inspection)."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _FURTHER = ("float16", "bfloat16")
 
 
 class NamespaceInfo:
-    """The inspection functions of a namespace. Answers that depend on the backend are for one device, by default the namespace's.
+    """The inspection functions of a namespace. Answers that depend on the backend are for one device, by default that of the namespace.
 
     Parameters
     ----------
     device : Device, optional
-        The namespace's. Default: the default one at the time of each question.
+        Device of the namespace. By default the default device at the time of each call.
     """
 
     def __init__(self, device: Device | None = None) -> None:
         self._device = device
 
     def capabilities(self) -> dict[str, Any]:
-        """The capabilities of the device's backend: ``"boolean indexing"``, ``"data-dependent shapes"``, ``"max dimensions"``."""
+        """Return the capabilities of the device's backend: ``"boolean indexing"``, ``"data-dependent shapes"``, ``"max dimensions"``."""
         backend = backend_for(self.default_device().table)
         about = getattr(backend.namespace(), "__array_namespace_info__", None)  # older libraries have none
         return {
@@ -38,22 +38,23 @@ class NamespaceInfo:
         }
 
     def default_device(self) -> Device:
-        """The device on which Tensors are created; see `xpgrad.set_default_device`."""
+        """Return the device on which Tensors are created; see `xpgrad.set_default_device`."""
         return get_default_device() if self._device is None else self._device
 
     def default_dtypes(self, *, device: Device | str | None = None) -> dict[str, DType]:
-        """A device's default dtypes, by ``"real floating"``, ``"complex floating"``, ``"integral"`` and ``"indexing"``."""
+        """Return a device's default dtypes, by ``"real floating"``, ``"complex floating"``, ``"integral"`` and ``"indexing"``."""
         default = tensor_class(as_device(self._device if device is None else device)).default_dtype
         return {kind: default(kind) for kind in ("real floating", "complex floating", "integral", "indexing")}
 
     def dtypes(self, *, device: Device | str | None = None, kind: str | tuple[str, ...] | None = None) -> dict[str, DType]:
-        """A device's dtypes by name.
+        """Return a device's dtypes by name.
 
         Parameters
         ----------
         device : Device or str, optional
+            Device to describe; that of the namespace by default.
         kind : str or tuple of str, optional
-            As for `xpgrad.isdtype`: only dtypes of this kind.
+            Only dtypes of this kind, as in `xpgrad.isdtype`.
         """
         backend = tensor_class(as_device(self._device if device is None else device)).backend
         own = backend.dtypes()
@@ -64,12 +65,12 @@ class NamespaceInfo:
         }
 
     def devices(self) -> list[Device]:
-        """The devices of the backends that are loaded, the default one's first; asking loads no library."""
+        """Return the devices of the loaded backends, those of the default one first; this loads no library."""
         first = backend_for(self.default_device().table)
         others = [b for b in registry.loaded_backends() if b is not first]
         return [device for backend in (first, *others) for device in backend.devices()]
 
 
 def __array_namespace_info__() -> NamespaceInfo:
-    """The namespace's inspection object (Array API 2024.12)."""
+    """Return the namespace's inspection object (Array API 2024.12)."""
     return NamespaceInfo()

@@ -1,7 +1,7 @@
-"""The namespace of each device: the package, but what is made there without a `device` is made on that device.
+"""The namespace of each device: the package, but creation functions called without `device` create on that device.
 
-The Array API gives a function that is handed an array one way to make another beside it: ``x.__array_namespace__().zeros(n)``. So the
-namespace that a Tensor answers with knows the Tensor's device, and code that never heard of devices runs on all of them.
+The Array API gives a function that takes an array one way to make another on the same device: ``x.__array_namespace__().zeros(n)``. The
+namespace that a Tensor returns therefore knows the Tensor's device, and code that knows nothing of devices runs on all of them.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ MAKERS = {
 
 
 def namespace(device: Device | str | None = None) -> ModuleType:
-    """The namespace whose functions make arrays on a device, unless they are told otherwise.
+    """Return the namespace whose functions create arrays on a device unless `device` is given.
 
     Parameters
     ----------
     device : Device or str, optional
-        As everywhere; ``None`` is the default device.
+        Device of the namespace; the default device by default.
 
     Returns
     -------
     module
-        For the default device the package `xpgrad` itself; for any other an object with all of the package's names, the same one
-        each time. Its creation functions, `asarray`, `tensor`, `from_dlpack`, ``fft.fftfreq`` and ``fft.rfftfreq`` make arrays on
-        `device`, and its inspection functions describe it. What is on a device already, a Tensor or another library's array that is
-        not in the host's memory, stays there.
+        For the default device the package `xpgrad` itself; for any other one an object with all of the package's names, the same one
+        each time. Its creation functions, `asarray`, `tensor`, `from_dlpack`, ``fft.fftfreq`` and ``fft.rfftfreq`` create arrays on
+        `device`, and its inspection functions describe it. A Tensor, or another library's array that is not in the host's memory, stays on
+        its device.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def namespace(device: Device | str | None = None) -> ModuleType:
 
     Notes
     -----
-    It is what ``x.__array_namespace__()`` returns for a Tensor `x` on that device (Array API 2024.12, `__array_namespace__`).
+    ``x.__array_namespace__()`` returns it for a Tensor `x` on that device (Array API 2024.12, `__array_namespace__`).
 
     Examples
     --------
@@ -70,13 +70,13 @@ def _of(device: Device) -> DeviceNamespace:
 
 
 def _again(name: str, device: str) -> Any:
-    """Return a pickled namespace."""
+    """Return the namespace that was pickled."""
     found = _of(tensor_class(Device(device)).device)
     return found if name == "xpgrad" else getattr(found, name.removeprefix("xpgrad."))
 
 
 class DeviceNamespace(ModuleType):
-    """The package, or one of its modules, as seen from a device."""
+    """The package, or one of its modules, with a default device."""
 
     def __init__(self, name: str, device: Device) -> None:
         super().__init__(name, importlib.import_module(name).__doc__)
@@ -109,7 +109,7 @@ class DeviceNamespace(ModuleType):
 
 
 def _made_on(home: Device, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A function that makes arrays, for which this is the default device."""
+    """Return a creation function whose default device is `home`."""
 
     @functools.wraps(function)
     def made(*args: Any, **kwargs: Any) -> Tensor:

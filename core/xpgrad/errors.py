@@ -1,4 +1,4 @@
-"""The exceptions of xpgrad, each combined with the builtin that PyTorch raises in the same place.
+"""The exceptions of xpgrad, each combined with the builtin that PyTorch raises in the same situation.
 
 Catch `XpgradError` for all of them, or the builtin in code that is also written for PyTorch.
 """
@@ -16,7 +16,7 @@ def __dir__() -> list[str]:  # NB: `_basics.faces`, which does this for the othe
 
 
 class XpgradError(Exception):
-    """Base of every exception that only xpgrad raises.
+    """Base class of the exceptions that only xpgrad raises.
 
     Examples
     --------
@@ -30,7 +30,7 @@ class XpgradError(Exception):
 
 
 class DeviceMismatchError(XpgradError, RuntimeError):
-    """Operands live on different devices, and none of them is a 0-d Tensor of a host device.
+    """Operands are on different devices, and are not 0-d Tensors on the host, which mix with all others.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class DeviceMismatchError(XpgradError, RuntimeError):
 
 
 class BackendNotFoundError(XpgradError, LookupError):
-    """No registered backend has the name that was asked for.
+    """No registered backend has the given name.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class BackendLoadError(XpgradError, ImportError):
 
 
 class CapabilityError(XpgradError, NotImplementedError):
-    """The backend declares that it does not support what was requested.
+    """The backend declares that it does not support the request.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class CapabilityError(XpgradError, NotImplementedError):
 
 
 class CaptureError(CapabilityError):
-    """A function that is being compiled asks for values, which are not known yet.
+    """A function that is being compiled needs values, which are not known yet.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class CaptureError(CapabilityError):
 
 
 class GradcheckError(XpgradError, RuntimeError):
-    """An analytic gradient disagrees with the numerical one (contract GCK-02).
+    """An analytic gradient disagrees with the numerical one.
 
     Examples
     --------
@@ -111,9 +111,9 @@ class GradcheckError(XpgradError, RuntimeError):
 
 
 class MissingAttributeError(XpgradError, AttributeError):
-    """A Tensor of this dtype, rank or kind has no such attribute: `hasattr` says so, and `getattr` takes its default.
+    """A Tensor of this dtype, rank or kind has no such attribute; `hasattr` returns False, and `getattr` returns its default.
 
-    What is raised is also a ValueError for a rank, a TypeError for a dtype, and a RuntimeError elsewhere.
+    It is also a ValueError if the rank is the reason, a TypeError for the dtype, and a RuntimeError otherwise.
 
     Examples
     --------
@@ -139,7 +139,7 @@ class _MissingNow(MissingAttributeError, RuntimeError):
 
 
 def missing(kind: type[Exception]) -> type[MissingAttributeError]:
-    """The `MissingAttributeError` that is also of this kind: ValueError, TypeError or RuntimeError."""
+    """Return the `MissingAttributeError` that is also of this kind: ValueError, TypeError or RuntimeError."""
     return next(cls for cls in (_MissingForRank, _MissingForDtype, _MissingNow) if issubclass(cls, kind))
 
 

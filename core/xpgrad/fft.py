@@ -1,7 +1,7 @@
 """`xpgrad.fft`: the Fourier transform extension of the Array API standard 2024.12, differentiable.
 
-Gradients are exact for every length, also where `n` or `s` pads or trims. Real Tensors are welcome where the standard asks for complex
-ones: their gradients are real.
+Gradients are exact for every length, also if `n` or `s` pads or trims. Functions for which the standard requires complex Tensors also take
+real ones, whose gradients are real.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ Norm = Literal["backward", "ortho", "forward"]
 
 
 def _check(name: str, x: Any, norm: Any, *, real: bool = False) -> Tensor:
-    """`x` as a Tensor that fits.
+    """Return `x` as a Tensor that the transform takes.
 
     Raises
     ------
     TypeError, ValueError
-        For one that does not, or a normalisation that does not exist.
+        If its dtype or shape does not fit, or `norm` does not exist.
     """
     x = as_tensor(name, x)
     if not x.dtype.differentiable:
@@ -65,7 +65,7 @@ def _check(name: str, x: Any, norm: Any, *, real: bool = False) -> Tensor:
 
 
 def _length(name: str, what: str, value: Any) -> int:
-    """A length of a transform.
+    """Return the length of a transform, checked.
 
     Raises
     ------
@@ -86,13 +86,13 @@ def _length(name: str, what: str, value: Any) -> int:
 
 
 def _one_axis(name: str, x: Tensor, n: Any, axis: Any) -> tuple[int | None, int]:
-    """The length (None: not given) and the axis of a transform over one axis."""
+    """Return the length (None: not given) and the axis of a transform over one axis."""
     place = normalize_axis(axis, x.ndim, name)
     return (None if n is None else _length(name, "n", n)), place
 
 
 def _several_axes(name: str, x: Tensor, s: Any, axes: Any) -> tuple[list[int | None], list[int]]:
-    """The lengths (None: not given) and axes of a transform over several axes."""
+    """Return the lengths (None: not given) and axes of a transform over several axes."""
     if s is not None and not isinstance(s, (tuple, list)):
         msg = f"{name}: `s` must be a sequence of ints, but got {s!r}"
         raise TypeError(msg)
@@ -115,7 +115,7 @@ def _several_axes(name: str, x: Tensor, s: Any, axes: Any) -> tuple[list[int | N
 
 
 def _fitted(name: str, x: Tensor, length: int | None, axis: int) -> Tensor:
-    """`x` trimmed, or padded with zeros, to a length along an axis."""
+    """Trim `x`, or pad it with zeros, to a length along an axis."""
     have = x.shape[axis]
     if length is None or length == have:
         if not have:
@@ -151,27 +151,33 @@ def _over(name: str, x: Tensor, s: Any, axes: Any, norm: str, forward: bool) -> 
 
 @front
 def fft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The discrete Fourier transform over one axis.
+    """Return the discrete Fourier transform along one axis.
 
     Parameters
     ----------
-    x : Tensor
-        Complex, or real.
+    x : Tensor or raw array
+        At least one axis; floating-point or complex.
     n : int, optional
-        Length of the transform: `x` is trimmed, or padded with zeros. Default: that of the axis.
+        Length of the transform: `x` is trimmed or padded with zeros to it. The length of the axis by default.
     axis : int
+        Axis to transform.
     norm : {"backward", "ortho", "forward"}
-        The factor ``1 / n`` is in the inverse, split between both (``1 / sqrt(n)``), or in the forward transform.
+        Which transform has the factor: ``1 / n`` in the inverse one ("backward") or in the forward one ("forward"), or
+        ``1 / sqrt(n)`` in both ("ortho"); `n` is the number of elements transformed together.
 
     Returns
     -------
     Tensor
-        Complex, of the shape of `x` with that length.
+        Complex; has the shape of `x`, with length `n` along the axis.
 
     Raises
     ------
-    TypeError, ValueError
-        For integers, or arguments that do not fit.
+    TypeError
+        If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `n` or `axis` is not an int.
+    ValueError
+        If `x` is 0-d, `n` is not positive, or `norm` is none of the three.
+    IndexError
+        If `axis` is out of range.
 
     Examples
     --------
@@ -189,32 +195,33 @@ def fft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backwa
 
 @front
 def ifft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The inverse of `fft`, with the same arguments.
+    """Return the inverse discrete Fourier transform along one axis.
 
     Parameters
     ----------
-    x : Tensor
-        At least one axis; floating or complex.
+    x : Tensor or raw array
+        At least one axis; floating-point or complex.
     n : int, optional
-        The length of the transform: `x` is cut, or filled with zeros; that of the axis.
+        Length of the transform: `x` is trimmed or padded with zeros to it. The length of the axis by default.
     axis : int
-        The axis.
-    norm : str
-        Where the factor 1/n stands: ``"backward"``, ``"ortho"`` or ``"forward"``.
+        Axis to transform.
+    norm : {"backward", "ortho", "forward"}
+        Which transform has the factor: ``1 / n`` in the inverse one ("backward") or in the forward one ("forward"), or
+        ``1 / sqrt(n)`` in both ("ortho"); `n` is the number of elements transformed together.
 
     Returns
     -------
     Tensor
-        Complex, of the shape of `x` with that length.
+        Complex; has the shape of `x`, with length `n` along the axis.
 
     Raises
     ------
     TypeError
-        `x` has no floating or complex dtype.
+        If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `n` or `axis` is not an int.
     ValueError
-        A length is not positive, or `norm` is none of the three.
+        If `x` is 0-d, `n` is not positive, or `norm` is none of the three.
     IndexError
-        An axis is out of range.
+        If `axis` is out of range.
 
     Examples
     --------
@@ -227,28 +234,33 @@ def ifft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backw
 
 @front
 def fftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
-    """The discrete Fourier transform over several axes.
+    """Return the discrete Fourier transform over several axes.
 
     Parameters
     ----------
-    x : Tensor
-        Complex, or real.
+    x : Tensor or raw array
+        At least one axis; floating-point or complex.
     s : sequence of int, optional
-        Lengths of the transform along `axes`; -1 leaves an axis as it is.
+        Lengths along `axes`, to which `x` is trimmed or padded with zeros; -1 keeps the length of the axis.
     axes : sequence of int, optional
-        Default: all, or the last ones, as many as `s` has lengths.
+        Axes to transform; by default all of them, or the last ``len(s)`` ones.
     norm : {"backward", "ortho", "forward"}
-        As for `fft`.
+        Which transform has the factor: ``1 / n`` in the inverse one ("backward") or in the forward one ("forward"), or
+        ``1 / sqrt(n)`` in both ("ortho"); `n` is the number of elements transformed together.
 
     Returns
     -------
     Tensor
-        Complex, of the shape of `x` with that length.
+        Complex; has the shape of `x`, with the lengths `s` along `axes`.
 
     Raises
     ------
-    TypeError, ValueError
-        For integers, or arguments that do not fit.
+    TypeError
+        If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `s` does not consist of ints.
+    ValueError
+        If a length is not positive, `s` and `axes` do not fit together, or `norm` is none of the three.
+    IndexError
+        If an axis is out of range.
 
     Examples
     --------
@@ -262,32 +274,33 @@ def fftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | Non
 
 @front
 def ifftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
-    """The inverse of `fftn`, with the same arguments.
+    """Return the inverse discrete Fourier transform over several axes.
 
     Parameters
     ----------
-    x : Tensor
-        At least one axis; floating or complex.
+    x : Tensor or raw array
+        At least one axis; floating-point or complex.
     s : sequence of int, optional
-        The lengths.
+        Lengths along `axes`, to which `x` is trimmed or padded with zeros; -1 keeps the length of the axis.
     axes : sequence of int, optional
-        The axes; the last ones that `s` has lengths for, or all.
-    norm : str
-        Where the factor 1/n stands: ``"backward"``, ``"ortho"`` or ``"forward"``.
+        Axes to transform; by default all of them, or the last ``len(s)`` ones.
+    norm : {"backward", "ortho", "forward"}
+        Which transform has the factor: ``1 / n`` in the inverse one ("backward") or in the forward one ("forward"), or
+        ``1 / sqrt(n)`` in both ("ortho"); `n` is the number of elements transformed together.
 
     Returns
     -------
     Tensor
-        Complex, of the shape of `x` with that length.
+        Complex; has the shape of `x`, with the lengths `s` along `axes`.
 
     Raises
     ------
     TypeError
-        `x` has no floating or complex dtype.
+        If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `s` does not consist of ints.
     ValueError
-        A length is not positive, or `norm` is none of the three.
+        If a length is not positive, `s` and `axes` do not fit together, or `norm` is none of the three.
     IndexError
-        An axis is out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -318,32 +331,33 @@ def _from_half(name: str, x: Tensor, length: int | None, place: int, norm: str) 
 
 @front
 def rfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The discrete Fourier transform of a real Tensor: its ``n // 2 + 1`` frequencies from zero up. Arguments as for `fft`.
+    """Return the discrete Fourier transform of a real Tensor along one axis: its frequencies from zero up.
 
     Parameters
     ----------
-    x : Tensor
-        At least one axis; real floating.
+    x : Tensor or raw array
+        At least one axis; real floating-point.
     n : int, optional
-        The length of the transform: `x` is cut, or filled with zeros; that of the axis.
+        Length of the transform: `x` is trimmed or padded with zeros to it. The length of the axis by default.
     axis : int
-        The axis.
-    norm : str
-        Where the factor 1/n stands: ``"backward"``, ``"ortho"`` or ``"forward"``.
+        Axis to transform.
+    norm : {"backward", "ortho", "forward"}
+        Which transform has the factor: ``1 / n`` in the inverse one ("backward") or in the forward one ("forward"), or
+        ``1 / sqrt(n)`` in both ("ortho"); `n` is the number of elements transformed together.
 
     Returns
     -------
     Tensor
-        Complex, n // 2 + 1 long along the axis.
+        Complex; has the shape of `x`, with length ``n // 2 + 1`` along the axis.
 
     Raises
     ------
     TypeError
-        `x` has no floating or complex dtype.
+        If `x` is not a Tensor or an array, its dtype is not real floating-point, or `n` or `axis` is not an int.
     ValueError
-        A length is not positive, or `norm` is none of the three.
+        If `x` is 0-d, `n` is not positive, or `norm` is none of the three.
     IndexError
-        An axis is out of range.
+        If `axis` is out of range.
 
     Examples
     --------
@@ -357,30 +371,34 @@ def rfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backw
 
 @front
 def irfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The inverse of `rfft`.
+    """Return the inverse of `rfft`.
 
     Parameters
     ----------
-    x : Tensor
-        The frequencies from zero up; the imaginary part at zero, and at the highest for an even `n`, is ignored.
+    x : Tensor or raw array
+        Frequencies from zero up; floating-point or complex. The imaginary part at zero, and at the highest one for an even `n`, is
+        ignored.
     n : int, optional
-        Length of the result. Default: the even one, ``2 * (m - 1)`` for m frequencies.
-    axis, norm
-        As for `fft`.
+        Length of the result along the axis; by default the even one, ``2 * (m - 1)`` for m frequencies.
+    axis : int
+        Axis to transform.
+    norm : {"backward", "ortho", "forward"}
+        Which transform has the factor: ``1 / n`` in the inverse one ("backward") or in the forward one ("forward"), or
+        ``1 / sqrt(n)`` in both ("ortho"); `n` is the number of elements transformed together.
 
     Returns
     -------
     Tensor
-        Real, of the shape of `x` with that length.
+        Real; has the shape of `x`, with length `n` along the axis.
 
     Raises
     ------
     TypeError
-        `x` has no floating or complex dtype.
+        If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `n` or `axis` is not an int.
     ValueError
-        A length is not positive, or `norm` is none of the three.
+        If `x` is 0-d, `n` is not positive, or omitted for a single frequency, or `norm` is none of the three.
     IndexError
-        An axis is out of range.
+        If `axis` is out of range.
 
     Examples
     --------
@@ -394,32 +412,33 @@ def irfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "back
 
 @front
 def rfftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
-    """The transform of a real Tensor over several axes: `rfft` over the last of them, then `fftn` over the others.
+    """Return the transform of a real Tensor over several axes: `rfft` along the last of them, then `fftn` over the others.
 
     Parameters
     ----------
-    x : Tensor
-        Real floating.
+    x : Tensor or raw array
+        At least one axis; real floating-point.
     s : sequence of int, optional
-        The lengths.
+        Lengths along `axes`, to which `x` is trimmed or padded with zeros; -1 keeps the length of the axis.
     axes : sequence of int, optional
-        The axes; the last ones that `s` has lengths for, or all.
-    norm : str
-        Where the factor 1/n stands: ``"backward"``, ``"ortho"`` or ``"forward"``.
+        Axes to transform; by default all of them, or the last ``len(s)`` ones.
+    norm : {"backward", "ortho", "forward"}
+        Which transform has the factor: ``1 / n`` in the inverse one ("backward") or in the forward one ("forward"), or
+        ``1 / sqrt(n)`` in both ("ortho"); `n` is the number of elements transformed together.
 
     Returns
     -------
     Tensor
-        Complex, n // 2 + 1 long along the last axis.
+        Complex; has the shape of `x`, with the lengths `s` along `axes`, the last of which is ``s[-1] // 2 + 1``.
 
     Raises
     ------
     TypeError
-        `x` has no floating or complex dtype.
+        If `x` is not a Tensor or an array, its dtype is not real floating-point, or `s` does not consist of ints.
     ValueError
-        A length is not positive, or `norm` is none of the three.
+        If a length is not positive, `s` and `axes` do not fit together, or `norm` is none of the three.
     IndexError
-        An axis is out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -437,32 +456,33 @@ def rfftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | No
 
 @front
 def irfftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
-    """The inverse of `rfftn`; the last of `s` is the length of the result there, by default the even one.
+    """Return the inverse of `rfftn`.
 
     Parameters
     ----------
-    x : Tensor
-        At least one axis; floating or complex.
+    x : Tensor or raw array
+        At least one axis; floating-point or complex. The last transformed axis has the frequencies from zero up.
     s : sequence of int, optional
-        The lengths.
+        Lengths of the result along `axes`; the last one is by default the even one, ``2 * (m - 1)`` for m frequencies. -1 is the default.
     axes : sequence of int, optional
-        The axes; the last ones that `s` has lengths for, or all.
-    norm : str
-        Where the factor 1/n stands: ``"backward"``, ``"ortho"`` or ``"forward"``.
+        Axes to transform; by default all of them, or the last ``len(s)`` ones.
+    norm : {"backward", "ortho", "forward"}
+        Which transform has the factor: ``1 / n`` in the inverse one ("backward") or in the forward one ("forward"), or
+        ``1 / sqrt(n)`` in both ("ortho"); `n` is the number of elements transformed together.
 
     Returns
     -------
     Tensor
-        Real, of the shape of `x` with that length.
+        Real; has the shape of `x`, with the lengths `s` along `axes`.
 
     Raises
     ------
     TypeError
-        `x` has no floating or complex dtype.
+        If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `s` does not consist of ints.
     ValueError
-        A length is not positive, or `norm` is none of the three.
+        If a length is not positive, `s` and `axes` do not fit together, or `norm` is none of the three.
     IndexError
-        An axis is out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -481,32 +501,33 @@ def irfftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | N
 
 @composite
 def hfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The real transform of a signal with Hermitian symmetry, of which `x` is the half from zero up. Arguments as for `irfft`.
+    """Return the real transform of a signal with Hermitian symmetry, given its half from zero up.
 
     Parameters
     ----------
-    x : Tensor
-        At least one axis; floating or complex.
+    x : Tensor or raw array
+        First half of the signal along the axis; floating-point or complex.
     n : int, optional
-        The length of the transform: `x` is cut, or filled with zeros; that of the axis.
+        Length of the result along the axis; by default the even one, ``2 * (m - 1)`` for m elements.
     axis : int
-        The axis.
-    norm : str
-        Where the factor 1/n stands: ``"backward"``, ``"ortho"`` or ``"forward"``.
+        Axis to transform.
+    norm : {"backward", "ortho", "forward"}
+        Which transform has the factor: ``1 / n`` in the inverse one ("backward") or in the forward one ("forward"), or
+        ``1 / sqrt(n)`` in both ("ortho"); `n` is the number of elements transformed together.
 
     Returns
     -------
     Tensor
-        Real, of the shape of `x` with that length.
+        Real; has the shape of `x`, with length `n` along the axis.
 
     Raises
     ------
     TypeError
-        `x` has no floating or complex dtype.
+        If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `n` or `axis` is not an int.
     ValueError
-        A length is not positive, or `norm` is none of the three.
+        If `x` is 0-d, `n` is not positive, or omitted for a single element, or `norm` is none of the three.
     IndexError
-        An axis is out of range.
+        If `axis` is out of range.
 
     Examples
     --------
@@ -520,32 +541,33 @@ def hfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backw
 
 @composite
 def ihfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The inverse of `hfft`: half of the transform of a real Tensor. Arguments as for `fft`.
+    """Return the inverse of `hfft`: the first half of a signal with Hermitian symmetry whose transform is real.
 
     Parameters
     ----------
-    x : Tensor
-        At least one axis; real floating.
+    x : Tensor or raw array
+        At least one axis; real floating-point.
     n : int, optional
-        The length of the transform: `x` is cut, or filled with zeros; that of the axis.
+        Length of the transform: `x` is trimmed or padded with zeros to it. The length of the axis by default.
     axis : int
-        The axis.
-    norm : str
-        Where the factor 1/n stands: ``"backward"``, ``"ortho"`` or ``"forward"``.
+        Axis to transform.
+    norm : {"backward", "ortho", "forward"}
+        Which transform has the factor: ``1 / n`` in the inverse one ("backward") or in the forward one ("forward"), or
+        ``1 / sqrt(n)`` in both ("ortho"); `n` is the number of elements transformed together.
 
     Returns
     -------
     Tensor
-        Complex, n // 2 + 1 long along the axis.
+        Complex; has the shape of `x`, with length ``n // 2 + 1`` along the axis.
 
     Raises
     ------
     TypeError
-        `x` has no floating or complex dtype.
+        If `x` is not a Tensor or an array, its dtype is not real floating-point, or `n` or `axis` is not an int.
     ValueError
-        A length is not positive, or `norm` is none of the three.
+        If `x` is 0-d, `n` is not positive, or `norm` is none of the three.
     IndexError
-        An axis is out of range.
+        If `axis` is out of range.
 
     Examples
     --------
@@ -579,27 +601,30 @@ def _frequencies(name: str, n: Any, d: Any, dtype: Any, device: Any, half: bool)
 
 @nondifferentiable(primitive=True)
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Device | str | None = None) -> Tensor:
-    """The frequencies of `fft`'s results, in cycles per unit of `d`.
+    """Return the frequencies of the results of `fft`, in cycles per unit of `d`.
 
     Parameters
     ----------
     n : int
         Length of the transform.
     d : float
-        Distance between samples.
+        Distance between samples; not 0.
     dtype : DType, optional
-        Real floating. Default: the device's.
+        Real floating-point data type; the device's default one by default.
     device : Device or str, optional
+        Device of the result; the default device by default.
 
     Returns
     -------
     Tensor
-        Of shape (n,), in cycles per unit of `d`.
+        Of shape (n,): 0 and the positive frequencies, then the negative ones.
 
     Raises
     ------
+    TypeError
+        If `n` is not an int, `d` is not a real number, or `dtype` is not real floating-point.
     ValueError
-        `n` is not positive.
+        If `n` is not positive, or `d` is 0.
 
     Examples
     --------
@@ -612,28 +637,30 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Device | st
 
 @nondifferentiable(primitive=True)
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Device | str | None = None) -> Tensor:
-    """The frequencies of `rfft`'s results, in cycles per unit of `d`. Arguments as for `fftfreq`.
+    """Return the frequencies of the results of `rfft`, in cycles per unit of `d`.
 
     Parameters
     ----------
     n : int
-        The length of the transform.
+        Length of the transform.
     d : float
-        The distance of the samples.
+        Distance between samples; not 0.
     dtype : DType, optional
-        A real floating one.
+        Real floating-point data type; the device's default one by default.
     device : Device or str, optional
-        Where the result is.
+        Device of the result; the default device by default.
 
     Returns
     -------
     Tensor
-        Of shape (n // 2 + 1,), in cycles per unit of `d`.
+        Of shape (n // 2 + 1,), ascending from 0.
 
     Raises
     ------
+    TypeError
+        If `n` is not an int, `d` is not a real number, or `dtype` is not real floating-point.
     ValueError
-        `n` is not positive.
+        If `n` is not positive, or `d` is 0.
 
     Examples
     --------
@@ -654,28 +681,26 @@ def _shifted(name: str, x: Any, axes: Any, sign: int) -> Tensor:
 
 @composite
 def fftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
-    """`x` rotated so that frequency zero is in the middle of axes (default: all).
+    """Roll `x` so that frequency zero is in the middle of axes.
 
     Parameters
     ----------
-    x : Tensor
-        Any dtype.
+    x : Tensor or raw array
+        Any shape and dtype.
     axes : int or sequence of int, optional
-        The axes; all.
+        Axes to roll; all of them by default.
 
     Returns
     -------
     Tensor
-        Of the shape of `x`.
+        Has the shape and dtype of `x`.
 
     Raises
     ------
     TypeError
-        `x` has no floating or complex dtype.
-    ValueError
-        A length is not positive, or `norm` is none of the three.
+        If `x` is not a Tensor or an array, or `axes` does not consist of ints.
     IndexError
-        An axis is out of range.
+        If an axis is out of range.
 
     Examples
     --------
@@ -688,28 +713,26 @@ def fftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
 
 @composite
 def ifftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
-    """The inverse of `fftshift`.
+    """Undo `fftshift`: roll `x` so that frequency zero is at the start of axes.
 
     Parameters
     ----------
-    x : Tensor
-        Any dtype.
+    x : Tensor or raw array
+        Any shape and dtype.
     axes : int or sequence of int, optional
-        The axes; all.
+        Axes to roll; all of them by default.
 
     Returns
     -------
     Tensor
-        Of the shape of `x`.
+        Has the shape and dtype of `x`.
 
     Raises
     ------
     TypeError
-        `x` has no floating or complex dtype.
-    ValueError
-        A length is not positive, or `norm` is none of the three.
+        If `x` is not a Tensor or an array, or `axes` does not consist of ints.
     IndexError
-        An axis is out of range.
+        If an axis is out of range.
 
     Examples
     --------

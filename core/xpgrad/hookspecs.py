@@ -1,4 +1,4 @@
-"""The hook that a backend plugin implements; markers for both sides."""
+"""The hook that a backend plugin implements, and the markers for both sides."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ hookimpl: pluggy.HookimplMarker = pluggy.HookimplMarker("xpgrad")
 
 @hookspec
 def xpgrad_backend() -> BackendInfo:
-    """Describe the backend; called once, must not import the array library.
+    """Describe the backend. It is called once, and must not import the array library.
 
     Returns
     -------
     BackendInfo
-        The plugin's description of itself.
+        Name of the backend, its loader, and the modules whose arrays it takes.
 
     Examples
     --------

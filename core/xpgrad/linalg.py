@@ -1,7 +1,7 @@
-"""`xpgrad.linalg`: the linear algebra extension of the Array API standard 2024.12, differentiable; with `eig`, `eigvals` of 2025.12.
+"""`xpgrad.linalg`: the linear algebra extension of the Array API standard 2024.12, differentiable; and `eig`, `eigvals` of 2025.12.
 
-Matrices are the last two axes of a Tensor, all axes before them are a batch, and the batches of two operands broadcast. A singular
-matrix, or one that is not positive definite, raises what the backend's library raises (NumPy: `numpy.linalg.LinAlgError`).
+Matrices are the last two axes of a Tensor; the axes before them are a batch, and the batches of two operands broadcast. A singular
+matrix, or one that is not positive definite, raises the error of the backend's library (NumPy: `numpy.linalg.LinAlgError`).
 """
 
 from __future__ import annotations
@@ -37,24 +37,18 @@ def __dir__() -> list[str]:
 
 
 class EigResult(NamedTuple):
-    """The pair that `eig` returns.
+    """The result of `eig`.
 
     Parameters
     ----------
     eigenvalues : Tensor
-        The eigenvalues.
+        Eigenvalues, of shape (..., M); complex.
     eigenvectors : Tensor
-        The eigenvectors, as columns.
+        Eigenvectors as columns, of shape (..., M, M); complex.
 
-    Raises
-    ------
-    ValueError
-        `x` has fewer than two axes, or is not square where it has to be.
-    TypeError
-        The dtype is neither floating nor complex.
-    numpy.linalg.LinAlgError
-        A matrix is singular, not positive definite, or the iteration did not converge; other libraries have errors of
-        their own.
+    See Also
+    --------
+    xpgrad.linalg.eig
 
     Examples
     --------
@@ -71,24 +65,18 @@ class EigResult(NamedTuple):
 
 
 class EighResult(NamedTuple):
-    """The pair that `eigh` returns.
+    """The result of `eigh`.
 
     Parameters
     ----------
     eigenvalues : Tensor
-        The eigenvalues.
+        Eigenvalues in ascending order, of shape (..., M); real.
     eigenvectors : Tensor
-        The eigenvectors, as columns.
+        Eigenvectors as columns, of shape (..., M, M).
 
-    Raises
-    ------
-    ValueError
-        `x` has fewer than two axes, or is not square where it has to be.
-    TypeError
-        The dtype is neither floating nor complex.
-    numpy.linalg.LinAlgError
-        A matrix is singular, not positive definite, or the iteration did not converge; other libraries have errors of
-        their own.
+    See Also
+    --------
+    xpgrad.linalg.eigh
 
     Examples
     --------
@@ -105,24 +93,18 @@ class EighResult(NamedTuple):
 
 
 class QRResult(NamedTuple):
-    """The pair that `qr` returns.
+    """The result of `qr`.
 
     Parameters
     ----------
     Q : Tensor
-        The orthonormal columns.
+        Matrices with orthonormal columns.
     R : Tensor
-        The upper triangle.
+        Upper triangular matrices.
 
-    Raises
-    ------
-    ValueError
-        `x` has fewer than two axes, or is not square where it has to be.
-    TypeError
-        The dtype is neither floating nor complex.
-    numpy.linalg.LinAlgError
-        A matrix is singular, not positive definite, or the iteration did not converge; other libraries have errors of
-        their own.
+    See Also
+    --------
+    xpgrad.linalg.qr
 
     Examples
     --------
@@ -139,24 +121,18 @@ class QRResult(NamedTuple):
 
 
 class SlogdetResult(NamedTuple):
-    """The pair that `slogdet` returns.
+    """The result of `slogdet`.
 
     Parameters
     ----------
     sign : Tensor
-        The sign, or the phase, of the determinant.
+        Sign of each determinant; for complex matrices a number of modulus 1. 0 for a singular matrix.
     logabsdet : Tensor
-        The logarithm of its absolute value.
+        Logarithm of the absolute value of each determinant; real, -inf for a singular matrix.
 
-    Raises
-    ------
-    ValueError
-        `x` has fewer than two axes, or is not square where it has to be.
-    TypeError
-        The dtype is neither floating nor complex.
-    numpy.linalg.LinAlgError
-        A matrix is singular, not positive definite, or the iteration did not converge; other libraries have errors of
-        their own.
+    See Also
+    --------
+    xpgrad.linalg.slogdet
 
     Examples
     --------
@@ -173,26 +149,20 @@ class SlogdetResult(NamedTuple):
 
 
 class SVDResult(NamedTuple):
-    """The triple that `svd` returns.
+    """The result of `svd`.
 
     Parameters
     ----------
     U : Tensor
-        The left singular vectors, as columns.
+        Left singular vectors as columns.
     S : Tensor
-        The singular values, descending.
+        Singular values in descending order; real.
     Vh : Tensor
-        The right singular vectors, as rows, conjugated.
+        Conjugated right singular vectors as rows.
 
-    Raises
-    ------
-    ValueError
-        `x` has fewer than two axes, or is not square where it has to be.
-    TypeError
-        The dtype is neither floating nor complex.
-    numpy.linalg.LinAlgError
-        A matrix is singular, not positive definite, or the iteration did not converge; other libraries have errors of
-        their own.
+    See Also
+    --------
+    xpgrad.linalg.svd
 
     Examples
     --------
@@ -216,7 +186,7 @@ def _recorded(x: Tensor) -> bool:
 
 
 def _constant(x: Tensor, name: str, **options: Any) -> Tensor:
-    """A function of the library's own extension, not recorded."""
+    """Call a function of the library's own linear algebra extension, without recording."""
     return finished(x, x.backend.adopt(getattr(x.backend.kernels.linalg, name)(x._array, **options)), f"linalg.{name}")
 
 
@@ -225,22 +195,26 @@ def _constant(x: Tensor, name: str, **options: Any) -> Tensor:
 
 @front
 def inv(x: Tensor, /) -> Tensor:
-    """The inverses of square matrices of shape (..., M, M).
+    """Return the inverses of square matrices.
 
     Parameters
     ----------
-    x : Tensor
-        At least two axes: square matrices; floating or complex.
+    x : Tensor or raw array
+        Square matrices, of shape (..., M, M); floating-point or complex.
 
     Returns
     -------
     Tensor
-        The inverses.
+        Inverses, of the shape and dtype of `x`.
 
     Raises
     ------
-    TypeError, ValueError
-        For integers, or matrices that are not square.
+    TypeError
+        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
+    ValueError
+        If `x` has fewer than two axes, or its matrices are not square.
+    numpy.linalg.LinAlgError
+        If a matrix is singular. Other backends raise the errors of their libraries.
 
     Examples
     --------
@@ -256,24 +230,30 @@ def inv(x: Tensor, /) -> Tensor:
 
 @front
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """The solution of ``x1 @ x == x2``.
+    """Solve the systems of linear equations ``x1 @ x == x2``.
 
     Parameters
     ----------
-    x1 : Tensor
-        Square matrices of shape (..., M, M).
-    x2 : Tensor
-        A vector of shape (M,), or matrices of shape (..., M, K): vectors are never stacked, so that no case is ambiguous.
+    x1 : Tensor or raw array
+        Square matrices, of shape (..., M, M); floating-point or complex.
+    x2 : Tensor or raw array
+        One vector, of shape (M,), or matrices, of shape (..., M, K), whose batch broadcasts with that of `x1`. A stack of vectors is
+        given as
+        ``x2[..., None]``.
 
     Returns
     -------
     Tensor
-        Of the shape of `x2`.
+        Solutions, of shape (..., M, K), or (..., M) if `x2` is a vector, and of the dtype to which the operands promote.
 
     Raises
     ------
-    TypeError, ValueError
-        For integers, or shapes that do not fit.
+    TypeError
+        If an operand is not a Tensor or an array, or its dtype is neither floating-point nor complex.
+    ValueError
+        If `x1` is not a stack of square matrices, or the shapes do not fit.
+    numpy.linalg.LinAlgError
+        If a matrix is singular. Other backends raise the errors of their libraries.
 
     Examples
     --------
@@ -306,29 +286,29 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 @front
 def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
-    """The Moore-Penrose inverses of matrices; differentiable where the rank does not change.
+    """Return the Moore-Penrose inverses of matrices; differentiable where the rank does not change.
 
     Parameters
     ----------
-    x : Tensor
-        Shape (..., M, N).
-    rtol : float or Tensor of shape (...), optional
-        Singular values below `rtol` times the largest count as 0. Default: ``max(M, N)`` times the dtype's eps.
+    x : Tensor or raw array
+        Matrices, of shape (..., M, N); floating-point or complex.
+    rtol : float or Tensor, optional
+        Singular values below `rtol` times the largest one count as 0; a Tensor has a shape that broadcasts to the batch of `x`.
+        ``max(M, N)`` times the dtype's eps by default.
 
     Returns
     -------
     Tensor
-        With the last two axes exchanged.
+        Pseudoinverses, of shape (..., N, M) and the dtype of `x`.
 
     Raises
     ------
-    ValueError
-        `x` has fewer than two axes, or is not square where it has to be.
     TypeError
-        The dtype is neither floating nor complex.
+        If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `rtol` is not real.
+    ValueError
+        If `x` has fewer than two axes, or `rtol` does not broadcast to its batch.
     numpy.linalg.LinAlgError
-        A matrix is singular, not positive definite, or the iteration did not converge; other libraries have errors of
-        their own.
+        If the iteration does not converge. Other backends raise the errors of their libraries.
 
     Examples
     --------
@@ -343,27 +323,26 @@ def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
 
 @front
 def det(x: Tensor, /) -> Tensor:
-    """The determinants of square matrices; the first derivative exists for singular ones too.
+    """Return the determinants of square matrices.
+
+    The first and second derivatives exist for singular matrices, too; the third needs regular ones.
 
     Parameters
     ----------
-    x : Tensor
-        At least two axes: square matrices; floating or complex.
+    x : Tensor or raw array
+        Square matrices, of shape (..., M, M); floating-point or complex.
 
     Returns
     -------
     Tensor
-        One for each matrix.
+        One number for each matrix, of shape (...) and the dtype of `x`.
 
     Raises
     ------
-    ValueError
-        `x` has fewer than two axes, or is not square where it has to be.
     TypeError
-        The dtype is neither floating nor complex.
-    numpy.linalg.LinAlgError
-        A matrix is singular, not positive definite, or the iteration did not converge; other libraries have errors of
-        their own.
+        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
+    ValueError
+        If `x` has fewer than two axes, or its matrices are not square.
 
     Examples
     --------
@@ -383,27 +362,26 @@ def det(x: Tensor, /) -> Tensor:
 
 @front
 def slogdet(x: Tensor, /) -> SlogdetResult:
-    """The sign of determinants, and the logarithm of their absolute values (-inf for 0).
+    """Return the signs of determinants and the logarithms of their absolute values.
+
+    The gradient is nan for a singular matrix.
 
     Parameters
     ----------
-    x : Tensor
-        At least two axes: square matrices; floating or complex.
+    x : Tensor or raw array
+        Square matrices, of shape (..., M, M); floating-point or complex.
 
     Returns
     -------
     SlogdetResult
-        `sign` and `logabsdet`.
+        Named tuple of `sign` and `logabsdet`, both of shape (...).
 
     Raises
     ------
-    ValueError
-        `x` has fewer than two axes, or is not square where it has to be.
     TypeError
-        The dtype is neither floating nor complex.
-    numpy.linalg.LinAlgError
-        A matrix is singular, not positive definite, or the iteration did not converge; other libraries have errors of
-        their own.
+        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
+    ValueError
+        If `x` has fewer than two axes, or its matrices are not square.
 
     Examples
     --------
@@ -421,29 +399,28 @@ def slogdet(x: Tensor, /) -> SlogdetResult:
 
 @composite
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
-    """Square matrices multiplied with themselves `n` times, in fresh memory; inverted for negative `n`, identities for 0.
+    """Multiply square matrices with themselves `n` times, in newly allocated memory.
 
     Parameters
     ----------
-    x : Tensor
-        At least two axes: square matrices; floating or complex.
+    x : Tensor or raw array
+        Square matrices, of shape (..., M, M); floating-point or complex.
     n : int
-        The power; negative ones are those of the inverse.
+        Exponent. Negative ones give powers of the inverse, 0 gives identity matrices.
 
     Returns
     -------
     Tensor
-        One for each matrix.
+        Powers, of the shape and dtype of `x`.
 
     Raises
     ------
-    ValueError
-        `x` has fewer than two axes, or is not square where it has to be.
     TypeError
-        The dtype is neither floating nor complex.
+        If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `n` is not an int.
+    ValueError
+        If `x` has fewer than two axes, or its matrices are not square.
     numpy.linalg.LinAlgError
-        A matrix is singular, not positive definite, or the iteration did not converge; other libraries have errors of
-        their own.
+        If `n` is negative and a matrix is singular. Other backends raise the errors of their libraries.
 
     Examples
     --------
@@ -473,29 +450,29 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
 
 @nondifferentiable(primitive=True)
 def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
-    """The number of singular values of matrices above `rtol` times the largest (default: ``max(M, N)`` times the dtype's eps).
+    """Return the ranks of matrices: their numbers of singular values above a tolerance.
 
     Parameters
     ----------
-    x : Tensor
-        At least two axes.
+    x : Tensor or raw array
+        Matrices, of shape (..., M, N); floating-point or complex.
     rtol : float or Tensor, optional
-        What counts as 0, relative to the largest singular value.
+        Singular values count if they are above `rtol` times the largest one; a Tensor has a shape that broadcasts to the batch of `x`.
+        ``max(M, N)`` times the dtype's eps by default.
 
     Returns
     -------
     Tensor
-        Integer, one for each matrix.
+        One integer for each matrix, of shape (...). It never requires grad.
 
     Raises
     ------
-    ValueError
-        `x` has fewer than two axes, or is not square where it has to be.
     TypeError
-        The dtype is neither floating nor complex.
+        If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `rtol` is not real.
+    ValueError
+        If `x` has fewer than two axes, or `rtol` does not broadcast to its batch.
     numpy.linalg.LinAlgError
-        A matrix is singular, not positive definite, or the iteration did not converge; other libraries have errors of
-        their own.
+        If the iteration does not converge. Other backends raise the errors of their libraries.
 
     Examples
     --------
@@ -514,31 +491,30 @@ def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
 
 @front
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
-    """The triangular factors of Hermitian positive definite matrices: ``L @ L^H``, or ``U^H @ U`` with ``upper=True``.
+    """Return the triangular Cholesky factors of Hermitian positive definite matrices.
 
     The gradient is Hermitian, as if both triangles of `x` were read.
 
     Parameters
     ----------
-    x : Tensor
-        At least two axes: square matrices; floating or complex.
+    x : Tensor or raw array
+        Hermitian positive definite matrices, of shape (..., M, M); floating-point or complex.
     upper : bool
-        The upper factor instead of the lower one.
+        If False, return ``L`` with ``L @ L^H == x``; if True, ``U`` with ``U^H @ U == x``.
 
     Returns
     -------
     Tensor
-        Triangular, of the shape of `x`.
+        Triangular factors, of the shape and dtype of `x`.
 
     Raises
     ------
-    ValueError
-        `x` has fewer than two axes, or is not square where it has to be.
     TypeError
-        The dtype is neither floating nor complex.
+        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
+    ValueError
+        If `x` has fewer than two axes, or its matrices are not square.
     numpy.linalg.LinAlgError
-        A matrix is singular, not positive definite, or the iteration did not converge; other libraries have errors of
-        their own.
+        If a matrix is not positive definite. Other backends raise the errors of their libraries.
 
     Examples
     --------
@@ -554,29 +530,32 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 
 @front
 def eig(x: Tensor, /) -> EigResult:
-    """Eigenvalues, in no order, and eigenvectors (columns of length 1) of square matrices (Array API 2025.12, `eig`; `torch.linalg.eig`).
+    """Return the eigenvalues and eigenvectors of square matrices (Array API 2025.12, `eig`; `torch.linalg.eig`).
 
-    Both are complex, for real matrices too, whose gradient is real.
-
-    The gradient needs independent eigenvectors; through the eigenvectors also distinct eigenvalues, and a loss that does not depend on the
-    vectors' phases: otherwise backward raises RuntimeError, as PyTorch does.
+    The gradient of real matrices is real. It needs independent eigenvectors. The gradient through the eigenvectors also needs distinct
+    eigenvalues and a loss that does not depend on the vectors' phases: otherwise backward raises RuntimeError, as in PyTorch.
 
     Parameters
     ----------
-    x : Tensor
-        At least two axes: square matrices; floating or complex.
+    x : Tensor or raw array
+        Square matrices, of shape (..., M, M); floating-point or complex.
 
     Returns
     -------
     EigResult
-        Complex `eigenvalues` and `eigenvectors`.
+        Named tuple of `eigenvalues`, of shape (..., M) and in no particular order, and `eigenvectors`, of shape (..., M, M): columns of
+        length 1. Both are complex.
 
     Raises
     ------
+    TypeError
+        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
+    ValueError
+        If `x` has fewer than two axes, or its matrices are not square.
     CapabilityError
         If the backend's library has no `eig`, or none for this device.
-    TypeError, ValueError
-        For integers, or matrices that are not square.
+    numpy.linalg.LinAlgError
+        If a matrix is not finite, or the iteration does not converge. Other backends raise the errors of their libraries.
 
     Examples
     --------
@@ -590,24 +569,34 @@ def eig(x: Tensor, /) -> EigResult:
 
 @front
 def eigvals(x: Tensor, /) -> Tensor:
-    """The eigenvalues of square matrices, in no order, complex for real ones too (Array API 2025.12, `eigvals`); see `eig`.
+    """Return the eigenvalues of square matrices (Array API 2025.12, `eigvals`).
 
-    Where eigenvalues coincide only symmetric functions of them have a gradient, and none where their eigenvectors coincide as well.
+    Where eigenvalues coincide, only symmetric functions of them have a gradient, and none has if their eigenvectors coincide as well.
 
     Parameters
     ----------
-    x : Tensor
-        At least two axes: square matrices; floating or complex.
+    x : Tensor or raw array
+        Square matrices, of shape (..., M, M); floating-point or complex.
 
     Returns
     -------
     Tensor
-        Complex.
+        Eigenvalues, of shape (..., M) and in no particular order; complex.
 
     Raises
     ------
-    CapabilityError, TypeError, ValueError
-        As `eig`.
+    TypeError
+        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
+    ValueError
+        If `x` has fewer than two axes, or its matrices are not square.
+    CapabilityError
+        If the backend's library has no `eig`, or none for this device.
+    numpy.linalg.LinAlgError
+        If a matrix is not finite, or the iteration does not converge. Other backends raise the errors of their libraries.
+
+    See Also
+    --------
+    xpgrad.linalg.eig
 
     Examples
     --------
@@ -623,30 +612,29 @@ def eigvals(x: Tensor, /) -> Tensor:
 
 @front
 def eigh(x: Tensor, /) -> EighResult:
-    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices.
+    """Return the eigenvalues and eigenvectors of Hermitian matrices.
 
-    The gradient through the eigenvectors needs distinct eigenvalues and, for a complex matrix, a loss that does not depend on the
-    eigenvectors' phases: otherwise backward raises RuntimeError, as PyTorch does.
+    The gradient through the eigenvectors needs distinct eigenvalues and, for complex matrices, a loss that does not depend on the
+    vectors' phases: otherwise backward raises RuntimeError, as in PyTorch.
 
     Parameters
     ----------
-    x : Tensor
-        At least two axes: square matrices; floating or complex.
+    x : Tensor or raw array
+        Hermitian matrices, of shape (..., M, M); floating-point or complex.
 
     Returns
     -------
     EighResult
-        `eigenvalues` (real, ascending) and `eigenvectors`.
+        Named tuple of `eigenvalues`, real, ascending and of shape (..., M), and `eigenvectors`, orthonormal columns of shape (..., M, M).
 
     Raises
     ------
-    ValueError
-        `x` has fewer than two axes, or is not square where it has to be.
     TypeError
-        The dtype is neither floating nor complex.
+        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
+    ValueError
+        If `x` has fewer than two axes, or its matrices are not square.
     numpy.linalg.LinAlgError
-        A matrix is singular, not positive definite, or the iteration did not converge; other libraries have errors of
-        their own.
+        If the iteration does not converge. Other backends raise the errors of their libraries.
 
     Examples
     --------
@@ -660,27 +648,30 @@ def eigh(x: Tensor, /) -> EighResult:
 
 @front
 def eigvalsh(x: Tensor, /) -> Tensor:
-    """The eigenvalues of Hermitian matrices, ascending.
+    """Return the eigenvalues of Hermitian matrices, in ascending order.
 
     Parameters
     ----------
-    x : Tensor
-        At least two axes: square matrices; floating or complex.
+    x : Tensor or raw array
+        Hermitian matrices, of shape (..., M, M); floating-point or complex.
 
     Returns
     -------
     Tensor
-        Real, ascending.
+        Eigenvalues, of shape (..., M); real.
 
     Raises
     ------
-    ValueError
-        `x` has fewer than two axes, or is not square where it has to be.
     TypeError
-        The dtype is neither floating nor complex.
+        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
+    ValueError
+        If `x` has fewer than two axes, or its matrices are not square.
     numpy.linalg.LinAlgError
-        A matrix is singular, not positive definite, or the iteration did not converge; other libraries have errors of
-        their own.
+        If the iteration does not converge. Other backends raise the errors of their libraries.
+
+    See Also
+    --------
+    xpgrad.linalg.eigh
 
     Examples
     --------
@@ -697,35 +688,38 @@ def eigvalsh(x: Tensor, /) -> Tensor:
 
 @front
 def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
-    """Decompose matrices of shape (..., M, N) into orthonormal columns times upper triangles.
+    """Decompose matrices into orthonormal columns times upper triangular matrices: ``x == Q @ R``.
 
-    The gradient needs independent first ``min(M, N)`` columns; with ``mode="complete"`` and M > N it does not exist, and backward
-    raises NotImplementedError.
+    The gradient needs independent first ``min(M, N)`` columns; it is nan where they are not. With ``mode="complete"`` and M > N it does
+    not
+    exist, and backward raises NotImplementedError.
 
     Parameters
     ----------
-    x : Tensor
-        At least two axes.
-    mode : str
-        ``"reduced"`` or ``"complete"``.
+    x : Tensor or raw array
+        Matrices, of shape (..., M, N); floating-point or complex.
+    mode : {"reduced", "complete"}
+        Whether `Q` has ``min(M, N)`` columns or is square.
 
     Returns
     -------
     QRResult
-        `Q` and `R`.
+        Named tuple of `Q`, of shape (..., M, K), and `R`, of shape (..., K, N): K is ``min(M, N)``, or M with ``mode="complete"``.
 
     Raises
     ------
+    TypeError
+        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
     ValueError
-        For another mode.
+        If `x` has fewer than two axes, or `mode` is neither "reduced" nor "complete".
 
     Examples
     --------
     >>> import xpgrad as xp
     >>> a = xp.tensor([[2.0, 1.0], [1.0, 3.0]], requires_grad=True)
     >>> q, r = xp.linalg.qr(a)
-    >>> xp.round(xp.abs(xp.linalg.det(q)), ) if False else q.shape
-    (2, 2)
+    >>> xp.max(xp.abs(q @ r - a)) < 1e-12
+    tensor(True)
     """
     x = need_matrices("qr", x)
     check_choice(mode, ("reduced", "complete"), "qr", "mode")
@@ -734,32 +728,33 @@ def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRR
 
 @front
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
-    """Decompose matrices of shape (..., M, N) into ``U @ diag(S) @ Vh``, singular values descending.
+    """Decompose matrices into singular vectors and singular values: ``x == U @ diag(S) @ Vh``.
 
-    The gradient through U and Vh needs distinct singular values and, for a complex matrix, a loss that does not depend on the vectors'
-    common phases: otherwise backward raises RuntimeError. Columns of full matrices beyond the first ``min(M, N)`` get no gradient.
+    The gradient through `U` and `Vh` needs distinct singular values and, for complex matrices, a loss that does not depend on the vectors'
+    common phases: otherwise backward raises RuntimeError. Columns of `U` and rows of `Vh` beyond the first ``min(M, N)`` get no gradient.
 
     Parameters
     ----------
-    x : Tensor
-        At least two axes.
+    x : Tensor or raw array
+        Matrices, of shape (..., M, N); floating-point or complex.
     full_matrices : bool
-        Whether `U` and `Vh` are square.
+        Whether `U` and `Vh` are square, rather than with ``K = min(M, N)`` columns and rows.
 
     Returns
     -------
     SVDResult
-        `U`, `S` (real, descending) and `Vh`.
+        Named tuple of `U`, of shape (..., M, M) or (..., M, K); `S`, real, descending and of shape (..., K); and `Vh`, of shape (..., N,
+        N) or
+        (..., K, N).
 
     Raises
     ------
-    ValueError
-        `x` has fewer than two axes, or is not square where it has to be.
     TypeError
-        The dtype is neither floating nor complex.
+        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
+    ValueError
+        If `x` has fewer than two axes.
     numpy.linalg.LinAlgError
-        A matrix is singular, not positive definite, or the iteration did not converge; other libraries have errors of
-        their own.
+        If the iteration does not converge. Other backends raise the errors of their libraries.
 
     Examples
     --------
@@ -775,27 +770,30 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
 
 @front
 def svdvals(x: Tensor, /) -> Tensor:
-    """The singular values of matrices, descending.
+    """Return the singular values of matrices, in descending order.
 
     Parameters
     ----------
-    x : Tensor
-        At least two axes.
+    x : Tensor or raw array
+        Matrices, of shape (..., M, N); floating-point or complex.
 
     Returns
     -------
     Tensor
-        Real, descending.
+        Singular values, of shape (..., min(M, N)); real.
 
     Raises
     ------
-    ValueError
-        `x` has fewer than two axes, or is not square where it has to be.
     TypeError
-        The dtype is neither floating nor complex.
+        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
+    ValueError
+        If `x` has fewer than two axes.
     numpy.linalg.LinAlgError
-        A matrix is singular, not positive definite, or the iteration did not converge; other libraries have errors of
-        their own.
+        If the iteration does not converge. Other backends raise the errors of their libraries.
+
+    See Also
+    --------
+    xpgrad.linalg.svd
 
     Examples
     --------
@@ -815,35 +813,34 @@ def vector_norm(
     x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False,
     ord: float = 2,  # noqa: A002 (the standard's name)
 ) -> Tensor:  # fmt: skip
-    """The norm ``sum(abs(x) ** ord) ** (1 / ord)`` over axes; real for complex `x`.
+    """Return the norm ``sum(abs(x) ** ord) ** (1 / ord)`` over axes.
 
-    Where it is not differentiable, the gradient at the zero vector is 0, the largest (smallest) elements share that of order inf
-    (-inf) evenly, and order 0 has none (SUB-05, SUB-08, ACC-07).
+    The gradient at the zero vector is taken as 0. For order inf (-inf) the largest (smallest) elements share it evenly. Order 0 has none.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
+        Any shape; floating-point or complex.
     axis : int or tuple of int, optional
-        Default: all.
+        Axes to reduce; all of them by default.
     keepdims : bool
-        Keep reduced axes with length 1.
+        Whether reduced axes stay, with length 1.
     ord : float
-        Any number; 0 counts the elements that are not 0, inf and -inf give the largest and smallest absolute value.
+        Order: any number. 0 counts the nonzero elements; inf and -inf give the largest and the smallest absolute value.
 
     Returns
     -------
     Tensor
-        Real, without the axes that were reduced.
+        Has the shape of `x` without the reduced axes; real.
 
     Raises
     ------
-    ValueError
-        `x` has fewer than two axes, or is not square where it has to be.
     TypeError
-        The dtype is neither floating nor complex.
-    numpy.linalg.LinAlgError
-        A matrix is singular, not positive definite, or the iteration did not converge; other libraries have errors of
-        their own.
+        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
+    ValueError
+        If `ord` is not a real number, or is infinite and a reduced axis has length 0, or if `axis` names an axis twice.
+    IndexError
+        If an axis is out of range.
 
     Examples
     --------
@@ -867,27 +864,27 @@ def vector_norm(
 
 @composite
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: float | str | None = "fro") -> Tensor:  # noqa: A002
-    """The norms of matrices; real for complex `x`.
+    """Return the norms of matrices.
 
     Parameters
     ----------
-    x : Tensor
-        Shape (..., M, N).
+    x : Tensor or raw array
+        Matrices, of shape (..., M, N); floating-point or complex.
     keepdims : bool
-        Keep the last two axes with length 1.
+        Whether the last two axes stay, with length 1.
     ord : {"fro", "nuc", 1, -1, 2, -2, inf, -inf} or None
-        Frobenius (None too), sum of the singular values, largest (smallest) sum of a column's absolute values, largest (smallest)
-        singular value, largest (smallest) sum of a row's absolute values.
+        "fro" or None: the Frobenius norm. "nuc": the sum of the singular values. 1 (-1): the largest (smallest) sum of a column's absolute
+        values. 2 (-2): the largest (smallest) singular value. inf (-inf): the largest (smallest) sum of a row's absolute values.
 
     Returns
     -------
     Tensor
-        Real, one for each matrix.
+        One number for each matrix, of shape (...); real.
 
     Raises
     ------
     TypeError, ValueError
-        For another order.
+        If `x` is not a stack of matrices of a floating-point or complex dtype, or `ord` is none of these.
 
     Examples
     --------
@@ -917,29 +914,26 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: float | str | None
 
 @front
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
-    """A diagonal of matrices: a view; `offset` counts diagonals to the right of the main one.
+    """Return a diagonal of matrices, as a view.
 
     Parameters
     ----------
-    x : Tensor
-        At least two axes; any dtype.
+    x : Tensor or raw array
+        Matrices, of shape (..., M, N); any dtype.
     offset : int
-        Which diagonal.
+        Number of the diagonal: 0 is the main one, positive ones are above it.
 
     Returns
     -------
     Tensor
-        A view, with the diagonal as its last axis.
+        A view with the diagonal as its last axis; of the dtype of `x`.
 
     Raises
     ------
-    ValueError
-        `x` has fewer than two axes, or is not square where it has to be.
     TypeError
-        The dtype is neither floating nor complex.
-    numpy.linalg.LinAlgError
-        A matrix is singular, not positive definite, or the iteration did not converge; other libraries have errors of
-        their own.
+        If `x` is not a Tensor or an array, or `offset` is not an int.
+    ValueError
+        If `x` has fewer than two axes.
 
     Examples
     --------
@@ -954,31 +948,28 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 
 @composite
 def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
-    """The sum over a diagonal of matrices, computed in `dtype` (default: as for `sum`).
+    """Return the sum over a diagonal of matrices.
 
     Parameters
     ----------
-    x : Tensor
-        At least two axes.
+    x : Tensor or raw array
+        Matrices, of shape (..., M, N); any dtype.
     offset : int
-        Which diagonal.
+        Number of the diagonal: 0 is the main one, positive ones are above it.
     dtype : DType, optional
-        The dtype of the sum.
+        Data type in which to sum, and of the result; by default as for `xpgrad.sum`.
 
     Returns
     -------
     Tensor
-        One for each matrix.
+        One number for each matrix, of shape (...).
 
     Raises
     ------
-    ValueError
-        `x` has fewer than two axes, or is not square where it has to be.
     TypeError
-        The dtype is neither floating nor complex.
-    numpy.linalg.LinAlgError
-        A matrix is singular, not positive definite, or the iteration did not converge; other libraries have errors of
-        their own.
+        If `x` is not a Tensor or an array, or `offset` is not an int.
+    ValueError
+        If `x` has fewer than two axes.
 
     Examples
     --------
@@ -993,26 +984,28 @@ def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
 
 @front
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The cross products of vectors of length 3 along an axis; the other axes broadcast.
+    """Return the cross products of vectors of length 3 along an axis.
 
     Parameters
     ----------
-    x1 : Tensor
-        Length 3 along the axis.
-    x2 : Tensor
-        Length 3 along the axis.
+    x1, x2 : Tensor or raw array
+        Numeric; length 3 along `axis`. The other axes broadcast.
     axis : int
-        The axis.
+        Axis of the vectors. It must be negative if the operands have different numbers of axes.
 
     Returns
     -------
     Tensor
-        One for each matrix.
+        Has the shape to which the operands broadcast and the dtype to which they promote.
 
     Raises
     ------
+    TypeError
+        If an operand is not a Tensor or an array, both are bools, or `axis` is not an int.
     ValueError
-        If the axis has another length.
+        If `axis` has another length than 3, the other axes do not broadcast, or `axis` is not negative although it must be.
+    IndexError
+        If `axis` is out of range.
 
     Examples
     --------
@@ -1039,24 +1032,26 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 
 @composite
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """All products of the elements of two vectors: shape (N, M).
+    """Return all products of an element of one vector and an element of another.
 
     Parameters
     ----------
-    x1 : Tensor
-        One axis.
-    x2 : Tensor
-        One axis.
+    x1 : Tensor or raw array
+        One-dimensional, of length N.
+    x2 : Tensor or raw array
+        One-dimensional, of length M.
 
     Returns
     -------
     Tensor
-        One for each matrix.
+        Of shape (N, M) and the dtype to which the operands promote.
 
     Raises
     ------
+    TypeError
+        If an operand is not a Tensor or an array.
     ValueError
-        An operand has other than one axis.
+        If an operand is not one-dimensional.
 
     Examples
     --------

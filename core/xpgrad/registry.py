@@ -1,6 +1,6 @@
-"""Finding backends: entry points and registrations, loaded at first use; each kind of failure is explained.
+"""Finding backends: entry points and registrations, loaded at first use; an error explains each kind of failure.
 
-Nothing is scanned at ``import xpgrad``; nothing is imported for a backend that is not used.
+``import xpgrad`` scans nothing, and no backend is imported before it is used.
 """
 
 from xpgrad._backends.classes import (

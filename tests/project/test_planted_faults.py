@@ -83,7 +83,7 @@ FAULTS = [
           "tests/testing/test_check_differentiable.py -k noticed_by_its_check"),
     Fault("second derivatives are compared with themselves", TESTING + "_checks.py", "value = projected([found[j] for j in places], directions)", "value = expected",
           "tests/testing/test_check_differentiable.py -k noticed_by_its_check"),
-    Fault("a write into the caller's array goes unseen", TESTING + "_checks.py", "if not np.array_equal(on_host(after), held(before, self.device), equal_nan=after.dtype.differentiable):", "if False:",
+    Fault("a write into the caller's array goes unseen", TESTING + "_checks.py", "if not np.array_equal(on_host(after), to_precision_of(before, self.device), equal_nan=after.dtype.differentiable):", "if False:",
           "tests/testing/test_check_differentiable.py -k noticed_by_its_check"),
     Fault("a tolerance forgives a tenth", TESTING + "_options.py", '"gradient": (1e-5, 2.0**14)', '"gradient": (1e-1, 2.0**14)', "tests/testing/test_check_differentiable.py -k noticed_by_its_check"),
     Fault("an expected failure may pass", TESTING + "_checking.py", "if row.outcome in (PASSED, WRITES, CONSTANT) and key[1] is not None:", "if False:", "tests/testing/test_check_differentiable.py -k known"),

@@ -1,1 +1,1 @@
-"""Shared memory: which Tensors share it, and when it was written."""
+"""Track which Tensors share memory, and when that memory was written."""

@@ -1,7 +1,7 @@
-"""Tells which Tensors share memory, and when it was last written: version counters, created only when they are needed.
+"""Track which Tensors share memory and when it was last written, by version counters that are created when needed.
 
-A `Cell` belongs to a piece of memory, an `Alias` to a Tensor (and to the node that made it). A Tensor without an alias was never
-viewed, detached or written to: version 0.
+A piece of memory has a `Cell`; a Tensor, and the node that made it, have an `Alias`. A Tensor without an alias has version 0: it was
+never viewed, detached or written to.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Cell:
 
     @property
     def cell(self) -> Cell:
-        """Itself."""
+        """The cell itself, since a node refers to a cell or to an alias."""
         return self
 
     def bump(self, destructive: bool = True) -> None:
-        """Note one write, now; one that was not destructive left the old values to the nodes that saved them."""
+        """Count a write. If it is not destructive, nodes still have the old values that they saved."""
         if not destructive:
             self.version += 1
             return
@@ -53,17 +53,17 @@ class Cell:
             del self.writes[:-_REMEMBERED_WRITES]
 
     def forget(self) -> None:
-        """Drop the Tensors that are gone from the list; called when it is long, so that it stays short."""
+        """Remove deleted Tensors from the list of views; called when the list has grown long."""
         self.views[:] = [r for r in self.views if r() is not None]
         self.limit = 2 * len(self.views) + 16
 
     def version_at(self, number: int) -> int:
-        """The version at a given reading of the clock (exact for the latest writes)."""
+        """Return the version at an earlier reading of the clock, which is exact for the latest writes."""
         return self.version - sum(1 for w in self.writes if w > number)
 
 
 class CopyCell(Cell):
-    """The cell of a part that had to be copied where other libraries give a view: what is written to it would not reach the whole."""
+    """The cell of a copy that takes the place of a view: a write to it would not reach the base."""
 
     __slots__ = ()
 
@@ -71,9 +71,9 @@ class CopyCell(Cell):
 
 
 class DetachedCell:
-    """Replaces the cell of a Tensor that has been detached in place: what was saved of it can no longer be used (ACC-30).
+    """The cell of a Tensor that was detached in place: values saved from it can no longer be used (ACC-30).
 
-    ``memory`` is the cell itself: the node that made the Tensor still needs to know of writes.
+    ``memory`` is the former cell: the node that made the Tensor still needs to know of writes.
     """
 
     __slots__ = ("memory",)
@@ -89,9 +89,9 @@ class DetachedCell:
 
 
 class Alias:
-    """A Tensor's place in its memory, if it is not a view: the cell, and the way from the memory's root array (through detached aliases).
+    """The place of a Tensor that is not a view in its memory: the cell, and the path from the memory's root array.
 
-    ``forbidden`` names the reason why a view must not be written to while recording, if there is one: "no_grad", "inference", "argument"
+    ``forbidden`` is the reason why the Tensor must not be written to while recording, or None: "no_grad", "inference", "argument"
     (of a function that a transform differentiates), "saved" (read from a node), "leaf" (a leaf that a hook on saved values has unpacked),
     or a `ForbiddenView`. ``path`` leads from the memory's root array to this Tensor's: pairs of a row's name and its arguments; ``memory``
     is a list that holds that root array, shared by the Tensors (and not by nodes, which would keep it alive).
@@ -111,7 +111,7 @@ class Alias:
 
 
 class ForbiddenView:
-    """The reason why a view may not be written to while recording: one of several outputs, or a custom Function's (MUT-17, FUN-23)."""
+    """The reason not to write to a view while recording: it is one of several outputs, or of a custom Function (MUT-17, FUN-23)."""
 
     __slots__ = ("custom", "output")
 
@@ -120,7 +120,7 @@ class ForbiddenView:
 
     @property
     def origin(self) -> str:
-        """The view's origin, as a sentence."""
+        """The origin of the view, as a sentence for error messages."""
         if self.custom:
             return (
                 "This view was created inside a custom Function (or an input was returned as it is); a history of views and writes would "
@@ -130,9 +130,9 @@ class ForbiddenView:
 
 
 class View:
-    """A view's place in its memory: the Tensor that it is a view of, and how it was made; otherwise as `Alias`.
+    """The place of a view in its memory: its parent Tensor, and the operation that made it. It has the fields of an `Alias`.
 
-    The generated text fills these fields itself (`_operations.forward`): one is made for every slice.
+    Every slice makes one, so the generated text sets the fields itself (`_operations.forward`).
     """
 
     __slots__ = ("args", "cell", "forbidden", "parent", "row")
@@ -140,7 +140,7 @@ class View:
     def __init__(self, parent: Any, row: Any, args: tuple[Any, ...]) -> None:
         self.parent = parent
         self.cell: Cell = parent._alias.cell
-        self.forbidden: str | ForbiddenView | None = parent._alias.forbidden  # what its parent is forbidden, it is, too
+        self.forbidden: str | ForbiddenView | None = parent._alias.forbidden  # inherited from the parent
         self.row = row  # None: the whole of its parent
         self.args = args
 
@@ -156,7 +156,7 @@ class View:
 
 
 class _JointCell:
-    """Represents the cells of all outputs of one node: written when any of them was."""
+    """The cells of all outputs of one node: it counts as written when one of them was."""
 
     __slots__ = ("cells",)
 
@@ -180,18 +180,18 @@ class _JointCell:
 
 
 def note_copy(tensor: Any) -> None:
-    """Remember that a Tensor is a copy where other libraries would give a view: writes to it, and to its views, are refused."""
+    """Mark a Tensor as a copy in place of a view, so that writes to it and to its views raise."""
     alias_of(tensor).cell.__class__ = CopyCell
 
 
 def give_alias(tensor: Any, alias: Alias) -> None:
-    """Attach `alias` to a Tensor and to the node that made it, where the consumers of its value will look for it."""
+    """Attach `alias` to a Tensor, and its cell to the node that made it, for the consumers of its value."""
     tensor._alias = alias
     mark_node(tensor._node, alias)
 
 
 def mark_node(node: Any, alias: Alias) -> None:
-    """Tell the node that made a value where to see whether that value was overwritten."""
+    """Give a node the cell that counts the writes to its output."""
     if node is None:
         return
     node._alias = alias.cell
@@ -203,7 +203,7 @@ def mark_node(node: Any, alias: Alias) -> None:
 
 
 def note_sharing(tensor: Any) -> None:
-    """Remember which Tensors share a cell: a write must reach or notify them."""
+    """Add a Tensor to the views of its cell: a write must reach or notify them."""
     cell = tensor._alias.cell
     cell.views.append(ref(tensor))
     if len(cell.views) > cell.limit:
@@ -211,7 +211,7 @@ def note_sharing(tensor: Any) -> None:
 
 
 def alias_of(tensor: Any) -> Any:
-    """The alias of a Tensor, made now if it has none."""
+    """Return the alias of a Tensor; create it if it has none."""
     alias = tensor._alias
     if alias is None:
         node = tensor._node
@@ -235,24 +235,24 @@ def alias_of(tensor: Any) -> Any:
 
 
 def share_memory(out: Any, owner: Any) -> None:
-    """Give `out` the version counter of `owner`, whose memory it has. It is not a view of it: a write does not rewrite its history."""
+    """Give `out` the version counter of `owner`, whose memory it shares without being a view: writes do not rewrite its history."""
     alias = alias_of(owner)
     out._alias = Alias(alias.cell, alias.path, alias.memory)
     note_sharing(out)
 
 
 def chain_of(x: Any) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-    """The steps that made a view from its base."""
+    """Return the operations, as names and arguments, that made a view from its base."""
     chain = []
     while x._alias is not None and x._alias.parent is not None:
-        if x._alias.row is not None:  # a custom Function's view of its argument is the whole of it
+        if x._alias.row is not None:  # a view that a custom Function made of its argument is all of it
             chain.append((x._alias.row.name, x._alias.args))
         x = x._alias.parent
     return tuple(reversed(chain))
 
 
 def follow(x: Any, chain: Any, xp: Any) -> Any:
-    """The view of `x` (or the part of a gradient) that a chain leads to."""
+    """Apply the operations of `chain_of` to `x`, in the namespace `xp`."""
     for name, args in chain:
         x = getattr(xp, name)(x, *args)
     return x

@@ -1,4 +1,4 @@
-"""The effects of a write on the Tensors that share the memory: versions, new arrays where arrays are immutable, new history."""
+"""Apply a write to all Tensors that share the memory: versions, history, and new arrays if arrays are immutable."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from xpgrad._rows.namespace import operations
 
 
 def uninterrupted(steps: Callable[[], None]) -> None:
-    """Take steps that belong together; what interrupts them goes on when they have been taken.
+    """Run steps that belong together; an interrupt is raised after they are complete.
 
     Parameters
     ----------
     steps : callable
-        May be called a second time, whichever of its steps were taken: then nothing of the first call is left.
+        It is called a second time after an interrupt, so it must give the same result whichever of its steps were done before.
     """
     try:
         steps()
     except BaseException as interrupt:
         try:
             steps()
-        except BaseException:  # noqa: BLE001 (the steps themselves fail: the first error tells why)
+        except BaseException:  # noqa: BLE001 (the steps themselves fail: raise the first error)
             raise interrupt from None
         raise
 
 
 def bump(x: Any) -> None:
-    """Note that the memory of `x` was written."""
+    """Count a write to the memory of `x`, and outdate its views."""
     alias = x._alias or alias_of(x)
     if alias.forbidden == "inference":
         return  # inference tensors have no version
@@ -42,12 +42,12 @@ def bump(x: Any) -> None:
 
 
 def copies(mode: Any) -> bool:
-    """Return whether writes in a mode must leave the arrays that nodes saved as they are."""
+    """Return whether writes in a mode must not change the arrays that nodes saved."""
     return mode is not None and mode.copies
 
 
 def adopt(x: Any, node: Any) -> None:
-    """Give the node of what was just written to `x` and to all that share its memory: its base, and the base's other views."""
+    """Set the history of `x` after a write, and of all Tensors that share its memory: the base and its other views."""
     alias = x._alias
     if alias.parent is None:
         take_over(x, node)
@@ -64,7 +64,7 @@ def adopt(x: Any, node: Any) -> None:
 
 
 def rebind(x: Any, raw: Any) -> None:
-    """Give `x`, and all that share its memory, new arrays: that is what a write is where arrays are immutable."""
+    """Give `x` and all Tensors that share its memory new arrays: a write, if arrays are immutable."""
     alias = x._alias
     kernels = x.backend.kernels
     if copies(state.current()):

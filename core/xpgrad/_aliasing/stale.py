@@ -1,6 +1,6 @@
-"""Views whose memory was written to since their node was made: the next use gives them a node of the new history, or says why it cannot.
+"""Renew stale views: a view whose memory was written after its node was made gets a node of the new history at its next use.
 
-A write gives them a variant of their class, the use gives them their class back (`_rows.variants`; MUT-15..18).
+A write gives such views a variant of their class, and the next use restores the class (`_rows.variants`; MUT-15..18).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from xpgrad._rows.variants import TensorVariants
 
 
 class _Primitives:
-    """Primitives as attributes, the way formulas look them up."""
+    """A namespace of primitives, for formulas."""
 
     def __init__(self, table: dict[str, Any]) -> None:
         self.__dict__ = table
@@ -26,7 +26,7 @@ _PRIMITIVES = _Primitives(PRIMITIVES)
 
 
 def take_over(x: Any, node: Any) -> None:
-    """Give `x` the node of what its memory now holds: a retained `.grad` moves along, other hooks stay (HOK-13, HOK-14)."""
+    """Set the node of `x` after a write: a retained ``.grad`` moves to the new node, other hooks stay (HOK-13, HOK-14)."""
     old = x._node
     alias = x._alias or alias_of(x)
     if node is not None and old is not None and old is not node and old.hooks is not None and old.hooks.retain:
@@ -36,9 +36,9 @@ def take_over(x: Any, node: Any) -> None:
 
 
 def record_node(function: Callable[..., Any], *args: Any) -> Any:
-    """Return the node of ``function(*args)``, recorded whatever the mode is.
+    """Return the node of ``function(*args)``, recorded in any mode.
 
-    Forward mode's levels are left out: nobody asks for the result's tangent, and those of the memory move when a write has settled.
+    It runs outside the levels of forward mode: the result needs no tangent, and the tangents of the memory are moved after the write.
     """
     mode = state.current()
     if mode is None:
@@ -51,13 +51,13 @@ def record_node(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def outdate(x: Any, recorded: bool) -> None:
-    """Note that the memory of `x` was written: the nodes of its views, `x` included, belong to the values before the write.
+    """Mark the views of a memory as stale after a write: their nodes belong to the old values.
 
     Parameters
     ----------
     x : Tensor
     recorded : bool
-        Whether the write is part of the graph. If not, views that were made under `no_grad` remain constants.
+        Whether the write is recorded. If not, views that were made under `no_grad` stay constants.
     """
     cell = x._alias.cell
     for reference in cell.views:
@@ -71,7 +71,7 @@ def outdate(x: Any, recorded: bool) -> None:
 
 
 def renew(view: Any) -> Any:
-    """Make a view current again: its node is rebuilt from that of its base, as if the view were taken now.
+    """Rebuild the node of a stale view from the node of its base, as if the view were taken now.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def renew(view: Any) -> Any:
     Raises
     ------
     RuntimeError
-        For views that may not follow their base's history.
+        The view must not follow the history of its base.
     """
     forbidden = view._alias.forbidden
     if forbidden == "no_grad":
@@ -108,7 +108,7 @@ def renew(view: Any) -> Any:
 
 
 def _stand_in(self: Any) -> Any:
-    """The view, renewed; while nothing is being recorded, a constant in the same memory, which needs no history."""
+    """Return the renewed view; without recording, a constant with the same memory."""
     mode = state.current()
     if state.records(mode):
         return renew(self)

@@ -1,4 +1,4 @@
-"""The times when `allow_mutation_on_saved_tensors` was active: what was recorded in it must be differentiated in it, too."""
+"""Record when `allow_mutation_on_saved_tensors` was active: graphs recorded in it must be differentiated in it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _REMEMBERED_WINDOWS = 10_000
 
 
 def remember_window(start: int, end: int) -> None:
-    """Note that the context was active between two readings of the clock."""
+    """Record that the context was active between two readings of the clock."""
     bisect.insort(MUTATION_WINDOWS, (start, end))
     del MUTATION_WINDOWS[:-_REMEMBERED_WINDOWS]
 
 
 def check_windows(order: list[Any]) -> None:
-    """Refuse to differentiate outside the context what was recorded where saved Tensors may be overwritten (MUT-23)."""
+    """Raise for nodes that were recorded inside `allow_mutation_on_saved_tensors`, if it is not active now (MUT-23)."""
     mode = state.current()
     if mode is not None and mode.copies:
         return

@@ -1,1 +1,1 @@
-"""Finding and loading backends, behind the public `xpgrad.registry`."""
+"""Find and load backends; the implementation of `xpgrad.registry`."""

@@ -1,4 +1,4 @@
-"""The Tensor class of a device, and of a raw array."""
+"""Find the Tensor class of a device or of a raw array."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _listeners: list[Callable[[Any], None]] = []
 
 
 def host_backend() -> Backend:
-    """The table that reads Python data and prints arrays for every backend: NumPy's, also where ``XPGRAD_BACKENDS`` leaves it out."""
+    """Return the NumPy backend, which reads Python data and prints arrays for all backends, even if ``XPGRAD_BACKENDS`` excludes it."""
     global _host
     if _host is None:
         allowed = allowed_names()
@@ -27,7 +27,7 @@ def host_backend() -> Backend:
 
 
 def tensor_class(device: Device) -> Any:
-    """The class of Tensors on `device`.
+    """Return the class of Tensors on a device, and make it at its first use.
 
     Parameters
     ----------
@@ -37,14 +37,16 @@ def tensor_class(device: Device) -> Any:
     Returns
     -------
     type
-        The class of Tensors on the device.
+        A subclass of `xpgrad.Tensor`.
 
     Raises
     ------
-    BackendNotFoundError, BackendLoadError
-        If the backend does not exist, or does not load.
+    BackendNotFoundError
+        No backend has that name.
+    BackendLoadError
+        The backend does not load.
     ValueError
-        If the backend has no such device.
+        The backend has no such device.
 
     Examples
     --------
@@ -74,12 +76,12 @@ def tensor_class(device: Device) -> Any:
 
 
 def when_class_is_made(listener: Callable[[Any], None]) -> None:
-    """Call `listener` with each Tensor class, one per device, as it is made; for backends that must tell their library of them.
+    """Register a function that is called with each new Tensor class, so that a backend can register the class with its library.
 
     Parameters
     ----------
     listener : callable
-        Gets the class.
+        A function of the class.
 
     Examples
     --------
@@ -91,10 +93,10 @@ def when_class_is_made(listener: Callable[[Any], None]) -> None:
 
 
 def class_for_array(array: Any) -> Any:
-    """The Tensor class for a raw array, by its type; None if no registered backend takes it.
+    """Return the Tensor class for a raw array by the array's type.
 
-    The backend that shares its name with the array's library comes first, whichever are loaded: the answer does not depend on what was used
-    before, and no other plugin is imported to find it.
+    The backend with the name of the array's library is tried first, whether it is loaded or not. So the result does not depend on the
+    backends used before, and other plugins need not be imported.
 
     Parameters
     ----------
@@ -104,7 +106,7 @@ def class_for_array(array: Any) -> Any:
     Returns
     -------
     type or None
-        The class of Tensors; None if no backend takes the array.
+        None if no registered backend takes the array.
 
     Examples
     --------

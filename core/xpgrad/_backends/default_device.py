@@ -1,4 +1,4 @@
-"""The default device of this context."""
+"""Get and set the default device of this context, and resolve device names."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _NAMED = os.environ.get("XPGRAD_DEVICE", "").strip()
 
 
 def get_default_device() -> Device:
-    """The device of Tensors made from Python data: set in this context, else ``XPGRAD_DEVICE`` as it was at the import, else ``numpy``.
+    """Return the default device, on which Tensors are made from Python data.
 
     Returns
     -------
     Device
-        Where creation functions, numbers and lists go.
+        The device set in this context; else that of the environment variable ``XPGRAD_DEVICE`` when xpgrad was imported; else ``numpy``.
 
     Examples
     --------
@@ -47,12 +47,12 @@ def set_default_device(device: str | Device) -> None:
     Parameters
     ----------
     device : Device or str
-        As everywhere, ``"cpu"`` and ``"cuda"`` may stand for a device of some backend; see `as_device`.
+        A device or its name; ``"cpu"`` and ``"cuda"`` stand for a device of an installed backend.
 
     Raises
     ------
     BackendNotFoundError, BackendLoadError, ValueError
-        If there is no such device; the default then stays as it was.
+        There is no such device. The default does not change.
 
     Examples
     --------
@@ -65,22 +65,22 @@ def set_default_device(device: str | Device) -> None:
 
 
 def default_device(device: str | Device) -> AbstractContextManager[None]:
-    """Use `device` as the default one inside a `with` block, or in a function that it decorates.
+    """Set the default device for a ``with`` block or a decorated function.
 
     Parameters
     ----------
     device : Device or str
-        The default device inside of the block.
+        The default device inside the block.
 
     Returns
     -------
     context manager
-        It puts the device back that was there before.
+        Leaving it restores the former default.
 
     Raises
     ------
     BackendNotFoundError, BackendLoadError, ValueError
-        If there is no such device.
+        There is no such device.
 
     Examples
     --------
@@ -99,23 +99,23 @@ def _checked(device: str | Device) -> Device:
 
 
 def as_device(device: Any) -> Device:
-    """The Device that `device` names; `None` is the default one.
+    """Return the Device with a name; None is the default device.
 
-    ``"cpu"`` is the default device if its memory is the host's, else ``"numpy"``. ``"cuda"``, or ``"cuda:1"``, is a device of the first
-    backend, by name, that is ready and has CUDA devices. Where a registered backend has that name itself, it is meant.
+    ``"cpu"`` is the default device if that uses host memory, else ``"numpy"``. ``"cuda"`` and ``"cuda:1"`` are devices of the first
+    backend, by name, that is ready and has CUDA devices. A registered backend with one of these names has precedence.
 
     Raises
     ------
     BackendNotFoundError
-        For ``"cuda"``, if no backend has such a device; the message says which could have.
+        ``"cuda"`` was asked for, and no backend has such a device; the message names backends that could.
     ValueError
-        For a number that no device has.
+        No device has that number.
     """
     return get_default_device() if device is None else _resolved(Device(device))
 
 
 def _resolved(device: Device) -> Device:
-    """The device of a backend that one of the general names stands for; any other is returned as it is."""
+    """Replace a general name ("cpu", "cuda") by a device of a backend; return any other device unchanged."""
     name = device.backend
     if name not in _GENERAL or device.variant is not None or device.kind is not None or name in backend_names():
         return device

@@ -1,4 +1,4 @@
-"""Finding backends by entry point or registration, and loading them at first use."""
+"""Find backends by entry point or registration, and load them at first use."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ GROUP = "xpgrad.backends"
 
 
 class VersionMismatch(Exception):
-    """The reason why a plugin is incompatible: the version it was written for."""
+    """Raised for a plugin that was written for another version of the interface."""
 
 
 @dataclass
 class _Provider:
-    """One source of a backend: an entry point, or an object registered by hand."""
+    """A source of a backend: an entry point, or an object that was registered by hand."""
 
     name: str
     origin: str
@@ -32,7 +32,7 @@ LOCK = threading.RLock()  # NB: read it from this module each time: a child proc
 
 
 def _after_fork() -> None:
-    """In a child process: a lock that nobody holds, since the thread that may hold the old one is not there to release it."""
+    """In a child process, replace the lock: the thread that holds the old one may not exist there."""
     global LOCK
     LOCK = threading.RLock()
 
@@ -47,7 +47,7 @@ LOADED: dict[str, Backend] = {}
 
 
 def discovered() -> dict[str, list[_Provider]]:
-    """All providers by name: scanned once, nothing imported."""
+    """Return the entry points of all backends by name; they are scanned once, and nothing is imported."""
     global _found
     with LOCK:
         if _found is None:
@@ -65,18 +65,18 @@ def discovered() -> dict[str, list[_Provider]]:
 
 
 def allowed_names() -> set[str] | None:
-    """The names that ``XPGRAD_BACKENDS`` allows: None for all, as where it is not set or names none."""
+    """Return the names that ``XPGRAD_BACKENDS`` allows; None for all, if it is unset or empty."""
     value = os.environ.get("XPGRAD_BACKENDS", "")
     return {name.strip() for name in value.split(",") if name.strip()} or None
 
 
 def backend_names() -> list[str]:
-    """Names of the registered backends that ``XPGRAD_BACKENDS`` does not disable, sorted; loads none of them.
+    """Return the sorted names of the registered backends that ``XPGRAD_BACKENDS`` allows, without loading any.
 
     Returns
     -------
     list of str
-        The names that are registered, whether or not their libraries are installed.
+        The libraries of these backends need not be installed.
 
     Examples
     --------
@@ -99,10 +99,11 @@ def register_backend(info: BackendInfo) -> None:
     Raises
     ------
     ValueError
-        If another provider already has that name.
-    TypeError, BackendLoadError
-        If `info` is not a `BackendInfo`, or a field of it is not what `BackendInfo` says, or it was written for another version of the
-        interface.
+        Another provider has that name.
+    TypeError
+        `info` is not a `BackendInfo`.
+    BackendLoadError
+        A field of it has the wrong type, or it was written for another version of the interface.
 
     Examples
     --------
@@ -127,7 +128,7 @@ def register_backend(info: BackendInfo) -> None:
 
 
 def _check_info(info: BackendInfo, name: str, origin: str) -> None:
-    """Refuse a plugin's description of itself if it is malformed, before anything relies on it."""
+    """Raise if the `BackendInfo` of a plugin is malformed, before anything relies on it."""
     try:
         major, minor = map(int, info.api_version)
     except (TypeError, ValueError) as exc:
@@ -159,7 +160,7 @@ def _check_info(info: BackendInfo, name: str, origin: str) -> None:
 
 
 def described(name: str, allowed: set[str] | None) -> BackendInfo:
-    """The `BackendInfo` of a name: imports the plugin's light module, not its library."""
+    """Return the `BackendInfo` of a name; this imports the plugin's light module, but not its library."""
     if allowed is not None and name not in allowed:
         msg = f"backend {name!r} is disabled by XPGRAD_BACKENDS={os.environ['XPGRAD_BACKENDS']!r}; add it there, or unset the variable"
         raise BackendNotFoundError(msg)
@@ -187,18 +188,18 @@ def described(name: str, allowed: set[str] | None) -> BackendInfo:
 
 
 def load_entry(provider: _Provider) -> BackendInfo:
-    """The description that a plugin's light module gives of its backend.
+    """Import a plugin's light module, and return the `BackendInfo` of its hook.
 
     Raises
     ------
     BackendLoadError
-        If it does not load, or gives something else.
+        The module does not load, or its hook returns something else.
     """
     import pluggy  # loads late: with the first plugin
 
     from xpgrad import hookspecs  # loads late: it imports pluggy
 
-    # NB: one manager per plugin, and never `load_setuptools_entrypoints`: one broken plugin would take down all others.
+    # One manager per plugin, and not `load_setuptools_entrypoints`, with which one broken plugin would disable all others.
     manager = pluggy.PluginManager("xpgrad")
     manager.add_hookspecs(hookspecs)
     try:
@@ -219,24 +220,24 @@ def load_entry(provider: _Provider) -> BackendInfo:
 
 
 def backend_for(table: str) -> Backend:
-    """The loaded backend for ``name`` or ``name+variant``.
+    """Return the backend for ``name`` or ``name+variant``, and load it at its first use.
 
     Parameters
     ----------
     table : str
-        A backend's name, with its variant if it has one: ``numpy+readonly``.
+        The name of a backend, with its variant if it has one: ``numpy+readonly``.
 
     Returns
     -------
     Backend
-        The table, loaded at its first use and kept.
+        The same object at each call.
 
     Raises
     ------
     BackendNotFoundError
-        If no backend, or no variant of it, has that name.
+        No backend, or no variant of it, has that name.
     BackendLoadError
-        If there is one, but it does not load.
+        The backend does not load.
 
     Examples
     --------
@@ -274,17 +275,17 @@ def backend_for(table: str) -> Backend:
 
 
 def loaded_backends() -> list[Backend]:
-    """The backends that are loaded, in that order."""
+    """Return the loaded backends, in the order in which they were loaded."""
     return list(LOADED.values())
 
 
 def providers(name: str) -> list[_Provider]:
-    """Everything that claims to provide a backend of that name; imports nothing."""
+    """Return all providers of a backend name, without importing them."""
     return [*discovered().get(name, ()), *([REGISTERED[name]] if name in REGISTERED else [])]
 
 
 def describe(name: str) -> BackendInfo:
-    """The description that a plugin gives of itself; imports its light module, not its library.
+    """Return the `BackendInfo` of a plugin; this imports its light module, but not its library.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The registered backends and their states, for `xpgrad backends`."""
+"""List the registered backends and their states, for `xpgrad backends`."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from xpgrad.errors import BackendLoadError
 
 
 def survey(only: str | None = None) -> list[dict[str, str]]:
-    """The registered backends by name: status, library version, devices, origin, and the cause of a failure. Loads those that load.
+    """Try to load every registered backend, and describe each by a row.
 
-    The status is ``ready``, ``disabled`` (by ``XPGRAD_BACKENDS``), ``not installed`` (its library is missing, or finds no hardware),
-    ``incompatible`` (written for another version of the interface) or ``broken`` (anything else).
+    The status is ``ready``, ``disabled`` (by ``XPGRAD_BACKENDS``), ``not installed`` (the library is missing, or finds no hardware),
+    ``incompatible`` (the plugin was written for another version of the interface) or ``broken`` (any other failure).
 
     Parameters
     ----------
     only : str, optional
-        Look at this backend alone.
+        Try only this backend.
 
     Returns
     -------
     list of dict
-        A row for each registered backend: `name`, `status`, `version`, `devices`, `origin`, and the `cause` where it
-        is not ready.
+        A row per registered backend, sorted by name: `name`, `status`, `version`, `devices`, `origin`, and the `cause` of a
+        failure.
 
     Examples
     --------
@@ -61,9 +61,9 @@ def survey(only: str | None = None) -> list[dict[str, str]]:
 
 
 def _library_missing(cause: BaseException | None, name: str) -> bool:
-    """Return whether loading failed because the library is missing, not because of a fault in the plugin.
+    """Return whether loading failed because the library is missing, and not because of an error in the plugin.
 
-    An ImportError that names a module of the plugin itself or of xpgrad, or one that exists but lacks something, is a fault.
+    An ImportError that names a module of the plugin or of xpgrad, or an imported module that lacks a name, is an error in the plugin.
     """
     if not isinstance(cause, ImportError):
         return False
@@ -73,7 +73,7 @@ def _library_missing(cause: BaseException | None, name: str) -> bool:
 
 
 def _library_version(info: BackendInfo) -> str:
-    """The version of a backend's array library; empty if it cannot be determined."""
+    """Return the version of a backend's array library; empty if it cannot be determined."""
     for module in info.array_modules:
         found = getattr(sys.modules.get(module), "__version__", None)
         if found is not None:

@@ -1,1 +1,1 @@
-"""The modes that this thread is in."""
+"""Modes: whether and how operations are recorded in the current context."""

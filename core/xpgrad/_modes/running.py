@@ -1,4 +1,4 @@
-"""The transform that is running the user's function in this context."""
+"""Track the transform that is calling the user's function in this context."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ _INPUTS: ContextVar[tuple[Any, ...]] = ContextVar("xpgrad_transform_inputs", def
 
 
 def transforming() -> str | None:
-    """The name of the innermost transform that runs a function in this context, or None."""
+    """Return the name of the innermost transform that is calling a function in this context; None outside transforms."""
     return _RUNNING.get()
 
 
 def transform_inputs() -> tuple[Any, ...]:
-    """Return the Tensors in which the functions that run in this context are differentiated by reverse mode."""
+    """Return the Tensors with respect to which the running transforms differentiate in reverse mode."""
     return _INPUTS.get()
 
 
 def run_transformed(name: str, inputs: Iterable[Any], function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """Call the user's function for a transform of this name.
+    """Call the user's function on behalf of a transform.
 
     Parameters
     ----------
     name : str
     inputs : iterable of Tensor
-        Those among the arguments in which the transform differentiates by reverse mode; forward mode's and `vmap`'s know what they are.
+        The arguments with respect to which the transform differentiates in reverse mode. Forward mode and `vmap` give none: their
+        Tensors carry a level.
     function : callable
     *args, **kwargs : object
         For the function.

@@ -1,6 +1,6 @@
-"""A context in which a context variable has a value, for all that is set for the length of a block.
+"""Set a context variable for the length of a block.
 
-Not a generator's context: one that is interrupted on entering would end, and put an old value back, only when it is collected.
+It is not a generator: if that were interrupted on entering, it would restore the old value only when it is garbage-collected.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ T = TypeVar("T")
 
 
 class Setting(ContextDecorator, Generic[T]):
-    """Context, and decorator: `variable` has a value.
+    """Context manager and decorator that sets a context variable.
 
     Parameters
     ----------
     variable : ContextVar
-        With a default.
-    value
+        A variable with a default.
+    value : object
+        Its value inside the block.
     """
 
     def __init__(self, variable: ContextVar[T], value: T) -> None:
@@ -31,7 +32,7 @@ class Setting(ContextDecorator, Generic[T]):
         self._before = (*self._before, before)
         try:
             self.variable.set(self.value)
-        except BaseException:  # an interrupt, which comes after the call
+        except BaseException:  # an interrupt may arrive after the variable was set
             self.variable.set(before)
             raise
 

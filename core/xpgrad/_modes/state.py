@@ -18,28 +18,28 @@ R = TypeVar("R")
 
 @dataclass(slots=True, eq=False)
 class Mode:
-    """A state of the modes, which nobody changes once it is made: `replaced` makes another.
+    """A combination of modes. It is immutable: `replaced` makes a changed copy.
 
     Attributes
     ----------
     recording, inference, check_nan : bool
         Inference mode never records.
     copies : bool
-        Writes leave saved values alone (`allow_mutation_on_saved_tensors`).
+        Writes do not change saved values (`allow_mutation_on_saved_tensors`).
     anomaly : Anomaly or None
-        Remembers tracebacks, and watches what nodes compute (`_tape.anomaly`).
+        Anomaly detection, which records tracebacks and checks what nodes compute (`_tape.anomaly`).
     packing : SavedHooks or None
-        The hooks that are applied to what is saved (`saved_tensors_hooks`).
+        The hooks for saved values (`saved_tensors_hooks`).
     levels : Levels, or an empty tuple
-        The levels of forward mode that are active, the outermost first; they carry the tangents.
+        The active levels of forward mode, the outermost first; they store the tangents.
     capturing, selecting, profiling, auditing : object or None
-        Observers, which are told of operations and writes by the methods below: a capture, whose constants become captured Tensors
-        (`programs.capture.Taking`), a selective checkpoint, which keeps results (`utils._selective`), a profile (`autograd.profiler`), and
-        an audit's record of a run (`_audit.tracing.Trace`).
+        Observers that the methods below notify of operations and writes: a capture, whose constants become captured Tensors
+        (`programs.capture.Taking`), a selective checkpoint, which stores results (`utils._selective`), a profile (`autograd.profiler`) and
+        the trace of an audit (`_audit.tracing.Trace`).
     plain : bool
-        There is nothing to add to a result: the hot path need not call `finish_operation`.
+        No mode acts on results: the hot path need not call `finish_operation`.
     outside : dict
-        Forward mode's: the modes outside of each level, made once (`Levels.carry`).
+        For forward mode, the modes outside each level, which are made once (`Levels.carry`).
     """
 
     recording: bool = True
@@ -63,7 +63,7 @@ class Mode:
         self.plain = not (self.inference or self.levels or watched or observed)
 
     def finish(self, out: Any) -> None:
-        """Add to a fresh constant (a Tensor) what this mode asks for."""
+        """Apply this mode to a new Tensor without operands, such as a constant."""
         if self.capturing is not None:
             self.capturing.take(out)
         if self.inference:
@@ -72,7 +72,7 @@ class Mode:
             self.anomaly.remember(out._node.owner)
 
     def finish_operation(self, out: Any, row: Any, operands: tuple[Any, ...], statics: tuple[Any, ...]) -> None:
-        """Add to the fresh result of an operation (a Tensor, or a tuple of them) what this mode asks for.
+        """Apply this mode to the new result of an operation.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class Mode:
         profiling = self.profiling
         event = None if profiling is None else profiling.finished(row)
         if self.selecting is not None:
-            self.selecting.keep(out, row, operands, statics)  # before what follows computes anything
+            self.selecting.keep(out, row, operands, statics)  # before the steps below compute anything
         # In inference mode a view of a normal Tensor stays normal (INF-08).
         if (self.inference or self.anomaly is not None or self.capturing is not None) and not (
             self.inference and row.is_view and (operands[0]._alias is None or operands[0]._alias.forbidden != "inference")
@@ -104,22 +104,22 @@ class Mode:
     # -- what observers are told besides -------------------------------------------------------------------------------
 
     def finish_computed(self, name: str, operands: tuple[Any, ...], out: Any) -> None:
-        """Add to the fresh constant result of a public function that is no row what this mode asks for."""
+        """Apply this mode to the new constant result of a public function that is not a row."""
         self.finish(out)
         if self.auditing is not None:
             self.auditing.computed(name, operands, out)
 
     def note_write(self, x: Any, value: Any) -> None:
-        """Tell of a write to a Tensor."""
+        """Notify the audit of a write to a Tensor."""
         if self.auditing is not None:
             self.auditing.wrote(x, value)
 
     def call(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call a function that computes outside of the generated operations; a profile times it."""
+        """Call a function that computes outside the generated operations, timed by a profile."""
         return function(*args, **kwargs) if self.profiling is None else self.profiling.call(name, function, *args, **kwargs)
 
     def note_node(self, node: Any) -> None:
-        """Tell of the node that such a call made."""
+        """Notify the profile of the node that such a call made."""
         if self.profiling is not None:
             self.profiling.made_node(None, node)
 
@@ -136,7 +136,7 @@ _COMMON, _NO_GRAD = _values_of(Mode()), _values_of(NO_GRAD)
 
 
 def replaced(**changes: Any) -> Mode | None:
-    """Return the current mode with some fields changed; None for the common one."""
+    """Return the current mode with some fields changed; None stands for the default mode."""
     mode = VARIABLE.get()
     values = dict(zip(_FIELDS, _COMMON if mode is None else _values_of(mode)))
     if mode is not None and mode.inference:
@@ -147,9 +147,9 @@ def replaced(**changes: Any) -> Mode | None:
 
 
 def restoring(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function: after it the mode is what it was before, whatever interrupts it.
+    """Decorate a function so that the mode is restored after it, even after an interrupt.
 
-    Contexts that are written in Python cannot promise that: an interrupt may come between entering their `__exit__` and its first line.
+    A context manager written in Python cannot guarantee that: an interrupt may arrive before the first line of its `__exit__`.
     """
 
     @functools.wraps(function)
@@ -164,7 +164,7 @@ def restoring(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def records(mode: Mode | None) -> bool:
-    """Return whether operations are recorded in a mode; None is the common one."""
+    """Return whether operations are recorded in a mode; None stands for the default mode."""
     return mode is None or mode.recording
 
 
@@ -174,7 +174,7 @@ def is_grad_enabled() -> bool:
     Returns
     -------
     bool
-        Whether this thread records.
+        False inside `no_grad` and `inference_mode`, and after ``set_grad_enabled(False)``.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def is_grad_enabled() -> bool:
 
 
 def carries_tangents() -> bool:
-    """Return whether forward mode is active and something has a tangent: then gradients have tangents too, and passes run on Tensors."""
+    """Return whether forward mode is active and a Tensor has a tangent; backward passes then run on Tensors, to carry tangents."""
     mode = VARIABLE.get()
     return mode is not None and not mode.inference and any(level.active for level in mode.levels)
 
@@ -201,7 +201,7 @@ def is_inference_mode_enabled() -> bool:
     Returns
     -------
     bool
-        Whether this thread is in inference mode.
+        True inside `inference_mode`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The contexts and decorators that set a mode: `no_grad` and its kin."""
+"""Context managers and decorators that set a mode, such as `no_grad`."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ModeSwitch:
-    """Base of the mode contexts: a context manager that is a decorator too, for functions and for generators."""
+    """Base class of mode context managers, which also decorate functions and generators."""
 
     def _mode(self) -> Mode | None:
         raise NotImplementedError
 
     def clone(self) -> ModeSwitch:
-        """A fresh instance with the same arguments: decorated functions may recurse.
+        """Return a new instance with the same arguments, for one call of a decorated function.
 
         Returns
         -------
         context manager
-            Another one of the same mode: each entry of a decorated function has its own.
+            A new one, since decorated functions may recurse.
 
         Examples
         --------
@@ -40,12 +40,12 @@ class ModeSwitch:
         return type(self)()
 
     def __enter__(self) -> None:
-        mode, before = self._mode(), VARIABLE.get()  # may refuse: then nothing has changed
+        mode, before = self._mode(), VARIABLE.get()  # may raise, before anything has changed
         self._before = (*getattr(self, "_before", ()), before)
         put_mode(mode, before)
 
     def __exit__(self, *exc: object) -> None:
-        # NB: restores a value, not a Token: generators may be finalised in another context, where a Token is refused.
+        # Restores a value, not a Token: a generator may be finalised in another context, in which its Token is invalid.
         *rest, before = self._before
         try:
             VARIABLE.set(before)
@@ -69,7 +69,7 @@ class ModeSwitch:
 
 
 def put_mode(mode: Mode | None, before: Mode | None) -> None:
-    """Set the mode for as long as a context lasts; put the former one back if an interrupt keeps the context from beginning."""
+    """Set the mode on entering a context, and restore the former one if an interrupt prevents entering."""
     try:
         VARIABLE.set(mode)
     except BaseException:
@@ -78,7 +78,7 @@ def put_mode(mode: Mode | None, before: Mode | None) -> None:
 
 
 def recorded() -> AbstractContextManager[None]:
-    """A context in which operations are recorded, also inside of `no_grad` and of inference mode; most often nothing has to change."""
+    """Return a context manager that records operations, also inside `no_grad` and inference mode."""
     return nullcontext() if VARIABLE.get() is None else Setting(VARIABLE, replaced(inference=False, recording=True))
 
 
@@ -129,12 +129,12 @@ class _PlainSwitch(ModeSwitch):
 
 
 class no_grad(_PlainSwitch):  # noqa: N801 (PyTorch's name)
-    """Context and decorator: operations are not recorded (MOD-01). Thread-local. Results are leaves.
+    """Context manager and decorator that disables recording in this thread. Results of operations are leaves.
 
     Parameters
     ----------
     func : callable, optional
-        A function to be called in this mode, where the class is a decorator without parentheses.
+        The function to decorate, for ``@no_grad`` without parentheses.
 
     Examples
     --------
@@ -150,12 +150,12 @@ class no_grad(_PlainSwitch):  # noqa: N801 (PyTorch's name)
 
 
 class enable_grad(_PlainSwitch):  # noqa: N801 (PyTorch's name)
-    """Context and decorator: operations are recorded again inside `no_grad` (MOD-03); no effect in inference mode (INF-09).
+    """Context manager and decorator that records operations again inside `no_grad`. It has no effect in inference mode.
 
     Parameters
     ----------
     func : callable, optional
-        A function to be called in this mode, where the class is a decorator without parentheses.
+        The function to decorate, for ``@enable_grad`` without parentheses.
 
     Examples
     --------
@@ -173,11 +173,12 @@ class enable_grad(_PlainSwitch):  # noqa: N801 (PyTorch's name)
 
 
 class set_grad_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
-    """Set recording on or off: at once as a function, for a block as a context, per call as a decorator (MOD-06).
+    """Switch recording on or off: immediately as a function, for a block as a context manager, per call as a decorator.
 
     Parameters
     ----------
     mode : bool
+        Whether to record.
 
     Examples
     --------
@@ -201,15 +202,15 @@ class set_grad_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
         return _Applied(self.mode)
 
     def __enter__(self) -> None:
-        put_mode(self._mode(), self._before[0])  # the state before is the one that the constructor saw
+        put_mode(self._mode(), self._before[0])  # leaving restores the mode from before the constructor
 
     def __call__(self, func: F) -> F:
-        VARIABLE.set(self._before[0])  # as a decorator it must not leak
+        VARIABLE.set(self._before[0])  # a decorator sets the mode only while the function runs
         return super().__call__(func)
 
 
 class _Applied(set_grad_enabled):
-    """`set_grad_enabled` that acts on entering only (a decorated function's copy)."""
+    """A `set_grad_enabled` that acts only when it is entered, for calls of decorated functions."""
 
     def __init__(self, mode: bool) -> None:
         self.mode = mode
@@ -224,13 +225,14 @@ layout_policy: Callable[[], bool] = _LAYOUT.get
 
 
 class enforce_grad_layout_policy(ModeSwitch):  # noqa: N801 (PyTorch's name)
-    """Choose whether a new `.grad` takes its leaf's strides (the default) or may keep those that it came with (LAY-10).
+    """Choose whether a new ``.grad`` gets the strides of its leaf (the default) or keeps those of the computed gradient.
 
-    At once as a function, for a block as a context, per call as a decorator; thread-local.
+    It acts immediately as a function, for a block as a context manager, and per call as a decorator, in this thread.
 
     Parameters
     ----------
     enable : bool
+        Whether a new ``.grad`` gets the strides of its leaf.
 
     Examples
     --------
@@ -254,12 +256,12 @@ class enforce_grad_layout_policy(ModeSwitch):  # noqa: N801 (PyTorch's name)
         _LAYOUT.set(self.enable)
 
     def clone(self) -> enforce_grad_layout_policy:
-        """A fresh instance with the same argument.
+        """Return a new instance with the same argument.
 
         Returns
         -------
         enforce_grad_layout_policy
-            Of the same `enable`; making it sets the policy.
+            Making it sets the policy.
 
         Examples
         --------
@@ -277,17 +279,17 @@ class enforce_grad_layout_policy(ModeSwitch):  # noqa: N801 (PyTorch's name)
         _LAYOUT.set(self._before[0])
 
     def __call__(self, func: F) -> F:
-        _LAYOUT.set(self._before[0])  # as a decorator it must not leak
+        _LAYOUT.set(self._before[0])  # a decorator sets the mode only while the function runs
         return super().__call__(func)
 
 
 class inference_mode(ModeSwitch):  # noqa: N801 (PyTorch's name)
-    """Context and decorator: no recording and no version counting; results are inference tensors (INF-01..11).
+    """Context manager and decorator that disables recording and version counting; results are inference tensors.
 
     Parameters
     ----------
     mode : bool, default True
-        False nests back to normal, which records, also inside of `no_grad`.
+        False leaves inference mode inside a block, and records, also inside `no_grad`.
 
     Examples
     --------

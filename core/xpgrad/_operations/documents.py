@@ -1,4 +1,4 @@
-"""Complete the docstrings of declared functions with the sections that their rows already say: operands, result and errors."""
+"""Complete the docstrings of declared functions from their rows: sections for operands, result and errors."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from xpgrad._rows.row import Row
 
 #: The sections of a docstring, as numpydoc orders them.
 ORDER = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "See Also", "Notes", "References", "Examples")
-#: What `Domain.numbers` says of an operand, and of what is refused.
+#: By `Domain.numbers`: the text about an operand's dtype, and the dtypes that are a TypeError.
 _NUMBERS = {
-    "complex": ("numeric", ""),
-    "library": ("real", ""),
-    "real": ("real", ", or is complex"),
-    "integer": ("integer or bool", ", or is neither integer nor bool"),
-    "bool": ("bool; in other dtypes nonzero elements are True", ""),
+    "complex": ("Any dtype", ""),
+    "library": ("Any real dtype", ""),
+    "real": ("Any real dtype", ", or is complex"),
+    "integer": ("Integers or bools", ", or is neither integer nor bool"),
+    "bool": ("bool; in other dtypes every nonzero element counts as True", ""),
 }
 
 
 def complete(doc: str | None, sections: Iterable[tuple[str, str]]) -> str:
-    """Return a docstring with further sections in numpydoc's order; a section that it has already stays.
+    """Return a docstring with further sections, in numpydoc's order; a section that it already has stays.
 
     Parameters
     ----------
     doc : str or None
-        A docstring as it stands in the source, where all lines but the first are indented.
+        Text as written in the source: all lines but the first are indented.
     sections : iterable of (str, str)
         Headings and texts.
     """
@@ -43,54 +43,58 @@ def document_elementwise(doc: str | None, row: Row) -> str:
     several = len(row.tensors) > 1
     names, domain = ", ".join(row.tensors), row.domains[0]
     numbers, refused = _NUMBERS[domain.numbers]
-    operand = "Shapes that broadcast with each other" if several else "Any shape"
-    shape = "The shape to which the operands broadcast" if several else f"The shape of `{names}`"
+    if not domain.bools:
+        numbers = "Any numeric dtype"
+    shape = "the shape to which the operands broadcast" if several else f"the shape of `{names}`"
     if row.facts.dtype == "bool":
         dtype = "dtype bool"
     else:
-        dtype = "the dtype to which they promote" if several else f"the dtype of `{names}`"
+        dtype = "the dtype to which they promote" if several else "its dtype"
         if domain.integers == "floating":
-            dtype += "; the default floating-point dtype for integers and bools"
+            dtype += "; integers and bools give a floating-point dtype"
         elif row.facts.dtype == "real":
-            dtype += "; the real dtype for complex numbers"
-    errors = f"TypeError\n    An operand is not a Tensor, an array or a number{refused}."
+            dtype += "; complex numbers give their real dtype"
+    if all(formula is None for formula in row.formulas):
+        dtype += ". It never requires grad"
+    errors = f"TypeError\n    If an operand is not a Tensor, an array or a number{refused}."
     if several:
         errors += (
-            "\nValueError\n    The shapes do not broadcast."
-            "\nDeviceMismatchError\n    The operands are on devices of different backends, and none of them is 0-d on the host."
+            "\nValueError\n    If the shapes do not broadcast."
+            "\nDeviceMismatchError\n    If the operands are on different devices; 0-d Tensors on the host mix with all others."
         )
     sections = {
-        "Parameters": f"{names} : Tensor, array or number\n    {operand}; {numbers}.",
-        "Returns": f"Tensor\n    {shape}, {dtype}.",
+        "Parameters": f"{names} : Tensor, raw array or number\n    {numbers}; "
+        + ("shapes that broadcast with each other." if several else "any shape."),
+        "Returns": f"Tensor\n    Has {shape} and {dtype}.",
         "Raises": errors,
     }
     return complete(doc, sections.items())
 
 
 def document_in_place(name: str, row: Row) -> str:
-    """Return the docstring of the method that writes the result of an elementwise function into its first operand."""
+    """Return the docstring of an in-place method, which writes the result of an elementwise function into its first operand."""
     domain = row.domains[0]
     value = 0.5 if domain.low < 0.5 < domain.high else domain.low + 0.5
     several = len(row.tensors) > 1
-    operand = (
-        f"other : Tensor, array or number\n    A shape that broadcasts to that of this Tensor; {_NUMBERS[row.domains[-1].numbers][0]}."
-    )
+    numbers = _NUMBERS[row.domains[-1].numbers][0]
+    operand = f"other : Tensor, raw array or number\n    {numbers}; a shape that broadcasts to that of this Tensor."
     errors = (
-        "RuntimeError\n    This Tensor is a leaf that requires grad, or a view of one, and recording is on;"
-        "\n    or the result has another shape, or a dtype that cannot be cast to that of this Tensor."
+        "RuntimeError\n    If recording is on and this Tensor is a leaf that requires grad, or a view of such a leaf;"
+        "\n    or if the result has another shape, or a dtype that cannot be cast to that of this Tensor."
     )
     example = f""">>> import xpgrad as xp
 >>> x = xp.asarray([{value}, {value}])
 >>> x.{name}_({value if several else ""}) is x
 True"""
-    sections = {"Returns": "Tensor\n    This Tensor.", "Raises": errors, "See Also": f"xpgrad.{row.public[0]}", "Examples": example}
+    result = "Tensor\n    This Tensor, with its new values."
+    sections = {"Returns": result, "Raises": errors, "See Also": f"xpgrad.{row.public[0]}", "Examples": example}
     return complete(
-        f"Write ``x.{name}({'other' if several else ''})`` into this Tensor, and return it.",
+        f"Compute ``x.{name}({'other' if several else ''})`` in place, where ``x`` is this Tensor.",
         ({"Parameters": operand} | sections if several else sections).items(),
     )
 
 
 def document_reduction(doc: str | None) -> str:
-    """Return the docstring of the method of a function over axes: it takes PyTorch's names of the arguments as well."""
+    """Return the docstring of a method over axes, which also takes PyTorch's names of the arguments."""
     before, heading, after = complete(doc, ()).partition("\n\nReturns\n")
-    return f"{before}\ndim, keepdim : optional\n    PyTorch's names of `axis` and `keepdims`.{heading}{after}"
+    return f"{before}\ndim, keepdim : optional\n    Other names of `axis` and `keepdims`, as in PyTorch.{heading}{after}"

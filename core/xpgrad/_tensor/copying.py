@@ -42,7 +42,7 @@ def shallow(x: Any) -> Any:
 
 
 def deep(x: Any, memo: dict[int, Any]) -> Any:
-    """Return a leaf with a copy of the values and of `.grad`; of what carries a derivative of a transform, a copy that carries it too."""
+    """Return a leaf with copies of the values and of `.grad`; a Tensor that carries a derivative of a transform is cloned instead."""
     if id(x) in memo:
         return memo[id(x)]
     if x.depth or x._has_tangent() or x._transformed_by() is not None:
@@ -73,7 +73,7 @@ _rebuild_tensor.__module__ = "xpgrad"  # what pickles name: `xpgrad` finds it he
 
 
 def reduce_leaf(x: Any) -> Any:
-    """Reduce a leaf for pickle: its values, dtype, device, requires_grad and `.grad`.
+    """Return what pickle stores of a leaf: its values, dtype, device, requires_grad and `.grad`.
 
     Raises
     ------

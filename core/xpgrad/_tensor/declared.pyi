@@ -57,259 +57,259 @@ class DeclaredMethods(TensorBase):
     def __truediv__(self, other: Any, /) -> Tensor: ...
     def __xor__(self, other: Any, /) -> Tensor: ...
     def abs(self) -> Tensor:
-        """Absolute value; real for complex ``x``. The derivative at 0 is 0 (SUB-02, CPX-07)."""
+        """Return the absolute value, elementwise; the derivative at 0 is taken as 0."""
 
     def abs_(self) -> Tensor:
-        """Write ``x.abs()`` into this Tensor, and return it."""
+        """Compute ``x.abs()`` in place, where ``x`` is this Tensor."""
 
     def acos(self) -> Tensor:
-        """Inverse cosine, in radians."""
+        """Return the inverse cosine in radians, elementwise."""
 
     def acos_(self) -> Tensor:
-        """Write ``x.acos()`` into this Tensor, and return it."""
+        """Compute ``x.acos()`` in place, where ``x`` is this Tensor."""
 
     def acosh(self) -> Tensor:
-        """Inverse hyperbolic cosine."""
+        """Return the inverse hyperbolic cosine, elementwise."""
 
     def acosh_(self) -> Tensor:
-        """Write ``x.acosh()`` into this Tensor, and return it."""
+        """Compute ``x.acosh()`` in place, where ``x`` is this Tensor."""
 
     def all(self, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: Any = None) -> Tensor:
-        """True where all elements along axes are true."""
+        """Return whether all elements over axes are True."""
 
     def any(self, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: Any = None) -> Tensor:
-        """True where any element along axes is true."""
+        """Return whether at least one element over axes is True."""
 
     def argmax(self, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: Any = None) -> Tensor:
-        """Index of the largest element, the first of equal ones (Array API 2024.12, `argmax`)."""
+        """Return the index of the largest element, the first of equal ones."""
 
     def argmin(self, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: Any = None) -> Tensor:
-        """Index of the smallest element, the first of equal ones (Array API 2024.12, `argmin`); see `argmax`."""
+        """Return the index of the smallest element, the first of equal ones."""
 
     def asin(self) -> Tensor:
-        """Inverse sine, in radians."""
+        """Return the inverse sine in radians, elementwise."""
 
     def asin_(self) -> Tensor:
-        """Write ``x.asin()`` into this Tensor, and return it."""
+        """Compute ``x.asin()`` in place, where ``x`` is this Tensor."""
 
     def asinh(self) -> Tensor:
-        """Inverse hyperbolic sine."""
+        """Return the inverse hyperbolic sine, elementwise."""
 
     def asinh_(self) -> Tensor:
-        """Write ``x.asinh()`` into this Tensor, and return it."""
+        """Compute ``x.asinh()`` in place, where ``x`` is this Tensor."""
 
     def atan(self) -> Tensor:
-        """Inverse tangent, in radians."""
+        """Return the inverse tangent in radians, elementwise."""
 
     def atan_(self) -> Tensor:
-        """Write ``x.atan()`` into this Tensor, and return it."""
+        """Compute ``x.atan()`` in place, where ``x`` is this Tensor."""
 
     def atanh(self) -> Tensor:
-        """Inverse hyperbolic tangent."""
+        """Return the inverse hyperbolic tangent, elementwise."""
 
     def atanh_(self) -> Tensor:
-        """Write ``x.atanh()`` into this Tensor, and return it."""
+        """Compute ``x.atanh()`` in place, where ``x`` is this Tensor."""
 
     def bitwise_not(self) -> Tensor:
-        """Bitwise not of integers or bools."""
+        """Return the bitwise not of integers or bools, elementwise."""
 
     def ceil(self) -> Tensor:
-        """Rounded up; the derivative is zero (SUB-09)."""
+        """Round up to an integer, elementwise; the gradient is zero."""
 
     def ceil_(self) -> Tensor:
-        """Write ``x.ceil()`` into this Tensor, and return it."""
+        """Compute ``x.ceil()`` in place, where ``x`` is this Tensor."""
 
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
-        """Limit ``x`` to ``[min, max]``; the gradient passes at the bounds (SUB-07)."""
+        """Limit `x` to ``[min, max]``, elementwise."""
 
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
-        """Limit ``x`` to ``[min, max]``; the gradient passes at the bounds (SUB-07)."""
+        """Limit `x` to ``[min, max]``, elementwise."""
 
     def conj(self) -> Tensor:
-        """Complex conjugate."""
+        """Return the complex conjugate, elementwise."""
 
     def cos(self) -> Tensor:
-        """Cosine of an angle in radians."""
+        """Return the cosine of angles in radians, elementwise."""
 
     def cos_(self) -> Tensor:
-        """Write ``x.cos()`` into this Tensor, and return it."""
+        """Compute ``x.cos()`` in place, where ``x`` is this Tensor."""
 
     def cosh(self) -> Tensor:
-        """Hyperbolic cosine."""
+        """Return the hyperbolic cosine, elementwise."""
 
     def cosh_(self) -> Tensor:
-        """Write ``x.cosh()`` into this Tensor, and return it."""
+        """Compute ``x.cosh()`` in place, where ``x`` is this Tensor."""
 
     def div(self, other: Any, /) -> Tensor:
-        """Quotient ``x1 / x2``, elementwise with broadcasting; floating."""
+        """Return the quotient ``x1 / x2``, elementwise with broadcasting; the result is floating-point."""
 
     def div_(self, other: Any, /) -> Tensor:
-        """Write ``x.div(other)`` into this Tensor, and return it."""
+        """Compute ``x.div(other)`` in place, where ``x`` is this Tensor."""
 
     def eq(self, other: Any, /) -> Tensor:
-        """``x1 == x2``."""
+        """Return whether ``x1 == x2``, elementwise with broadcasting."""
 
     def exp(self) -> Tensor:
-        """Exponential."""
+        """Return the exponential, elementwise."""
 
     def exp_(self) -> Tensor:
-        """Write ``x.exp()`` into this Tensor, and return it."""
+        """Compute ``x.exp()`` in place, where ``x`` is this Tensor."""
 
     def expm1(self) -> Tensor:
-        """``exp(x) - 1``, accurate near 0."""
+        """Return ``exp(x) - 1``, elementwise and accurate near 0."""
 
     def expm1_(self) -> Tensor:
-        """Write ``x.expm1()`` into this Tensor, and return it."""
+        """Compute ``x.expm1()`` in place, where ``x`` is this Tensor."""
 
     def floor(self) -> Tensor:
-        """Rounded down; the derivative is zero (SUB-09)."""
+        """Round down to an integer, elementwise; the gradient is zero."""
 
     def floor_(self) -> Tensor:
-        """Write ``x.floor()`` into this Tensor, and return it."""
+        """Compute ``x.floor()`` in place, where ``x`` is this Tensor."""
 
     def ge(self, other: Any, /) -> Tensor:
-        """``x1 >= x2``."""
+        """Return whether ``x1 >= x2``, elementwise with broadcasting."""
 
     def gt(self, other: Any, /) -> Tensor:
-        """``x1 > x2``."""
+        """Return whether ``x1 > x2``, elementwise with broadcasting."""
 
     def isfinite(self) -> Tensor:
-        """True where an element is finite."""
+        """Return whether each element is finite."""
 
     def isinf(self) -> Tensor:
-        """True where an element is infinite."""
+        """Return whether each element is infinite."""
 
     def isnan(self) -> Tensor:
-        """True where an element is not a number."""
+        """Return whether each element is nan."""
 
     def le(self, other: Any, /) -> Tensor:
-        """``x1 <= x2``."""
+        """Return whether ``x1 <= x2``, elementwise with broadcasting."""
 
     def log(self) -> Tensor:
-        """Natural logarithm."""
+        """Return the natural logarithm, elementwise."""
 
     def log10(self) -> Tensor:
-        """Logarithm to base 10."""
+        """Return the logarithm to base 10, elementwise."""
 
     def log10_(self) -> Tensor:
-        """Write ``x.log10()`` into this Tensor, and return it."""
+        """Compute ``x.log10()`` in place, where ``x`` is this Tensor."""
 
     def log1p(self) -> Tensor:
-        """``log(1 + x)``, accurate near 0."""
+        """Return ``log(1 + x)``, elementwise and accurate near 0."""
 
     def log1p_(self) -> Tensor:
-        """Write ``x.log1p()`` into this Tensor, and return it."""
+        """Compute ``x.log1p()`` in place, where ``x`` is this Tensor."""
 
     def log2(self) -> Tensor:
-        """Logarithm to base 2."""
+        """Return the logarithm to base 2, elementwise."""
 
     def log2_(self) -> Tensor:
-        """Write ``x.log2()`` into this Tensor, and return it."""
+        """Compute ``x.log2()`` in place, where ``x`` is this Tensor."""
 
     def log_(self) -> Tensor:
-        """Write ``x.log()`` into this Tensor, and return it."""
+        """Compute ``x.log()`` in place, where ``x`` is this Tensor."""
 
     def logical_not(self) -> Tensor:
-        """Logical not."""
+        """Return whether each element is False."""
 
     def lt(self, other: Any, /) -> Tensor:
-        """``x1 < x2``."""
+        """Return whether ``x1 < x2``, elementwise with broadcasting."""
 
     def matmul(self, other: Tensor, /) -> Tensor:
-        """Matrix product ``x1 @ x2`` (Array API 2024.12, `matmul`)."""
+        """Return the matrix product ``x1 @ x2``."""
 
     def mean(self, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: Any = None) -> Tensor:
-        """Arithmetic mean over axes (Array API 2024.12, `mean`)."""
+        """Return the arithmetic mean over axes."""
 
     def mul(self, other: Any, /) -> Tensor:
-        """Product ``x1 * x2``, elementwise with broadcasting."""
+        """Return the product ``x1 * x2``, elementwise with broadcasting."""
 
     def mul_(self, other: Any, /) -> Tensor:
-        """Write ``x.mul(other)`` into this Tensor, and return it."""
+        """Compute ``x.mul(other)`` in place, where ``x`` is this Tensor."""
 
     def ne(self, other: Any, /) -> Tensor:
-        """``x1 != x2``."""
+        """Return whether ``x1 != x2``, elementwise with broadcasting."""
 
     def neg(self) -> Tensor:
-        """``-x``."""
+        """Return ``-x``, elementwise."""
 
     def neg_(self) -> Tensor:
-        """Write ``x.neg()`` into this Tensor, and return it."""
+        """Compute ``x.neg()`` in place, where ``x`` is this Tensor."""
 
     def positive(self) -> Tensor:
-        """A copy of ``x``."""
+        """Return a copy of `x`."""
 
     def pow(self, other: Any, /) -> Tensor:
-        """Power ``x1 ** x2``, elementwise with broadcasting."""
+        """Return the power ``x1 ** x2``, elementwise with broadcasting."""
 
     def pow_(self, other: Any, /) -> Tensor:
-        """Write ``x.pow(other)`` into this Tensor, and return it."""
+        """Compute ``x.pow(other)`` in place, where ``x`` is this Tensor."""
 
     def prod(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, dim: Any = None, keepdim: Any = None) -> Tensor:
-        """Product over axes (Array API 2024.12, `prod`); its gradient is exact where elements are zero (SUB-10)."""
+        """Return the product over axes; its gradient is exact where elements are zero."""
 
     def reciprocal(self) -> Tensor:
-        """``1 / x``."""
+        """Return ``1 / x``, elementwise."""
 
     def reciprocal_(self) -> Tensor:
-        """Write ``x.reciprocal()`` into this Tensor, and return it."""
+        """Compute ``x.reciprocal()`` in place, where ``x`` is this Tensor."""
 
     def round(self) -> Tensor:
-        """Rounded to the nearest integer, halves to even; the derivative is zero (SUB-09)."""
+        """Round to the nearest integer, elementwise, and halves to the even one; the gradient is zero."""
 
     def round_(self) -> Tensor:
-        """Write ``x.round()`` into this Tensor, and return it."""
+        """Compute ``x.round()`` in place, where ``x`` is this Tensor."""
 
     def sign(self) -> Tensor:
-        """Sign: -1, 0 or 1; for complex ``x`` the number ``x / |x|`` of modulus 1, and 0 at 0."""
+        """Return the sign, elementwise: -1, 0 or 1, and for complex `x` the number ``x / |x|``, or 0 at 0."""
 
     def sign_(self) -> Tensor:
-        """Write ``x.sign()`` into this Tensor, and return it."""
+        """Compute ``x.sign()`` in place, where ``x`` is this Tensor."""
 
     def signbit(self) -> Tensor:
-        """True where the sign bit is set."""
+        """Return whether the sign bit of each element is set."""
 
     def sin(self) -> Tensor:
-        """Sine of an angle in radians."""
+        """Return the sine of angles in radians, elementwise."""
 
     def sin_(self) -> Tensor:
-        """Write ``x.sin()`` into this Tensor, and return it."""
+        """Compute ``x.sin()`` in place, where ``x`` is this Tensor."""
 
     def sinh(self) -> Tensor:
-        """Hyperbolic sine."""
+        """Return the hyperbolic sine, elementwise."""
 
     def sinh_(self) -> Tensor:
-        """Write ``x.sinh()`` into this Tensor, and return it."""
+        """Compute ``x.sinh()`` in place, where ``x`` is this Tensor."""
 
     def sqrt(self) -> Tensor:
-        """Square root; its derivative at 0 is infinite (SUB-03)."""
+        """Return the square root, elementwise; its derivative at 0 is infinite."""
 
     def sqrt_(self) -> Tensor:
-        """Write ``x.sqrt()`` into this Tensor, and return it."""
+        """Compute ``x.sqrt()`` in place, where ``x`` is this Tensor."""
 
     def square(self) -> Tensor:
-        """``x * x``."""
+        """Return ``x * x``, elementwise."""
 
     def square_(self) -> Tensor:
-        """Write ``x.square()`` into this Tensor, and return it."""
+        """Compute ``x.square()`` in place, where ``x`` is this Tensor."""
 
     def sum(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, dim: Any = None, keepdim: Any = None) -> Tensor:
-        """Sum over axes (Array API 2024.12, `sum`)."""
+        """Return the sum over axes."""
 
     def tan(self) -> Tensor:
-        """Tangent of an angle in radians."""
+        """Return the tangent of angles in radians, elementwise."""
 
     def tan_(self) -> Tensor:
-        """Write ``x.tan()`` into this Tensor, and return it."""
+        """Compute ``x.tan()`` in place, where ``x`` is this Tensor."""
 
     def tanh(self) -> Tensor:
-        """Hyperbolic tangent."""
+        """Return the hyperbolic tangent, elementwise."""
 
     def tanh_(self) -> Tensor:
-        """Write ``x.tanh()`` into this Tensor, and return it."""
+        """Compute ``x.tanh()`` in place, where ``x`` is this Tensor."""
 
     def trunc(self) -> Tensor:
-        """Rounded towards zero; the derivative is zero (SUB-09)."""
+        """Round towards zero, elementwise; the gradient is zero."""
 
     def trunc_(self) -> Tensor:
-        """Write ``x.trunc()`` into this Tensor, and return it."""
+        """Compute ``x.trunc()`` in place, where ``x`` is this Tensor."""

@@ -1,4 +1,4 @@
-"""Inference tensors: variants of the classes of normal ones (`_rows.variants`), which therefore pay nothing for them (INF-01..11).
+"""Inference tensors: variants of the normal classes (`_rows.variants`), so that normal Tensors cost nothing more (INF-01..11).
 
 An operation on one is the normal operation on a stand-in of the normal class, which the rules refuse to save (INF-03).
 """
@@ -14,7 +14,7 @@ from xpgrad._tape.saved import check_kept
 
 
 def _stand_in(self: Any) -> Any:
-    """A Tensor of the normal class around the same array, marked as not to be saved."""
+    """Return a Tensor of the normal class around the same array, marked as not to be saved."""
     out = object.__new__(type(self).normal)
     out._array, out._node, out._alias = self._array, self._node, Alias(None)
     out._alias.forbidden = "inference"
@@ -38,7 +38,7 @@ def _operation(row: Row, method: str) -> Any:
 
 
 def _share(base: Any, out: Any, row: Any, args: tuple[Any, ...]) -> None:
-    """Let a view learn of writes to its base, and vice versa, where a write makes new arrays."""
+    """Register a view and its base with each other if a write makes new arrays, so that each sees writes to the other."""
     alias = base._alias
     if alias.cell is None:
         alias.cell, alias.memory = Cell(), [base._array]
@@ -62,5 +62,5 @@ _inference_classes = TensorVariants(_body, _operation)
 
 
 def inference_class(cls: Any) -> Any:
-    """Return the class of inference tensors beside a normal class; an inference class is its own."""
+    """Return the class of inference tensors for a normal class; an inference class is returned itself."""
     return cls if getattr(cls, "normal", None) is not None else _inference_classes[cls]

@@ -1,4 +1,4 @@
-"""The named methods of a Tensor: conversions to Python, NumPy and DLPack, indexing and writing, the standard's attributes."""
+"""Named methods of a Tensor: conversions to Python, NumPy and DLPack, indexing and writing, the standard's attributes."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class TensorMethods(TensorBase):
     # -- leaving xpgrad ----------------------------------------------------------------------------------------
 
     def _has_tangent(self) -> bool:
-        """Return whether a level of forward mode that is active has a tangent for this Tensor."""
+        """Return whether an active level of forward mode has a tangent for this Tensor."""
         mode = state.current()
         return mode is not None and bool(mode.levels) and not mode.inference and mode.levels.tangents_of(self)
 
     def _refuse_export(self, call: str, recorded: bool = True) -> None:
-        """Refuse what leaves the graph; `recorded` says whether it would have been recorded."""
+        """Raise RuntimeError for a value that leaves the graph; `recorded` says whether an operation would have been recorded."""
         if self._node is not None and recorded:
             msg = (
                 f"Can't call {call} on Tensor that requires grad. Use tensor.detach().{call} instead: whatever is computed outside "
@@ -50,9 +50,10 @@ class TensorMethods(TensorBase):
             raise RuntimeError(msg)
 
     def _transformed_by(self) -> str | None:
-        """Return the name of the transform that is running the user's function, if this Tensor carries a derivative that it computes.
+        """Return the name of the running transform if this Tensor carries a derivative that it computes, else None.
 
-        A Tensor that does not depend on the function's arguments is a constant to the transform, whatever it requires; so is everything
+        A Tensor that does not depend on the function's arguments is a constant to the transform, even if it requires grad; so is every
+        Tensor
         under `no_grad`.
         """
         name = transforming()
@@ -64,21 +65,22 @@ class TensorMethods(TensorBase):
         return name if any(node in inputs for node in walk([self._node])) else None
 
     def _leaves(self, call: str, value: Any) -> Any:
-        """Hand on what leaves the graph by a call; an audit notes it, and may hold it where it was (`_audit.tracing`)."""
+        """Report a value that leaves the graph through a call to an audit, which may replace it (`_audit.tracing`), and return it."""
         mode = state.current()
         return value if mode is None or mode.auditing is None else mode.auditing.left(call, self, value)
 
     @property
     def array(self) -> Any:
-        """The raw backend array: an alias. Writing to it is not seen by autograd (MUT-08).
+        """Array of the backend's library, not a copy; autograd does not see writes to it.
 
-        Elsewhere unchecked, it raises inside of a function that a transform runs (`xpgrad.func`) where what is computed from it would
-        silently lose a derivative.
+        Inside a function that a transform of `xpgrad.func` runs, it raises RuntimeError for a Tensor that carries a derivative of the
+        transform, or
+        is an element of a batch: what is computed from the array would silently lose the derivative.
 
         Raises
         ------
         RuntimeError
-            In a transform, for a Tensor that carries a derivative which the transform computes, or is an element of a batch.
+            Inside a transform, if this Tensor carries a derivative that the transform computes, or is an element of a batch.
 
         Examples
         --------
@@ -97,17 +99,17 @@ class TensorMethods(TensorBase):
         return self._leaves(".array", self.backend.own(self))
 
     def numpy(self) -> Any:
-        """A NumPy array with the same values, sharing memory where the Tensor lives on the host.
+        """Return the values as a NumPy array.
 
         Returns
         -------
         ndarray
-            It shares the memory where the backend's array is NumPy's.
+            Has the shape and dtype of this Tensor. It shares the memory if the backend's arrays are in the host's memory.
 
         Raises
         ------
         RuntimeError
-            If the Tensor requires grad while operations are recorded (ACC-36), or has a tangent.
+            If this Tensor requires grad while operations are recorded, or has a tangent.
 
         Examples
         --------
@@ -141,22 +143,22 @@ class TensorMethods(TensorBase):
         return self.backend.own(self).__dlpack_device__()
 
     def tolist(self) -> Any:
-        """The values as Python scalars in nested lists.
+        """Return the values as Python scalars in nested lists.
 
         Returns
         -------
-        list, or number
-            Nested as the axes are.
+        list or number
+            Lists nested as the axes are; a number for a 0-d Tensor.
 
         Raises
         ------
         RuntimeError
-            Inside of a function that a transform of `xpgrad.func` runs, if the Tensor carries a derivative that the transform computes.
+            Inside a function that a transform of `xpgrad.func` runs, if this Tensor carries a derivative that the transform computes.
 
         Warns
         -----
         UserWarning
-            If the Tensor has a tangent, which the numbers do not have.
+            If this Tensor has a tangent, which the numbers do not have.
 
         Examples
         --------
@@ -170,24 +172,24 @@ class TensorMethods(TensorBase):
         return self._leaves("tolist()", self.backend.to_host(self._array).tolist())
 
     def item(self) -> Any:
-        """The value of a Tensor with one element as a Python scalar.
+        """Return the value of a Tensor with one element as a Python scalar.
 
         Returns
         -------
         number
-            The only element, a Python number.
+            The only element, as a Python bool, int, float or complex.
 
         Raises
         ------
         ValueError
-            If there is not exactly one element.
+            If this Tensor does not have exactly one element.
         RuntimeError
-            Inside of a function that a transform of `xpgrad.func` runs, if the Tensor carries a derivative that the transform computes.
+            Inside a function that a transform of `xpgrad.func` runs, if this Tensor carries a derivative that the transform computes.
 
         Warns
         -----
         UserWarning
-            If the Tensor has a tangent, which the number does not have.
+            If this Tensor has a tangent, which the number does not have.
 
         Examples
         --------
@@ -207,7 +209,7 @@ class TensorMethods(TensorBase):
         return self._leaves(call, host.reshape(()).item())
 
     def _refuse_number(self, what: str) -> None:
-        """Raise if a transform computes a derivative that a number would lose."""
+        """Raise RuntimeError if a transform computes a derivative that a number would lose."""
         if (name := self._transformed_by()) is not None:
             msg = (
                 f"Can't call {what} inside of a function transformed by `{name}` on a Tensor that carries a derivative: what is computed "
@@ -335,25 +337,26 @@ class TensorMethods(TensorBase):
     _update = writing.apply
 
     def add_(self, other: Any, /, *, alpha: Any = 1) -> Tensor:
-        """``self += alpha * other``; returns the Tensor itself.
+        """Add ``alpha * other`` in place.
 
         Parameters
         ----------
         other : Tensor, raw array or number
-            The other operand; the shapes broadcast.
+            Second operand, of a shape that broadcasts to that of this Tensor.
         alpha : number
-            A factor of `other`.
+            Factor of `other`.
 
         Returns
         -------
         Tensor
-            Itself.
+            This Tensor, with its new values.
 
         Raises
         ------
         RuntimeError
-            It is a leaf that requires grad, and recording is on; or the result is of another shape, or of a kind that
-            its dtype cannot hold.
+            If recording is on and this Tensor is a leaf that requires grad, or a view of such a leaf; or if the result has another shape,
+            or a
+            dtype that cannot be cast to that of this Tensor.
 
         Examples
         --------
@@ -365,25 +368,26 @@ class TensorMethods(TensorBase):
         return writing.apply(self, "add", scaled(self, other, alpha, "add_"))
 
     def sub_(self, other: Any, /, *, alpha: Any = 1) -> Tensor:
-        """``self -= alpha * other``; returns the Tensor itself.
+        """Subtract ``alpha * other`` in place.
 
         Parameters
         ----------
         other : Tensor, raw array or number
-            The other operand; the shapes broadcast.
+            Second operand, of a shape that broadcasts to that of this Tensor.
         alpha : number
-            A factor of `other`.
+            Factor of `other`.
 
         Returns
         -------
         Tensor
-            Itself.
+            This Tensor, with its new values.
 
         Raises
         ------
         RuntimeError
-            It is a leaf that requires grad, and recording is on; or the result is of another shape, or of a kind that
-            its dtype cannot hold.
+            If recording is on and this Tensor is a leaf that requires grad, or a view of such a leaf; or if the result has another shape,
+            or a
+            dtype that cannot be cast to that of this Tensor.
 
         Examples
         --------
@@ -395,28 +399,26 @@ class TensorMethods(TensorBase):
         return writing.apply(self, "subtract", scaled(self, other, alpha, "sub_"))
 
     def clamp_(self, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002 (PyTorch's names)
-        """Limit to ``[min, max]``; returns the Tensor itself.
+        """Limit the elements to ``[min, max]`` in place.
 
         Parameters
         ----------
-        min : number or Tensor, optional
-            The lower bound.
-        max : number or Tensor, optional
-            The upper bound.
+        min, max : Tensor, raw array, int or float, optional
+            Bounds, of shapes that broadcast to that of this Tensor; None means no bound.
 
         Returns
         -------
         Tensor
-            Itself.
+            This Tensor, with its new values.
 
         Raises
         ------
         RuntimeError
-            It is a leaf that requires grad, and recording is on.
+            If recording is on and this Tensor is a leaf that requires grad, or a view of such a leaf.
         TypeError
-            A bound is floating, the Tensor not; or it is complex.
+            If a bound is complex, or is floating-point and this Tensor is not.
         ValueError
-            A bound does not broadcast to the shape.
+            If the shape of a bound does not broadcast to that of this Tensor.
 
         Examples
         --------
@@ -430,24 +432,30 @@ class TensorMethods(TensorBase):
         return writing.rewrite(self, lambda x: elementwise.clip(x, min, max), *tensors)
 
     def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
-        """Replace by a scalar or a 0-d Tensor where `mask`, which broadcasts, holds; returns the Tensor itself.
+        """Replace the elements where `mask` is True by one value, in place.
 
         Parameters
         ----------
-        mask : Tensor
-            bool; broadcasts to the shape.
-        value : number or Tensor
-            A number, or a 0-d Tensor.
+        mask : Tensor or raw array
+            bool, of a shape that broadcasts to that of this Tensor.
+        value : number or 0-d Tensor
+            New value of these elements.
 
         Returns
         -------
         Tensor
-            Itself.
+            This Tensor, with its new values.
 
         Raises
         ------
         RuntimeError
-            If `mask` is not one of bools.
+            If `mask` does not hold bools, `value` has axes, or `mask` is larger than this Tensor; or if recording is on and this Tensor
+            is a
+            leaf that requires grad, or a view of such a leaf.
+        TypeError
+            If `mask` is not a Tensor or an array.
+        ValueError
+            If the shapes do not broadcast.
 
         Examples
         --------
@@ -468,33 +476,34 @@ class TensorMethods(TensorBase):
         return writing.rewrite(self, lambda x: elementwise.where(mask, value, x), *tensors)
 
     def index_add_(self, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
-        """Add slices of `source` at `index` along an axis, duplicates included; returns the Tensor itself.
+        """Add slices of `source` at indices along an axis in place, duplicates included.
 
         Parameters
         ----------
         dim : int
-            The axis.
-        index : Tensor
-            Integer indices.
-        source : Tensor
-            What is added.
+            Axis to index.
+        index : Tensor or raw array
+            Integers, one-dimensional.
+        source : Tensor or raw array
+            Slices to add: the shape of this Tensor, with the length of `index` along the axis.
         alpha : number
-            A factor of `source`.
+            Factor of `source`.
 
         Returns
         -------
         Tensor
-            Itself.
+            This Tensor, with its new values.
 
         Raises
         ------
         RuntimeError
-            It is a leaf that requires grad, and recording is on; or `source` times `alpha` is of a kind that its
-            dtype cannot hold.
+            If recording is on and this Tensor is a leaf that requires grad, or a view of such a leaf; or if the dtype of ``alpha *
+            source``
+            cannot be cast to that of this Tensor.
         ValueError
-            `source` is not of the shape that the indices need.
+            If the shape of `source` does not fit.
         IndexError
-            An axis or an index is out of range.
+            If `dim` or an index is out of range, or `index` does not hold integers.
 
         Examples
         --------
@@ -510,17 +519,17 @@ class TensorMethods(TensorBase):
         return writing.rewrite(self, lambda x: add_slices(x, dim, index, source), source)
 
     def zero_(self) -> Tensor:
-        """Fill with zeros; returns the Tensor itself.
+        """Fill with zeros in place.
 
         Returns
         -------
         Tensor
-            Itself.
+            This Tensor, with its new values.
 
         Raises
         ------
         RuntimeError
-            It is a leaf that requires grad, and recording is on.
+            If recording is on and this Tensor is a leaf that requires grad, or a view of such a leaf.
 
         Examples
         --------
@@ -532,26 +541,26 @@ class TensorMethods(TensorBase):
         return writing.fill(self, 0)
 
     def fill_(self, value: Any) -> Tensor:
-        """Fill with one value; returns the Tensor itself.
+        """Fill with one value in place.
 
         Parameters
         ----------
-        value : number or Tensor
-            A number, or a 0-d Tensor.
+        value : number, Tensor or raw array
+            New value of all elements; a Tensor broadcasts to the shape of this one.
 
         Returns
         -------
         Tensor
-            Itself.
+            This Tensor, with its new values.
 
         Raises
         ------
         RuntimeError
-            It is a leaf that requires grad, and recording is on.
+            If recording is on and this Tensor is a leaf that requires grad, or a view of such a leaf.
         TypeError
-            The value is of a kind that its dtype cannot hold.
+            If this Tensor's dtype cannot hold a value of that kind.
         ValueError
-            The shapes do not fit.
+            If `value` does not broadcast to the shape of this Tensor.
 
         Examples
         --------
@@ -563,26 +572,26 @@ class TensorMethods(TensorBase):
         return writing.fill(self, value)
 
     def copy_(self: Any, source: Any) -> Tensor:
-        """Overwrite with the values of `source`, which broadcasts; returns the Tensor itself.
+        """Overwrite with the values of another Tensor in place; the gradient goes to `source`.
 
         Parameters
         ----------
-        source : Tensor or raw array
-            Its shape broadcasts to that of the Tensor.
+        source : Tensor, raw array or number
+            New values, of a shape that broadcasts to that of this Tensor.
 
         Returns
         -------
         Tensor
-            Itself.
+            This Tensor, with its new values.
 
         Raises
         ------
         RuntimeError
-            It is a leaf that requires grad, and recording is on.
+            If recording is on and this Tensor is a leaf that requires grad, or a view of such a leaf.
         TypeError
-            The value is of a kind that its dtype cannot hold.
+            If this Tensor's dtype cannot hold values of that kind.
         ValueError
-            The shapes do not fit.
+            If `source` does not broadcast to the shape of this Tensor.
 
         Examples
         --------
@@ -595,26 +604,24 @@ class TensorMethods(TensorBase):
         return self
 
     def transpose_(self, dim0: int, dim1: int) -> Tensor:
-        """Exchange two axes of this Tensor itself, which nobody shares the memory of; returns it.
+        """Exchange two axes of this Tensor itself; no other Tensor may share its memory.
 
         Parameters
         ----------
-        dim0 : int
-            An axis.
-        dim1 : int
-            The one that it changes places with.
+        dim0, dim1 : int
+            Axes to exchange.
 
         Returns
         -------
         Tensor
-            Itself.
+            This Tensor, with its new shape.
 
         Raises
         ------
         RuntimeError
-            It is a leaf that requires grad, and recording is on; or its memory is shared with another Tensor.
+            If this Tensor is a leaf that requires grad, or shares its memory with another Tensor.
         IndexError
-            An axis is out of range.
+            If an axis is out of range.
 
         Examples
         --------
@@ -629,7 +636,7 @@ class TensorMethods(TensorBase):
 
     @property
     def T(self: Any) -> Tensor:  # noqa: N802 (the standard's name)
-        """The transpose of a matrix: a view.
+        """Transpose of a matrix, as a view.
 
         Examples
         --------
@@ -646,7 +653,7 @@ class TensorMethods(TensorBase):
 
     @property
     def mT(self: Any) -> Tensor:  # noqa: N802 (the standard's name)
-        """The Tensor with its last two axes exchanged: a view.
+        """View of this Tensor with its last two axes exchanged.
 
         Examples
         --------
@@ -663,7 +670,7 @@ class TensorMethods(TensorBase):
 
     @property
     def real(self: Any) -> Tensor:
-        """The real part.
+        """Real part: a view of a complex Tensor, a real one itself.
 
         Examples
         --------
@@ -675,7 +682,7 @@ class TensorMethods(TensorBase):
 
     @property
     def imag(self: Any) -> Tensor:
-        """The imaginary part.
+        """Imaginary part of a complex Tensor, as a view.
 
         Examples
         --------
@@ -689,24 +696,24 @@ class TensorMethods(TensorBase):
         return elementwise.imag(self)
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
-        """This Tensor on another device; differentiable (Array API 2024.12).
+        """Return this Tensor on another device, or itself if it is there; the gradient moves back.
 
         Parameters
         ----------
         device : Device or str
-            Where to.
+            Device of the result.
         stream : object, optional
-            The stream of that device on which it is copied.
+            Accepted as the standard requires, and ignored.
 
         Returns
         -------
         Tensor
-            On that device; gradients come back.
+            Has the shape and dtype of this Tensor.
 
         Raises
         ------
-        BackendNotFoundError
-            There is no such device.
+        BackendNotFoundError, BackendLoadError, ValueError
+            If there is no such device.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""The repr of a Tensor: values, dtype and device where they are not the default, its place in the graph, its tangent, its batches."""
+"""The repr of a Tensor: values, dtype and device unless they are the default, its node, its tangent, its batches."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from xpgrad._modes import state
 
 
 def tensor_repr(x: Any) -> str:
-    """``tensor([1., 2.], grad_fn=<MulBackward0>)``: values as the host array prints them, summarised where there are many.
+    """Return the repr, such as ``tensor([1., 2.], grad_fn=<MulBackward0>)``: values as the host prints them, summarised if there are many.
 
-    An element of a batch is shown with its shape, the values of all elements and their number: ``batch=(8,)``, of several `vmap` the
-    outermost first. A dual is shown with its tangent at the innermost level that has one.
+    An element of a batch is shown with its shape, the values of all elements, and the lengths of its batches, ``batch=(8,)``: those of
+    several `vmap` with the outermost first. A dual is shown with its tangent at the innermost level that has one.
     """
     prefix = "tensor("
     try:
@@ -37,7 +37,7 @@ def tensor_repr(x: Any) -> str:
 
 
 def _batch(x: Any) -> tuple[int, ...]:
-    """The lengths of the batches that `x` is an element of, the outermost first."""
+    """Return the lengths of the batches of which `x` is an element, the outermost first."""
     sizes: tuple[int, ...] = ()
     while x.depth:
         level, x = x._array.level, x._array.value
@@ -46,7 +46,7 @@ def _batch(x: Any) -> tuple[int, ...]:
 
 
 def _tangent(x: Any) -> Any:
-    """The tangent of `x` at the innermost level of forward mode that is active and has one; None where there is none."""
+    """Return the tangent of `x` at the innermost active level of forward mode that has one, or None."""
     mode = state.current()
     if mode is None or not mode.levels or mode.inference or not mode.levels.running:
         return None

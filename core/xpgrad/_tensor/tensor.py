@@ -1,7 +1,7 @@
-"""`Tensor`: a backend's array that remembers how it was computed. Its autograd state is here; `methods` has its named methods.
+"""`Tensor`: a backend's array that records how it was computed. Its autograd state is here; `methods` has its named methods.
 
-There is one class per device, made at first use; all are named `Tensor`. So one comparison of classes tells that two operands share a
-backend and a device, and the operators on the class are those that were generated for that backend.
+There is one class per device, made at first use; all are named `Tensor`. So one comparison of classes tells whether two operands share a
+backend and a device, and each class has the operators that were generated for its backend.
 """
 
 from __future__ import annotations
@@ -41,28 +41,32 @@ _LEAF_ONLY = (
 
 
 class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
-    """An Array API array with a gradient. Make one with `xpgrad.tensor` or `xpgrad.asarray`.
+    """An array of a backend's library with a gradient. Make one with `xpgrad.tensor` or `xpgrad.asarray`.
 
     Parameters
     ----------
-    *args : object
-        None is taken.
-    **kwargs : object
-        None is taken.
+    *args, **kwargs : object
+        Refused: the class cannot be called.
 
     Attributes
     ----------
     device : Device
+        Device on which the array is.
     dtype : DType
+        Data type of the elements.
     shape : tuple of int
+        Lengths of the axes.
     requires_grad : bool
+        Whether gradients flow to this Tensor.
     grad : Tensor or None
+        Accumulated gradient.
     grad_fn : Node or None
+        Node of the operation that made this Tensor.
 
     Raises
     ------
     TypeError
-        Always: a Tensor is made by `xpgrad.tensor` or `xpgrad.asarray`.
+        Always: `xpgrad.tensor` and `xpgrad.asarray` make Tensors.
 
     Examples
     --------
@@ -84,7 +88,7 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
         raise TypeError(msg)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """The namespace of this Tensor's device: the package `xpgrad` where that is the default one; see `xpgrad.namespace`."""
+        """Return the namespace of this Tensor's device: the package `xpgrad` for the default device; see `xpgrad.namespace`."""
         if api_version is not None and api_version not in _VERSIONS:
             msg = f"xpgrad supports versions {', '.join(_VERSIONS)} of the Array API standard, not {api_version!r}"
             raise ValueError(msg)
@@ -105,7 +109,7 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
 
     @property
     def requires_grad(self) -> bool:
-        """True where gradients flow to this Tensor. Settable on leaves (ACC-15).
+        """Whether gradients flow to this Tensor; can be set on leaves.
 
         Examples
         --------
@@ -125,23 +129,23 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
         self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Set whether gradients flow to this leaf; returns the Tensor itself.
+        """Set whether gradients flow to this leaf.
 
         Parameters
         ----------
         requires_grad : bool
-            Whether to record what is computed from it.
+            Whether to record operations on this Tensor.
 
         Returns
         -------
         Tensor
-            Itself.
+            This Tensor.
 
         Raises
         ------
         RuntimeError
-            For a non-leaf that is to stop requiring grad (ACC-15), a dtype that is neither floating nor complex (BWD-35), or an
-            inference tensor outside inference mode (INF-06).
+            If a non-leaf is to stop requiring grad, if the dtype is neither floating-point nor complex, or for an inference tensor outside
+            inference mode; also if a view of this Tensor exists, whose gradients would be lost.
 
         Examples
         --------
@@ -185,7 +189,7 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
 
     @property
     def is_leaf(self) -> bool:
-        """True for Tensors that the user made and for those that do not require grad (ACC-08).
+        """Whether the user made this Tensor, or it does not require grad.
 
         Examples
         --------
@@ -199,7 +203,7 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
 
     @property
     def grad_fn(self) -> Node | None:
-        """The node that made this Tensor; None for leaves (ACC-31).
+        """Node of the operation that made this Tensor; None for leaves.
 
         Examples
         --------
@@ -219,12 +223,12 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
         return node.owner
 
     def _note_meta(self) -> None:
-        """Tell this Tensor's node its shape and dtype: needed only where the user gets hold of the node."""
+        """Store this Tensor's shape, dtype and class in its node, when the user gets access to the node."""
         self._node.original._meta = (self.shape, self.dtype, type(self))
 
     @property
     def output_nr(self) -> int:
-        """The number of the output of `grad_fn` that this Tensor is.
+        """Number of this Tensor among the outputs of `grad_fn`.
 
         Examples
         --------
@@ -238,9 +242,9 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
 
     @property
     def grad(self) -> Tensor | None:
-        """The accumulated gradient: None until a backward reaches this leaf (ACC-01).
+        """Accumulated gradient; None until a backward pass reaches this leaf.
 
-        Non-leaves have one after `retain_grad()`; otherwise reading it warns (ACC-10).
+        A non-leaf has one after `retain_grad()`; reading it before warns and gives None.
 
         Examples
         --------
@@ -294,7 +298,9 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
 
     @property
     def grad_dtype(self) -> DType | None:
-        """The dtype that `.grad` must have; None for any (ACC-25). Leaves only.
+        """Dtype that `.grad` of this leaf must have; None allows any.
+
+        Reading it from a non-leaf raises RuntimeError.
 
         Examples
         --------
@@ -324,7 +330,7 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
 
     @property
     def retains_grad(self) -> bool:
-        """True where this non-leaf fills `.grad` (ACC-11).
+        """Whether backward passes fill `.grad` of this non-leaf.
 
         Examples
         --------
@@ -339,12 +345,12 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
         return node is not None and not node.is_leaf and node.hooks is not None and node.hooks.retain
 
     def retain_grad(self) -> None:
-        """Make a non-leaf fill `.grad`; no effect on leaves (ACC-11).
+        """Make backward passes fill `.grad` of this non-leaf; no effect on leaves.
 
         Raises
         ------
         RuntimeError
-            If the Tensor does not require grad (ACC-12).
+            If this Tensor does not require grad.
 
         Examples
         --------
@@ -363,23 +369,23 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
             hooks_of(self._node).retain = True
 
     def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None) -> None:
-        """Differentiate this Tensor with respect to the leaves, adding to their `.grad` (BWD-01; `torch.Tensor.backward`).
+        """Differentiate this Tensor with respect to the leaves and add to their `.grad` (`torch.Tensor.backward`).
 
         Parameters
         ----------
         gradient : Tensor or None
-            The vector of the vector-Jacobian product, of this Tensor's shape. None means ones, for a single real element only.
+            Vector of the vector-Jacobian product, of this Tensor's shape. None means 1, and needs a real Tensor with one element.
         retain_graph : bool or None
-            Keep the saved values for another pass. None means the value of `create_graph`.
+            Whether to keep the saved values for another pass. None means the value of `create_graph`.
         create_graph : bool
-            Record the backward, so that the gradients can be differentiated.
+            Whether to record the backward pass, so that the gradients can be differentiated.
         inputs : Tensor, GradientEdge, or sequence or dict of them, or None
-            Accumulate into these only. None means all leaves.
+            The only ones whose `.grad` to add to. None means all leaves.
 
         Raises
         ------
         RuntimeError, TypeError
-            See `xpgrad.autograd.backward`.
+            As `xpgrad.autograd.backward`.
 
         Examples
         --------
@@ -392,22 +398,22 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
         requests.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
-        """Call ``hook(grad)`` whenever this Tensor's gradient has been computed; what it returns replaces it (HOK-01).
+        """Call ``hook(grad)`` each time this Tensor's gradient has been computed.
 
         Parameters
         ----------
         hook : callable
-            Gets the gradient; what it returns, if not None, takes its place.
+            Takes the gradient; the Tensor that it returns, if not None, replaces the gradient.
 
         Returns
         -------
         RemovableHandle
-            Its `remove` takes the hook away.
+            Its `remove` method removes the hook.
 
         Raises
         ------
         RuntimeError
-            If the Tensor does not require grad (HOK-05).
+            If this Tensor does not require grad.
 
         Examples
         --------
@@ -424,22 +430,22 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
         return add_hook(hooks_of(self._node).tensor, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
-        """Call ``hook(leaf)`` after this leaf's `.grad` was accumulated (HOK-21).
+        """Call ``hook(leaf)`` each time a backward pass has added to `.grad` of this leaf.
 
         Parameters
         ----------
         hook : callable
-            Gets the leaf, after its `.grad` was added to.
+            Takes the leaf; what it returns is ignored.
 
         Returns
         -------
         RemovableHandle
-            Its `remove` takes the hook away.
+            Its `remove` method removes the hook.
 
         Raises
         ------
         RuntimeError
-            If the Tensor does not require grad or is not a leaf (HOK-22).
+            If this Tensor does not require grad or is not a leaf.
 
         Examples
         --------
@@ -458,21 +464,12 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
         return add_hook(hooks_of(self._node).post_accumulate, hook)
 
     def detach(self) -> Tensor:
-        """A Tensor with the same memory and version counter but without history (ACC-28).
+        """Return a Tensor with the same memory and version counter but without history.
 
         Returns
         -------
         Tensor
-            Of the same shape and dtype. It shares the memory and has no history.
-
-        Raises
-        ------
-        TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            Has the shape and dtype of this Tensor and does not require grad. It shares the memory: a write to one changes both.
 
         Examples
         --------
@@ -487,17 +484,17 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
         return self._leaves("detach()", out)
 
     def detach_(self) -> Tensor:
-        """Detach this Tensor from its history: it becomes a leaf that does not require grad (ACC-29).
+        """Detach this Tensor from its history: it becomes a leaf that does not require grad.
 
         Returns
         -------
         Tensor
-            Itself.
+            This Tensor.
 
         Raises
         ------
         RuntimeError
-            For a view.
+            If this Tensor is a view.
 
         Examples
         --------
@@ -522,7 +519,7 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
 
     @property
     def data(self) -> Tensor:
-        """A Tensor with the same memory but no history, and a version counter of its own: edits are not detected (MUT-08).
+        """A Tensor with the same memory but without history, and with its own version counter: autograd does not detect writes to it.
 
         Examples
         --------
@@ -550,7 +547,7 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
         return 0 if self._alias is None else self._alias.cell.version
 
     def _cast(self, dtype: DType) -> Tensor:
-        """This Tensor in another dtype, recorded; the Tensor itself if it has that dtype."""
+        """Return this Tensor in another dtype, recorded, or itself if it has that dtype."""
         if self.dtype is dtype:
             return self
         return cast(self, self.backend.raw_dtype(dtype))
@@ -566,17 +563,17 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
 
 
 def is_inference(input: Tensor) -> bool:  # noqa: A002 (PyTorch's name)
-    """Return whether a Tensor was made in inference mode, or is a view of one that was (`torch.is_inference`; INF-01).
+    """Return whether a Tensor was made in inference mode, or is a view of one that was (`torch.is_inference`).
 
     Parameters
     ----------
     input : Tensor
-        What is asked about.
+        Tensor to ask.
 
     Returns
     -------
     bool
-        Whether it was made in inference mode.
+        True for an inference tensor.
 
     Raises
     ------
@@ -596,7 +593,7 @@ def is_inference(input: Tensor) -> bool:  # noqa: A002 (PyTorch's name)
 
 
 def _refuse_lost_views(tensor: Tensor) -> None:
-    """Refuse a Tensor with views: one taken before `requires_grad_()` could never pass a gradient on, and it would be lost (MUT-25)."""
+    """Raise RuntimeError for a Tensor with living views: one taken before `requires_grad_()` would never pass a gradient on (MUT-25)."""
     for ref in tensor._alias.cell.views:
         found = ref()
         if found is not None and found._alias.parent is tensor:
@@ -608,12 +605,14 @@ def _refuse_lost_views(tensor: Tensor) -> None:
 
 
 def check_assigned(tensor: Any, value: Any) -> None:
-    """Refuse what cannot be a `.grad` (ACC-19).
+    """Raise an error for a value that cannot be a `.grad` (ACC-19).
 
     Raises
     ------
-    TypeError, RuntimeError
-        See the rule.
+    TypeError
+        If it is not a Tensor.
+    RuntimeError
+        If it is the Tensor itself, or has another shape, dtype or device.
     """
     if not isinstance(value, Tensor):
         msg = f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}"

@@ -1,7 +1,8 @@
-"""The methods that users of PyTorch reach for and that are no function of the namespace under another name: values, products, reductions.
+"""Methods with PyTorch's names that are no function of the namespace under another name: elementwise functions, products, reductions,
+selections.
 
-`dim` and `keepdim` are accepted as well as the standard's `axis` and `keepdims`. Where the two interfaces differ in more than names, the
-arguments' names say which one is meant: ``x.var(axis=0)`` is the standard's (correction 0), ``x.var(dim=0)`` PyTorch's (correction 1);
+`dim` and `keepdim` are accepted as well as the standard's `axis` and `keepdims`. Where PyTorch and the standard differ in more than
+names, the arguments' names decide: ``x.var(axis=0)`` is the standard's (correction 0), ``x.var(dim=0)`` PyTorch's (correction 1);
 ``x.max(axis=0)`` is a Tensor, ``x.max(dim=0)`` the values and their indices.
 """
 
@@ -23,35 +24,35 @@ if TYPE_CHECKING:
 
 
 class MaxResult(NamedTuple):
-    """The largest elements along an axis, and their indices."""
+    """The result of `Tensor.max` along one axis: the largest elements and their indices."""
 
     values: Tensor
     indices: Tensor
 
 
 class MinResult(NamedTuple):
-    """The smallest elements along an axis, and their indices."""
+    """The result of `Tensor.min` along one axis: the smallest elements and their indices."""
 
     values: Tensor
     indices: Tensor
 
 
 class MedianResult(NamedTuple):
-    """The middle elements along an axis, and their indices."""
+    """The result of `Tensor.median` along one axis: the middle elements and their indices."""
 
     values: Tensor
     indices: Tensor
 
 
 class SortResult(NamedTuple):
-    """The elements in order along an axis, and their indices."""
+    """The result of `Tensor.sort`: the elements in order, and their indices."""
 
     values: Tensor
     indices: Tensor
 
 
 def _one_axis(axis: Any, dim: Any, name: str) -> Any:
-    """The one axis of PyTorch's form of `max` and `min`."""
+    """Return the axis of PyTorch's form of `max` and `min`; raise TypeError if none was given."""
     axis = axis_of(axis, dim)
     if axis is None:
         msg = (
@@ -62,7 +63,7 @@ def _one_axis(axis: Any, dim: Any, name: str) -> Any:
 
 
 def _correction(name: str, correction: Any, unbiased: Any, torch: bool) -> Any:
-    """The correction of the number of elements, by the way in which the method was called."""
+    """Return the correction of the number of elements, which depends on the names of the arguments that were given."""
     if unbiased is None:
         return (1.0 if torch else 0.0) if correction is None else correction
     if correction is not None:
@@ -74,7 +75,7 @@ def _correction(name: str, correction: Any, unbiased: Any, torch: bool) -> Any:
 
 
 def _picked(x: Any, choose: Callable[..., Any], dim: Any, keepdim: Any) -> tuple[Any, Any]:
-    """The elements that a function chooses along one axis, and their indices; as in PyTorch, only they have the gradient."""
+    """Return the elements that `choose` selects along one axis, and their indices; as in PyTorch, only they get the gradient."""
     keepdim = as_flag(keepdim, "dim", "keepdim")
     if not x.ndim:
         return x.clone(), choose(x, axis=dim)
@@ -85,7 +86,7 @@ def _picked(x: Any, choose: Callable[..., Any], dim: Any, keepdim: Any) -> tuple
 
 
 def _middle(x: Any, axis: int, keepdims: bool = True) -> Any:
-    """The index of the lower of the middle elements; of a NaN, where there is one."""
+    """Return the index of the lower of the middle elements, or of a NaN if there is one."""
     if not x.ndim:
         return searching.argmax(x, axis=axis)
     length = x.shape[axis]
@@ -102,7 +103,7 @@ def _middle(x: Any, axis: int, keepdims: bool = True) -> Any:
 
 
 def _shared(x: Any, value: Any) -> Any:
-    """A value of a vector as the mean of all that are equal to it, and what a NaN is equal to is another one."""
+    """Return a value of a vector as the mean of all elements equal to it, so that they share its gradient; NaNs count as equal."""
     chosen = (x == value) | (elementwise.isnan(x) & elementwise.isnan(value))
     wide = namespace.PRIMITIVES["wide"](x)
     base = elementwise.where(elementwise.isinf(value), 0.0, value).to(wide.dtype)  # so that nothing is rounded, and no sum overflows
@@ -115,12 +116,15 @@ def _converted(x: Any, dtype: Any) -> Any:
 
 
 def _shift(x: Any, dim: Any) -> Any:
-    """The largest elements over axes, a constant: what is computed does not depend on it, but does not overflow."""
+    """Return the largest elements over axes, as a constant.
+
+    What is computed from them does not depend on the shift, but does not overflow.
+    """
     return reduction.max(x.detach(), axis=dim, keepdims=True)
 
 
 def _matrices(x: Any, dim: Any, norm: Callable[..., Any], keepdim: bool) -> Any:
-    """The nuclear norm over two axes, by default those of a matrix."""
+    """Return the nuclear norm over two axes, by default those of a matrix."""
     axes = normalize_axes((0, 1) if dim is None else dim, x.ndim, "norm", "dim")
     if axes is None or len(axes) != 2 or (dim is None and x.ndim != 2):
         msg = f"norm: the nuclear norm needs a matrix, or two axes as `dim`, but got shape {x.shape} and dim={dim!r}"
@@ -130,12 +134,12 @@ def _matrices(x: Any, dim: Any, norm: Callable[..., Any], keepdim: bool) -> Any:
 
 
 def _index_within(name: str, x: Any, dim: Any, index: Any) -> tuple[Any, int]:
-    """An index for `gather` and its transpose, and the axis.
+    """Return the index and the axis for `gather` or its transpose, checked.
 
     Raises
     ------
     TypeError, ValueError
-        If it does not hold integers, has not as many axes as `x`, or is longer along one that is not indexed.
+        If the index does not hold integers, has another number of axes than `x`, or is longer than `x` along another axis.
     """
     index = as_tensor(name, lift(name, index, x))
     if "integer" not in index.dtype.kind:
@@ -152,18 +156,12 @@ def _index_within(name: str, x: Any, dim: Any, index: Any) -> tuple[Any, int]:
 
 
 def floating(x: Any) -> Any:
-    """`x`, or for integers and bools the same in the default floating dtype."""
+    """Return `x`, or its values in the default floating-point dtype if it holds integers or bools."""
     return x if x.dtype.differentiable else x._cast(x.default_dtype("real floating"))
 
 
 def _need_axes(name: str, count: int, **operands: Any) -> None:
-    """Refuse operands that do not have so many axes.
-
-    Raises
-    ------
-    ValueError
-        Naming the first of them.
-    """
+    """Raise ValueError for the first operand that does not have `count` axes."""
     for what, x in operands.items():
         if x.ndim != count:
             msg = f"{name}: `{what}` must have {count} axes, but has shape {x.shape}; use `@`, which takes any number"
@@ -171,14 +169,14 @@ def _need_axes(name: str, count: int, **operands: Any) -> None:
 
 
 def _need_as_many(name: str, one: Any, two: Any) -> None:
-    """Refuse stacks of different lengths, which PyTorch does not broadcast."""
+    """Raise ValueError for stacks of different lengths, which PyTorch does not broadcast."""
     if one.shape[0] != two.shape[0]:
         msg = f"{name}: the stacks must be equally long, but the shapes are {one.shape} and {two.shape}; use `@`, which broadcasts"
         raise ValueError(msg)
 
 
 def _added(x: Any, product: Any, beta: Any, alpha: Any, name: str) -> Any:
-    """``beta * x + alpha * product`` in the shape of the product."""
+    """Return ``beta * x + alpha * product`` in the shape of the product."""
     for what, factor in (("beta", beta), ("alpha", alpha)):
         if getattr(factor, "ndim", 0):
             msg = f"{name}: `{what}` must be a number or a 0-d Tensor, but has shape {tuple(factor.shape)}"
@@ -190,35 +188,33 @@ def _added(x: Any, product: Any, beta: Any, alpha: Any, name: str) -> Any:
 
 
 class TorchFunctions(TensorBase):
-    """Methods with PyTorch's names; see `Tensor`. `self` is a `Tensor`, although this class on its own cannot declare that."""
+    """Methods with PyTorch's names; see `Tensor`. `self` is a `Tensor`, which this base class cannot declare."""
 
     __slots__ = ()
 
     # -- elementwise ----------------------------------------------------------------------------------------------------
 
     def add(self: Any, other: Any, /, *, alpha: Any = 1) -> Tensor:
-        """``self + alpha * other``.
+        """Return ``self + alpha * other``, elementwise with broadcasting.
 
         Parameters
         ----------
         other : Tensor, raw array or number
-            The other operand; the shapes broadcast.
+            Second operand, of a shape that broadcasts with that of this Tensor.
         alpha : number
-            A factor of `other`.
+            Factor of `other`.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Has the shape to which the operands broadcast and the dtype to which they promote.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If `other` is not a Tensor, an array or a number.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If the shapes do not broadcast.
 
         Examples
         --------
@@ -230,28 +226,26 @@ class TorchFunctions(TensorBase):
         return elementwise.add(self, scaled(self, other, alpha, "add"))
 
     def sub(self: Any, other: Any, /, *, alpha: Any = 1) -> Tensor:
-        """``self - alpha * other``.
+        """Return ``self - alpha * other``, elementwise with broadcasting.
 
         Parameters
         ----------
         other : Tensor, raw array or number
-            The other operand; the shapes broadcast.
+            Second operand, of a shape that broadcasts with that of this Tensor.
         alpha : number
-            A factor of `other`.
+            Factor of `other`.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Has the shape to which the operands broadcast and the dtype to which they promote.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If `other` is not a Tensor, an array or a number.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If the shapes do not broadcast.
 
         Examples
         --------
@@ -263,28 +257,26 @@ class TorchFunctions(TensorBase):
         return elementwise.subtract(self, scaled(self, other, alpha, "sub"))
 
     def where(self: Any, condition: Tensor, other: Any) -> Tensor:
-        """``self`` where `condition` holds, else `other`.
+        """Return the elements of this Tensor where `condition` is True, and those of `other` elsewhere.
 
         Parameters
         ----------
-        condition : Tensor
-            bool; the shapes broadcast.
-        other : Tensor or number
-            What stands elsewhere.
+        condition : Tensor or raw array
+            bool, of a shape that broadcasts with that of this Tensor.
+        other : Tensor, raw array or number
+            Values where `condition` is False.
 
         Returns
         -------
         Tensor
-            The Tensor where the condition holds, else `other`.
+            Has the shape to which all three broadcast and the dtype to which this Tensor and `other` promote.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If an argument is not a Tensor, an array or a number.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If the shapes do not broadcast.
 
         Examples
         --------
@@ -296,21 +288,17 @@ class TorchFunctions(TensorBase):
         return elementwise.where(condition, self, other)
 
     def relu(self: Any) -> Tensor:
-        """``max(x, 0)``, whose derivative at 0 is 0 (`maximum` shares it: one half).
+        """Return ``max(x, 0)``, elementwise; the derivative at 0 is taken as 0 (that of `xpgrad.maximum` is 1/2).
 
         Returns
         -------
         Tensor
-            Of the same shape and dtype.
+            Has the shape and dtype of this Tensor.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If this Tensor holds bools.
 
         Examples
         --------
@@ -326,21 +314,12 @@ class TorchFunctions(TensorBase):
         return elementwise.where(self <= 0, 0, self)
 
     def sigmoid(self: Any) -> Tensor:
-        """``1 / (1 + exp(-x))``, without overflow.
+        """Return ``1 / (1 + exp(-x))``, elementwise and without overflow.
 
         Returns
         -------
         Tensor
-            Of the same shape and dtype; integers become the default dtype.
-
-        Raises
-        ------
-        TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            Has the shape and dtype of this Tensor; integers and bools give the default floating-point dtype.
 
         Examples
         --------
@@ -358,32 +337,30 @@ class TorchFunctions(TensorBase):
     # -- comparisons ------------------------------------------------------------------------------------------------------
 
     def isclose(self: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-        """True where ``|self - other| <= atol + rtol * |other|``.
+        """Return whether ``|self - other| <= atol + rtol * |other|``, elementwise with broadcasting.
 
         Parameters
         ----------
         other : Tensor, raw array or number
-            The other operand; the shapes broadcast.
+            Second operand, of a shape that broadcasts with that of this Tensor.
         rtol : float
-            How far they may be apart, relative to `other`.
+            Tolerance relative to the magnitude of `other`.
         atol : float
-            And absolutely.
+            Absolute tolerance.
         equal_nan : bool
-            Whether nan equals nan.
+            Whether nan is close to nan.
 
         Returns
         -------
         Tensor
-            bool, of the broadcast shape.
+            bool, of the shape to which the operands broadcast.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If `other` is not a Tensor, an array or a number.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If the shapes do not broadcast.
 
         Examples
         --------
@@ -395,32 +372,30 @@ class TorchFunctions(TensorBase):
         return utility.isclose(self, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
     def allclose(self: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-        """Return whether all elements are close; see `isclose`.
+        """Return whether all elements are close, as `isclose` defines it.
 
         Parameters
         ----------
         other : Tensor, raw array or number
-            The other operand; the shapes broadcast.
+            Second operand, of a shape that broadcasts with that of this Tensor.
         rtol : float
-            How far they may be apart, relative to `other`.
+            Tolerance relative to the magnitude of `other`.
         atol : float
-            And absolutely.
+            Absolute tolerance.
         equal_nan : bool
-            Whether nan equals nan.
+            Whether nan is close to nan.
 
         Returns
         -------
         bool
-            Whether all elements are close.
+            True if every element is close.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If `other` is not a Tensor, an array or a number.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If the shapes do not broadcast.
 
         Examples
         --------
@@ -434,26 +409,24 @@ class TorchFunctions(TensorBase):
     # -- products ---------------------------------------------------------------------------------------------------------
 
     def mm(self: Any, mat2: Tensor, /) -> Tensor:
-        """The product of two matrices.
+        """Return the product of two matrices.
 
         Parameters
         ----------
-        mat2 : Tensor
-            A matrix.
+        mat2 : Tensor or raw array
+            Matrix, of shape (K, N); this Tensor has shape (M, K).
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Of shape (M, N).
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If `mat2` is not a Tensor or an array.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If an operand is not two-dimensional, or the shapes do not fit.
 
         Examples
         --------
@@ -468,26 +441,24 @@ class TorchFunctions(TensorBase):
         return linear_algebra.matmul(self, mat2)
 
     def dot(self: Any, other: Tensor, /) -> Tensor:
-        """The sum of products of two vectors of one length (nothing conjugated).
+        """Return the sum of the products of two vectors' elements; neither is conjugated.
 
         Parameters
         ----------
-        other : Tensor
-            One axis, of the same length.
+        other : Tensor or raw array
+            Vector of the length of this Tensor, which is one-dimensional.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            0-d.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If `other` is not a Tensor or an array.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If an operand is not one-dimensional, or the lengths differ.
 
         Examples
         --------
@@ -504,26 +475,24 @@ class TorchFunctions(TensorBase):
         return reduction.sum(elementwise.multiply(self, other))
 
     def mv(self: Any, vec: Tensor, /) -> Tensor:
-        """A matrix times a vector.
+        """Return the product of a matrix and a vector.
 
         Parameters
         ----------
-        vec : Tensor
-            One axis.
+        vec : Tensor or raw array
+            Vector, of shape (N,); this Tensor has shape (M, N).
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Of shape (M,).
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If `vec` is not a Tensor or an array.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If this Tensor is not two-dimensional or `vec` not one-dimensional, or the shapes do not fit.
 
         Examples
         --------
@@ -538,26 +507,24 @@ class TorchFunctions(TensorBase):
         return linear_algebra.matmul(self, vec)
 
     def bmm(self: Any, mat2: Tensor, /) -> Tensor:
-        """The products of two stacks of matrices.
+        """Return the products of two stacks of matrices; nothing is broadcast.
 
         Parameters
         ----------
-        mat2 : Tensor
-            Three axes.
+        mat2 : Tensor or raw array
+            Stack of matrices, of shape (B, K, N); this Tensor has shape (B, M, K).
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Of shape (B, M, N).
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If `mat2` is not a Tensor or an array.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If an operand is not three-dimensional, or the shapes do not fit.
 
         Examples
         --------
@@ -571,26 +538,24 @@ class TorchFunctions(TensorBase):
         return linear_algebra.matmul(self, mat2)
 
     def outer(self: Any, vec2: Tensor, /) -> Tensor:
-        """All products of the elements of two vectors.
+        """Return all products of an element of this vector and an element of another.
 
         Parameters
         ----------
-        vec2 : Tensor
-            One axis.
+        vec2 : Tensor or raw array
+            Vector, of shape (M,); this Tensor has shape (N,).
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Of shape (N, M).
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If `vec2` is not a Tensor or an array.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If an operand is not one-dimensional.
 
         Examples
         --------
@@ -603,32 +568,30 @@ class TorchFunctions(TensorBase):
         return namespace.package.linalg.outer(self, vec2)
 
     def addmm(self: Any, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """``beta * self + alpha * (mat1 @ mat2)`` for matrices; `self` broadcasts, and is not read where `beta` is 0.
+        """Return ``beta * self + alpha * (mat1 @ mat2)``; this Tensor is not read if `beta` is 0.
 
         Parameters
         ----------
-        mat1 : Tensor
-            A matrix.
-        mat2 : Tensor
-            A matrix.
-        beta : number
-            A factor of the Tensor itself.
-        alpha : number
-            A factor of the product.
+        mat1 : Tensor or raw array
+            Matrix, of shape (M, K).
+        mat2 : Tensor or raw array
+            Matrix, of shape (K, N). This Tensor broadcasts to shape (M, N).
+        beta : number or 0-d Tensor
+            Factor of this Tensor.
+        alpha : number or 0-d Tensor
+            Factor of the product.
 
         Returns
         -------
         Tensor
-            ``beta * self + alpha * (mat1 @ mat2)``.
+            Of shape (M, N).
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If `mat1` or `mat2` is not a Tensor or an array.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If one of them is not two-dimensional, the shapes do not fit, or a factor has axes.
 
         Examples
         --------
@@ -642,32 +605,30 @@ class TorchFunctions(TensorBase):
         return _added(self, linear_algebra.matmul(mat1, mat2), beta, alpha, "addmm")
 
     def baddbmm(self: Any, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """``beta * self + alpha * (batch1 @ batch2)`` for stacks of matrices; `self` broadcasts, and is not read where `beta` is 0.
+        """Return ``beta * self + alpha * (batch1 @ batch2)`` for stacks of matrices; this Tensor is not read if `beta` is 0.
 
         Parameters
         ----------
-        batch1 : Tensor
-            Three axes.
-        batch2 : Tensor
-            Three axes.
-        beta : number
-            A factor of the Tensor itself.
-        alpha : number
-            A factor of the product.
+        batch1 : Tensor or raw array
+            Stack of matrices, of shape (B, M, K).
+        batch2 : Tensor or raw array
+            Stack of matrices, of shape (B, K, N). This Tensor broadcasts to shape (B, M, N).
+        beta : number or 0-d Tensor
+            Factor of this Tensor.
+        alpha : number or 0-d Tensor
+            Factor of the product.
 
         Returns
         -------
         Tensor
-            ``beta * self + alpha * (batch1 @ batch2)``.
+            Of shape (B, M, N).
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If `batch1` or `batch2` is not a Tensor or an array.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If one of them is not three-dimensional, the shapes do not fit, or a factor has axes.
 
         Examples
         --------
@@ -684,34 +645,36 @@ class TorchFunctions(TensorBase):
     # -- reductions ----------------------------------------------------------------------------------------------------
 
     def max(self: Any, axis: Any = None, keepdim: Any = None, *, keepdims: bool = False, dim: Any = None) -> Any:
-        """The largest element over axes; with `dim` or `keepdim`, as in PyTorch, along one: values and indices.
+        """Return the largest element over axes; with `dim` or `keepdim`, as in PyTorch, the values along one axis and their indices.
 
-        Another Tensor in the place of `axis` is compared element by element, as `maximum` does.
+        Equal elements share the gradient evenly; with `dim` or `keepdim` it goes to the element at the index. If `axis` is a Tensor, the
+        two
+        are compared element by element, as by `xpgrad.maximum`.
 
         Parameters
         ----------
-        axis : int or tuple of int, optional
-            The axes; all of them. `dim` is the same.
-        keepdim : bool
-            Keep the axes that go with length 1.
+        axis : int, tuple of int or Tensor, optional
+            Axes to reduce, all of them by default; or the Tensor to compare with.
+        keepdim : bool, optional
+            Whether the reduced axis stays, with length 1, in PyTorch's form.
         keepdims : bool
-            Keep the axes that go with length 1. `keepdim` is the same.
-        dim : int or tuple of int, optional
-            The axes; all of them.
+            Whether reduced axes stay, with length 1.
+        dim : int, optional
+            Axis to reduce in PyTorch's form.
 
         Returns
         -------
-        Tensor, or (values, indices)
-            With `dim` a named tuple, as in PyTorch; with `axis` the values alone, as in the standard.
+        Tensor or MaxResult
+            With `dim` or `keepdim` a named tuple of `values` and `indices`, else the values.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
+            If `keepdim` is given without an axis, or an axis is not an int.
         IndexError
-            An axis is out of range.
+            If an axis is out of range.
+        ValueError
+            If a reduced axis has length 0.
 
         Examples
         --------
@@ -729,34 +692,36 @@ class TorchFunctions(TensorBase):
         return MaxResult(*_picked(self, searching.argmax, _one_axis(axis, dim, "max"), keepdims_of(keepdims, keepdim)))
 
     def min(self: Any, axis: Any = None, keepdim: Any = None, *, keepdims: bool = False, dim: Any = None) -> Any:
-        """The smallest element over axes; with `dim` or `keepdim`, as in PyTorch, along one: values and indices.
+        """Return the smallest element over axes; with `dim` or `keepdim`, as in PyTorch, the values along one axis and their indices.
 
-        Another Tensor in the place of `axis` is compared element by element, as `minimum` does.
+        Equal elements share the gradient evenly; with `dim` or `keepdim` it goes to the element at the index. If `axis` is a Tensor, the
+        two
+        are compared element by element, as by `xpgrad.minimum`.
 
         Parameters
         ----------
-        axis : int or tuple of int, optional
-            The axes; all of them. `dim` is the same.
-        keepdim : bool
-            Keep the axes that go with length 1.
+        axis : int, tuple of int or Tensor, optional
+            Axes to reduce, all of them by default; or the Tensor to compare with.
+        keepdim : bool, optional
+            Whether the reduced axis stays, with length 1, in PyTorch's form.
         keepdims : bool
-            Keep the axes that go with length 1. `keepdim` is the same.
-        dim : int or tuple of int, optional
-            The axes; all of them.
+            Whether reduced axes stay, with length 1.
+        dim : int, optional
+            Axis to reduce in PyTorch's form.
 
         Returns
         -------
-        Tensor, or (values, indices)
-            With `dim` a named tuple, as in PyTorch; with `axis` the values alone, as in the standard.
+        Tensor or MinResult
+            With `dim` or `keepdim` a named tuple of `values` and `indices`, else the values.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
+            If `keepdim` is given without an axis, or an axis is not an int.
         IndexError
-            An axis is out of range.
+            If an axis is out of range.
+        ValueError
+            If a reduced axis has length 0.
 
         Examples
         --------
@@ -774,30 +739,28 @@ class TorchFunctions(TensorBase):
         return MinResult(*_picked(self, searching.argmin, _one_axis(axis, dim, "min"), keepdims_of(keepdims, keepdim)))
 
     def median(self: Any, dim: Any = None, keepdim: bool = False) -> Any:
-        """The lower of the middle elements, whose ties share the gradient (SUB-05); along an axis, values and indices of the first of them.
+        """Return the lower of the two middle elements, or NaN if there is one.
 
-        Where there is a NaN, it is the median.
+        Without `dim`, equal elements share the gradient evenly; along an axis it goes to the element at the index.
 
         Parameters
         ----------
         dim : int, optional
-            The axis; all of them.
+            Axis to reduce; by default the flattened Tensor.
         keepdim : bool
-            Keep the axes that go with length 1.
+            Whether the reduced axis stays, with length 1.
 
         Returns
         -------
-        Tensor, or (values, indices)
-            The lower of two middle ones; with `dim` a named tuple.
+        Tensor or MedianResult
+            0-d; with `dim` a named tuple of `values` and `indices`.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
+            If `dim` is not an int.
         IndexError
-            An axis is out of range.
+            If `dim` is out of range, or there is no element.
 
         Examples
         --------
@@ -812,28 +775,28 @@ class TorchFunctions(TensorBase):
         return MedianResult(*_picked(self, _middle, dim, keepdim))
 
     def amax(self: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
-        """The largest element over axes; ties share the gradient.
+        """Return the largest element over axes; equal ones share the gradient evenly.
 
         Parameters
         ----------
         dim : int or tuple of int, optional
-            The axes; all of them.
+            Axes to reduce; all of them by default.
         keepdim : bool
-            Keep the axes that go with length 1.
+            Whether reduced axes stay, with length 1.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Has the shape of this Tensor without the reduced axes, and its dtype.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
+            If `dim` is not an int or a tuple of ints.
         IndexError
-            An axis is out of range.
+            If `dim` is out of range.
+        ValueError
+            If a reduced axis has length 0.
 
         Examples
         --------
@@ -845,28 +808,28 @@ class TorchFunctions(TensorBase):
         return reduction.max(self, axis=dim, keepdims=keepdim)
 
     def amin(self: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
-        """The smallest element over axes; ties share the gradient.
+        """Return the smallest element over axes; equal ones share the gradient evenly.
 
         Parameters
         ----------
         dim : int or tuple of int, optional
-            The axes; all of them.
+            Axes to reduce; all of them by default.
         keepdim : bool
-            Keep the axes that go with length 1.
+            Whether reduced axes stay, with length 1.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Has the shape of this Tensor without the reduced axes, and its dtype.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
+            If `dim` is not an int or a tuple of ints.
         IndexError
-            An axis is out of range.
+            If `dim` is out of range.
+        ValueError
+            If a reduced axis has length 0.
 
         Examples
         --------
@@ -881,38 +844,32 @@ class TorchFunctions(TensorBase):
         self: Any, axis: Any = None, *, correction: Any = None, keepdims: bool = False, dim: Any = None, keepdim: Any = None,
         unbiased: Any = None,
     ) -> Tensor:  # fmt: skip
-        """The variance over axes; `correction` is 0 by default, as in the standard.
+        """Return the variance over axes.
 
-        With one of PyTorch's arguments, `dim`, `keepdim` or `unbiased`, it is 1, as in PyTorch; ``unbiased=False`` makes it 0.
+        `correction` is 0 by default, as in the standard; with one of PyTorch's arguments `dim` and `keepdim` it is 1, as in PyTorch.
 
         Parameters
         ----------
-        axis : int or tuple of int, optional
-            The axes; all of them. `dim` is the same.
-        correction : number, optional
-            What is taken from the number of elements that the sum of squares is divided by.
-        keepdims : bool
-            Keep the axes that go with length 1. `keepdim` is the same.
-        dim : int or tuple of int, optional
-            The axes; all of them.
-        keepdim : bool
-            Keep the axes that go with length 1.
+        axis, dim : int or tuple of int, optional
+            Axes to reduce; all of them by default.
+        correction : float, optional
+            The sum of squares is divided by ``N - correction``.
+        keepdims, keepdim : bool
+            Whether reduced axes stay, with length 1.
         unbiased : bool, optional
-            ``correction=1`` if True, else 0.
+            True means ``correction=1``, False ``correction=0``.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Has the shape of this Tensor without the reduced axes; real floating-point.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
+            If both `correction` and `unbiased`, or both `axis` and `dim`, are given, or an axis is not an int.
         IndexError
-            An axis is out of range.
+            If an axis is out of range.
 
         Examples
         --------
@@ -930,38 +887,32 @@ class TorchFunctions(TensorBase):
         self: Any, axis: Any = None, *, correction: Any = None, keepdims: bool = False, dim: Any = None, keepdim: Any = None,
         unbiased: Any = None,
     ) -> Tensor:  # fmt: skip
-        """The standard deviation over axes; `correction` is 0 by default, as in the standard.
+        """Return the standard deviation over axes; its gradient where all values are equal is taken as 0.
 
-        With one of PyTorch's arguments, `dim`, `keepdim` or `unbiased`, it is 1, as in PyTorch; ``unbiased=False`` makes it 0.
+        `correction` is 0 by default, as in the standard; with one of PyTorch's arguments `dim` and `keepdim` it is 1, as in PyTorch.
 
         Parameters
         ----------
-        axis : int or tuple of int, optional
-            The axes; all of them. `dim` is the same.
-        correction : number, optional
-            What is taken from the number of elements that the sum of squares is divided by.
-        keepdims : bool
-            Keep the axes that go with length 1. `keepdim` is the same.
-        dim : int or tuple of int, optional
-            The axes; all of them.
-        keepdim : bool
-            Keep the axes that go with length 1.
+        axis, dim : int or tuple of int, optional
+            Axes to reduce; all of them by default.
+        correction : float, optional
+            The sum of squares is divided by ``N - correction``.
+        keepdims, keepdim : bool
+            Whether reduced axes stay, with length 1.
         unbiased : bool, optional
-            ``correction=1`` if True, else 0.
+            True means ``correction=1``, False ``correction=0``.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Has the shape of this Tensor without the reduced axes; real floating-point.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
+            If both `correction` and `unbiased`, or both `axis` and `dim`, are given, or an axis is not an int.
         IndexError
-            An axis is out of range.
+            If an axis is out of range.
 
         Examples
         --------
@@ -976,27 +927,25 @@ class TorchFunctions(TensorBase):
         return statistical.std(self, axis=axis_of(axis, dim), correction=correction, keepdims=keepdims_of(keepdims, keepdim))
 
     def cumsum(self: Any, dim: int) -> Tensor:
-        """Running sums along an axis.
+        """Return running sums along an axis.
 
         Parameters
         ----------
         dim : int
-            The axis.
+            Axis along which to add.
 
         Returns
         -------
         Tensor
-            Of the same shape; floating dtypes stay, bools and small integers become the default integer dtype,
-            unsigned ones an unsigned one.
+            Has the shape and dtype of this Tensor, except that bools and integers narrower than the default integer dtype are widened to
+            it.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
+            If `dim` is not an int.
         IndexError
-            An axis is out of range.
+            If `dim` is out of range.
 
         Examples
         --------
@@ -1007,27 +956,25 @@ class TorchFunctions(TensorBase):
         return statistical.cumulative_sum(self, axis=dim)
 
     def cumprod(self: Any, dim: int) -> Tensor:
-        """Running products along an axis.
+        """Return running products along an axis; the gradient is exact where elements are zero.
 
         Parameters
         ----------
         dim : int
-            The axis.
+            Axis along which to multiply.
 
         Returns
         -------
         Tensor
-            Of the same shape; floating dtypes stay, bools and small integers become the default integer dtype,
-            unsigned ones an unsigned one.
+            Has the shape and dtype of this Tensor, except that bools and integers narrower than the default integer dtype are widened to
+            it.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
+            If `dim` is not an int.
         IndexError
-            An axis is out of range.
+            If `dim` is out of range.
 
         Examples
         --------
@@ -1038,28 +985,26 @@ class TorchFunctions(TensorBase):
         return statistical.cumulative_prod(self, axis=dim)
 
     def logsumexp(self: Any, dim: Any, keepdim: bool = False) -> Tensor:
-        """``log(sum(exp(x)))`` over axes, without overflow.
+        """Return ``log(sum(exp(x)))`` over axes, without overflow.
 
         Parameters
         ----------
-        dim : int or tuple of int, optional
-            The axes; all of them.
+        dim : int or tuple of int
+            Axes to reduce.
         keepdim : bool
-            Keep the axes that go with length 1.
+            Whether reduced axes stay, with length 1.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Has the shape of this Tensor without the reduced axes, and its dtype; integers and bools give the default floating-point dtype.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
+            If `dim` is not an int or a tuple of ints.
         IndexError
-            An axis is out of range.
+            If `dim` is out of range.
 
         Examples
         --------
@@ -1075,28 +1020,26 @@ class TorchFunctions(TensorBase):
         return out if as_flag(keepdim, "logsumexp", "keepdim") else out.squeeze(dim=dim)
 
     def softmax(self: Any, dim: int, *, dtype: Any = None) -> Tensor:
-        """``exp(x) / sum(exp(x))`` along an axis, without overflow.
+        """Return ``exp(x) / sum(exp(x))`` along an axis, without overflow.
 
         Parameters
         ----------
         dim : int
-            The axis.
+            Axis along which the results add up to 1.
         dtype : DType, optional
-            The dtype of the result.
+            Data type to which this Tensor is converted first.
 
         Returns
         -------
         Tensor
-            Of the same shape and dtype; integers become the default dtype.
+            Has the shape of this Tensor, and its dtype or `dtype`; integers and bools give the default floating-point dtype.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
+            If `dim` is not an int.
         IndexError
-            An axis is out of range.
+            If `dim` is out of range.
 
         Examples
         --------
@@ -1110,28 +1053,26 @@ class TorchFunctions(TensorBase):
         return powers / reduction.sum(powers, axis=dim, keepdims=True)
 
     def log_softmax(self: Any, dim: int, *, dtype: Any = None) -> Tensor:
-        """The logarithm of `softmax`, without overflow.
+        """Return the logarithm of `softmax`, without overflow.
 
         Parameters
         ----------
         dim : int
-            The axis.
+            Axis along which the exponentials of the results add up to 1.
         dtype : DType, optional
-            The dtype of the result.
+            Data type to which this Tensor is converted first.
 
         Returns
         -------
         Tensor
-            Of the same shape and dtype; integers become the default dtype.
+            Has the shape of this Tensor, and its dtype or `dtype`; integers and bools give the default floating-point dtype.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
+            If `dim` is not an int.
         IndexError
-            An axis is out of range.
+            If `dim` is out of range.
 
         Examples
         --------
@@ -1145,28 +1086,32 @@ class TorchFunctions(TensorBase):
         return below - elementwise.log(reduction.sum(elementwise.exp(below), axis=dim, keepdims=True))
 
     def norm(self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-        """The norm of order `p` of the elements, by default 2, over axes; "nuc" is the nuclear norm of matrices.
+        """Return the norm of order `p` of the elements over axes.
 
         Parameters
         ----------
-        p : float or str
-            The order: ``"fro"``, ``"nuc"`` or a number.
+        p : float or {"fro", "nuc"}
+            Order of the vector norm; "fro" is order 2, "nuc" the nuclear norm of matrices.
         dim : int or tuple of int, optional
-            The axes; all of them.
+            Axes to reduce; all of them by default. The nuclear norm takes two.
         keepdim : bool
-            Keep the axes that go with length 1.
+            Whether reduced axes stay, with length 1.
         dtype : DType, optional
-            The dtype of the result.
+            Data type to which this Tensor is converted first.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Has the shape of this Tensor without the reduced axes; real.
 
         Raises
         ------
+        TypeError
+            If the dtype is neither floating-point nor complex.
         ValueError
-            For another name of a norm.
+            If `p` is another str, or is "nuc" without two axes.
+        IndexError
+            If an axis is out of range.
 
         Examples
         --------
@@ -1184,28 +1129,26 @@ class TorchFunctions(TensorBase):
         return linalg.vector_norm(x, axis=dim, keepdims=keepdim, ord=2 if p is None or isinstance(p, str) else p)
 
     def dist(self: Any, other: Any, p: float = 2) -> Tensor:
-        """The norm of order `p` of the difference.
+        """Return the norm of order `p` of the difference from another Tensor.
 
         Parameters
         ----------
         other : Tensor, raw array or number
-            The other operand; the shapes broadcast.
+            Second operand, of a shape that broadcasts with that of this Tensor.
         p : float
-            Which norm of the difference.
+            Order of the vector norm.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            0-d; real.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If `other` is not a Tensor, an array or a number, or the difference is neither floating-point nor complex.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If the shapes do not broadcast.
 
         Examples
         --------
@@ -1219,30 +1162,28 @@ class TorchFunctions(TensorBase):
     # -- order ----------------------------------------------------------------------------------------------------------
 
     def sort(self: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> SortResult:
-        """The elements in order along an axis, and their indices; equal ones keep their order, whatever `stable` is.
+        """Return the elements in order along an axis, and their indices; the order is always stable.
 
         Parameters
         ----------
         dim : int
-            The axis.
+            Axis along which to sort.
         descending : bool
-            The largest first.
+            Whether the largest element comes first.
         stable : bool
-            Equal elements keep their order.
+            Accepted as in PyTorch; equal elements keep their order in any case.
 
         Returns
         -------
-        (values, indices)
-            A named tuple.
+        SortResult
+            Named tuple of `values` and `indices`, both of the shape of this Tensor.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
+            If `dim` is not an int.
         IndexError
-            An axis is out of range.
+            If `dim` is out of range.
 
         Examples
         --------
@@ -1254,30 +1195,28 @@ class TorchFunctions(TensorBase):
         return SortResult(indexing.take_along_axis(self, order, axis=dim) if self.ndim else self.clone(), order)
 
     def argsort(self: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
-        """The indices that sort along an axis; equal elements keep their order, whatever `stable` is.
+        """Return the indices that sort along an axis; the order is always stable.
 
         Parameters
         ----------
         dim : int
-            The axis.
+            Axis along which to sort.
         descending : bool
-            The largest first.
+            Whether the index of the largest element comes first.
         stable : bool
-            Equal elements keep their order.
+            Accepted as in PyTorch; the indices of equal elements keep their order in any case.
 
         Returns
         -------
         Tensor
-            Integer, of the same shape.
+            Indices of the default integer dtype, of the shape of this Tensor.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
+            If `dim` is not an int.
         IndexError
-            An axis is out of range.
+            If `dim` is out of range.
 
         Examples
         --------
@@ -1291,32 +1230,32 @@ class TorchFunctions(TensorBase):
         return sorting.argsort(self, axis=dim, descending=descending)
 
     def diff(self: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-        """Differences of neighbours along an axis, `n` times over.
+        """Return the differences of neighbouring elements along an axis, taken `n` times.
 
         Parameters
         ----------
         n : int
-            How often.
+            How many times to take differences.
         dim : int
-            The axis.
+            Axis along which elements are neighbours.
         prepend : Tensor, optional
-            What stands before.
+            Elements to put before those of this Tensor first.
         append : Tensor, optional
-            And after.
+            Elements to put after them.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Has the shape of this Tensor (with `prepend` and `append`), but `n` elements fewer along the axis.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If `n` or `dim` is not an int.
         ValueError
-            The shapes do not fit.
+            If `n` is negative, or the shapes of `prepend` or `append` do not fit.
         IndexError
-            An axis is out of range.
+            If `dim` is out of range.
 
         Examples
         --------
@@ -1329,22 +1268,24 @@ class TorchFunctions(TensorBase):
     # -- selection ------------------------------------------------------------------------------------------------------
 
     def masked_select(self: Any, mask: Tensor) -> Tensor:
-        """The elements where `mask` holds, in one row; both broadcast.
+        """Return the elements where `mask` is True, as a one-dimensional Tensor.
 
         Parameters
         ----------
-        mask : Tensor
-            bool; the shapes broadcast.
+        mask : Tensor or raw array
+            bool, of a shape that broadcasts with that of this Tensor.
 
         Returns
         -------
         Tensor
-            One axis.
+            One-dimensional, of the dtype of this Tensor.
 
         Raises
         ------
         TypeError
-            If `mask` is not one of bools.
+            If `mask` does not hold bools.
+        ValueError
+            If the shapes do not broadcast.
 
         Examples
         --------
@@ -1361,28 +1302,28 @@ class TorchFunctions(TensorBase):
         return x[mask] if x.ndim else manipulation.reshape(x, (1,))[manipulation.reshape(mask, (1,))]
 
     def index_select(self: Any, dim: int, index: Tensor) -> Tensor:
-        """The slices at `index`, a number or a row of them, along an axis.
+        """Return the slices at given indices along an axis.
 
         Parameters
         ----------
         dim : int
-            The axis.
-        index : Tensor
-            Integer indices.
+            Axis to index.
+        index : Tensor or raw array
+            Integers, 0-d or one-dimensional.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Has the shape of this Tensor, with the length of `index` along the axis.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If `index` is not a Tensor or an array, or `dim` is not an int.
         ValueError
-            The shapes do not fit.
+            If `index` has more than one axis.
         IndexError
-            An axis is out of range.
+            If `dim` or an index is out of range.
 
         Examples
         --------
@@ -1399,28 +1340,28 @@ class TorchFunctions(TensorBase):
         return indexing.take(self, index if index.ndim else manipulation.reshape(index, (1,)), axis=dim)
 
     def gather(self: Any, dim: int, index: Tensor) -> Tensor:
-        """The elements at `index` along an axis, in the shape of `index`, which may be smaller than this Tensor along the others.
+        """Return the elements at indices along an axis that vary along the other axes; nothing is broadcast.
 
         Parameters
         ----------
         dim : int
-            The axis.
-        index : Tensor
-            Integer indices.
+            Axis to index.
+        index : Tensor or raw array
+            Integers. It has as many axes as this Tensor, and may be shorter along all but `dim`.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Has the shape of `index` and the dtype of this Tensor.
 
         Raises
         ------
         TypeError
-            `index` is not integer.
+            If `index` does not hold integers.
         ValueError
-            The shapes do not fit.
+            If the shape of `index` does not fit.
         IndexError
-            An axis or an index is out of range.
+            If `dim` or an index is out of range.
 
         Examples
         --------
@@ -1435,28 +1376,32 @@ class TorchFunctions(TensorBase):
         return indexing.take_along_axis(self[part], index, axis=axis)
 
     def scatter_add(self: Any, dim: int, index: Tensor, src: Tensor) -> Tensor:
-        """This Tensor with elements of `src` added at `index` along an axis, duplicates included: the transpose of `gather`.
+        """Return this Tensor with elements of `src` added at indices along an axis, duplicates included: the transpose of `gather`.
 
         Parameters
         ----------
         dim : int
-            The axis.
-        index : Tensor
-            Integer indices.
-        src : Tensor
-            What is added.
+            Axis to index.
+        index : Tensor or raw array
+            Integers. It has as many axes as this Tensor, and may be shorter along all but `dim`.
+        src : Tensor or raw array
+            Elements to add, in the dtype of this Tensor; at least as long as `index` along each axis.
 
         Returns
         -------
         Tensor
-            Of the same shape and dtype.
+            Has the shape and dtype of this Tensor.
 
         Raises
         ------
+        TypeError
+            If `index` does not hold integers.
         ValueError
-            If `index` is larger than `src`, or than this Tensor along another axis.
+            If the shape of `index` fits neither this Tensor nor `src`.
         RuntimeError
             If `src` has another dtype.
+        IndexError
+            If `dim` or an index is out of range.
 
         Examples
         --------

@@ -1,6 +1,6 @@
-"""The methods that users of PyTorch reach for, of shapes, of dtypes and of new Tensors: each is a function of the namespace.
+"""Methods with PyTorch's names for shapes, dtypes and new Tensors; each calls a function of the namespace.
 
-Reductions, products and selections are in `torch_functions`. `docs/torch-methods.md` lists what differs from PyTorch.
+Reductions, products and selections are in `torch_functions`. `docs/torch-methods.md` lists the differences from PyTorch.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 
 def _several(given: tuple[Any, ...]) -> Any:
-    """Lengths or axes, given one by one or as one tuple or list."""
+    """Return lengths or axes that were given one by one, or as one tuple or list."""
     return given[0] if len(given) == 1 else given
 
 
 class TorchMethods(TensorBase):
-    """Methods with PyTorch's names; see `Tensor`. `self` is a `Tensor`, although this class on its own cannot declare that."""
+    """Methods with PyTorch's names; see `Tensor`. `self` is a `Tensor`, which this base class cannot declare."""
 
     __slots__ = ()
 
     def dim(self: Any) -> int:
-        """The number of axes.
+        """Return the number of axes.
 
         Returns
         -------
         int
-            The number of axes.
+            ``len(x.shape)``.
 
         Examples
         --------
@@ -50,12 +50,12 @@ class TorchMethods(TensorBase):
         return self.ndim
 
     def numel(self: Any) -> int:
-        """The number of elements.
+        """Return the number of elements.
 
         Returns
         -------
         int
-            The number of elements.
+            The product of the lengths in ``x.shape``.
 
         Examples
         --------
@@ -67,12 +67,12 @@ class TorchMethods(TensorBase):
         return self.size
 
     def element_size(self: Any) -> int:
-        """Bytes per element.
+        """Return the size of an element in bytes.
 
         Returns
         -------
         int
-            Bytes of an element.
+            Bytes per element.
 
         Examples
         --------
@@ -84,22 +84,24 @@ class TorchMethods(TensorBase):
         return self.itemsize
 
     def stride(self: Any, dim: int | None = None) -> Any:
-        """Strides in elements: all of them, or that of one axis.
+        """Return the strides in elements: those of all axes, or that of one.
 
         Parameters
         ----------
         dim : int, optional
-            Of this axis alone.
+            Axis whose stride to return.
 
         Returns
         -------
-        tuple of int, or int
-            In elements.
+        tuple of int or int
+            Number of elements in memory from one index of an axis to the next.
 
         Raises
         ------
         CapabilityError
-            If the backend's arrays have none.
+            If the backend's arrays have no strides.
+        IndexError
+            If `dim` is out of range.
 
         Examples
         --------
@@ -115,21 +117,12 @@ class TorchMethods(TensorBase):
         return strides if dim is None else strides[normalize_axis(dim, self.ndim, "stride", "dim")]
 
     def clone(self: Any) -> Tensor:
-        """A copy in memory of its own, recorded (fresh version counter).
+        """Return a copy in newly allocated memory; the gradient passes through.
 
         Returns
         -------
         Tensor
-            Of the same shape and dtype. With memory of its own.
-
-        Raises
-        ------
-        TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            Has the shape and dtype of this Tensor, and its own version counter.
 
         Examples
         --------
@@ -143,21 +136,12 @@ class TorchMethods(TensorBase):
         return clone(self)
 
     def contiguous(self: Any) -> Tensor:
-        """This Tensor in row-major order: itself if it is in that order already.
+        """Return this Tensor if it is in row-major order, else a copy that is; the gradient passes through.
 
         Returns
         -------
         Tensor
-            Of the same shape and dtype.
-
-        Raises
-        ------
-        TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            Has the shape and dtype of this Tensor.
 
         Examples
         --------
@@ -176,26 +160,24 @@ class TorchMethods(TensorBase):
         return clone_contiguous(self)
 
     def reshape(self: Any, *shape: Any) -> Tensor:
-        """The same elements in another shape: a view where strides allow.
+        """Return the same elements in another shape: a view if the strides allow one.
 
         Parameters
         ----------
         *shape : int or tuple of int
-            The shape; one length may be -1.
+            New shape, as one tuple or as several ints. One length may be -1, which is inferred.
 
         Returns
         -------
         Tensor
-            A view where that is possible.
+            Of that shape and the dtype of this Tensor.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If the shape does not consist of ints.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If the shape has another number of elements.
 
         Examples
         --------
@@ -212,26 +194,26 @@ class TorchMethods(TensorBase):
     view = reshape
 
     def flatten(self: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-        """The Tensor with its axes `start_dim` to `end_dim` merged into one.
+        """Merge the axes from `start_dim` to `end_dim` into one.
 
         Parameters
         ----------
         start_dim : int
-            The first axis that is merged.
+            First axis to merge.
         end_dim : int
-            The last.
+            Last axis to merge.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            A view if the strides allow one.
 
         Raises
         ------
         RuntimeError
-            `start_dim` comes after `end_dim`.
+            If `start_dim` comes after `end_dim`.
         IndexError
-            An axis is out of range.
+            If an axis is out of range.
 
         Examples
         --------
@@ -251,21 +233,12 @@ class TorchMethods(TensorBase):
         return manipulation.reshape(self, (*shape[:start], n, *shape[end + 1 :]))
 
     def ravel(self: Any) -> Tensor:
-        """The elements in one row: a view where strides allow.
+        """Return the elements as a one-dimensional Tensor, in row-major order: a view if the strides allow one.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
-
-        Raises
-        ------
-        TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            One-dimensional, of the dtype of this Tensor.
 
         Examples
         --------
@@ -277,22 +250,24 @@ class TorchMethods(TensorBase):
         return manipulation.reshape(self, (-1,)) if self.size else manipulation.reshape(self, (0,))
 
     def repeat(self: Any, *sizes: Any) -> Tensor:
-        """The Tensor side by side with itself, `sizes` times along each axis (PyTorch's `repeat` is the standard's `tile`).
+        """Repeat the whole Tensor along each axis, in newly allocated memory; the standard calls this `tile`.
 
         Parameters
         ----------
         *sizes : int
-            How often along each axis.
+            Number of repetitions along each axis; additional ones in front add axes.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Its lengths are those of this Tensor times `sizes`.
 
         Raises
         ------
+        TypeError
+            If a number is not an int.
         ValueError
-            For fewer numbers than there are axes, or a negative one.
+            If there are fewer numbers than axes, or one is negative.
 
         Examples
         --------
@@ -311,26 +286,24 @@ class TorchMethods(TensorBase):
         return manipulation.tile(self, times)
 
     def tile(self: Any, *dims: Any) -> Tensor:
-        """The Tensor side by side with itself; axes for which no number is given, the first ones, are not repeated.
+        """Repeat the whole Tensor along its last axes, in newly allocated memory.
 
         Parameters
         ----------
         *dims : int
-            The axes, or as often along each.
+            Number of repetitions along each axis, counted from the last one.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Its lengths are those of this Tensor times `dims`.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If a number is not an int.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If a number is negative.
 
         Examples
         --------
@@ -342,28 +315,24 @@ class TorchMethods(TensorBase):
         return manipulation.tile(self, shape_tuple(_several(dims), "dims"))
 
     def squeeze(self: Any, axis: Any = None, *, dim: Any = None) -> Tensor:
-        """The Tensor without axes of length 1 (all of them by default; as in PyTorch, a longer one stays).
+        """Return a view without axes of length 1.
 
         Parameters
         ----------
-        axis : int or tuple of int, optional
-            The axes that go; all of length 1. `dim` is the same.
-        dim : int or tuple of int, optional
-            The same.
+        axis, dim : int or tuple of int, optional
+            Axes to remove; all of length 1 by default. As in PyTorch, an axis of another length stays.
 
         Returns
         -------
         Tensor
-            A view.
+            A view with the same elements.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
+            If both `axis` and `dim` are given, or an axis is not an int.
         IndexError
-            An axis is out of range.
+            If an axis is out of range.
 
         Examples
         --------
@@ -380,26 +349,24 @@ class TorchMethods(TensorBase):
         return manipulation.squeeze(self, tuple(a for a in axes if shape[a] == 1))
 
     def unsqueeze(self: Any, dim: int) -> Tensor:
-        """The Tensor with a new axis of length 1 at `dim`.
+        """Return a view with a new axis of length 1.
 
         Parameters
         ----------
         dim : int
-            Where the new axis stands.
+            Position of the new axis in the result.
 
         Returns
         -------
         Tensor
-            A view.
+            A view with one more axis.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
+            If `dim` is not an int.
         IndexError
-            An axis is out of range.
+            If `dim` is out of range.
 
         Examples
         --------
@@ -411,26 +378,26 @@ class TorchMethods(TensorBase):
         return manipulation.expand_dims(self, axis=dim)
 
     def permute(self: Any, *dims: Any) -> Tensor:
-        """The Tensor with its axes in another order: a view.
+        """Return a view with the axes in another order.
 
         Parameters
         ----------
         *dims : int
-            The axes in their new order.
+            The axes in their new order, each exactly once.
 
         Returns
         -------
         Tensor
-            A view.
+            A view whose i-th axis is axis ``dims[i]`` of this Tensor.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
+            If an axis is not an int.
         IndexError
-            An axis is out of range.
+            If an axis is out of range.
+        ValueError
+            If `dims` does not name each axis exactly once.
 
         Examples
         --------
@@ -442,28 +409,24 @@ class TorchMethods(TensorBase):
         return manipulation.permute_dims(self, order)
 
     def transpose(self: Any, dim0: int, dim1: int) -> Tensor:
-        """The Tensor with two axes exchanged: a view.
+        """Return a view with two axes exchanged.
 
         Parameters
         ----------
-        dim0 : int
-            An axis.
-        dim1 : int
-            The one that it changes places with.
+        dim0, dim1 : int
+            Axes to exchange.
 
         Returns
         -------
         Tensor
-            A view.
+            A view with the same elements.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
+            If an axis is not an int.
         IndexError
-            An axis is out of range.
+            If an axis is out of range.
 
         Examples
         --------
@@ -477,21 +440,17 @@ class TorchMethods(TensorBase):
         return manipulation.transpose_axes(self, tuple(order))
 
     def t(self: Any) -> Tensor:
-        """The transpose of a matrix (a vector is returned as it is).
+        """Return the transpose of a matrix, as a view; a vector or a 0-d Tensor is returned itself.
 
         Returns
         -------
         Tensor
-            A view; itself with fewer than two axes.
+            Of shape (N, M) for a matrix of shape (M, N).
 
         Raises
         ------
-        TypeError
-            An argument is not of the type above.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If this Tensor has more than two axes.
 
         Examples
         --------
@@ -507,26 +466,24 @@ class TorchMethods(TensorBase):
         return self.T if self.ndim == 2 else self
 
     def expand(self: Any, *sizes: Any) -> Tensor:
-        """Broadcast to a larger shape without a copy; -1 keeps a length.
+        """Broadcast to a larger shape without a copy.
 
         Parameters
         ----------
         *sizes : int
-            The shape; -1 keeps a length.
+            New shape, as one tuple or as several ints; -1 keeps a length.
 
         Returns
         -------
         Tensor
-            A view.
+            A view that cannot be written to.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If the shape does not consist of ints.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If this Tensor does not broadcast to the shape.
 
         Examples
         --------
@@ -542,26 +499,24 @@ class TorchMethods(TensorBase):
         return manipulation.broadcast_to(self, tuple(o if w == -1 else w for w, o in zip(wanted, own)))
 
     def expand_as(self: Any, other: Tensor) -> Tensor:
-        """Broadcast to the shape of another Tensor.
+        """Broadcast to the shape of another Tensor without a copy.
 
         Parameters
         ----------
-        other : Tensor
-            Whose shape is taken.
+        other : Tensor or raw array
+            Array with the new shape.
 
         Returns
         -------
         Tensor
-            A view.
+            A view that cannot be written to.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If `other` is not a Tensor or an array.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If this Tensor does not broadcast to that shape.
 
         Examples
         --------
@@ -575,26 +530,24 @@ class TorchMethods(TensorBase):
         return manipulation.broadcast_to(self, other.shape)
 
     def view_as(self: Any, other: Tensor) -> Tensor:
-        """The same elements in the shape of another Tensor.
+        """Return the same elements in the shape of another Tensor: a view if the strides allow one.
 
         Parameters
         ----------
-        other : Tensor
-            Whose shape is taken.
+        other : Tensor or raw array
+            Array with the new shape.
 
         Returns
         -------
         Tensor
-            A view where strides allow, else a copy.
+            Of the shape of `other` and the dtype of this Tensor.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If `other` is not a Tensor or an array.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If `other` has another number of elements.
 
         Examples
         --------
@@ -608,26 +561,24 @@ class TorchMethods(TensorBase):
         return manipulation.reshape(self, other.shape)
 
     def unbind(self: Any, dim: int = 0) -> tuple[Tensor, ...]:
-        """The slices along an axis.
+        """Return the slices along an axis, as views.
 
         Parameters
         ----------
         dim : int
-            The axis that goes.
+            Axis to remove.
 
         Returns
         -------
         tuple of Tensor
-            Views.
+            Views, one for each index of the axis; they cannot be written to while operations are recorded.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
+            If `dim` is not an int.
         IndexError
-            An axis is out of range.
+            If `dim` is out of range.
 
         Examples
         --------
@@ -640,26 +591,24 @@ class TorchMethods(TensorBase):
         return manipulation.unstack(self, axis=dim)
 
     def flip(self: Any, *dims: Any) -> Tensor:
-        """Reverse along axes: ints, or one tuple or list of them.
+        """Return this Tensor reversed along axes, in newly allocated memory.
 
         Parameters
         ----------
         *dims : int
-            The axes, or as often along each.
+            Axes to reverse, as one tuple or list, or as several ints.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Has the shape and dtype of this Tensor.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
+            If an axis is not an int.
         IndexError
-            An axis is out of range.
+            If an axis is out of range.
 
         Examples
         --------
@@ -673,30 +622,28 @@ class TorchMethods(TensorBase):
     # -- dtypes ------------------------------------------------------------------------------------------------------
 
     def to(self: Any, target: Any = None, *, dtype: Any = None, device: Any = None) -> Tensor:
-        """The Tensor in another dtype, or on another device; itself where nothing changes.
+        """Return this Tensor in another dtype or on another device, or itself if nothing changes.
 
         Parameters
         ----------
         target : DType, Device, str or Tensor, optional
-            What it is to be like.
+            A dtype, a device, or a Tensor with the dtype and the device of the result.
         dtype : DType, optional
-            The dtype of the result.
+            Data type of the result.
         device : Device or str, optional
-            Where the result is.
+            Device of the result.
 
         Returns
         -------
         Tensor
-            Itself where nothing changes.
+            Has the shape of this Tensor; the gradient returns in its dtype and on its device.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If `target` or `dtype` is not a data type.
+        BackendNotFoundError, BackendLoadError, ValueError
+            If there is no such device.
 
         Examples
         --------
@@ -720,26 +667,22 @@ class TorchMethods(TensorBase):
         return out if dtype is None else out._cast(dtype)
 
     def type_as(self: Any, other: Tensor) -> Tensor:
-        """The Tensor in the dtype of another.
+        """Return this Tensor in the dtype of another, or itself if it has that dtype.
 
         Parameters
         ----------
-        other : Tensor
-            Whose dtype is taken.
+        other : Tensor or raw array
+            Array with the new dtype.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Has the shape of this Tensor and the dtype of `other`.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If `other` is not a Tensor or an array.
 
         Examples
         --------
@@ -752,21 +695,12 @@ class TorchMethods(TensorBase):
         return self.to(dtype=other.dtype)
 
     def double(self: Any) -> Tensor:
-        """The Tensor in float64.
+        """Return this Tensor in float64, or itself if it has that dtype.
 
         Returns
         -------
         Tensor
-            As float64.
-
-        Raises
-        ------
-        TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            float64, of the shape of this Tensor.
 
         Examples
         --------
@@ -777,21 +711,12 @@ class TorchMethods(TensorBase):
         return self.to(dtype="float64")
 
     def float(self: Any) -> Tensor:
-        """The Tensor in float32.
+        """Return this Tensor in float32, or itself if it has that dtype.
 
         Returns
         -------
         Tensor
-            As float32.
-
-        Raises
-        ------
-        TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            float32, of the shape of this Tensor.
 
         Examples
         --------
@@ -803,21 +728,12 @@ class TorchMethods(TensorBase):
         return self.to(dtype="float32")
 
     def half(self: Any) -> Tensor:
-        """The Tensor in float16.
+        """Return this Tensor in float16, or itself if it has that dtype.
 
         Returns
         -------
         Tensor
-            As float16.
-
-        Raises
-        ------
-        TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            float16, of the shape of this Tensor.
 
         Examples
         --------
@@ -829,21 +745,12 @@ class TorchMethods(TensorBase):
         return self.to(dtype="float16")
 
     def long(self: Any) -> Tensor:
-        """The Tensor in int64.
+        """Return this Tensor in int64, or itself if it has that dtype.
 
         Returns
         -------
         Tensor
-            As int64.
-
-        Raises
-        ------
-        TypeError
-            An argument is not of the type above.
-        ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            int64, of the shape of this Tensor.
 
         Examples
         --------
@@ -855,12 +762,12 @@ class TorchMethods(TensorBase):
         return self.to(dtype="int64")
 
     def is_floating_point(self: Any) -> bool:
-        """Return whether the dtype is real floating.
+        """Return whether the dtype is real floating-point.
 
         Returns
         -------
         bool
-            Whether the dtype is real floating.
+            False for integers, bools and complex numbers.
 
         Examples
         --------
@@ -877,7 +784,7 @@ class TorchMethods(TensorBase):
         Returns
         -------
         bool
-            Whether the dtype is complex.
+            True for complex64 and complex128.
 
         Examples
         --------
@@ -891,36 +798,34 @@ class TorchMethods(TensorBase):
     # -- new Tensors ---------------------------------------------------------------------------------------------------
 
     def _kin(self: Any, dtype: Any, device: Any) -> dict[str, Any]:
-        """The dtype and the device of a new Tensor: those of this one, unless others are asked for."""
+        """Return the dtype and the device of a new Tensor: those given, or those of this Tensor."""
         return {"dtype": self.dtype if dtype is None else dtype, "device": self.device if device is None else device}
 
     def new_zeros(self: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-        """Zeros of a shape, by default in the dtype and on the device of this Tensor.
+        """Return a Tensor of zeros, by default in the dtype and on the device of this Tensor.
 
         Parameters
         ----------
         *size : int or tuple of int
-            The shape.
+            Shape of the result, as one tuple or as several ints.
         dtype : DType, optional
-            The dtype of the result.
+            Data type; that of this Tensor by default.
         device : Device or str, optional
-            Where the result is.
+            Device of the result; that of this Tensor by default.
         requires_grad : bool
-            Whether to record what is computed from the result.
+            Whether operations on the result are recorded.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Zeros of that shape.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If the shape does not consist of ints, or `dtype` is not a data type.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If a length is negative.
 
         Examples
         --------
@@ -933,32 +838,30 @@ class TorchMethods(TensorBase):
         return creation.zeros(_several(size), **self._kin(dtype, device), requires_grad=requires_grad)
 
     def new_ones(self: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-        """Ones of a shape, by default in the dtype and on the device of this Tensor.
+        """Return a Tensor of ones, by default in the dtype and on the device of this Tensor.
 
         Parameters
         ----------
         *size : int or tuple of int
-            The shape.
+            Shape of the result, as one tuple or as several ints.
         dtype : DType, optional
-            The dtype of the result.
+            Data type; that of this Tensor by default.
         device : Device or str, optional
-            Where the result is.
+            Device of the result; that of this Tensor by default.
         requires_grad : bool
-            Whether to record what is computed from the result.
+            Whether operations on the result are recorded.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Ones of that shape.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If the shape does not consist of ints, or `dtype` is not a data type.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If a length is negative.
 
         Examples
         --------
@@ -970,32 +873,30 @@ class TorchMethods(TensorBase):
         return creation.ones(_several(size), **self._kin(dtype, device), requires_grad=requires_grad)
 
     def new_empty(self: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-        """A Tensor of a shape whose values are not set, by default in the dtype and on the device of this Tensor.
+        """Return a Tensor with unspecified values, by default in the dtype and on the device of this Tensor.
 
         Parameters
         ----------
         *size : int or tuple of int
-            The shape.
+            Shape of the result, as one tuple or as several ints.
         dtype : DType, optional
-            The dtype of the result.
+            Data type; that of this Tensor by default.
         device : Device or str, optional
-            Where the result is.
+            Device of the result; that of this Tensor by default.
         requires_grad : bool
-            Whether to record what is computed from the result.
+            Whether operations on the result are recorded.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Of that shape; its values are arbitrary.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If the shape does not consist of ints, or `dtype` is not a data type.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If a length is negative.
 
         Examples
         --------
@@ -1007,34 +908,34 @@ class TorchMethods(TensorBase):
         return creation.empty(_several(size), **self._kin(dtype, device), requires_grad=requires_grad)
 
     def new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-        """A shape filled with one value, by default in the dtype and on the device of this Tensor.
+        """Return a Tensor filled with one value, by default in the dtype and on the device of this Tensor.
 
         Parameters
         ----------
         size : int or tuple of int
-            The shape.
-        fill_value : number
-            The value.
+            Shape of the result.
+        fill_value : number or 0-d Tensor
+            Value of all elements.
         dtype : DType, optional
-            The dtype of the result.
+            Data type; that of this Tensor by default.
         device : Device or str, optional
-            Where the result is.
+            Device of the result; that of this Tensor by default.
         requires_grad : bool
-            Whether to record what is computed from the result.
+            Whether operations on the result are recorded.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            Of that shape, filled with the value.
 
         Raises
         ------
         TypeError
-            An argument is not of the type above.
+            If `fill_value` is not a number, or is complex and the dtype is real.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If `fill_value` is a Tensor with axes, or is not finite and the dtype is an integer one, or if a length is negative.
+        OverflowError
+            If `fill_value` is out of the range of an integer dtype.
 
         Examples
         --------
@@ -1046,32 +947,32 @@ class TorchMethods(TensorBase):
         return creation.full(size, fill_value, **self._kin(dtype, device), requires_grad=requires_grad)
 
     def new_tensor(self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-        """A copy of `data`, by default in the dtype and on the device of this Tensor.
+        """Return a new leaf with a copy of `data`, by default in the dtype and on the device of this Tensor.
 
         Parameters
         ----------
-        data : array, number or list
-            The data, which are copied.
+        data : scalar, nested sequence, array or Tensor
+            Numbers or bools, which are copied.
         dtype : DType, optional
-            The dtype of the result.
+            Data type; that of this Tensor by default.
         device : Device or str, optional
-            Where the result is.
+            Device of the result; that of this Tensor by default.
         requires_grad : bool
-            Whether to record what is computed from the result.
+            Whether operations on the result are recorded.
 
         Returns
         -------
         Tensor
-            As the function of that name gives.
+            A leaf with a copy of the data.
 
         Raises
         ------
+        RuntimeError
+            If `requires_grad` is True and the dtype is neither floating-point nor complex.
         TypeError
-            An argument is not of the type above.
+            If `data` does not consist of numbers.
         ValueError
-            The shapes do not fit.
-        IndexError
-            An axis is out of range.
+            If nested sequences are not regular.
 
         Examples
         --------

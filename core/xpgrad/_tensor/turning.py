@@ -1,6 +1,6 @@
-"""`transpose_`: a Tensor that exchanges two of its own axes. Its memory stays; its shape, its history and its version change.
+"""`transpose_`: a Tensor exchanges two of its own axes. Its memory stays; its shape, its history and its version change.
 
-Only where nobody else has the memory: a view, a base or a detached alias would keep the old shape, and a write through one of the two would
+No other Tensor may share the memory: a view, a base or a detached alias would keep the old shape, and a write through one of the two would
 reach the wrong elements of the other.
 """
 
@@ -16,13 +16,14 @@ from xpgrad._tensor.writing import check_writable
 
 
 def turn(x: Any, dim0: int, dim1: int) -> Any:
-    """Exchange two axes of `x`; returns `x` itself.
+    """Exchange two axes of `x` in place, and return `x`.
 
     Raises
     ------
     RuntimeError
-        For a leaf that requires grad, a Tensor that shares its memory with another, an inference tensor, one with a tangent, or one that a
-        transform runs on.
+        For a leaf that requires grad, a Tensor that shares its memory with another, an inference tensor, one with a tangent, or one on
+        which
+        a transform runs.
     """
     mode = state.current()
     check_writable(x, None, mode)

@@ -1,7 +1,7 @@
 """Writing into Tensors: in-place arithmetic and ``x[key] = value``, with version counters, also through views.
 
-An in-place operation computes first, then writes: the same Tensor object gets the new values and the node of the computation; its base
-and the base's other views get the history of what they now hold.
+An in-place operation computes first, then writes. The same Tensor object gets the new values and the node of the computation; its base
+and the base's other views get the history of their new values.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from xpgrad.rules.manipulation import reshape
 
 
 def _repeats_element(x: Any) -> bool:
-    """Return whether two elements of a Tensor lie in one place of its memory, as those of an expanded view do.
+    """Return whether two elements of a Tensor share one place in memory, as in an expanded view.
 
-    Where the backend reports no strides, those count that the views of `x` would have on the host.
+    If the backend reports no strides, those count that the view would have on the host.
     """
     strides = x.backend.strides(x._array)
     if strides is None:
@@ -50,22 +50,22 @@ def _repeats_element(x: Any) -> bool:
 
 
 def check_writable(x: Any, value: Any, mode: Any) -> None:
-    """Refuse writes that would break the graph (MUT-10, MUT-11, INF-05), or whose history cannot be kept.
+    """Raise an error for a write that would break the graph (MUT-10, MUT-11, INF-05), or whose history would be lost.
 
     Parameters
     ----------
     x : Tensor
+        Tensor to write to.
     value : object
-        What is written; None if it is not known, or no Tensor.
+        Value to write; None if it is not known, or not a Tensor.
     mode : Mode or None
-        This context's mode.
+        Mode of this context.
 
     Raises
     ------
     RuntimeError
-        For a leaf that requires grad while recording, an inference tensor outside inference mode, or expanded memory.
-    NotImplementedError
-        For a view, or a base with living views, that takes part in the graph.
+        For a leaf that requires grad while recording, an inference tensor outside inference mode, expanded memory, or a view whose history
+        would be lost.
     """
     if getattr(value, "stage", 0) > x.stage:
         raise shared_by_batch(x)
@@ -153,9 +153,9 @@ def _holds_argument(cell: Any) -> bool:
 
 
 def _write_in_place(x: Any, write: Callable[..., Any], *args: Any) -> None:
-    """Write into the memory of `x`, whose array ``write(*args)`` returns, and note the write.
+    """Write into the memory of `x`, whose array ``write(*args)`` returns, and bump its version.
 
-    An interrupted one counts as one: what was saved of the old values must not be used.
+    An interrupted write bumps it as well: saved values of the old contents must not be used.
     """
     try:
         x._array = write(*args)
@@ -173,11 +173,11 @@ def _commit(x: Any, out: Any, old: Any, mode: Any) -> None:
     Parameters
     ----------
     x, out : Tensor
-        Of one shape and dtype.
+        Tensor to write to, and result; of one shape and dtype.
     old : Node or None
-        What `x` loses if the result has no history.
+        Node that `x` loses if the result has no history.
     mode : Mode or None
-        This context's mode.
+        Mode of this context.
     """
     levels = () if mode is None else mode.levels
     pending: Any = None
@@ -210,7 +210,7 @@ def _commit(x: Any, out: Any, old: Any, mode: Any) -> None:
 
 
 def _fit(x: Any, out: Any, name: str) -> Any:
-    """The out-of-place result in the form that can be written into `x`."""
+    """Return the out-of-place result in the dtype of `x`; raise RuntimeError if it does not fit."""
     if out._array.shape != x._array.shape and out.shape != x.shape:
         msg = f"in-place `{name}`: the result has shape {out.shape}, which does not fit the Tensor's shape {x.shape}; write `x = ...`"
         raise RuntimeError(msg)
@@ -221,25 +221,28 @@ def _fit(x: Any, out: Any, name: str) -> Any:
 
 
 def refuse_kind(x: Any, dtype: Any, what: str) -> None:
-    """Refuse to write numbers of a kind that the dtype of `x` cannot hold: what is cut off would have no gradient."""
+    """Raise RuntimeError for numbers of a kind that the dtype of `x` cannot hold: the part that is cut off would have no gradient."""
     if not can_cast(dtype, x.dtype) and dtype.kind != x.dtype.kind:
         msg = f"{what} {dtype} can't be cast to the Tensor's dtype {x.dtype}; write `x = ...`"
         raise RuntimeError(msg)
 
 
 def _constant(name: str, value: Any, x: Any) -> Any:
-    """A raw array that is written into `x`, or read while it is; a copy if it may be memory of `x`, which no version tells."""
+    """Return a raw array as a Tensor, to be written into `x` or read during the write.
+
+    It is copied if it may share memory with `x`, since no version would show the write.
+    """
     out = lift(name, value, x)
     return out.clone() if type(out) is type(x) and x.backend.may_alias(x._array, out._array) else out
 
 
 def apply(x: Any, name: str, other: Any) -> Any:
-    """``x = x OP other`` written into the memory of `x`; returns `x` itself.
+    """Write ``x OP other`` into the memory of `x`, and return `x`.
 
     Raises
     ------
     TypeError, RuntimeError, NotImplementedError
-        For operands that do not fit, or a write that is refused; `x` is unchanged then.
+        If the operands do not fit, or the write is refused; `x` is unchanged then.
     """
     mode = state.current()
     if mode is state.NO_GRAD and other.__class__ is x.__class__ and _step(x, name, other):
@@ -265,15 +268,16 @@ def apply(x: Any, name: str, other: Any) -> Any:
 
 
 def rewrite(x: Any, function: Any, *others: Any) -> Any:
-    """``x = function(x)`` written into the memory of `x`, for a function of any kind; returns `x` itself.
+    """Write ``function(x)`` into the memory of `x`, for any function, and return `x`.
 
     Parameters
     ----------
     x : Tensor
+        Tensor to write to.
     function : callable
         ``function(copy)`` computes the new values from a copy of `x` (as in PyTorch, in-place operations save what they overwrite).
     *others : Tensor
-        The other Tensors that `function` reads: whether one of them requires grad decides what `x` may be.
+        The other Tensors that `function` reads. Whether `x` may be written to depends on whether one of them requires grad.
     """
     mode = state.current()
     for other in others or (None,):
@@ -287,7 +291,7 @@ def rewrite(x: Any, function: Any, *others: Any) -> Any:
 
 
 def _reads_first(row: Any, x: Any, other: Any) -> bool:
-    """Return whether the node of ``x OP other`` will save what is about to be overwritten."""
+    """Return whether the node of ``x OP other`` will save values that the write overwrites."""
     operands = (x, other)
     return any(
         row.tensors[0] in reads or (other is x and row.tensors[-1] in reads)
@@ -297,13 +301,13 @@ def _reads_first(row: Any, x: Any, other: Any) -> bool:
 
 
 def _shares_memory(x: Any, other: Any) -> bool:
-    """Return whether an operand is a view or a detached alias of what is written to."""
+    """Return whether `other` is a view or a detached alias of `x`."""
     alias = getattr(other, "_alias", None)
     return alias is not None and x._alias is not None and alias.cell is not None and alias.cell is x._alias.cell
 
 
 def _step(x: Any, name: str, other: Any) -> bool:
-    """Take an optimiser's step: equal shapes and dtypes, nothing recorded; return False where anything is unusual."""
+    """Write an optimiser's step (equal shapes and dtypes, nothing recorded); return False, without writing, in all other cases."""
     array, value, alias = x._array, other._array, x._alias
     if array.__class__ is not x.backend.array_type or array.dtype is not value.dtype or array.shape != value.shape:
         return False
@@ -329,7 +333,7 @@ def _step(x: Any, name: str, other: Any) -> bool:
 
 
 def _in_memory(x: Any, name: str, other: Any, mode: Any) -> bool:
-    """Let the library write into its own array where nothing is recorded: no memory beyond the library's own."""
+    """Let the library compute in its own array if nothing is recorded; return False, without writing, if it cannot."""
     operator = ROWS[name].operator
     update = None if operator is None else operator.update
     backend = x.backend
@@ -363,12 +367,12 @@ def fill(x: Any, value: Any) -> Any:
 
 
 def setitem(x: Any, key: Any, value: Any) -> None:
-    """``x[key] = value``, differentiable in what is kept of `x` and in `value`, which broadcasts.
+    """Write ``x[key] = value``; the gradient goes to `value`, which broadcasts, and to the elements of `x` that stay.
 
     Raises
     ------
     TypeError, IndexError, ValueError, RuntimeError, NotImplementedError
-        For keys and values that do not fit, or a write that is refused; `x` is unchanged then.
+        If the key or the value does not fit, or the write is refused; `x` is unchanged then.
     """
     mode = state.current()
     if not isinstance(value, TensorBase):
@@ -421,7 +425,7 @@ def _write_at(x: Any, key: Any, value: Any, mode: Any) -> None:
 
 
 def _rank_of_part(x: Any, key: Any) -> int:
-    """How many axes ``x[key]`` has, for a prepared key."""
+    """Return the number of axes of ``x[key]``, for a prepared key."""
     rank, joint = x.ndim, 0
     for part in key if isinstance(key, tuple) else (key,):
         if part is None:
@@ -436,13 +440,13 @@ def _rank_of_part(x: Any, key: Any) -> int:
 
 
 def _without_leading(value: Any, rank: int) -> Any:
-    """A value without the axes of length 1 in front that are more than a place has: as in NumPy and PyTorch, they are dropped."""
+    """Drop leading axes of length 1 that the written part does not have, as NumPy and PyTorch do."""
     extra = value.ndim - rank
     return reshape(value, value.shape[extra:]) if extra > 0 and set(value.shape[:extra]) == {1} else value
 
 
 def _does_not_fit(x: Any, key: Any, value: Any, exc: Exception) -> Exception:
-    """The error for a write that the library refused."""
+    """Return the error for a write that the library refused."""
     error = basic_error(x, key, exc)
     if error is not exc or not isinstance(exc, ValueError):
         return error
@@ -452,7 +456,7 @@ def _does_not_fit(x: Any, key: Any, value: Any, exc: Exception) -> Exception:
 
 
 def _scalar_value(x: Any, scalar: Any) -> Any:
-    """Return a Python scalar as a constant of the dtype of `x`."""
+    """Return a Python scalar as a constant in the dtype of `x`."""
     dtype = x.dtype
     if promote_scalar(dtype, scalar, x.default_dtype) is not dtype and not (dtype.kind == "bool" and isinstance(scalar, int)):
         msg = f"x[key] = {scalar!r}: a {type(scalar).__name__} does not fit a Tensor of dtype {dtype}; convert with `xpgrad.astype`"

@@ -25,12 +25,12 @@ from xpgrad.programs.compiled_node import CompiledNode
 
 
 class Drawing:
-    """A picture of a graph, as `draw` saw it. A notebook shows it; `save` writes it to a file.
+    """A picture of a graph, made by `draw`: notebooks show it, and `save` writes it to a file.
 
     Attributes
     ----------
     vertices : list of Vertex
-        All nodes, those nearest the results first.
+        All nodes, from the results to the leaves.
     arrows : list of Arrow
         All edges, in the direction of the computation.
     """
@@ -48,17 +48,17 @@ class Drawing:
 
     @property
     def dot(self) -> str:
-        """The whole graph in Graphviz's language DOT."""
+        """The whole graph in Graphviz's DOT language."""
         return "".join(self._dot_lines())
 
     @property
     def mermaid(self) -> str:
-        """The whole graph as a Mermaid flowchart. NB: Mermaid draws 500 edges unless it is configured otherwise (``maxEdges``)."""
+        """The whole graph as a Mermaid flowchart. Mermaid draws at most 500 edges unless its ``maxEdges`` is raised."""
         return "".join(self._mermaid_lines())
 
     @property
     def svg(self) -> str:
-        """The picture as one SVG element that refers to nothing outside it, with at most `max_nodes` nodes."""
+        """The picture as a self-contained SVG element with at most `max_nodes` nodes."""
         if self._svg is None:
             from xpgrad.autograd._drawing_svg import svg_text  # loads late: it imports `html`
 
@@ -69,17 +69,17 @@ class Drawing:
         return self.svg
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture to a file, wholly or not at all.
+        """Write the picture to a file; an error leaves no partial file.
 
         Parameters
         ----------
         path : path-like
-            Its suffix says what is written: ``.dot`` or ``.gv`` (Graphviz), ``.mmd`` (Mermaid), ``.svg``.
+            Its suffix chooses the format: ``.dot`` or ``.gv`` (Graphviz), ``.mmd`` (Mermaid), ``.svg``.
 
         Raises
         ------
         ValueError
-            For another suffix.
+            The suffix is unknown.
         """
         path = Path(path)
         writers: dict[str, Callable[[], Iterator[str]]] = {
@@ -142,38 +142,42 @@ _MERMAID = {c: f"#{ord(c)};" for c in '"#&;<>`\\'}
 
 
 def _printable(name: str) -> str:
-    """A name in one line, without what XML and Unicode's encodings do not allow: control characters, surrogates and non-characters."""
+    """Return a name on one line, with characters that XML does not allow (controls, surrogates, non-characters) replaced."""
     return "".join(
         c if c.isprintable() and not 0xFFFE <= ord(c) & 0xFFFF <= 0xFFFF else "\N{REPLACEMENT CHARACTER}" for c in " ".join(name.split())
     )
 
 
 def draw(tensors: Any, *, names: Mapping[str, Tensor] | None = None, saved: bool = True, max_nodes: int = 300) -> Drawing:
-    """Draw the graph that was recorded while some Tensors were computed.
+    """Draw the recorded graph of some Tensors.
 
-    Leaves are at the top, results at the bottom, and arrows point from operands to results. A dashed frame says that what a node saved
-    has been freed. Only the shapes and dtypes that the graph knows are shown: nodes do not remember all of them.
+    Leaves are at the top, results at the bottom, and arrows point from operands to results. A dashed frame marks a node whose saved values
+    were freed. Some shapes and dtypes are missing, since nodes do not store all of them.
 
     Parameters
     ----------
     tensors : Tensor, GradientEdge, or list or tuple of them
         The results, which must require grad.
     names : mapping of str to Tensor, optional
-        Names for leaves and intermediate results; Tensors that are not in the graph are left out.
+        Names for leaves and intermediate results. Tensors that are not in the graph are ignored.
     saved : bool
-        Whether to say how many bytes each node keeps for the backward pass. An array that several nodes keep counts for each of them.
+        Show how many bytes each node saves for the backward pass. An array that several nodes save counts for each of them.
     max_nodes : int
-        The number of nodes that the SVG shows, those nearest the results; it says how many it leaves out. DOT and Mermaid have all.
+        The number of nodes in the SVG, which are those nearest the results. DOT and Mermaid text have all nodes.
 
     Returns
     -------
     Drawing
-        With `dot`, `mermaid` and `svg`, which notebooks show, and `save(path)`.
+        Notebooks show its `svg`; `dot` and `mermaid` are text, and `save(path)` writes a file.
 
     Raises
     ------
-    TypeError, RuntimeError, ValueError
-        For anything other than Tensors; for Tensors that do not require grad; for a `max_nodes` below 1.
+    TypeError
+        `tensors` or a value of `names` is not a Tensor.
+    RuntimeError
+        A Tensor does not require grad.
+    ValueError
+        `max_nodes` is not a positive integer.
 
     Examples
     --------
@@ -235,7 +239,7 @@ def _key(node: Any) -> tuple[Any, int]:
 
 
 def _results(tensors: Any) -> list[Any]:
-    """The engine's nodes of what is to be drawn."""
+    """Return the graph nodes of the Tensors to draw."""
     single = isinstance(tensors, (Tensor, GradientEdge))
     if not single and not isinstance(tensors, (list, tuple)):
         msg = f"draw: expected a Tensor, or a list or tuple of them, but got {type(tensors).__name__}"
@@ -261,7 +265,7 @@ def _results(tensors: Any) -> list[Any]:
 
 
 class _Known:
-    """The known facts about outputs, by node and number: shape, dtype and Tensor class, each None where it is not known."""
+    """What is known of node outputs: shape, dtype and Tensor class by node and output number, each None if unknown."""
 
     def __init__(self) -> None:
         self.metas: dict[tuple[Any, int], tuple[Any, Any, Any]] = {}
@@ -270,7 +274,7 @@ class _Known:
         self.note(t._node, t.shape, t.dtype, type(t._stand_in()))
 
     def note(self, node: Any, shape: Any = None, dtype: Any = None, cls: Any = None) -> None:
-        """Add to what is known about the output that an edge leads to."""
+        """Record facts about the output to which an edge leads."""
         if node is not None:
             self._merge(_key(node), shape, dtype, cls)
 
@@ -283,7 +287,7 @@ class _Known:
         )
 
     def nodes(self, order: list[Any]) -> None:
-        """Read all that nodes remember about their own outputs and about those of others, then derive what follows."""
+        """Read what nodes store about outputs, and derive further shapes and dtypes from it."""
         rows = []
         for node in order:
             for k, meta in enumerate(getattr(node, "metas", None) or [node.meta()]):
@@ -313,7 +317,7 @@ class _Known:
                 self.note(e, shape, None if node.row.name == "abs" else dtype)
 
     def _saved_by(self, node: Any) -> None:
-        """Learn about the operands and the output of a generated node from what it saved."""
+        """Record facts about the operands and the output of a generated node from its saved values."""
         for name, kind in (*zip(node.row.tensors, node.mask), ("out", "g")):
             if kind == "g" and not (name == "out" and node.slotted):
                 raw = getattr(node, name, None)
@@ -339,7 +343,7 @@ class _Known:
 
 
 def _broadcast(node: Any) -> bool:
-    """Return whether a generated node's operands had several shapes: then it remembers these."""
+    """Return whether the operands of a generated node were broadcast; such nodes store their shapes."""
     return hasattr(node, f"b_{node.row.tensors[node.mask.index('g')]}")
 
 
@@ -394,7 +398,7 @@ def _shape_text(meta: Any, devices: bool) -> str:
 
 
 def array_size(raw: Any, backend: Any) -> int | None:
-    """The bytes of a raw array; None for what hooks packed, and for arrays whose size is not known."""
+    """Return the size of a raw array in bytes; None for values that hooks packed, and for arrays of unknown size."""
     shape, dtype = getattr(raw, "shape", None), getattr(raw, "dtype", None)
     if shape is None or dtype is None or isinstance(dtype, DType) or backend is None or not all(isinstance(n, int) for n in shape):
         return None

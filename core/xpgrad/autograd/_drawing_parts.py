@@ -1,4 +1,4 @@
-"""The parts of a picture of the graph, in words, and its colours: for both the text writers and the SVG."""
+"""The vertices, arrows and colours of a drawn graph, shared by the text formats and the SVG."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ TEXT_COLOUR = "#111827"
 
 
 class Vertex(NamedTuple):
-    """A node of the graph, in words.
+    """A node of the graph as text.
 
     Attributes
     ----------
     kind : {"leaf", "operation", "custom", "result", "broken"}
     lines : tuple of str
-        What its box says.
+        The lines in its box.
     outputs : int
     freed : bool
-        Whether what it saved has been freed.
+        Whether its saved values were freed.
     """
 
     kind: str
@@ -36,7 +36,7 @@ class Vertex(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """An edge from output `number` of the node at `source` to operand `operand` of the one at `target` (positions among the vertices)."""
+    """An edge from output `number` of vertex `source` to operand `operand` of vertex `target`."""
 
     source: int
     number: int

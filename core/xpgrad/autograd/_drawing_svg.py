@@ -22,22 +22,22 @@ _BROKEN = f' stroke="{BROKEN_COLOUR}" stroke-width="2" stroke-dasharray="6 4"'
 
 
 class _Box:
-    """A node, or a point along an edge, in the layout."""
+    """A node in the layout, or a bend of an edge that crosses a layer."""
 
     __slots__ = ("above", "below", "broken", "height", "layer", "place", "vertex", "width", "x")
 
     def __init__(self, vertex: int, layer: int, width: float, height: float) -> None:
-        self.vertex, self.layer, self.width, self.height = vertex, layer, width, height  # vertex: -1 for a point
-        self.x = 0.0  # of its middle
+        self.vertex, self.layer, self.width, self.height = vertex, layer, width, height  # vertex: -1 for a bend
+        self.x = 0.0  # of its centre
         self.place = 0
-        self.broken = False  # what comes from it is not part of the graph
+        self.broken = False  # it stands for a node that is no longer part of the graph
         # Lines to the next layer up and down: (box, x of this end from the middle of this box, x of the other end from the other's).
         self.above: list[tuple[_Box, float, float]] = []
         self.below: list[tuple[_Box, float, float]] = []
 
 
 def svg_text(vertices: list[Vertex], arrows: list[Arrow], max_nodes: int) -> str:
-    """The picture of the first `max_nodes` nodes, and of the edges between these.
+    """Return the SVG of the first `max_nodes` nodes and the edges between them.
 
     Parameters
     ----------
@@ -64,15 +64,15 @@ def svg_text(vertices: list[Vertex], arrows: list[Arrow], max_nodes: int) -> str
 
 
 def _edges_of(shown: int, arrows: list[Arrow]) -> tuple[list[Arrow], dict[int, list[int]], list[int]]:
-    """The edges between the nodes that are shown.
+    """Split the edges into those between shown nodes, and those from hidden ones.
 
     Returns
     -------
     inner : list of Arrow
     hidden : dict
-        By node: its operands whose node is left out.
+        For each node, the operands whose node is hidden.
     operands : list of int
-        The number that each node has.
+        The number of operands of each node.
     """
     inner = []
     hidden: dict[int, list[int]] = {}
@@ -88,12 +88,12 @@ def _edges_of(shown: int, arrows: list[Arrow]) -> tuple[list[Arrow], dict[int, l
 
 
 def _size(v: Vertex) -> tuple[float, float]:
-    """The width and height of a node's box."""
+    """Return the width and height of a node's box."""
     return max(map(len, v.lines)) * _CHARACTER + 2 * _PAD, len(v.lines) * _LINE + _PAD + (_NUMBERS if v.outputs > 1 else 0.0)
 
 
 def _notes(shown: int, count: int) -> list[str]:
-    """The notice above a picture that leaves nodes out."""
+    """Return the lines of the notice above a picture that hides nodes; none if it shows all."""
     if shown == count:
         return []
     return [
@@ -103,7 +103,7 @@ def _notes(shown: int, count: int) -> list[str]:
 
 
 def _layered(shown: int, arrows: list[Arrow], sizes: list[tuple[float, float]]) -> tuple[list[list[_Box]], list[_Box]]:
-    """A box for each node, and the boxes of each layer: layer 0 has the results, operands are further up than what uses them."""
+    """Return the layers of boxes and the box of each node: results are in layer 0, and operands in a higher layer than their users."""
     sources: list[list[int]] = [[] for _ in range(shown)]
     waiting = [0] * shown
     for a in arrows:
@@ -135,12 +135,12 @@ def _layered(shown: int, arrows: list[Arrow], sizes: list[tuple[float, float]]) 
 
 
 def _port(width: float, k: int, count: int) -> float:
-    """The position of the k-th of several ends on the side of a box, from its middle."""
+    """Return the offset from the centre of a box at which the k-th of `count` edges is attached."""
     return width * ((k + 1) / (count + 1) - 0.5)
 
 
 def _connect(layers: list[list[_Box]], boxes: list[_Box], arrows: list[Arrow], vertices: list[Vertex], operands: list[int]) -> None:
-    """Join boxes of neighbouring layers, through points in the layers between."""
+    """Join boxes by edges, with a bend in each layer that an edge crosses."""
     chains: dict[tuple[int, int], list[tuple[_Box, float]]] = {}  # by output: its end in each layer, downwards
     for a in arrows:
         source, target = boxes[a.source], boxes[a.target]
@@ -170,7 +170,7 @@ def _number(layer: list[_Box]) -> None:
 
 
 def _order(layers: list[list[_Box]]) -> None:
-    """Order each layer by the barycentres of what it is joined to, up and down in turn; the order with the fewest crossings stays."""
+    """Order each layer by the barycentres of its neighbours, sweeping up and down, and keep the order with the fewest crossings."""
     for layer in layers:
         _number(layer)
     best, fewest = [list(layer) for layer in layers], _crossings(layers)
@@ -195,7 +195,7 @@ def _order(layers: list[list[_Box]]) -> None:
 
 
 def _crossings(layers: list[list[_Box]]) -> int:
-    """The number of pairs of lines between neighbouring layers that cross."""
+    """Count the crossings of lines between neighbouring layers."""
     count = 0
     for layer in layers:
         ends = sorted((box.place, at, o.place, there) for box in layer for o, at, there in box.below)
@@ -208,7 +208,7 @@ def _crossings(layers: list[list[_Box]]) -> int:
 
 
 def _place(layers: list[list[_Box]]) -> None:
-    """Give boxes their x: near what they are joined to, points above all, so that long edges are straight."""
+    """Set the x of each box near its neighbours; bends weigh most, so that long edges become straight."""
     for layer in layers:
         _spread(layer, [0.0] * len(layer), [1.0] * len(layer))
     for sweep in range(2 * _SWEEPS):
@@ -225,7 +225,7 @@ def _place(layers: list[list[_Box]]) -> None:
 
 
 def _spread(layer: list[_Box], wishes: list[float], weights: list[float]) -> None:
-    """Put the boxes of a layer as near to the wished positions as their order and widths allow, in least squares.
+    """Move the boxes of a layer as near to the wished positions as their order and widths allow, in least squares.
 
     That is isotonic regression, by pooling adjacent violators (M. Ayer et al., 1955).
     """
@@ -236,7 +236,7 @@ def _spread(layer: list[_Box], wishes: list[float], weights: list[float]) -> Non
             gap = _BESIDE if left.vertex >= 0 and box.vertex >= 0 else _BESIDE * (0.5 if left.vertex >= 0 or box.vertex >= 0 else 0.4)
             offset += (left.width + box.width) / 2 + gap
         offsets.append(offset)
-    pools: list[tuple[float, float, int]] = []  # (mean, weight, how many)
+    pools: list[tuple[float, float, int]] = []  # (mean, weight, count)
     for wish, weight, offset in zip(wishes, weights, offsets):
         pool = (wish - offset, weight, 1)
         while pools and pools[-1][0] >= pool[0]:
@@ -252,7 +252,7 @@ def _spread(layer: list[_Box], wishes: list[float], weights: list[float]) -> Non
 
 
 class _Sheet:
-    """The positions in the picture: its size, the heights of the layers, and the notes above them."""
+    """The geometry of the picture: its size, the position and height of each layer, and the notes above."""
 
     def __init__(self, layers: list[list[_Box]], notes: list[str], *, room_above: bool) -> None:
         self.layers, self.notes = layers, notes
@@ -272,11 +272,11 @@ class _Sheet:
         self.left = left - (self.width - (right - left)) / 2
 
     def top(self, box: _Box) -> float:
-        """The top of a box, which is in the middle of its layer."""
+        """Return the y of the top of a box, which is centred in its layer."""
         return self.tops[box.layer] + (self.heights[box.layer] - box.height) / 2
 
     def head(self, count: int) -> str:
-        """The SVG's first lines."""
+        """Return the opening lines of the SVG."""
         width, height = _n(self.width), _n(self.height)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="{_n(self.left)} 0 {width} {height}" '
@@ -285,7 +285,7 @@ class _Sheet:
         )
 
     def notice(self) -> str:
-        """The notes, in a box of their own."""
+        """Return the SVG of the notes; empty if there are none."""
         if not self.notes:
             return ""
         x, fill = self.left + self.width / 2, COLOURS["operation"][0]
@@ -297,12 +297,12 @@ class _Sheet:
 
 
 def _n(value: float) -> str:
-    """A number, as short as is exact enough."""
+    """Format a coordinate with at most one decimal."""
     return f"{value:.1f}".removesuffix(".0")
 
 
 def _lines(sheet: _Sheet, boxes: list[_Box], hidden: dict[int, list[int]], operands: list[int]) -> str:
-    """The edges with their heads, and stubs of those that lead to nodes that are left out."""
+    """Return the SVG of the edges with their arrow heads, and of stubs that lead to hidden nodes."""
     out, heads = [f'<g fill="none" stroke="{EDGE_COLOUR}" stroke-width="1.3">\n'], []
     for layer in sheet.layers:
         for b in layer:
@@ -322,7 +322,7 @@ def _lines(sheet: _Sheet, boxes: list[_Box], hidden: dict[int, list[int]], opera
 
 
 def _curve(sheet: _Sheet, upper: _Box, x0: float, lower: _Box, x1: float, style: str = "") -> str:
-    """A line between neighbouring layers: straight as far as the layers go, curved between them."""
+    """Return the SVG of a line between neighbouring layers: straight inside the layers, curved between them."""
     y0, y1 = sheet.tops[upper.layer] + sheet.heights[upper.layer], sheet.tops[lower.layer]
     start = sheet.top(upper) + upper.height if upper.vertex >= 0 else sheet.tops[upper.layer]
     end = sheet.top(lower) - 5 if lower.vertex >= 0 else y1
@@ -332,7 +332,7 @@ def _curve(sheet: _Sheet, upper: _Box, x0: float, lower: _Box, x1: float, style:
 
 
 def _box(sheet: _Sheet, k: int, b: _Box, v: Vertex, arrows: list[Arrow]) -> str:
-    """The box of node `k`, with its text and, where there are several, the numbers of the outputs that are used."""
+    """Return the SVG of node `k`: its box, its text and, if it has several outputs, the numbers of those that are used."""
     fill, stroke = COLOURS[v.kind]
     border, dash = 2.5 if v.kind == "result" else 1.3, ' stroke-dasharray="5 3"' if v.freed else ""
     top = sheet.top(b)

@@ -19,13 +19,11 @@ UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
 
 
 class Interval(NamedTuple):
-    """A part of time, in microseconds since the profile began.
+    """A time interval, in microseconds since the profile began.
 
     Parameters
     ----------
-    start : float
-        In microseconds.
-    end : float
+    start, end : float
         In microseconds.
 
     Examples
@@ -40,12 +38,12 @@ class Interval(NamedTuple):
     end: float
 
     def elapsed_us(self) -> float:
-        """Its length.
+        """Return the length of the interval.
 
         Returns
         -------
         float
-            `end` less `start`, in microseconds.
+            In microseconds.
 
         See Also
         --------
@@ -55,7 +53,7 @@ class Interval(NamedTuple):
 
 
 class _Formatted:
-    """The times of an event as text."""
+    """Times of an event, formatted as text."""
 
     count: int
     cpu_time_total: Any
@@ -63,7 +61,7 @@ class _Formatted:
 
     @property
     def cpu_time(self) -> float:
-        """The average time of a call.
+        """The average time of a call, in microseconds.
 
         See Also
         --------
@@ -85,20 +83,20 @@ class _Formatted:
 
 
 class FunctionEvent(_Formatted):
-    """One run of an operation, of a node or of a range.
+    """One run of an operation, of a graph node or of a labelled range.
 
     Parameters
     ----------
     parent : FunctionEvent, optional
-        `cpu_parent`.
+        The event inside which it runs.
     recording : object
-        The profile that it belongs to. Profiles make events; users read them.
+        The profile that makes it; users do not make events.
 
     Attributes
     ----------
     id : int
     name, key : str
-        The public function's name, the node's (``"MulBackward0"``) or the label.
+        The name of the public function, the name of the node (``"MulBackward0"``) or the label.
     thread : int
         The identifier of the thread that ran it.
     time_range : Interval
@@ -109,19 +107,19 @@ class FunctionEvent(_Formatted):
         The event inside which it ran.
     cpu_children : list of FunctionEvent
     scope : int
-        0 for an operation, 1 for a node of the backward, 7 for a range of the user's.
+        0 for an operation, 1 for a graph node in a backward pass, 7 for a labelled range.
     forward : FunctionEvent or None
-        Of a node: the operation that made it, if it was profiled.
+        For a node, the event of the operation that made it, if that was profiled.
     fwd_thread : int or None
-        The thread of that operation.
+        For a node, the thread of that operation.
     sequence_nr : int
-        Of an operation that was recorded: its node's creation number, and of the node the same; else -1.
+        The creation number of the node, for a recorded operation and for its node; -1 otherwise.
     input_shapes : list of list of int
-        With ``record_shapes``: of an operation's operands, or of the gradients that arrived at a node; ``[]`` for a scalar.
+        With ``record_shapes``: the shapes of an operation's operands, or of the gradients of a node's outputs; ``[]`` for a scalar.
     stack : list of str
-        With ``with_stack``: the user's lines, the innermost first; of a node those of its operation.
+        With ``with_stack``: lines of the user's code, the innermost first; for a node, those of its operation.
     saved_bytes, self_saved_bytes : int
-        With ``profile_memory``: the bytes of the arrays that its node keeps for the backward, with and without what ran inside.
+        With ``profile_memory``: the bytes that nodes save for backward, including and excluding events inside this one.
 
     Examples
     --------
@@ -179,7 +177,7 @@ class FunctionEvent(_Formatted):
 
     @property
     def is_user_annotation(self) -> bool:
-        """Tell whether it is a range of the user's.
+        """Whether it is a labelled range.
 
         See Also
         --------
@@ -205,7 +203,7 @@ class FunctionEvent(_Formatted):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Its time without that of the events inside it; where these overlap, on several threads, that time counts once.
+        """Time without the events inside it, in microseconds; overlapping events on several threads count once.
 
         Examples
         --------
@@ -242,18 +240,18 @@ class FunctionEvent(_Formatted):
 
 
 class FunctionEventAvg(_Formatted):
-    """Several events of one key, added up.
+    """The sum of several events with the same key.
 
     Attributes
     ----------
     key : str
     count : int
     cpu_time_total, self_cpu_time_total, cpu_time : float
-        Of all calls, and on average.
+        Microseconds of all calls, and the average per call.
     saved_bytes, self_saved_bytes : int
-        Of all calls.
+        Bytes of all calls.
     input_shapes, stack, scope, is_user_annotation
-        Those of the first.
+        Those of the first event.
 
     Examples
     --------
@@ -293,17 +291,17 @@ class FunctionEventAvg(_Formatted):
         self.cpu_parent: FunctionEvent | None = None
 
     def add(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
-        """Add an event, or a sum of them, and return itself.
+        """Add an event or a sum of events, in place.
 
         Parameters
         ----------
         other : FunctionEvent or FunctionEventAvg
-            The first that is added gives the key, the shapes and the lines.
+            The first one sets the key, the shapes and the stack.
 
         Returns
         -------
         FunctionEventAvg
-            Itself.
+            The object itself.
 
         Examples
         --------
@@ -335,13 +333,13 @@ class FunctionEventAvg(_Formatted):
 
 
 class EventList(list[Any]):
-    """A list of events, or of averages, with a table.
+    """A list of events or of averages that prints as a table.
 
     Parameters
     ----------
     events : iterable
     profile_memory, with_stack : bool
-        Whether bytes and the user's lines were noted.
+        Whether the events have saved bytes, and stacks.
 
     Examples
     --------
@@ -368,7 +366,7 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The sum of all self times.
+        """The sum of all self times, in microseconds.
 
         Examples
         --------
@@ -382,24 +380,24 @@ class EventList(list[Any]):
         return sum((event.self_cpu_time_total for event in self), 0.0)
 
     def key_averages(self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0) -> EventList:
-        """The sums over events of one name.
+        """Sum the events by name.
 
         Parameters
         ----------
         group_by_input_shapes : bool
-            Apart for operands of other shapes (with ``record_shapes``).
+            Group by the shapes of operands as well; needs ``record_shapes``.
         group_by_stack_n : int
-            Apart for calls from other lines: this many lines of the user's count, from the innermost (with ``with_stack``).
+            Group by this many of the innermost lines of the stack as well; needs ``with_stack``.
 
         Returns
         -------
         EventList
-            Of `FunctionEventAvg`, in the order of the first calls.
+            `FunctionEventAvg` objects, in the order of the first calls.
 
         Raises
         ------
         TypeError
-            For a flag that is not a bool, or a number that is not an int.
+            An argument has the wrong type.
 
         Examples
         --------
@@ -425,12 +423,12 @@ class EventList(list[Any]):
         return self._like(found.values())
 
     def total_average(self) -> FunctionEventAvg:
-        """The sum of all events, with the key ``"Total"``.
+        """Sum all events, under the key ``"Total"``.
 
         Returns
         -------
         FunctionEventAvg
-            Without shapes and lines.
+            Its shapes and its stack are empty.
 
         Examples
         --------
@@ -452,33 +450,33 @@ class EventList(list[Any]):
         self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75, max_name_column_width: int = 55,
         max_shapes_column_width: int = 80, header: str | None = None, top_level_events_only: bool = False, time_unit: str | None = None,
     ) -> str:  # fmt: skip
-        """A table with a row for each event.
+        """Return a table with a row per event.
 
         Parameters
         ----------
         sort_by : str, optional
-            ``cpu_time``, ``cpu_time_total``, ``self_cpu_time_total``, ``saved_bytes``, ``self_saved_bytes`` or ``count``: the largest
-            first. Default: in the order of the calls.
+            ``cpu_time``, ``cpu_time_total``, ``self_cpu_time_total``, ``saved_bytes``, ``self_saved_bytes`` or ``count``, in descending
+            order. Default: the order of the calls.
         row_limit : int
             The number of rows; all if negative.
         max_src_column_width, max_name_column_width, max_shapes_column_width : int
-            Longer texts are cut.
+            Longer texts are shortened.
         header : str, optional
             A title.
         top_level_events_only : bool
             Leave out events inside others.
         time_unit : {"s", "ms", "us"}, optional
-            Default: whichever fits each time.
+            Default: the unit that suits each time.
 
         Returns
         -------
         str
-            The empty text if there are no events.
+            Empty if there are no events.
 
         Raises
         ------
         ValueError
-            For another `sort_by` or `time_unit`.
+            `sort_by` or `time_unit` is unknown.
 
         Examples
         --------
@@ -509,7 +507,7 @@ class EventList(list[Any]):
 
 
 def time_text(us: float, unit: str | None = None) -> str:
-    """A time as text, in a unit that fits."""
+    """Format a time in microseconds, in the given unit or one that suits it."""
     if unit is None:
         unit = "s" if us >= 1e6 else "ms" if us >= 1e3 else "us"
     return f"{us / UNITS[unit]:.3f}{unit}"
@@ -522,7 +520,7 @@ def _cut(text: str, width: int) -> str:
 def _columns(
     events: list[Any], total: float, memory: bool, unit: str | None, widths: tuple[int, int, int]
 ) -> list[tuple[str, list[str], bool]]:
-    """The columns: title, cells, and whether the text is to the right."""
+    """Return the columns: the title, the cells, and whether the column is right-aligned."""
     name, shapes, source = widths
 
     def share(us: float) -> str:
@@ -550,7 +548,7 @@ def _columns(
 
 
 def _tail(text: str, width: int) -> str:
-    """The end of a line's text, which says more than its beginning."""
+    """Shorten a text at its beginning."""
     return text if width < 0 or len(text) <= width else "..." + text[len(text) - max(width - 3, 0) :]
 
 

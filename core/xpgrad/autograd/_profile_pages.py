@@ -28,17 +28,17 @@ def write(path: str | PathLike[str], text: str) -> None:
 
 
 def category(event: Any) -> str:
-    """The kind of an event."""
+    """Return the category of an event in a trace."""
     return _CATEGORIES.get(event.scope, "forward")
 
 
 def _threads(events: Any) -> list[int]:
-    """The threads, in the order of their first events."""
+    """Return the threads in the order of their first events."""
     return list(dict.fromkeys(event.thread for event in events))
 
 
 def chrome_trace(events: Any) -> str:
-    """The events in the Trace Event Format: an arrow, ``s`` to ``f``, leads from each operation to each run of its node."""
+    """Return the events in the Trace Event Format, with an arrow (``s`` to ``f``) from each operation to each run of its node."""
     pid = os.getpid()
     found: list[dict[str, Any]] = [{"ph": "M", "pid": pid, "tid": 0, "name": "process_name", "args": {"name": "xpgrad"}}]
     threads = _threads(events)
@@ -84,7 +84,7 @@ svg.event:hover > rect { stroke: var(--text); } svg.event:hover + line.flow { vi
 
 
 def html_page(events: Any) -> str:
-    """A page with a timeline, a lane for each thread, and the table of averages."""
+    """Return a page with a timeline, one lane per thread, and the table of averages."""
     begin = min((e.time_range.start for e in events), default=0.0)
     whole = max((e.time_range.end for e in events), default=1.0) - begin or 1.0
     lines: list[str] = []
@@ -130,16 +130,16 @@ def html_page(events: Any) -> str:
 
 
 def _depths(events: list[Any]) -> dict[int, int]:
-    """How deep each event of a thread is inside of others of that thread."""
+    """Return the nesting depth of each event within its thread."""
     found: dict[int, int] = {}
-    for event in events:  # an event begins after the one that it is inside of
+    for event in events:  # a parent begins before its children
         parent = event.cpu_parent
         found[event.id] = found[parent.id] + 1 if parent is not None and parent.id in found else 0
     return found
 
 
 def _round(us: float) -> float:
-    """The next larger of 1, 2, 5, 10, 20, ... times a power of ten."""
+    """Round up to 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(us))
     return next((n * power for n in (1.0, 2.0, 5.0) if n * power >= us), 10.0 * power)
 

@@ -29,12 +29,12 @@ _COMPUTED: ContextVar[Any] = ContextVar("xpgrad_computed", default=None)
 
 
 class Recording:
-    """The events of one profile.
+    """The recorder of one profile, which collects its events.
 
     Parameters
     ----------
     shapes, stacks, memory : bool
-        Note operands' shapes, the user's lines, and the bytes that nodes keep.
+        Record the shapes of operands, the stack of the user's code, and the bytes that nodes save.
     waits : bool
         Wait for results that are computed asynchronously.
     """
@@ -48,12 +48,12 @@ class Recording:
         self._origin = 0
 
     def open(self) -> None:
-        """Begin to note."""
+        """Start recording."""
         self._origin = time.perf_counter_ns()
         self.active = True
 
     def close(self) -> None:
-        """End: what is still running ends here, also in other threads."""
+        """Stop recording, and end all events that are still running, also in other threads."""
         self.active = False
         now = time.perf_counter_ns() - self._origin
         for event in self.events:
@@ -63,7 +63,7 @@ class Recording:
     # -- events --------------------------------------------------------------------------------------------------------
 
     def begin(self, name: str, scope: int, forward: FunctionEvent | None = None) -> FunctionEvent:
-        """An event that begins now, inside the one that is open in this context."""
+        """Begin an event inside the one that is open in this context, and return it."""
         parent = _OPEN.get()
         if parent is not None and parent.recording is not self:
             parent = None
@@ -79,13 +79,13 @@ class Recording:
         return event
 
     def end(self, event: FunctionEvent) -> None:
-        """End an event; the one around it is open again."""
+        """End an event, and make its parent the open one."""
         if event.end is None:
             event.end = time.perf_counter_ns() - self._origin
         _OPEN.set(event.cpu_parent)
 
     def range(self, name: str, args: str | None) -> FunctionEvent | None:
-        """A range of the user's that begins now; None after the profile has ended."""
+        """Begin a labelled range, and return its event; None after the profile has ended."""
         if not self.active:
             return None
         event = self.begin(name, RANGE)
@@ -93,7 +93,7 @@ class Recording:
         return event
 
     def call(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call a function, as an event: what computes and is not a row, or is made of several."""
+        """Call a function as an event: a computation that is not a single row."""
         if not self.active:
             return function(*args, **kwargs)
         event = self.begin(name, FORWARD)
@@ -105,7 +105,7 @@ class Recording:
     # -- forward -------------------------------------------------------------------------------------------------------
 
     def timed(self, row: Row, backend: Any, compute: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """The raw result of an operation; its event ends once more when the result has been recorded."""
+        """Compute the raw result of an operation as an event; `finished` extends the event to the recording of its node."""
         if not self.active:
             return compute(*args)
         event = self.begin(_name(row), FORWARD)
@@ -122,7 +122,7 @@ class Recording:
         return found
 
     def finished(self, row: Row) -> FunctionEvent | None:
-        """The event of the operation whose result has been recorded now; None if its result was not computed but found."""
+        """Return the event of the operation that was just recorded, and extend it to now; None if nothing was computed."""
         found = _COMPUTED.get()
         if found is None or found[0] is not row or found[1].recording is not self or not self.active:
             return None
@@ -132,14 +132,14 @@ class Recording:
         return event
 
     def made(self, event: FunctionEvent | None, out: Any) -> None:
-        """Note which node the result of an operation has (a Tensor, or a tuple of them), and what the node keeps."""
+        """Record the node of an operation's result (a Tensor or a tuple of Tensors), and the bytes that it saves."""
         for one in out if out.__class__ is tuple else (out,):
             if one._node is not None:
                 self.made_node(event, one._node.owner)
                 return
 
     def made_node(self, event: FunctionEvent | None, node: Any) -> None:
-        """Note the node that an operation made; without an event, that of the one that is open."""
+        """Record the node that an operation made, for its event or the open one."""
         event = _OPEN.get() if event is None else event
         if event is None or event.recording is not self or not self.active:
             return
@@ -152,14 +152,14 @@ class Recording:
     # -- backward ------------------------------------------------------------------------------------------------------
 
     def steps(self, task: Any, order: list[Any], empty: Any) -> Iterator[Any]:
-        """The nodes of a pass, in order; each is timed until the next one is asked for.
+        """Yield the nodes of a backward pass in order, and time each until the next one is requested.
 
         Parameters
         ----------
         task : Pass
         order : list
         empty : object
-            The buffer of a node at which no gradient has arrived.
+            The value of `buffer` for a node that received no gradient.
         """
         special = task.special
         for node in order:
@@ -185,7 +185,7 @@ class Recording:
 
 
 def _name(row: Row) -> str:
-    """The public name of an operation; its own where it computes several public functions."""
+    """Return the public name of an operation, or the row's name if several public functions share it."""
     return "getitem" if row.name == "index_basic" else row.public[0] if len(row.public) == 1 else row.name
 
 
@@ -194,7 +194,7 @@ def _shapes(values: Any) -> list[list[int]]:
 
 
 def _user_lines() -> list[str]:
-    """The lines of the user's that lead here, the innermost first."""
+    """Return the stack of the user's code, the innermost line first."""
     frame: Any = sys._getframe(1)
     lines = []
     while frame is not None:
@@ -212,7 +212,7 @@ def _wait(backend: Any, arrays: Any) -> None:
 
 
 def _waiting(node: Any, arrived: list[Any]) -> Callable[[], None] | None:
-    """The function that waits for the results of a node, on the device of the gradients that arrived."""
+    """Return a function that waits for the results of a node on the device of its gradients; None under tracing."""
     backend = backend_of(node)
     for g in arrived:
         raw = g._array if isinstance(g, TensorBase) else g

@@ -1,6 +1,6 @@
-"""A function of Tensors as SciPy's optimisers and solvers want it: of one vector of float64, with its derivatives beside it.
+"""Adapt a function of Tensors to SciPy's optimisers and solvers: a function of one float64 vector, with its derivatives.
 
-The parameters may be any tree; SciPy sees them as the vector that `xpgrad.func.ravel_pytree` makes of them.
+The parameters may be any pytree; `xpgrad.func.ravel_pytree` turns them into the vector.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ from xpgrad.rules.creation import eye, zeros
 
 
 def scipy_objective(func: Callable[..., Any], parameters: Any) -> ScipyObjective:
-    """A function of Tensors as `scipy.optimize` wants it: NumPy's arrays and floats in and out, and the derivatives.
+    """Adapt a function of Tensors to `scipy.optimize`: NumPy arrays and floats as arguments and results, and its derivatives.
 
     Parameters
     ----------
     func : callable
-        ``func(parameters, *args)``: a 0-d real Tensor, what is to be minimised; or residuals, a real Tensor of any shape or a tree of
-        such. `args` are what SciPy hands on (its own ``args=``).
+        ``func(parameters, *args)`` returns a 0-d real Tensor to minimise, or residuals: a real Tensor of any shape or a tree of them.
+        SciPy's ``args=`` are passed on.
     parameters : Tensor, array or number, or nested tuples, named tuples, lists and dicts of them
-        Where SciPy begins. The structure, shapes, dtypes and device are those that `func` gets.
+        The starting point. `func` gets parameters with its structure, shapes, dtypes and device.
 
     Returns
     -------
     ScipyObjective
+        Pass it to SciPy's functions with ``jac=True``, or its methods separately.
 
     Raises
     ------
     TypeError
-        For a `func` that cannot be called, and parameters that are not real floating numbers.
+        `func` is not callable, or a parameter is not a real floating-point number.
     DeviceMismatchError
-        For parameters on several devices.
+        The parameters are on several devices.
 
     Examples
     --------
@@ -54,22 +55,23 @@ def scipy_objective(func: Callable[..., Any], parameters: Any) -> ScipyObjective
 
 
 class ScipyObjective:
-    """A function of one vector, and its derivatives; made by `scipy_objective`. All arrays are NumPy's, of float64.
+    """A function of one vector and its derivatives, in float64 NumPy arrays; made by `scipy_objective`.
 
-    Call it for the pair that ``jac=True`` stands for: ``minimize(f, f.x0, jac=True)``, ``root(f, f.x0, jac=True)``. Its methods are what
-    SciPy takes separately: ``least_squares(f.fun, f.x0, jac=f.jac)``, ``minimize(f, f.x0, jac=True, hessp=f.hessp)``.
+    A call returns the value and the derivative, as ``jac=True`` expects: ``minimize(f, f.x0, jac=True)``, ``root(f, f.x0, jac=True)``.
+    The methods are for functions that take these separately: ``least_squares(f.fun, f.x0, jac=f.jac)``,
+    ``minimize(f, f.x0, jac=True, hessp=f.hessp)``.
 
     Parameters
     ----------
     func : callable
-        ``func(parameters, *args)``, as `scipy_objective` takes it.
+        As for `scipy_objective`.
     parameters : Tensor, array or number, or a tree of them
-        Where SciPy begins.
+        The starting point.
 
     Attributes
     ----------
     x0 : ndarray of float64, shape (n,)
-        The parameters as a vector: where to begin.
+        The starting point as a vector.
 
     Examples
     --------
@@ -97,21 +99,22 @@ class ScipyObjective:
         return f"<scipy_objective of {name}, {len(self.x0)} parameters on {self._device}>"
 
     def unravel(self, x: Any) -> Any:
-        """The parameters that a vector stands for: a tree of Tensors, as `func` gets them.
+        """Turn a vector into parameters, as `func` gets them.
 
         Parameters
         ----------
         x : array, shape (n,)
+            A vector such as `x0`.
 
         Returns
         -------
         Tensor, or a tree of Tensors
-            In the structure, shapes, dtype and device of the parameters that were given.
+            With the structure, shapes, dtypes and device of the given parameters.
 
         Raises
         ------
         ValueError
-            For a vector of another length.
+            `x` does not have n elements.
 
         Examples
         --------
@@ -123,13 +126,14 @@ class ScipyObjective:
         return self._unravel(self._in(x))
 
     def __call__(self, x: Any, *args: Any) -> tuple[Any, Any]:
-        """The value and its gradient, or residuals and their Jacobian.
+        """Return the value and its gradient, or the residuals and their Jacobian.
 
         Parameters
         ----------
         x : array, shape (n,)
+            The parameters as a vector.
         *args
-            Handed on to the function.
+            Passed on to the function.
 
         Returns
         -------
@@ -139,33 +143,33 @@ class ScipyObjective:
         Raises
         ------
         TypeError
-            If the function does not return real floating Tensors.
+            The function does not return real floating-point Tensors.
         ValueError
-            For a vector of another length.
+            `x` does not have n elements.
         """
         return self._both(x, args)
 
     def fun(self, x: Any, *args: Any) -> Any:
-        """The value alone: a float, or residuals, an ndarray of shape (m,); parameters as those of a call.
+        """Return the value alone.
 
         Parameters
         ----------
         x : array, shape (n,)
             The parameters as a vector.
         *args : object
-            Handed on to the function.
+            Passed on to the function.
 
         Returns
         -------
         float, or ndarray of shape (m,)
-            A float for a 0-d result; else the residuals, flat.
+            The value, or the flattened residuals.
 
         Raises
         ------
         TypeError
-            If the function does not return real floating Tensors.
+            The function does not return real floating-point Tensors.
         ValueError
-            For a vector of another length.
+            `x` does not have n elements.
 
         Examples
         --------
@@ -179,26 +183,26 @@ class ScipyObjective:
         return float(out) if not out.ndim else self._out(out)
 
     def jac(self, x: Any, *args: Any) -> Any:
-        """The derivative alone: a gradient, an ndarray of shape (n,), or a Jacobian (m, n).
+        """Return the derivative alone.
 
         Parameters
         ----------
         x : array, shape (n,)
             The parameters as a vector.
         *args : object
-            Handed on to the function.
+            Passed on to the function.
 
         Returns
         -------
         ndarray of float64
-            Of shape (n,) for a 0-d result, (m, n) for residuals.
+            The gradient, shape (n,), or the Jacobian of the residuals, shape (m, n).
 
         Raises
         ------
         TypeError
-            If the function does not return real floating Tensors.
+            The function does not return real floating-point Tensors.
         ValueError
-            For a vector of another length.
+            `x` does not have n elements.
 
         Examples
         --------
@@ -211,14 +215,14 @@ class ScipyObjective:
         return self._both(x, args)[1]
 
     def hess(self, x: Any, *args: Any) -> Any:
-        """The Hessian of a scalar function: an ndarray of shape (n, n).
+        """Return the Hessian of a scalar function.
 
         Parameters
         ----------
         x : array, shape (n,)
             The parameters as a vector.
         *args : object
-            Handed on to the function.
+            Passed on to the function.
 
         Returns
         -------
@@ -228,7 +232,7 @@ class ScipyObjective:
         Raises
         ------
         ValueError
-            If the function returns residuals.
+            The function returns residuals.
 
         Examples
         --------
@@ -241,7 +245,7 @@ class ScipyObjective:
         return self._out(hessian(lambda flat: self._scalar(flat, args, "hess"))(self._in(x)))
 
     def hessp(self, x: Any, p: Any, *args: Any) -> Any:
-        """The product of the Hessian of a scalar function and a vector, without the Hessian: an ndarray of shape (n,).
+        """Return the product of the Hessian of a scalar function and a vector, without computing the Hessian.
 
         Parameters
         ----------
@@ -250,7 +254,7 @@ class ScipyObjective:
         p : array, shape (n,)
             The vector.
         *args : object
-            Handed on to the function.
+            Passed on to the function.
 
         Returns
         -------
@@ -260,7 +264,7 @@ class ScipyObjective:
         Raises
         ------
         ValueError
-            If the function returns residuals.
+            The function returns residuals.
 
         Examples
         --------
@@ -293,7 +297,7 @@ class ScipyObjective:
         return out
 
     def _value(self, flat: Any, args: tuple[Any, ...]) -> Any:
-        """The value at a vector of Tensors: 0-d, or residuals as one vector."""
+        """Call the function with a flat Tensor; return a 0-d value, or the residuals as one vector."""
         out = self._func(self._unravel(flat), *args)
         if not (isinstance(out, Tensor) and not out.ndim):
             out, _ = ravel_pytree(out)
@@ -303,9 +307,9 @@ class ScipyObjective:
         return out
 
     def _in(self, x: Any) -> Any:
-        """SciPy's vector, which it may write to later, as a Tensor."""
+        """Copy SciPy's vector, to which it may write later, into a Tensor."""
         return asarray(x, dtype=self._dtype, device=self._device, copy=True)
 
     def _out(self, x: Any) -> Any:
-        """A Tensor as an array that SciPy may write to."""
+        """Copy a Tensor into an array to which SciPy may write."""
         return x.detach().numpy().astype("float64", copy=True)

@@ -1,4 +1,4 @@
-"""Bridges to other libraries: a custom rule as a `jax.custom_vjp` function, or with PyTorch's autograd; a function for SciPy's optimisers.
+"""Export custom rules to JAX and PyTorch, and functions to SciPy's optimisers.
 
 Written with xpgrad's public names; JAX and PyTorch are imported when a function for them is made.
 """
@@ -25,27 +25,27 @@ def __dir__() -> list[str]:
 
 
 def to_jax_custom_vjp(rule: Any) -> Callable[..., Any]:
-    """A function of JAX arrays with the gradient of a rule: it works under `jax.jit`, `jax.grad`, `jax.vmap` and their compositions.
+    """Turn a rule into a function of JAX arrays with the same gradient, for `jax.jit`, `jax.grad`, `jax.vmap` and their compositions.
 
-    JAX differentiates the vjp like any function of its own, so that second derivatives work, too. In forward mode
-    (`jax.jvp`) JAX refuses functions with a vjp of their own.
+    JAX differentiates the vjp like any other function, so that second derivatives work. In forward mode (`jax.jvp`) JAX refuses functions
+    with a custom vjp.
 
     Parameters
     ----------
     rule : CustomRule or subclass of Function
-        The result of `custom_rule`, or a `Function` with `setup_context`; written in functions of xpgrad, without branches on values.
+        The result of `custom_rule`, or a `Function` with `setup_context`. It is written in functions of xpgrad, without branches on values.
 
     Returns
     -------
     callable
-        With the rule's signature: arrays for operands, also NumPy's; other values for static arguments.
+        It has the signature of the rule: operands are arrays of JAX or NumPy, static arguments any other values.
 
     Raises
     ------
     ImportError
-        If JAX is not installed.
+        JAX is not installed.
     TypeError
-        For other rules. When called: for an array as a static argument, and for results that are not Tensors.
+        `rule` is something else. When called: a static argument is an array, or a result is not a Tensor.
 
     Examples
     --------
@@ -82,18 +82,18 @@ def to_jax_custom_vjp(rule: Any) -> Callable[..., Any]:
         function.defvjp(call.forward, call.backward)
         return function(*(call.flat[i] for i in call.places))
 
-    return run.dressed(exported)
+    return run.name_like_rule(exported)
 
 
 class _JaxCall:
-    """A call of a rule in JAX: the three functions of a `jax.custom_vjp`, of the arrays among the arguments.
+    """One call of a rule in JAX: the primal, forward and backward functions of a `jax.custom_vjp` over the array arguments.
 
     Attributes
     ----------
     flat : tuple
         One argument per parameter.
     places : list of int
-        The positions of those that are arrays.
+        The positions of the arrays among them.
     """
 
     def __init__(self, jax: Any, run: _Exported, flat: tuple[Any, ...], is_array: Callable[[Any], bool]) -> None:
@@ -101,39 +101,39 @@ class _JaxCall:
         self.places = [i for i, a in enumerate(flat) if is_array(a)]
 
     def primal(self, *arrays: Any) -> Any:
-        """The results."""
+        """Compute the results."""
         outs, several, _ = self.run.forward(self._tensors(arrays))
         return _raw(outs, several)
 
     def forward(self, *arrays: Any) -> tuple[Any, Any]:
-        """The results, and what the backward needs: arrays, and a `_Kept` alongside them."""
+        """Compute the results and the residuals: arrays, and a `_Static` for everything else."""
         given = self._tensors(arrays)
         outs, several, ctx = self.run.forward(given)
         leaves, structure = self.jax.tree_util.tree_flatten((list(ctx.saved_tensors), ctx.attributes()))
         kept = [self.is_array(leaf) for leaf in leaves]
         metas = [(given[i].shape, given[i].dtype) for i in self.places]
         cotangents = [(o.shape, o.dtype, o.device, k in ctx.without_gradient) for k, o in enumerate(outs)]
-        rest = _Kept((structure, kept, [None if k else x for k, x in zip(kept, leaves)], metas, cotangents))
+        rest = _Static((structure, kept, [None if k else x for k, x in zip(kept, leaves)], metas, cotangents))
         return _raw(outs, several), self.jax.tree_util.Partial(rest, *(x for k, x in zip(kept, leaves) if k))
 
     def backward(self, residual: Any, g: Any) -> tuple[Any, ...]:
-        """A cotangent for each array."""
+        """Compute the cotangent of each array."""
         structure, kept, others, metas, cotangents = residual.func.what
         arrays = iter(residual.args)
         leaves = [next(arrays) if k else x for k, x in zip(kept, others)]
         saved, attributes = self.jax.tree_util.tree_unflatten(structure, leaves)
         grads = []
         for v, (shape, dtype, device, dropped) in zip(g if isinstance(g, tuple) else (g,), cotangents):
-            # NB: JAX has cotangents of its own for integers, and its complex cotangents are the conjugates of PyTorch's.
+            # JAX has special cotangents for integers, and its complex cotangents are the conjugates of PyTorch's.
             grads.append(xp.zeros(shape, dtype=dtype, device=device) if dropped else xp.conj(xp.asarray(v)))
         needs = tuple(i in self.places for i in range(len(self.flat)))
         with xp.no_grad():
             found = self.run.backward(saved, attributes, grads, needs)
-            fitted = [_fitted(found[i], *meta) for i, meta in zip(self.places, metas)]
+            fitted = [_fit_gradient(found[i], *meta) for i, meta in zip(self.places, metas)]
             return tuple(None if v is None else xp.conj(v).array for v in fitted)
 
     def _tensors(self, arrays: Any) -> list[Any]:
-        """The arguments, with Tensors for the arrays among them."""
+        """Return the arguments, with the arrays wrapped as Tensors."""
         full = list(self.flat)
         for i, a in zip(self.places, arrays):
             full[i] = xp.asarray(self.jax.numpy.asarray(a))
@@ -141,17 +141,16 @@ class _JaxCall:
 
 
 def _raw(outs: tuple[Any, ...], several: bool) -> Any:
-    """The arrays of results."""
+    """Return the raw arrays of the results: a tuple if there are several."""
     arrays = tuple(o.array for o in outs)
     return arrays if several else arrays[0]
 
 
 def to_torch_function(rule: Any) -> Callable[..., Any]:
-    """A function of PyTorch tensors with the gradient of a rule, for PyTorch's autograd, to any order.
+    """Turn a rule into a function of PyTorch tensors, with the same gradient to any order in PyTorch's autograd.
 
-    Higher derivatives are those of the rule's backward, which is recorded for that purpose; a backward that is marked with
-    `once_differentiable` remains so. Tensors go to xpgrad's plugin for PyTorch where that is installed; without it they must be on
-    the CPU, and share their memory with NumPy arrays.
+    Higher derivatives come from recording the rule's backward; a backward with `once_differentiable` stays differentiable once. The
+    xpgrad-torch plugin takes the tensors if it is installed. Without it they must be on the CPU, and share their memory with NumPy arrays.
 
     Parameters
     ----------
@@ -161,15 +160,15 @@ def to_torch_function(rule: Any) -> Callable[..., Any]:
     Returns
     -------
     callable
-        With the rule's signature: tensors for operands, other values for static arguments.
+        It has the signature of the rule: operands are tensors, static arguments any other values.
 
     Raises
     ------
     ImportError
-        If PyTorch is not installed.
+        PyTorch is not installed.
     TypeError
-        For other rules. When called: for a tensor as a static argument, for results that are not Tensors, and for tensors that are
-        not on the CPU, without the plugin.
+        `rule` is something else. When called: a static argument is a tensor, a result is not a Tensor, or, without the plugin, a tensor
+        is not on the CPU.
 
     Examples
     --------
@@ -204,16 +203,16 @@ def to_torch_function(rule: Any) -> Callable[..., Any]:
         places = [i for i, a in enumerate(flat) if is_array(a)]
         return function.apply([None if i in places else a for i, a in enumerate(flat)], places, *(flat[i] for i in places))
 
-    return run.dressed(exported)
+    return run.name_like_rule(exported)
 
 
 def _rule_in_torch(torch: Any, run: _Exported) -> Any:
-    """The rule itself as a Function of PyTorch."""
+    """Make the PyTorch Function of a rule."""
     once = _differentiates_once(run.function)
     differentiable, barred = _differentiable_in_torch(torch), _barred_in_torch(torch, run.name)
 
     class Exported(torch.autograd.Function):  # type: ignore[misc]
-        """Its forward saves with PyTorch what it would save with xpgrad."""
+        """The rule: its forward saves the same values in PyTorch as it would in xpgrad."""
 
         @staticmethod
         def forward(ctx: Any, flat: Any, places: Any, *given: Any) -> Any:
@@ -255,19 +254,19 @@ def _rule_in_torch(torch: Any, run: _Exported) -> Any:
 def _gradients(
     run: _Exported, attributes: Any, places: Any, metas: Any, needs: tuple[bool, ...], count: int, kept: list[int], *values: Any
 ) -> list[Any]:
-    """The backward of a rule as a function of Tensors: the saved ones, of which `kept` are not None, and the gradients."""
+    """Run the backward of a rule as a function of Tensors: the saved values at the positions `kept`, then the cotangents."""
     saved: list[Any] = [None] * count
     for k, v in zip(kept, values):
         saved[k] = v
     found = run.backward(saved, attributes, list(values[len(kept) :]), needs)
-    return [_fitted(found[i], *meta) if needs[i] else None for i, meta in zip(places, metas)]
+    return [_fit_gradient(found[i], *meta) if needs[i] else None for i, meta in zip(places, metas)]
 
 
 def _differentiable_in_torch(torch: Any) -> Any:
-    """The Function of PyTorch that applies a function of Tensors and has xpgrad's derivatives of it."""
+    """Make the PyTorch Function that applies a function of Tensors, with xpgrad's derivatives."""
 
     class Differentiable(torch.autograd.Function):  # type: ignore[misc]
-        """A function of xpgrad's Tensors whose derivatives are xpgrad's, to any order; None among its results stays."""
+        """A function of xpgrad Tensors with xpgrad's derivatives to any order; its results may include None."""
 
         @staticmethod
         def forward(ctx: Any, function: Any, *given: Any) -> Any:
@@ -288,7 +287,7 @@ def _differentiable_in_torch(torch: Any) -> Any:
 
 
 def _pullback(function: Any, count: int, defined: list[int], *values: Any) -> list[Any]:
-    """The gradients of a function, as a function of its `count` arguments and of the gradients of those results that have one."""
+    """Compute the gradients of a function from its `count` arguments and the cotangents of the results in `defined`."""
     xs, gs = list(values[:count]), dict(zip(defined, values[count:]))
     with xp.enable_grad():
         xs = [x if x.requires_grad or not _differentiable(x) else x.detach().requires_grad_() for x in xs]
@@ -305,10 +304,10 @@ def _pullback(function: Any, count: int, defined: list[int], *values: Any) -> li
 
 
 def _barred_in_torch(torch: Any, name: str) -> Any:
-    """The Function of PyTorch that passes gradients on which cannot be differentiated."""
+    """Make the PyTorch Function that returns gradients which cannot be differentiated."""
 
     class Barred(torch.autograd.Function):  # type: ignore[misc]
-        """The gradients of a backward that cannot be differentiated. NB: PyTorch's own decorator forgets the saved values' part."""
+        """Gradients that raise when differentiated. PyTorch's own decorator misses their dependence on saved values."""
 
         @staticmethod
         def forward(ctx: Any, count: int, *given: Any) -> Any:
@@ -323,7 +322,7 @@ def _barred_in_torch(torch: Any, name: str) -> Any:
 
 
 class _Ctx(FunctionCtx):
-    """A `ctx` outside the graph: remembers what `setup_context` declares."""
+    """A `ctx` outside the graph that records what `setup_context` declares."""
 
     def __init__(self) -> None:
         self.marked: tuple[Any, ...] = ()
@@ -337,13 +336,13 @@ class _Ctx(FunctionCtx):
         raise RuntimeError(msg)
 
     def attributes(self) -> dict[str, Any]:
-        """The attributes that the Function stored on it."""
+        """Return the attributes that the Function stored on it."""
         own = {*vars(FunctionCtx), *vars(_Ctx()), "needs_input_grad"}
         return {n: v for n, v in vars(self).items() if n not in own}
 
 
 class _Exported:
-    """A rule, taken apart: its forward with what it saves, and its backward."""
+    """A rule split into a forward that returns what it saves, and a backward."""
 
     def __init__(self, rule: Any, name: str) -> None:
         if isinstance(rule, CustomRule):
@@ -359,15 +358,15 @@ class _Exported:
         self.given = rule
         self.name = getattr(rule, "__name__", self.function.__name__)
 
-    def dressed(self, function: Any) -> Callable[..., Any]:
-        """The function, given the rule's name and documentation."""
+    def name_like_rule(self, function: Any) -> Callable[..., Any]:
+        """Give a function the name, docstring and signature of the rule, and return it."""
         function.__name__ = function.__qualname__ = self.name
         function.__doc__ = self.given.__doc__
         function.__signature__ = self.signature
         return function
 
     def arguments(self, is_array: Callable[[Any], bool], *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """One argument per parameter."""
+        """Return one argument per parameter."""
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         if self.rule is None:
@@ -379,7 +378,7 @@ class _Exported:
         return tuple(bound.arguments[n] for n in self.signature.parameters)
 
     def forward(self, args: list[Any]) -> tuple[tuple[Any, ...], bool, _Ctx]:
-        """The outputs, whether they are several, and the `ctx` that was filled."""
+        """Run the forward; return its outputs as a tuple, whether it returned a tuple, and the `ctx`."""
         ctx = _Ctx()
         ctx.needs_input_grad = tuple(isinstance(a, xp.Tensor) and _differentiable(a) for a in args)
         with xp.no_grad():
@@ -395,7 +394,7 @@ class _Exported:
         return outs, several, ctx
 
     def backward(self, saved: Any, attributes: dict[str, Any], grads: list[Any], needs: tuple[bool, ...]) -> list[Any]:
-        """One gradient, or None, per argument."""
+        """Run the backward; return one gradient or None per argument."""
         ctx = _Ctx()
         vars(ctx).update(attributes)
         ctx.needs_input_grad = needs
@@ -409,14 +408,14 @@ class _Exported:
         return found
 
 
-class _Kept:
-    """The part of a residual that is not an array; JAX passes it on with the arrays, as the function of a `Partial`."""
+class _Static:
+    """The residual values that are not arrays; JAX carries them as the function of a `Partial`."""
 
     def __init__(self, what: tuple[Any, ...]) -> None:
         self.what = what
 
     def __call__(self) -> None:
-        """Nothing calls it: a `Partial` must have a callable."""
+        """Do nothing: a `Partial` needs a callable, which JAX never calls."""
 
 
 def _library(name: str, command: str) -> Any:
@@ -435,8 +434,8 @@ def _differentiates_once(function: Any) -> bool:
     return function.user_backward().__code__ is once_differentiable(_differentiates_once).__code__
 
 
-def _fitted(g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """A gradient in the shape and dtype of its operand."""
+def _fit_gradient(g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Bring a gradient to the shape and dtype of its operand; None for an operand without a derivative."""
     if g is None or not xp.isdtype(dtype, ("real floating", "complex floating")):
         return None
     g = sum_to_shape(g, shape)
@@ -470,7 +469,7 @@ def _to_torch(torch: Any, x: Any) -> Any:
 
 
 def _fresh(t: Any, given: Any) -> Any:
-    """A result with memory of its own: PyTorch does not know of views that were made elsewhere."""
+    """Copy a result that shares memory with an operand: PyTorch does not track views that xpgrad made."""
 
     def span(x: Any) -> tuple[int, int]:
         storage = x.untyped_storage()

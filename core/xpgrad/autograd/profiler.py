@@ -47,45 +47,46 @@ _REFUSED: dict[str, tuple[Any, str]] = {
 
 
 class profile:  # noqa: N801 (PyTorch's name)
-    """Context: note when operations and nodes of the graph run in this thread, and what they keep for the backward.
+    """Context manager that records when operations and graph nodes run in this thread, and what they save for backward.
 
     Parameters
     ----------
     enabled : bool, default True
-        False: do nothing.
+        If False, record nothing.
     record_shapes : bool
-        Note the shapes of operands, for ``key_averages(group_by_input_shape=True)``.
+        Record the shapes of operands, for ``key_averages(group_by_input_shape=True)``.
     profile_memory : bool
-        Note the bytes of the arrays that nodes keep for the backward, each time that one keeps them. What hooks on saved values packed
-        is not counted, nor what a checkpoint does without. (PyTorch counts allocations here, which an array library does not tell.)
+        Record the bytes of the arrays that nodes save for backward. Values packed by hooks and values that a checkpoint drops do not
+        count. (PyTorch counts allocations, which array libraries do not report.)
     with_stack : bool
-        Note the lines of the user's code, for ``key_averages(group_by_stack_n=1)`` and `export_stacks`; of a node, those of its operation.
+        Record the stack of the user's code, for ``key_averages(group_by_stack_n=1)`` and `export_stacks`; a node has that of its
+        operation.
     synchronize : bool
-        Wait for the result of each operation and node where the library computes asynchronously (JAX, CuPy, PyTorch on a GPU); without
-        it the time is that of the call. dask's arrays are not computed either way. Not an argument of PyTorch's.
+        Wait for each result if the library computes asynchronously (JAX, CuPy, PyTorch on a GPU). Without it, times are those of the
+        calls. dask's arrays are not computed in either case. PyTorch does not have this argument.
     **refused
-        PyTorch's other arguments, with their default values.
+        PyTorch's other arguments; only their defaults are accepted.
 
     Attributes
     ----------
     function_events : EventList
-        Of `FunctionEvent`, in the order in which they began; empty before the block has ended.
+        `FunctionEvent` objects in the order in which they began; empty until the block ends.
     self_cpu_time_total : float
         The sum of all self times, in microseconds.
 
     Raises
     ------
     NotImplementedError
-        For another value of PyTorch's other arguments.
+        An argument of PyTorch's that is not supported has another value than its default.
     TypeError
-        For arguments that neither has.
+        An argument is unknown.
     RuntimeError
-        On entering a second time, or inside of another profile of the same thread.
+        The profile is entered a second time, or inside another profile of the same thread.
 
     Notes
     -----
-    A profile holds in its own context, as a mode does: asynchronous tasks and threads that run in a copy of it are seen, and other
-    threads are not. The source of the interface is the documentation of `torch.autograd.profiler.profile` (PyTorch 2.13).
+    A profile is part of the context, like a mode: it sees asynchronous tasks and threads that run in a copy of the context, and no other
+    threads. The interface follows the documentation of `torch.autograd.profiler.profile` (PyTorch 2.13).
 
     Examples
     --------
@@ -180,24 +181,24 @@ class profile:  # noqa: N801 (PyTorch's name)
         return self.function_events.self_cpu_time_total
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> EventList:
-        """The sums over events of one name, and of one shape or line if that is asked for.
+        """Sum the events by name.
 
         Parameters
         ----------
         group_by_input_shape : bool
-            Needs ``record_shapes``.
+            Group by the shapes of operands as well; needs ``record_shapes``.
         group_by_stack_n : int
-            The number of the user's lines that count, from the innermost: 1 for a sum per line. Needs ``with_stack``.
+            Group by this many of the innermost lines of the stack as well: 1 sums per line. Needs ``with_stack``.
 
         Returns
         -------
         EventList
-            Of `FunctionEventAvg`.
+            `FunctionEventAvg` objects.
 
         Raises
         ------
         TypeError
-            For a flag that is not a bool, or a number that is not an int.
+            An argument has the wrong type.
 
         See Also
         --------
@@ -206,12 +207,12 @@ class profile:  # noqa: N801 (PyTorch's name)
         return self.function_events.key_averages(group_by_input_shape, group_by_stack_n)
 
     def total_average(self) -> FunctionEventAvg:
-        """The sum of all events.
+        """Sum all events.
 
         Returns
         -------
         FunctionEventAvg
-            With the key `Total`.
+            Its key is `Total`.
 
         Examples
         --------
@@ -228,7 +229,7 @@ class profile:  # noqa: N801 (PyTorch's name)
         self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75, max_name_column_width: int = 55,
         max_shapes_column_width: int = 80, header: str | None = None, top_level_events_only: bool = False,
     ) -> str:  # fmt: skip
-        """A table of all events, one row each; that of ``key_averages()`` is shorter. See `EventList.table`.
+        """Return a table with a row per event. The table of ``key_averages()`` is shorter.
 
         Parameters
         ----------
@@ -250,12 +251,12 @@ class profile:  # noqa: N801 (PyTorch's name)
         Returns
         -------
         str
-            The empty text if there are no events.
+            Empty if there are no events.
 
         Raises
         ------
         ValueError
-            For another `sort_by`.
+            `sort_by` is unknown.
 
         Examples
         --------
@@ -277,11 +278,12 @@ class profile:  # noqa: N801 (PyTorch's name)
         Parameters
         ----------
         path : path
+            The file to write.
 
         Raises
         ------
         OSError
-            For a path that cannot be written.
+            The file cannot be written.
 
         Examples
         --------
@@ -299,16 +301,17 @@ class profile:  # noqa: N801 (PyTorch's name)
         write(path, chrome_trace(self.function_events))
 
     def export_html(self, path: str | PathLike[str]) -> None:
-        """Write a page with a timeline and a table, which a browser shows without a network. Not a method of PyTorch's.
+        """Write a self-contained HTML page with a timeline and a table. PyTorch does not have this method.
 
         Parameters
         ----------
         path : path
+            The file to write.
 
         Raises
         ------
         OSError
-            For a path that cannot be written.
+            The file cannot be written.
 
         Examples
         --------
@@ -325,18 +328,19 @@ class profile:  # noqa: N801 (PyTorch's name)
         write(path, html_page(self.function_events))
 
     def export_stacks(self, path: str | PathLike[str], metric: str = "self_cpu_time_total") -> None:
-        """Write the user's lines and the times in them, for programs that draw flame graphs: ``outer;inner microseconds``.
+        """Write stacks and the time spent in each, for programs that draw flame graphs: ``outer;inner microseconds``.
 
         Parameters
         ----------
         path : path
+            The file to write.
         metric : str
-            ``"self_cpu_time_total"``, which adds up.
+            Must be ``"self_cpu_time_total"``.
 
         Raises
         ------
         ValueError
-            For another metric, or without ``with_stack``.
+            `metric` is unknown, or the profile was made without ``with_stack``.
 
         Examples
         --------
@@ -365,18 +369,19 @@ class profile:  # noqa: N801 (PyTorch's name)
 
 
 class record_function(ContextDecorator):  # noqa: N801 (PyTorch's name)
-    """Context and decorator: a labelled range of a profile, with what runs in it inside; nothing while no profile is on.
+    """Context manager and decorator for a labelled range in a profile; it has no effect without a profile.
 
     Parameters
     ----------
     name : str
+        The label.
     args : str, optional
-        Shown with the range in a trace.
+        A text that a trace shows with the range.
 
     Raises
     ------
     TypeError
-        If one is not a string.
+        An argument is not a string.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The functions that turn data into a Tensor: `tensor`, `asarray`, `from_dlpack`."""
+"""Functions that turn data into a Tensor: `tensor`, `asarray`, `from_dlpack`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["asarray", "from_dlpack", "tensor"]
 
 
 def host_array(data: Any, dtype: DType | None, cls: Any) -> Any:
-    """A NumPy array from Python data (scalars, nested sequences)."""
+    """Return a NumPy array of Python data (scalars, nested sequences)."""
     backend = cls.backend
     try:
         array = backend.host_array(data, dtype)
@@ -55,14 +55,14 @@ def host_array(data: Any, dtype: DType | None, cls: Any) -> Any:
 
 
 def _holds_complex(data: Any) -> bool:
-    """Return whether Python data has a complex number, of Python's or a library's own type."""
+    """Return whether Python data contains a complex number, of Python's or of a library's type."""
     if isinstance(data, (list, tuple)):
         return any(_holds_complex(d) for d in data)
     return isinstance(data, complex) or getattr(getattr(data, "dtype", None), "kind", None) in ("c", "complex floating")
 
 
 def _drops_imaginary(what: str, dtype: DType) -> TypeError:
-    """The error for complex data where a real dtype was asked for."""
+    """Return the error for complex data with a real `dtype`."""
     return TypeError(
         f"asarray: {what} is complex, and `dtype`={dtype} would drop its imaginary parts; write `xpgrad.real(xpgrad.asarray(obj))` for the "
         "real parts, or give a complex dtype"
@@ -70,12 +70,12 @@ def _drops_imaginary(what: str, dtype: DType) -> TypeError:
 
 
 def is_scalar_array(data: Any) -> bool:
-    """Return whether `data` is a NumPy scalar, which has a dtype to keep."""
+    """Return whether `data` is a NumPy scalar or array, which has a dtype to keep."""
     return hasattr(data, "dtype") and hasattr(data, "item")
 
 
 def _contains_tensor(data: Any) -> bool:
-    """Return whether Python data has a Tensor, or another library's array, in it; refuse masked arrays, whose masks would be lost."""
+    """Return whether Python data contains a Tensor or another library's array; refuse masked arrays, whose masks would be lost."""
     if data.__class__ in (float, int, bool, complex):
         return False
     if isinstance(data, TensorBase):
@@ -93,7 +93,7 @@ def _contains_tensor(data: Any) -> bool:
 
 
 def _stacked(data: Any, dtype: DType | None, target: Any) -> Tensor:
-    """Nested sequences that hold Tensors, beside numbers and raw arrays, as one Tensor: stacked, so that gradients flow back."""
+    """Return nested sequences with Tensors among numbers and raw arrays as one Tensor, stacked so that gradients flow back."""
     leaves = list(_leaves(data))
     for x in leaves:
         if not (isinstance(x, TensorBase) or is_raw_array(x) or is_scalar(x)):
@@ -125,7 +125,7 @@ def _stacked(data: Any, dtype: DType | None, target: Any) -> Tensor:
 
 
 def _leaves(data: Any) -> Iterator[Any]:
-    """The values in nested sequences, from left to right."""
+    """Yield the values in nested sequences, from left to right."""
     if isinstance(data, (list, tuple)):
         for d in data:
             yield from _leaves(d)
@@ -134,22 +134,24 @@ def _leaves(data: Any) -> Iterator[Any]:
 
 
 def _piled(data: Any, leaves: Iterator[Any]) -> Any:
-    """The Tensors that stand for what nested sequences hold, stacked as these are nested."""
+    """Stack the Tensors in `leaves` in the nesting of `data`."""
     return operations.stack([_piled(d, leaves) for d in data]) if isinstance(data, (list, tuple)) else next(leaves)
 
 
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A new leaf with a copy of `data`, like `torch.tensor`; only Tensors inside of a sequence keep their history.
+    """Return a new leaf with a copy of `data`; only Tensors inside a sequence keep their history.
 
     Parameters
     ----------
     data : scalar, nested sequence, array of any registered library, or Tensor
-        Always copied: later changes to `data` are not seen. Tensors inside of a sequence are stacked, as by `asarray`.
+        Numbers or bools. They are always copied: later changes to `data` are not seen. Tensors inside a sequence are stacked, as by
+        `asarray`.
     dtype : DType, optional
-        Default: that of an array; for Python data the device's default dtype of their kind.
+        Data type; by default that of an array, or the device's default dtype of the kind of Python data.
     device : Device or str, optional
-        Default: that of an array; the default device for Python data.
+        Device of the result; by default that of a Tensor or of another library's array, or the default device.
     requires_grad : bool
+        Whether operations on the result are recorded.
 
     Returns
     -------
@@ -159,9 +161,11 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     Raises
     ------
     RuntimeError
-        If `requires_grad` and the dtype is neither floating nor complex (BWD-35).
+        If `requires_grad` is True and the dtype is neither floating-point nor complex.
     TypeError
         If `data` does not consist of numbers.
+    ValueError
+        If nested sequences are not regular.
 
     Examples
     --------
@@ -179,32 +183,38 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
-    """`obj` as a Tensor (Array API 2024.12, `asarray`); differentiable for a Tensor, and for a sequence that holds some.
+    """Convert `obj` to a Tensor; differentiable if it is a Tensor or a sequence that contains Tensors.
 
     Parameters
     ----------
     obj : scalar, nested sequence, array of any registered library, or Tensor
-        A Tensor that needs no change is returned itself; an array is wrapped without a copy if it can be. Tensors inside of a sequence
-        are stacked, beside arrays and numbers too: on one device, in the dtype in which they meet.
+        Numbers or bools. A Tensor that needs no change is returned itself; an array is wrapped without a copy if possible. Tensors inside
+        a
+        sequence are stacked, also with arrays and numbers: on one device, in the dtype to which they promote.
     dtype : DType, optional
+        Data type; by default that of an array, or the device's default dtype of the kind of Python data.
     device : Device or str, optional
-        Default: that of a Tensor, or of another library's array; for numbers, lists and NumPy's arrays the default device.
+        Device of the result; by default that of a Tensor or of another library's array, and the default device for numbers, lists and
+        NumPy's
+        arrays.
     copy : bool, optional
-        True copies always, False raises ValueError where a copy would be needed, None copies where needed.
+        True always copies, False never does, None copies if needed.
 
     Returns
     -------
     Tensor
-        Of the data; it shares the memory of an array where `copy` is not True and none is needed.
+        The data as a Tensor. It shares the memory of an array if `copy` is not True and no copy is needed.
 
     Raises
     ------
     TypeError
-        If `obj` does not consist of numbers, is complex where `dtype` is real, or is a masked array.
+        If `obj` does not consist of numbers, is complex while `dtype` is real, or is a masked array.
     DeviceMismatchError
-        For a sequence that holds Tensors or arrays of several devices.
+        If a sequence contains Tensors or arrays on several devices.
     ValueError
-        If ``copy=False`` is not possible, or nested sequences are not regular.
+        If ``copy=False`` and a copy is needed, or if nested sequences are not regular.
+    OverflowError
+        If an int does not fit in `dtype`.
 
     Examples
     --------
@@ -254,12 +264,12 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 
 
 def number(cls: Any, x: float, dtype: DType) -> Tensor:
-    """A constant of a class from a Python float, of a floating dtype: what `asarray` makes of it."""
+    """Return a constant of a class from a Python float, in a floating-point dtype: the result of `asarray`."""
     return new_tensor(cls, cls.backend.from_host(host_array(x, dtype, cls), cls.device))._cast(dtype)
 
 
 def is_scalar_array_only(obj: Any) -> bool:
-    """Return whether `obj` is a NumPy scalar (not an array): Python data with a dtype."""
+    """Return whether `obj` is a scalar, of Python's or of NumPy's types, and not a sequence."""
     return is_scalar(obj) and not isinstance(obj, (list, tuple))
 
 
@@ -293,26 +303,30 @@ def _from_tensor(x: Any, dtype: Any, target: Any, copy: bool | None) -> Tensor:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A Tensor from any object with ``__dlpack__`` (Array API 2024.12, `from_dlpack`).
+    """Convert any object with ``__dlpack__`` to a Tensor.
 
     Parameters
     ----------
     x : object
-        A Tensor that requires grad is refused: its history would be lost.
+        An array of any library with ``__dlpack__``.
     device : Device or str, optional
+        Device of the result; by default that of `x` if its library is registered, else the default device.
     copy : bool, optional
+        True always copies, False never does, None copies if needed.
 
     Returns
     -------
     Tensor
-        It shares the memory of `x`, unless `copy` is True or the device differs.
+        The data of `x`. It shares the memory of `x` unless `copy` is True or the device differs.
 
     Raises
     ------
     TypeError
         If `x` has no ``__dlpack__``.
     RuntimeError
-        If `x` is a Tensor that requires grad.
+        If `x` is a Tensor that requires grad, whose history would be lost; pass ``x.detach()``.
+    ValueError
+        If ``copy=False`` and a copy is needed.
 
     Examples
     --------

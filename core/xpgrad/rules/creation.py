@@ -1,5 +1,4 @@
-"""Creation functions and conversions of dtype. `asarray`, `astype`, `meshgrid`, `tril`, `triu`, `full`,
-`full_like` and `linspace` differentiate."""
+"""Creation functions and conversions of dtype. `astype`, `meshgrid`, `tril`, `triu`, `full`, `full_like` and `linspace` have gradients."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ __all__ = [
     conj=False, fresh=True, node="ToCopyBackward0", kind="cast", memory="new", dtype="given", public="astype",
 )  # fmt: skip
 def to_dtype(xp: Any, x: Any, dtype: Any) -> Any:
-    """`x` converted to a raw dtype; complex to real takes the real part (CPX-06), and a bool says whether a number is not 0."""
+    """Return `x` in a raw dtype: complex to real takes the real part (CPX-06), and bool is True for nonzero elements."""
     if xp.isdtype(x.dtype, "complex floating") and not xp.isdtype(dtype, "complex floating"):
         if xp.isdtype(dtype, "bool"):
             return x != 0
@@ -47,7 +46,7 @@ def to_dtype(xp: Any, x: Any, dtype: Any) -> Any:
 
 
 def cast(x: Tensor, dtype: Any) -> Tensor:
-    """`x` in a raw dtype of its backend, recorded; warns where an imaginary part is lost (CPX-06)."""
+    """Convert `x` to a raw dtype of its backend, recorded; warn if an imaginary part is lost (CPX-06)."""
     wanted = x.backend.dtype_of(dtype)
     if x.dtype.is_complex and not wanted.is_complex and wanted.name != "bool":
         msg = "Casting complex values to real discards the imaginary part; use `xpgrad.real(x)` if that is intended"
@@ -62,30 +61,30 @@ def cast(x: Tensor, dtype: Any) -> Tensor:
 
 @view(lambda g: g, node="AliasBackward0")
 def alias(xp: Any, x: Any) -> Any:
-    """The whole of `x`: another Tensor with the same memory."""
+    """Return another Tensor with the memory of `x`."""
     return x
 
 
 @rule(lambda g: g, conj=False, batch="stacked", kind="copy", memory="new", dtype="same")
 def clone(xp: Any, x: Any) -> Any:
-    """A copy in memory of its own."""
+    """Return a copy."""
     return xp.copy(x)
 
 
 @rule(lambda g: g, conj=False, node="CloneBackward0", batch="stacked", kind="copy", memory="new", dtype="same")
 def clone_contiguous(xp: Any, x: Any) -> Any:
-    """A copy in row-major order."""
+    """Return a copy in row-major order."""
     return xp.asarray(x, copy=True)
 
 
 @rule(lambda g: g, conj=False, node="CloneBackward0", kind="copy", dtype="same")
 def clone_laid_out(xp: Any, x: Any, like: Any) -> Any:
-    """A copy with the layout that a gradient of the raw array `like` has (LAY-01, LAY-02)."""
+    """Return a copy with the layout of a gradient of the raw array `like` (LAY-01, LAY-02)."""
     return xp._backend.with_layout(x, like)
 
 
 def _cast_quietly(x: Tensor, dtype: Any) -> Tensor:
-    """The cast from complex to real that a formula means: the real part, which is all that a real operand's gradient has."""
+    """Convert in a formula, without a warning: for complex to real it takes the real part, which is the gradient of a real operand."""
     if x.dtype.is_complex and not dtype.is_complex:
         x = real(x)
     return x._cast(dtype)
@@ -98,25 +97,28 @@ PRIMITIVES["wide"] = lambda x: x._cast(float32) if x.dtype.kind == "real floatin
 
 @front
 def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    """`x` in another dtype (Array API 2024.12, `astype`); the gradient returns in the dtype of `x`.
+    """Return `x` in another dtype; the gradient returns in the dtype of `x`.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
+        Any shape and dtype.
     dtype : DType
+        Data type of the result. Complex to real takes the real part, with a warning.
     copy : bool
-        If false, `x` itself is returned if it has that dtype already.
+        If False, return `x` itself if it already has that dtype.
     device : Device or str, optional
+        Device of the result; that of `x` by default.
 
     Returns
     -------
     Tensor
-        Of the shape of `x`, of that dtype; its gradient arrives in the dtype of `x`.
+        Has the shape of `x` and the dtype `dtype`.
 
     Raises
     ------
     TypeError
-        `dtype` is no data type.
+        If `x` is not a Tensor or an array, or `dtype` is not a data type.
 
     Examples
     --------
@@ -139,7 +141,7 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -
 
 
 def _target(dtype: Any, device: Any, kind: str = "real floating") -> tuple[Any, DType]:
-    """The Tensor class and dtype that a creation function was asked for."""
+    """Return the Tensor class and the dtype of a creation function's result; `kind` is the kind of the default dtype."""
     cls = tensor_class(as_device(device))
     return cls, cls.default_dtype(kind) if dtype is None else as_dtype(dtype, cls.default_dtype)
 
@@ -152,7 +154,7 @@ def _make(cls: Any, name: str, *args: Any, dtype: DType, requires_grad: bool = F
 
 
 def _lengths(name: str, first: Any, others: tuple[Any, ...]) -> tuple[int, ...]:
-    """The shape of a new Tensor whose lengths were given one by one."""
+    """Return the shape whose lengths were given one by one."""
     shape = (first, *others)
     if not all(isinstance(n, int) and not isinstance(n, bool) for n in shape):
         msg = f"{name} takes a shape, or its lengths one by one, by position, but got {shape}; give `dtype` and `device` by name"
@@ -162,32 +164,32 @@ def _lengths(name: str, first: Any, others: tuple[Any, ...]) -> tuple[int, ...]:
 
 @nondifferentiable(primitive=True)
 def zeros(shape: int | Sequence[int], *sizes: int, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A Tensor of zeros, of one shape; ``zeros(2, 3)`` is PyTorch's spelling of ``zeros((2, 3))``.
+    """Return a Tensor of zeros; ``zeros(2, 3)`` is PyTorch's spelling of ``zeros((2, 3))``.
 
     Parameters
     ----------
     shape : int or tuple of int
-        The shape; or several ints, one after another.
+        Shape of the result, or its first length.
     *sizes : int
-        Further lengths, where `shape` is the first.
+        Further lengths, if `shape` is the first.
     dtype : DType, optional
-        The data type; the default floating one.
+        Data type; the default floating-point dtype of the device by default.
     device : Device or str, optional
-        Where the Tensor is; the default device.
+        Device of the result; the default device by default.
     requires_grad : bool
-        Whether to record what is computed from it.
+        Whether operations on the result are recorded.
 
     Returns
     -------
     Tensor
-        Of that shape.
+        Zeros of that shape.
 
     Raises
     ------
-    ValueError
-        A length is negative.
     TypeError
-        The shape is not made of ints.
+        If the shape does not consist of ints, or `dtype` is not a data type.
+    ValueError
+        If a length is negative.
 
     Examples
     --------
@@ -202,32 +204,32 @@ def zeros(shape: int | Sequence[int], *sizes: int, dtype: Any = None, device: An
 
 @nondifferentiable(primitive=True)
 def ones(shape: int | Sequence[int], *sizes: int, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A Tensor of ones, of one shape; ``ones(2, 3)`` is PyTorch's spelling of ``ones((2, 3))``.
+    """Return a Tensor of ones; ``ones(2, 3)`` is PyTorch's spelling of ``ones((2, 3))``.
 
     Parameters
     ----------
     shape : int or tuple of int
-        The shape; or several ints, one after another.
+        Shape of the result, or its first length.
     *sizes : int
-        Further lengths, where `shape` is the first.
+        Further lengths, if `shape` is the first.
     dtype : DType, optional
-        The data type; the default floating one.
+        Data type; the default floating-point dtype of the device by default.
     device : Device or str, optional
-        Where the Tensor is; the default device.
+        Device of the result; the default device by default.
     requires_grad : bool
-        Whether to record what is computed from it.
+        Whether operations on the result are recorded.
 
     Returns
     -------
     Tensor
-        Of that shape.
+        Ones of that shape.
 
     Raises
     ------
-    ValueError
-        A length is negative.
     TypeError
-        The shape is not made of ints.
+        If the shape does not consist of ints, or `dtype` is not a data type.
+    ValueError
+        If a length is negative.
 
     Examples
     --------
@@ -242,32 +244,32 @@ def ones(shape: int | Sequence[int], *sizes: int, dtype: Any = None, device: Any
 
 @nondifferentiable(primitive=True)
 def empty(shape: int | Sequence[int], *sizes: int, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A Tensor whose values are not set, of one shape; ``empty(2, 3)`` is PyTorch's spelling of ``empty((2, 3))``.
+    """Return a Tensor with unspecified values; ``empty(2, 3)`` is PyTorch's spelling of ``empty((2, 3))``.
 
     Parameters
     ----------
     shape : int or tuple of int
-        The shape; or several ints, one after another.
+        Shape of the result, or its first length.
     *sizes : int
-        Further lengths, where `shape` is the first.
+        Further lengths, if `shape` is the first.
     dtype : DType, optional
-        The data type; the default floating one.
+        Data type; the default floating-point dtype of the device by default.
     device : Device or str, optional
-        Where the Tensor is; the default device.
+        Device of the result; the default device by default.
     requires_grad : bool
-        Whether to record what is computed from it.
+        Whether operations on the result are recorded.
 
     Returns
     -------
     Tensor
-        Of that shape, with any values.
+        Of that shape; its values are arbitrary.
 
     Raises
     ------
-    ValueError
-        A length is negative.
     TypeError
-        The shape is not made of ints.
+        If the shape does not consist of ints, or `dtype` is not a data type.
+    ValueError
+        If a length is negative.
 
     Examples
     --------
@@ -281,26 +283,26 @@ def empty(shape: int | Sequence[int], *sizes: int, dtype: Any = None, device: An
 
 @nondifferentiable(primitive=True)
 def zeros_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Zeros of the shape, and by default the dtype and device, of `x`.
+    """Return zeros of the shape of `x`.
 
     Parameters
     ----------
-    x : Tensor
-        Whose shape, dtype and device are taken.
+    x : Tensor or raw array
+        Any shape and dtype.
     dtype : DType, optional
-        Instead of that of `x`.
+        Data type; that of `x` by default.
     device : Device or str, optional
-        Instead of that of `x`.
+        Device of the result; that of `x` by default.
 
     Returns
     -------
     Tensor
-        Of the shape of `x`.
+        Zeros of the shape of `x`.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor.
+        If `x` is not a Tensor or an array.
 
     Examples
     --------
@@ -313,26 +315,26 @@ def zeros_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor
 
 @nondifferentiable(primitive=True)
 def ones_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Ones of the shape, and by default the dtype and device, of `x`.
+    """Return ones of the shape of `x`.
 
     Parameters
     ----------
-    x : Tensor
-        Whose shape, dtype and device are taken.
+    x : Tensor or raw array
+        Any shape and dtype.
     dtype : DType, optional
-        Instead of that of `x`.
+        Data type; that of `x` by default.
     device : Device or str, optional
-        Instead of that of `x`.
+        Device of the result; that of `x` by default.
 
     Returns
     -------
     Tensor
-        Of the shape of `x`.
+        Ones of the shape of `x`.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor.
+        If `x` is not a Tensor or an array.
 
     Examples
     --------
@@ -345,26 +347,26 @@ def ones_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 @nondifferentiable(primitive=True)
 def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A Tensor of the shape of `x` whose values are not set.
+    """Return a Tensor of the shape of `x` with unspecified values.
 
     Parameters
     ----------
-    x : Tensor
-        Whose shape, dtype and device are taken.
+    x : Tensor or raw array
+        Any shape and dtype.
     dtype : DType, optional
-        Instead of that of `x`.
+        Data type; that of `x` by default.
     device : Device or str, optional
-        Instead of that of `x`.
+        Device of the result; that of `x` by default.
 
     Returns
     -------
     Tensor
-        Of the shape of `x`, with any values.
+        Of the shape of `x`; its values are arbitrary.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor.
+        If `x` is not a Tensor or an array.
 
     Examples
     --------
@@ -383,26 +385,34 @@ def _like(name: str, x: Any, dtype: Any, device: Any) -> Tensor:
 
 @composite
 def full(shape: int | Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A Tensor filled with one value; differentiable in a 0-d Tensor `fill_value`.
+    """Return a Tensor filled with one value; differentiable with respect to a 0-d Tensor `fill_value`.
 
     Parameters
     ----------
     shape : int or sequence of int
+        Shape of the result.
     fill_value : scalar or 0-d Tensor
+        Value of all elements.
     dtype : DType, optional
-        Default: the device's dtype of the kind of `fill_value`, or that of a Tensor.
+        Data type; by default that of a Tensor `fill_value`, or the device's default dtype of the kind of a scalar.
     device : Device or str, optional
+        Device of the result; by default that of a Tensor `fill_value`, or the default device.
     requires_grad : bool
+        Whether operations on the result are recorded.
 
     Returns
     -------
     Tensor
-        Of that shape.
+        Of that shape, filled with the value.
 
     Raises
     ------
-    TypeError, ValueError, OverflowError
-        For a `fill_value` that is not a number, or that `dtype` cannot hold: complex, not finite, or too large.
+    TypeError
+        If `fill_value` is not a number, or is complex and `dtype` is real.
+    ValueError
+        If `fill_value` is a Tensor with axes, or is not finite and `dtype` is an integer dtype, or if a length is negative.
+    OverflowError
+        If `fill_value` is out of the range of an integer `dtype`.
 
     Examples
     --------
@@ -457,28 +467,32 @@ def _check_fill(value: complex, dtype: DType) -> None:
 
 @composite
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A Tensor like `x` filled with one value; differentiable in a 0-d Tensor `fill_value`.
+    """Return a Tensor of the shape of `x` filled with one value; differentiable with respect to a 0-d Tensor `fill_value`.
 
     Parameters
     ----------
-    x : Tensor
-        Whose shape, dtype and device are taken.
-    fill_value : number
-        The value.
+    x : Tensor or raw array
+        Any shape and dtype.
+    fill_value : scalar or 0-d Tensor
+        Value of all elements.
     dtype : DType, optional
-        Instead of that of `x`.
+        Data type; that of `x` by default.
     device : Device or str, optional
-        Instead of that of `x`.
+        Device of the result; that of `x` by default.
 
     Returns
     -------
     Tensor
-        Of the shape of `x`.
+        Of the shape of `x`, filled with the value.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or the value no number.
+        If `x` is not a Tensor or an array, or `fill_value` is not a number, or is complex and `dtype` is real.
+    ValueError
+        If `fill_value` is a Tensor with axes, or is not finite and `dtype` is an integer dtype.
+    OverflowError
+        If `fill_value` is out of the range of an integer `dtype`.
 
     Examples
     --------
@@ -494,26 +508,32 @@ def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any =
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """Evenly spaced values in the half-open interval ``[start, stop)``.
+    """Return evenly spaced values in the half-open interval ``[start, stop)``.
 
     Parameters
     ----------
-    start, stop, step : int, float, or a 0-d Tensor of one
-        With `start` alone, the values are those from 0 up to it.
+    start, stop, step : int, float, or a Tensor or array with one element
+        First value, end of the interval, and distance between values. With `start` alone, the interval is ``[0, start)``.
     dtype : DType, optional
-        Default: the device's integers, or its floating dtype if one of the numbers is a float.
+        Data type; by default the device's integer dtype, or its floating-point dtype if one of the numbers is a float.
     device : Device or str, optional
+        Device of the result; the default device by default.
     requires_grad : bool
+        Whether operations on the result are recorded.
 
     Returns
     -------
     Tensor
-        One axis; integers make the default integer dtype.
+        One-dimensional, with ``ceil((stop - start) / step)`` elements.
 
     Raises
     ------
-    TypeError, ValueError
-        For what is no real number, a step of 0, or more values than an array can have.
+    TypeError
+        If an argument is not a real number, or is a Tensor that requires grad.
+    ValueError
+        If the step is 0, or there would be more values than an array can have.
+    OverflowError
+        If the values do not fit in an integer `dtype`.
 
     Examples
     --------
@@ -543,7 +563,7 @@ def arange(
 
 
 def _real(value: Any, name: str, what: str) -> Any:
-    """A Python number from one, or from a Tensor or an array with one element."""
+    """Return a real Python number, also from a Tensor or an array with one element."""
     tensor: Any = value if isinstance(value, TensorBase) else None
     if tensor is not None and (tensor.requires_grad or tensor._has_tangent()):
         msg = (
@@ -561,7 +581,7 @@ def _real(value: Any, name: str, what: str) -> Any:
 
 
 def _number(value: Any, name: str, what: str) -> Any:
-    """A Python number, complex ones included; an int that is too large for a library's becomes a float."""
+    """Return a real or complex Python number, also from an array with one element; an int becomes a float."""
     if not is_scalar(value) and callable(getattr(value, "item", None)):
         if getattr(value, "size", 1) != 1:
             return _real(value, name, what)  # which refuses it
@@ -579,18 +599,18 @@ def linspace(
     start: complex | Tensor, stop: complex | Tensor, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """`num` evenly spaced values from `start` to `stop`, which is included unless ``endpoint=False``; differentiable in both.
+    """Return `num` evenly spaced values from `start` to `stop`; differentiable with respect to both.
 
     Parameters
     ----------
     start, stop : number or 0-d Tensor
-        The first value, and the last one, which is left out if `endpoint` is False.
+        First value, and last one or, with ``endpoint=False``, the end of the half-open interval.
     num : int
-        How many.
+        Number of values.
     dtype : DType, optional
-        Default: the device's floating dtype, complex if one of the numbers is, or that of floating Tensors.
+        Data type; by default that to which floating-point Tensors promote, or the device's default dtype, complex if a number is.
     device : Device or str, optional
-        Default: that of the Tensors.
+        Device of the result; by default that of the Tensors, or the default device.
     endpoint : bool
         Whether `stop` is the last value.
     requires_grad : bool
@@ -603,8 +623,12 @@ def linspace(
 
     Raises
     ------
-    TypeError, ValueError, OverflowError
-        For what is no number, and for more values than an array can have.
+    TypeError
+        If `start` or `stop` is not a number or has more than one element, or `num` is not an int.
+    ValueError
+        If `num` is negative, or more than an array can have.
+    OverflowError
+        If `start` or `stop` is an int that no float can hold.
 
     Examples
     --------
@@ -625,7 +649,7 @@ def linspace(
 
 
 def _spaced(start: Any, stop: Any, num: int, dtype: Any, device: Any, endpoint: bool) -> Tensor:
-    """Return `linspace` between Tensors, or a Tensor and a number, as NumPy computes it: whole steps from `start`, and `stop` itself."""
+    """Return `linspace` if `start` or `stop` is a Tensor: whole steps from `start`, as in NumPy, and `stop` itself at the end."""
     ends: list[Any] = []
     for value, what in ((start, "start"), (stop, "stop")):
         if not isinstance(value, TensorBase):
@@ -657,22 +681,22 @@ def _spaced(start: Any, stop: Any, num: int, dtype: Any, device: Any, endpoint: 
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """Ones on the k-th diagonal, zeros elsewhere.
+    """Return a matrix with ones on the k-th diagonal and zeros elsewhere.
 
     Parameters
     ----------
     n_rows : int
-        The number of rows.
+        Number of rows.
     n_cols : int, optional
-        That of columns; as many as rows.
+        Number of columns; by default the number of rows.
     k : int
-        Which diagonal has the ones: above the main one if positive.
+        Diagonal with the ones: 0 is the main one, positive ones are above it.
     dtype : DType, optional
-        The data type; the default floating one.
+        Data type; the default floating-point dtype of the device by default.
     device : Device or str, optional
-        Where the Tensor is; the default device.
+        Device of the result; the default device by default.
     requires_grad : bool
-        Whether to record what is computed from it.
+        Whether operations on the result are recorded.
 
     Returns
     -------
@@ -681,10 +705,10 @@ def eye(
 
     Raises
     ------
-    ValueError
-        A length is negative.
     TypeError
-        The shape is not made of ints.
+        If `n_rows`, `n_cols` or `k` is not an int.
+    ValueError
+        If `n_rows` or `n_cols` is negative, or the result would be larger than an array can be.
 
     Examples
     --------
@@ -701,7 +725,7 @@ def eye(
 
 
 def _offset(name: str, k: Any, rows: int, columns: int) -> int:
-    """The number of a diagonal; those beyond the matrix are all alike."""
+    """Return the number of a diagonal; a number that no library takes becomes one just outside the matrix."""
     number = as_int(k, name, "k")
     return number if -_WORD < number < _WORD else columns if number > 0 else -rows
 
@@ -715,7 +739,7 @@ _WORD = 2**31
     public="tril",
 )  # fmt: skip
 def lower(xp: Any, x: Any, k: int) -> Any:
-    """The part on and below the k-th diagonal."""
+    """Return the part on and below the k-th diagonal."""
     return xp.tril(x, k=k)
 
 
@@ -725,7 +749,7 @@ def lower(xp: Any, x: Any, k: int) -> Any:
     public="triu",
 )  # fmt: skip
 def upper(xp: Any, x: Any, k: int) -> Any:
-    """The part on and above the k-th diagonal."""
+    """Return the part on and above the k-th diagonal."""
     return xp.triu(x, k=k)
 
 
@@ -739,24 +763,26 @@ def _matrix(name: str, x: Any) -> Tensor:
 
 @front
 def tril(x: Tensor, /, k: int = 0) -> Tensor:
-    """The part of matrices on and below the k-th diagonal; zeros above.
+    """Return the part of matrices on and below the k-th diagonal, with zeros above it.
 
     Parameters
     ----------
-    x : Tensor
-        At least two axes, the last two are the matrices.
+    x : Tensor or raw array
+        Matrices, of shape (..., M, N); any dtype.
     k : int
-        Up to which diagonal.
+        Last diagonal to keep: 0 is the main one, positive ones are above it.
 
     Returns
     -------
     Tensor
-        Of the shape and dtype of `x`, 0 elsewhere.
+        Has the shape and dtype of `x`.
 
     Raises
     ------
+    TypeError
+        If `x` is not a Tensor or an array, or `k` is not an int.
     ValueError
-        `x` has fewer than two axes.
+        If `x` has fewer than two axes.
 
     Examples
     --------
@@ -772,24 +798,26 @@ def tril(x: Tensor, /, k: int = 0) -> Tensor:
 
 @front
 def triu(x: Tensor, /, k: int = 0) -> Tensor:
-    """The part of matrices on and above the k-th diagonal; zeros below.
+    """Return the part of matrices on and above the k-th diagonal, with zeros below it.
 
     Parameters
     ----------
-    x : Tensor
-        At least two axes, the last two are the matrices.
+    x : Tensor or raw array
+        Matrices, of shape (..., M, N); any dtype.
     k : int
-        From which diagonal.
+        First diagonal to keep: 0 is the main one, positive ones are above it.
 
     Returns
     -------
     Tensor
-        Of the shape and dtype of `x`, 0 elsewhere.
+        Has the shape and dtype of `x`.
 
     Raises
     ------
+    TypeError
+        If `x` is not a Tensor or an array, or `k` is not an int.
     ValueError
-        `x` has fewer than two axes.
+        If `x` has fewer than two axes.
 
     Examples
     --------
@@ -805,24 +833,26 @@ def triu(x: Tensor, /, k: int = 0) -> Tensor:
 
 @composite
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """Coordinate matrices from coordinate vectors; fresh memory.
+    """Return coordinate arrays for a grid, each in newly allocated memory.
 
     Parameters
     ----------
-    *arrays : Tensor
-        One-dimensional.
+    *arrays : Tensor or raw array
+        Coordinates along each axis of the grid; one-dimensional or 0-d.
     indexing : {"xy", "ij"}
-        Cartesian or matrix order of the axes.
+        "ij": axis i of the grid is that of the i-th argument. "xy": the first two axes are exchanged.
 
     Returns
     -------
-    list of Tensor
-        One for each axis, all of one shape.
+    tuple of Tensor
+        One for each argument, all of the shape of the grid.
 
     Raises
     ------
+    TypeError
+        If an argument is not a Tensor or an array.
     ValueError
-        An array has more than one axis, or `indexing` is neither ``xy`` nor ``ij``.
+        If an argument has more than one axis, or `indexing` is neither "xy" nor "ij".
 
     Examples
     --------

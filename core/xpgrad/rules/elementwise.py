@@ -1,8 +1,8 @@
-"""Elementwise functions of the standard. A formula is linear in ``g``, so it is the vjp and the jvp at once.
+"""Elementwise functions of the standard. A formula is linear in ``g``, so it serves as vjp and as jvp.
 
-For complex operands the engine conjugates around the formulas of holomorphic functions; ``conj=False`` marks those that are not
-holomorphic, or whose formula needs no conjugation. What a formula reads is what PyTorch saves: it decides which in-place writes are
-errors (MUT-04).
+For complex operands the engine conjugates around the formulas of holomorphic functions. ``conj=False`` marks functions that are not
+holomorphic, and formulas that need no conjugation. The values that a formula reads are those that PyTorch saves: they decide which
+in-place writes are errors (MUT-04).
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ def is_complex(x: Any, xp: Any) -> bool:
 
 @rule(None, lambda g, cond, xp: xp.keep(cond, g), conj=False, fresh=True, promotes=False, elementwise=True, helper=True)
 def keep(xp: Any, cond: Any, x: Any) -> Any:
-    """`x` where `cond` holds, else 0 (whatever `x` is there)."""
+    """Return `x` where `cond` is True and 0 elsewhere, even if `x` is nan or infinite there."""
     return xp.where(cond, x, xp.zeros_like(x))
 
 
 @rule(lambda g, low, high, xp: xp.share(g, low, high), None, None, conj=False, fresh=True, promotes=False, elementwise=True, helper=True)
 def share(xp: Any, x: Any, low: Any, high: Any) -> Any:
-    """0 where ``low < high`` (whatever `x` is there), half of `x` where they are equal, else `x`, also where one of them is nan."""
+    """Return `x` where ``low > high`` or either is nan, half of `x` where they are equal, and 0 where ``low < high``."""
     half = xp.multiply(x, xp.full_like(x, 0.5))  # functions take no Python numbers before version 2024.12
     return xp.keep(xp.logical_not(xp.less(low, high)), xp.where(xp.equal(low, high), half, x))
 
@@ -65,7 +65,7 @@ def share(xp: Any, x: Any, low: Any, high: Any) -> Any:
 
 @elementwise("g", "g", op="+", fresh=False, conj=False, node="AddBackward0", domain=_EXACT)
 def add(x1: Operand, x2: Operand, /) -> Tensor:
-    """Sum ``x1 + x2``, elementwise with broadcasting.
+    """Return the sum ``x1 + x2``, elementwise with broadcasting.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def add(x1: Operand, x2: Operand, /) -> Tensor:
 
 @elementwise("g", "-g", op="-", fresh=(False, True), conj=False, node="SubBackward0", domain=_NUMBERS)
 def subtract(x1: Operand, x2: Operand, /) -> Tensor:
-    """Difference ``x1 - x2``, elementwise with broadcasting.
+    """Return the difference ``x1 - x2``, elementwise with broadcasting.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def subtract(x1: Operand, x2: Operand, /) -> Tensor:
 
 @elementwise("g * x2", "g * x1", op="*", node="MulBackward0", method="mul", domain=_EXACT)
 def multiply(x1: Operand, x2: Operand, /) -> Tensor:
-    """Product ``x1 * x2``, elementwise with broadcasting.
+    """Return the product ``x1 * x2``, elementwise with broadcasting.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def multiply(x1: Operand, x2: Operand, /) -> Tensor:
 
 @elementwise("g / x2", "-g * (x1 / x2) / x2", op="/", node="DivBackward0", method="div")
 def divide(x1: Operand, x2: Operand, /) -> Tensor:
-    """Quotient ``x1 / x2``, elementwise with broadcasting; floating.
+    """Return the quotient ``x1 / x2``, elementwise with broadcasting; the result is floating-point.
 
     Examples
     --------
@@ -157,7 +157,10 @@ def _pow_exponent(g: Any, x1: Any, x2: Any, out: Any, xp: Any) -> Any:
     domain=(Domain(low=0.0, integers="exact"), _EXACT),
 )  # fmt: skip
 def pow(x1: Operand, x2: Operand, /) -> Tensor:  # noqa: A001 (the standard's name)
-    """Power ``x1 ** x2``, elementwise with broadcasting.
+    """Return the power ``x1 ** x2``, elementwise with broadcasting.
+
+    The gradient of `x1` is 0 where the exponent is 0, also at base 0. That of `x2` is 0 where the base is 0 and the real part of the
+    exponent is not negative.
 
     Examples
     --------
@@ -173,7 +176,7 @@ def pow(x1: Operand, x2: Operand, /) -> Tensor:  # noqa: A001 (the standard's na
 
 @elementwise(zero_gradient, zero_gradient, op="//", conj=False, node="FloorDivideBackward0", domain=_REAL_EXACT)
 def floor_divide(x1: Operand, x2: Operand, /) -> Tensor:
-    """Quotient rounded down, ``x1 // x2``; its derivative is zero (SUB-09).
+    """Return the quotient rounded down, ``x1 // x2``, elementwise with broadcasting; both gradients are zero.
 
     Examples
     --------
@@ -191,7 +194,9 @@ def floor_divide(x1: Operand, x2: Operand, /) -> Tensor:
     lambda g: g, lambda g, x1, x2, xp: -g * xp.floor(x1 / x2), op="%", fresh=(False, True), node="RemainderBackward0", domain=_REAL_EXACT
 )
 def remainder(x1: Operand, x2: Operand, /) -> Tensor:
-    """Remainder of ``x1 // x2``, with the sign of the divisor (SUB-09).
+    """Return the remainder of ``x1 // x2``, with the sign of `x2`, elementwise with broadcasting.
+
+    The gradient of `x1` passes unchanged; that of `x2` is multiplied by ``-floor(x1 / x2)``.
 
     Examples
     --------
@@ -207,7 +212,7 @@ def remainder(x1: Operand, x2: Operand, /) -> Tensor:
 
 @elementwise("-g", op="-", conj=False, node="NegBackward0", method="neg", domain=_NUMBERS)
 def negative(x: Tensor, /) -> Tensor:
-    """``-x``.
+    """Return ``-x``, elementwise.
 
     Examples
     --------
@@ -222,7 +227,7 @@ def negative(x: Tensor, /) -> Tensor:
 
 @elementwise(lambda g: g, fresh=False, conj=False, op="+", inplace=False, kind="copy", may_return_operand=True, domain=_EXACT)
 def positive(x: Tensor, /) -> Tensor:
-    """A copy of ``x``.
+    """Return a copy of `x`.
 
     Examples
     --------
@@ -245,12 +250,7 @@ def _abs_jvp(d_x: Any, x: Any, xp: Any) -> Any:
     conj=False, node="AbsBackward0", jvp=_abs_jvp, dtype="real", kink=Kink("at 0", lambda x: x == 0, (0.0,)), domain=_EXACT,
 )  # fmt: skip
 def abs(x: Tensor, /) -> Tensor:  # noqa: A001 (the standard's name)
-    """Absolute value; real for complex ``x``. The derivative at 0 is 0 (SUB-02, CPX-07).
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`; of its dtype, real for complex `x`.
+    """Return the absolute value, elementwise; the derivative at 0 is taken as 0.
 
     Examples
     --------
@@ -277,13 +277,15 @@ def _phase_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
     kink=Kink("at 0", lambda x: x == 0, (0.0,)), dtype="same", spelled="sign",
 )  # fmt: skip
 def phase(xp: Any, x: Any) -> Any:
-    """The sign of a complex array."""
+    """Return ``x / |x|`` for a complex array, and 0 at 0."""
     return xp.sign(x)
 
 
 @elementwise(zero_gradient, conj=False, guard="not is_complex(x)", slow=lambda row, x: phase(x), domain=_EXACT)
 def sign(x: Tensor, /) -> Tensor:
-    """Sign: -1, 0 or 1; for complex ``x`` the number ``x / |x|`` of modulus 1, and 0 at 0.
+    """Return the sign, elementwise: -1, 0 or 1, and for complex `x` the number ``x / |x|``, or 0 at 0.
+
+    For real `x` the gradient is zero; for complex `x` it is that of the direction ``x / |x|``, and 0 at 0.
 
     Examples
     --------
@@ -298,7 +300,7 @@ def sign(x: Tensor, /) -> Tensor:
 
 @elementwise("g * x * 2", node="PowBackward0", domain=_EXACT)
 def square(x: Tensor, /) -> Tensor:
-    """``x * x``.
+    """Return ``x * x``, elementwise.
 
     Examples
     --------
@@ -313,12 +315,12 @@ def square(x: Tensor, /) -> Tensor:
 
 @elementwise(lambda g, out: g / (out * 2), domain=_POSITIVE, kink=Kink("at 0, where its derivative is infinite", lambda x: x == 0, (0.0,)))
 def sqrt(x: Tensor, /) -> Tensor:
-    """Square root; its derivative at 0 is infinite (SUB-03).
+    """Return the square root, elementwise; its derivative at 0 is infinite.
 
     Parameters
     ----------
     x : Tensor, raw array or number
-        Any shape; not negative if real, else nan.
+        Any shape; negative real values give nan.
 
     Examples
     --------
@@ -333,7 +335,7 @@ def sqrt(x: Tensor, /) -> Tensor:
 
 @elementwise(lambda g, out: -g * (out * out))
 def reciprocal(x: Tensor, /) -> Tensor:
-    """``1 / x``.
+    """Return ``1 / x``, elementwise.
 
     Examples
     --------
@@ -351,7 +353,7 @@ def reciprocal(x: Tensor, /) -> Tensor:
 
 @elementwise("g * out")
 def exp(x: Tensor, /) -> Tensor:
-    """Exponential.
+    """Return the exponential, elementwise.
 
     Examples
     --------
@@ -366,7 +368,7 @@ def exp(x: Tensor, /) -> Tensor:
 
 @elementwise(lambda g, out: g * (out + 1))
 def expm1(x: Tensor, /) -> Tensor:
-    """``exp(x) - 1``, accurate near 0.
+    """Return ``exp(x) - 1``, elementwise and accurate near 0.
 
     Examples
     --------
@@ -381,12 +383,12 @@ def expm1(x: Tensor, /) -> Tensor:
 
 @elementwise("g / x", domain=_POSITIVE)
 def log(x: Tensor, /) -> Tensor:
-    """Natural logarithm.
+    """Return the natural logarithm, elementwise.
 
     Parameters
     ----------
     x : Tensor, raw array or number
-        Any shape; positive if real, -inf at 0, nan below.
+        Any shape; real values give -inf at 0 and nan below it.
 
     Examples
     --------
@@ -401,7 +403,7 @@ def log(x: Tensor, /) -> Tensor:
 
 @elementwise(lambda g, x: g / (x + 1), node="Log1PBackward0", domain=Domain(low=-1.0))
 def log1p(x: Tensor, /) -> Tensor:
-    """``log(1 + x)``, accurate near 0.
+    """Return ``log(1 + x)``, elementwise and accurate near 0.
 
     Examples
     --------
@@ -416,7 +418,7 @@ def log1p(x: Tensor, /) -> Tensor:
 
 @elementwise(lambda g, x: g / (x * _LN2), domain=_POSITIVE)
 def log2(x: Tensor, /) -> Tensor:
-    """Logarithm to base 2.
+    """Return the logarithm to base 2, elementwise.
 
     Examples
     --------
@@ -431,7 +433,7 @@ def log2(x: Tensor, /) -> Tensor:
 
 @elementwise(lambda g, x: g / (x * _LN10), domain=_POSITIVE)
 def log10(x: Tensor, /) -> Tensor:
-    """Logarithm to base 10.
+    """Return the logarithm to base 10, elementwise.
 
     Examples
     --------
@@ -449,7 +451,7 @@ def log10(x: Tensor, /) -> Tensor:
     node="LogaddexpBackward0", domain=Domain("library"),
 )  # fmt: skip
 def logaddexp(x1: Operand, x2: Operand, /) -> Tensor:
-    """``log(exp(x1) + exp(x2))`` without overflow.
+    """Return ``log(exp(x1) + exp(x2))``, elementwise with broadcasting and without overflow.
 
     Examples
     --------
@@ -468,7 +470,7 @@ def logaddexp(x1: Operand, x2: Operand, /) -> Tensor:
 
 @elementwise(lambda g, x, xp: g * xp.cos(x))
 def sin(x: Tensor, /) -> Tensor:
-    """Sine of an angle in radians.
+    """Return the sine of angles in radians, elementwise.
 
     Examples
     --------
@@ -483,7 +485,7 @@ def sin(x: Tensor, /) -> Tensor:
 
 @elementwise(lambda g, x, xp: -g * xp.sin(x))
 def cos(x: Tensor, /) -> Tensor:
-    """Cosine of an angle in radians.
+    """Return the cosine of angles in radians, elementwise.
 
     Examples
     --------
@@ -498,7 +500,7 @@ def cos(x: Tensor, /) -> Tensor:
 
 @elementwise(lambda g, out: g * (out * out + 1), domain=Domain(low=-math.pi / 2, high=math.pi / 2))
 def tan(x: Tensor, /) -> Tensor:
-    """Tangent of an angle in radians.
+    """Return the tangent of angles in radians, elementwise.
 
     Examples
     --------
@@ -513,12 +515,12 @@ def tan(x: Tensor, /) -> Tensor:
 
 @elementwise(lambda g, x, xp: g / xp.sqrt(1 - x * x), numpy="arcsin", domain=_UNIT)
 def asin(x: Tensor, /) -> Tensor:
-    """Inverse sine, in radians.
+    """Return the inverse sine in radians, elementwise.
 
     Parameters
     ----------
     x : Tensor, raw array or number
-        Any shape; between -1 and 1 if real, else nan.
+        Any shape; real values outside [-1, 1] give nan.
 
     Examples
     --------
@@ -533,12 +535,12 @@ def asin(x: Tensor, /) -> Tensor:
 
 @elementwise(lambda g, x, xp: -g / xp.sqrt(1 - x * x), numpy="arccos", domain=_UNIT)
 def acos(x: Tensor, /) -> Tensor:
-    """Inverse cosine, in radians.
+    """Return the inverse cosine in radians, elementwise.
 
     Parameters
     ----------
     x : Tensor, raw array or number
-        Any shape; between -1 and 1 if real, else nan.
+        Any shape; real values outside [-1, 1] give nan.
 
     Examples
     --------
@@ -553,7 +555,7 @@ def acos(x: Tensor, /) -> Tensor:
 
 @elementwise(lambda g, x: g / (x * x + 1), numpy="arctan")
 def atan(x: Tensor, /) -> Tensor:
-    """Inverse tangent, in radians.
+    """Return the inverse tangent in radians, elementwise.
 
     Examples
     --------
@@ -578,14 +580,14 @@ def _atan2_vjp(g: Any, x: Any, y: Any, xp: Any) -> Any:
     node="Atan2Backward0", numpy="arctan2", domain=_REAL, kink=Kink("at (0, 0)", lambda x1, x2: (x1 == 0) & (x2 == 0), (0.0, 0.0)),
 )  # fmt: skip
 def atan2(x1: Operand, x2: Operand, /) -> Tensor:
-    """Angle in radians of the point with ordinate ``x1`` and abscissa ``x2``.
+    """Return the angle in radians of the points ``(x2, x1)``, elementwise with broadcasting; its gradient at the origin is taken as 0.
 
     Parameters
     ----------
     x1 : Tensor, raw array or number
-        The ordinate; real floating.
+        Ordinates; real.
     x2 : Tensor, raw array or number
-        The abscissa; broadcasts with `x1`.
+        Abscissas; real, of a shape that broadcasts with that of `x1`.
 
     Examples
     --------
@@ -601,7 +603,7 @@ def atan2(x1: Operand, x2: Operand, /) -> Tensor:
 
 @elementwise(lambda g, x, xp: g * xp.cosh(x))
 def sinh(x: Tensor, /) -> Tensor:
-    """Hyperbolic sine.
+    """Return the hyperbolic sine, elementwise.
 
     Examples
     --------
@@ -616,7 +618,7 @@ def sinh(x: Tensor, /) -> Tensor:
 
 @elementwise(lambda g, x, xp: g * xp.sinh(x))
 def cosh(x: Tensor, /) -> Tensor:
-    """Hyperbolic cosine.
+    """Return the hyperbolic cosine, elementwise.
 
     Examples
     --------
@@ -631,7 +633,7 @@ def cosh(x: Tensor, /) -> Tensor:
 
 @elementwise("g * (1 - out * out)")
 def tanh(x: Tensor, /) -> Tensor:
-    """Hyperbolic tangent.
+    """Return the hyperbolic tangent, elementwise.
 
     Examples
     --------
@@ -646,7 +648,7 @@ def tanh(x: Tensor, /) -> Tensor:
 
 @elementwise(lambda g, x, xp: g / xp.sqrt(x * x + 1), numpy="arcsinh")
 def asinh(x: Tensor, /) -> Tensor:
-    """Inverse hyperbolic sine.
+    """Return the inverse hyperbolic sine, elementwise.
 
     Examples
     --------
@@ -661,12 +663,12 @@ def asinh(x: Tensor, /) -> Tensor:
 
 @elementwise(lambda g, x, xp: g / (xp.sqrt(x - 1) * xp.sqrt(x + 1)), numpy="arccosh", domain=Domain(low=1.0))
 def acosh(x: Tensor, /) -> Tensor:
-    """Inverse hyperbolic cosine.
+    """Return the inverse hyperbolic cosine, elementwise.
 
     Parameters
     ----------
     x : Tensor, raw array or number
-        Any shape; at least 1 if real, else nan.
+        Any shape; real values below 1 give nan.
 
     Examples
     --------
@@ -681,12 +683,12 @@ def acosh(x: Tensor, /) -> Tensor:
 
 @elementwise(lambda g, x: g / (1 - x * x), numpy="arctanh", domain=_UNIT)
 def atanh(x: Tensor, /) -> Tensor:
-    """Inverse hyperbolic tangent.
+    """Return the inverse hyperbolic tangent, elementwise.
 
     Parameters
     ----------
     x : Tensor, raw array or number
-        Any shape; between -1 and 1 if real, else nan.
+        Any shape; real values outside [-1, 1] give nan.
 
     Examples
     --------
@@ -704,7 +706,7 @@ def atanh(x: Tensor, /) -> Tensor:
     domain=_REAL, kink=Kink("at (0, 0)", lambda x1, x2: (x1 == 0) & (x2 == 0), (0.0, 0.0)),
 )  # fmt: skip
 def hypot(x1: Operand, x2: Operand, /) -> Tensor:
-    """``sqrt(x1 ** 2 + x2 ** 2)`` without overflow; its derivative at the origin is nan, as in PyTorch (SUB-08).
+    """Return ``sqrt(x1 ** 2 + x2 ** 2)``, elementwise with broadcasting and without overflow; its gradient at the origin is nan.
 
     Examples
     --------
@@ -726,7 +728,7 @@ def hypot(x1: Operand, x2: Operand, /) -> Tensor:
     conj=False, node="MaximumBackward0", kink=Kink("of equal values", lambda x1, x2: x1 == x2, (1.0, 1.0), tie=True), domain=_LIBRARY,
 )  # fmt: skip
 def maximum(x1: Operand, x2: Operand, /) -> Tensor:
-    """The larger of two; equal ones share the gradient evenly (SUB-05).
+    """Return the larger of two values, elementwise with broadcasting; equal values share the gradient evenly.
 
     Examples
     --------
@@ -745,7 +747,7 @@ def maximum(x1: Operand, x2: Operand, /) -> Tensor:
     conj=False, node="MinimumBackward0", kink=Kink("of equal values", lambda x1, x2: x1 == x2, (1.0, 1.0), tie=True), domain=_LIBRARY,
 )  # fmt: skip
 def minimum(x1: Operand, x2: Operand, /) -> Tensor:
-    """The smaller of two; equal ones share the gradient evenly (SUB-05).
+    """Return the smaller of two values, elementwise with broadcasting; equal values share the gradient evenly.
 
     Examples
     --------
@@ -782,7 +784,7 @@ def _inside(g: Any, x: Any, lo: Any, hi: Any, xp: Any) -> Any:
     kink=Kink(_AT_BOUND, _at_bound, (1.0, 1.0, 2.0)), public="clip",
 )  # fmt: skip
 def clip_scalar(xp: Any, x: Any, lo: Any, hi: Any) -> Any:
-    """Limit to ``[lo, hi]``, Python scalars or None."""
+    """Limit `x` to ``[lo, hi]``, each a Python scalar or None."""
     return xp.clip(x, lo, hi)
 
 
@@ -792,7 +794,7 @@ def clip_scalar(xp: Any, x: Any, lo: Any, hi: Any) -> Any:
     kink=Kink(_AT_BOUND, lambda x, lo: x == lo, (1.0, 1.0)), public="clip",
 )  # fmt: skip
 def clip_below(xp: Any, x: Any, lo: Any) -> Any:
-    """Limit from below by an array."""
+    """Limit `x` from below by an array."""
     return xp.maximum(x, lo)
 
 
@@ -802,35 +804,34 @@ def clip_below(xp: Any, x: Any, lo: Any) -> Any:
     kink=Kink(_AT_BOUND, lambda x, hi: x == hi, (1.0, 1.0)), public="clip",
 )  # fmt: skip
 def clip_above(xp: Any, x: Any, hi: Any) -> Any:
-    """Limit from above by an array."""
+    """Limit `x` from above by an array."""
     return xp.minimum(x, hi)
 
 
 @front(method=("clamp", "clip"))
 def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:  # noqa: A002 (the standard's names)
-    """Limit ``x`` to ``[min, max]``; the gradient passes at the bounds (SUB-07).
+    """Limit `x` to ``[min, max]``, elementwise.
+
+    The gradient of `x` passes where `x` lies within the bounds, and at the bounds; elsewhere it goes to the bound, if that is a Tensor.
 
     Parameters
     ----------
-    x : Tensor
-        Real.
-    min, max : Tensor, int, float or None
-        Bounds that broadcast to the shape of ``x``; None means no bound. The result has the dtype of ``x``; floating bounds of
-        integers are a `TypeError`.
+    x : Tensor or raw array
+        Any shape; real.
+    min, max : Tensor, raw array, int, float or None
+        Bounds, of shapes that broadcast to that of `x`; None means no bound.
 
     Returns
     -------
     Tensor
-        Of the shape and dtype of `x`.
+        Has the shape and dtype of `x`.
 
     Raises
     ------
     TypeError
-        An operand is a str, a list or another object that is no array.
+        If `x` or a bound is not a Tensor, an array or a number, if a bound is complex, or if a bound is floating-point and `x` is not.
     ValueError
-        The operands' shapes do not broadcast.
-    DeviceMismatchError
-        The operands are on devices of different backends, and none is a 0-d one of the host.
+        If the shape of a bound does not broadcast to that of `x`.
 
     Examples
     --------
@@ -875,21 +876,21 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
 
 @elementwise(None, lambda g, condition, xp: xp.keep(condition, g), lambda g, condition, xp: xp.keep(~condition, g), conj=False)
 def where(condition: Tensor, x1: Operand, x2: Operand, /) -> Tensor:
-    """``x1`` where ``condition`` holds, else ``x2``; the unselected branch gets the gradient 0 (SUB-11).
+    """Return `x1` where `condition` is True and `x2` elsewhere, with broadcasting; the element that is not selected gets the gradient 0.
 
     Parameters
     ----------
     condition : Tensor or raw array
-        bool; other dtypes count what is not 0 as True.
+        bool; in other dtypes every nonzero element counts as True.
     x1 : Tensor, raw array or number
-        Where the condition holds.
+        Values where `condition` is True.
     x2 : Tensor, raw array or number
-        Elsewhere; all three shapes broadcast.
+        Values elsewhere. All three shapes must broadcast with each other.
 
     Returns
     -------
     Tensor
-        Of the shape that all three broadcast to, of the dtype that `x1` and `x2` promote to.
+        Has the shape to which all three broadcast and the dtype to which `x1` and `x2` promote.
 
     Examples
     --------
@@ -911,14 +912,16 @@ def _copysign_vjp(g: Any, x1: Any, out: Any, xp: Any) -> Any:
 
 @elementwise(_copysign_vjp, zero_gradient, conj=False, domain=_REAL, kink=Kink("at 0", lambda x1: x1 == 0, (0.0, 1.0)))
 def copysign(x1: Operand, x2: Operand, /) -> Tensor:
-    """The magnitude of ``x1`` with the sign of ``x2``.
+    """Return the magnitude of `x1` with the sign of `x2`, elementwise with broadcasting.
+
+    The gradient of `x1` is taken as 0 at 0; that of `x2` is zero.
 
     Parameters
     ----------
     x1 : Tensor, raw array or number
-        The magnitudes; real floating.
+        Magnitudes; real.
     x2 : Tensor, raw array or number
-        The signs; broadcasts with `x1`.
+        Numbers whose signs are taken; real, of a shape that broadcasts with that of `x1`.
 
     Examples
     --------
@@ -937,7 +940,7 @@ def copysign(x1: Operand, x2: Operand, /) -> Tensor:
 
 @elementwise(zero_gradient, conj=False, domain=_REAL_EXACT, may_return_operand=True)
 def ceil(x: Tensor, /) -> Tensor:
-    """Rounded up; the derivative is zero (SUB-09).
+    """Round up to an integer, elementwise; the gradient is zero.
 
     Examples
     --------
@@ -952,7 +955,7 @@ def ceil(x: Tensor, /) -> Tensor:
 
 @elementwise(zero_gradient, conj=False, domain=_REAL_EXACT, may_return_operand=True)
 def floor(x: Tensor, /) -> Tensor:
-    """Rounded down; the derivative is zero (SUB-09).
+    """Round down to an integer, elementwise; the gradient is zero.
 
     Examples
     --------
@@ -967,7 +970,7 @@ def floor(x: Tensor, /) -> Tensor:
 
 @elementwise(zero_gradient, conj=False, may_return_operand=True, domain=Domain("library"))
 def round(x: Tensor, /) -> Tensor:  # noqa: A001 (the standard's name)
-    """Rounded to the nearest integer, halves to even; the derivative is zero (SUB-09).
+    """Round to the nearest integer, elementwise, and halves to the even one; the gradient is zero.
 
     Examples
     --------
@@ -982,7 +985,7 @@ def round(x: Tensor, /) -> Tensor:  # noqa: A001 (the standard's name)
 
 @elementwise(zero_gradient, conj=False, domain=_REAL_EXACT, may_return_operand=True)
 def trunc(x: Tensor, /) -> Tensor:
-    """Rounded towards zero; the derivative is zero (SUB-09).
+    """Round towards zero, elementwise; the gradient is zero.
 
     Examples
     --------
@@ -1000,7 +1003,7 @@ def trunc(x: Tensor, /) -> Tensor:
 
 @elementwise(lambda g, xp: xp.conj(g), conj=False, inplace=False, numpy="conjugate", may_return_operand=True, domain=_EXACT)
 def conj(x: Tensor, /) -> Tensor:
-    """Complex conjugate.
+    """Return the complex conjugate, elementwise.
 
     Examples
     --------
@@ -1013,38 +1016,34 @@ def conj(x: Tensor, /) -> Tensor:
 
 @view(lambda g, x_dtype, xp: xp.cast(g, x_dtype), node="RealBackward0", batch="stacked", kind="part", dtype="real", public="real")
 def real_part(xp: Any, x: Any) -> Any:
-    """The real part of a complex array."""
+    """Return the real part of a complex array."""
     return xp.real(x)
 
 
 @view(lambda g, x_dtype, xp: xp.cast(g, x_dtype) * 1j, node="ImagBackward0", batch="stacked", kind="part", dtype="real", public="imag")
 def imag_part(xp: Any, x: Any) -> Any:
-    """The imaginary part of a complex array."""
+    """Return the imaginary part of a complex array."""
     return xp.imag(x)
 
 
 @front
 def real(x: Tensor, /) -> Tensor:
-    """Real part: a view of a complex ``x``, ``x`` itself if it is real.
+    """Return the real part: a view of a complex `x`, or a real `x` itself.
 
     Parameters
     ----------
-    x : Tensor
-        Any shape; numeric, complex ones for a change.
+    x : Tensor or raw array
+        Any shape and dtype.
 
     Returns
     -------
     Tensor
-        The real parts, of the shape of `x`; a view where the library has them.
+        Has the shape of `x` and its real dtype; for complex `x` a view if the backend's library has views.
 
     Raises
     ------
     TypeError
-        An operand is a str, a list or another object that is no array.
-    ValueError
-        The operands' shapes do not broadcast.
-    DeviceMismatchError
-        The operands are on devices of different backends, and none is a 0-d one of the host.
+        If `x` is not a Tensor, an array or a number.
 
     Examples
     --------
@@ -1062,22 +1061,22 @@ def real(x: Tensor, /) -> Tensor:
 
 @front
 def imag(x: Tensor, /) -> Tensor:
-    """Imaginary part of a complex ``x``: a view.
+    """Return the imaginary part of a complex `x`, as a view.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
         Any shape; complex.
 
     Returns
     -------
     Tensor
-        The imaginary parts, of the shape of `x`; a view where the library has them.
+        Has the shape of `x` and its real dtype; a view if the backend's library has views.
 
     Raises
     ------
     TypeError
-        If ``x`` is real.
+        If `x` is real.
 
     Examples
     --------
@@ -1101,7 +1100,7 @@ def imag(x: Tensor, /) -> Tensor:
 
 @nondifferentiable(op="==", method="eq", domain=_EXACT)
 def equal(x1: Operand, x2: Operand, /) -> Tensor:
-    """``x1 == x2``.
+    """Return whether ``x1 == x2``, elementwise with broadcasting.
 
     Examples
     --------
@@ -1113,7 +1112,7 @@ def equal(x1: Operand, x2: Operand, /) -> Tensor:
 
 @nondifferentiable(op="!=", method="ne", domain=_EXACT)
 def not_equal(x1: Operand, x2: Operand, /) -> Tensor:
-    """``x1 != x2``.
+    """Return whether ``x1 != x2``, elementwise with broadcasting.
 
     Examples
     --------
@@ -1125,7 +1124,7 @@ def not_equal(x1: Operand, x2: Operand, /) -> Tensor:
 
 @nondifferentiable(op="<", method="lt", domain=_LIBRARY)
 def less(x1: Operand, x2: Operand, /) -> Tensor:
-    """``x1 < x2``.
+    """Return whether ``x1 < x2``, elementwise with broadcasting.
 
     Examples
     --------
@@ -1137,7 +1136,7 @@ def less(x1: Operand, x2: Operand, /) -> Tensor:
 
 @nondifferentiable(op="<=", method="le", domain=_LIBRARY)
 def less_equal(x1: Operand, x2: Operand, /) -> Tensor:
-    """``x1 <= x2``.
+    """Return whether ``x1 <= x2``, elementwise with broadcasting.
 
     Examples
     --------
@@ -1149,7 +1148,7 @@ def less_equal(x1: Operand, x2: Operand, /) -> Tensor:
 
 @nondifferentiable(op=">", method="gt", domain=_LIBRARY)
 def greater(x1: Operand, x2: Operand, /) -> Tensor:
-    """``x1 > x2``.
+    """Return whether ``x1 > x2``, elementwise with broadcasting.
 
     Examples
     --------
@@ -1161,7 +1160,7 @@ def greater(x1: Operand, x2: Operand, /) -> Tensor:
 
 @nondifferentiable(op=">=", method="ge", domain=_LIBRARY)
 def greater_equal(x1: Operand, x2: Operand, /) -> Tensor:
-    """``x1 >= x2``.
+    """Return whether ``x1 >= x2``, elementwise with broadcasting.
 
     Examples
     --------
@@ -1173,7 +1172,7 @@ def greater_equal(x1: Operand, x2: Operand, /) -> Tensor:
 
 @nondifferentiable(domain=_EXACT)
 def isfinite(x: Tensor, /) -> Tensor:
-    """True where an element is finite.
+    """Return whether each element is finite.
 
     Examples
     --------
@@ -1185,7 +1184,7 @@ def isfinite(x: Tensor, /) -> Tensor:
 
 @nondifferentiable(domain=_EXACT)
 def isinf(x: Tensor, /) -> Tensor:
-    """True where an element is infinite.
+    """Return whether each element is infinite.
 
     Examples
     --------
@@ -1197,7 +1196,7 @@ def isinf(x: Tensor, /) -> Tensor:
 
 @nondifferentiable(domain=_EXACT)
 def isnan(x: Tensor, /) -> Tensor:
-    """True where an element is not a number.
+    """Return whether each element is nan.
 
     Examples
     --------
@@ -1209,7 +1208,7 @@ def isnan(x: Tensor, /) -> Tensor:
 
 @nondifferentiable(domain=_REAL_EXACT)
 def signbit(x: Tensor, /) -> Tensor:
-    """True where the sign bit is set.
+    """Return whether the sign bit of each element is set.
 
     Examples
     --------
@@ -1221,14 +1220,14 @@ def signbit(x: Tensor, /) -> Tensor:
 
 @nondifferentiable(domain=_REAL, dtype="same")
 def nextafter(x1: Operand, x2: Operand, /) -> Tensor:
-    """The next floating number after ``x1`` towards ``x2``.
+    """Return the next floating-point number after `x1` in the direction of `x2`, elementwise with broadcasting.
 
     Parameters
     ----------
     x1 : Tensor, raw array or number
-        Any shape; real and floating-point.
+        Any shape; real floating-point.
     x2 : Tensor, raw array or number
-        The direction; broadcasts with `x1`.
+        Direction; real, of a shape that broadcasts with that of `x1`.
 
     Examples
     --------
@@ -1240,7 +1239,7 @@ def nextafter(x1: Operand, x2: Operand, /) -> Tensor:
 
 @nondifferentiable(domain=_TRUTH)
 def logical_and(x1: Operand, x2: Operand, /) -> Tensor:
-    """Logical and.
+    """Return whether both operands are True, elementwise with broadcasting.
 
     Examples
     --------
@@ -1252,7 +1251,7 @@ def logical_and(x1: Operand, x2: Operand, /) -> Tensor:
 
 @nondifferentiable(domain=_TRUTH)
 def logical_or(x1: Operand, x2: Operand, /) -> Tensor:
-    """Logical or.
+    """Return whether at least one operand is True, elementwise with broadcasting.
 
     Examples
     --------
@@ -1264,7 +1263,7 @@ def logical_or(x1: Operand, x2: Operand, /) -> Tensor:
 
 @nondifferentiable(domain=_TRUTH)
 def logical_xor(x1: Operand, x2: Operand, /) -> Tensor:
-    """Logical exclusive or.
+    """Return whether exactly one operand is True, elementwise with broadcasting.
 
     Examples
     --------
@@ -1276,7 +1275,7 @@ def logical_xor(x1: Operand, x2: Operand, /) -> Tensor:
 
 @nondifferentiable(domain=_TRUTH)
 def logical_not(x: Tensor, /) -> Tensor:
-    """Logical not.
+    """Return whether each element is False.
 
     Examples
     --------
@@ -1288,7 +1287,7 @@ def logical_not(x: Tensor, /) -> Tensor:
 
 @nondifferentiable(op="&", domain=_INTEGER, dtype="same")
 def bitwise_and(x1: Operand, x2: Operand, /) -> Tensor:
-    """Bitwise and of integers or bools.
+    """Return the bitwise and of integers or bools, elementwise with broadcasting.
 
     Examples
     --------
@@ -1300,7 +1299,7 @@ def bitwise_and(x1: Operand, x2: Operand, /) -> Tensor:
 
 @nondifferentiable(op="|", domain=_INTEGER, dtype="same")
 def bitwise_or(x1: Operand, x2: Operand, /) -> Tensor:
-    """Bitwise or of integers or bools.
+    """Return the bitwise or of integers or bools, elementwise with broadcasting.
 
     Examples
     --------
@@ -1312,7 +1311,7 @@ def bitwise_or(x1: Operand, x2: Operand, /) -> Tensor:
 
 @nondifferentiable(op="^", domain=_INTEGER, dtype="same")
 def bitwise_xor(x1: Operand, x2: Operand, /) -> Tensor:
-    """Bitwise exclusive or of integers or bools.
+    """Return the bitwise exclusive or of integers or bools, elementwise with broadcasting.
 
     Examples
     --------
@@ -1324,7 +1323,7 @@ def bitwise_xor(x1: Operand, x2: Operand, /) -> Tensor:
 
 @nondifferentiable(op="~", method="bitwise_not", numpy="invert", domain=_INTEGER, dtype="same")
 def bitwise_invert(x: Tensor, /) -> Tensor:
-    """Bitwise not of integers or bools.
+    """Return the bitwise not of integers or bools, elementwise.
 
     Examples
     --------
@@ -1336,14 +1335,14 @@ def bitwise_invert(x: Tensor, /) -> Tensor:
 
 @nondifferentiable(op="<<", numpy="left_shift", domain=_INTEGER, dtype="same")
 def bitwise_left_shift(x1: Operand, x2: Operand, /) -> Tensor:
-    """``x1 << x2`` of integers.
+    """Return integers shifted to the left, ``x1 << x2``, elementwise with broadcasting.
 
     Parameters
     ----------
     x1 : Tensor, raw array or number
-        What is shifted; integer.
+        Integers to shift.
     x2 : Tensor, raw array or number
-        By how many bits; integer, not negative; broadcasts with `x1`.
+        Number of bits; integer and not negative, of a shape that broadcasts with that of `x1`.
 
     Examples
     --------
@@ -1355,14 +1354,14 @@ def bitwise_left_shift(x1: Operand, x2: Operand, /) -> Tensor:
 
 @nondifferentiable(op=">>", numpy="right_shift", domain=_INTEGER, dtype="same")
 def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Tensor:
-    """``x1 >> x2`` of integers.
+    """Return integers shifted to the right, ``x1 >> x2``, elementwise with broadcasting.
 
     Parameters
     ----------
     x1 : Tensor, raw array or number
-        What is shifted; integer.
+        Integers to shift.
     x2 : Tensor, raw array or number
-        By how many bits; integer, not negative; broadcasts with `x1`.
+        Number of bits; integer and not negative, of a shape that broadcasts with that of `x1`.
 
     Examples
     --------

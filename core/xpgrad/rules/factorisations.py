@@ -1,7 +1,7 @@
-"""Rows of the matrix factorisations: Cholesky, QR, eigenvalues, singular values; and the parts that their gradients share.
+"""Rows of the matrix factorisations: Cholesky, QR, eigenvalues and singular values, and the parts that their gradients share.
 
-Matrices are stacked: the last two axes are a matrix, all before them are a batch. For complex matrices the gradients follow PyTorch's
-convention, and a loss must not depend on the phases that a factorisation leaves open.
+Matrices are the last two axes; the axes before them are a batch. For complex matrices the gradients follow PyTorch's convention, and a
+loss must not depend on the phases that a factorisation does not determine.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from xpgrad.rules.elementwise import is_complex
 
 
 def adjoint(x: Any, xp: Any) -> Any:
-    """The conjugate transpose of matrices."""
+    """Return the conjugate transpose of matrices."""
     return xp.swap_last(xp.conj(x) if is_complex(x, xp) else x)
 
 
 def identity_like(x: Any, xp: Any) -> Any:
-    """Square identity matrices of the shape and dtype of `x`, constant."""
+    """Return identity matrices of the shape and dtype of `x`; constants."""
     ones = xp.ones_like(x)
     return xp.lower(ones, 0) - xp.lower(ones, -1)
 
 
 def halved_lower(x: Any, xp: Any) -> Any:
-    """The lower triangle with half of the diagonal: the adjoint of a symmetric part is made from it."""
+    """Return the lower triangle with half of the diagonal, from which the adjoint of a symmetric part is made."""
     return (xp.lower(x, 0) + xp.lower(x, -1)) / 2
 
 
 def skew(x: Any, xp: Any) -> Any:
-    """``x - x^H``."""
+    """Return ``x - x^H``."""
     return x - adjoint(x, xp)
 
 
 def _gaps(values: Any, xp: Any) -> Any:
-    """``values[j] - values[i]`` in row i, and 1 on the diagonal."""
+    """Return the matrix with ``values[j] - values[i]`` in row i and column j, and 1 on the diagonal."""
     difference = values[..., None, :] - values[..., :, None]
     return difference + identity_like(difference, xp)
 
@@ -63,7 +63,7 @@ def _cholesky_vjp(g: Any, out: Any, upper: bool, xp: Any) -> Any:
 
 @rule(_cholesky_vjp, conj=False, fresh=False, node="LinalgCholeskyExBackward0", batch="stacked", public="linalg.cholesky")
 def cholesky_factor(xp: Any, x: Any, upper: bool) -> Any:
-    """The triangular factor of positive definite matrices."""
+    """Return the triangular factors of positive definite matrices."""
     return xp.linalg.cholesky(x, upper=upper)
 
 
@@ -90,7 +90,7 @@ def _eigh_vjp(g: Any, out: Any, xp: Any) -> Any:
 
 @rule(_eigh_vjp, outputs=2, node="LinalgEighBackward0", batch="stacked", public=("linalg.eigh", "linalg.eigvalsh"))
 def eigen_pairs(xp: Any, x: Any) -> Any:
-    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices."""
+    """Return the eigenvalues, ascending, and eigenvectors of Hermitian matrices."""
     return tuple(xp.linalg.eigh(x))
 
 
@@ -123,7 +123,7 @@ def _eig_vjp(g: Any, out: Any, x_dtype: Any, xp: Any) -> Any:
 
 @rule(_eig_vjp, outputs=2, node="LinalgEigBackward0", batch="stacked", public=("linalg.eig", "linalg.eigvals"))
 def general_eigen_pairs(xp: Any, x: Any) -> Any:
-    """Eigenvalues, in no order, and eigenvectors of length 1 of square matrices, complex for real ones too."""
+    """Return the eigenvalues, in no order, and eigenvectors of length 1 of square matrices; both are complex."""
     return xp.general_eigen(x)
 
 
@@ -172,7 +172,7 @@ def _svd_vjp(g: Any, out: Any, x_shape: Any, xp: Any) -> Any:
 
 @rule(_svd_vjp, outputs=3, node="LinalgSvdBackward0", batch="stacked", public=("linalg.svd", "linalg.svdvals"))
 def singular_triples(xp: Any, x: Any, full: bool) -> Any:
-    """Left singular vectors, singular values (descending) and adjoint right singular vectors."""
+    """Return left singular vectors, singular values (descending) and adjoint right singular vectors."""
     return tuple(xp.linalg.svd(x, full_matrices=full))
 
 
@@ -219,5 +219,5 @@ def _qr_vjp(g: Any, out: Any, x_shape: Any, form: str, xp: Any) -> Any:
 
 @rule(_qr_vjp, outputs=2, node="LinalgQrBackward0", batch="stacked", public="linalg.qr")
 def orthogonal_triangular(xp: Any, x: Any, form: str) -> Any:
-    """The factors Q and R; `form` is the public function's `mode`."""
+    """Return the factors Q and R; `form` is the `mode` of `qr`."""
     return tuple(xp.linalg.qr(x, mode=form))

@@ -1,6 +1,6 @@
-"""Indexing: basic keys give views, advanced ones (boolean masks, integer arrays, mixtures) fresh memory; no duplicate is lost backward.
+"""Indexing: basic keys give views; advanced ones (masks, integer arrays, mixtures) give copies, whose gradients add up at duplicates.
 
-`take`, `take_along_axis` and ``x[key]``; the parts of them that in-place writing needs are in `rules.writing` and `_tensor.writing`.
+`take`, `take_along_axis` and ``x[key]``. What in-place writing needs of them is in `rules.writing` and `_tensor.writing`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["take", "take_along_axis"]
     into="add_at", fresh=True, node="SliceBackward0", kind="selection", dtype="same", whole=True, spelled="x[key]",
 )  # fmt: skip
 def index_basic(xp: Any, x: Any, key: Any) -> Any:
-    """``x[key]`` for integers, slices, ellipsis and newaxis."""
+    """Return ``x[key]`` for integers, slices, ellipsis and newaxis."""
     return x[full_key(key, x.shape)]
 
 
@@ -41,7 +41,7 @@ def index_basic(xp: Any, x: Any, key: Any) -> Any:
     conj=False, node="SliceBackward0Backward0", kind="selection", memory="new", dtype="same", whole=True, grows=True,
 )  # fmt: skip
 def index_basic_transpose(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
-    """Zeros of `shape` with `x` written at ``[key]``."""
+    """Return zeros of `shape` with `x` written at ``[key]``."""
     return xp.written(xp.zeros_near(x, shape), key, x)
 
 
@@ -51,7 +51,7 @@ def index_basic_transpose(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> 
     public="take", spelled="x[key]",
 )  # fmt: skip
 def gather(xp: Any, x: Any, key: Any) -> Any:
-    """``x[key]`` for a key with integer arrays or masks (raw)."""
+    """Return ``x[key]`` for a key with raw integer arrays or masks."""
     return xp.take_flat(x, xp.flat_index(key, tuple(x.shape), x))
 
 
@@ -61,14 +61,14 @@ def gather(xp: Any, x: Any, key: Any) -> Any:
     spelled="x[key]",
 )  # fmt: skip
 def scatter_add(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
-    """Zeros of `shape` with `x` added at ``[key]``, duplicates included."""
+    """Return zeros of `shape` with `x` added at ``[key]``, duplicates included."""
     count = math.prod(x.shape)
     flat = xp.reshape(xp.flat_index(key, shape, x), (count,))
     return xp.reshape(xp.segment_sum(xp.reshape(x, (count,)), flat, math.prod(shape)), shape)
 
 
 def unstack_views(x: Tensor, axis: int) -> tuple[Tensor, ...]:
-    """The slices along an axis, marked as outputs of one function that returns several views."""
+    """Return the slices along an axis, marked as outputs of one function that returns several views."""
     key = (slice(None),) * axis
     views = tuple(index_basic(x, (*key, i)) for i in range(x.shape[axis]))
     for k, v in enumerate(views):
@@ -78,12 +78,12 @@ def unstack_views(x: Tensor, axis: int) -> tuple[Tensor, ...]:
 
 
 def prepare_key(x: Tensor, key: Any) -> tuple[Any, ...]:
-    """Return a key that is not a `basic_key` in the form that kernels take: raw arrays instead of Tensors, integers of Python's type.
+    """Return a key that is not a `basic_key` as kernels take it: raw arrays instead of Tensors, and Python's ints.
 
     Raises
     ------
     IndexError, TypeError
-        For what cannot be an index.
+        If a part of the key is not a valid index.
     """
     parts = list(key) if isinstance(key, tuple) else [key]
     for i, part in enumerate(parts):
@@ -100,7 +100,7 @@ def prepare_key(x: Tensor, key: Any) -> tuple[Any, ...]:
 
 
 def _index_array(x: Tensor, part: Any) -> Any:
-    """One advanced part of a key as a raw array in memory of its own: later writes to the caller's array must not move gradients."""
+    """Return one advanced part of a key as a raw array that is a copy: later writes to the caller's array must not move gradients."""
     if not isinstance(part, TensorBase):
         if not (is_raw_array(part) or isinstance(part, (list, tuple, bool))):
             msg = (
@@ -126,7 +126,10 @@ def _index_array(x: Tensor, part: Any) -> Any:
 
 
 def signed(indices: Any) -> Any:
-    """The raw array of integer indices; unsigned ones as wide as the dtype of indices come in that, too large ones out of range still."""
+    """Return integer indices as a raw array.
+
+    Unsigned ones as wide as the dtype of indices are converted to it; those that it cannot hold become its maximum, which is out of range.
+    """
     dtype = indices.dtype
     if dtype.kind != "unsigned integer" or dtype.itemsize < (wanted := indices.default_dtype("indexing")).itemsize:
         return indices._array
@@ -136,18 +139,18 @@ def signed(indices: Any) -> Any:
 
 
 def _picked_from(name: str, x: Any, indices: Any) -> Any:
-    """The operand that elements are taken of; a raw array goes where the indices are, if they are a Tensor."""
+    """Return the operand to index as a Tensor; a raw array becomes one on the device of `indices`, if they are a Tensor."""
     return as_tensor(name, lift(name, x, indices) if isinstance(indices, TensorBase) else x)
 
 
 def among(x: Tensor, *parts: Any) -> Tensor:
-    """`x` as an element of the batch to which one of the indices belongs, or captured as it is."""
+    """Return `x` at the vmap level of the indices, if that is higher."""
     highest = max((p for p in parts if isinstance(p, TensorBase)), key=lambda p: p.stage, default=x)
     return type(highest).align([x, highest])[0] if highest.stage > x.stage else x
 
 
 def getitem(x: Tensor, key: Any) -> Tensor:
-    """``x[key]``."""
+    """Return ``x[key]``."""
     kind = key.__class__
     if kind is slice or kind is int or basic_key(key):
         try:
@@ -163,7 +166,7 @@ def getitem(x: Tensor, key: Any) -> Tensor:
 
 
 def basic_error(x: Tensor, key: Any, exc: Exception) -> Exception:
-    """The error for a basic key that the library refused, by what is wrong with it."""
+    """Return the error for a basic key that the library refused."""
     parts = key if isinstance(key, tuple) else (key,)
     # NB: a library may say of an int that is too large for it that it is no int.
     if isinstance(exc, OverflowError) or any(isinstance(p, int) and abs(p) > sys.maxsize for p in parts):
@@ -180,26 +183,30 @@ RULES["__getitem__"] = getitem
 
 @front
 def take(x: Tensor, indices: Tensor, /, axis: int | None = None) -> Tensor:
-    """Elements of `x` at integer `indices` along an axis; duplicates add up in the gradient.
+    """Return the elements of `x` at integer indices along an axis; the gradients of duplicates add up.
 
     Parameters
     ----------
-    x : Tensor
-    indices : Tensor of integers (or a NumPy array, or a list)
+    x : Tensor or raw array
+        Any shape and dtype.
+    indices : Tensor, raw array or list of integers
+        Indices along the axis, in any shape; negative ones count from the end.
     axis : int, optional
-        May be left out for a one-dimensional `x` only.
+        Axis to index. It may be omitted only if `x` is one-dimensional.
 
     Returns
     -------
     Tensor
-        The elements at the indices.
+        Has the shape of `x` with the axis replaced by those of `indices`, and the dtype of `x`.
 
     Raises
     ------
     TypeError
-        An argument is no Tensor.
+        If `x` is not a Tensor or an array, or `indices` are bools.
+    ValueError
+        If `axis` is omitted and `x` is not one-dimensional.
     IndexError
-        An axis or an index is out of range.
+        If `axis` or an index is out of range, or `indices` are neither integers nor bools.
 
     Examples
     --------
@@ -233,7 +240,7 @@ def take(x: Tensor, indices: Tensor, /, axis: int | None = None) -> Tensor:
     public="take_along_axis",
 )  # fmt: skip
 def gather_along(xp: Any, x: Any, indices: Any, axis: int) -> Any:
-    """``x[..., indices[..., i, ...], ...]`` with `indices` (raw) varying along the other axes too."""
+    """Return ``x[..., indices[..., i, ...], ...]``, where the raw `indices` vary along the other axes."""
     return xp.take_along_axis(x, indices, axis=axis)
 
 
@@ -242,7 +249,7 @@ def gather_along(xp: Any, x: Any, indices: Any, axis: int) -> Any:
     conj=False, fresh=True, node="GatherBackward0Backward0", kind="scatter", dtype="same", spelled="take_along_axis",
 )  # fmt: skip
 def scatter_along(xp: Any, x: Any, indices: Any, shape: tuple[int, ...], axis: int) -> Any:
-    """The transpose of `gather_along`: adds, duplicates included."""
+    """Return the transpose of `gather_along`: it adds, duplicates included."""
     key = [
         indices if i == axis else xp.reshape(xp.count_up(x, n), tuple(-1 if j == i else 1 for j in range(len(shape))))
         for i, n in enumerate(x.shape)
@@ -252,26 +259,30 @@ def scatter_along(xp: Any, x: Any, indices: Any, shape: tuple[int, ...], axis: i
 
 @front
 def take_along_axis(x: Tensor, indices: Tensor, /, axis: int = -1) -> Tensor:
-    """Elements of `x` at `indices`, which vary along the other axes too; duplicates add up in the gradient.
+    """Return the elements of `x` at indices that vary along the other axes; the gradients of duplicates add up.
 
     Parameters
     ----------
-    x : Tensor
-    indices : Tensor of integers
-        As many axes as `x`, broadcasting with it along all but `axis`.
+    x : Tensor or raw array
+        At least one axis; any dtype.
+    indices : Tensor or raw array of integers
+        Indices along `axis`. It has as many axes as `x`, and broadcasts with it along all but `axis`.
     axis : int
+        Axis to index.
 
     Returns
     -------
     Tensor
-        Of the shape of the indices, broadcast.
+        Has the shape to which both broadcast, with the length of `indices` along `axis`, and the dtype of `x`.
 
     Raises
     ------
     TypeError
-        An argument is no Tensor.
+        If `x` or `indices` is not a Tensor or an array, or `indices` are bools.
+    ValueError
+        If `indices` has another number of axes than `x`, or does not broadcast with it.
     IndexError
-        An axis or an index is out of range.
+        If `axis` or an index is out of range, or `indices` are neither integers nor bools.
 
     Examples
     --------
@@ -309,14 +320,14 @@ def take_along_axis(x: Tensor, indices: Tensor, /, axis: int = -1) -> Tensor:
 
 
 def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
-    """`x` with slices of `source` added at `index` along an axis, duplicates included (`torch.index_add`).
+    """Return `x` with slices of `source` added at `index` along an axis, duplicates included (`torch.index_add`).
 
     Raises
     ------
     ValueError
         If the shape of `source` is not that of ``take(x, index, axis=axis)``.
     IndexError
-        If an index is out of range, where that can be seen without waiting for a device.
+        If an index is out of range and the host can see that without waiting for a device.
     """
     source = as_tensor("index_add", lift("index_add", source, x))
     axis = normalize_axis(axis, x.ndim, "index_add")
@@ -337,14 +348,14 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
 
 
 def add_along_axis(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
-    """`x` with the elements of `source` added at `index`, of its shape, along an axis, duplicates included (`torch.scatter_add`).
+    """Return `x` with the elements of `source` added at `index` along an axis, duplicates included (`torch.scatter_add`).
 
-    Along the other axes the two may be shorter than `x`: what lies beyond them stays.
+    `index` has the shape of `source`. Along the other axes both may be shorter than `x`, whose remaining elements stay.
 
     Raises
     ------
     IndexError
-        If an index is out of range, where that can be seen without waiting for a device.
+        If an index is out of range and the host can see that without waiting for a device.
     """
     x = among(x, index, source)
     source = among(source, x)
@@ -355,7 +366,10 @@ def add_along_axis(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tenso
 
 
 def seen_in_range(x: Tensor, places: Any, axis: int) -> Any:
-    """Raw indices along an axis, counted from the front and checked where the library does not refuse them, or at no cost on the host."""
+    """Check raw indices along an axis and return them counted from the front.
+
+    Indices on a device whose library checks them itself are returned unchanged.
+    """
     backend = x.backend
     if backend.checks_indices and not backend.on_host(x.device):
         return places
@@ -363,7 +377,7 @@ def seen_in_range(x: Tensor, places: Any, axis: int) -> Any:
 
 
 def shared_by_batch(x: Any) -> RuntimeError:
-    """The error for a write by `vmap` into a Tensor that is not an element of its batch."""
+    """Return the error for a write under `vmap` into a Tensor that is not an element of the batch."""
     return RuntimeError(
         f"vmap: different values cannot be written in place into a Tensor of shape {x.shape} that all elements of the batch share; "
         "write into a copy of an element, e.g. into `x + xpgrad.zeros_like(batched)`, or use the out-of-place form"

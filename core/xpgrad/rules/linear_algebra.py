@@ -1,4 +1,4 @@
-"""The linear algebra of the main namespace: `matmul`, `tensordot`, `vecdot` (and `einsum`, which is not a function of the standard)."""
+"""Linear algebra of the main namespace: `matmul`, `tensordot` and `vecdot`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["matmul", "tensordot", "vecdot"]
 
 
 def _matmul_general(row: Any, x1: Any, x2: Any) -> Any:
-    """`matmul` where the operands are not two matrices of one class and dtype."""
+    """Multiply operands that are not two matrices of one class and dtype: vectors, stacks, raw arrays, mixed dtypes."""
     if is_constant(x2):
         x1, x2 = lift_all("matmul", (x1, x2))
     for x in (x1, x2):
@@ -69,7 +69,7 @@ def _refuse_scalar(x: Any) -> Any:
     public="matmul",
 )  # fmt: skip
 def matmul_nd(xp: Any, x1: Any, x2: Any) -> Any:
-    """The product of two matrices."""
+    """Return the product of two matrices."""
     return xp.matmul(x1, x2)
 
 
@@ -80,7 +80,7 @@ def matmul_nd(xp: Any, x1: Any, x2: Any) -> Any:
     public="matmul",
 )  # fmt: skip
 def batched_matmul(xp: Any, x1: Any, x2: Any) -> Any:
-    """Products of stacks of matrices, whose leading axes broadcast."""
+    """Return the products of stacks of matrices, whose leading axes broadcast."""
     return xp.matmul(x1, x2)
 
 
@@ -90,34 +90,39 @@ def batched_matmul(xp: Any, x1: Any, x2: Any) -> Any:
     public="matmul",
 )  # fmt: skip
 def mat_vec(xp: Any, x1: Any, x2: Any) -> Any:
-    """The product of a matrix and a vector."""
+    """Return the product of a matrix and a vector."""
     return xp.matmul(x1, x2)
 
 
 @rule(lambda g, x2: g * x2, lambda g, x1: g * x1, fresh=True, node="DotBackward0", public="matmul")
 def inner_product(xp: Any, x1: Any, x2: Any) -> Any:
-    """The sum of the products of two vectors' elements; neither is conjugated."""
+    """Return the sum of the products of two vectors' elements; neither is conjugated."""
     return xp.matmul(x1, x2)
 
 
 @front(method="matmul")
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """Matrix product ``x1 @ x2`` (Array API 2024.12, `matmul`).
+    """Return the matrix product ``x1 @ x2``.
 
     Parameters
     ----------
-    x1, x2 : Tensor
-        Shapes (..., M, K) and (..., K, N), whose leading axes broadcast; a one-dimensional operand is a row or a column.
+    x1, x2 : Tensor or raw array
+        Shapes (..., M, K) and (..., K, N), whose leading axes broadcast. A one-dimensional `x1` is a row, a one-dimensional `x2` a column,
+        whose axis of length 1 the result lacks.
 
     Returns
     -------
     Tensor
-        Matrix products, stacked as the other axes broadcast.
+        Shape (..., M, N), and the dtype to which the operands promote.
 
     Raises
     ------
+    TypeError
+        If an operand is not a Tensor or an array.
     ValueError
-        The inner lengths differ, or an operand has no axis.
+        If the inner lengths K differ, the leading axes do not broadcast, or an operand is 0-d.
+    DeviceMismatchError
+        If the operands are on different devices.
 
     Examples
     --------
@@ -146,23 +151,28 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 @composite
 def tensordot(x1: Tensor, x2: Tensor, /, axes: Any = 2) -> Tensor:
-    """Contract axes of two Tensors.
+    """Sum products over pairs of axes of two Tensors.
 
     Parameters
     ----------
-    x1, x2 : Tensor
+    x1, x2 : Tensor or raw array
+        Any shape and numeric dtype.
     axes : int or pair of sequences of int
-        The last ``axes`` of `x1` with the first of `x2`, or the axes of each.
+        The number of last axes of `x1` to pair with as many first axes of `x2`, or the axes of each.
 
     Returns
     -------
     Tensor
-        The axes of `x1` that are left, then those of `x2`.
+        Has the other axes of `x1`, then those of `x2`, and the dtype to which the operands promote.
 
     Raises
     ------
+    TypeError
+        If an operand is not a Tensor or an array, or `axes` has another type.
     ValueError
-        The axes that are summed over have different lengths.
+        If paired axes have different lengths, or `axes` names an axis twice, or not as many of each operand.
+    IndexError
+        If an axis is out of range.
 
     Examples
     --------
@@ -203,26 +213,28 @@ def tensordot(x1: Tensor, x2: Tensor, /, axes: Any = 2) -> Tensor:
 
 @composite
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """Dot product along an axis; the first operand is conjugated.
+    """Return the dot product along an axis; `x1` is conjugated.
 
     Parameters
     ----------
-    x1 : Tensor
-        The first vectors; conjugated if complex.
-    x2 : Tensor
-        The second; the other axes broadcast.
+    x1 : Tensor or raw array
+        First vectors; conjugated if complex.
+    x2 : Tensor or raw array
+        Second vectors; the other axes broadcast with those of `x1`.
     axis : int
-        The axis of the vectors.
+        Axis of the vectors, negative.
 
     Returns
     -------
     Tensor
-        Of the broadcast shape without the axis.
+        Has the shape to which the operands broadcast, without the axis, and the dtype to which they promote.
 
     Raises
     ------
+    TypeError
+        If an operand is not a Tensor or an array, or `axis` is not an int.
     ValueError
-        The vectors' lengths differ.
+        If the vectors' lengths differ, `axis` is not negative or out of range, or the other axes do not broadcast.
 
     Examples
     --------

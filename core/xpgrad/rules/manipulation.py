@@ -1,4 +1,4 @@
-"""Shapes and orders of axes: views where the standard's functions give views, fresh memory elsewhere."""
+"""Shapes and orders of axes: views where the standard allows them, newly allocated memory elsewhere."""
 
 from __future__ import annotations
 
@@ -34,35 +34,34 @@ __all__ = [
     node="ViewBackward0", kind="reshape", dtype="same", public=("reshape", "squeeze", "expand_dims"),
 )  # fmt: skip
 def reshape_to(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
-    """`x` in another shape with the same elements."""
+    """Return `x` in another shape with the same elements."""
     return xp.reshape(x, shape)
 
 
 @front
 def reshape(x: Tensor, /, shape: int | Sequence[int], *, copy: bool | None = None) -> Tensor:
-    """`x` in another shape: a view where strides allow.
+    """Return the elements of `x` in another shape: a view if the strides allow one.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
+        Any shape and dtype.
     shape : int or sequence of int
-        One length may be -1: it is inferred.
+        Shape of the result. One length may be -1, which is inferred.
     copy : bool, optional
-        True gives fresh memory always, False raises ValueError where a copy would be needed.
+        True always copies, False never does, None copies if needed.
 
     Returns
     -------
     Tensor
-        With the elements of `x`.
+        The elements of `x`, in row-major order, in the shape `shape`.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or an argument that is to be an int is none.
-    IndexError
-        An axis is out of range.
+        If `x` is not a Tensor or an array, or `shape` does not consist of ints.
     ValueError
-        The shapes do not fit.
+        If `shape` has another number of elements than `x`, or ``copy=False`` and a copy is needed.
 
     Examples
     --------
@@ -94,24 +93,28 @@ def reshape(x: Tensor, /, shape: int | Sequence[int], *, copy: bool | None = Non
 
 @front
 def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
-    """`x` without axes of length 1: a view.
+    """Return a view of `x` without axes of length 1.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
         Any shape and dtype.
     axis : int or tuple of int
-        The axes that go; each of length 1.
+        Axes to remove, each of length 1.
 
     Returns
     -------
     Tensor
-        A view without them.
+        A view without these axes.
 
     Raises
     ------
+    TypeError
+        If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
+    IndexError
+        If an axis is out of range.
     ValueError
-        If one of the axes has another length.
+        If an axis has another length than 1.
 
     Examples
     --------
@@ -133,28 +136,26 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
 
 @front
 def expand_dims(x: Tensor, /, axis: int = 0) -> Tensor:
-    """`x` with a new axis of length 1 at position `axis`: a view.
+    """Return a view of `x` with a new axis of length 1.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
         Any shape and dtype.
-    axis : int or tuple of int
-        Where the new axes stand in the result.
+    axis : int
+        Position of the new axis in the result.
 
     Returns
     -------
     Tensor
-        A view with a further axis of length 1.
+        A view with one more axis.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or an argument that is to be an int is none.
+        If `x` is not a Tensor or an array, or `axis` is not an int.
     IndexError
-        An axis is out of range.
-    ValueError
-        The shapes do not fit.
+        If `axis` is out of range.
 
     Examples
     --------
@@ -182,40 +183,40 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
     node="PermuteBackward0", kind="transpose", dtype="same", public=("permute_dims", "moveaxis"),
 )  # fmt: skip
 def transpose_axes(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    """`x` with its axes in another order."""
+    """Return `x` with its axes in another order."""
     return xp.permute_dims(x, axes)
 
 
 @view(lambda g, xp: xp.swap_last(g), node="TransposeBackward0", batch="stacked", kind="transpose", dtype="same", public="matrix_transpose")
 def swap_last(xp: Any, x: Any) -> Any:
-    """`x` with its last two axes exchanged."""
+    """Return `x` with its last two axes exchanged."""
     return xp.matrix_transpose(x)
 
 
 @front
 def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
-    """`x` with its axes in the order `axes`: a view.
+    """Return a view of `x` with its axes in another order.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
         Any shape and dtype.
     axes : tuple of int
-        The axes of `x` in their new order, each once.
+        The axes of `x` in their new order, each exactly once.
 
     Returns
     -------
     Tensor
-        A view, with the axes in that order.
+        A view whose i-th axis is axis ``axes[i]`` of `x`.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or an argument that is to be an int is none.
+        If `x` is not a Tensor or an array, or `axes` is not a tuple of ints.
     IndexError
-        An axis is out of range.
+        If an axis is out of range.
     ValueError
-        The shapes do not fit.
+        If `axes` does not name each axis exactly once.
 
     Examples
     --------
@@ -236,26 +237,24 @@ def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
 
 @front
 def matrix_transpose(x: Tensor, /) -> Tensor:
-    """`x` with its last two axes exchanged: a view.
+    """Return a view of `x` with its last two axes exchanged.
 
     Parameters
     ----------
-    x : Tensor
-        At least two axes.
+    x : Tensor or raw array
+        Matrices, of shape (..., M, N); any dtype.
 
     Returns
     -------
     Tensor
-        A view, with the last two axes exchanged.
+        A view, of shape (..., N, M).
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or an argument that is to be an int is none.
-    IndexError
-        An axis is out of range.
+        If `x` is not a Tensor or an array.
     ValueError
-        The shapes do not fit.
+        If `x` has fewer than two axes.
 
     Examples
     --------
@@ -274,30 +273,30 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 @front
 def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Tensor:
-    """`x` with some axes moved to other positions, the rest in order: a view.
+    """Return a view of `x` with some axes moved to other positions; the others keep their order.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
         Any shape and dtype.
     source : int or tuple of int
-        The axes to move.
+        Axes to move.
     destination : int or tuple of int
-        Where to; as many.
+        Their positions in the result, as many as `source`.
 
     Returns
     -------
     Tensor
-        A view, with the axes in that order.
+        A view with these axes at their new positions.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or an argument that is to be an int is none.
+        If `x` is not a Tensor or an array, or an axis is not an int.
     IndexError
-        An axis is out of range.
+        If an axis is out of range.
     ValueError
-        The shapes do not fit.
+        If `source` and `destination` have different lengths, or one names an axis twice.
 
     Examples
     --------
@@ -328,34 +327,32 @@ def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[
     lambda g, x_shape, xp: xp.sum_to(g, x_shape), node="ExpandBackward0", kind="expansion", dtype="same", grows=True, public="broadcast_to"
 )
 def broadcast_view(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
-    """`x` repeated to a larger shape without a copy."""
+    """Return `x` repeated to a larger shape without a copy."""
     return xp.broadcast_to(x, shape)
 
 
 @front
 def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
-    """`x` broadcast to `shape`: a view that cannot be written to.
+    """Return `x` broadcast to a shape: a view that cannot be written to.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
         Any shape and dtype.
-    shape : tuple of int
-        The shape of the result.
+    shape : sequence of int
+        Shape of the result.
 
     Returns
     -------
     Tensor
-        A view of that shape.
+        A view of that shape; the gradient of an element is the sum over its repetitions.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or an argument that is to be an int is none.
-    IndexError
-        An axis is out of range.
+        If `x` is not a Tensor or an array, or `shape` does not consist of ints.
     ValueError
-        The shapes do not fit.
+        If `x` does not broadcast to `shape`.
 
     Examples
     --------
@@ -376,26 +373,24 @@ def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
 
 @composite
 def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
-    """All Tensors broadcast to their common shape: views.
+    """Broadcast Tensors to their common shape.
 
     Parameters
     ----------
-    *arrays : Tensor
-        Shapes that broadcast.
+    *arrays : Tensor or raw array
+        Shapes that broadcast with each other.
 
     Returns
     -------
     list of Tensor
-        Views of one shape.
+        Views of one shape, which cannot be written to; each has the dtype of its argument.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or an argument that is to be an int is none.
-    IndexError
-        An axis is out of range.
+        If an argument is not a Tensor or an array.
     ValueError
-        The shapes do not fit.
+        If the shapes do not broadcast.
 
     Examples
     --------
@@ -411,28 +406,30 @@ def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
 
 @composite
 def repeat(x: Tensor, repeats: int | Tensor, /, axis: int | None = None) -> Tensor:
-    """Each element repeated along an axis (the flattened Tensor without one).
+    """Repeat each element along an axis, in newly allocated memory.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
+        Any shape and dtype.
     repeats : int or Tensor of integers
-        The number of repetitions: one for all, or one per element along the axis.
+        Number of repetitions: one for all elements, or one for each index of the axis.
     axis : int, optional
+        Axis along which to repeat; without it the flattened `x` is repeated.
 
     Returns
     -------
     Tensor
-        Each element as often, one after another.
+        Has ``sum(repeats)`` elements along the axis; the repetitions of an element follow each other.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or an argument that is to be an int is none.
+        If `x` is not a Tensor or an array, or `repeats` or `axis` does not consist of ints.
     IndexError
-        An axis is out of range.
+        If `axis` is out of range.
     ValueError
-        The shapes do not fit.
+        If `repeats` is negative or has another length than the axis, or the result would be larger than an array can be.
 
     Examples
     --------
@@ -471,28 +468,26 @@ def repeat(x: Tensor, repeats: int | Tensor, /, axis: int | None = None) -> Tens
 
 @composite
 def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
-    """`x` repeated as a whole, `repetitions` times along each axis; fresh memory.
+    """Repeat the whole of `x` along each axis, in newly allocated memory.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
         Any shape and dtype.
-    repetitions : tuple of int
-        How often along each axis.
+    repetitions : int or tuple of int
+        Number of repetitions along each axis, counted from the last one. Axes that `x` lacks are added in front.
 
     Returns
     -------
     Tensor
-        The whole `x`, repeated.
+        Its lengths are those of `x` times `repetitions`.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or an argument that is to be an int is none.
-    IndexError
-        An axis is out of range.
+        If `x` is not a Tensor or an array, or `repetitions` does not consist of ints.
     ValueError
-        The shapes do not fit.
+        If a repetition is negative, or the result would be larger than an array can be.
 
     Examples
     --------
@@ -514,34 +509,32 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
 
 @rule(lambda g, axes, xp: xp.reverse(g, axes), conj=False, fresh=True, node="FlipBackward0", batch="stacked", public="flip")
 def reverse(xp: Any, x: Any, axes: Any) -> Any:
-    """`x` reversed along axes, in fresh memory."""
+    """Return `x` reversed along axes, in newly allocated memory."""
     return xp.copy(xp.flip(x, axis=axes))
 
 
 @front
 def flip(x: Tensor, /, axis: int | tuple[int, ...] | None = None) -> Tensor:
-    """`x` reversed along axes (all by default); fresh memory.
+    """Return `x` reversed along axes, in newly allocated memory.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
         Any shape and dtype.
     axis : int or tuple of int, optional
-        The axes that are turned round; all of them.
+        Axes to reverse; all of them by default.
 
     Returns
     -------
     Tensor
-        Of the shape of `x`.
+        Has the shape and dtype of `x`.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or an argument that is to be an int is none.
+        If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
     IndexError
-        An axis is out of range.
-    ValueError
-        The shapes do not fit.
+        If an axis is out of range.
 
     Examples
     --------
@@ -559,36 +552,36 @@ def _opposite(shift: Any) -> Any:
 
 @rule(lambda g, shift, axes, xp: xp.shift_by(g, _opposite(shift), axes), conj=False, fresh=True, node="RollBackward0", public="roll")
 def shift_by(xp: Any, x: Any, shift: Any, axes: Any) -> Any:
-    """`x` rotated along axes."""
+    """Return `x` rolled along axes."""
     return xp.roll(x, shift, axis=axes)
 
 
 @front
 def roll(x: Tensor, /, shift: int | tuple[int, ...], axis: int | tuple[int, ...] | None = None) -> Tensor:
-    """`x` rotated by `shift` along axes; the flattened Tensor without them.
+    """Roll elements along axes: those that leave at the end come in at the start.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
         Any shape and dtype.
     shift : int or tuple of int
-        By how many places.
+        Number of places by which to roll; negative ones roll towards the start. One for all axes, or one for each.
     axis : int or tuple of int, optional
-        Along which; without it the flattened `x` is rolled.
+        Axes along which to roll; without it the flattened `x` is rolled.
 
     Returns
     -------
     Tensor
-        Of the shape of `x`.
+        Has the shape and dtype of `x`.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or an argument that is to be an int is none.
+        If `x` is not a Tensor or an array, or `shift` or `axis` does not consist of ints.
     IndexError
-        An axis is out of range.
+        If an axis is out of range.
     ValueError
-        The shapes do not fit.
+        If `shift` is a tuple and `axis` is not a tuple of the same length.
 
     Examples
     --------
@@ -622,7 +615,7 @@ _WORD = 2**31 - 1
 
 
 def _turn(x: Tensor, axes: Any, i: int) -> int:
-    """The shift along the i-th of some axes (an axis, or None for all elements) that brings every element back."""
+    """Return the shift along the i-th of some axes (an axis, or None for all elements) that leaves every element in its place."""
     if axes is None:
         return max(x.size, 1)
     return max(x.shape[axes[i] if isinstance(axes, tuple) else axes], 1)
@@ -642,7 +635,7 @@ def _pieces(g: Any, xs_shape: Any, axis: int, xp: Any) -> list[Any]:
 
 @rule(_pieces, conj=False, varargs=True, node="CatBackward0", batch="stacked", public="concat")
 def join(xp: Any, xs: Any, axis: int) -> Any:
-    """Arrays one after the other along an axis."""
+    """Return arrays one after the other along an axis."""
     return xp.concat(xs, axis=axis)
 
 
@@ -652,12 +645,12 @@ def join(xp: Any, xs: Any, axis: int) -> Any:
     public="stack",
 )  # fmt: skip
 def pile(xp: Any, xs: Any, axis: int) -> Any:
-    """Arrays side by side along a new axis."""
+    """Return arrays side by side along a new axis."""
     return xp.stack(xs, axis=axis)
 
 
 def _same_kind(name: str, arrays: Any) -> list[Tensor]:
-    """Tensors on one device and of one dtype."""
+    """Return arrays as Tensors on one device and of one dtype."""
     if not isinstance(arrays, Iterable):
         msg = f"{name} needs a list or tuple of Tensors, but got {shown(arrays)}"
         raise TypeError(msg)
@@ -674,24 +667,30 @@ def _same_kind(name: str, arrays: Any) -> list[Tensor]:
 
 @front
 def concat(arrays: Sequence[Tensor], /, axis: int | None = 0) -> Tensor:
-    """Tensors joined along an existing axis; flattened ones without an axis.
+    """Concatenate Tensors along an existing axis.
 
     Parameters
     ----------
-    arrays : sequence of Tensor
-        At least one; raw arrays and numbers among them are constants.
+    arrays : sequence of Tensor or raw array
+        At least one; all lengths but that of `axis` are equal. Raw arrays are constants.
     axis : int or None
-        The axis along which they follow each other; None flattens them first.
+        Axis along which to concatenate; None flattens all first.
 
     Returns
     -------
     Tensor
-        Of the dtype that all promote to.
+        Has the dtype to which all promote.
 
     Raises
     ------
+    TypeError
+        If `arrays` is not a sequence of Tensors or arrays, or `axis` is not an int.
     ValueError
-        If there are none, or their other axes differ.
+        If `arrays` is empty, or the other axes differ.
+    IndexError
+        If `axis` is out of range.
+    DeviceMismatchError
+        If the arrays are on different devices.
 
     Examples
     --------
@@ -717,24 +716,30 @@ def concat(arrays: Sequence[Tensor], /, axis: int | None = 0) -> Tensor:
 
 @front
 def stack(arrays: Sequence[Tensor], /, axis: int = 0) -> Tensor:
-    """Tensors of one shape stacked along a new axis.
+    """Stack Tensors of one shape along a new axis.
 
     Parameters
     ----------
-    arrays : sequence of Tensor
-        At least one; raw arrays and numbers among them are constants.
+    arrays : sequence of Tensor or raw array
+        At least one, all of one shape. Raw arrays are constants.
     axis : int
-        Where the new axis stands in the result.
+        Position of the new axis in the result.
 
     Returns
     -------
     Tensor
-        With one axis more.
+        Has one more axis, whose length is the number of arrays, and the dtype to which all promote.
 
     Raises
     ------
+    TypeError
+        If `arrays` is not a sequence of Tensors or arrays, or `axis` is not an int.
     ValueError
-        If there are none, or their shapes differ.
+        If `arrays` is empty, or the shapes differ.
+    IndexError
+        If `axis` is out of range.
+    DeviceMismatchError
+        If the arrays are on different devices.
 
     Examples
     --------
@@ -753,14 +758,14 @@ def stack(arrays: Sequence[Tensor], /, axis: int = 0) -> Tensor:
 
 @front
 def unstack(x: Tensor, /, axis: int = 0) -> tuple[Tensor, ...]:
-    """The slices of `x` along an axis: views that cannot be written to while recording (MUT-17).
+    """Return the slices of `x` along an axis, as views that cannot be written to while operations are recorded.
 
     Parameters
     ----------
-    x : Tensor
-        Any shape and dtype.
+    x : Tensor or raw array
+        At least one axis; any dtype.
     axis : int
-        The axis that goes.
+        Axis to remove.
 
     Returns
     -------
@@ -770,11 +775,9 @@ def unstack(x: Tensor, /, axis: int = 0) -> tuple[Tensor, ...]:
     Raises
     ------
     TypeError
-        `x` is no Tensor, or an argument that is to be an int is none.
+        If `x` is not a Tensor or an array, or `axis` is not an int.
     IndexError
-        An axis is out of range.
-    ValueError
-        The shapes do not fit.
+        If `axis` is out of range.
 
     Examples
     --------
@@ -791,12 +794,14 @@ def unstack(x: Tensor, /, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def _pad_pairs(x: Tensor, pad_width: Any) -> list[tuple[int, int]]:
-    """The elements before and after, for each axis.
+    """Return the numbers of elements before and after, for each axis.
 
     Raises
     ------
-    TypeError, ValueError
-        If they are not given as ints, or not for each axis.
+    TypeError
+        If they are not ints.
+    ValueError
+        If there are not as many as axes, or one is negative.
     """
     if callable(getattr(pad_width, "tolist", None)):
         pad_width = pad_width.tolist()
@@ -815,29 +820,32 @@ def _pad_pairs(x: Tensor, pad_width: Any) -> list[tuple[int, int]]:
 
 @front
 def pad(x: Tensor, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Tensor:
-    """`x` with borders of a constant value (like `array_api_extra.pad`).
+    """Return `x` with borders of a constant value, in newly allocated memory.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
+        Any shape and dtype.
     pad_width : int, pair of int, or sequence of pairs
-        Elements before and after, for all axes or one pair per axis.
+        Numbers of elements before and after: one int or pair for all axes, or one pair for each.
     mode : {"constant"}
-    constant_values : scalar
+        Other modes are not supported.
+    constant_values : number or 0-d Tensor
+        Value of the borders.
 
     Returns
     -------
     Tensor
-        Larger by that along each axis.
+        Longer than `x` by the two numbers along each axis, and of its dtype.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or an argument that is to be an int is none.
-    IndexError
-        An axis is out of range.
+        If `x` is not a Tensor or an array, or `pad_width` does not consist of ints.
     ValueError
-        The shapes do not fit.
+        If there are not as many pairs as axes, or a number is negative.
+    NotImplementedError
+        If `mode` is not "constant".
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Rows of the linear algebra extension that are not factorisations: inverses, determinants, norms, diagonals and the cross product.
 
-Matrices are stacked: the last two axes are a matrix, all before them are a batch.
+Matrices are the last two axes; the axes before them are a batch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _inverse_vjp(g: Any, out: Any, xp: Any) -> Any:
 
 @rule(_inverse_vjp, fresh=True, node="LinalgInvExBackward0", jvp=lambda d_x, out: -(out @ d_x @ out), batch="stacked", public="linalg.inv")
 def inverse(xp: Any, x: Any) -> Any:
-    """The inverses of square matrices."""
+    """Return the inverses of square matrices."""
     return xp.linalg.inv(x)
 
 
@@ -53,7 +53,7 @@ def _solve_jvp(d_x1: Any, d_x2: Any, x1: Any, out: Any, xp: Any) -> Any:
     public="linalg.solve",
 )  # fmt: skip
 def solve_matrix(xp: Any, x1: Any, x2: Any) -> Any:
-    """The ``x`` with ``x1 @ x == x2``, where both are stacks of matrices that broadcast."""
+    """Return the ``x`` with ``x1 @ x == x2``, for stacks of matrices that broadcast."""
     return xp.linalg.solve(x1, x2)
 
 
@@ -67,7 +67,7 @@ def _pseudoinverse_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
 
 @rule(_pseudoinverse_vjp, conj=False, fresh=True, node="LinalgPinvBackward0", public="linalg.pinv")
 def pseudoinverse(xp: Any, x: Any, rtol: Any) -> Any:
-    """The Moore-Penrose inverses of matrices whose rank does not change nearby."""
+    """Return the Moore-Penrose inverses of matrices whose rank does not change nearby."""
     return xp.linalg.pinv(x, rtol=rtol)
 
 
@@ -76,12 +76,12 @@ def pseudoinverse(xp: Any, x: Any, rtol: Any) -> Any:
 
 @rule(lambda g, x, xp: g[..., None, None] * xp.cofactors(x), fresh=True, node="LinalgDetBackward0", batch="stacked", public="linalg.det")
 def determinant(xp: Any, x: Any) -> Any:
-    """The determinants of square matrices."""
+    """Return the determinants of square matrices."""
     return xp.linalg.det(x)
 
 
 def _products_without(s: Any, axis: int, xp: Any) -> Any:
-    """The product of all elements along the last axis except each one (``axis=1``), or except each pair of them (``axis=2``)."""
+    """Return the product of all elements along the last axis except each one (``axis=1``), or except each pair (``axis=2``)."""
     count = s.shape[-1]
     places = xp.reshape(xp.count_up(s, 0, count, 1), (count,))
     left = places[:, None] == places[None, :]
@@ -93,13 +93,16 @@ def _products_without(s: Any, axis: int, xp: Any) -> Any:
 
 
 def _turned(x: Any, xp: Any) -> tuple[Any, Any, Any, Any]:
-    """The singular value decomposition with the determinant of its two rotations."""
+    """Return the singular value decomposition, and the determinant of its two rotations."""
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
     return u, s, vh, (xp.linalg.det(u) * xp.linalg.det(vh))[..., None, None]
 
 
 def _finite(x: Any, xp: Any) -> tuple[Any, Any]:
-    """Where matrices are finite, and the matrices with zeros for the others, which not every library decomposes, nor refuses in time."""
+    """Return which matrices are finite, and the matrices with zeros for the others.
+
+    Not every library decomposes matrices that are not finite, or refuses them before it computes.
+    """
     finite = xp.all(xp.isfinite(x), axis=(-2, -1), keepdims=True)
     return finite, xp.where(finite, x, xp.zeros_like(x))
 
@@ -111,7 +114,7 @@ def _bare(x: Any, xp: Any) -> Any:
 # The derivatives of the determinant are sums of products of singular values, without divisions: they hold for singular matrices too.
 @rule(lambda g, x, xp: xp.cofactors_along(x, g), fresh=True, batch="stacked")
 def cofactors(xp: Any, x: Any) -> Any:
-    """The derivative of the determinant: ``det(x) * inv(x).mT`` where that exists, and the limit of that where `x` is singular."""
+    """Return the derivative of the determinant: ``det(x) * inv(x).mT``, or its limit if `x` is singular."""
     finite, x = _finite(x, xp)
     u, s, vh, sign = _turned(x, xp)
     out = (_bare(u, xp) * _products_without(s, 1, xp)[..., None, :]) @ _bare(vh, xp) * sign
@@ -134,7 +137,7 @@ def _along_vjp(g: Any, x: Any, along: Any, xp: Any) -> Any:
 
 @rule(_along_vjp, lambda g, x, xp: xp.cofactors_along(x, g), fresh=True, batch="stacked")
 def cofactors_along(xp: Any, x: Any, along: Any) -> Any:
-    """The derivative of `cofactors` in a direction: the second derivative of the determinant, which is symmetric."""
+    """Return the derivative of `cofactors` in a direction: the second derivative of the determinant, which is symmetric."""
     finite, x = _finite(x, xp)
     u, s, vh, sign = _turned(x, xp)
     turned = xp.swap_last(_bare(u, xp)) @ along @ xp.swap_last(_bare(vh, xp))
@@ -185,7 +188,7 @@ def _slogdet_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
 
 @rule(_slogdet_vjp, outputs=2, node="LinalgSlogdetBackward0", batch="stacked", public="linalg.slogdet")
 def sign_and_log(xp: Any, x: Any) -> Any:
-    """The sign of determinants and the logarithm of their absolute value."""
+    """Return the signs of determinants and the logarithms of their absolute values."""
     return tuple(xp.linalg.slogdet(x))
 
 
@@ -222,7 +225,7 @@ def _norm_vjp(g: Any, x: Any, out: Any, x_shape: Any, order: float, axes: Any, k
     kink=Kink("at the zero vector", lambda out: out == 0, (0.0, 0.0)),
 )  # fmt: skip
 def norm(xp: Any, x: Any, order: float, axes: Any, keepdims: bool) -> Any:
-    """The norm over axes (a tuple, or None for all)."""
+    """Return the norm over axes (a tuple, or None for all)."""
     return xp.linalg.vector_norm(x, axis=axes, keepdims=keepdims, ord=order)
 
 
@@ -230,7 +233,7 @@ def norm(xp: Any, x: Any, order: float, axes: Any, keepdims: bool) -> Any:
     lambda g: [None], conj=False, varargs=True, node="LinalgVectorNormBackward0", jvp=lambda out, xp: xp.zeros_like(out), batch="stacked"
 )  # fmt: skip
 def count_nonzero_norm(xp: Any, xs: Any, axes: Any, keepdims: bool) -> Any:
-    """The number of elements that are not 0; its gradient is undefined, so that none arrives (ACC-07)."""
+    """Return the number of nonzero elements; its gradient is undefined, so that none arrives (ACC-07)."""
     return xp.linalg.vector_norm(xs[0], axis=axes, keepdims=keepdims, ord=0)
 
 
@@ -242,7 +245,7 @@ def count_nonzero_norm(xp: Any, xs: Any, axes: Any, keepdims: bool) -> Any:
     node="DiagonalBackward0", batch="stacked", kind="selection", dtype="same", read_only=True, public="linalg.diagonal",
 )  # fmt: skip
 def diagonal_view(xp: Any, x: Any, offset: int) -> Any:
-    """A diagonal of matrices."""
+    """Return a diagonal of matrices."""
     return xp.linalg.diagonal(x, offset=offset)
 
 
@@ -251,7 +254,7 @@ def diagonal_view(xp: Any, x: Any, offset: int) -> Any:
     conj=False, fresh=False, node="DiagonalBackwardBackward0", batch="stacked", kind="selection", memory="new", dtype="same", helper=True,
 )  # fmt: skip
 def diagonal_transpose(xp: Any, x: Any, shape: tuple[int, ...], offset: int) -> Any:
-    """Zeros of `shape` with `x` on a diagonal of its matrices."""
+    """Return zeros of `shape` with `x` on a diagonal of its matrices."""
     rows, columns = shape[-2:]
     length = x.shape[-1]
     # In row-major order, each element of the diagonal is followed by `columns` zeros, up to the next one.
@@ -272,7 +275,7 @@ def diagonal_transpose(xp: Any, x: Any, shape: tuple[int, ...], offset: int) -> 
     public="linalg.cross",
 )  # fmt: skip
 def cross_product(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
-    """The cross products of vectors along an axis of length 3; the operands have one shape."""
+    """Return the cross products of vectors along an axis of length 3; the operands have one shape."""
     return xp.linalg.cross(x1, x2, axis=axis)
 
 
@@ -280,12 +283,12 @@ def cross_product(xp: Any, x1: Any, x2: Any, axis: int) -> Any:
 
 
 def need_floating(name: str, x: Any) -> Any:
-    """`x` as a Tensor.
+    """Return `x` as a Tensor of a floating-point or complex dtype.
 
     Raises
     ------
     TypeError
-        If it is neither one nor a raw array, or its dtype is not floating or complex.
+        If `x` is neither a Tensor nor a raw array, or has another dtype.
     """
     x = as_tensor(name, x)
     if not x.dtype.differentiable:
@@ -295,14 +298,14 @@ def need_floating(name: str, x: Any) -> Any:
 
 
 def need_matrices(name: str, x: Any, *, square: bool = False, floating: bool = True) -> Any:
-    """`x` as a Tensor of (square) matrices.
+    """Return `x` as a Tensor of (square) matrices.
 
     Raises
     ------
     TypeError
-        If it is neither a Tensor nor a raw array, or is one of integers or bools.
+        If `x` is neither a Tensor nor a raw array, or, with `floating`, holds integers or bools.
     ValueError
-        If its last two axes are not a (square) matrix.
+        If the last two axes are not a (square) matrix.
     """
     x = need_floating(name, x) if floating else as_tensor(name, x)
     if x.ndim < 2:
@@ -315,6 +318,13 @@ def need_matrices(name: str, x: Any, *, square: bool = False, floating: bool = T
 
 
 def raw_tolerance(name: str, rtol: Any, x: Tensor) -> Any:
+    """Return a tolerance as the library takes it: None, a number, or a raw array that broadcasts to the batch of `x`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `rtol` is not real, or does not broadcast.
+    """
     rtol = lift(name, rtol, x)
     if isinstance(rtol, TensorBase):
         batch = x.shape[:-2]
@@ -334,12 +344,12 @@ def raw_tolerance(name: str, rtol: Any, x: Tensor) -> Any:
 
 
 def check_order(name: str, order: Any, known: tuple[Any, ...] | None, allowed: str) -> Any:
-    """`order`, checked.
+    """Return the order of a norm, checked.
 
     Raises
     ------
     TypeError, ValueError
-        If it is not a number (or name), or not one of those known.
+        If it is neither a number nor a name, or is not among `known`.
     """
     if isinstance(order, str) or order is None:
         if known is None or order not in known:
@@ -362,5 +372,6 @@ def check_order(name: str, order: Any, known: tuple[Any, ...] | None, allowed: s
 
 def diagonal_offset(name: str, x: Tensor, offset: Any) -> int:
     # Beyond the matrix there is an empty diagonal: one step beyond is as good as many.
+    """Return the number of a diagonal; all diagonals outside the matrix are empty, and one just outside stands for them."""
     rows, columns = x.shape[-2:]
     return max(-rows, min(columns, as_int(offset, name, "offset")))

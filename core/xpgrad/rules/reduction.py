@@ -1,4 +1,4 @@
-"""Sums, extrema and the like: primitives with normalised axes, and the changes of shape by which gradients return."""
+"""Reductions over axes: sums, extrema, truth; and the primitives by which their gradients return to the shape of the operand."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def reduce_sum(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     conj=False, node="ExpandBackward0", batch="stacked", kind="expansion", memory="view", dtype="same", grows=True,
 )  # fmt: skip
 def expand_reduced(xp: Any, x: Any, shape: tuple[int, ...], axes: Any, keepdims: bool) -> Any:
-    """Repeat a reduction's result over the axes that it lost."""
+    """Repeat the result of a reduction along the reduced axes."""
     if axes is not None and not keepdims:
         kept = [1 if i in axes else n for i, n in enumerate(shape)]
         x = xp.reshape(x, tuple(kept))
@@ -47,7 +47,7 @@ def expand_reduced(xp: Any, x: Any, shape: tuple[int, ...], axes: Any, keepdims:
 
 @rule(lambda g, x_shape, xp: xp.broadcast_to(g, x_shape), conj=False, node="SumBackward1", kind="scatter", memory="view", dtype="same")
 def sum_to(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
-    """Undo a broadcast: sum over the axes that are missing from `shape` or have length 1 there."""
+    """Undo a broadcast: sum over the axes that `shape` lacks or has with length 1."""
     if tuple(x.shape) == tuple(shape):
         return x
     extra = len(x.shape) - len(shape)
@@ -62,30 +62,34 @@ PRIMITIVES["sum_to"] = lambda x, shape: x if x.shape == tuple(shape) else sum_to
 
 
 @front(method="sum")
-def sum(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
-    """Sum over axes (Array API 2024.12, `sum`).
+def sum(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
+    """Return the sum over axes.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
+        Any shape and dtype.
     axis : int or tuple of int, optional
-        Default: all. As for all reductions, a 0-d `x` may be reduced along axis 0 or -1.
+        Axes to reduce; all of them by default. A 0-d `x` may be reduced along axis 0 or -1.
     dtype : DType, optional
-        Default: that of `x`; for small integers the default integer.
+        Data type in which to sum, and of the result. By default that of `x`, except that bools and integers narrower than
+        the default integer dtype are widened to it.
     keepdims : bool
-        Keep reduced axes with length 1.
+        Whether reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
-        Of the shape of `x` without the axes that were reduced.
+        Has the shape of `x` without the reduced axes.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or `axis` no int or tuple of ints.
+        If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
     IndexError
-        An axis is out of range.
+        If `axis` is out of range.
+    ValueError
+        If `axis` names an axis twice.
 
     Examples
     --------
@@ -117,9 +121,9 @@ _ORDERED = Domain("library")
 
 
 def ties(xp: Any, chosen: Any, like: Any, axes: Any, keepdims: bool) -> tuple[Any, Any]:
-    """How many elements share a gradient evenly (SUB-05), at least 1; and what the others get: 0, or nan where there is none of them.
+    """Return how many elements share a gradient evenly (SUB-05), at least 1, and the gradient of all others.
 
-    What is not a number is equal to nothing, itself included: then all elements get nan.
+    The others get 0. If no element equals the extremum, because it is nan, all of them get nan.
     """
     count = xp.reduce_sum(xp.cast(chosen, like.dtype), axes, keepdims)
     none, zeros = count == 0, xp.zeros_like(count)
@@ -127,7 +131,7 @@ def ties(xp: Any, chosen: Any, like: Any, axes: Any, keepdims: bool) -> tuple[An
 
 
 def _tied(x: Any, out: Any, axes: Any, keepdims: bool) -> Any:
-    """The elements that share an extremum with another."""
+    """Return which elements share an extremum with another."""
     if axes is not None and not keepdims:
         out = out.reshape([1 if i in axes else n for i, n in enumerate(x.shape)])
     chosen = x == out
@@ -157,7 +161,7 @@ def _extremum_jvp(d_x: Any, x: Any, out: Any, x_shape: Any, axes: Any, keepdims:
     numpy="maximum.reduce", public="max", domain=_ORDERED, kink=Kink("of equal largest elements", _tied, (1.0, 1.0), tie=True),
 )  # fmt: skip
 def reduce_max(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
-    """Largest element over axes."""
+    """Return the largest element over axes (a tuple, or None for all)."""
     return xp.max(x, axis=axes, keepdims=keepdims)
 
 
@@ -167,7 +171,7 @@ def reduce_max(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     numpy="minimum.reduce", public="min", domain=_ORDERED, kink=Kink("of equal smallest elements", _tied, (1.0, 1.0), tie=True),
 )  # fmt: skip
 def reduce_min(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
-    """Smallest element over axes."""
+    """Return the smallest element over axes (a tuple, or None for all)."""
     return xp.min(x, axis=axes, keepdims=keepdims)
 
 
@@ -187,29 +191,31 @@ def _extremum(name: str, primitive: Any, x: Tensor, axis: Axis, keepdims: bool) 
 
 
 @front
-def max(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
-    """Largest element over axes; ties share the gradient evenly (SUB-05).
+def max(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
+    """Return the largest element over axes; equal ones share the gradient evenly.
 
     Parameters
     ----------
-    x : Tensor
-        Any shape; numeric.
+    x : Tensor or raw array
+        Any shape, with at least one element along the reduced axes; real.
     axis : int or tuple of int, optional
-        The axes that go; all of them.
+        Axes to reduce; all of them by default. A 0-d `x` may be reduced along axis 0 or -1.
     keepdims : bool
-        Keep them with length 1.
+        Whether reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
-        Of the shape of `x` without the axes that were reduced.
+        Has the shape of `x` without the reduced axes, and its dtype.
 
     Raises
     ------
-    ValueError
-        An axis that goes has length 0.
+    TypeError
+        If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
     IndexError
-        An axis is out of range.
+        If `axis` is out of range.
+    ValueError
+        If a reduced axis has length 0, or `axis` names an axis twice.
 
     Examples
     --------
@@ -227,29 +233,31 @@ def max(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  
 
 
 @front
-def min(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
-    """Smallest element over axes; ties share the gradient evenly (SUB-05).
+def min(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
+    """Return the smallest element over axes; equal ones share the gradient evenly.
 
     Parameters
     ----------
-    x : Tensor
-        Any shape; numeric.
+    x : Tensor or raw array
+        Any shape, with at least one element along the reduced axes; real.
     axis : int or tuple of int, optional
-        The axes that go; all of them.
+        Axes to reduce; all of them by default. A 0-d `x` may be reduced along axis 0 or -1.
     keepdims : bool
-        Keep them with length 1.
+        Whether reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
-        Of the shape of `x` without the axes that were reduced.
+        Has the shape of `x` without the reduced axes, and its dtype.
 
     Raises
     ------
-    ValueError
-        An axis that goes has length 0.
+    TypeError
+        If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
     IndexError
-        An axis is out of range.
+        If `axis` is out of range.
+    ValueError
+        If a reduced axis has length 0, or `axis` names an axis twice.
 
     Examples
     --------
@@ -270,7 +278,7 @@ def min(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  
 
 
 def plain(name: str, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """Apply a function of the raw namespace that has no derivative."""
+    """Apply a function of the raw namespace that has no derivative, and wrap its result."""
     x = as_tensor(name, x)
     args = tuple(a._array if isinstance(a, TensorBase) else a for a in args)
     kernel, mode = getattr(x.backend.kernels, name), state.current()
@@ -280,7 +288,7 @@ def plain(name: str, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def finished(x: Tensor, raw: Any, name: str) -> Tensor:
-    """A constant result of a public function, of the class of `x`, marked by the mode if the mode requires it."""
+    """Wrap the constant result of a public function in the class of `x`, and report it to the mode if the mode asks for that."""
     out = (x._stand_in() if x.is_inference() else x)._wrap(raw)
     mode = state.current()
     if mode is not None and not mode.plain:
@@ -289,29 +297,31 @@ def finished(x: Tensor, raw: Any, name: str) -> Tensor:
 
 
 @nondifferentiable(primitive=True, method="all")
-def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
-    """True where all elements along axes are true.
+def all(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
+    """Return whether all elements over axes are True.
 
     Parameters
     ----------
-    x : Tensor
-        Any shape; what is not 0 counts as True.
+    x : Tensor or raw array
+        Any shape; every nonzero element counts as True.
     axis : int or tuple of int, optional
-        The axes that go; all of them.
+        Axes to reduce; all of them by default. A 0-d `x` may be reduced along axis 0 or -1.
     keepdims : bool
-        Keep them with length 1.
+        Whether reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
-        bool, of the shape of `x` without those axes.
+        bool, of the shape of `x` without the reduced axes; True for an empty reduction.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or `axis` no int or tuple of ints.
+        If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
     IndexError
-        An axis is out of range.
+        If `axis` is out of range.
+    ValueError
+        If `axis` names an axis twice.
 
     Examples
     --------
@@ -326,29 +336,31 @@ def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  
 
 
 @nondifferentiable(primitive=True, method="any")
-def any(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
-    """True where any element along axes is true.
+def any(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
+    """Return whether at least one element over axes is True.
 
     Parameters
     ----------
-    x : Tensor
-        Any shape; what is not 0 counts as True.
+    x : Tensor or raw array
+        Any shape; every nonzero element counts as True.
     axis : int or tuple of int, optional
-        The axes that go; all of them.
+        Axes to reduce; all of them by default. A 0-d `x` may be reduced along axis 0 or -1.
     keepdims : bool
-        Keep them with length 1.
+        Whether reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
-        bool, of the shape of `x` without those axes.
+        bool, of the shape of `x` without the reduced axes; False for an empty reduction.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or `axis` no int or tuple of ints.
+        If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
     IndexError
-        An axis is out of range.
+        If `axis` is out of range.
+    ValueError
+        If `axis` names an axis twice.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The positions of elements: `argmax`, `argmin`, `count_nonzero`, `nonzero`, `searchsorted` and `isin`; none has a derivative.
+"""Positions of elements: `argmax`, `argmin`, `count_nonzero`, `nonzero`, `searchsorted` and `isin`; none has a derivative.
 
 `where`, which has one, is in `elementwise`.
 """
@@ -12,7 +12,7 @@ from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.arguments import as_flag, check_choice
 from xpgrad._basics.dtypes import promote, promote_scalar
 from xpgrad._basics.scalars import as_scalar, is_scalar
-from xpgrad._basics.shapes import Axis, reduced_axes, reduced_axis
+from xpgrad._basics.shapes import reduced_axes, reduced_axis
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.declare import nondifferentiable
 from xpgrad._operations.lift import as_tensor, lift, lift_all
@@ -27,7 +27,7 @@ __all__ = ["argmax", "argmin", "count_nonzero", "isin", "nonzero", "searchsorted
 
 
 def need_data_dependent_shapes(name: str, x: Tensor) -> None:
-    """Raise CapabilityError if the backend has no functions where the shape of the result depends on values."""
+    """Raise CapabilityError if the backend has no functions whose result has a shape that depends on values."""
     if not x.backend.capabilities.data_dependent_shapes:
         msg = f"`{name}` gives a shape that depends on values, which backend {x.backend.table_name!r} does not support; use another device"
         raise CapabilityError(msg)
@@ -47,28 +47,30 @@ def _extreme_index(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Te
 
 @nondifferentiable(primitive=True, method="argmax")
 def argmax(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-    """Index of the largest element, the first of equal ones (Array API 2024.12, `argmax`).
+    """Return the index of the largest element, the first of equal ones.
 
     Parameters
     ----------
-    x : Tensor
-        Real.
+    x : Tensor or raw array
+        Real, with at least one element along the axis.
     axis : int, optional
-        Default: the index into the flattened `x`.
+        Axis to reduce; without it the result is an index into the flattened `x`.
     keepdims : bool
-        Keep reduced axes with length 1.
+        Whether reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
-        Integer: the index of the first of equal elements.
+        Indices of the default integer dtype, of the shape of `x` without the reduced axes. They never require grad.
 
     Raises
     ------
+    TypeError
+        If `x` is not a Tensor or an array, or is complex.
     ValueError
-        There is no element.
+        If there is no element along the axis.
     IndexError
-        The axis is out of range.
+        If `axis` is out of range.
 
     Examples
     --------
@@ -81,28 +83,30 @@ def argmax(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> 
 
 @nondifferentiable(primitive=True, method="argmin")
 def argmin(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-    """Index of the smallest element, the first of equal ones (Array API 2024.12, `argmin`); see `argmax`.
+    """Return the index of the smallest element, the first of equal ones.
 
     Parameters
     ----------
-    x : Tensor
-        Any shape; numeric.
+    x : Tensor or raw array
+        Real, with at least one element along the axis.
     axis : int, optional
-        The axis that goes; without it the index is that of the flattened `x`.
+        Axis to reduce; without it the result is an index into the flattened `x`.
     keepdims : bool
-        Keep them with length 1.
+        Whether reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
-        Integer: the index of the first of equal elements.
+        Indices of the default integer dtype, of the shape of `x` without the reduced axes. They never require grad.
 
     Raises
     ------
+    TypeError
+        If `x` is not a Tensor or an array, or is complex.
     ValueError
-        There is no element.
+        If there is no element along the axis.
     IndexError
-        The axis is out of range.
+        If `axis` is out of range.
 
     Examples
     --------
@@ -114,29 +118,31 @@ def argmin(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> 
 
 
 @nondifferentiable(primitive=True)
-def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    """The number of elements over axes that are not zero (Array API 2024.12, `count_nonzero`).
+def count_nonzero(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Tensor:
+    """Return the number of nonzero elements over axes.
 
     Parameters
     ----------
-    x : Tensor
-        Any shape; numeric.
+    x : Tensor or raw array
+        Any shape and dtype.
     axis : int or tuple of int, optional
-        The axes that go; all of them.
+        Axes to reduce; all of them by default. A 0-d `x` may be reduced along axis 0 or -1.
     keepdims : bool
-        Keep them with length 1.
+        Whether reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
-        Integer, of the shape of `x` without those axes.
+        Counts of the default integer dtype, of the shape of `x` without the reduced axes.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or `axis` no int or tuple of ints.
+        If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
     IndexError
-        An axis is out of range.
+        If `axis` is out of range.
+    ValueError
+        If `axis` names an axis twice.
 
     Examples
     --------
@@ -152,22 +158,24 @@ def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) ->
 
 @nondifferentiable(primitive=True)
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
-    """Indices of the elements that are not zero, one Tensor per axis (Array API 2024.12, `nonzero`).
+    """Return the indices of the nonzero elements, one Tensor for each axis.
 
     Parameters
     ----------
-    x : Tensor
-        At least one axis.
+    x : Tensor or raw array
+        At least one axis; any dtype.
 
     Returns
     -------
     tuple of Tensor
-        Integer indices, one Tensor for each axis.
+        For each axis the indices along it, one-dimensional, in row-major order of the elements.
 
     Raises
     ------
+    TypeError
+        If `x` is not a Tensor or an array.
     ValueError
-        For a 0-d `x`.
+        If `x` is 0-d.
     CapabilityError
         If the backend has no shapes that depend on values.
 
@@ -186,7 +194,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 
 
 def _together(name: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
-    """Two operands, of which one may be a scalar, on one device and in one dtype, without history."""
+    """Return two operands, one of which may be a scalar, on one device and in one dtype, detached."""
     x1, x2 = lift_all(name, (x1, x2))
     tensors = [x for x in (x1, x2) if isinstance(x, TensorBase)]
     if not tensors or not all(isinstance(x, TensorBase) or is_scalar(x) for x in (x1, x2)):
@@ -207,28 +215,32 @@ def _together(name: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
 def searchsorted(
     x1: Tensor, x2: Tensor | float, /, *, side: Literal["left", "right"] = "left", sorter: Tensor | None = None
 ) -> Tensor:  # fmt: skip
-    """The positions where elements would have to be inserted to keep a Tensor sorted (Array API 2024.12, `searchsorted`).
+    """Return the positions where elements would have to be inserted to keep a Tensor sorted.
 
     Parameters
     ----------
-    x1 : Tensor
-        One-dimensional, real, in ascending order (or so ordered by `sorter`).
-    x2 : Tensor or scalar
-        The elements to insert.
+    x1 : Tensor or raw array
+        One-dimensional and real, in ascending order, or put in order by `sorter`.
+    x2 : Tensor, raw array or number
+        Elements to insert; any shape.
     side : {"left", "right"}
-        Before or after equal elements.
+        Whether the position is before or after equal elements.
     sorter : Tensor of integers, optional
-        Indices that sort `x1`.
+        Indices that sort `x1`, of its shape.
 
     Returns
     -------
     Tensor
-        Integer, of the shape of the values.
+        Positions of the default integer dtype, of the shape of `x2`.
 
     Raises
     ------
+    TypeError
+        If an operand is not a Tensor or an array, or is complex, or `sorter` does not hold integers.
+    ValueError
+        If `x1` is not one-dimensional, `sorter` has another shape, or `side` is neither of the two.
     IndexError
-        If an element of `sorter` is out of range, where that can be seen without waiting for a device.
+        If an element of `sorter` is out of range, and the host can see that without waiting for a device.
 
     Examples
     --------
@@ -258,14 +270,14 @@ def searchsorted(
 
 @nondifferentiable(primitive=True)
 def isin(x1: Tensor | complex, x2: Tensor | complex, /, *, invert: bool = False) -> Tensor:
-    """True where an element of `x1` is among the elements of `x2` (Array API 2025.12, `isin`).
+    """Return whether each element of `x1` is among the elements of `x2`.
 
     Parameters
     ----------
-    x1, x2 : Tensor or scalar
-        At least one is a Tensor; real.
+    x1, x2 : Tensor, raw array or number
+        Real, of any shape; at least one of them is a Tensor or an array.
     invert : bool
-        True where an element is *not* among them.
+        Whether to return True for the elements that are *not* among them.
 
     Returns
     -------
@@ -275,9 +287,7 @@ def isin(x1: Tensor | complex, x2: Tensor | complex, /, *, invert: bool = False)
     Raises
     ------
     TypeError
-        An argument is no Tensor.
-    IndexError
-        An axis or an index is out of range.
+        If neither operand is a Tensor or an array, or one is complex.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""The distinct elements of a Tensor. The values are elements of it, and so are their derivatives; counts and places have none.
+"""Distinct elements of a Tensor. The values are differentiable, since they are elements of it; counts and indices are not.
 
-A gradient goes to the element at the first index of its value. (PyTorch's `unique` raises in the backward.)
+A gradient goes to the first element of each value. (PyTorch's `unique` raises in the backward pass.)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["unique_all", "unique_counts", "unique_inverse", "unique_values"]
 
 
 class UniqueAll(NamedTuple):
-    """The fields that `unique_all` returns."""
+    """The result of `unique_all`."""
 
     values: Tensor
     indices: Tensor
@@ -32,14 +32,14 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """The pair that `unique_counts` returns."""
+    """The result of `unique_counts`."""
 
     values: Tensor
     counts: Tensor
 
 
 class UniqueInverse(NamedTuple):
-    """The pair that `unique_inverse` returns."""
+    """The result of `unique_inverse`."""
 
     values: Tensor
     inverse_indices: Tensor
@@ -71,7 +71,7 @@ def _unique(name: str, x: Any) -> tuple[Tensor, ...]:
 
 
 def _is_differentiated(x: Any) -> bool:
-    """Return whether a derivative of `x` is recorded or carried."""
+    """Return whether operations on `x` are recorded, or `x` has a tangent."""
     mode = state.current()
     if mode is not None and mode.levels and not mode.inference and mode.levels.tangents_of(x):
         return True
@@ -80,24 +80,27 @@ def _is_differentiated(x: Any) -> bool:
 
 @composite
 def unique_all(x: Tensor, /) -> UniqueAll:
-    """Distinct elements, with the first index of each, the position among them of each element, and how often each occurs.
+    """Return the distinct elements with their first indices, the positions of all elements among them, and their counts.
+
+    The gradient of a value goes to its first occurrence in the flattened `x`.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
         Any shape; real.
 
     Returns
     -------
     UniqueAll
-        ``values``, ``indices``, ``inverse_indices`` (of the shape of `x`), ``counts``.
+        Named tuple of `values`, one-dimensional; `indices`, where each value occurs first in the flattened `x`; `inverse_indices`, of the
+        shape of `x`, such that ``values[inverse_indices]`` is `x`; and `counts`, how often each value occurs.
 
     Raises
     ------
     TypeError
-        An argument is no Tensor.
-    IndexError
-        An axis or an index is out of range.
+        If `x` is not a Tensor or an array.
+    CapabilityError
+        If the backend has no shapes that depend on values.
 
     Examples
     --------
@@ -110,24 +113,26 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
 @composite
 def unique_counts(x: Tensor, /) -> UniqueCounts:
-    """Distinct elements, and how often each occurs: ``values``, ``counts``.
+    """Return the distinct elements and how often each occurs.
+
+    The gradient of a value goes to its first occurrence in the flattened `x`.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
         Any shape; real.
 
     Returns
     -------
-    (values, counts)
-        A named tuple of Tensors.
+    UniqueCounts
+        Named tuple of `values` and `counts`, both one-dimensional.
 
     Raises
     ------
     TypeError
-        An argument is no Tensor.
-    IndexError
-        An axis or an index is out of range.
+        If `x` is not a Tensor or an array.
+    CapabilityError
+        If the backend has no shapes that depend on values.
 
     Examples
     --------
@@ -140,24 +145,26 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
 
 @composite
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """Distinct elements, and the position among them of each element: ``values``, ``inverse_indices`` (of the shape of `x`).
+    """Return the distinct elements and the position of each element among them.
+
+    The gradient of a value goes to its first occurrence in the flattened `x`.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
         Any shape; real.
 
     Returns
     -------
-    (values, inverse_indices)
-        A named tuple of Tensors.
+    UniqueInverse
+        Named tuple of `values`, one-dimensional, and `inverse_indices`, of the shape of `x`, such that ``values[inverse_indices]`` is `x`.
 
     Raises
     ------
     TypeError
-        An argument is no Tensor.
-    IndexError
-        An axis or an index is out of range.
+        If `x` is not a Tensor or an array.
+    CapabilityError
+        If the backend has no shapes that depend on values.
 
     Examples
     --------
@@ -170,24 +177,26 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
 
 @composite
 def unique_values(x: Tensor, /) -> Tensor:
-    """Distinct elements; their order is the backend's.
+    """Return the distinct elements, in the order of the backend's library.
+
+    The gradient of a value goes to its first occurrence in the flattened `x`.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
         Any shape; real.
 
     Returns
     -------
     Tensor
-        Ascending; a gradient goes to the first of equal elements.
+        One-dimensional, of the dtype of `x`.
 
     Raises
     ------
     TypeError
-        An argument is no Tensor.
-    IndexError
-        An axis or an index is out of range.
+        If `x` is not a Tensor or an array.
+    CapabilityError
+        If the backend has no shapes that depend on values.
 
     Examples
     --------

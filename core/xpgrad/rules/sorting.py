@@ -1,4 +1,4 @@
-"""`sort` and `argsort`. A sorted Tensor is its elements in another order, so the gradient goes back in the inverse order (SUB-06)."""
+"""`sort` and `argsort`. A sorted Tensor has the same elements in another order, so its gradient goes back in the inverse order (SUB-06)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["argsort", "sort"]
 
 @rule(lambda g, order, axis, xp: xp.ordered_back(g, order, axis), conj=False, fresh=True, node="SortBackward0", public="sort")
 def ordered(xp: Any, x: Any, order: Any, axis: int) -> Any:
-    """Elements in a given order (raw), which varies along the other axes."""
+    """Return the elements in a given order (raw indices), which varies along the other axes."""
     return xp.take_along_axis(x, order, axis=axis)
 
 
@@ -34,29 +34,32 @@ def ordered_back(xp: Any, x: Any, order: Any, axis: int) -> Any:
 
 @front
 def sort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
-    """Elements in ascending order along an axis (Array API 2024.12, `sort`).
+    """Return the elements in ascending order along an axis.
+
+    The gradient of each element goes back to the place from which the element came.
 
     Parameters
     ----------
-    x : Tensor
-        At least one axis.
+    x : Tensor or raw array
+        At least one axis; real.
     axis : int
+        Axis along which to sort.
     descending : bool
-        The largest first.
+        Whether the largest element comes first.
     stable : bool
-        Equal elements, and so their gradients, keep their order.
+        Whether equal elements, and so their gradients, keep their order.
 
     Returns
     -------
     Tensor
-        Of the shape and dtype of `x`.
+        Has the shape and dtype of `x`.
 
     Raises
     ------
     TypeError
-        An argument is no Tensor.
+        If `x` is not a Tensor or an array, or `axis` is not an int.
     IndexError
-        An axis or an index is out of range.
+        If `axis` is out of range.
 
     Examples
     --------
@@ -80,30 +83,34 @@ def sort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool
 
 @nondifferentiable(primitive=True)
 def argsort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
-    """The indices that sort along an axis (Array API 2024.12, `argsort`); see `sort`.
+    """Return the indices that sort `x` along an axis.
 
     Parameters
     ----------
-    x : Tensor
-        Any shape; real.
+    x : Tensor or raw array
+        At least one axis; real.
     axis : int
-        The axis.
+        Axis along which to sort.
     descending : bool
-        The largest first.
+        Whether the index of the largest element comes first.
     stable : bool
-        Equal elements keep their order.
+        Whether the indices of equal elements keep their order.
 
     Returns
     -------
     Tensor
-        Integer, of the shape of `x`.
+        Indices of the default integer dtype, of the shape of `x`. They never require grad.
 
     Raises
     ------
     TypeError
-        An argument is no Tensor.
+        If `x` is not a Tensor or an array, or `axis` is not an int.
     IndexError
-        An axis or an index is out of range.
+        If `axis` is out of range.
+
+    See Also
+    --------
+    xpgrad.sort
 
     Examples
     --------

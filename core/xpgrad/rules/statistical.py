@@ -1,6 +1,7 @@
-"""Means, variances, products and running totals: exact with zeros, and differentiable any number of times.
+"""Means, variances, products and running totals.
 
-`sum`, `max` and `min` are in `reduction`. The products' gradients are built from products only, never by dividing by an element.
+`sum`, `max` and `min` are in `reduction`. The gradients of products are built from products only, never by dividing by an element, so that
+they are exact where elements are zero and can be differentiated any number of times.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from xpgrad._basics.arguments import as_flag, as_real
 from xpgrad._basics.dtypes import as_dtype
-from xpgrad._basics.shapes import Axis, normalize_axis, reduced_axes
+from xpgrad._basics.shapes import normalize_axis, reduced_axes
 from xpgrad._operations.declare import front, rule
 from xpgrad._operations.lift import as_tensor
 from xpgrad._rows.row import Kink
@@ -24,12 +25,12 @@ __all__ = ["cumulative_prod", "cumulative_sum", "mean", "prod", "std", "var"]
 
 
 def _count(shape: tuple[int, ...], axes: tuple[int, ...] | None) -> int:
-    """The number of elements that a reduction over `axes` combines."""
+    """Return the number of elements that a reduction over `axes` combines."""
     return math.prod(shape if axes is None else (shape[a] for a in axes))
 
 
 def _floating(x: Tensor) -> Tensor:
-    """`x`, or its values in the default floating dtype if it holds integers or bools."""
+    """Return `x`, or its values in the default floating-point dtype if it holds integers or bools."""
     return x if x.dtype.differentiable else x._cast(x.default_dtype("real floating"))
 
 
@@ -51,34 +52,36 @@ def _mean_vjp(g: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
 
 @rule(_mean_vjp, conj=False, node="MeanBackward0", batch="stacked", kind="reduction", memory="new", dtype="same", public="mean")
 def reduce_mean(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
-    """Mean over axes (a tuple, or None for all)."""
+    """Return the mean over axes (a tuple, or None for all)."""
     return xp.mean(x, axis=axes, keepdims=keepdims)
 
 
 @front(method="mean")
-def mean(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    """Arithmetic mean over axes (Array API 2024.12, `mean`).
+def mean(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Tensor:
+    """Return the arithmetic mean over axes.
 
     Parameters
     ----------
-    x : Tensor
-        Floating or complex; the mean of integers and bools has the default floating dtype.
+    x : Tensor or raw array
+        Any shape and dtype.
     axis : int or tuple of int, optional
-        Default: all.
+        Axes to reduce; all of them by default. A 0-d `x` may be reduced along axis 0 or -1.
     keepdims : bool
-        Keep reduced axes with length 1.
+        Whether reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
-        Of the shape of `x` without the axes that were reduced.
+        Has the shape of `x` without the reduced axes, and its dtype; integers and bools give the default floating-point dtype.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or `axis` no int or tuple of ints.
+        If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
     IndexError
-        An axis is out of range.
+        If `axis` is out of range.
+    ValueError
+        If `axis` names an axis twice.
 
     Examples
     --------
@@ -142,7 +145,7 @@ def _deviation_jvp(d_x: Any, x: Any, out: Any, x_shape: Any, axes: Any, correcti
     helper=True, public="var",
 )  # fmt: skip
 def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
-    """Variance over axes; for complex numbers the mean squared modulus of their distance to the mean."""
+    """Return the variance over axes; for complex numbers the mean squared distance from the mean."""
     if xp.isdtype(x.dtype, "complex floating"):
         parts = [xp.var(part, axis=axes, correction=correction, keepdims=keepdims) for part in (xp.real(x), xp.imag(x))]
         return xp.add(*parts)
@@ -155,37 +158,40 @@ def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
     kink=Kink("of equal values", lambda out: out == 0, (1.0, 1.0)),
 )  # fmt: skip
 def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
-    """Square root of the variance over axes."""
+    """Return the square root of the variance over axes."""
     # Equal values must give 0, not the rounding error of their mean, for the gradient to be 0: so measure from one of them.
     first = tuple(slice(0, 1) if axes is None or i in axes else slice(None) for i in range(len(x.shape)))
     return xp.sqrt(xp.reduce_var(xp.subtract(x, x[first]), axes, correction, keepdims))
 
 
 @front
-def var(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """Variance over axes (Array API 2024.12, `var`); real, also for complex numbers.
+def var(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """Return the variance over axes; it is real for complex numbers, too.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
+        Any shape and dtype.
     axis : int or tuple of int, optional
-        Default: all.
+        Axes to reduce; all of them by default. A 0-d `x` may be reduced along axis 0 or -1.
     correction : float
         The sum of squares is divided by ``N - correction``: 0 for the variance of a population, 1 for that of a sample.
     keepdims : bool
-        Keep reduced axes with length 1.
+        Whether reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
-        Of the shape of `x` without the axes that were reduced.
+        Has the shape of `x` without the reduced axes; real floating-point.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or `axis` no int or tuple of ints.
+        If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
     IndexError
-        An axis is out of range.
+        If `axis` is out of range.
+    ValueError
+        If `axis` names an axis twice.
 
     Examples
     --------
@@ -207,30 +213,33 @@ def var(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: b
 
 
 @front
-def std(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """Standard deviation over axes (Array API 2024.12, `std`); its derivative where all values are equal is 0 (SUB-08).
+def std(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """Return the standard deviation over axes; its gradient where all values are equal is taken as 0.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
+        Any shape and dtype.
     axis : int or tuple of int, optional
-        Default: all.
+        Axes to reduce; all of them by default. A 0-d `x` may be reduced along axis 0 or -1.
     correction : float
-        The sum of squares is divided by ``N - correction``.
+        The sum of squares is divided by ``N - correction``: 0 for a population, 1 for a sample.
     keepdims : bool
-        Keep reduced axes with length 1.
+        Whether reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
-        Of the shape of `x` without the axes that were reduced.
+        Has the shape of `x` without the reduced axes; real floating-point.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or `axis` no int or tuple of ints.
+        If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
     IndexError
-        An axis is out of range.
+        If `axis` is out of range.
+    ValueError
+        If `axis` names an axis twice.
 
     Examples
     --------
@@ -255,7 +264,7 @@ def std(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: b
 
 
 def _prod_vjp(g: Any, x: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) -> Any:
-    """``g`` times the product of all other elements: up a tree of products of pairs, and down again (SUB-10)."""
+    """Return ``g`` times the product of all other elements, by going up a tree of products of pairs and down again (SUB-10)."""
     axes = tuple(range(len(x_shape))) if axes is None else axes
     kept = tuple(i for i in range(len(x_shape)) if i not in axes)
     order = kept + axes
@@ -281,42 +290,46 @@ def _prod_vjp(g: Any, x: Any, x_shape: Any, axes: Any, keepdims: bool, xp: Any) 
 
 
 def _join(xp: Any, *parts: Any) -> Any:
-    """Arrays one after the other along the last axis, without the empty ones."""
+    """Concatenate arrays along the last axis, skipping empty ones."""
     full = [p for p in parts if p.shape[-1]]
     return full[0] if len(full) == 1 else xp.concat(full, axis=-1)
 
 
 @rule(_prod_vjp, node="ProdBackward0", batch="stacked", kind="reduction", memory="new", public="prod")
 def reduce_prod(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
-    """Product over axes."""
+    """Return the product over axes (a tuple, or None for all)."""
     return xp.prod(x, axis=axes, keepdims=keepdims)
 
 
 @front(method="prod")
-def prod(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Product over axes (Array API 2024.12, `prod`); its gradient is exact where elements are zero (SUB-10).
+def prod(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the product over axes; its gradient is exact where elements are zero.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
+        Any shape and dtype.
     axis : int or tuple of int, optional
-        Default: all.
+        Axes to reduce; all of them by default. A 0-d `x` may be reduced along axis 0 or -1.
     dtype : DType, optional
-        Default: that of `x`; for small integers the default integer.
+        Data type in which to multiply, and of the result. By default that of `x`, except that bools and integers narrower than
+        the default integer dtype are widened to it.
     keepdims : bool
-        Keep reduced axes with length 1.
+        Whether reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
-        Of the shape of `x` without the axes that were reduced.
+        Has the shape of `x` without the reduced axes.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or `axis` no int or tuple of ints.
+        If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
     IndexError
-        An axis is out of range.
+        If `axis` is out of range.
+    ValueError
+        If `axis` names an axis twice.
 
     Examples
     --------
@@ -348,7 +361,7 @@ def prod(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool =
     conj=False, fresh=True, node="CumsumBackward0", batch="stacked", memory="new", numpy="cumsum", public="cumulative_sum",
 )  # fmt: skip
 def running_sum(xp: Any, x: Any, axis: int) -> Any:
-    """Running sums along an axis."""
+    """Return running sums along an axis."""
     return xp.cumulative_sum(x, axis=axis)
 
 
@@ -357,7 +370,7 @@ def running_sum(xp: Any, x: Any, axis: int) -> Any:
     conj=False, fresh=True, node="CumsumBackward0Backward0", batch="stacked", spelled="the gradient of `cumulative_sum`",
 )  # fmt: skip
 def running_sum_back(xp: Any, x: Any, axis: int) -> Any:
-    """Running sums from the end of an axis."""
+    """Return running sums from the end of an axis."""
     return xp.flip(xp.running_sum(xp.flip(x, axis=axis), axis), axis=axis)
 
 
@@ -371,7 +384,7 @@ def _running_prod_vjp(g: Any, x: Any, out: Any, x_shape: Any, axis: int, xp: Any
 
 
 def _scan_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
-    """The vjp of a running product along the last axis, by halves: O(n), and without dividing by an element.
+    """Return the vjp of a running product along the last axis: O(n) by halving, and without dividing by an element.
 
     With ``c`` the running product of the pairs ``x[0] x[1], x[2] x[3], ...``: ``out[2i + 1] = c[i]``, ``out[2i] = c[i - 1] x[2i]``.
     """
@@ -393,12 +406,12 @@ def _scan_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
 
 @rule(_running_prod_vjp, node="CumprodBackward0", batch="stacked", memory="new", numpy="cumprod", public="cumulative_prod")
 def running_prod(xp: Any, x: Any, axis: int) -> Any:
-    """Running products along an axis."""
+    """Return running products along an axis."""
     return xp.cumulative_prod(x, axis=axis)
 
 
 def _running(name: str, primitive: Any, first: int, x: Tensor, axis: int | None, dtype: Any, include_initial: bool) -> Tensor:
-    """The common part of the two running totals: `first` is the value of an empty one."""
+    """Compute `cumulative_sum` or `cumulative_prod`; `first` is the value of an empty total."""
     x = as_tensor(name, x)
     include_initial = as_flag(include_initial, name, "include_initial")
     if axis is None and x.ndim != 1:
@@ -423,29 +436,33 @@ def _running(name: str, primitive: Any, first: int, x: Tensor, axis: int | None,
 
 @front
 def cumulative_sum(x: Tensor, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False) -> Tensor:
-    """Running sums along an axis (Array API 2024.12, `cumulative_sum`).
+    """Return running sums along an axis.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
+        Any shape and dtype. A 0-d `x` has axis 0 or -1, as in PyTorch, and the result is 0-d.
     axis : int, optional
-        May be left out for a one-dimensional `x` only. A 0-d `x` has axis 0 or -1, as in PyTorch: the result is 0-d, too.
+        Axis along which to add. It may be omitted only if `x` is one-dimensional.
     dtype : DType, optional
-        Default: that of `x`; for small integers the default integer.
+        Data type in which to add, and of the result. By default that of `x`, except that bools and integers narrower than
+        the default integer dtype are widened to it.
     include_initial : bool
-        Begin with 0, the empty sum: the axis is longer by one.
+        Whether to begin with 0, the empty sum.
 
     Returns
     -------
     Tensor
-        Of the shape of `x`, or one longer along the axis with `include_initial`.
+        Has the shape of `x`, or one element more along the axis with `include_initial`.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or `axis` no int or tuple of ints.
+        If `x` is not a Tensor or an array, or `axis` is not an int.
     IndexError
-        An axis is out of range.
+        If `axis` is out of range.
+    ValueError
+        If `axis` is omitted and `x` is not one-dimensional, or if `include_initial` is True and `x` is 0-d.
 
     Examples
     --------
@@ -463,29 +480,33 @@ def cumulative_sum(x: Tensor, /, axis: int | None = None, *, dtype: Any = None, 
 
 @front
 def cumulative_prod(x: Tensor, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False) -> Tensor:
-    """Running products along an axis (Array API 2024.12, `cumulative_prod`); the gradient is exact where elements are zero (SUB-10).
+    """Return running products along an axis; the gradient is exact where elements are zero.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
+        Any shape and dtype. A 0-d `x` has axis 0 or -1, as in PyTorch, and the result is 0-d.
     axis : int, optional
-        May be left out for a one-dimensional `x` only. A 0-d `x` has axis 0 or -1, as in PyTorch: the result is 0-d, too.
+        Axis along which to multiply. It may be omitted only if `x` is one-dimensional.
     dtype : DType, optional
-        Default: that of `x`; for small integers the default integer.
+        Data type in which to multiply, and of the result. By default that of `x`, except that bools and integers narrower than
+        the default integer dtype are widened to it.
     include_initial : bool
-        Begin with 1, the empty product: the axis is longer by one.
+        Whether to begin with 1, the empty product.
 
     Returns
     -------
     Tensor
-        Of the shape of `x`, or one longer along the axis with `include_initial`.
+        Has the shape of `x`, or one element more along the axis with `include_initial`.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or `axis` no int or tuple of ints.
+        If `x` is not a Tensor or an array, or `axis` is not an int.
     IndexError
-        An axis is out of range.
+        If `axis` is out of range.
+    ValueError
+        If `axis` is omitted and `x` is not one-dimensional, or if `include_initial` is True and `x` is 0-d.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Moves between devices, and the node that brings the gradient back."""
+"""Moves between devices, and the node that moves the gradient back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["to_device"]
 
 
 class ToCopyBackward0(Node):
-    """The node of a move between devices: the gradient goes back to where the operand lives."""
+    """The node of a move between devices: it moves the gradient to the operand's device."""
 
     __slots__ = ("destination", "e", "source", "stream")
 
@@ -29,7 +29,7 @@ class ToCopyBackward0(Node):
 
     @property
     def cls(self) -> Any:
-        """The class of the output."""
+        """Class of the output."""
         return self.destination
 
     def operands(self) -> tuple[Node | None, ...]:
@@ -56,14 +56,14 @@ class ToCopyBackward0(Node):
 
 
 def move_raw(raw: Any, source: Any, target: Any) -> Any:
-    """A raw array, moved from one class's device to another's."""
+    """Move a raw array from the device of one class to that of another."""
     if source.backend is target.backend:
         return target.backend.to_device(raw, target.device)
     return target.backend.from_host(source.backend.to_host(raw), target.device)
 
 
 def to_device(x: Tensor, device: Device | str, /, *, stream: Any = None) -> Tensor:
-    """`x` on another device; differentiable: the gradient comes back. For its own device, `x` itself.
+    """Return `x` on another device, or `x` itself if it is there; the gradient moves back to the device of `x`.
 
     Raises
     ------

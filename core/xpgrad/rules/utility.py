@@ -1,4 +1,4 @@
-"""Differences, comparisons up to a tolerance, Einstein sums and `result_type`: composed of public functions, or without a gradient."""
+"""Differences, comparisons with a tolerance, Einstein sums and `result_type`: composed of public functions, or without a gradient."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ if TYPE_CHECKING:
 
 __all__ = ["result_type", "einsum", "allclose", "diff", "isclose"]
 
-# Questions about dtypes have no gradient; they are declared without the machinery of rows, in `_dtypes`.
+# Questions about dtypes have no gradient and need no rows: they are plain functions of `_basics.dtypes`.
 NONDIFFERENTIABLE.update(can_cast=can_cast, finfo=finfo, iinfo=iinfo, isdtype=isdtype)
 
 
 @nondifferentiable(primitive=True)
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """The dtype in which arguments meet (Array API 2024.12, `result_type`).
+    """Return the dtype to which arguments promote.
 
     Parameters
     ----------
     *arrays_and_dtypes : Tensor, raw array, DType or scalar
-        Python scalars are weak: they can raise the kind only, to the default dtype of the Tensors' device.
+        At least one of them an array or a dtype. Python scalars only raise the kind, to the default dtype of the Tensors' device.
 
     Returns
     -------
     DType
-        What the arguments promote to.
+        Data type to which the arguments promote.
 
     Raises
     ------
     ValueError
-        If there is neither a Tensor nor a dtype.
+        If there is neither a Tensor, nor an array, nor a dtype.
     TypeError
-        If there is no common dtype, or for an argument of another kind.
+        If there is no common dtype, or an argument is of another type.
 
     Examples
     --------
@@ -94,29 +94,32 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 @composite
 def diff(x: Tensor, /, n: int = 1, axis: int = -1, *, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
-    """Differences of neighbours along an axis, `n` times over (Array API 2024.12, `diff`).
+    """Return the differences of neighbouring elements along an axis, taken `n` times.
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or raw array
         Numeric, with at least one axis.
     n : int
-        The number of times; 0 gives a copy.
+        How many times to take differences; 0 gives a copy.
     axis : int
+        Axis along which elements are neighbours.
     prepend, append : Tensor, optional
-        Joined to `x` along `axis` before the differences are taken.
+        Elements to put before and after those of `x` along `axis` first.
 
     Returns
     -------
     Tensor
-        Of the shape of `x`, `n` shorter along the axis.
+        Has the shape of `x` (with `prepend` and `append`), but `n` elements fewer along the axis.
 
     Raises
     ------
     TypeError
-        `x` is no Tensor, or `axis` no int or tuple of ints.
+        If `x` is not a Tensor or an array, or `n` or `axis` is not an int.
     IndexError
-        An axis is out of range.
+        If `axis` is out of range.
+    ValueError
+        If `n` is negative, or the shapes of `prepend` or `append` do not fit.
 
     Examples
     --------
@@ -141,7 +144,7 @@ def diff(x: Tensor, /, n: int = 1, axis: int = -1, *, prepend: Tensor | None = N
     for _ in range(n):
         out = index_basic(out, (*lead, slice(1, None))) - index_basic(out, (*lead, slice(None, -1)))
         if out.shape[position] == 0:
-            break  # of nothing there are no differences
+            break  # an empty axis has no differences
     return out
 
 
@@ -152,29 +155,34 @@ def diff(x: Tensor, /, n: int = 1, axis: int = -1, *, prepend: Tensor | None = N
 def isclose(
     x1: Tensor | complex, x2: Tensor | complex, /, *, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:  # fmt: skip
-    """True where ``|x1 - x2| <= atol + rtol * |x2|``, elementwise with broadcasting.
+    """Return whether ``|x1 - x2| <= atol + rtol * |x2|``, elementwise with broadcasting.
+
+    Infinite elements are close only to equal ones.
 
     Parameters
     ----------
-    x1, x2 : Tensor or scalar
-    rtol, atol : float
-        Relative (to `x2`) and absolute tolerance. Infinities are close to themselves only.
+    x1, x2 : Tensor, raw array or number
+        Any dtype; shapes that broadcast with each other.
+    rtol : float
+        Tolerance relative to the magnitude of `x2`.
+    atol : float
+        Absolute tolerance.
     equal_nan : bool
         Whether nan is close to nan.
 
     Returns
     -------
     Tensor
-        bool, of the operands' broadcast shape.
+        bool, of the shape to which the operands broadcast.
 
     Raises
     ------
     TypeError
-        An operand is a str, a list or another object that is no array.
+        If an operand is not a Tensor, an array or a number, or a tolerance is not a real number.
     ValueError
-        The operands' shapes do not broadcast.
+        If the shapes do not broadcast.
     DeviceMismatchError
-        The operands are on devices of different backends, and none is a 0-d one of the host.
+        If the operands are on different devices; 0-d Tensors on the host mix with all others.
 
     Examples
     --------
@@ -188,12 +196,12 @@ def isclose(
     rtol, atol = (t if isinstance(t, TensorBase) else as_real(t, "isclose", w) for w, t in (("rtol", rtol), ("atol", atol)))
     equal_nan = as_flag(equal_nan, "isclose", "equal_nan")
     with switches.no_grad():
-        dtype = result_type(x1, x2)
         a, b = (_as_tensor(x, x1, x2) for x in (x1, x2))
+        dtype = result_type(x1, x2)
         if not dtype.differentiable:
             dtype = a.default_dtype("real floating")
         a, b = a._cast(dtype), b._cast(dtype)
-        # An infinite bound would admit everything; and inf - inf is nan, which is close to nothing.
+        # An infinite tolerance would admit everything, and inf - inf is nan, which is close to nothing.
         usual = isfinite(a) & isfinite(b)
         a_safe, b_safe = where(usual, a, 0.0), where(usual, b, 0.0)
         common_shape(a.shape, b.shape, name="isclose")
@@ -202,7 +210,7 @@ def isclose(
 
 
 def _as_tensor(x: Any, *both: Any) -> Any:
-    """`x`, or for a scalar a 0-d Tensor of the other operand's kind."""
+    """Return `x` as a Tensor: a scalar becomes a 0-d one on the device of the other operand, in the dtype to which both promote."""
     if isinstance(x, TensorBase):
         return x
     tensor = next((t for t in both if isinstance(t, TensorBase)), None)
@@ -215,34 +223,32 @@ def _as_tensor(x: Any, *both: Any) -> Any:
 def allclose(
     x1: Tensor | complex, x2: Tensor | complex, /, *, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:  # fmt: skip
-    """Return whether all elements are close; see `isclose`.
+    """Return whether all elements are close, as `isclose` defines it.
 
     Parameters
     ----------
-    x1 : Tensor, raw array or number
-        Numeric.
-    x2 : Tensor, raw array or number
-        Broadcasts with `x1`.
+    x1, x2 : Tensor, raw array or number
+        Any dtype; shapes that broadcast with each other.
     rtol : float
-        How far they may be apart, relative to `x2`.
+        Tolerance relative to the magnitude of `x2`.
     atol : float
-        And absolutely.
+        Absolute tolerance.
     equal_nan : bool
-        Whether nan equals nan.
+        Whether nan is close to nan.
 
     Returns
     -------
     bool
-        Whether all elements are close.
+        True if every element is close.
 
     Raises
     ------
     TypeError
-        An operand is a str, a list or another object that is no array.
+        If an operand is not a Tensor, an array or a number, or a tolerance is not a real number.
     ValueError
-        The operands' shapes do not broadcast.
+        If the shapes do not broadcast.
     DeviceMismatchError
-        The operands are on devices of different backends, and none is a 0-d one of the host.
+        If the operands are on different devices; 0-d Tensors on the host mix with all others.
 
     Examples
     --------
@@ -261,25 +267,30 @@ _Labels = list[Any]
 
 @composite
 def einsum(equation: str, /, *operands: Tensor) -> Tensor:
-    """Sum of products over labelled axes, in Einstein's notation (like `numpy.einsum` and `torch.einsum`); fresh memory.
+    """Return a sum of products over labelled axes, in Einstein's notation, in newly allocated memory (as `torch.einsum`).
 
     Parameters
     ----------
     equation : str
-        Labels of each operand's axes, e.g. ``"ij,jk->ik"``; a label that occurs twice in one operand takes its diagonal, labels
-        that the output lacks are summed over, ``...`` stands for broadcast axes. Without ``->`` the output has the labels that occur
-        once, in alphabetical order, after the broadcast axes.
-    *operands : Tensor
+        Labels of each operand's axes, such as ``"ij,jk->ik"``. A label that occurs twice in one operand takes its diagonal; labels
+        that the output lacks are summed over; ``...`` stands for axes that broadcast. Without ``->`` the output has the broadcast axes,
+        then the labels that occur once, in alphabetical order.
+    *operands : Tensor or raw array
+        One for each group of labels before ``->``.
 
     Returns
     -------
     Tensor
-        As the subscripts say.
+        Has the axes that the output names, and the dtype to which the operands promote.
 
     Raises
     ------
+    TypeError
+        If `equation` is not a str, or an operand is not a Tensor or an array.
     ValueError
-        If equation and shapes do not fit.
+        If the equation is malformed, or does not fit the operands' shapes.
+    DeviceMismatchError
+        If the operands are on different devices; 0-d Tensors on the host mix with all others.
 
     Examples
     --------
@@ -308,7 +319,7 @@ def einsum(equation: str, /, *operands: Tensor) -> Tensor:
     for k, (y, others) in enumerate(terms[1:], start=2):
         wanted = {*output, *(label for _, rest in terms[k:] for label in rest)}
         x, labels = _contract(x, labels, y, others, wanted)
-    shared = len(terms) == 1 and set(labels) <= set(output)  # nothing was computed: still a view
+    shared = len(terms) == 1 and set(labels) <= set(output)  # nothing was computed, so that `x` is a view
     x, labels = _sum_out(x, labels, set(output))
     x = transpose_axes(x, tuple(labels.index(label) for label in output if label in labels))
     if x.ndim < len(output):  # an axis of length 1 in every operand
@@ -317,7 +328,7 @@ def einsum(equation: str, /, *operands: Tensor) -> Tensor:
 
 
 def _parse(equation: str, operands: Sequence[Tensor]) -> tuple[list[_Labels], _Labels]:
-    """The labels of each operand's axes and of the output's."""
+    """Return the labels of each operand's axes, and those of the output."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     texts = left.split(",")
     if len(texts) != len(operands):
@@ -339,7 +350,7 @@ def _parse(equation: str, operands: Sequence[Tensor]) -> tuple[list[_Labels], _L
 
 
 def _labels(equation: str, text: str, ndim: int) -> _Labels:
-    """One operand's labels, the ellipsis replaced by the numbers of its axes."""
+    """Return the labels of one operand, with the ellipsis replaced by the numbers of its axes."""
     before, dots, after = text.partition("...")
     named = before + after
     if not all(c.isascii() and c.isalpha() for c in named):
@@ -353,7 +364,7 @@ def _labels(equation: str, text: str, ndim: int) -> _Labels:
 
 
 def _diagonals(x: Tensor, labels: _Labels) -> tuple[Tensor, _Labels]:
-    """Take the diagonal of axes with the same label: steps of n + 1 through the two axes merged into one."""
+    """Take the diagonal of axes with the same label: every (n + 1)-th element of the two axes merged into one."""
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
             first = labels.index(label)
@@ -370,7 +381,7 @@ def _diagonals(x: Tensor, labels: _Labels) -> tuple[Tensor, _Labels]:
 
 
 def _sizes(equation: str, terms: Sequence[tuple[Tensor, _Labels]]) -> dict[Any, int]:
-    """The length of each label's axes, where 1 broadcasts."""
+    """Return the length of each label's axis; axes of length 1 broadcast."""
     sizes: dict[Any, int] = {}
     for x, labels in terms:
         for label, n in zip(labels, x.shape):
@@ -384,7 +395,7 @@ def _sizes(equation: str, terms: Sequence[tuple[Tensor, _Labels]]) -> dict[Any, 
 
 
 def _without_ones(x: Tensor, labels: _Labels, sizes: dict[Any, int]) -> tuple[Tensor, _Labels]:
-    """Drop the axes of length 1 that would broadcast."""
+    """Drop the axes of length 1 that broadcast."""
     kept = [i for i, label in enumerate(labels) if x.shape[i] == sizes[label]]
     if len(kept) == len(labels):
         return x, labels
@@ -401,7 +412,7 @@ def _sum_out(x: Tensor, labels: _Labels, wanted: set[Any]) -> tuple[Tensor, _Lab
 
 
 def _contract(x: Tensor, xl: _Labels, y: Tensor, yl: _Labels, wanted: set[Any]) -> tuple[Tensor, _Labels]:
-    """Multiply two operands and sum over the labels that only they have: a product of stacks of matrices."""
+    """Multiply two operands and sum over the labels that no other operand or the output has, as a product of stacks of matrices."""
     x, xl = _sum_out(x, xl, wanted | set(yl))
     y, yl = _sum_out(y, yl, wanted | set(xl))
     stacked = [label for label in xl if label in yl and label in wanted]

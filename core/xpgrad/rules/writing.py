@@ -1,7 +1,7 @@
-"""Writes as operations without side effects, whose gradients split between what was overwritten and what was written.
+"""Writes as operations without side effects: their gradients split between the overwritten array and the written value.
 
-`put` is ``x[key] = value``; `put_through` is a write into a view, from its base's point of view. A chain says how a view was made from
-its base: pairs of a row's name and its arguments.
+`put` is ``x[key] = value``. `put_through` is a write into a view, seen from its base. A chain says how the view was made from its base, by
+pairs of a row's name and its arguments.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from xpgrad._operations.declare import rule
     spelled="x[key] = value",
 )  # fmt: skip
 def put(xp: Any, x: Any, value: Any, key: Any) -> Any:
-    """A copy of `x` with ``[key]`` overwritten by `value`."""
+    """Return a copy of `x` with ``[key]`` overwritten by `value`."""
     return xp.written(xp.copy(x), key, value)
 
 
 @rule(lambda g, key, xp: xp.put_zero(g, key), conj=False, fresh=True)
 def put_zero(xp: Any, x: Any, key: Any) -> Any:
-    """A copy of `x` with zeros at ``[key]``."""
+    """Return a copy of `x` with zeros at ``[key]``."""
     return xp.written(xp.copy(x), key, 0)
 
 
 def unread(xp: Any, g: Any, key: Any, shape: tuple[int, ...]) -> Any:
-    """Zeros of `shape` with `g` added at ``[key]``: the transpose of reading."""
+    """Return zeros of `shape` with `g` added at ``[key]``: the transpose of reading."""
     return xp.index_basic_transpose(g, key, shape) if is_basic(key) else xp.scatter_add(g, key, shape)
 
 
 @rule(lambda g, x_shape, key, xp: unread(xp, xp.keep(xp.wins(g, key, x_shape), g), key, x_shape), conj=False, fresh=True)
 def take_written(xp: Any, x: Any, key: Any) -> Any:
-    """``x[key]``, but 0 where a later duplicate of the index overwrote the element: the gradient goes to the write that won."""
+    """Return ``x[key]``, but 0 where a later duplicate of the index overwrote the element: the gradient goes to the last write."""
     out = xp.read(x, key)
     return xp.where(xp.wins(out, key, tuple(x.shape)), out, xp.zeros_like(out))
 
 
 @rule(None, conj=False)
 def wins(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
-    """True for each element of `x`, written at ``[key]`` into an array of `shape`, that is the last one written to its place."""
+    """Return whether each element of `x`, written at ``[key]`` into an array of `shape`, is the last one written to its place."""
     count = math.prod(x.shape)
     order = xp.reshape(xp.count_up(x, count), tuple(x.shape))
     nowhere = xp.zeros_near(order, shape)
@@ -58,19 +58,19 @@ def wins(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
     jvp=lambda: None,
 )  # fmt: skip
 def put_through(xp: Any, x: Any, value: Any, chain: Any) -> Any:
-    """`x`, of whose memory the part that a chain leads to already holds `value`: only the history is new."""
+    """Return `x`, whose memory already holds `value` in the part that a chain leads to: only the history is new."""
     return x
 
 
 @rule(lambda g, chain, xp: xp.zero_through(g, chain), lambda g, chain, xp: follow(g, chain, xp), conj=False, node="CopySlices")
 def written_through(xp: Any, x: Any, value: Any, chain: Any) -> Any:
-    """A copy of `x` in which the part that a chain leads to holds `value`."""
+    """Return a copy of `x` in which the part that a chain leads to holds `value`."""
     return xp.put_at_path(x, chain, value)
 
 
 @rule(lambda g, chain, xp: xp.zero_through(g, chain), conj=False, fresh=True)
 def zero_through(xp: Any, x: Any, chain: Any) -> Any:
-    """A copy of `x` with zeros in the part that a chain leads to."""
+    """Return a copy of `x` with zeros in the part that a chain leads to."""
     if {name for name, _ in chain} & {"real_part", "imag_part"}:
         return xp.put_at_path(x, chain, xp.zeros_like(follow(x, chain, xp)))
     # By positions: a chain need not give a view of a gradient, whose layout is not that of the base.

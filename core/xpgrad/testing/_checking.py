@@ -1,4 +1,4 @@
-"""`check_differentiable` and `examine`: one function on every backend, with the arguments given once."""
+"""`check_differentiable` and `examine`: check one function on every backend."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xpgrad._modes import state
 from xpgrad._modes.switches import enable_grad
 from xpgrad.func._tree import tree_map
 from xpgrad.testing._checks import OneDevice
-from xpgrad.testing._host import held, np, placed
+from xpgrad.testing._host import np, to_precision_of, to_tensor
 from xpgrad.testing._options import devices_of, numbers_of, options_of
 from xpgrad.testing._problem import Problem
 from xpgrad.testing._reference import Reference, reference_for
@@ -30,48 +30,48 @@ def check_differentiable(
     Parameters
     ----------
     f : callable
-        A function for the Array API: called with Tensors of each backend, it returns Tensors, or tuples, lists and dicts of them.
+        A function for the Array API. It is called with Tensors of each backend, and returns Tensors, or tuples, lists and dicts of them.
     *args : object
-        Its arguments: NumPy's arrays or Tensors, whose values become Tensors of each backend (in single precision where that has no
-        double precision), also inside of tuples, lists and dicts; everything else is passed as it is.
+        The arguments. NumPy arrays and Tensors, also inside tuples, lists and dicts, become Tensors of each backend (in single precision
+        if the backend has no double precision); other objects are passed unchanged.
     argnums : int or sequence of int, optional
-        The arguments to differentiate in; without it all that hold floating numbers, real or complex, in arrays. A float that is named here
-        becomes an array of no axes.
+        The arguments with respect to which to differentiate. Default: all that have real or complex floating-point arrays. A float that is
+        named here becomes a 0-d array.
     backends : str or iterable of str
         Names of backends or devices, such as ``["numpy", "jax:cpu:0"]``; ``"all"`` for the first device of every backend that is ready.
     order : int
-        1 for gradients, 2 for second derivatives, too.
+        1 checks gradients, 2 second derivatives as well.
     vmap, forward : bool
-        Check `xpgrad.func.vmap` and forward mode, too.
+        Check `xpgrad.func.vmap`, and forward mode.
     mutation : bool
-        Try what fails once more inside of `autograd.graph.allow_mutation_on_saved_tensors`: for functions that write into temporaries of
-        their own. The outcome is then ``"writes"``.
+        Repeat a failed check inside `autograd.graph.allow_mutation_on_saved_tensors`, for functions that write into their temporaries.
+        If it passes there, its outcome is ``"writes"``.
     skip : str or iterable of str
-        Names of checks that are switched off, of `CHECKS`.
+        Names of checks (of `CHECKS`) to leave out.
     known : mapping of str to str, optional
-        Failures that are expected, with their reasons, by check (``"vmap"``), backend (``"jax"``) or both (``"jax:vmap"``). One that passes
+        Reasons of expected failures, by check (``"vmap"``), backend (``"jax"``) or both (``"jax:vmap"``). A check that passes unexpectedly
         is a failure.
     rtol, atol : float, optional
-        The tolerances of all comparisons. Without them each check has its own, by the precision of the numbers: docs/testing-libraries.md
-        has them.
+        The tolerances of all comparisons. By default each check has tolerances that depend on the precision; docs/testing-libraries.md
+        lists them.
     seed : int
-        Draws other directions.
+        The seed of the random directions.
     name : str, optional
-        What reports call the function; its own name without it.
+        The name of the function in reports. Default: its own name.
 
     Returns
     -------
     Result
-        The outcomes, a row for each check of each argument on each backend.
+        The outcomes, one row per check, argument and backend.
 
     Raises
     ------
     NotDifferentiable
         An AssertionError with all failures, and the report of `xpgrad.audit` on the backend of the first.
     TypeError, ValueError
-        If there is nothing to differentiate, or an option is wrong.
+        There is nothing to differentiate, or an option is wrong.
     BackendNotFoundError, BackendLoadError
-        If a backend that is named is not there.
+        A named backend is not installed, or does not load.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def check_differentiable(
     >>> check_differentiable(softplus, np.linspace(-1.0, 1.0, 5), backends=["numpy"]).passed
     True
     """
-    __tracebackhide__ = True  # pytest shows the message, which says it all, and where it was called
+    __tracebackhide__ = True  # pytest shows the message and the caller, which suffices
     result = examine(
         f, *args, argnums=argnums, backends=backends, order=order, vmap=vmap, forward=forward, mutation=mutation, skip=skip, known=known,
         rtol=rtol, atol=atol, seed=seed, name=name,
@@ -98,12 +98,12 @@ def examine(
     vmap: bool = True, forward: bool = True, mutation: bool = False, skip: str | Iterable[str] = (),
     known: Mapping[str, str] | None = None, rtol: float | None = None, atol: float | None = None, seed: int = 0, name: str | None = None,
 ) -> Result:  # fmt: skip
-    """Check a function as `check_differentiable` does, and return what was found, whatever it is.
+    """Check a function as `check_differentiable` does, and return the outcomes without raising for failures.
 
     Parameters
     ----------
     f, *args, argnums, backends, order, vmap, forward, mutation, skip, known, rtol, atol, seed, name
-        Those of `check_differentiable`.
+        As for `check_differentiable`.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def examine(
     Raises
     ------
     TypeError, ValueError, BackendNotFoundError, BackendLoadError
-        As `check_differentiable`, except for failures.
+        As for `check_differentiable`.
 
     Examples
     --------
@@ -134,23 +134,23 @@ def examine(
     references: dict[Any, tuple[Reference | None, str]] = {}
     rows: list[Row] = []
     for label, device in devices.items():
-        points = [held(p, device) for p in problem.points]
+        points = [to_precision_of(p, device) for p in problem.points]
         key = tuple(p.dtype.name for p in points)
         found = references.get(key)
         if found is None or found[0] is None or found[0].device not in (None, default):
             found = references[key] = reference_for(problem, points, device, default)
         with enable_grad():
             rows += OneDevice(called, problem, label, device, *found, default, options).rows()
-    return Result(called, tuple(judged(row, expected) for row in rows))
+    return Result(called, tuple(apply_known(row, expected) for row in rows))
 
 
 def as_function(f: Any, name: str) -> Callable[..., Any]:
-    """A function as it is given.
+    """Return `f`, checked to be callable.
 
     Raises
     ------
     TypeError
-        If it is not callable.
+        It is not callable.
     """
     if not callable(f):
         msg = f"{name}: the function must be callable, but got {shown(f)}; give the function itself, then its arguments"
@@ -159,19 +159,19 @@ def as_function(f: Any, name: str) -> Callable[..., Any]:
 
 
 def name_of(f: Any) -> str:
-    """The name of a function in reports: its own, or that of what it was made of."""
+    """Return the name of a function for reports; that of the wrapped function for a partial."""
     while isinstance(f, functools.partial):
         f = f.func
     return str(getattr(f, "__qualname__", None) or getattr(f, "__name__", None) or type(f).__name__).replace(".<locals>", "")
 
 
 def known_of(known: Mapping[str, str] | None) -> dict[tuple[str | None, str | None], str]:
-    """Expected failures by table of the backend and check; None stands for any.
+    """Return the reasons of expected failures by (backend, check), where None stands for any.
 
     Raises
     ------
     TypeError, ValueError
-        If a key names neither, or a reason is missing.
+        A key names neither a backend nor a check, or a reason is missing.
     """
     found: dict[tuple[str | None, str | None], str] = {}
     if known is not None and not isinstance(known, Mapping):
@@ -189,8 +189,8 @@ def known_of(known: Mapping[str, str] | None) -> dict[tuple[str | None, str | No
     return found
 
 
-def judged(row: Row, known: dict[tuple[str | None, str | None], str]) -> Row:
-    """A row as its expectation has it: a failure that is known counts as not run, with the reason; one that passes is a failure."""
+def apply_known(row: Row, known: dict[tuple[str | None, str | None], str]) -> Row:
+    """Apply expected failures to a row: a known failure gets the outcome "known", and a known failure that passes becomes a failure."""
     if not known:
         return row
     table = row.backend.partition(":")[0].partition("+")[0]
@@ -207,11 +207,11 @@ def judged(row: Row, known: dict[tuple[str | None, str | None], str]) -> Row:
 
 
 def audit_of(f: Callable[..., Any], args: tuple[Any, ...], result: Result) -> str:
-    """The report of `xpgrad.audit` on the backend that failed first; nothing that it raises hides the failures."""
+    """Return the report of `xpgrad.audit` on the backend that failed first; if the audit raises, return nothing."""
     if not result.failures:
         return ""
     (device,) = devices_of([result.failures[0].backend]).values()
-    given = tree_map(lambda leaf: placed(leaf, device) if isinstance(leaf, np.ndarray) else leaf, args)
+    given = tree_map(lambda leaf: to_tensor(leaf, device) if isinstance(leaf, np.ndarray) else leaf, args)
     try:
         # Only now, and by its public name: most runs need none.
         return str(importlib.import_module("xpgrad").audit(f, *given, checks=("paths", "kinks", "nonfinite", "accuracy")))

@@ -1,4 +1,4 @@
-"""The checks of one function on one device, each a method; what a check needs of another is kept on the way."""
+"""The checks of one function on one device: one method per check, which stores what later checks need."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from xpgrad.autograd.graph import allow_mutation_on_saved_tensors
 from xpgrad.errors import CapabilityError
 from xpgrad.func import jvp, vmap
 from xpgrad.rules.conversion import asarray
-from xpgrad.testing._host import agree, close, direction, epsilon, held, near, np, on_host, placed, shown_number
+from xpgrad.testing._host import agree, close, direction, epsilon, near, np, on_host, shown_number, to_precision_of, to_tensor
 from xpgrad.testing._options import Options
 from xpgrad.testing._problem import Outputs, Problem, outputs_of, projected, tensor_loss
 from xpgrad.testing._recorded import Recorded
 from xpgrad.testing._reference import Reference
 from xpgrad.testing._results import CHECKS, CONSTANT, FAILED, LACKS, NOT_RUN, PASSED, WRITES, Row
-from xpgrad.testing._words import Fails, IsConstant, kind_of, kink_near, length, same, tensor_dot, told, units, which
+from xpgrad.testing._words import Fails, IsConstant, error_text, kind_of, kink_near, length, same, tensor_dot, units, which
 
 
 class OneDevice:
@@ -28,15 +28,15 @@ class OneDevice:
     Parameters
     ----------
     name : str
-        What the function is called.
+        The name of the function.
     problem : Problem
     label : str
-        What rows call the device.
+        The name of the device in rows.
     device : Device
     reference : Reference, optional
-        None where the function does not run at all elsewhere; `missing` then says why.
+        None if there is none; `missing` then gives the reason.
     default : Device
-        Where second derivatives are expected from.
+        The device on which expected second derivatives are computed.
     options : Options
     """
 
@@ -47,7 +47,7 @@ class OneDevice:
         self.label = label
         self.name, self.problem, self.device, self.reference, self.options = name, problem, device, reference, options
         self.missing, self.default = missing, default
-        self.points = [held(p, device) for p in problem.points]
+        self.points = [to_precision_of(p, device) for p in problem.points]
         self.eps = epsilon([*self.points, *(reference.points if reference is not None else [])])
         self.found: list[Row] = []
         self.wrote = False
@@ -62,9 +62,9 @@ class OneDevice:
             self.found.append(Row(self.name, argument, self.label, check, outcome, reason))
 
     def _check(self, check: str, run: Callable[..., str | None], argument: int | None = None) -> bool:
-        """Run a check: what it raises is its row, and what it returns a remark; True if it passed."""
+        """Run a check and record its row: an exception is a failure, a returned text a remark. Return whether it passed."""
         if check not in self.options.checks:
-            if check == "graph":  # the others need what it sets down
+            if check == "graph":  # other checks need the gradients that it stores
                 with contextlib.suppress(Exception):
                     run(argument)
             return True
@@ -78,10 +78,10 @@ class OneDevice:
             self._row(check, argument, CONSTANT, str(exc))
             return True
         except CapabilityError as exc:
-            self._row(check, argument, LACKS, told(exc))
+            self._row(check, argument, LACKS, error_text(exc))
             return False
         except Exception as exc:  # noqa: BLE001 (whatever a library raises is the outcome)
-            self._row(check, argument, FAILED, told(exc))
+            self._row(check, argument, FAILED, error_text(exc))
             return False
         self._row(check, argument, WRITES if self.wrote else PASSED, remark or "")
         return True
@@ -91,7 +91,7 @@ class OneDevice:
             self._row(check, argument, NOT_RUN, f"the check `{after}` did not pass")
 
     def attempt(self, run: Callable[[], Any]) -> Any:
-        """Run something; where writes are allowed, and it raises, once more inside of `allow_mutation_on_saved_tensors`."""
+        """Call `run`; if it raises and writes are allowed, call it again inside `allow_mutation_on_saved_tensors`."""
         try:
             return run()
         except Exception:
@@ -105,7 +105,7 @@ class OneDevice:
     # -- all of them -----------------------------------------------------------------------------------------------------------------
 
     def rows(self) -> list[Row]:
-        """Run all checks; a check that needs another which failed is a row that says so."""
+        """Run all checks, and return their rows; a check that depends on a failed one is not run, and its row says so."""
         later = tuple(CHECKS)[1:]
         if not self._check("runs", self._runs):
             self._skip(later, None, "runs")
@@ -132,14 +132,14 @@ class OneDevice:
         return self.found
 
     def leaves(self, requiring: Iterable[int] = ()) -> list[Any]:
-        """New Tensors at the points; those at some places require grad."""
-        found = [placed(p, self.device) for p in self.points]
+        """Return new Tensors at the points; those at the places `requiring` require grad."""
+        found = [to_tensor(p, self.device) for p in self.points]
         for j in requiring:
             found[j].requires_grad_()
         return found
 
     def _recordings(self) -> dict[int, Recorded]:
-        """A run with gradients for each argument: one run for all of them, or, where that raises, one for each alone."""
+        """Return a recorded run for each argument: the same run for all, or one per argument if the common run raises."""
         numbers = self.problem.argnums
         together = Recorded(self, range(len(self.points)))
         if together.error is None or len(numbers) == 1:
@@ -151,7 +151,7 @@ class OneDevice:
         constants: list[Any] = []
 
         def place(leaf: Any) -> Any:
-            constants.append((leaf, placed(leaf, self.device)))
+            constants.append((leaf, to_tensor(leaf, self.device)))
             return constants[-1][1]
 
         result = self.attempt(lambda: self.problem.call(self.given, place))
@@ -164,7 +164,7 @@ class OneDevice:
 
     def _unchanged(self) -> None:
         for k, (before, after) in enumerate([*zip(self.points, self.given), *self.constants]):
-            if not np.array_equal(on_host(after), held(before, self.device), equal_nan=after.dtype.differentiable):
+            if not np.array_equal(on_host(after), to_precision_of(before, self.device), equal_nan=after.dtype.differentiable):
                 owner = self.problem.owners[self.problem.moving[k]] if k < len(self.points) else None
                 whose = "an argument that is not differentiated" if owner is None else f"argument {owner}"
                 raise Fails(f"{whose} has other values after the call: the function writes into it; copy it first")
@@ -208,13 +208,13 @@ class OneDevice:
         assert self.reference is not None
         return self.reference.first((number, k), self.problem.of_argument(number), directions)
 
-    def _doubt(self, number: int, k: int, directions: list[Any]) -> float:
-        """How far a difference may be from the derivative: by how much it differs from that of twice the step."""
+    def _estimate_error(self, number: int, k: int, directions: list[Any]) -> float:
+        """Estimate the error of a difference by comparing it with the difference for twice the step."""
         assert self.reference is not None
-        return self.reference.doubt((number, k), self.problem.of_argument(number), directions)
+        return self.reference.estimate_error((number, k), self.problem.of_argument(number), directions)
 
     def _graph(self, recorded: Recorded, number: int) -> str | None:
-        recorded.tell()
+        recorded.reraise()
         self.wrote = recorded.wrote
         assert recorded.outputs is not None
         for j in self.problem.of_argument(number):
@@ -223,8 +223,8 @@ class OneDevice:
         for j in places:
             if self.gradients[j] is not None and recorded.devices[j] != self.device:
                 raise Fails(f"the gradient is on {recorded.devices[j]}")
-        for part, kind in recorded.outputs.strangers.items():
-            if self.reference is None or self.reference.moves(part, places, self._drawn(number)[0]):
+        for part, kind in recorded.outputs.untracked_types.items():
+            if self.reference is None or self.reference.moves(part, places, self._draw_directions(number)[0]):
                 raise Fails(f"it returns a {kind}, not a Tensor: what was recorded is lost there")
         if any(self.gradients[j] is not None for j in places):
             return None
@@ -234,23 +234,23 @@ class OneDevice:
             slope, noise, *_ = self._slope(number, k, directions)
             if not np.isfinite(slope):
                 raise Fails("no gradient arrives, and differences are not finite: give arguments around which the function is")
-            if not abs(slope) <= noise + self._doubt(number, k, directions):
+            if not abs(slope) <= noise + self._estimate_error(number, k, directions):
                 raise Fails(
                     f"the argument moves the output (by {shown_number(slope)} along a direction), but no gradient reaches it: the way from "
                     "it leaves the graph, without an error"
                 )
         raise IsConstant("the derivative is 0 here, and there is no way from the argument in the graph")
 
-    def _drawn(self, number: int) -> list[list[Any]]:
-        """Some directions of an argument, the same on each device; no element of any of them is 0."""
+    def _draw_directions(self, number: int) -> list[list[Any]]:
+        """Draw random directions of an argument without zeros, the same ones on each device."""
         assert self.reference is not None
         draw = np.random.default_rng([self.options.seed, number])
         arrays = [self.reference.points[j] for j in self.problem.of_argument(number)]
         return [[direction(a, draw) for a in arrays] for _ in range(self.options.directions)]
 
     def _directions(self, number: int) -> list[list[Any]]:
-        """The directions to try: those of each element where they are few, else three that are drawn."""
-        drawn = self._drawn(number)
+        """Return the directions to check: one per element if these are few, else random ones."""
+        drawn = self._draw_directions(number)
         arrays = drawn[0]
         count = sum(a.size * (2 if a.dtype.kind == "c" else 1) for a in arrays)
         if count > self.options.full:
@@ -273,19 +273,19 @@ class OneDevice:
             allowed = atol * length(directions) + noise
             if close(value, expected, rtol, allowed):
                 continue
-            doubt = self._doubt(number, k, directions)
-            if not close(value, expected, rtol, allowed + doubt):
+            error = self._estimate_error(number, k, directions)
+            if not close(value, expected, rtol, allowed + error):
                 raise Fails(
                     f"the derivative along {which(directions)} is {shown_number(value)}, by differences {shown_number(expected)} "
-                    f"(step {self.reference.step:.1e} of each element, rtol={rtol:.1e}){kink_near(expected, doubt)}"
+                    f"(step {self.reference.step:.1e} of each element, rtol={rtol:.1e}){kink_near(expected, error)}"
                 )
         if all(g is None or not g.any() for g in found):
             raise IsConstant("the gradient is 0, and so are the differences")
 
     # -- the others ------------------------------------------------------------------------------------------------------------------
 
-    def _toward(self, number: int, draw_of: int) -> list[Any]:
-        """One direction of an argument, in the dtypes of the device's points."""
+    def _draw_direction(self, number: int, draw_of: int) -> list[Any]:
+        """Draw one direction of an argument, in the dtypes of the points on the device."""
         draw = np.random.default_rng([self.options.seed, number, draw_of])
         return [direction(self.points[j], draw) for j in self.problem.of_argument(number)]
 
@@ -294,7 +294,7 @@ class OneDevice:
         if not self.plain.numbers:
             raise IsConstant("it returns no floating numbers")
         places = self.problem.of_argument(number)
-        directions = self._toward(number, 1)
+        directions = self._draw_direction(number, 1)
 
         numbers = self.plain.numbers
 
@@ -328,7 +328,7 @@ class OneDevice:
         draw = np.random.default_rng([self.options.seed, 7])
         along = [direction(p, draw) for p in self.reference.points]
         places = self.problem.of_argument(number)
-        directions = self._drawn(number)[0]
+        directions = self._draw_directions(number)[0]
 
         def run() -> list[Any]:
             leaves = self.leaves(self.moving)
@@ -355,13 +355,13 @@ class OneDevice:
             about = {j: along[j] for j in self.moving}
             expected, noise, *_ = self.reference.second((number, *self.moving), places, directions, about, where)
             coarse = self.reference.second((number, *self.moving, -1), places, directions, about, where, 2.0)[0]
-        doubt = abs(coarse - expected) if np.isfinite(coarse) else 0.0
+        error = abs(coarse - expected) if np.isfinite(coarse) else 0.0
         value = projected([found[j] for j in places], directions)
         rtol, atol = self.options.tolerance(self.eps, "second")
-        if not close(value, expected, rtol, atol * length(directions) + noise + doubt):
+        if not close(value, expected, rtol, atol * length(directions) + noise + error):
             raise Fails(
                 f"along {which(directions)} it is {shown_number(value)}, by differences of the gradient {shown_number(expected)} "
-                f"(rtol={rtol:.1e}){kink_near(expected, doubt)}"
+                f"(rtol={rtol:.1e}){kink_near(expected, error)}"
             )
 
     def _batched(self) -> str | None:
@@ -372,10 +372,10 @@ class OneDevice:
         def outputs(*moving: Any) -> tuple[Any, ...]:
             return tuple(outputs_of(self.problem.on(self.device, moving)).tensors)
 
-        loop = [outputs(*(placed(p[k], self.device) for p in pairs)) for k in range(2)]
+        loop = [outputs(*(to_tensor(p[k], self.device) for p in pairs)) for k in range(2)]
         if not loop[0]:
             return "it returns no Tensors"
-        batch = self.attempt(lambda: vmap(outputs)(*(placed(p, self.device) for p in pairs)))
+        batch = self.attempt(lambda: vmap(outputs)(*(to_tensor(p, self.device) for p in pairs)))
         rtol, atol = self.options.tolerance(self.eps, "vmap")
         for k, alone in enumerate(loop):
             self._compare([on_host(x)[k] for x in batch], [on_host(x) for x in alone], rtol, atol, f"loop at element {k} of the batch")

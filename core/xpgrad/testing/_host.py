@@ -25,48 +25,48 @@ def is_floating(array: Any) -> bool:
 
 
 def on_host(x: Any) -> Any:
-    """The values of a Tensor, an array or a number, as a NumPy array of its own memory."""
+    """Copy a Tensor, an array or a number into a NumPy array."""
     if isinstance(x, Tensor):
         return np.array(x.detach().to_device("cpu").numpy())
     return np.array(x)
 
 
-def held(array: Any, device: Device) -> Any:
-    """An array on the host in its dtype, or in single precision where the device does not have that."""
+def to_precision_of(array: Any, device: Device) -> Any:
+    """Return a NumPy array in its dtype, or in single precision if the device has no double precision."""
     dtypes = {d.name for d in loading.backend_for(device.table).dtypes()}
     narrow = _NARROW.get(array.dtype.name)
     return array.astype(narrow) if array.dtype.name not in dtypes and narrow in dtypes else array
 
 
-def wide(array: Any) -> Any:
-    """An array on the host in double precision; integers and bools as they are."""
+def to_double(array: Any) -> Any:
+    """Convert a floating-point NumPy array to double precision; return others unchanged."""
     return array.astype(_WIDE[array.dtype.name]) if array.dtype.name in _WIDE else array
 
 
-def placed(array: Any, device: Device) -> Any:
-    """A new Tensor on a device with the values of an array on the host."""
-    return asarray(held(array, device), device=device, copy=True)
+def to_tensor(array: Any, device: Device) -> Any:
+    """Copy a NumPy array into a new Tensor on a device."""
+    return asarray(to_precision_of(array, device), device=device, copy=True)
 
 
 def epsilon(arrays: Any) -> float:
-    """The spacing of the floating numbers around 1, of the least precise of some arrays."""
+    """Return the machine epsilon of the least precise of some arrays."""
     found = [float(np.finfo(a.dtype).eps) for a in arrays if is_floating(a)]
     return max(found, default=2.0**-52)
 
 
 def weights(shape: tuple[int, ...], number: int) -> Any:
-    """Fixed numbers between -1 and 1 without a pattern: another set for each number."""
+    """Return fixed, irregular numbers between -1 and 1, which differ for each `number`."""
     return np.cos(1.0 + 0.7 * number + 1.1 * np.arange(int(np.prod(shape)))).reshape(shape)
 
 
 def direction(array: Any, draw: Any) -> Any:
-    """A random direction in the units of an array's own elements, none of them near 0; complex for a complex array.
+    """Draw a random direction, scaled like the elements of an array, without elements near 0; complex for a complex array.
 
     Parameters
     ----------
     array : numpy.ndarray
-        Its elements set the scale: each its own, or a tenth of their root mean square where that is larger, but not more than thirty
-        times an element that is not 0: a step must not leave the domain of a logarithm.
+        Each element sets its own scale, at least a tenth of the root mean square of all, but at most thirty times a nonzero element: a
+        step must not leave the domain of a logarithm.
     draw : numpy.random.Generator
     """
     size = np.abs(array)
@@ -80,21 +80,21 @@ def direction(array: Any, draw: Any) -> Any:
 
 
 def close(found: float, expected: float, rtol: float, atol: float) -> bool:
-    """Return whether two numbers are equal but for a tolerance; nan is equal to nothing."""
+    """Return whether two numbers are equal within a tolerance; NaN equals nothing."""
     return bool(abs(found - expected) <= atol + rtol * max(abs(found), abs(expected)))
 
 
 def agree(found: Any, expected: Any, rtol: float, atol: float) -> bool:
-    """Return whether two arrays have one shape and equal elements but for a tolerance; nan is equal to nan."""
+    """Return whether two arrays have the same shape, and equal elements within a tolerance; NaN equals NaN."""
     return bool(found.shape == expected.shape and near(found, expected, rtol, atol).all())
 
 
 def near(found: Any, expected: Any, rtol: float, atol: float) -> Any:
-    """The elements of two arrays that are equal but for a tolerance, to which a hundredth of that of the largest element is added."""
+    """Compare elements within a tolerance, to which 1 % of the tolerance of the largest element is added."""
     size = np.abs(expected[np.isfinite(expected)])
     return np.isclose(found, expected, rtol=rtol, atol=atol + 1e-2 * rtol * float(np.max(size, initial=0.0)), equal_nan=True)
 
 
 def shown_number(number: float) -> str:
-    """A number as a message shows it."""
+    """Format a number for a message."""
     return f"{number:.7g}"

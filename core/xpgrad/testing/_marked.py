@@ -1,4 +1,4 @@
-"""The work behind the pytest plugin: tests with the marker `differentiable`, and the table at the end of a run."""
+"""Implement the pytest plugin: tests with the marker `differentiable`, and the table at the end of a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def give_arguments(metafunc: Any, marker: Any) -> None:
     Raises
     ------
     pytest.Collector.CollectError
-        If there are none, and the test does not use the fixture; or more than parameters.
+        The marker has no arguments and the test does not use the fixture, or it has more arguments than the test has parameters.
     """
     name = f"{metafunc.definition.nodeid}: @pytest.mark.differentiable"
     if not marker.args:
@@ -52,7 +52,7 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
 
 
 def check_marked(item: Any, marker: Any) -> None:
-    """Check the function that a marked test is; its other parameters are fixtures, which stay as they are."""
+    """Check a marked test as a function of the marker's arguments; its other parameters are fixtures, which are constants."""
     __tracebackhide__ = True
     given = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
     own = [name for name in _parameters(item.obj) if name in given][: len(marker.args)]
@@ -62,11 +62,11 @@ def check_marked(item: Any, marker: Any) -> None:
     def function(*args: Any) -> Any:
         return item.obj(**dict(zip(own, args)), **fixtures)
 
-    checker(item, marker)(function, *marker.args, name=marker.kwargs.get("name", item.name.partition("[")[0].removeprefix("test_")))
+    make_checker(item, marker)(function, *marker.args, name=marker.kwargs.get("name", item.name.partition("[")[0].removeprefix("test_")))
 
 
-def checker(item: Any, marker: Any) -> Callable[..., Result]:
-    """`check_differentiable` with a marker's options for a test, whose rows are noted on it."""
+def make_checker(item: Any, marker: Any) -> Callable[..., Result]:
+    """Return `check_differentiable` with the options of a marker, which also records its rows on the test."""
 
     def check(f: Callable[..., Any], *args: Any, **options: Any) -> Result:
         __tracebackhide__ = True
@@ -86,26 +86,26 @@ def checker(item: Any, marker: Any) -> Callable[..., Result]:
 
 
 def _note(item: Any, result: Result) -> None:
-    """Remember rows on a test."""
+    """Record rows on a test item."""
     item.xpgrad_differentiability = [*getattr(item, "xpgrad_differentiability", []), *result.to_list()]
 
 
 def note_check(item: Any) -> None:
-    """Remember the rows of a test of one check, of a table."""
+    """Record the rows of a test that `parametrize_with_checks` made."""
     check = getattr(getattr(item, "callspec", None), "params", {}).get("check")
     if isinstance(check, OneCheck):
-        _note(item, check.judged())
+        _note(item, check.known_result())
 
 
 def finish(rows: Sequence[dict[str, Any]], terminal: Any, config: Any) -> None:
-    """Print the summary, and write the reports that were asked for.
+    """Print the summary, and write the requested reports.
 
     Parameters
     ----------
     rows : list of dict
-        Of all tests, in the order in which they finished.
+        The rows of all tests.
     terminal, config : object
-        Pytest's.
+        pytest's terminal reporter and configuration.
     """
     found = sorted(rows_from(rows), key=lambda row: (row.function, row.backend, list(CHECKS).index(row.check), row.argument or 0))
     if found:

@@ -1,4 +1,4 @@
-"""The options of a check, validated; and how near derivatives must be, by the precision of the numbers."""
+"""Validate the options of a check, and choose tolerances by the precision of the numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LIMITS = {
 
 @dataclass(frozen=True)
 class Options:
-    """The choice of checks, and how they are made; see `check_differentiable`."""
+    """The options of `check_differentiable` that concern the checks themselves."""
 
     checks: frozenset[str]
     mutation: bool
@@ -37,12 +37,12 @@ class Options:
     full: int = 8
 
     def tolerance(self, eps: float, check: str) -> tuple[float, float]:
-        """The relative and the absolute tolerance of a check.
+        """Return the relative and the absolute tolerance of a check.
 
         Parameters
         ----------
         eps : float
-            The spacing of the numbers around 1.
+            The machine epsilon of the numbers.
         check : str
         """
         relative, units = _LIMITS[check]
@@ -53,7 +53,7 @@ class Options:
 def options_of(
     *, order: Any, vmap: Any, forward: Any, mutation: Any, skip: Any, rtol: Any, atol: Any, seed: Any,
 ) -> Options:  # fmt: skip
-    """The options, or the error that says which is wrong.
+    """Validate options.
 
     Raises
     ------
@@ -80,12 +80,12 @@ def options_of(
 
 
 def numbers_of(argnums: Any, count: int) -> tuple[int, ...] | None:
-    """`argnums` as positions, counted from the left; None for all.
+    """Return `argnums` as nonnegative positions; None for all.
 
     Raises
     ------
     TypeError, ValueError
-        If it is not an int or a sequence of them, or there are fewer arguments.
+        It is not an int or a sequence of ints, or there are fewer arguments.
     """
     if argnums is None:
         return None
@@ -105,8 +105,8 @@ def numbers_of(argnums: Any, count: int) -> tuple[int, ...] | None:
 _ready: dict[tuple[str, ...], list[str]] = {}
 
 
-def ready() -> list[str]:
-    """The names of the backends that are ready here: each is loaded once."""
+def find_ready_backends() -> list[str]:
+    """Return the names of the backends that load, which are loaded once."""
     names = tuple(backend_names())
     if names not in _ready:
         _ready[names] = [row["name"] for row in survey() if row["status"] == "ready"]
@@ -114,21 +114,21 @@ def ready() -> list[str]:
 
 
 def devices_of(backends: str | Iterable[str]) -> dict[str, Device]:
-    """The devices to check on, by the names they are asked for: the first of each ready backend for ``"all"``, else those that are named.
+    """Return the devices to check on, by name; for ``"all"`` the first device of each ready backend.
 
     Raises
     ------
     TypeError, ValueError
-        If it is something else, or names none.
+        `backends` is something else, or empty.
     BackendNotFoundError, BackendLoadError
-        If one that is named is not there, or does not load.
+        A named backend is not installed, or does not load.
     """
     if isinstance(backends, Device):
         backends = [str(backends)]
     if not isinstance(backends, Iterable):
         msg = f"check_differentiable: `backends` must be 'all' or names of backends or devices, but got {shown(backends)}"
         raise TypeError(msg)
-    names = (ready() if backends == "all" else backends.split(",")) if isinstance(backends, str) else list(backends)
+    names = (find_ready_backends() if backends == "all" else backends.split(",")) if isinstance(backends, str) else list(backends)
     if wrong := [b for b in names if not isinstance(b, (str, Device))]:
         msg = f"check_differentiable: `backends` must be 'all' or names of backends or devices, but has {shown(wrong[0])}"
         raise TypeError(msg)

@@ -1,4 +1,4 @@
-"""The rows of many functions as a table of functions by backends: for the terminal, as Markdown, as JSON and as a page for a browser."""
+"""Write the rows of many functions as a table of functions by backends: as text, Markdown, JSON and HTML."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ only.onchange = find.oninput = show;
 
 
 def _grid(rows: Iterable[Row]) -> tuple[list[str], dict[str, dict[str, list[Row]]]]:
-    """The backends, and for each function the rows of each backend."""
+    """Return the backends, and the rows by function and backend."""
     backends: dict[str, None] = {}
     found: dict[str, dict[str, list[Row]]] = {}
     for row in rows:
@@ -59,7 +59,7 @@ def _outcome(cell: list[Row]) -> str:
 
 
 def _mark(cell: list[Row]) -> str:
-    """The cell's mark, with the checks that it is about."""
+    """Return the mark of a cell, with the names of the checks that it concerns."""
     outcome = _outcome(cell)
     named = [] if outcome in (*_GOOD, NOT_RUN) else list(dict.fromkeys(row.check for row in cell if row.outcome == outcome))
     return " ".join([_MARKS[outcome], ", ".join(named)]).strip()
@@ -70,7 +70,7 @@ def _columns(cells: dict[str, list[Row]], backends: list[str]) -> list[str]:
 
 
 def _reasons(cell: list[Row]) -> list[str]:
-    """The sentences that a cell's mark stands for, the same one of several arguments once."""
+    """Return the reasons behind a cell's mark, each once with all arguments to which it applies."""
     said: dict[tuple[str, str], list[int]] = {}
     for row in cell:
         if row.outcome in (FAILED, KNOWN, LACKS):
@@ -83,13 +83,13 @@ def _of_arguments(numbers: list[int]) -> str:
 
 
 def _totals(found: dict[str, dict[str, list[Row]]], backends: list[str]) -> list[str]:
-    """How many functions pass on each backend."""
+    """Return the number of functions that pass on each backend."""
     cells = [[of[b] for of in found.values() if b in of] for b in backends]
     return [f"{sum(_outcome(c) in _GOOD for c in column)} of {len(column)}" for column in cells]
 
 
 def summary_lines(rows: Iterable[Row]) -> list[str]:
-    """The table as lines of text, and the reasons below it.
+    """Return the table as lines of text, followed by the reasons.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def summary_lines(rows: Iterable[Row]) -> list[str]:
 
 
 def json_page(rows: Iterable[Row]) -> str:
-    """All rows as JSON.
+    """Return all rows as JSON.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def json_page(rows: Iterable[Row]) -> str:
     Returns
     -------
     str
-        An object with the version of the format and the rows.
+        A JSON object with the format version and the rows.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def json_page(rows: Iterable[Row]) -> str:
 
 
 def markdown_page(rows: Iterable[Row], title: str = "Differentiability") -> str:
-    """The table as Markdown, with the reasons as a numbered list.
+    """Return the table as Markdown, with the reasons as a numbered list.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def markdown_page(rows: Iterable[Row], title: str = "Differentiability") -> str:
 
 
 def html_page(rows: Iterable[Row], title: str = "Differentiability") -> str:
-    """The table as one page without any other file: a click on a cell shows every check with its reason.
+    """Return the table as a self-contained HTML page; a click on a cell shows its checks and their reasons.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def html_page(rows: Iterable[Row], title: str = "Differentiability") -> str:
 
 
 def _html_cell(cell: list[Row], backend: str) -> str:
-    """A cell: its mark, which opens to the rows behind it."""
+    """Return a table cell as HTML: its mark, which opens to its rows."""
     if not cell:
         return "<td class=none></td>"
     lines = "".join(_html_row(row) for row in cell)

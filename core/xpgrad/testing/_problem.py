@@ -1,4 +1,4 @@
-"""A function with its arguments: on the host, on any device, at points nearby; and its outputs as a list of numbers."""
+"""A function with its arguments, which can be called on the host, on any device and at other points; and its outputs as a list."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from xpgrad.func._tree import Structure, flatten, unflatten
 from xpgrad.rules.conversion import asarray
 from xpgrad.rules.elementwise import imag, real
 from xpgrad.rules.reduction import sum as sum_of
-from xpgrad.testing._host import is_floating, np, on_host, placed, weights
+from xpgrad.testing._host import is_floating, np, on_host, to_tensor, weights
 
 
 class Problem:
-    """A function and its arguments, whose arrays are kept on the host.
+    """A function and its arguments, whose arrays are stored as NumPy arrays.
 
     Parameters
     ----------
     function : callable
     args : tuple
-        NumPy's arrays, Tensors, numbers, and containers of them; anything else passes through.
+        NumPy arrays, Tensors, numbers, and containers of them; other objects pass through.
     argnums : tuple of int, optional
-        The arguments to differentiate in; all that hold floating numbers in arrays where it is None.
+        The arguments with respect to which to differentiate. Default: all that have floating-point arrays.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument has nothing to differentiate in.
+        An argument has nothing to differentiate.
     """
 
     def __init__(self, function: Callable[..., Any], args: Sequence[Any], argnums: Sequence[int] | None) -> None:
@@ -68,15 +68,15 @@ class Problem:
 
     @property
     def points(self) -> list[Any]:
-        """The arrays that are differentiated in."""
+        """The arrays with respect to which the function is differentiated."""
         return [self.leaves[k] for k in self.moving]
 
     def of_argument(self, number: int) -> list[int]:
-        """The places, among the points, of those of one argument."""
+        """Return the positions among the points of those of one argument."""
         return [j for j, k in enumerate(self.moving) if self.owners[k] == number]
 
     def call(self, moving: Sequence[Any], place: Callable[[Any], Any]) -> Any:
-        """Call the function with these in the places of the points, and `place` of every other array."""
+        """Call the function with `moving` instead of the points, and with ``place(array)`` for every other array."""
         leaves = [place(leaf) if isinstance(leaf, np.ndarray) else leaf for leaf in self.leaves]
         for k, value in zip(self.moving, moving):
             leaves[k] = value
@@ -90,23 +90,23 @@ class Problem:
         return [self.owners.count(number) for number in range(len(self.structures))]
 
     def on(self, device: Device, moving: Sequence[Any]) -> Any:
-        """Call it with Tensors on a device."""
-        return self.call(moving, lambda leaf: placed(leaf, device))
+        """Call the function with Tensors on a device."""
+        return self.call(moving, lambda leaf: to_tensor(leaf, device))
 
 
 class Outputs(NamedTuple):
-    """The numbers that a function returned, in order: Tensors, arrays and Python's floats."""
+    """The Tensors, arrays and Python floats that a function returned, in order."""
 
     parts: list[Any]
 
     @property
     def tensors(self) -> list[Any]:
-        """The Tensors among them."""
+        """The Tensors among the parts."""
         return [p for p in self.parts if isinstance(p, Tensor)]
 
     @property
     def differentiable(self) -> list[Any]:
-        """The Tensors of floating numbers."""
+        """The Tensors with a floating-point or complex dtype."""
         return [p for p in self.tensors if p.dtype.differentiable]
 
     @property
@@ -115,31 +115,31 @@ class Outputs(NamedTuple):
         return [k for k, p in enumerate(self.parts) if isinstance(p, Tensor) and p.dtype.differentiable]
 
     @property
-    def strangers(self) -> dict[int, str]:
-        """The positions of floating numbers that are not in Tensors, with their types."""
+    def untracked_types(self) -> dict[int, str]:
+        """The type names of floating-point parts that are not Tensors, by position."""
         return {k: type(p).__name__ for k, p in enumerate(self.parts) if not isinstance(p, Tensor) and is_floating(np.asarray(p))}
 
     def loss(self) -> Any:
-        """A number that depends on all of `differentiable`; None if there are none."""
+        """Return a weighted sum of all of `differentiable`; None if there are none."""
         return tensor_loss(self.differentiable, self.numbers)
 
     def host(self) -> list[Any]:
-        """All of them as NumPy's arrays."""
+        """Return all parts as NumPy arrays."""
         return [on_host(p) for p in self.parts]
 
 
 def outputs_of(result: Any) -> Outputs:
-    """The outputs in the tuples, lists and dicts that a function returned; Python's ints, bools, strings and None are none."""
+    """Collect the outputs in nested tuples, lists and dicts; Python ints, bools, strings and None do not count."""
     return Outputs([p for p in flatten(result)[0] if isinstance(p, (Tensor, np.ndarray, np.generic, float, complex))])
 
 
 def _halves(x: Any, re: Any, im: Any) -> list[Any]:
-    """The real part, and the imaginary part of complex numbers."""
+    """Return the real and the imaginary part of a complex array, or a list with a real array."""
     return [re(x), im(x)] if (x.dtype.is_complex if isinstance(x, Tensor) else x.dtype.kind == "c") else [x]
 
 
 def host_loss(parts: Sequence[Any]) -> tuple[float, float]:
-    """A number that depends on every floating number of the outputs, on the host, and the size of its terms, by which it is rounded."""
+    """Return a weighted sum of all floating-point outputs on the host, and the sum of its terms' sizes, which bounds its rounding error."""
     total, size = 0.0, 0.0
     for k, part in enumerate(parts):
         for j, half in enumerate(_halves(part, np.real, np.imag) if is_floating(part) else []):
@@ -149,7 +149,7 @@ def host_loss(parts: Sequence[Any]) -> tuple[float, float]:
 
 
 def tensor_loss(parts: Sequence[Any], numbers: Sequence[int]) -> Any:
-    """The same number of Tensors, by their positions; the weights are constants on their device. None if there are none."""
+    """Return the sum of `host_loss` for Tensors, with weights on their device; None if there are no Tensors."""
     total = None
     for k, part in zip(numbers, parts):
         for j, half in enumerate(_halves(part, real, imag)):
@@ -159,5 +159,5 @@ def tensor_loss(parts: Sequence[Any], numbers: Sequence[int]) -> Any:
 
 
 def projected(gradients: Sequence[Any], directions: Sequence[Any]) -> float:
-    """The derivative along directions, one for each gradient; a gradient of None is 0."""
+    """Return the derivative along directions from gradients; a gradient of None counts as 0."""
     return float(sum(dot(g, v) for g, v in zip(gradients, directions) if g is not None))

@@ -1,4 +1,4 @@
-"""One run with arguments that require grad, and its gradients on the host."""
+"""Run a function with arguments that require grad, and fetch its gradients to the host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xpgrad.testing._problem import Outputs, outputs_of
 
 
 class Recorded:
-    """One run with arguments that require grad, and its gradients; or what it raised, to be told where it counts."""
+    """A run with arguments that require grad, and its gradients; or its error, which `reraise` raises when a check needs the run."""
 
     def __init__(self, one: Any, places: Iterable[int]) -> None:
         self.outputs: Outputs | None = None
@@ -22,7 +22,7 @@ class Recorded:
         one.wrote = False
         try:
             one.attempt(lambda: self._run(one, list(places)))
-        except Exception as exc:  # noqa: BLE001 (it is told by the check `graph`)
+        except Exception as exc:  # noqa: BLE001 (it is error_text by the check `graph`)
             self.error = exc
         self.wrote = one.wrote
 
@@ -36,7 +36,7 @@ class Recorded:
             if g is not None:
                 self.devices[j], self.gradients[j] = g.device, on_host(g)
 
-    def tell(self) -> None:
-        """Raise what the run raised."""
+    def reraise(self) -> None:
+        """Raise the error of the run, if it failed."""
         if self.error is not None:
             raise self.error

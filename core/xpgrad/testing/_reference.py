@@ -13,25 +13,25 @@ from xpgrad._basics.device import Device
 from xpgrad._basics.differences import Slope, central, dot
 from xpgrad._tape.requests import grad
 from xpgrad.errors import XpgradError
-from xpgrad.testing._host import agree, epsilon, np, on_host, placed, wide
+from xpgrad.testing._host import agree, epsilon, np, on_host, to_double, to_tensor
 from xpgrad.testing._problem import Outputs, Problem, host_loss, outputs_of
 
 
 class Reference:
-    """A function at fixed points, and derivatives of a number made of its outputs, by central differences.
+    """A function at fixed points, and derivatives of a weighted sum of its outputs by central differences.
 
-    The step is ``eps ** (1 / 3)`` of each element's size, where eps is the spacing of the numbers that they are taken in: the error of the
-    formula and that of rounding are then of one order.
+    The step is ``eps ** (1 / 3)`` times the size of each element, where eps is the machine epsilon: then the truncation error and the
+    rounding error have the same order.
 
     Parameters
     ----------
     problem : Problem
     points : list of numpy.ndarray
-        Where, in the precision to take differences in.
+        The points, in the precision of the differences.
     device : Device, optional
-        Where the function takes no plain arrays: the device of the Tensors to give it.
+        If the function does not accept NumPy arrays, the device of the Tensors to pass instead.
     place : callable
-        Makes a constant of another array of the problem.
+        Makes a constant from any other array of the problem.
     """
 
     def __init__(self, problem: Problem, points: list[Any], device: Device | None, place: Callable[[Any], Any]) -> None:
@@ -46,9 +46,9 @@ class Reference:
         if self.device is None:
             return outputs_of(self.problem.call([p.copy() for p in points], lambda leaf: self._place(leaf).copy()))
         device = self.device
-        return outputs_of(self.problem.call([placed(p, device) for p in points], lambda leaf: placed(self._place(leaf), device)))
+        return outputs_of(self.problem.call([to_tensor(p, device) for p in points], lambda leaf: to_tensor(self._place(leaf), device)))
 
-    def _moved(self, places: Sequence[int], directions: Sequence[Any], by: float) -> list[Any]:
+    def _shift_points(self, places: Sequence[int], directions: Sequence[Any], by: float) -> list[Any]:
         found = list(self.points)
         for j, v in zip(places, directions):
             found[j] = (found[j] + by * v).astype(found[j].dtype)
@@ -58,24 +58,24 @@ class Reference:
         self, number: Callable[[list[Any]], tuple[float, float]], places: Sequence[int], directions: Sequence[Any], steps: float = 1.0
     ) -> Slope:
         step = steps * self.step
-        ends = {h: number(self._moved(places, directions, h)) for h in (step, -step)}
+        ends = {h: number(self._shift_points(places, directions, h)) for h in (step, -step)}
         return Slope(central(lambda h: ends[h][0], step), 20 * self.eps * max(size for _, size in ends.values()) / step)
 
     def first(self, key: tuple[int, int], places: Sequence[int], directions: Sequence[Any]) -> Slope:
-        """The derivative along directions of the points at some places; kept under a key, for the next backend."""
+        """Return the derivative along directions of the points at `places`, cached under `key` for the next backend."""
         if key not in self._first:
             self._first[key] = self._difference(lambda at: host_loss(self._outputs(at).host()), places, directions)
         return self._first[key]
 
-    def doubt(self, key: tuple[int, int], places: Sequence[int], directions: Sequence[Any]) -> float:
-        """How far `first` may be from the derivative: by how much it differs from a difference with twice the step."""
+    def estimate_error(self, key: tuple[int, int], places: Sequence[int], directions: Sequence[Any]) -> float:
+        """Estimate the error of `first` by comparing it with a difference for twice the step."""
         coarse = self._difference(lambda at: host_loss(self._outputs(at).host()), places, directions, 2.0)
         found = abs(coarse[0] - self.first(key, places, directions)[0])
         return found if np.isfinite(found) else 0.0
 
     def moves(self, part: int, places: Sequence[int], directions: Sequence[Any]) -> bool:
-        """Return whether an output depends on the points at some places: whether it changes along a direction."""
-        above, below = (self._outputs(self._moved(places, directions, s * self.step)).host() for s in (1.0, -1.0))
+        """Return whether an output changes along a direction of the points at `places`."""
+        above, below = (self._outputs(self._shift_points(places, directions, s * self.step)).host() for s in (1.0, -1.0))
         near = 20 * self.eps
         return max(len(above), len(below)) <= part or not agree(above[part], below[part], near, near)
 
@@ -83,27 +83,27 @@ class Reference:
         self, key: tuple[int, ...], places: Sequence[int], directions: Sequence[Any], along: Mapping[int, Any], device: Device,
         steps: float = 1.0,
     ) -> Slope:  # fmt: skip
-        """The derivative along directions of the derivative `along` some points, which a backward pass on a device gives.
+        """Return the derivative along `directions` of the derivative along `along`, which is computed by a backward pass on a device.
 
         Parameters
         ----------
         key : tuple of int
-            By what it is kept, for the next backend.
+            The cache key, for the next backend.
         places : sequence of int
-            Which of the points move.
+            The positions of the points that are varied.
         directions : sequence of numpy.ndarray
-            Where to, one for each of them.
+            One direction per varied point.
         along : mapping of int to numpy.ndarray
-            By place, for the points that have a gradient.
+            Directions by position, for the points that have a gradient.
         device : Device
         steps : float
-            How many times the step.
+            The factor of the step.
         """
         if key not in self._second:
 
             def slope(at: list[Any]) -> tuple[float, float]:
-                leaves = [placed(p, device).requires_grad_(j in along) for j, p in enumerate(at)]
-                loss = outputs_of(self.problem.call(leaves, lambda leaf: placed(self._place(leaf), device))).loss()
+                leaves = [to_tensor(p, device).requires_grad_(j in along) for j, p in enumerate(at)]
+                loss = outputs_of(self.problem.call(leaves, lambda leaf: to_tensor(self._place(leaf), device))).loss()
                 if loss is None or not loss.requires_grad:
                     return 0.0, 0.0
                 passed = grad(loss, [leaves[j] for j in along], allow_unused=True)
@@ -115,18 +115,18 @@ class Reference:
 
 
 def reference_for(problem: Problem, points: list[Any], device: Device, default: Device) -> tuple[Reference | None, str]:
-    """The first of the references that works, or None and why not: NumPy's arrays, Tensors of the default device, of the one checked.
+    """Return the first reference that works, or None and the reason: NumPy arrays, Tensors on the default device, on the checked device.
 
     Parameters
     ----------
     problem : Problem
     points : list of numpy.ndarray
-        As the device that is checked holds them.
+        The points in the dtypes of the checked device.
     device, default : Device
     """
     reason = ""
-    double = [wide(p) for p in points]
-    ways: list[tuple[list[Any], Device | None, Callable[[Any], Any]]] = [(double, None, wide), (double, default, wide)]
+    double = [to_double(p) for p in points]
+    ways: list[tuple[list[Any], Device | None, Callable[[Any], Any]]] = [(double, None, to_double), (double, default, to_double)]
     if device != default:
         ways.append((points, device, lambda leaf: leaf))
     shape = None

@@ -1,4 +1,4 @@
-"""Outcomes: a row for each check of each argument on each backend, and the error that holds the failures."""
+"""Outcomes of checks: rows, the result of one function, and the error that carries the failures."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class Row:
     function : str
         The name of the function that was checked.
     argument : int or None
-        The position of the argument; None where the check is about all of them.
+        The position of the argument; None if the check concerns all arguments.
     backend : str
-        The device that it ran on.
+        The device on which it ran.
     check : str
         The name of the check, one of `CHECKS`.
     outcome : str
-        ``"passed"``; ``"writes"``, if it passed inside of `autograd.graph.allow_mutation_on_saved_tensors` only; ``"failed"``;
-        ``"constant"``, if it passed because the derivative is 0, and so are the differences; ``"known"``, if it failed as expected;
-        ``"lacks"``, if the backend declares not to have what the function needs; ``"not run"``, after another failure.
+        ``"passed"``; ``"writes"`` if it passed only inside `autograd.graph.allow_mutation_on_saved_tensors`; ``"failed"``; ``"constant"``
+        if the derivative and the differences are 0; ``"known"`` if it failed as expected; ``"lacks"`` if the backend declares that it
+        does not support what the function needs; ``"not run"`` after another failure.
     reason : str
-        Why, where it is not simply passed.
+        The reason of an outcome other than ``"passed"``.
 
     Examples
     --------
@@ -68,12 +68,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Result:
-    """All rows of one function, in the order of backends and checks.
+    """The rows of one function, in the order of backends and checks.
 
     Attributes
     ----------
     function : str
-        Its name.
+        The name of the function.
     rows : tuple of Row
 
     Examples
@@ -106,7 +106,7 @@ class Result:
 
     @property
     def passed(self) -> bool:
-        """True if nothing failed, and it ran on one backend at least.
+        """True if no check failed and the function ran on at least one backend.
 
         See Also
         --------
@@ -117,7 +117,7 @@ class Result:
 
     @property
     def backends(self) -> tuple[str, ...]:
-        """The devices that it ran on.
+        """The devices on which the function ran.
 
         See Also
         --------
@@ -126,7 +126,7 @@ class Result:
         return tuple(dict.fromkeys(row.backend for row in self.rows))
 
     def of(self, *, backend: str | None = None, check: str | None = None, argument: int | None = None) -> tuple[Row, ...]:
-        """The rows of a backend, a check or an argument; those about all arguments count as an argument's, too.
+        """Select the rows of a backend, a check or an argument; rows about all arguments belong to every argument.
 
         Parameters
         ----------
@@ -150,12 +150,12 @@ class Result:
         )
 
     def to_list(self) -> list[dict[str, Any]]:
-        """The rows as dictionaries, as JSON takes them.
+        """Return the rows as dictionaries, which JSON can hold.
 
         Returns
         -------
         list of dict
-            With the fields of `Row` as keys.
+            The keys are the fields of `Row`.
 
         See Also
         --------
@@ -168,12 +168,12 @@ class Result:
 
 
 def rows_from(data: Iterable[dict[str, Any]]) -> list[Row]:
-    """The rows that `Result.to_list` wrote."""
+    """Return rows from the dictionaries of `Result.to_list`."""
     return [Row(**entry) for entry in data]
 
 
 class NotDifferentiable(AssertionError):
-    """The error of `check_differentiable`: every failure, and what `xpgrad.audit` says of the first.
+    """Raised by `check_differentiable`: all failures, and the report of `xpgrad.audit` on the first.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Tables of functions with their arguments, and the decorator that makes a pytest test of each check on each backend."""
+"""Tables of functions with their arguments, and a decorator that makes one pytest test per check and backend from them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from xpgrad._basics.arguments import shown
-from xpgrad.testing._checking import as_function, audit_of, examine, judged, known_of, name_of
+from xpgrad.testing._checking import apply_known, as_function, audit_of, examine, known_of, name_of
 from xpgrad.testing._options import devices_of
 from xpgrad.testing._results import CHECKS, FAILED, LACKS, NOT_RUN, NotDifferentiable, Result
 
 
 class Case:
-    """A function, its arguments and the options of `check_differentiable`: a row of a table.
+    """A row of a table: a function, its arguments and options of `check_differentiable`.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class Case:
     options : dict
         Options of `check_differentiable`.
     name : str
-        What reports call it.
+        The name in reports.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class Case:
         return backend in self._found
 
     def examine(self, backend: str) -> Result:
-        """All outcomes on a backend; computed once.
+        """Return all outcomes on a backend, which are computed once.
 
         Parameters
         ----------
@@ -84,9 +84,9 @@ class Case:
         Raises
         ------
         TypeError, ValueError
-            As `xpgrad.testing.examine`.
+            As for `xpgrad.testing.examine`.
         BackendNotFoundError, BackendLoadError
-            If the backend is not there.
+            The backend is not installed, or does not load.
 
         See Also
         --------
@@ -102,7 +102,7 @@ _OPTIONS = tuple(name for name, p in inspect.signature(examine).parameters.items
 
 
 def case(function: Callable[..., Any], *args: Any, **options: Any) -> Case:
-    """A row of a table for `parametrize_with_checks`.
+    """Make a row of a table for `parametrize_with_checks`.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def case(function: Callable[..., Any], *args: Any, **options: Any) -> Case:
     Raises
     ------
     TypeError
-        For an option that does not exist.
+        An option does not exist.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def case(function: Callable[..., Any], *args: Any, **options: Any) -> Case:
 
 
 class OneCheck:
-    """One check of one function on one backend, which a parametrized test is given to call.
+    """One check of one function on one backend: the argument that a parametrized test calls.
 
     Attributes
     ----------
@@ -148,18 +148,18 @@ class OneCheck:
 
     @property
     def result(self) -> Result:
-        """The outcomes of this check: a row for each argument."""
+        """The outcomes of this check, one row per argument."""
         return Result(self.case.name, self.case.examine(self.backend).of(check=self.check))
 
     def __call__(self) -> None:
-        """Run it.
+        """Run the check; skip the test if an earlier check failed.
 
         Raises
         ------
         NotDifferentiable
-            If it fails. Where it was not run, the test is skipped.
+            The check fails.
         """
-        __tracebackhide__ = True  # the message says it all
+        __tracebackhide__ = True  # the message suffices
         found = self.result
         if any(row.outcome == FAILED for row in found.rows):
             awaited = _expected(self.case.options.get("known") or {}, self.backend, self.check)[0] is not None
@@ -168,12 +168,12 @@ class OneCheck:
         if unrun and len(unrun) == len(found.rows):
             importlib.import_module("pytest").skip(unrun[0].reason)
 
-    def judged(self) -> Result:
-        """The outcomes as the row's `known` has them, for summaries; none where the check never ran."""
+    def known_result(self) -> Result:
+        """Return the outcomes with known failures applied, for summaries; no rows if the check never ran."""
         if not self.case.has_run(self.backend):
             return Result(self.case.name, ())
         known = known_of(self.case.options.get("known"))
-        return Result(self.case.name, tuple(judged(row, known) for row in self.result.rows))
+        return Result(self.case.name, tuple(apply_known(row, known) for row in self.result.rows))
 
     def __repr__(self) -> str:
         return f"{self.case.name}-{self.backend}-{self.check}"
@@ -187,11 +187,11 @@ def parametrize_with_checks(
     Parameters
     ----------
     table : iterable
-        Rows made by `case`, or ``(function, args)``. What a row names as `known` is expected to fail, strictly: passing is a failure.
+        Rows made by `case`, or ``(function, args)``. The `known` failures of a row must fail: passing is a failure.
     backends : str or iterable of str
-        For rows that name none themselves: ``"all"`` for every backend that is ready when the tests are collected.
+        The backends for rows that do not name any; ``"all"`` for every backend that is ready when the tests are collected.
     checks : iterable of str, optional
-        Names of checks, of `CHECKS`; all of those that a row does not switch off without it.
+        Names of checks (of `CHECKS`). Default: all that a row does not switch off.
 
     Returns
     -------
@@ -201,9 +201,9 @@ def parametrize_with_checks(
     Raises
     ------
     ImportError
-        Without pytest.
+        pytest is not installed.
     TypeError, ValueError
-        For rows of another form, and names that do not exist.
+        A row has another form, or a name does not exist.
 
     Examples
     --------
@@ -253,7 +253,7 @@ def _switched_off(options: Mapping[str, Any]) -> set[str]:
 
 
 def _expected(known: Mapping[str, str], backend: str, check: str) -> tuple[str | None, bool]:
-    """The reason why a check on a backend is to fail, or None; and whether it must fail, as one that is named must."""
+    """Return the reason of an expected failure or None, and whether the check must fail, which is so if it is named."""
     table = backend.partition(":")[0].partition("+")[0]
     named = known.get(f"{table}:{check}", known.get(check))
     return (named, True) if named is not None else (known.get(table), False)

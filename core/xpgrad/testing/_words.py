@@ -1,4 +1,4 @@
-"""Parts that checks share: how they fail, the directions of one element each, and how messages name things."""
+"""Helpers of the checks: exceptions for outcomes, directions of single elements, and texts for messages."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from xpgrad.testing._host import agree, np
 
 
 class Fails(Exception):
-    """A check that fails, with its reason."""
+    """Raised by a check that fails, with the reason."""
 
 
 class IsConstant(Exception):
-    """A check that passes because there is nothing but 0, with what is to be said of it."""
+    """Raised by a check that passes because all derivatives are 0, with a remark."""
 
 
 def tensor_dot(g: Any, v: Any) -> Any:
-    """The derivative along a direction as a Tensor, as `dot` has it on the host."""
+    """Return the derivative along a direction as a Tensor; `dot` is the same on the host."""
     if g.dtype.is_complex:
         return (real(g) * real(v)).sum() + (imag(g) * imag(v)).sum()
     return (g * v).sum()
@@ -52,7 +52,7 @@ def same(first: list[Any], second: list[Any]) -> bool:
 
 
 def kink_near(expected: float, doubt: float) -> str:
-    """The words for a difference that depends on its step, as it does where a derivative jumps; none otherwise."""
+    """Return a remark for a difference that depends on its step, as at a kink; empty otherwise."""
     if doubt <= 1e-2 * abs(expected):
         return ""
     return "; with twice the step the difference is another one: there is a kink at the arguments or near, choose others"
@@ -66,6 +66,6 @@ def kind_of(result: Any) -> str:
     return f"a {type(result).__name__}"
 
 
-def told(exc: BaseException) -> str:
+def error_text(exc: BaseException) -> str:
     text = str(exc).strip()
     return f"{type(exc).__name__}: {text.splitlines()[0] if text else ''}"[:300]

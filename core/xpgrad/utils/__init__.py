@@ -1,4 +1,4 @@
-"""`xpgrad.utils`: tools for differentiation, with the names of `torch.utils`. So far that is `checkpoint`."""
+"""`xpgrad.utils`: tools for differentiation, with the names of `torch.utils`. It has one module, `checkpoint`."""
 
 from xpgrad._basics.faces import public_names
 from xpgrad.utils import checkpoint

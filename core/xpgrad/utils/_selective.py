@@ -23,11 +23,11 @@ from xpgrad._rows.row import ROWS, Row
 
 
 class CheckpointPolicy(enum.Enum):
-    """The answers of a policy: what a checkpoint does with the result of an operation.
+    """The decision of a policy on the result of an operation.
 
-    ``MUST_SAVE`` and ``PREFER_SAVE`` keep it: the operation is not computed again. ``MUST_RECOMPUTE`` and ``PREFER_RECOMPUTE`` do not.
-    ``MUST_CPU_OFFLOAD`` and ``PREFER_CPU_OFFLOAD`` keep it in the host's memory, and move it back when it is needed. Nothing here
-    overrides a preference, so that both forms do the same.
+    ``MUST_SAVE`` and ``PREFER_SAVE`` save the result, ``MUST_RECOMPUTE`` and ``PREFER_RECOMPUTE`` recompute it. ``MUST_CPU_OFFLOAD`` and
+    ``PREFER_CPU_OFFLOAD`` save it in host memory, and move it back when it is needed. Nothing overrides a preference, so both forms have
+    the same effect.
 
     Examples
     --------
@@ -49,12 +49,12 @@ _OFFLOADED = (CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFF
 
 
 class SelectiveCheckpointContext:
-    """The first argument of a policy.
+    """The first argument of a policy: information on the operation.
 
     Attributes
     ----------
     is_recompute : bool
-        Always False: policies are asked in the first run only.
+        Always False, since policies are called in the first run only.
     op_output : Tensor or tuple of Tensor
         The result of the operation.
 
@@ -74,36 +74,38 @@ class SelectiveCheckpointContext:
 def create_selective_checkpoint_contexts(
     policy_fn_or_list: Callable[..., Any] | Collection[Callable[..., Any]], allow_cache_entry_mutation: bool = False
 ) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-    """The two contexts of one checkpointed call of which a policy says what is kept: for the argument `context_fn` of `checkpoint`.
+    """Make the two contexts of a checkpointed call whose saved results a policy chooses, for the argument `context_fn` of `checkpoint`.
 
     Parameters
     ----------
     policy_fn_or_list : callable, or list of functions
         ``policy(ctx, op, *args)`` returns a `CheckpointPolicy`, or True for ``MUST_SAVE`` and False for ``PREFER_RECOMPUTE``. `op` is the
-        public function that computes the operation (`xpgrad.matmul`, also for ``x @ y``; `operator.getitem` for ``x[key]``), or one
-        without a public name where xpgrad uses such; the other arguments are its operands, and then what else it was given, in normal form.
-        A list of functions stands for the policy that answers ``MUST_SAVE`` for these and ``PREFER_RECOMPUTE`` for others.
+        public function of the operation (`xpgrad.matmul`, also for ``x @ y``; `operator.getitem` for ``x[key]``), or an internal function
+        for an operation without a public name. `args` are its operands, followed by its other arguments in normal form. A list of functions
+        is the policy that returns ``MUST_SAVE`` for these and ``PREFER_RECOMPUTE`` for others.
     allow_cache_entry_mutation : bool, default False
-        Do not check whether what was kept was written to since.
+        Do not check whether saved results were overwritten.
 
     Returns
     -------
-    tuple of two contexts
+    tuple of two context managers
+        For the first call, and for the recomputation.
 
     Raises
     ------
     TypeError
-        For something else than a function or a list; in the call, if a policy returns something else.
+        `policy_fn_or_list` is neither a function nor a collection of functions. When called: the policy returns something else.
     ValueError
-        If a list names what is not an operation, or is composed of others.
+        A function in the list is not an operation, or is composed of several operations.
     RuntimeError
-        In the backward: if a kept result was written to, or if the function calls other operations than the first time.
+        In the backward pass: a saved result was overwritten, or the function calls other operations than the first time.
 
     Notes
     -----
-    Views are never kept: they cost nothing. What was kept is let go with the graph; another pass through a retained graph finds it again,
-    where PyTorch 2.13 raises an error. Operations inside a function that `xpgrad.compile` made, the elements of a batch (the operation on
-    the whole batch is asked about) and tangents are not asked about. In PyTorch 2.13 the policies for the host's memory recompute.
+    Views are never saved, since they cost nothing. Saved results live as long as the graph: another pass through a retained graph finds
+    them again, where PyTorch 2.13 raises an error. The policy is not called for operations inside functions made by `xpgrad.compile`, for
+    operations on elements of a batch (it is called for the whole batch), and for tangents. In PyTorch 2.13 the policies for host memory
+    recompute.
 
     Examples
     --------
@@ -132,24 +134,24 @@ def create_selective_checkpoint_contexts(
 
 
 def _public(name: str) -> Any:
-    """A public function by its name in the tables."""
+    """Return a public function by its registered name; None if there is none."""
     return next((table[name] for table in (RULES, NONDIFFERENTIABLE, COMPOSITE, EXTRAS) if name in table), None)
 
 
 def operation_of(row: Row) -> Any:
-    """The function that a policy gets for a row."""
+    """Return the function that a policy gets for a row."""
     if row.name == "index_basic":
         return operator.getitem
     return _public(row.public[0]) or PRIMITIVES[row.name]
 
 
 def _rows_of(function: Any) -> set[str]:
-    """The names of the rows that a function of a list stands for.
+    """Return the names of the rows that a function in a policy's list stands for.
 
     Raises
     ------
     ValueError
-        If it stands for none.
+        It stands for none.
     """
     found = {name for name, row in ROWS.items() if operation_of(row) is function}
     found |= {name for name, row in ROWS.items() if any(_public(p) is function for p in row.public)}
@@ -188,12 +190,12 @@ def _checked(function: Callable[..., Any]) -> _Policy:
 
 
 class _Result:
-    """The result of one call, which is kept.
+    """A saved result of one operation.
 
     Attributes
     ----------
     operands : tuple
-        What tells that another run calls the same: the operands' shapes and dtypes.
+        Shapes and dtypes of the operands, with which a recomputation must agree.
     """
 
     def __init__(self, out: Any, operands: tuple[Any, ...], offload: bool) -> None:
@@ -207,12 +209,12 @@ class _Result:
         self._values = [o.to_device(host_backend().devices()[0]) if away else o.detach() for o in outs]
 
     def read(self, allow: bool) -> Any:
-        """The raw array, or arrays.
+        """Return the raw array or the tuple of raw arrays.
 
         Raises
         ------
         RuntimeError
-            If it was written to, unless that is allowed.
+            It was overwritten, and `allow` is False.
         """
         written = any(c is not None and c.last_write > self._number for c in self._cells)
         if written and not allow:
@@ -232,16 +234,16 @@ _Kept = dict[tuple[Row, Any], list[Any]]
 _RECOMPUTE: Any = object()
 
 
-def _told(value: Any) -> Any:
-    """The part of an operand that is remembered: of an array shape and dtype. NB: unknown lengths are nan, which equals nothing."""
+def _describe(value: Any) -> Any:
+    """Return shape and dtype of an array, or the type of another operand; unknown lengths (nan) become None."""
     if value.__class__ is list:
-        return [_told(v) for v in value]
+        return [_describe(v) for v in value]
     shape = getattr(value, "shape", None)
     return type(value) if shape is None else ([n if n == n else None for n in shape], value.dtype)
 
 
 class _Selection:
-    """A context of one checkpointed call; inside it the mode has it as `selecting`, and it has that of the surrounding mode as `outer`."""
+    """A context of one checkpointed call: the `selecting` observer of the mode inside it, with that of the mode outside as `outer`."""
 
     def __init__(self) -> None:
         self._before: list[Any] = []
@@ -255,12 +257,12 @@ class _Selection:
 
     @property
     def outer(self) -> Any:
-        """The selection outside of this one."""
+        """The selection outside this one; None if there is none."""
         mode = self._before[-1]
         return None if mode is None else mode.selecting
 
     def keep(self, out: Any, row: Row, operands: tuple[Any, ...], statics: tuple[Any, ...]) -> None:
-        """Note the result of an operation."""
+        """Pass the result of an operation to all selections."""
         outer = self.outer
         if outer is not None:
             outer.keep(out, row, operands, statics)
@@ -269,17 +271,17 @@ class _Selection:
             self.note(out, row, first.backend, operands, statics)
 
     def note(self, out: Any, row: Row, backend: Any, operands: tuple[Any, ...], statics: tuple[Any, ...]) -> None:
-        """Note the result of an operation on Tensors of a device."""
+        """Handle the result of an operation on Tensors."""
         raise NotImplementedError
 
     def result(self, row: Row, backend: Any, args: tuple[Any, ...]) -> Any:
-        """The raw result that an operation is about to compute of raw arrays, or ABSENT."""
+        """Return the saved raw result of the operation that is about to run; ABSENT if it must be computed."""
         outer = self.outer
         return ABSENT if outer is None else outer.result(row, backend, args)
 
 
 class _Keeping(_Selection):
-    """The context of the first run."""
+    """The context of the first run, which saves results."""
 
     def __init__(self, policy: _Policy) -> None:
         super().__init__()
@@ -300,7 +302,7 @@ class _Keeping(_Selection):
             entry: Any = _RECOMPUTE
             # NB: inference tensors have no versions, and no pass needs them.
             if (offload or policy in _SAVED) and not row.is_view and not (before is not None and before.inference):
-                told = tuple(_told([x._array for x in v] if row.varargs else getattr(v, "_array", v)) for v in operands)
+                told = tuple(_describe([x._array for x in v] if row.varargs else getattr(v, "_array", v)) for v in operands)
                 entry = _Result(out, told, offload)
         finally:
             state.put(before)
@@ -308,7 +310,7 @@ class _Keeping(_Selection):
 
 
 class _Returning(_Selection):
-    """The context of runs that recompute."""
+    """The context of recomputations, which returns saved results."""
 
     def __init__(self, first: _Keeping, allow: bool) -> None:
         super().__init__()
@@ -329,19 +331,19 @@ class _Returning(_Selection):
         self._watching.pop().__exit__(*exc)
 
     def note(self, out: Any, row: Row, backend: Any, operands: tuple[Any, ...], statics: tuple[Any, ...]) -> None:
-        if row.is_view:  # never kept; and how many there are depends on whose views are out of date
+        if row.is_view:  # never saved, and their number depends on which views are stale
             return
         key = (row, backend)
         index = self._counts[key] = self._counts.get(key, 0) + 1
-        if index > len(self.kept.get(key, ())) and not self._first.running:  # a pass inside the function comes too early to know
+        if index > len(self.kept.get(key, ())) and not self._first.running:  # a pass inside the function runs before all calls are known
             raise _different(f"call number {index} of `{row.name}` was not there in the forward")
 
     def result(self, row: Row, backend: Any, args: tuple[Any, ...]) -> Any:
         entries, index = self.kept.get((row, backend), ()), self._counts.get((row, backend), 0)
-        entry = entries[index] if index < len(entries) else _RECOMPUTE  # a call too many: `note` says so
+        entry = entries[index] if index < len(entries) else _RECOMPUTE  # `note` raises for a call too many
         if entry is _RECOMPUTE:
             return super().result(row, backend, args)
-        if tuple(_told(a) for a in args[: len(row.tensors)]) != entry.operands:
+        if tuple(_describe(a) for a in args[: len(row.tensors)]) != entry.operands:
             raise _different(f"call number {index + 1} of `{row.name}` has operands of other shapes or dtypes than in the forward")
         before = state.current()
         try:
@@ -352,7 +354,7 @@ class _Returning(_Selection):
 
 
 def _unwatched() -> state.Mode | None:
-    """The mode in which what a selection does itself is neither recorded nor noted."""
+    """Return the mode in which the operations of a selection itself are neither recorded nor observed."""
     return state.replaced(recording=False, inference=False, packing=None, levels=(), selecting=None, anomaly=None)
 
 

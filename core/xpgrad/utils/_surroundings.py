@@ -1,4 +1,4 @@
-"""The surroundings in which a function runs: modes, devices, streams and random numbers, noted so that it can run the same way again."""
+"""Save and restore the surroundings of a function call: modes, devices, streams and random numbers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from xpgrad._transforms.batch.level import active_levels, at_levels
 
 
 class Surroundings:
-    """The state at creation: the levels of forward mode and of `vmap`, the default device, streams, and the states of random generators.
+    """The surroundings at creation: levels of forward mode and `vmap`, default device, streams, and states of random generators.
 
     Parameters
     ----------
     args : iterable
-        The global random generators are noted for the Tensors among them, for the default device and for NumPy, where there are any.
+        The global random generators of the Tensors among them are saved, with those of the default device and of NumPy.
     preserve_rng_state : bool
-        Whether to note them at all.
+        Whether to save random generators.
     """
 
     def __init__(self, args: Iterable[Any], preserve_rng_state: bool) -> None:
@@ -43,10 +43,10 @@ class Surroundings:
                     self._generators.append((backend, device))
                     self._states.append(numbers)
 
-    def restored(self, packing: Any = None) -> AbstractContextManager[Any]:
-        """A context in which everything is as it was, and operations are recorded; `packing` are the hooks on what they save.
+    def restore(self, packing: Any = None) -> AbstractContextManager[Any]:
+        """Return a context manager that restores the surroundings and records operations, with `packing` hooks for saved values.
 
-        A selective checkpoint around it is not asked: what runs here has run before.
+        Selective checkpoints outside it are not consulted, since everything in it has run before.
         """
         mode = state.replaced(recording=True, inference=False, levels=self._levels, packing=packing, selecting=None)
         return _Together(
@@ -60,7 +60,7 @@ class Surroundings:
 
 
 class _RandomNumbers:
-    """Context: random numbers are those of the surroundings."""
+    """Context manager that restores the saved states of random generators."""
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
@@ -74,7 +74,7 @@ class _RandomNumbers:
 
 
 class _Together:
-    """Context: several contexts, entered in their order and left in the opposite one."""
+    """Context manager that enters several context managers in order, and leaves them in reverse order."""
 
     def __init__(self, *contexts: AbstractContextManager[Any]) -> None:
         self._contexts = contexts

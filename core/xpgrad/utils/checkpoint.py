@@ -63,14 +63,14 @@ class CheckpointError(RuntimeError):
 
 
 class _Enough(BaseException):
-    """Everything that a pass needs from a call has been recomputed: the rest of the function need not run."""
+    """Raised to stop a recomputation after the last value that the backward pass needs."""
 
     def __init__(self, frame: _Frame) -> None:
         self.frame = frame
 
 
 def noop_context_fn() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-    """Two contexts that do nothing: the default `context_fn` of `checkpoint`.
+    """Return two context managers that do nothing: the default `context_fn` of `checkpoint`.
 
     Returns
     -------
@@ -87,22 +87,22 @@ def noop_context_fn() -> tuple[AbstractContextManager[None], AbstractContextMana
 
 
 def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
-    """A context that decides whether `checkpoint` stops recomputing as soon as it can, whatever its argument `early_stop` says.
+    """Choose in a context whether `checkpoint` stops recomputing early, overriding its argument `early_stop`.
 
     Parameters
     ----------
     enable : bool
-        It takes effect where `checkpoint` is called, not where the backward runs.
+        It applies to calls of `checkpoint` in the context, wherever the backward pass runs.
 
     Returns
     -------
     context manager
-        It puts the former state back.
+        Leaving it restores the former setting.
 
     Raises
     ------
     TypeError
-        `enable` is no bool.
+        `enable` is not a bool.
 
     Examples
     --------
@@ -115,17 +115,17 @@ def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
 
 
 def set_checkpoint_debug_enabled(enabled: bool | None) -> AbstractContextManager[None]:
-    """A context that decides whether errors of `checkpoint` say where Tensors were saved, whatever its argument `debug` says.
+    """Choose in a context whether errors of `checkpoint` say where Tensors were saved, overriding its argument `debug`.
 
     Parameters
     ----------
     enabled : bool or None
-        It takes effect where `checkpoint` is called; None leaves it to the argument.
+        It applies to calls of `checkpoint` in the context. None leaves the choice to the argument.
 
     Returns
     -------
     context manager
-        It puts the former state back.
+        Leaving it restores the former setting.
 
     Raises
     ------
@@ -153,48 +153,48 @@ def checkpoint(
     preserve_rng_state: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """Call a function, keeping only its arguments for the backward, which calls it again.
+    """Call a function and save only its arguments for backward, which recomputes the function.
 
     Parameters
     ----------
     function : callable
-        It must compute the same both times; its side effects happen twice. It may return anything.
+        It must compute the same both times; its side effects happen twice. It may return any object.
     *args, **kwargs
-        Its arguments. Active hooks on saved Tensors apply to the Tensors among them (not to those inside lists): checkpoints nest.
+        The arguments of `function`. Active hooks for saved Tensors apply to Tensors among them, but not inside lists.
     use_reentrant : bool, default False
-        The older form, as one custom `Function` whose backward starts a pass of its own: it works with ``backward()`` without `inputs`
-        only, differentiates once, takes no keyword arguments, and sees only Tensors that are arguments or results themselves.
+        Use the older form: a custom `Function` whose backward starts another backward pass. It supports only ``backward()`` without
+        `inputs`, differentiates once, takes no keyword arguments, and sees only Tensors that are themselves arguments or results.
     context_fn : callable
-        Returns two contexts, one for the first run and one for those that recompute; those of `create_selective_checkpoint_contexts`
-        keep what a policy says. Where nothing is recorded, they are not entered.
+        Returns two context managers, for the first call and for recomputations; see `create_selective_checkpoint_contexts`. They are
+        not entered if nothing is recorded.
     determinism_check : {"default", "none"}
-        Whether to compare the shapes, dtypes and devices of what both runs save.
+        Whether to compare the shapes, dtypes and devices of the Tensors that both calls save.
     debug : bool
-        Let an error of that comparison also say where in the program the Tensors were saved, in both runs.
-        `set_checkpoint_debug_enabled` overrides it.
+        Include the places in the program where both calls saved Tensors in errors. `set_checkpoint_debug_enabled` overrides it.
     early_stop : bool, default True
-        Stop recomputing as soon as everything that is needed is there. `set_checkpoint_early_stop` overrides it.
+        Stop recomputing after the last value that is needed. `set_checkpoint_early_stop` overrides it.
     preserve_rng_state : bool, default True
-        Draw the same random numbers again, from the global generators of NumPy and of the backends of the Tensors among the arguments
-        (`Backend.get_rng_state`). Generators and keys that the function uses by name are its own responsibility.
+        Draw the same random numbers again from the global generators of NumPy and of the backends of the arguments
+        (`Backend.get_rng_state`). The function is responsible for other generators and keys.
 
     Returns
     -------
-    The result of `function`.
+    object
+        The result of `function`.
 
     Raises
     ------
     CheckpointError
-        In the backward: if the function saves other Tensors than the first time.
+        In the backward pass: the function saves other Tensors than the first time.
     ValueError
-        For arguments that cannot be combined.
+        Options cannot be combined.
     TypeError
-        For a `function` or `context_fn` that cannot be called, or options of the wrong kind.
+        `function` or `context_fn` is not callable, or an option has the wrong type.
 
     Notes
     -----
-    Each pass recomputes, even one through a retained graph. What it recomputed is held as long as it is needed in that pass.
-    The modes of the first call are restored: recording, the levels of forward mode and `vmap`, the default device and streams.
+    Each backward pass recomputes, even through a retained graph, and drops the recomputed values at its end. The recomputation runs with
+    the recording mode, the levels of forward mode and `vmap`, the default device and the streams of the first call.
 
     Examples
     --------
@@ -258,13 +258,13 @@ def checkpoint_sequential(
     use_reentrant: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Call a chain of functions, each on the result of the one before, in segments that are checkpointed, except for the last.
+    """Call a chain of functions in checkpointed segments; the last segment is not checkpointed.
 
     Parameters
     ----------
     functions : iterable of callable
     segments : int
-        The number of segments; the last one takes what is left over.
+        The number of segments; the last one gets the remaining functions.
     input : Tensor
         The argument of the first function.
     use_reentrant, preserve_rng_state : bool
@@ -275,12 +275,14 @@ def checkpoint_sequential(
     Returns
     -------
     object
-        What the last function returns.
+        The result of the last function.
 
     Raises
     ------
     ValueError
-        For other arguments, or if `segments` is not between 1 and the number of functions.
+        An argument is unknown, or `segments` is not between 1 and the number of functions.
+    TypeError
+        `functions` is not iterable.
 
     Examples
     --------
@@ -328,7 +330,7 @@ def _composed(functions: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]
 
 
 class _Place:
-    """The object that a node holds instead of a Tensor: its number among those that the call saved."""
+    """What a node stores instead of a Tensor: the number of the Tensor among those that the call saved."""
 
     __slots__ = ("__weakref__", "number")
 
@@ -337,7 +339,7 @@ class _Place:
 
 
 class _Moment:
-    """A reading of the clock, in the form in which `check_version` gets it from a node."""
+    """A reading of the clock that `check_version` accepts in place of a node."""
 
     __slots__ = ("seq",)
 
@@ -345,28 +347,28 @@ class _Moment:
         self.seq = next_number()
 
     def name(self) -> str:
-        """The name of what saved the value."""
+        """Return the name for error messages."""
         return "a checkpointed function"
 
 
 class _Argument:
-    """A Tensor that the function was given: checked for overwriting, and packed where hooks are active."""
+    """A Tensor argument of the function, checked for overwriting, and packed if hooks are active."""
 
     def __init__(self, tensor: Any, hooks: SavedHooks | None) -> None:
         self._moment: Any = _Moment()
         self._saved = Saved(tensor, None)
         mode = state.current()
-        self._tensor = tensor if hooks is None and mode is not None and mode.levels else None  # a constant's tangents live with it
+        self._tensor = tensor if hooks is None and mode is not None and mode.levels else None  # keeps the tangents of a constant alive
         if hooks is not None:
             self._saved.pack(hooks, tensor)
 
     def read(self) -> Any:
-        """The Tensor, with its history."""
+        """Return the Tensor with its history."""
         return self._saved.read(self._moment)
 
 
-class _Again:
-    """A value that was recomputed: without history, but with a record of whether it was overwritten since."""
+class _Recomputed:
+    """A recomputed value without history, which is checked for overwriting."""
 
     __slots__ = ("_alias", "_moment", "_tensor")
 
@@ -376,20 +378,20 @@ class _Again:
         self._tensor = tensor._wrap(tensor.backend.own(tensor))
 
     def read(self) -> Any:
-        """The Tensor."""
+        """Return the Tensor."""
         check_version(self._moment, f"a Tensor of shape {self._tensor.shape}", self._alias)
         return self._tensor
 
 
 class _Frame:
-    """One call of a checkpointed function: how to call it again, and what it saved the first time.
+    """One call of a checkpointed function, which can be repeated, and a description of what it saved.
 
     Attributes
     ----------
     places : list
-        Weak references to what the nodes hold: those that are gone are not needed again.
+        Weak references to the places that nodes store; a value is needed as long as its place is alive.
     completed : bool
-        The first call has returned; before that, a pass inside the function needs only a part of it.
+        Whether the first call has returned; before that, a backward pass inside the function needs only a part of it.
     """
 
     def __init__(
@@ -399,8 +401,8 @@ class _Frame:
         mode = state.current()
         hooks = None if mode is None else mode.packing
         self.function = function
-        self.args = [_kept(a, hooks) for a in args]
-        self.kwargs = {name: _kept(a, hooks) for name, a in kwargs.items()}
+        self.args = [_store(a, hooks) for a in args]
+        self.kwargs = {name: _store(a, hooks) for name, a in kwargs.items()}
         self.context = context
         self.early_stop, self.check, self.debug = early_stop, check, debug
         self.surroundings = surroundings
@@ -419,9 +421,9 @@ class _Frame:
         return place
 
     def unpack(self, place: _Place) -> Any:
-        """The unpack hook: the value of this pass, for which the function runs again if it has not yet."""
+        """The unpack hook: return a value for this pass, for which the function is called again once per pass."""
         task = current_pass()
-        # NB: what belongs to a pass is kept with it, and dropped with it.
+        # Values are stored with the pass, and dropped with it.
         found = {} if task is None else task.notes.setdefault(self, {})
         if place.number not in found:
             self._compute(found)
@@ -435,8 +437,8 @@ class _Frame:
             raise CheckpointError(msg) from None
         return value.read()
 
-    def _compute(self, found: dict[int, _Again]) -> None:
-        """Call the function again, and collect the values that are still needed."""
+    def _compute(self, found: dict[int, _Recomputed]) -> None:
+        """Call the function again, and collect the values that are still needed, by number."""
         needed = [r() is not None for r in self.places]
         last = max((k for k, need in enumerate(needed) if need), default=-1)
         metadata: list[tuple[Any, ...]] = []
@@ -447,7 +449,7 @@ class _Frame:
             metadata.append(_metadata(x))
             if self.debug:
                 stacks.append(_here())
-            again = _Again(x)
+            again = _Recomputed(x)
             if k < len(needed) and needed[k]:
                 found[k] = again
             if self.early_stop and k == last:
@@ -458,7 +460,7 @@ class _Frame:
         kwargs = {name: a.read() if a.__class__ is _Argument else a for name, a in self.kwargs.items()}
         try:
             # A pass inside the function gets what it saves from these hooks.
-            with self.surroundings.restored(SavedHooks(pack, _Again.read)), self.context:
+            with self.surroundings.restore(SavedHooks(pack, _Recomputed.read)), self.context:
                 self.function(*args, **kwargs)
         except _Enough as enough:
             if enough.frame is not self:
@@ -488,7 +490,7 @@ class _Frame:
             raise CheckpointError(msg)
 
     def _where(self, stacks: list[str], k: int | None = None) -> str:
-        """The places where the two runs diverged, for `debug`."""
+        """Return the places in the program where the two calls diverged, for `debug`."""
         if not self.debug:
             return "\nPass `debug=True` to `checkpoint` to see where they were saved."
         if k is None:
@@ -498,13 +500,13 @@ class _Frame:
         return "".join(parts)
 
 
-def _kept(a: Any, hooks: SavedHooks | None) -> Any:
-    """An argument in the form in which it waits for the second call. NB: elements of a batch have no history of their own."""
+def _store(a: Any, hooks: SavedHooks | None) -> Any:
+    """Return the form in which an argument is stored for the second call; elements of a batch, without history, stay unchanged."""
     return _Argument(a, hooks) if isinstance(a, Tensor) and not a.depth and not a.is_inference() else a
 
 
 def _metadata(x: Any) -> tuple[Any, ...]:
-    # NB: unknown lengths are nan, which equals nothing.
+    # Unknown lengths are nan, which does not equal itself: replace them by None.
     return tuple(n if n == n else None for n in x.shape), x.dtype, x.device
 
 
@@ -514,7 +516,7 @@ def _described(metadata: tuple[Any, ...]) -> str:
 
 
 def _here() -> str:
-    """The user's part of the stack."""
+    """Return the user's part of the call stack as text."""
     frames = [f for f in traceback.extract_stack() if not is_own(f.filename)]
     return "".join(traceback.format_list(frames[-8:]))
 
@@ -523,7 +525,7 @@ def _here() -> str:
 
 
 class _Reentrant(Function):
-    """The function as one node; its backward runs it again, recorded, and starts a pass through that."""
+    """The function as one node; its backward calls it again, recorded, and starts a backward pass through the new graph."""
 
     @staticmethod
     def forward(ctx: Any, function: Any, preserve: bool, *args: Any) -> Any:
@@ -548,7 +550,7 @@ class _Reentrant(Function):
         args = list(ctx.others)
         for i, x in zip(ctx.places, ctx.saved_tensors):
             args[i] = x.detach().requires_grad_() if x.requires_grad else x.detach()
-        with ctx.surroundings.restored():
+        with ctx.surroundings.restore():
             out = ctx.function(*args)
         outs = out if isinstance(out, tuple) else (out,)
         roots = [(o, g) for o, g in zip(outs, grads) if isinstance(o, Tensor) and o.requires_grad]
