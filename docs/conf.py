@@ -31,11 +31,13 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_ext", "conformance", "gallery/*.md5", "**/GALLERY_HEADER.txt"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown", ".txt": "markdown"}
+highlight_language = "shell"  # of blocks that do not say their language: most are commands
 default_role = "py:obj"  # a name in backticks is a link where there is a page of that name
 nitpicky = False  # most names in backticks are parameters
 suppress_warnings = ["config.cache"]  # sphinx-gallery's own configuration holds functions
 python_use_unqualified_type_names = True
 add_module_names = False
+python_maximum_signature_line_length = 100  # longer ones have a line for each parameter
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True  # the name of a function that is a default, not its address
 numpydoc_show_class_members = False

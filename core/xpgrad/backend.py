@@ -1,6 +1,6 @@
-"""A backend: a table of plain callables on its library's raw arrays, and its capabilities. The one page that a plugin's author reads.
+"""A backend: a table of plain callables on its library's raw arrays, and its capabilities. It is the one page for authors of plugins.
 
-Only the first group (`namespace` .. `devices`) must be implemented; everything else has a default in Array API calls.
+Only the first group (`namespace` to `devices`) must be implemented; everything else has a default in Array API calls.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ class BackendInfo:
     Attributes
     ----------
     name : str
-        The backend's name in device strings; equals the name of its entry point.
+        Name of the backend in device strings; the same as the name of its entry point.
     load : callable
         ``load(variant)`` imports the library and returns the `Backend`; `variant` is None or one of ``variants``.
     array_modules : tuple of str
-        Top-level modules whose arrays the backend takes, e.g. ``("numpy",)``: found by an array's type, without loading.
+        Top-level modules of the arrays that the backend takes, e.g. ``("numpy",)``: an array's type finds the backend before it is loaded.
     api_version : (int, int)
-        The `API_VERSION` that the plugin was written for.
+        The `API_VERSION` for which the plugin was written.
     variants : tuple of str
-        What may follow the backend's name in a device string, as in ``"name=variant"``.
+        Variants that may follow the backend's name in a device string, as in ``"name=variant"``.
     install : str
-        The command to run when the library is missing, e.g. ``"pip install xpgrad[jax]"``.
+        Command to run if the library is missing, e.g. ``"pip install xpgrad[jax]"``.
     cuda : bool
-        Whether the library can have CUDA devices: then ``device="cuda"`` looks for them here, and for no others does it load a backend.
+        Whether the library can have CUDA devices. Only such backends are loaded to look for ``device="cuda"``.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class Capabilities:
     strides : bool
         Arrays have strides.
     lazy : bool
-        Values are computed later than they are requested, and looking at one early is to be avoided.
+        Values are computed later than they are requested, and must not be read early.
     streams : bool
         Work is queued on streams.
     boolean_indexing : bool
@@ -98,14 +98,14 @@ class Capabilities:
     data_dependent_shapes : bool
         Functions such as `nonzero` and `unique_values` work.
     negative_step : bool
-        ``x[::-1]`` is a slice like any other; without it, where arrays are mutable, it is a copy that refuses writes.
+        ``x[::-1]`` is a slice like any other. If False and arrays are mutable, it is a copy that refuses writes.
     complex : bool
         Complex dtypes exist, complex64 at least.
     float64 : bool
         The dtype float64 exists.
     complex128 : bool
-        It exists, too, where complex dtypes and float64 do; without it Python's complex numbers are complex64, and complex numbers of a
-        float64 Tensor an error.
+        The dtype complex128 exists, if complex dtypes and float64 do. If False, Python's complex numbers become complex64, and complex
+        numbers of a float64 Tensor are an error.
     linalg : bool
         The extension `linalg` exists.
     fft : bool
@@ -115,21 +115,22 @@ class Capabilities:
     devices : bool
         There can be more than one device.
     deterministic_scatter : bool
-        Adding into duplicate indices gives the same bits each time.
+        Adding at duplicate indices gives the same bits each time.
     jit : bool
         The library compiles functions.
     vmap : bool
         The library vectorises functions.
     threads : bool
-        Arrays may be used in other threads than the one that made them, and passes run in several at once.
+        Arrays may be used in other threads than the one that made them, and passes may run in several threads at once.
 
     Notes
     -----
-    `lazy` tells the core to look at no value: no check reads one, so an index array that is out of range is the library's to refuse. A
-    library that computes on demand, but whose values can be read whenever somebody asks, is not lazy in this sense: leave it False.
-
-    Without `threads`, users and tests keep to one thread, and so does the core: where it would go on in another one, because passes inside
-    of passes have used up the stack (24 deep), it raises a `CapabilityError`.
+    With `lazy`, the core reads no values: no check looks at one, so the library itself must refuse an index array that is out of range. A
+    library that computes on demand, but whose values can be read at any time, is not lazy in this sense: leave it False. Without
+    `threads`,
+    users and tests keep to one thread, and so does the core: if nested passes have used up the stack (24 deep), it raises a
+    `CapabilityError`
+    instead of continuing in another thread.
 
     Examples
     --------
@@ -166,12 +167,13 @@ class Elementwise(NamedTuple):
     Attributes
     ----------
     name : str
+        Name in the namespace.
     numpy : str or None
         NumPy's name for it; None if NumPy has no such function.
     domains : tuple of Domain
         For each operand, the values for which it is defined.
     differentiable : tuple of bool
-        For each operand, whether the function has a derivative in it.
+        For each operand, whether the function has a derivative with respect to it.
 
     Examples
     --------
@@ -188,12 +190,12 @@ class Elementwise(NamedTuple):
 
 
 def elementwise_functions() -> list[Elementwise]:
-    """Return the elementwise functions of the namespace that are kernels: what a backend may have, and what tests go over.
+    """Return the elementwise functions of the namespace that are kernels: a backend may have its own, and tests iterate over them.
 
     Returns
     -------
     list of Elementwise
-        In the order in which they are declared.
+        In the order of declaration.
 
     Examples
     --------
@@ -215,11 +217,13 @@ class AxisFunction(NamedTuple):
     Attributes
     ----------
     name : str
+        Name in the namespace.
     kind : {"reduction", "view"}
+        Kind of function.
     domain : Domain
         The numbers for which it is defined.
     axes : int
-        How many axes a view takes behind its operand. A reduction takes `axis` and `keepdims` and needs neither.
+        Number of axes that a view takes after its operand. A reduction takes `axis` and `keepdims`, both optional.
 
     Examples
     --------
@@ -243,7 +247,7 @@ def axis_functions() -> list[AxisFunction]:
     Returns
     -------
     list of AxisFunction
-        In the order in which they are declared.
+        In the order of declaration.
 
     Examples
     --------
@@ -272,17 +276,17 @@ def axis_functions() -> list[AxisFunction]:
 def numpy_name(kernel: str) -> str | None:
     """Return the name of NumPy's function that computes a kernel.
 
-    A backend of a library with NumPy's functions finds its own kernels by it, so that it need not list them.
+    A backend whose library has NumPy's functions finds its kernels by these names, and need not list them.
 
     Parameters
     ----------
     kernel : str
-        Its name in a backend's table: ``"acos"``.
+        Name in a backend's table, such as ``"acos"``.
 
     Returns
     -------
     str or None
-        The name in the module `numpy`, of a function with the same arguments: ``"arccos"``. None if there is none.
+        Name of a function in the module `numpy` with the same arguments, such as ``"arccos"``; None if there is none.
 
     Examples
     --------
@@ -295,18 +299,19 @@ def numpy_name(kernel: str) -> str | None:
 
 
 def spellings(kernel: str) -> tuple[str, ...]:
-    """Return how users write what a kernel computes, for messages: ``("sum",)`` for `reduce_sum`, ``("x[key]",)`` for `gather`.
+    """Return the names by which users call a kernel, for messages: ``("sum",)`` for `reduce_sum`, ``("x[key]",)`` for `gather`.
 
-    Several are the public functions that one kernel computes; the first one stands for it. What is not known is its own name.
+    If one kernel computes several public functions, the first one stands for it.
 
     Parameters
     ----------
     kernel : str
-        Its name in a backend's table.
+        Name in a backend's table.
 
     Returns
     -------
     tuple of str
+        At least one name; the kernel's own if no other is known.
 
     Examples
     --------
@@ -319,9 +324,9 @@ def spellings(kernel: str) -> tuple[str, ...]:
 
 
 def _own_function(backend: Backend, row: Row) -> Any:
-    """Return the library's function for an elementwise row that has a composition; None if there is none.
+    """Return the library's function for an elementwise row with a composition, or None.
 
-    Functions of two operands are taken only if the library's take Python numbers beside arrays.
+    Functions of two operands are taken only if the library accepts Python numbers as operands.
     """
     name = numpy_name(row.name)
     if not row.elementwise or name is None or (len(row.tensors) > 1 and not backend.weak_scalars):
@@ -331,7 +336,10 @@ def _own_function(backend: Backend, row: Row) -> Any:
 
 
 class Kernels:
-    """The raw namespace that rules run in: each name resolved once, to the backend's own kernel, the row's, or the library's."""
+    """The raw namespace in which rules run.
+
+    Each name is resolved once: to the backend's own kernel, the row's, or the library's function.
+    """
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -360,32 +368,36 @@ class Kernels:
 
 
 class Backend(ABC):
-    """One array library's table. Instances are made once per (backend, variant) and kept.
+    """The table of one array library. There is one instance per pair of backend and variant.
 
     Attributes
     ----------
     name, variant : str, str or None
+        Name in device strings, and variant.
     capabilities : Capabilities
+        Capabilities of the library.
     array_type : type or None
-        The one type of its arrays; None if there are several, of which none needs `own`.
+        The only type of its arrays; None if there are several, none of which needs `own`.
     operators : bool
-        Kernels of arithmetic may be replaced by Python's operators on the raw arrays.
+        Whether Python's operators on raw arrays may replace kernels of arithmetic.
     raw_operators : bool
-        The same for gradients, and in place: by default as `operators`. Without it gradient formulas run on Tensors, which is slower.
+        The same for gradients and in-place writes; by default as `operators`. If False, gradient formulas run on Tensors, which is slower.
     is_host : bool
-        Its arrays live in the host's memory.
+        Whether its arrays are in the host's memory.
     weak_scalars : bool
-        Python scalars may be given to its kernels as they are: they promote as the engine's table says. Without it, the array
-        is converted to the dtype of the result first; its kernels of arithmetic still get the Python number beside it, of a kind that this
-        dtype takes as it is (an int, float or complex beside complex numbers, an int or float beside floats, an int beside integers).
+        Whether its kernels take Python scalars and promote them as the engine's table says. If False, the array is converted to the dtype
+        of
+        the result first; kernels of arithmetic still get a Python number as the other operand, of a kind that this dtype takes directly
+        (an int, float or complex for complex dtypes, an int or float for floating-point ones, an int for integers).
     checks_indices : bool
-        Its own kernels, and its library where it has none, refuse by themselves every index that is out of range, in reads and writes:
-        with an IndexError, before anything is written. The core then does not look, which saves time. False if unknown: the core checks
-        what a user wrote before a kernel sees it ("Keys" below).
+        Whether its kernels, and the library, refuse every index that is out of range, in reads and writes: with an IndexError, before
+        anything
+        is written. The core then checks nothing, which saves time. False if unknown: the core checks a user's key before a kernel gets it
+        ("Keys" below).
     overrides : dict
         Its own kernels by name, on raw arrays.
     missing : frozenset of str
-        Functions of the standard that the library is known not to have: calling one raises a `CapabilityError` that names it as
+        Functions of the standard that the library is known to lack. Calling one raises a `CapabilityError` with the text
         "has no function `NAME`", and the tests expect that.
 
     Examples
@@ -422,7 +434,9 @@ class Backend(ABC):
 
     @property
     def raw_operators(self) -> bool:
-        """See above: the arrays are floating or complex, of one dtype, and the other operand may be a Python number.
+        """Whether Python's operators run on raw arrays in gradients and in-place writes; `Backend` describes it.
+
+        Both arrays are floating-point or complex, of one dtype; the other operand may be a Python number.
 
         See Also
         --------
@@ -442,12 +456,12 @@ class Backend(ABC):
 
     @abstractmethod
     def namespace(self) -> Any:
-        """The library's Array API namespace (through array-api-compat where it needs that).
+        """Return the library's Array API namespace, through array-api-compat if it needs that.
 
         Returns
         -------
         object
-            With the functions, dtypes and constants of the standard.
+            Namespace with the functions, dtypes and constants of the standard.
 
         Examples
         --------
@@ -459,12 +473,12 @@ class Backend(ABC):
 
     @abstractmethod
     def array_types(self) -> tuple[type, ...]:
-        """The types of its raw arrays.
+        """Return the types of the library's arrays.
 
         Returns
         -------
         tuple of type
-            Arrays are recognised by these, and no others.
+            All types by which its arrays are recognised.
 
         Examples
         --------
@@ -477,28 +491,28 @@ class Backend(ABC):
 
     @abstractmethod
     def from_host(self, array: Any, device: Device) -> Any:
-        """A raw array with the values of a NumPy array, in memory of its own: later writes to either are not seen in the other.
+        """Copy a NumPy array to a device: later writes to one are not seen in the other.
 
-        The dtype stays what it is. For one that the library lacks, raise the `CapabilityError` that
-        ``self.raw_dtype(DTYPES[array.dtype.name])`` raises, or let the library's own TypeError pass; never narrow, which loses digits
-        silently.
+        The dtype stays the same. If the library lacks it, raise the `CapabilityError` that ``self.raw_dtype(DTYPES[array.dtype.name])``
+        raises, or
+        let the library's TypeError pass; never narrow the dtype, which loses digits silently.
 
         Parameters
         ----------
         array : numpy.ndarray
-            Of any shape and strides; it may be read-only.
+            Any shape and strides; it may be read-only.
         device : Device
             One of `devices()`.
 
         Returns
         -------
         array
-            A raw array on the device, of the same shape and dtype.
+            Raw array on the device, of the same shape and dtype.
 
         Raises
         ------
         CapabilityError, TypeError
-            For a dtype that the library lacks.
+            If the library lacks the dtype.
 
         Examples
         --------
@@ -515,17 +529,17 @@ class Backend(ABC):
 
     @abstractmethod
     def to_host(self, x: Any) -> Any:
-        """A NumPy array with the values of `x`; it may share memory if `x` lives on the host.
+        """Return the values of a raw array as a NumPy array; it may share memory if `x` is on the host.
 
         Parameters
         ----------
         x : array
-            A raw array of the library.
+            Raw array.
 
         Returns
         -------
         numpy.ndarray
-            Of the same shape and dtype.
+            Has the shape and dtype of `x`.
 
         Examples
         --------
@@ -539,12 +553,12 @@ class Backend(ABC):
 
     @abstractmethod
     def device_of(self, x: Any) -> Device:
-        """The device of a raw array.
+        """Return the device of a raw array.
 
         Parameters
         ----------
         x : array
-            A raw array of the library.
+            Raw array.
 
         Returns
         -------
@@ -562,19 +576,19 @@ class Backend(ABC):
 
     @abstractmethod
     def to_device(self, x: Any, device: Device) -> Any:
-        """`x` on another device of this backend.
+        """Move a raw array to another device of this backend.
 
         Parameters
         ----------
         x : array
-            A raw array of the library.
+            Raw array.
         device : Device
             One of `devices()`.
 
         Returns
         -------
         array
-            A raw array on the device; `x` itself if it is there.
+            Raw array on the device; `x` itself if it is there.
 
         Examples
         --------
@@ -588,7 +602,7 @@ class Backend(ABC):
 
     @abstractmethod
     def devices(self) -> Sequence[Device]:
-        """All devices, the default one first.
+        """Return all devices, the default one first.
 
         Returns
         -------
@@ -604,7 +618,7 @@ class Backend(ABC):
         """
 
     def cuda_devices(self) -> Sequence[Device]:
-        """Those of the devices that are CUDA's, which ``device="cuda"`` means, in the order of their numbers.
+        """Return the CUDA devices, to which ``device="cuda"`` refers, in the order of their numbers.
 
         Returns
         -------
@@ -621,7 +635,7 @@ class Backend(ABC):
         return [device for device in self.devices() if device.kind in ("cuda", "gpu")]
 
     def on_host(self, device: Device) -> bool:
-        """Return whether the memory of a device is the host's, so that there is no point in moving arrays from there to NumPy's.
+        """Return whether the memory of a device is the host's, so that moving arrays to NumPy's device is pointless.
 
         Parameters
         ----------
@@ -631,7 +645,7 @@ class Backend(ABC):
         Returns
         -------
         bool
-            True where `is_host`, and for CPUs.
+            By default True if `is_host` is, and for CPUs.
 
         Examples
         --------
@@ -649,7 +663,7 @@ class Backend(ABC):
     # same numbers both times. Where keys or generators are passed explicitly there is nothing to do.
 
     def get_rng_state(self, device: Device) -> Any:
-        """The state of the library's global generator for `device`; None where there is none.
+        """Return the state of the library's global random number generator for a device.
 
         Parameters
         ----------
@@ -659,7 +673,7 @@ class Backend(ABC):
         Returns
         -------
         object
-            What `set_rng_state` takes.
+            State for `set_rng_state`; None if there is no global generator.
 
         Examples
         --------
@@ -676,14 +690,14 @@ class Backend(ABC):
         return None
 
     def set_rng_state(self, device: Device, state: Any) -> None:  # noqa: B027 (nothing to do without a global generator)
-        """Reset the global generator for `device` to a state that `get_rng_state` gave.
+        """Reset the global random number generator for a device.
 
         Parameters
         ----------
         device : Device
             One of `devices()`.
         state : object
-            What `get_rng_state` returned.
+            Result of `get_rng_state`.
 
         See Also
         --------
@@ -696,22 +710,22 @@ class Backend(ABC):
     shares_input: bool = True
 
     def share(self, x: Any) -> Any:
-        """A user's array in the form that this backend wraps without a copy: itself or another object for the same memory. May refuse.
+        """Return a user's array in a form that this backend wraps without a copy: itself, or another object for the same memory.
 
         Parameters
         ----------
         x : array
-            A raw array of the library.
+            Raw array.
 
         Returns
         -------
         array
-            It shares the memory of `x`.
+            Raw array that shares the memory of `x`; by default `x` itself.
 
         Raises
         ------
         TypeError
-            For an array that it refuses: for NumPy a masked one.
+            If the backend refuses the array: NumPy's refuses masked ones.
 
         Examples
         --------
@@ -725,27 +739,26 @@ class Backend(ABC):
         return x
 
     def borrow(self, array: Any, device: Device) -> Any:
-        """A raw array with the values of a NumPy array that meets Tensors on a `device` of the host (`on_host`) as a constant.
+        """Return a NumPy array as a constant operand on a device of the host (`on_host`).
 
-        Nothing is written to it, and so it may share the memory of `array`, of which nothing is known but its dtype: it may be read-only
-        and have any strides. The default is a copy, as `from_host` makes it.
+        Nothing is written to the result, so it may share the memory of `array`. The default is a copy, as by `from_host`.
 
         Parameters
         ----------
         array : numpy.ndarray
-            Of any strides.
+            Any shape and strides; it may be read-only.
         device : Device
             One of `devices()`.
 
         Returns
         -------
         array
-            A raw array on the device, which nobody writes to.
+            Raw array on the device, to which nothing is written.
 
         Raises
         ------
         CapabilityError, TypeError
-            For a dtype that the library lacks.
+            If the library lacks the dtype.
 
         Examples
         --------
@@ -759,7 +772,7 @@ class Backend(ABC):
         return self.from_host(array, device)
 
     def creation_options(self, device: Device) -> dict[str, Any]:
-        """Keyword arguments that put a new array of the namespace's creation functions on `device`.
+        """Return keyword arguments with which the namespace's creation functions make an array on a device.
 
         Parameters
         ----------
@@ -769,7 +782,7 @@ class Backend(ABC):
         Returns
         -------
         dict
-            By default empty.
+            Empty by default.
 
         Examples
         --------
@@ -783,12 +796,12 @@ class Backend(ABC):
         return {}
 
     def adopt(self, x: Any) -> Any:
-        """A fresh raw array in the form in which this backend holds arrays (variants use it).
+        """Return a new raw array in the form in which this backend stores arrays (variants use it).
 
         Parameters
         ----------
         x : array
-            A raw array of the library.
+            Raw array.
 
         Returns
         -------
@@ -807,12 +820,12 @@ class Backend(ABC):
         return x
 
     def ones(self, shape: tuple[int, ...], dtype: DType, device: Device) -> Any:
-        """A raw array of ones: the seed of a pass.
+        """Return a raw array of ones, with which a backward pass starts.
 
         Parameters
         ----------
         shape : tuple of int
-            The shape.
+            Shape of the result.
         dtype : DType
             One of `dtypes()`.
         device : Device
@@ -821,7 +834,7 @@ class Backend(ABC):
         Returns
         -------
         array
-            A raw array.
+            Raw array of ones on the device.
 
         Examples
         --------
@@ -835,12 +848,12 @@ class Backend(ABC):
         return self.adopt(self.namespace().ones(shape, dtype=self.raw_dtype(dtype), **self.creation_options(device)))
 
     def seed(self, x: Any, dtype: DType, device: Device) -> Any:
-        """The start of a pass: raw ones in the shape of the root `x`.
+        """Return the start of a backward pass: ones in the shape of the root.
 
         Parameters
         ----------
         x : array
-            A raw array of the library.
+            Raw array of the root.
         dtype : DType
             One of `dtypes()`.
         device : Device
@@ -849,7 +862,7 @@ class Backend(ABC):
         Returns
         -------
         array
-            Ones in the shape of `x`, of the dtype, on the device.
+            Raw array of ones on the device.
 
         Examples
         --------
@@ -864,24 +877,24 @@ class Backend(ABC):
         return self.ones(tuple(x.shape), dtype, device)
 
     def host_array(self, data: Any, dtype: DType | None) -> Any:
-        """A NumPy array from Python data: scalars and nested sequences of them.
+        """Convert Python data to a NumPy array.
 
         Parameters
         ----------
-        data : number, or nested sequence
-            Of bool, int, float and complex.
+        data : number or nested sequence of numbers
+            Bools, ints, floats or complex numbers.
         dtype : DType, optional
-            By default the one that the numbers need.
+            Data type; by default one that holds the numbers.
 
         Returns
         -------
         numpy.ndarray
-            Of the host.
+            New array.
 
         Raises
         ------
         ValueError
-            For sequences that are not rectangular.
+            If nested sequences are not regular.
 
         Examples
         --------
@@ -895,19 +908,19 @@ class Backend(ABC):
         return self._host().host_array(data, dtype)
 
     def host_text(self, array: Any, indent: int) -> str:
-        """The values of a NumPy array as text, summarised where there are many; `indent` is the column where it starts.
+        """Format the values of a NumPy array as text, summarised if there are many.
 
         Parameters
         ----------
         array : numpy.ndarray
-            The values.
+            Values to format.
         indent : int
-            The column where the text starts.
+            Column at which the text starts.
 
         Returns
         -------
         str
-            Several lines where there are several axes.
+            Several lines if there are several axes.
 
         Examples
         --------
@@ -920,19 +933,19 @@ class Backend(ABC):
         return self._host().host_text(array, indent)
 
     def text(self, x: Any, indent: int) -> str:
-        """The text for the values of a raw array where a Tensor is printed; `indent` is the column where it starts.
+        """Format the values of a raw array for the repr of a Tensor.
 
         Parameters
         ----------
         x : array
-            A raw array of the library.
+            Raw array.
         indent : int
-            The column where the text starts.
+            Column at which the text starts.
 
         Returns
         -------
         str
-            Without `tensor(`, dtype and device.
+            The values, without ``tensor(``, dtype and device.
 
         Examples
         --------
@@ -947,22 +960,23 @@ class Backend(ABC):
     # -- dtypes ------------------------------------------------------------------------------------------------
 
     def default_dtype(self, kind: str, device: Device) -> DType:
-        """The default dtype of a kind: ``"real floating"``, ``"complex floating"``, ``"integral"`` or ``"indexing"``.
+        """Return the default dtype of a kind.
 
-        float64 and complex128, or float32 and complex64 where the capabilities `float64` and `complex128` say that there are none; int64
-        for the others. Override it where a device has no int64, or where devices differ.
+        By default float64 and complex128, or float32 and complex64 if the capabilities `float64` and `complex128` are False; int64 for
+        the others.
+        Override it if a device has no int64, or if devices differ.
 
         Parameters
         ----------
-        kind : str
-            One of the four.
+        kind : {"real floating", "complex floating", "integral", "indexing"}
+            Kind of numbers.
         device : Device
             One of `devices()`.
 
         Returns
         -------
         DType
-            The dtype of results that nobody chose one for.
+            Data type of results for which the user chose none.
 
         Examples
         --------
@@ -977,22 +991,22 @@ class Backend(ABC):
         return DTYPES[{"real floating": real, "complex floating": plane}.get(kind, "int64")]
 
     def raw_dtype(self, dtype: DType) -> Any:
-        """The library's object for a dtype.
+        """Return the library's object for a dtype.
 
         Parameters
         ----------
         dtype : DType
-            Of xpgrad.
+            Data type of xpgrad.
 
         Returns
         -------
         object
-            A dtype of the library.
+            Data type of the library.
 
         Raises
         ------
         CapabilityError
-            If it has none.
+            If the library lacks the dtype.
 
         Examples
         --------
@@ -1017,17 +1031,17 @@ class Backend(ABC):
         return found
 
     def find_dtype(self, name: str) -> Any:
-        """The library's dtype of that name, or None.
+        """Return the library's dtype of a given name.
 
         Parameters
         ----------
         name : str
-            The name of a dtype of xpgrad.
+            Name of a dtype of xpgrad.
 
         Returns
         -------
         object or None
-            A dtype of the library.
+            Data type of the library; None if it lacks it.
 
         Examples
         --------
@@ -1042,22 +1056,22 @@ class Backend(ABC):
         return getattr(self.namespace(), name, None)
 
     def dtype_of(self, raw: Any) -> DType:
-        """The xpgrad dtype of one of the library's dtype objects.
+        """Return xpgrad's dtype for one of the library's dtype objects.
 
         Parameters
         ----------
         raw : object
-            The `dtype` of an array.
+            The `dtype` of a raw array.
 
         Returns
         -------
         DType
-            Of xpgrad.
+            Data type of xpgrad.
 
         Raises
         ------
         TypeError
-            For a dtype that xpgrad does not have.
+            If xpgrad has no such dtype.
 
         Examples
         --------
@@ -1080,7 +1094,7 @@ class Backend(ABC):
             raise TypeError(msg) from None
 
     def dtypes(self) -> list[DType]:
-        """All dtypes it has.
+        """Return all dtypes that the library has.
 
         Returns
         -------
@@ -1103,12 +1117,12 @@ class Backend(ABC):
         Parameters
         ----------
         x : array
-            A raw array of the library.
+            Raw array.
 
         Returns
         -------
         bool
-            By its dtype.
+            True if its dtype is complex.
 
         Examples
         --------
@@ -1123,17 +1137,17 @@ class Backend(ABC):
     # -- layout and memory -------------------------------------------------------------------------------------
 
     def strides(self, x: Any) -> tuple[int, ...] | None:
-        """Strides in elements, or None where there are none.
+        """Return the strides of a raw array in elements.
 
         Parameters
         ----------
         x : array
-            A raw array of the library.
+            Raw array.
 
         Returns
         -------
         tuple of int or None
-            One per axis.
+            One per axis; None if arrays have no strides.
 
         Examples
         --------
@@ -1146,22 +1160,19 @@ class Backend(ABC):
         return None
 
     def with_layout(self, x: Any, like: Any) -> Any:
-        """A copy of `x` with the strides of `like` if those are dense and do not overlap, else row-major (LAY-01, LAY-02).
-
-        `like` has the shape of `x`, and may have another dtype; the result has the dtype of `x`, is written to, and shares memory with
-        neither.
+        """Copy `x` with the strides of `like` if those are dense and do not overlap, else in row-major order.
 
         Parameters
         ----------
         x : array
-            A raw array of the library.
+            Raw array.
         like : array
-            A raw array of the same shape.
+            Raw array of the shape of `x`; its dtype may be another.
 
         Returns
         -------
         array
-            In memory of its own.
+            Copy with the dtype of `x` that shares memory with neither and is written to.
 
         Examples
         --------
@@ -1179,14 +1190,14 @@ class Backend(ABC):
         Parameters
         ----------
         x : array
-            A raw array of the library.
+            Raw array.
         like : array
-            A raw array of the same shape.
+            Raw array of the shape of `x`.
 
         Returns
         -------
         bool
-            Then no copy is needed.
+            True if no copy is needed.
 
         Examples
         --------
@@ -1199,19 +1210,19 @@ class Backend(ABC):
         return True
 
     def may_alias(self, x: Any, y: Any) -> bool:
-        """Return whether two arrays may share memory; True if unknown.
+        """Return whether two raw arrays may share memory.
 
         Parameters
         ----------
         x : array
-            A raw array of the library.
+            Raw array.
         y : array
-            Another one.
+            Another raw array.
 
         Returns
         -------
         bool
-            False only where it is certain.
+            False only if they certainly do not; True by default.
 
         Examples
         --------
@@ -1225,20 +1236,21 @@ class Backend(ABC):
         return True
 
     def own(self, tensor: Any) -> Any:
-        """The Tensor's array in a form that can be viewed and written to; the Tensor keeps it.
+        """Return a Tensor's raw array in a form that can be viewed and written to, and store it in the Tensor.
 
-        Needed where some results are of a type that is neither (NumPy's scalars): convert ``tensor._array``, put the result there, return
+        Override it if some results are of a type that cannot be (NumPy's scalars): convert ``tensor._array``, assign the result to it,
+        and return
         it. Shape and dtype stay.
 
         Parameters
         ----------
         tensor : Tensor
-            Of this backend.
+            Tensor of this backend.
 
         Returns
         -------
         array
-            The array of the Tensor from now on.
+            The raw array of the Tensor from now on.
 
         Examples
         --------
@@ -1252,19 +1264,19 @@ class Backend(ABC):
         return tensor._array
 
     def operand_shape(self, x: Any) -> tuple[int, ...]:
-        """The shape of an operand as its node keeps it for the gradient formulas, which hand it on to kernels.
+        """Return the shape of an operand as its node saves it for the gradient formulas, which pass it to kernels.
 
-        A backend may return a subclass of tuple that tells its own kernels more, e.g. into which chunks the operand is divided.
+        A backend may return a subclass of tuple with more information for its own kernels, e.g. about the chunks of the operand.
 
         Parameters
         ----------
         x : array
-            A raw array of the library.
+            Raw array.
 
         Returns
         -------
         tuple of int
-            One per axis.
+            One length per axis.
 
         Examples
         --------
@@ -1280,19 +1292,16 @@ class Backend(ABC):
     # -- in place ----------------------------------------------------------------------------------------------
 
     def update(self, x: Any, key: Any, value: Any) -> Any:
-        """Write ``x[key] = value`` and return the array: `x` itself, or a new one where arrays are immutable.
-
-        `x` is what `own` gave, `value` is a raw array of the dtype of `x`, and the key is as for the kernel `written` ("Keys" below). The
-        shape of `value` need not fit: raise a ValueError, before anything is written.
+        """Write ``x[key] = value`` and return the array: `x` itself, or a new one if arrays are immutable.
 
         Parameters
         ----------
         x : array
-            A raw array of the library.
+            Raw array that `own` returned.
         key : tuple
-            A basic or advanced key, as the core hands it over.
+            Basic or advanced key, as for the kernel `written` ("Keys" below).
         value : array
-            It broadcasts to `x[key]`.
+            Raw array of the dtype of `x`, which broadcasts to ``x[key]``.
 
         Returns
         -------
@@ -1302,7 +1311,7 @@ class Backend(ABC):
         Raises
         ------
         ValueError
-            For a `value` of another shape.
+            If the shape of `value` does not fit; nothing is written then.
 
         Examples
         --------
@@ -1328,7 +1337,7 @@ class Backend(ABC):
     # operation on the stream of its forward operation, and puts waits between streams (STR-01..08). Streams compare by ``==``.
 
     def current_stream(self, device: Device) -> Any:
-        """The stream that work on `device` is queued on now; None where there are no streams.
+        """Return the stream on which work on a device is queued now.
 
         Parameters
         ----------
@@ -1338,7 +1347,7 @@ class Backend(ABC):
         Returns
         -------
         object or None
-            It compares by `==`.
+            Stream, which is compared by ``==``; None if there are no streams.
 
         Examples
         --------
@@ -1351,17 +1360,17 @@ class Backend(ABC):
         return None
 
     def stream_guard(self, stream: Any) -> AbstractContextManager[Any]:
-        """A context in which work is queued on `stream`.
+        """Return a context manager inside which work is queued on a stream.
 
         Parameters
         ----------
         stream : object
-            What `current_stream` returned.
+            Result of `current_stream`.
 
         Returns
         -------
         context manager
-            By default it does nothing.
+            Does nothing by default.
 
         Examples
         --------
@@ -1375,17 +1384,17 @@ class Backend(ABC):
         return nullcontext()
 
     def record_event(self, stream: Any) -> Any:
-        """An event that is reached when all work queued on `stream` so far is done.
+        """Return an event that is reached when all work queued on a stream so far is done.
 
         Parameters
         ----------
         stream : object
-            What `current_stream` returned.
+            Result of `current_stream`.
 
         Returns
         -------
         object or None
-            What `wait_event` takes.
+            Event for `wait_event`; None if there are no streams.
 
         Examples
         --------
@@ -1403,14 +1412,14 @@ class Backend(ABC):
         return None
 
     def wait_event(self, stream: Any, event: Any) -> None:  # noqa: B027 (nothing to do without streams)
-        """Make work queued on `stream` from now on wait for an event of another stream; the host does not wait.
+        """Make work queued on a stream from now on wait for an event of another stream; the host does not wait.
 
         Parameters
         ----------
         stream : object
-            What `current_stream` returned.
+            Result of `current_stream`.
         event : object
-            What `record_event` returned.
+            Result of `record_event`.
 
         See Also
         --------
@@ -1418,14 +1427,14 @@ class Backend(ABC):
         """
 
     def keep_alive(self, x: Any, stream: Any) -> None:  # noqa: B027 (nothing to do without streams)
-        """Promise that the memory of `x` is not reused before all work queued on `stream` so far is done.
+        """Keep the memory of a raw array from being reused before all work queued on a stream so far is done.
 
         Parameters
         ----------
         x : array
-            A raw array of the library.
+            Raw array.
         stream : object
-            What `current_stream` returned.
+            Result of `current_stream`.
 
         See Also
         --------
@@ -1433,7 +1442,7 @@ class Backend(ABC):
         """
 
     def synchronize(self, device: Device) -> None:  # noqa: B027 (nothing to do without streams)
-        """Make the host wait until all work on `device` is done.
+        """Make the host wait until all work on a device is done.
 
         Parameters
         ----------
@@ -1449,7 +1458,7 @@ class Backend(ABC):
         """
 
     def is_capturing(self, device: Device) -> bool:
-        """Return whether the current stream of `device` is recording a graph instead of executing.
+        """Return whether the current stream of a device records a graph instead of executing.
 
         Parameters
         ----------
@@ -1459,7 +1468,7 @@ class Backend(ABC):
         Returns
         -------
         bool
-            By default False.
+            False by default.
 
         Examples
         --------
@@ -1474,17 +1483,17 @@ class Backend(ABC):
     # -- evaluation --------------------------------------------------------------------------------------------
 
     def is_traced(self, x: Any) -> bool:
-        """Return whether `x` stands for a value that is not known yet.
+        """Return whether a raw array stands for a value that is not known yet.
 
         Parameters
         ----------
         x : object
-            A raw array.
+            Raw array.
 
         Returns
         -------
         bool
-            By default False.
+            False by default.
 
         Examples
         --------
@@ -1497,12 +1506,12 @@ class Backend(ABC):
         return False
 
     def note_device(self, x: Any, device: Device) -> None:  # noqa: B027 (nothing to do where arrays know their device)
-        """Remember the device of a raw array, for a library whose traced values do not know theirs: `device_of` returns it from now on.
+        """Remember the device of a raw array that does not know it, such as a traced value: `device_of` returns it from now on.
 
         Parameters
         ----------
         x : array
-            A raw array of the library.
+            Raw array.
         device : Device
             One of `devices()`.
 
@@ -1518,19 +1527,17 @@ class Backend(ABC):
     # -- transforms --------------------------------------------------------------------------------------------
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A faster function with the same results, for the capability `jit`.
-
-        `function` takes raw arrays and returns nested tuples of raw arrays and None; it does not depend on values and has no effects.
+        """Return a faster function with the same results, for the capability `jit`.
 
         Parameters
         ----------
         function : callable
-            Of raw arrays.
+            Takes raw arrays and returns nested tuples of raw arrays and None. It does not depend on values and has no side effects.
 
         Returns
         -------
         callable
-            With the same arguments and results.
+            Has the same arguments and results.
 
         Raises
         ------
@@ -1552,22 +1559,20 @@ class Backend(ABC):
         raise CapabilityError(msg)
 
     def compile_program(self, program: Any, *, threads: int | None = None) -> Callable[..., Any] | None:
-        """A function that does what a captured program says (`xpgrad.programs`), for a library without a compiler of its own.
-
-        It takes the raw arrays of the program's inputs, by position, and returns a tuple of those of its outputs: new ones, in memory that
-        nobody else holds. None: the program's operations are called one by one, as the kernels of this table.
+        """Return a function that executes a captured program (`xpgrad.programs`), for a library without a compiler of its own.
 
         Parameters
         ----------
         program : Program
-            What `xpgrad.compile` captured; `xpgrad.programs` says its form.
+            Program that `xpgrad.compile` captured; `xpgrad.programs` describes it.
         threads : int, optional
-            How many threads may work on it; by default the library decides.
+            Number of threads that may work on it; the library decides by default.
 
         Returns
         -------
         callable or None
-            None by default.
+            Takes the raw arrays of the program's inputs, by position, and returns a tuple of those of its outputs: new ones, whose memory
+            nothing else uses. None (the default): the program's operations are called one by one, as kernels of this table.
 
         Examples
         --------
@@ -1584,14 +1589,14 @@ class Backend(ABC):
         return None
 
     def stand_in(self, x: Any) -> Any:
-        """An array that may take the place of `x` while a function is captured: of the same shape, dtype and parts, with any values.
+        """Return an array that may replace `x` while a function is captured: of the same shape, dtype and chunks, with any values.
 
-        By default `x` itself. For a library whose arrays grow with what they were computed of.
+        Override it for a library whose arrays keep everything from which they were computed.
 
         Parameters
         ----------
         x : array
-            A raw array of the library.
+            Raw array.
 
         Returns
         -------
@@ -1609,19 +1614,19 @@ class Backend(ABC):
         return x
 
     def program_source(self, program: Any, *, threads: int | None = None) -> str:
-        """The text that `compile_program` runs, for people to read; by default the program as it prints.
+        """Return the text that `compile_program` executes, for people to read.
 
         Parameters
         ----------
         program : Program
-            What `xpgrad.compile` captured; `xpgrad.programs` says its form.
+            Program that `xpgrad.compile` captured; `xpgrad.programs` describes it.
         threads : int, optional
-            How many threads may work on it; by default the library decides.
+            Number of threads that may work on it; the library decides by default.
 
         Returns
         -------
         str
-            In several lines.
+            Several lines; by default the program as it prints.
 
         Examples
         --------
@@ -1637,17 +1642,17 @@ class Backend(ABC):
         return str(program)
 
     def is_unit(self, g: Any) -> bool:
-        """Return whether a raw gradient is known to be the number 1; where values are computed later, without looking at it.
+        """Return whether a raw gradient is known to be the number 1; a lazy library does not read its value.
 
         Parameters
         ----------
         g : array
-            A raw gradient.
+            Raw gradient.
 
         Returns
         -------
         bool
-            False where it is not known.
+            False if it is not known.
 
         Examples
         --------
@@ -1711,19 +1716,19 @@ class Backend(ABC):
     #   scale(g, factor)              g * factor; `g` is the caller's and may be overwritten
 
     def kernel(self, name: str) -> Callable[..., Any] | None:
-        """The backend's own kernel of that name, if it has one.
+        """Return the backend's own kernel of a given name.
 
-        One that has kernels elsewhere than in `overrides` asks this method for the rest: it also finds what `special` has.
+        A subclass with kernels elsewhere than in `overrides` calls this method for the others: it also finds the functions of `special`.
 
         Parameters
         ----------
         name : str
-            The function's name.
+            Name of a function of the standard, of a row, or of a private kernel.
 
         Returns
         -------
         callable or None
-            On raw arrays.
+            Takes and returns raw arrays; None if there is none.
 
         Examples
         --------
@@ -1736,17 +1741,15 @@ class Backend(ABC):
         return self._special_kernel(name) if found is None and name.startswith("special_") else found
 
     def wrap_kernel(self, name: str, function: Any) -> Any:
-        """The kernel to use in place of one that was just resolved (variants use it).
-
-        `function` is whatever a name of the raw namespace stands for: kernels, but also the extensions' namespaces (`linalg`, `fft`),
-        dtypes and constants. Return unchanged what is not a function: ``if not callable(function) or isinstance(function, type)``.
+        """Return the kernel to use instead of one that was just resolved (variants use it).
 
         Parameters
         ----------
         name : str
-            The function's name.
+            Name in the raw namespace.
         function : object
-            What was resolved.
+            A kernel, or one of the namespace's extensions (`linalg`, `fft`), dtypes or constants. Return unchanged what is not a function:
+            ``if not callable(function) or isinstance(function, type)``.
 
         Returns
         -------
@@ -1769,20 +1772,20 @@ class Backend(ABC):
     special_complex: bool = False
 
     def special(self, name: str) -> Callable[..., Any] | None:
-        """The library's own function for that of `scipy.special`, on raw arrays of one dtype; None if it has none.
+        """Return the library's own version of a function of `scipy.special`, on raw arrays of one dtype.
 
-        ``"linalg_NAME"`` is that of a row of `xpgrad.scipy.linalg`, on stacks of matrices. Its result has the dtype of the arrays. What
-        the library lacks is composed of others, or computed by SciPy (`through_host`).
+        The result has the dtype of the arrays. Functions that the library lacks are composed of others, or computed by SciPy
+        (`through_host`).
 
         Parameters
         ----------
         name : str
-            Its name in `scipy.special`; `linalg_NAME` for one of `xpgrad.scipy.linalg`.
+            Name in `scipy.special`, or ``"linalg_NAME"`` for a row of `xpgrad.scipy.linalg`, which takes stacks of matrices.
 
         Returns
         -------
         callable or None
-            By default None.
+            None by default.
 
         Examples
         --------
@@ -1797,7 +1800,7 @@ class Backend(ABC):
         return None
 
     def _special_kernel(self, name: str) -> Callable[..., Any] | None:
-        """The kernel of a special function that is the library's own for real arrays, and the row's for complex ones."""
+        """Return the kernel of a special function: the library's own for real arrays, and the row's for complex ones."""
         own = self.special(name.removeprefix("special_"))
         row = ROWS.get(name)
         if own is None or self.special_complex or row is None:
@@ -1813,23 +1816,24 @@ class Backend(ABC):
         return chosen
 
     def through_host(self, name: str, function: Callable[..., Any], *args: Any, signature: str = "") -> Any:
-        """The raw array of what a function of NumPy's arrays computes, element by element, of raw arrays and Python numbers.
+        """Apply a function of NumPy arrays, element by element, to raw arrays and Python numbers.
 
         Parameters
         ----------
         name : str
-            The function's, for messages: of `scipy.special`, or with its module, ``"linalg.logm"``.
+            Name of the function for messages: in `scipy.special`, or with its module, as ``"linalg.logm"``.
         function : callable
-            Of NumPy's arrays; the arrays broadcast together, the result is one array of that shape, of any dtype.
-        *args
+            Takes NumPy arrays, which broadcast together, and returns one array of that shape, of any dtype.
+        *args : array or number
+            Raw arrays, at least one, and numbers.
         signature : str
-            For a function of matrices, or of other elements with axes of their own: these axes, as for `numpy.vectorize`, for example
-            ``"(m,m),(m,k)->(m,k)"``. The axes before them broadcast; all arguments are arrays, and the result has their common dtype.
+            For a function whose elements have axes, such as matrices: these axes, as for `numpy.vectorize`, e.g. ``"(m,m),(m,k)->(m,k)"``.
+            The axes before them broadcast; all arguments are then arrays, and the result has their common dtype.
 
         Returns
         -------
         array
-            A raw array on the device of the first.
+            Raw array on the device of the first array.
 
         Raises
         ------
@@ -1859,25 +1863,28 @@ class Backend(ABC):
     # -- sparse matrices (`xpgrad.func.sparse_jacobian`) ----------------------------------------------------------
 
     def sparse_matrix(self, values: Any, columns: Any, starts: Any, shape: tuple[int, int]) -> Any:
-        """The library's own sparse matrix in compressed rows.
+        """Return a sparse matrix of the library, in compressed rows.
 
         Parameters
         ----------
         values : array
-            A raw array of one axis: the entries, row by row.
-        columns, starts : numpy.ndarray of int
-            The column of each entry, in order in each row; where each row begins, and after the last one the number of entries.
+            One-dimensional raw array of the entries, row by row.
+        columns : numpy.ndarray of int
+            Column of each entry, ascending in each row.
+        starts : numpy.ndarray of int
+            Number of the first entry of each row, followed by the number of entries.
         shape : (int, int)
+            Shape of the matrix.
 
         Returns
         -------
         object
-            A sparse matrix of the library; NumPy's is SciPy's.
+            Sparse matrix of the library; NumPy's backend returns SciPy's.
 
         Raises
         ------
         CapabilityError
-            If it has none.
+            If the library has no sparse matrices.
 
         Examples
         --------
@@ -1895,17 +1902,17 @@ class Backend(ABC):
     # -- Tensors -----------------------------------------------------------------------------------------------
 
     def wrap(self, raw: Any) -> Any:
-        """A Tensor without history around a raw array.
+        """Return a Tensor without history around a raw array.
 
         Parameters
         ----------
         raw : array
-            Of the library; it is not copied.
+            Raw array; it is not copied.
 
         Returns
         -------
         Tensor
-            It does not require grad.
+            Does not require grad.
 
         Examples
         --------

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RUN = {
     "README.md": (),
     "docs/auditing.md": (),
+    "docs/cheat-sheet.md": (),
     "docs/complex.md": (),
     "docs/compiling.md": ("jax",),
     "docs/conformance-suite.md": (),
@@ -38,6 +40,7 @@ RUN = {
     "docs/profiling.md": (),
     "docs/scipy.md": (),
     "docs/second-backend.md": ("mlx",),
+    "docs/sharp-edges.md": (),
     "docs/signals.md": (),
     "docs/solvers.md": (),
     "docs/sparse.md": (),
@@ -47,6 +50,7 @@ RUN = {
     "docs/torch-methods.md": (),
     "docs/transforms.md": (),
     "docs/views-and-versions.md": (),
+    "docs/which-function.md": (),
     "docs/writing-in-place.md": (),
 }
 #: Pages whose code has a test of its own, here or elsewhere.
@@ -103,6 +107,16 @@ def test_the_code_prints_what_it_says(page: str, needs: str, tmp_path: Path) -> 
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines() == expected
+
+
+def test_the_first_page_of_the_site_prints_what_it_shows() -> None:
+    text = (ROOT / "docs" / "index.rst").read_text(encoding="utf-8")
+    code, shown = (
+        textwrap.dedent(re.search(rf"^\.\. code-block:: {language}\n\n((?:    .*\n|\n)+)", text, re.MULTILINE)[1]).strip()  # type: ignore[index]
+        for language in ("python", "text")
+    )
+    run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == shown
 
 
 def prose(page: str) -> str:

@@ -1,4 +1,4 @@
-"""`xpgrad.func`: transforms of functions, by the names of `torch.func`, some by JAX's or HIPS autograd's; they compose in any order."""
+"""`xpgrad.func`: transforms of functions, with the names of `torch.func`, JAX and HIPS autograd; they compose in any order."""
 
 from __future__ import annotations
 

@@ -19,32 +19,34 @@ from xpgrad.rules.creation import zeros_like
 
 @state.restoring
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
-    """The value of a function and its derivative along a direction, in one run of it (`torch.func.jvp`).
+    """Compute the value of a function and its derivative along a direction, in one run of it (`torch.func.jvp`).
 
     Parameters
     ----------
     func : callable
-        Takes Tensors, and tuples, lists and dicts of them; returns the same.
+        Takes Tensors, or nested tuples, lists and dicts of them, and returns the same.
     primals : tuple
-        The arguments: ``func(*primals)`` is called.
+        Arguments: ``func(*primals)`` is called. Raw arrays and numbers become Tensors.
     tangents : tuple
-        The direction: of the structure of `primals`, with Tensors of their shapes. In both, raw arrays and numbers become Tensors.
+        Direction: of the structure of `primals`, with Tensors, raw arrays or numbers of their shapes.
     strict : bool
-        Raise where an output does not depend on the arguments, instead of the tangent zero.
+        Whether to raise RuntimeError if an output does not depend on the arguments, instead of returning zeros as its tangent.
     has_aux : bool
-        `func` returns ``(output, aux)``, of which `aux` is passed through unchanged.
+        Whether `func` returns ``(output, aux)``; `aux` is passed through unchanged.
 
     Returns
     -------
     tuple
-        ``(output, tangent of the output)``, followed by `aux` with `has_aux`.
+        ``(output, tangent)``, or ``(output, tangent, aux)`` with `has_aux`; the tangent has the structure of the output.
 
     Raises
     ------
     RuntimeError
-        For arguments of other structures and shapes, for outputs that are not Tensors, and where `strict` demands it.
+        If `primals` and `tangents` differ in structure or shapes, an output is not a Tensor, or `strict` is violated.
     ValueError
-        For dtypes that have no derivative.
+        If a dtype has no derivative.
+    TypeError
+        If `func` is not callable.
 
     Examples
     --------
@@ -121,30 +123,33 @@ def _check_outputs(name: str, outs: list[Any]) -> None:
 
 @state.restoring
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """The value of a function and the linear function that approximates it there (`torch.func.linearize`).
+    """Compute the value of a function and the linear function that approximates it there (`torch.func.linearize`).
 
-    Like `jvp` with the same primals and many tangents, but `func` runs once: what the linear function does is recorded, and transposed
-    twice.
+    It replaces many calls of `jvp` with the same primals: `func` runs only once. The linear function is recorded, and transposed twice.
 
     Parameters
     ----------
     func : callable
-        Takes Tensors, and tuples, lists and dicts of them; returns the same.
-    *primals
-        Its arguments.
+        Takes Tensors, or nested tuples, lists and dicts of them, and returns the same.
+    *primals : Tensor, array, number or nested containers of them
+        Arguments of `func`.
 
     Returns
     -------
-    output
+    output : Tensor or nested containers of Tensors
         ``func(*primals)``.
     jvp_fn : callable
-        ``jvp_fn(*tangents)`` is the tangent of the output. Derivatives of it with respect to the primals, and to what `func` captured,
-        are those of `jvp`; PyTorch 2.13 has none.
+        ``jvp_fn(*tangents)`` returns the tangent of the output. Its derivatives with respect to the primals, and to Tensors that `func`
+        captured, are those of `jvp`; PyTorch 2.13 has none.
 
     Raises
     ------
-    RuntimeError, ValueError
-        As `jvp`; `jvp_fn` raises for tangents of another structure, shape or dtype than the primals.
+    RuntimeError
+        If an argument or an output is not a Tensor of a floating-point or complex dtype; when `jvp_fn` is called, if the tangents have
+        another
+        structure, shape or dtype than the primals.
+    TypeError
+        If `func` is not callable.
 
     Examples
     --------
@@ -179,7 +184,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
 
     @state.restoring
     def jvp_fn(*tangents: Any) -> Any:
-        """The tangent of the output along `tangents`."""
+        """Return the tangent of the output along `tangents`."""
         directions, other = flatten(tangents)
         if other != structure:
             msg = f"Expected the tangents {_text(other)} to have the same argspec as the primals {_text(structure)}"
@@ -209,5 +214,5 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
 
 
 def _start(x: Any) -> Any:
-    """Zeros like `x`, from which a history begins."""
+    """Return zeros like `x` at which a history begins."""
     return fresh(zeros_like(x))

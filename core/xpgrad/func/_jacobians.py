@@ -1,4 +1,4 @@
-"""`jacfwd`, Jacobians by forward mode with all columns in one run of the function, and `hessian`.
+"""`jacfwd`, which computes all columns of a Jacobian in one run of the function, by forward mode; and `hessian`.
 
 The tangents are a batch, the values are not: the function itself is computed once.
 """
@@ -26,30 +26,36 @@ from xpgrad.rules.manipulation import broadcast_view, concat, moveaxis, reshape_
 def jacfwd(
     func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, chunk_size: int | None = None, randomness: str = "error"
 ) -> Callable[..., Any]:
-    """A function that computes the Jacobian of `func` by forward mode: all columns in one run (`torch.func.jacfwd`).
+    """Return a function that computes the Jacobian of `func` by forward mode: all columns in one run (`torch.func.jacfwd`).
 
     Parameters
     ----------
     func : callable
         Returns Tensors, or nested tuples, lists and dicts of them; with ``has_aux=True`` a pair of that and anything else.
     argnums : int or tuple of int
-        The arguments to differentiate with respect to.
+        Positions of the arguments with respect to which to differentiate.
     has_aux : bool
+        Whether `func` returns a pair.
     chunk_size : int, optional
-        The most columns to compute at once: less memory, but `func` runs once per chunk.
+        Largest number of columns to compute at once. A smaller one needs less memory, but `func` runs once per chunk.
     randomness : str
         Accepted for compatibility with PyTorch; see `vmap`.
 
     Returns
     -------
     callable
-        Returns, in the structure of the output and for each output in that of the arguments, Jacobians of shape
+        Takes the arguments of `func`. For each output and each chosen argument, in the nested structure of both, it returns a Jacobian of
+        shape
         ``(*output.shape, *input.shape)``; with ``has_aux=True`` a pair of that and `aux`.
 
     Raises
     ------
-    RuntimeError, ValueError
-        For arguments or results of the wrong kind, or a `chunk_size` that is not a positive int.
+    TypeError
+        If `func` is not callable.
+    ValueError
+        If `chunk_size` is not positive, or `randomness` is unknown.
+    RuntimeError
+        When the result is called: if an argument or an output is not a Tensor that can be differentiated.
 
     Examples
     --------
@@ -100,7 +106,7 @@ def jacfwd(
 
 
 def batched_dual(tangents: Any, x: Any, directions: Any, level: BatchLevel) -> Any:
-    """`x` with a tangent that is an element of the batch of `directions`, of shape ``(batch, *x.shape)``."""
+    """Return `x` with a tangent that is an element of the batch of `directions`, of shape ``(batch, *x.shape)``."""
     if x.depth:
         # The tangents belong to the Tensor that holds the batch of which `x` is an element: they have that batch's axis, too.
         raw = x._array
@@ -115,7 +121,7 @@ def batched_dual(tangents: Any, x: Any, directions: Any, level: BatchLevel) -> A
 
 
 def stacked_tangents(tangents: Any, out: Any, level: BatchLevel) -> Any:
-    """The tangents of an output, stacked: of shape ``(batch, *out.shape)``."""
+    """Return the tangents of an output, stacked in a Tensor of shape ``(batch, *out.shape)``."""
     if out.depth:
         raw = out._array
         found = stacked_tangents(tangents, raw.value, level)
@@ -130,28 +136,33 @@ def stacked_tangents(tangents: Any, out: Any, level: BatchLevel) -> Any:
 
 
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """A function that computes the Hessian of `func`: reverse over reverse (`torch.func.hessian`).
+    """Return a function that computes the Hessian of `func` by reverse mode over reverse mode (`torch.func.hessian`).
 
     Parameters
     ----------
     func : callable
+        Real function of real Tensors.
     argnums : int or tuple of int
-        The arguments to differentiate with respect to.
+        Positions of the arguments with respect to which to differentiate.
 
     Returns
     -------
     callable
-        Returns ``jacrev(jacrev(func, argnums), argnums)``: for a scalar function of one Tensor x, a Tensor of shape
-        ``(*x.shape, *x.shape)``. The second pass works on plain arrays, which makes it three times as fast here as PyTorch's forward
-        over reverse. ``jacfwd(jacrev(func))`` gives the same, except for what `func` does under `no_grad`, which is a constant for reverse
-        mode only.
+        ``jacrev(jacrev(func, argnums), argnums)``: for a scalar function of one Tensor x it returns a Tensor of shape
+        ``(*x.shape, *x.shape)``.
 
     Raises
     ------
     TypeError
-        For a `func` that cannot be called.
+        If `func` is not callable.
     RuntimeError
-        When called: for arguments or results of the wrong kind.
+        When the result is called: if an argument or an output is not a Tensor that can be differentiated.
+
+    Notes
+    -----
+    The second pass works on plain arrays, which makes it three times as fast here as PyTorch's forward over reverse.
+    ``jacfwd(jacrev(func))``
+    returns the same, except that what `func` does under `no_grad` is a constant for reverse mode only.
 
     Examples
     --------

@@ -1,7 +1,8 @@
-"""`functional_call` and `stack_module_state` (`torch.func`): objects that hold Tensors, called with others in their place.
+"""`functional_call` and `stack_module_state` (`torch.func`): call objects that hold Tensors with other Tensors in their place.
 
-PyTorch has them for its layers. Here a module is any object: its Tensors are found by name, ``layers.0.weight``, through attributes, lists
-and dicts, put away for the call and put back after it.
+PyTorch has them for its layers. Here a module is any object: its Tensors are found by name, such as ``layers.0.weight``, through
+attributes,
+lists and dicts; they are replaced for the call and restored after it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from xpgrad.rules.manipulation import stack
 
 
 class _Place(NamedTuple):
-    """Where a Tensor is: an entry of a list or dict, or an attribute of an object."""
+    """Where a Tensor is stored: an entry of a list or dict, or an attribute of an object."""
 
     owner: Any
     key: Any
@@ -35,7 +36,7 @@ class _Place(NamedTuple):
 
 
 def _entries(x: Any) -> Iterator[tuple[Any, Any]]:
-    """The names and values inside of a value: of containers, and of objects that are neither types nor functions nor modules."""
+    """Yield the names and values in a container, or in an object that is not a type, a function or a module."""
     if isinstance(x, dict):
         yield from x.items()
     elif isinstance(x, (list, tuple)):
@@ -53,7 +54,7 @@ def _slots(cls: type) -> tuple[str, ...]:
 
 
 def _named(x: Any, prefix: str = "", seen: set[int] | None = None) -> Iterator[tuple[str, _Place, Any]]:
-    """The Tensors inside of an object, each with its name and place; one in a tuple has no place that another could take."""
+    """Yield the name, the place and the value of each Tensor in an object; skip those in tuples, which cannot be replaced."""
     seen = set() if seen is None else seen
     if id(x) in seen:
         return
@@ -76,35 +77,39 @@ def functional_call(
     Parameters
     ----------
     module : callable
-        An object whose attributes hold Tensors, also in lists, dicts and objects inside of it; a bound method of one; or a function,
-        which gets the mapping as its first argument.
+        An object whose attributes hold Tensors, also in nested lists, dicts and objects; a bound method of one; or a function, which
+        gets the mapping as its first argument.
     parameter_and_buffer_dicts : mapping of str to Tensor, or sequence of them
-        The Tensors by their names, such as ``"layers.0.weight"``; several mappings must have different names.
+        New Tensors by name, such as ``"layers.0.weight"``; several mappings must have different names.
     args : tuple or object, optional
-        The arguments; what is not a tuple is the only one.
+        Positional arguments; an object that is not a tuple is the only one.
     kwargs : dict, optional
+        Keyword arguments.
     tie_weights : bool
-        A Tensor that the object holds under several names is replaced under all of them.
+        Whether a Tensor that the object holds under several names is replaced under all of them.
     strict : bool
-        Refuse names that the object does not have, and its own that are missing. By default both are ignored, as in PyTorch.
+        Whether to refuse names that the object does not have, and to require all that it has. By default, as in PyTorch, neither.
 
     Returns
     -------
     object
-        What the call returned. The object has its own Tensors again; what the call assigned in the place of a given one is in the mapping.
+        The result of the call. The object has its own Tensors again; a Tensor that the call assigned in the place of a given one is put
+        into the
+        mapping.
 
     Raises
     ------
     ValueError
-        If the mappings are no mappings, share a name, or give different Tensors for tied names.
+        If `parameter_and_buffer_dicts` is not a mapping or a sequence of them, if mappings share a name, or if tied names get different
+        Tensors.
     RuntimeError
-        With `strict`, for names that do not fit.
+        If `strict` is True and the names do not fit.
     TypeError
-        If `module` cannot be called, a value is not a Tensor, or `kwargs` is not a dict.
+        If `module` is not callable, a value is not a Tensor, or `kwargs` is not a dict.
 
     Notes
     -----
-    While the call runs, other threads see the object with the given Tensors.
+    During the call, other threads see the object with the given Tensors.
 
     Examples
     --------
@@ -149,7 +154,7 @@ def functional_call(
 
 
 def _mappings(given: Any) -> Sequence[Any]:
-    """The mappings, which have different names."""
+    """Return the mappings as a sequence; raise ValueError if two share a name."""
     several = given if isinstance(given, (tuple, list)) else (given,)
     for mapping in several:
         if not isinstance(mapping, Mapping):
@@ -164,7 +169,7 @@ def _mappings(given: Any) -> Sequence[Any]:
 
 
 def _check_names(module: Any, given: set[str], own: set[str]) -> None:
-    """Refuse names that the object does not have, and its own that are missing."""
+    """Raise RuntimeError for names that the object does not have, and for its own names that are missing."""
     parts = [f"{what} {sorted(names)}" for what, names in (("missing", own - given), ("unexpected", given - own)) if names]
     if parts:
         msg = f"functional_call with strict=True: the names do not fit {type(module).__name__}: {'; '.join(parts)}"
@@ -172,7 +177,7 @@ def _check_names(module: Any, given: set[str], own: set[str]) -> None:
 
 
 def _tied(values: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """The values, also for the other names under which the object holds the same Tensor."""
+    """Return the values, also under the other names of the same Tensor in the object."""
     groups: dict[int, list[str]] = {}
     for name, tensor in own.items():
         groups.setdefault(id(tensor), []).append(name)
@@ -187,7 +192,7 @@ def _tied(values: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
 
 
 def _put_back(replaced: dict[str, Any], places: dict[str, _Place], own: dict[str, Any], given: Sequence[Any]) -> None:
-    """Give the object its own Tensors back, and the mapping what the call assigned in the place of the given one."""
+    """Restore the object's own Tensors; put a Tensor that the call assigned instead of a given one into its mapping."""
     for name, value in replaced.items():
         now = places[name].get()
         places[name].put(own[name])
@@ -198,24 +203,28 @@ def _put_back(replaced: dict[str, Any], places: dict[str, _Place], own: dict[str
 
 
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The Tensors of several objects of one class, stacked by name for `vmap` (`torch.func.stack_module_state`).
+    """Stack the Tensors of several objects of one class by name, for `vmap` (`torch.func.stack_module_state`).
 
     Parameters
     ----------
     models : sequence of objects or of mappings
-        Their Tensors are found as `functional_call` does.
+        Objects whose Tensors have the same names and shapes; `functional_call` describes where Tensors are found.
 
     Returns
     -------
-    params, buffers : dict of str to Tensor
-        Those that require grad, as new leaves that do; and the others. The models are along axis 0.
+    params : dict of str to Tensor
+        Tensors that require grad, stacked along axis 0, as new leaves that require grad.
+    buffers : dict of str to Tensor
+        The other Tensors, stacked along axis 0.
 
     Raises
     ------
+    TypeError
+        If `models` is not a sequence.
     RuntimeError
-        For no models, ones of different classes, or of different names.
-    TypeError, ValueError
-        For what is not a sequence; for Tensors of different shapes.
+        If there are no models, their classes or names differ, or a Tensor requires grad in some models only.
+    ValueError
+        If the shapes of Tensors with one name differ.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Transforms by the names that JAX and HIPS autograd have for them, made of those of `torch.func`; and trees as one vector.
+"""Transforms with the names of JAX and HIPS autograd, made of those of `torch.func`; and trees as one vector.
 
 `value_and_grad` and `ravel_pytree` are JAX's, `elementwise_grad` and `hessian_vector_product` HIPS autograd's.
 """
@@ -24,27 +24,30 @@ from xpgrad.rules.reduction import sum as total
 
 
 def value_and_grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that computes the value of `func`, a real scalar function, and its gradient (`jax.value_and_grad`).
+    """Return a function that computes the value of a real scalar function and its gradient (`jax.value_and_grad`).
 
-    It is `grad_and_value` in JAX's order.
+    It is `grad_and_value` with the results in JAX's order.
 
     Parameters
     ----------
     func : callable
-        Returns a 0-d Tensor; with ``has_aux=True`` a pair of it and anything else.
+        Returns a real 0-d Tensor; with ``has_aux=True`` a pair of it and anything else.
     argnums : int or tuple of int
-        The arguments to differentiate with respect to; see `grad_and_value`.
+        Positions of the arguments with respect to which to differentiate; see `grad_and_value`.
     has_aux : bool
+        Whether `func` returns a pair.
 
     Returns
     -------
     callable
-        Returns ``(value, gradient)``, or ``((value, aux), gradient)``.
+        Takes the arguments of `func` and returns ``(value, gradient)``, or ``((value, aux), gradient)``.
 
     Raises
     ------
-    RuntimeError, TypeError
-        As `grad_and_value`.
+    TypeError
+        If `func` is not callable.
+    RuntimeError
+        When the result is called: if an argument cannot be differentiated, `argnums` does not fit, or the value is not a real 0-d Tensor.
 
     Examples
     --------
@@ -65,27 +68,28 @@ def value_and_grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 
 
 def elementwise_grad(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """A function that computes the derivative of an elementwise `func` at every element (HIPS autograd's `elementwise_grad`).
+    """Return a function that computes the derivative of an elementwise function at every element (HIPS autograd's `elementwise_grad`).
 
     Parameters
     ----------
     func : callable
-        Returns a real Tensor of any shape. Where an element of the result depends on one element of an argument only, what is computed is
-        its derivative; else it is the sum of a column of the Jacobian.
+        Returns a real Tensor of any shape. If each element of the result depends on only one element of an argument, its derivative is
+        computed;
+        otherwise the sum of the Jacobian's column.
     argnums : int or tuple of int
-        The arguments to differentiate with respect to; see `grad_and_value`.
+        Positions of the arguments with respect to which to differentiate; see `grad_and_value`.
 
     Returns
     -------
     callable
-        Returns the derivatives, in the shape and structure of the arguments.
+        Takes the arguments of `func` and returns derivatives in the shape and structure of the chosen arguments.
 
     Raises
     ------
-    RuntimeError
-        For arguments, or a value, of the wrong kind.
     TypeError
-        For a `func` that cannot be called.
+        If `func` is not callable.
+    RuntimeError
+        When the result is called: if an argument cannot be differentiated, or the value is not a real floating-point Tensor.
 
     Examples
     --------
@@ -108,29 +112,30 @@ def elementwise_grad(func: Callable[..., Any], argnums: Argnums = 0) -> Callable
 
 
 def hessian_vector_product(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """A function that computes the product of the Hessian of `func` and a vector (HIPS autograd's `hessian_vector_product`).
+    """Return a function that computes the product of a Hessian and a vector (HIPS autograd's `hessian_vector_product`).
 
-    The Hessian itself is never made: it costs about two gradients.
+    The Hessian itself is never formed: a product costs about two gradients.
 
     Parameters
     ----------
     func : callable
-        A real scalar function, of real arguments.
+        Real scalar function of real arguments.
     argnums : int or tuple of int
-        The arguments to differentiate with respect to; see `grad_and_value`.
+        Positions of the arguments with respect to which to differentiate; see `grad_and_value`.
 
     Returns
     -------
     callable
-        Takes the arguments of `func`, and behind them the vector, of the structure and shapes of the chosen arguments; returns the product,
-        of that structure, too.
+        Takes the arguments of `func`, followed by the vector, which has the structure and shapes of the chosen arguments; returns the
+        product
+        in the same structure.
 
     Raises
     ------
-    RuntimeError
-        For arguments, a value or a vector of the wrong kind.
     TypeError
-        For a `func` that cannot be called, and a call without a vector.
+        If `func` is not callable; when the result is called, if there is no vector.
+    RuntimeError
+        When the result is called: if an argument, the value or the vector does not fit.
 
     Examples
     --------
@@ -161,30 +166,31 @@ def hessian_vector_product(func: Callable[..., Any], argnums: Argnums = 0) -> Ca
 
 
 def ravel_pytree(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
-    """The leaves of a tree as one vector, and the function that makes such a tree of a vector (`jax.flatten_util.ravel_pytree`).
+    """Return the leaves of a tree as one vector, and a function that turns such a vector into a tree (`jax.flatten_util.ravel_pytree`).
 
-    Both are differentiable, and may be used inside of transforms.
+    Both directions are differentiable, and can be used inside transforms.
 
     Parameters
     ----------
     tree : Tensor, array or number, or nested tuples, named tuples, lists and dicts of them
+        Leaves on one device; numbers go where the others are.
 
     Returns
     -------
     flat : Tensor
-        Of shape ``(n,)``: all elements, leaf by leaf, each in row-major order, in the dtype in which the leaves meet; of a tree without
-        leaves an empty vector on the default device.
+        One-dimensional: all elements, leaf by leaf, each in row-major order, in the dtype to which the leaves promote. For a tree without
+        leaves it is an empty vector on the default device.
     unravel : callable
-        ``unravel(flat)`` is a tree of the same structure, whose leaves have the shapes and dtypes of before.
+        ``unravel(flat)`` returns a tree of the same structure, whose leaves have the original shapes and dtypes.
 
     Raises
     ------
     TypeError
-        For a leaf that is neither a Tensor nor an array nor a number.
+        If a leaf is not a Tensor, an array or a number.
     DeviceMismatchError
-        For leaves on several devices. Numbers go where the others are.
+        If leaves are on several devices.
     ValueError
-        When `unravel` is called: for a vector of another shape.
+        When `unravel` is called with a vector of another shape.
 
     Examples
     --------

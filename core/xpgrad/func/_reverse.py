@@ -1,7 +1,7 @@
 """`grad`, `grad_and_value`, `vjp` and `jacrev`: reverse mode as transforms of functions, with the names of `torch.func`.
 
-The function runs on fresh Tensors whose history begins here; derivatives with respect to Tensors from outside, captured by the
-function or given to it, flow through them.
+The function runs on new Tensors at which a history begins. Derivatives with respect to other Tensors, which the function captured or which
+are among its arguments, flow through them.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ Argnums = int | tuple[int, ...]
 
 
 def _node_of(x: Any) -> Any:
-    """Return the node of a Tensor, for an element of a batch that of the Tensor that holds the batch."""
+    """Return the node of a Tensor; for an element of a batch, that of the Tensor that holds the batch."""
     while x.depth:
         x = x._array.value
     return x._node
 
 
 def fresh(x: Any) -> Any:
-    """A Tensor in place of `x` with respect to which one can differentiate; what `x` depends on still gets its derivatives through it.
+    """Return a Tensor with the value of `x` to differentiate with respect to; derivatives pass through it to what `x` depends on.
 
-    Inside `vmap` each element gets a Tensor of its own, even where all share `x`.
+    Inside `vmap` each element gets its own Tensor, even if all share `x`.
     """
     levels = active_levels()
     if not levels:
@@ -49,7 +49,7 @@ def fresh(x: Any) -> Any:
 
 
 def _element(t: Any, levels: tuple[Any, ...]) -> Any:
-    """`fresh` for an element of the batches of these levels."""
+    """Apply `fresh` to an element of the batches of these levels."""
     if not levels:
         return _begin(t)
     cls = class_of_depth(type(t._stand_in()), len(levels))
@@ -62,7 +62,7 @@ def _element(t: Any, levels: tuple[Any, ...]) -> Any:
 
 
 def _begin(x: Any) -> Any:
-    """A view of `x` that requires grad: a leaf where nothing further out is recorded."""
+    """Return a view of `x` that requires grad: a leaf if no enclosing transform records."""
     if x._node is None and not state.carries_tangents() and not x.is_inference():
         y = x.detach()
     else:
@@ -73,16 +73,16 @@ def _begin(x: Any) -> Any:
 
 
 def _argument(x: Any) -> Any:
-    """`x`, marked as what a function is differentiated in: neither it nor what shares its memory may be written to."""
+    """Mark `x` as the argument of a differentiated function: neither it nor a Tensor that shares its memory may be written to."""
     if not x.is_inference():
         alias_of(x).forbidden = "argument"
     return x
 
 
 def tracked(outs: list[Any], inner: list[Any]) -> bool:
-    """Return whether results have a history beyond the fresh Tensors that they were computed from.
+    """Return whether results have a history beyond the new Tensors from which they were computed.
 
-    Those of a transform that ran inside, and has ended, are no history either.
+    The new Tensors of an inner transform that has ended are no history either.
     """
     own = set()
     for x in inner:
@@ -97,7 +97,7 @@ def tracked(outs: list[Any], inner: list[Any]) -> bool:
 
 
 def released(x: Any, keep: bool) -> Any:
-    """A result in the form in which it leaves a transform: without the history that only the transform made."""
+    """Return a result as it leaves a transform: without the history that only the transform made."""
     if keep or not isinstance(x, Tensor) or not x.requires_grad:
         return x
     if state.carries_tangents():
@@ -107,12 +107,12 @@ def released(x: Any, keep: bool) -> Any:
 
 
 def chosen(name: str, args: tuple[Any, ...], argnums: Argnums) -> tuple[tuple[int, ...], list[Any], Structure]:
-    """The arguments to differentiate with respect to: their places, leaves and structure.
+    """Return the places, leaves and structure of the arguments with respect to which to differentiate.
 
     Raises
     ------
     TypeError, RuntimeError
-        For `argnums` that are not ints, or out of range, and for arguments that are not floating or complex Tensors.
+        If `argnums` are not ints or are out of range, or an argument is not a floating-point or complex Tensor.
     """
     if isinstance(argnums, bool) or not (
         isinstance(argnums, int) or (isinstance(argnums, tuple) and all(isinstance(a, int) for a in argnums))
@@ -138,7 +138,7 @@ def chosen(name: str, args: tuple[Any, ...], argnums: Argnums) -> tuple[tuple[in
 
 
 def check_leaves(name: str, leaves: list[Any]) -> None:
-    """Raise if something that is differentiated is not a floating or complex Tensor."""
+    """Raise RuntimeError if a leaf is not a floating-point or complex Tensor, or there is none."""
     for x in leaves:
         if not isinstance(x, Tensor):
             msg = f"{name}: Expected all inputs to be Tensors, but got {type(x).__name__}; wrap it with `xpgrad.asarray`"
@@ -152,7 +152,7 @@ def check_leaves(name: str, leaves: list[Any]) -> None:
 
 
 def put_back(args: tuple[Any, ...], argnums: Argnums, places: tuple[int, ...], tree: Any) -> tuple[Any, ...]:
-    """The arguments with the chosen ones replaced."""
+    """Return the arguments with the chosen ones replaced."""
     new = list(args)
     for a, part in zip(places, (tree,) if isinstance(argnums, int) else tree):
         new[a] = part
@@ -186,9 +186,9 @@ def _freed(tree: Any, keep: bool) -> Any:
 
 
 def _beside(aux: Any, recording: bool, inner: list[Any]) -> tuple[Any, bool]:
-    """Values that a function returned beside its own, and whether one of them has a history beyond the function's arguments.
+    """Return the auxiliary values of a function, and whether one of them has a history beyond the function's arguments.
 
-    Such a Tensor keeps its history, whatever the value depends on; the pass over the value must leave what they share.
+    Such a Tensor keeps its history; the pass over the function's value must then retain the part of the graph that both share.
     """
     leaves, structure = flatten(aux)
     kept = [recording and isinstance(x, Tensor) and x.requires_grad and tracked([x], inner) for x in leaves]
@@ -196,28 +196,30 @@ def _beside(aux: Any, recording: bool, inner: list[Any]) -> tuple[Any, bool]:
 
 
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that computes the gradient of `func`, a real scalar function, and its value (`torch.func.grad_and_value`).
+    """Return a function that computes the gradient of a real scalar function, and its value (`torch.func.grad_and_value`).
 
     Parameters
     ----------
     func : callable
-        Returns a 0-d Tensor; with ``has_aux=True`` a pair of it and anything else.
+        Returns a real 0-d Tensor; with ``has_aux=True`` a pair of it and anything else.
     argnums : int or tuple of int
-        The arguments to differentiate with respect to: Tensors, raw arrays and numbers, which become Tensors (`asarray`), or nested tuples,
-        lists and dicts of them. Other arguments are handed on as they are.
+        Positions of the arguments with respect to which to differentiate. These are Tensors, raw arrays or numbers, which become Tensors
+        (`asarray`), or nested tuples, lists and dicts of them. Other arguments are passed on unchanged.
     has_aux : bool
+        Whether `func` returns a pair.
 
     Returns
     -------
     callable
-        Returns ``(gradient, value)``, or ``(gradient, (value, aux))``; the gradient has the structure of the arguments.
+        Takes the arguments of `func` and returns ``(gradient, value)``, or ``(gradient, (value, aux))``; the gradient has the structure of
+        the chosen arguments.
 
     Raises
     ------
-    RuntimeError
-        For arguments, or a value, of the wrong kind.
     TypeError
-        For a `func` that cannot be called.
+        If `func` is not callable.
+    RuntimeError
+        When the result is called: if an argument cannot be differentiated, `argnums` does not fit, or the value is not a real 0-d Tensor.
 
     Examples
     --------
@@ -254,29 +256,28 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 
 
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that computes the gradient of `func`, a real scalar function (`torch.func.grad`); see `grad_and_value`.
+    """Return a function that computes the gradient of a real scalar function (`torch.func.grad`).
 
     Parameters
     ----------
     func : callable
-        Returns a 0-d real Tensor; with ``has_aux=True`` a pair of it and anything else.
+        Returns a real 0-d Tensor; with ``has_aux=True`` a pair of it and anything else.
     argnums : int or tuple of int
-        The arguments to differentiate with respect to, as for `grad_and_value`.
+        Positions of the arguments with respect to which to differentiate; see `grad_and_value`.
     has_aux : bool
         Whether `func` returns a pair.
 
     Returns
     -------
     callable
-        Returns the gradient, or ``(gradient, aux)``.
+        Takes the arguments of `func` and returns the gradient, or ``(gradient, aux)``.
 
     Raises
     ------
     TypeError
-        For a `func` that cannot be called.
+        If `func` is not callable.
     RuntimeError
-        When called: for integers and other arguments without a derivative, `argnums` that do not fit, and a result
-        that is not a 0-d real floating Tensor.
+        When the result is called: if an argument cannot be differentiated, `argnums` does not fit, or the value is not a real 0-d Tensor.
 
     Examples
     --------
@@ -312,26 +313,31 @@ def _outputs(name: str, out: Any) -> tuple[list[Any], Structure]:
 
 @state.restoring
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """The value of `func` and a function for its vector-Jacobian products (`torch.func.vjp`).
+    """Compute the value of a function, and a function for its vector-Jacobian products (`torch.func.vjp`).
 
     Parameters
     ----------
     func : callable
-        Takes and returns Tensors, or nested tuples, lists and dicts of them; with ``has_aux=True`` a pair of that and anything else.
-    *primals : Tensor or nested Tensors
-        Raw arrays and numbers become Tensors (`asarray`), among the cotangents too.
+        Takes and returns Tensors, or nested tuples, lists and dicts of them; with ``has_aux=True`` it returns a pair of that and anything
+        else.
+    *primals : Tensor, array or number, or nested containers of them
+        Arguments of `func`. Raw arrays and numbers become Tensors (`asarray`), also among the cotangents.
     has_aux : bool
+        Whether `func` returns a pair.
 
     Returns
     -------
     tuple
-        ``(output, vjp_fn)``, or ``(output, vjp_fn, aux)``. ``vjp_fn(cotangents)``, of the structure of the output, returns a tuple
-        with one entry per primal. It may be called repeatedly, and inside other transforms.
+        ``(output, vjp_fn)``, or ``(output, vjp_fn, aux)``. ``vjp_fn(cotangents)`` takes the structure of the output and returns a tuple
+        with
+        one entry per primal. It may be called repeatedly, and inside other transforms.
 
     Raises
     ------
+    TypeError
+        If `func` is not callable.
     RuntimeError
-        For arguments, results or cotangents of the wrong kind or structure.
+        If an argument or a result is not a Tensor, or cannot be differentiated; when `vjp_fn` is called, if the cotangents do not fit.
 
     Examples
     --------
@@ -379,28 +385,34 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
 
 
 def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None) -> Callable[..., Any]:
-    """A function that computes the Jacobian of `func` by reverse mode: all rows in one pass (`torch.func.jacrev`).
+    """Return a function that computes the Jacobian of `func` by reverse mode: all rows in one pass (`torch.func.jacrev`).
 
     Parameters
     ----------
     func : callable
         Returns Tensors, or nested tuples, lists and dicts of them; with ``has_aux=True`` a pair of that and anything else.
     argnums : int or tuple of int
-        The arguments to differentiate with respect to.
+        Positions of the arguments with respect to which to differentiate.
     has_aux : bool
+        Whether `func` returns a pair.
     chunk_size : int, optional
-        The most rows to compute at once: less memory.
+        Largest number of rows to compute at once. A smaller one needs less memory.
 
     Returns
     -------
     callable
-        Returns, in the structure of the output and for each output in that of the arguments, Jacobians of shape
+        Takes the arguments of `func`. For each output and each chosen argument, in the nested structure of both, it returns a Jacobian of
+        shape
         ``(*output.shape, *input.shape)``; with ``has_aux=True`` a pair of that and `aux`.
 
     Raises
     ------
-    RuntimeError, ValueError
-        For arguments or results of the wrong kind, or a `chunk_size` that is not a positive int.
+    TypeError
+        If `func` is not callable.
+    ValueError
+        If `chunk_size` is not positive.
+    RuntimeError
+        When the result is called: if an argument or an output is not a Tensor that can be differentiated.
 
     Examples
     --------
@@ -459,7 +471,7 @@ def _part(rows: Any, start: int, count: int, whole: bool, out_shape: tuple[int, 
 
 
 def basis(tensors: list[Any], start: int, stop: int) -> list[Any]:
-    """Rows `start` to `stop` of the identity on all elements of some Tensors, cut into one Tensor of shape ``(rows, *shape)`` for each."""
+    """Return rows `start` to `stop` of the identity on all elements of some Tensors, as one Tensor of shape ``(rows, *shape)`` for each."""
 
     out, first = [], 0
     for t in tensors:
@@ -471,7 +483,7 @@ def basis(tensors: list[Any], start: int, stop: int) -> list[Any]:
 
 
 def _rows(outs: list[Any], inner: list[Any], chunk_size: int | None, create: bool, retain: bool) -> list[Any]:
-    """The gradients of all elements of the outputs, stacked along axis 0, for each input."""
+    """Return, for each input, the gradients of all elements of the outputs, stacked along axis 0."""
 
     total = sum(math.prod(o.shape) for o in outs)
     count = max(total, 1)  # of nothing one row, which is dropped in the end: the result has a history all the same

@@ -1,7 +1,8 @@
-"""Flattening and rebuilding the nested tuples, named tuples, lists, dicts and dataclasses of values that transforms take and return.
+"""Flatten and rebuild nested tuples, named tuples, lists, dicts and dataclasses that transforms take and return.
 
-Everything else is a leaf, None too; dicts keep their order, and a structure equals another if their containers and keys do. Of a dataclass,
-the fields that hold Tensors or arrays, in containers too, are its children; the others pass through as they are.
+Everything else is a leaf, None included. Dicts keep their order. Two structures are equal if their containers and keys are. The children
+of
+a dataclass are its fields that hold Tensors or arrays, also in containers; the others pass through unchanged.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ class Structure(NamedTuple):
 
     @property
     def is_leaf(self) -> bool:
-        """True for a single value."""
+        """Whether this is a single value."""
         return self.container is None
 
 
 class Passed(dict[str, Any]):
-    """The fields of a dataclass that pass through; equal to those of any other: they are no part of the arrangement."""
+    """The fields of a dataclass that pass through. All are equal: they are not part of the structure."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Passed)
@@ -46,7 +47,7 @@ LEAF = Structure()
 
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
-    """The leaves of `tree` from left to right, and its structure."""
+    """Return the leaves of `tree` from left to right, and its structure."""
     leaves: list[Any] = []
     return leaves, _walk(tree, leaves)
 
@@ -79,7 +80,7 @@ def holds_tensors(value: Any) -> bool:
 
 
 def unflatten(structure: Structure, leaves: Any) -> Any:
-    """The tree of that structure with these leaves."""
+    """Return the tree of that structure with these leaves."""
     leaves = iter(leaves)
     return next(leaves) if structure.container is None else _build(structure, leaves)
 
@@ -97,6 +98,6 @@ def _build(structure: Structure, leaves: Any) -> Any:
 
 
 def tree_map(function: Callable[..., Any], tree: Any) -> Any:
-    """`tree` with every leaf replaced by ``function(leaf)``."""
+    """Return `tree` with every leaf replaced by ``function(leaf)``."""
     leaves, structure = flatten(tree)
     return unflatten(structure, [function(leaf) for leaf in leaves])

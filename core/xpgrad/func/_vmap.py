@@ -1,4 +1,4 @@
-"""`vmap`: a function of one element, applied to a whole batch at once.
+"""`vmap`: apply a function of one element to a whole batch at once.
 
 Arguments become batched Tensors (`_transforms.batch`), whose operations act on all elements; results leave the batch at the end.
 """
@@ -26,36 +26,42 @@ Dims = Any  # int, None, or nested tuples, lists and dicts of them
 def vmap(
     func: Callable[..., Any], in_dims: Dims = 0, out_dims: Dims = 0, randomness: str = "error", *, chunk_size: int | None = None
 ) -> Callable[..., Any]:
-    """A function that applies `func` to each element of a batch, in vectorised operations (`torch.func.vmap`).
+    """Return a function that applies `func` to each element of a batch, in vectorised operations (`torch.func.vmap`).
 
     Parameters
     ----------
     func : callable
         Takes and returns Tensors, or nested tuples, lists and dicts of them. Raw arrays that are mapped over become Tensors (`asarray`).
-        Anything may be an argument where `in_dims` is None, and is handed on as it is.
-        What is given by keyword is the same for all elements.
+        Arguments whose `in_dims` is None may be anything, and are passed on unchanged. Keyword arguments are the same for all elements.
     in_dims : int, None, or nested tuples, lists and dicts of them
-        The axis of each argument that is the batch; None for the same value for all elements. One entry may cover a whole subtree.
+        Axis of each argument that is the batch; None if all elements get the same value. One entry may cover a whole subtree.
     out_dims : int, None, or nested tuples, lists and dicts of them
-        The position of the batch's axis in each result; None for a result that does not depend on the element.
+        Position of the batch's axis in each result; None for a result that does not depend on the element.
     randomness : {"error", "different", "same"}
         Accepted for compatibility with PyTorch: xpgrad has no random functions.
     chunk_size : int, optional
-        The most elements to process at once: less memory.
+        Largest number of elements to process at once. A smaller one needs less memory.
 
     Returns
     -------
     callable
-        It takes the arguments of `func` with the batch's axis, and returns its results with that axis.
+        Takes the arguments of `func` with the batch's axis, and returns its results with that axis.
 
     Raises
     ------
+    TypeError
+        If `func` is not callable.
     ValueError
-        For `in_dims` and `out_dims` that do not fit, batches of different lengths, or results that are not Tensors.
+        If `chunk_size` is not positive; when the result is called, if `in_dims` or `out_dims` do not fit, batches have different lengths,
+        or a
+        result is not a Tensor.
     RuntimeError
-        If `func` asks for the value of one element (`.item()`, ``if x:``), or does what is not possible for one (`.backward()`).
+        When the result is called: if `func` asks for the value of one element (`.item()`, ``if x:``), or does what one element cannot do
+        (`.backward()`).
     CapabilityError
-        For functions the shape of whose result depends on values (`nonzero`, ``x[mask]``).
+        When the result is called: for functions whose result has a shape that depends on values (`nonzero`, ``x[mask]``).
+    IndexError
+        When the result is called: if an entry of `out_dims` is out of range.
 
     Examples
     --------
@@ -104,7 +110,7 @@ def vmap(
 
 
 def _spread(dims: Dims, structure: Structure, name: str, args: Any) -> list[Any]:
-    """The entries, one per leaf: an entry may cover a whole subtree."""
+    """Return the entries of `in_dims`, one per leaf; an entry may cover a whole subtree."""
     if not structure.children:
         msg = f"vmap({name})(<inputs>): got no inputs; give at least one Tensor to map over"
         raise ValueError(msg)
@@ -118,7 +124,7 @@ def _spread(dims: Dims, structure: Structure, name: str, args: Any) -> list[Any]
 
 
 def _entries(d: Any, s: Structure, call: str, count: int) -> list[Any]:
-    """`_spread` for a part of the arguments. NB: no closure that calls itself, which would be garbage that only the collector finds."""
+    """Return the entries for a part of the arguments. A closure that calls itself would be garbage that only the collector finds."""
     if d is None or (isinstance(d, int) and not isinstance(d, bool)):
         return [d] * _leaves(s)
     if s.is_leaf or not isinstance(d, (tuple, list, dict)) or len(d) != len(s.children):
@@ -140,7 +146,7 @@ def _leaves(structure: Structure) -> int:
 
 
 def _size(leaves: list[Any], dims: list[Any], name: str, in_dims: Dims) -> int:
-    """The length of the batch, all arguments checked."""
+    """Check all arguments, and return the length of the batch."""
     sizes = []
     for x, d in zip(leaves, dims):
         if d is None:
@@ -170,21 +176,21 @@ def _size(leaves: list[Any], dims: list[Any], name: str, in_dims: Dims) -> int:
 
 
 def _moved(x: Any, dim: Any) -> Any:
-    """An argument with the batch's axis in front."""
+    """Return an argument with the batch's axis in front."""
     if dim is None or dim == 0 or x.ndim == -dim:
         return x
     return moveaxis(x, dim, 0)
 
 
 def _entered(x: Any, dim: int, level: BatchLevel, depth: int) -> Any:
-    """An argument, whose batch's axis is already in front, as one element."""
+    """Return an argument, whose batch's axis is already in front, as one element."""
     element = enter(x, level, class_of_depth(type(x._stand_in()), depth))
     element._array.home = dim % x.ndim
     return element
 
 
 def _left(out: Any, level: BatchLevel, depth: int, out_dims: Dims, name: str) -> Any:
-    """A result of the function, taken out of the batch."""
+    """Take the results of the function out of the batch."""
     leaves, structure = flatten(out)
     dims = _out_dims(out_dims, structure, name)
     results = []
@@ -216,7 +222,7 @@ def _left(out: Any, level: BatchLevel, depth: int, out_dims: Dims, name: str) ->
 
 
 def _out_dims(d: Dims, s: Structure, name: str, whole: Any = ...) -> list[Any]:
-    """The entries of `out_dims`, one per leaf of what the function returned; `whole` is the argument that an error names."""
+    """Return the entries of `out_dims`, one per leaf of the function's result; errors name the whole argument, `whole`."""
     whole = d if whole is ... else whole
     if d is None or (isinstance(d, int) and not isinstance(d, bool)):
         return [d] * _leaves(s)
@@ -230,7 +236,7 @@ def _out_dims(d: Dims, s: Structure, name: str, whole: Any = ...) -> list[Any]:
 
 
 def _rejoined(pieces: list[Any], out_dims: Dims, name: str) -> Any:
-    """The results of several chunks as one."""
+    """Concatenate the results of several chunks."""
     parts = [flatten(p) for p in pieces]
     structure = parts[0][1]
     dims = _out_dims(out_dims, structure, name)

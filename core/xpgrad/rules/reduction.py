@@ -62,7 +62,7 @@ PRIMITIVES["sum_to"] = lambda x, shape: x if x.shape == tuple(shape) else sum_to
 
 
 @front(method="sum")
-def sum(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
+def sum(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
     """Return the sum over axes.
 
     Parameters
@@ -191,7 +191,7 @@ def _extremum(name: str, primitive: Any, x: Tensor, axis: Axis, keepdims: bool) 
 
 
 @front
-def max(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
+def max(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
     """Return the largest element over axes; equal ones share the gradient evenly.
 
     Parameters
@@ -233,7 +233,7 @@ def max(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  
 
 
 @front
-def min(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
+def min(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
     """Return the smallest element over axes; equal ones share the gradient evenly.
 
     Parameters
@@ -297,7 +297,7 @@ def finished(x: Tensor, raw: Any, name: str) -> Tensor:
 
 
 @nondifferentiable(primitive=True, method="all")
-def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
+def all(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
     """Return whether all elements over axes are True.
 
     Parameters
@@ -336,7 +336,7 @@ def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  
 
 
 @nondifferentiable(primitive=True, method="any")
-def any(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
+def any(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
     """Return whether at least one element over axes is True.
 
     Parameters

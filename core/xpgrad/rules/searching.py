@@ -12,7 +12,7 @@ from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.arguments import as_flag, check_choice
 from xpgrad._basics.dtypes import promote, promote_scalar
 from xpgrad._basics.scalars import as_scalar, is_scalar
-from xpgrad._basics.shapes import Axis, reduced_axes, reduced_axis
+from xpgrad._basics.shapes import reduced_axes, reduced_axis
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.declare import nondifferentiable
 from xpgrad._operations.lift import as_tensor, lift, lift_all
@@ -118,7 +118,7 @@ def argmin(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> 
 
 
 @nondifferentiable(primitive=True)
-def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+def count_nonzero(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Tensor:
     """Return the number of nonzero elements over axes.
 
     Parameters

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from xpgrad._basics.arguments import as_flag, as_real
 from xpgrad._basics.dtypes import as_dtype
-from xpgrad._basics.shapes import Axis, normalize_axis, reduced_axes
+from xpgrad._basics.shapes import normalize_axis, reduced_axes
 from xpgrad._operations.declare import front, rule
 from xpgrad._operations.lift import as_tensor
 from xpgrad._rows.row import Kink
@@ -57,7 +57,7 @@ def reduce_mean(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
 
 
 @front(method="mean")
-def mean(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+def mean(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Tensor:
     """Return the arithmetic mean over axes.
 
     Parameters
@@ -165,7 +165,7 @@ def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
 
 
 @front
-def var(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def var(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Return the variance over axes; it is real for complex numbers, too.
 
     Parameters
@@ -213,7 +213,7 @@ def var(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: b
 
 
 @front
-def std(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def std(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Return the standard deviation over axes; its gradient where all values are equal is taken as 0.
 
     Parameters
@@ -302,7 +302,7 @@ def reduce_prod(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
 
 
 @front(method="prod")
-def prod(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def prod(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the product over axes; its gradient is exact where elements are zero.
 
     Parameters

@@ -10,6 +10,7 @@ from typing import Any
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.pycode import ModuleAnalyzer
 
 from xpgrad_reference import files
 from xpgrad_reference.names import Name, public
@@ -27,6 +28,14 @@ def complete(app: Sphinx, what: str, name: str, obj: object, options: object, li
     """Replace a docstring by the text that its facts complete, with links to the report in place of the ids of rules."""
     if name in _known:
         lines[:] = text(_known[name]).splitlines()
+
+
+def fold_overloads(app: Sphinx) -> None:
+    """Show the signature of the implementation instead of one for each overload, whose private types would fill half a page."""
+    for module in {getattr(name.thing, "__module__", None) for name in _known.values()} - {None, "builtins"}:
+        analyzer = ModuleAnalyzer.for_module(module)
+        analyzer.analyze()
+        analyzer.overloads.clear()
 
 
 def unlink_builtins(app: Sphinx, doctree: nodes.document) -> None:
@@ -71,6 +80,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Connect the steps to Sphinx's events."""
     _known.update({name.full: name for name in public()})
     app.connect("builder-inited", write)
+    app.connect("builder-inited", fold_overloads)
     app.connect("doctree-read", unlink_builtins)
     app.connect("html-page-context", one_way)
     app.connect("html-page-context", wrap)

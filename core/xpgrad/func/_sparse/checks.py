@@ -1,4 +1,4 @@
-"""Refusals: of arguments that no matrix can be made for, of patterns that do not fit, of derivatives that contradict a pattern."""
+"""Errors for arguments for which no matrix can be made, patterns that do not fit, and derivatives that contradict a pattern."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xpgrad.func._tree import flatten
 
 
 def check_leaves(name: str, leaves: list[Any]) -> None:
-    """Refuse complex arguments, and those that live inside of a transform."""
+    """Raise RuntimeError for complex arguments, and for those inside another transform."""
     for x in leaves:
         if x.dtype.is_complex:
             msg = f"{name}: complex arguments are refused, and one is {x.dtype}; pass the real and the imaginary part as two arguments"
@@ -30,12 +30,14 @@ def check_leaves(name: str, leaves: list[Any]) -> None:
 
 
 def check_given_pattern(name: str, pattern: Any, shape: tuple[int, int]) -> Any:
-    """A pattern of the user's as a matrix of bools; its values do not count, but for an array's zeros.
+    """Return the user's pattern as a matrix of bools. Only an array's zeros count as values.
 
     Raises
     ------
-    TypeError, ValueError
-        If it is neither a sparse matrix nor an array of two axes, or of another shape.
+    TypeError
+        If it is neither a sparse matrix nor an array.
+    ValueError
+        If it has another shape.
     """
     if not sparse.issparse(pattern):
         pattern = getattr(pattern, "_array", pattern)
@@ -99,7 +101,7 @@ def check_products(call: Call, hessian: bool, given: bool, prepared: Any) -> Non
 
 
 def _slope(call: Call) -> float:
-    """The size of the gradient beside that of the arguments: second derivatives that are much smaller may be rounding."""
+    """Return the size of the gradient divided by that of the arguments: second derivatives that are much smaller may be rounding errors."""
     leaves, _ = flatten(grad(call.value, call.argnums)(*call.args, **call.kwargs))
     slope = max((float(np.max(np.abs(host_values(g.detach())), initial=0.0)) for g in leaves), default=0.0)
     size = max((float(np.max(np.abs(host_values(x)), initial=0.0)) for x in leaves_of(call)), default=0.0)
@@ -108,7 +110,7 @@ def _slope(call: Call) -> float:
 
 
 def _differ(expected: Any, computed: Any, size: Any, dtype: Any) -> Any:
-    """Where two products differ by more than rounding; `size` is that of what was added up."""
+    """Return where two products differ by more than rounding; `size` is the magnitude of the terms that were summed."""
     precise = 1e-6 if dtype.itemsize == 8 else 1e-2
     with np.errstate(invalid="ignore"):
         wrong = np.abs(expected - computed) > precise * (size + np.max(size, initial=0.0, where=np.isfinite(size))) + 1e-300

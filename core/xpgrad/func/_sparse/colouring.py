@@ -1,11 +1,12 @@
-"""Colourings of patterns: which columns, rows, or both, can be computed in one product each, so that every entry can be read off.
+"""Colourings of patterns: which columns, rows, or both, are computed in one product each, so that every entry can be read off.
 
-A colouring is direct: each entry stands alone in some element of some product. The search for a library: SciPy's `group_columns` is in a
-private module, colours columns only and in one order; networkx colours graphs, but neither by stars nor rows and columns together; ColPack
-(C++) has no Python distribution, asdex needs JAX, SparseMatrixColorings.jl Julia. So the greedy algorithms are written here. Sources: T. F.
+A colouring is direct if each entry stands alone in some element of some product. No library was suitable: SciPy's `group_columns` is in a
+private module, colours only columns and in one order; networkx colours graphs, but neither by stars nor rows and columns together; ColPack
+(C++) has no Python distribution, asdex needs JAX, SparseMatrixColorings.jl Julia. So the greedy algorithms are written here. Sources: T.
+F.
 Coleman and J. J. Moré, Estimation of sparse Jacobian matrices and graph coloring problems, SIAM J. Numer. Anal. 20 (1983); A. H.
 Gebremedhin, F. Manne and A. Pothen, What color is your Jacobian?, SIAM Review 47 (2005), sections 3 (distance 2), 4 (stars) and 6 (rows
-and columns together). `reading` proves of each colouring that is used that it is direct.
+and columns together). `reading` proves for each colouring in use that it is direct.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ NONE = -1
 
 
 class Colouring(NamedTuple):
-    """A colour for each column and each row that takes part in a product; -1 for those that do not.
+    """A colour for each column and each row that takes part in a product, and -1 for the others.
 
     Attributes
     ----------
     columns, rows : array of int
+        Colour of each column, and of each row.
     column_colours, row_colours : int
-        The number of products from the right, and from the left.
+        Number of products from the right, and from the left.
     """
 
     columns: Any
@@ -36,7 +38,7 @@ class Colouring(NamedTuple):
 
     @property
     def products(self) -> int:
-        """The number of products."""
+        """Number of products."""
         return self.column_colours + self.row_colours
 
 
@@ -45,19 +47,19 @@ def _compact(pattern: Any) -> tuple[list[int], list[int]]:
 
 
 def _orders(degrees: Any) -> list[Any]:
-    """The orders in which vertices are coloured: as they are, and those with most neighbours first."""
+    """Return the orders in which to colour vertices: the natural one, and by decreasing number of neighbours."""
     natural = np.arange(len(degrees))
     largest = np.argsort(-degrees)  # stable, as the standard says
     return [natural] if np.array_equal(natural, largest) else [natural, largest]
 
 
 def _lowest(taken: int) -> int:
-    """The lowest colour that is not taken; colours are the bits of a number."""
+    """Return the lowest colour that is not taken; the bits of a number are the taken colours."""
     return (~taken & (taken + 1)).bit_length() - 1
 
 
 def _apart(columns: Any, count: int, order: Iterable[int]) -> Any:
-    """A colour for each column of a pattern, in CSC form, so that no row has two of one colour: a greedy colouring at distance 2."""
+    """Return a colour for each column of a pattern in CSC form, such that no row has two of one colour: greedy colouring at distance 2."""
     starts, rows = _compact(columns)
     seen = [0] * count  # the colours in each row
     colours = np.full(len(starts) - 1, NONE)
@@ -77,7 +79,10 @@ def _apart(columns: Any, count: int, order: Iterable[int]) -> Any:
 
 
 def _best_apart(columns: Any, count: int) -> tuple[Any, int]:
-    """The best of some greedy colourings at distance 2, and its number of colours; none has fewer than the fullest row has entries."""
+    """Return the best of several greedy colourings at distance 2, and its number of colours.
+
+    No colouring has fewer colours than the fullest row has entries.
+    """
     bound = int(np.bincount(columns.indices, minlength=1).max(initial=0))
     found: tuple[Any, int] | None = None
     for order in _orders(np.diff(columns.indptr)):
@@ -92,19 +97,19 @@ def _best_apart(columns: Any, count: int) -> tuple[Any, int]:
 
 
 def by_columns(pattern: Any) -> Colouring:
-    """Columns of one colour have no row in common: one product from the right (`jvp`) for each colour."""
+    """Colour columns such that those of one colour share no row: one product from the right (`jvp`) for each colour."""
     colours, number = _best_apart(pattern.tocsc(), pattern.shape[0])
     return Colouring(colours, np.full(pattern.shape[0], NONE), number, 0)
 
 
 def by_rows(pattern: Any) -> Colouring:
-    """Rows of one colour have no column in common: one product from the left (`vjp`) for each colour."""
+    """Colour rows such that those of one colour share no column: one product from the left (`vjp`) for each colour."""
     colours, number = _best_apart(pattern.tocsr().T, pattern.shape[1])
     return Colouring(np.full(pattern.shape[1], NONE), colours, 0, number)
 
 
 def _split(pattern: Any, most: int) -> Colouring | None:
-    """The fullest rows by products from the left and all others from the right, if that takes less than `most` products."""
+    """Return a colouring with the fullest rows from the left and all others from the right, if it has fewer than `most` products."""
     counts = np.diff(pattern.indptr)
     order = np.argsort(-counts)
     ordered = counts[order]
@@ -133,7 +138,10 @@ def _split(pattern: Any, most: int) -> Colouring | None:
 
 
 def by_both(pattern: Any, most: int | None = None) -> Colouring | None:
-    """Some rows from the left and all others from the right, or the other way round; None if that takes `most` or more products."""
+    """Return a colouring with some rows from the left and the others from the right, or vice versa.
+
+    None if it has `most` or more products.
+    """
     most = sum(pattern.shape) + 1 if most is None else most
     first = _split(pattern.tocsr(), most)
     second = _split(pattern.T.tocsr(), most if first is None else first.products)
@@ -143,7 +151,7 @@ def by_both(pattern: Any, most: int | None = None) -> Colouring | None:
 
 
 def fewest(pattern: Any) -> Colouring:
-    """The colouring with the fewest products: of columns, of rows if that is fewer, of both if that is fewer still."""
+    """Return the colouring with the fewest products: of columns, of rows, or of both."""
     row_bound = int(np.bincount(pattern.indices, minlength=1).max(initial=0))  # a row colouring has at least this many colours
     column_bound = int(np.diff(pattern.indptr).max(initial=0))
     makers = [(column_bound, by_columns), (row_bound, by_rows)]
@@ -163,7 +171,10 @@ def fewest(pattern: Any) -> Colouring:
 
 
 def _stars(pattern: Any, order: Iterable[int]) -> Any:
-    """A greedy star colouring of the graph of a symmetric pattern: neighbours differ, and no path of four vertices has two colours only."""
+    """Return a greedy star colouring of the graph of a symmetric pattern.
+
+    Neighbours differ, and no path of four vertices has only two colours.
+    """
     starts, neighbours = _compact(pattern)
     count = len(starts) - 1
     colours = [NONE] * count
@@ -198,7 +209,7 @@ def _stars(pattern: Any, order: Iterable[int]) -> Any:
 
 
 def by_stars(pattern: Any) -> Colouring:
-    """A star colouring of a symmetric pattern: each entry, or the one across the diagonal, stands alone in a product."""
+    """Return a star colouring of a symmetric pattern: each entry, or the one across the diagonal, stands alone in a product."""
     found: Colouring | None = None
     for order in _orders(np.diff(pattern.indptr)):
         colours = _stars(pattern, order.tolist())
@@ -213,14 +224,15 @@ def by_stars(pattern: Any) -> Colouring:
 
 
 def _alone(first: Any, colours: Any, count: int, size: int) -> Any:
-    """For each entry whether no other one in its row (`first`) has its colour; `colours` has -1 for entries in no product."""
+    """Return whether each entry is the only one in its row (`first`) with its colour; `colours` is -1 for entries in no product."""
     keys = first * (count + 1) + colours + 1
     return (np.bincount(keys, minlength=size * (count + 1))[keys] == 1) & (colours >= 0)
 
 
 def reading(pattern: Any, colouring: Colouring) -> Any:
-    """Where each entry of a pattern, row by row, is in the products: flat places in those from the right, ``(colours, rows)``, followed
-    by those from the left, ``(colours, columns)``.
+    """Return the place of each entry of a pattern, row by row, in the products.
+
+    Places are flat: in the products from the right, of shape ``(colours, rows)``, followed by those from the left, ``(colours, columns)``.
 
     Raises
     ------
@@ -236,7 +248,7 @@ def reading(pattern: Any, colouring: Colouring) -> Any:
 
 
 def symmetric_reading(pattern: Any, colouring: Colouring) -> Any:
-    """The same for a symmetric matrix, whose entries can be read across the diagonal, too; all products are from the right."""
+    """Return the places for a symmetric matrix, whose entries may be read across the diagonal; all products are from the right."""
     n = pattern.shape[0]
     rows, columns = np.repeat(np.arange(n), np.diff(pattern.indptr)), pattern.indices.astype(np.int64)
     here, across = colouring.columns[columns], colouring.columns[rows]

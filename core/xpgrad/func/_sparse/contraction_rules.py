@@ -1,4 +1,4 @@
-"""Dependence through kernels that add up along axes: reductions, running sums, products of matrices, Fourier transforms, equations."""
+"""Dependence through kernels that sum along axes: reductions, running sums, products of matrices, Fourier transforms, linear systems."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _reduction(walk: Walk, operation: Operation) -> Dependence:
 
 
 def _running(walk: Walk, operation: Operation) -> Dependence | None:
-    """``running_sum(x, axis)``: of all elements up to each."""
+    """Element i of ``running_sum(x, axis)`` depends on elements 0..i."""
     x, axis = operation.args
     found = walk.of(x)
     lanes = np.moveaxis(np.arange(found.which.size).reshape(x.shape), axis, -1)
@@ -33,7 +33,7 @@ def _running(walk: Walk, operation: Operation) -> Dependence | None:
 
 
 def _mixed_along(walk: Walk, operation: Operation) -> Dependence:
-    """A transform along one axis: each element depends on all along it."""
+    """Each element of a transform along one axis depends on all elements along it."""
     x, *rest = operation.args
     axis = rest[1] if len(rest) > 1 else operation.options.get("axis", -1)
     return broadcast(along(walk.of(x), axis), operation.out.shape)
@@ -43,7 +43,7 @@ def _mixed_along(walk: Walk, operation: Operation) -> Dependence:
 
 
 def _known_matrix(walk: Walk, v: Any, terms: int) -> Any:
-    """Where a factor of two axes is not 0, if it is known and has zeros that are worth following."""
+    """Return where a two-dimensional factor is nonzero, if its values are known and it has zeros that are worth following; else None."""
     if v in walk.tracked or len(v.shape) != 2:
         return None
     value = walk.value(v)
@@ -55,7 +55,10 @@ def _known_matrix(walk: Walk, v: Any, terms: int) -> Any:
 
 
 def _through(x: Dependence, axis: int, kept: Any) -> Dependence:
-    """`x` times a matrix along an axis: ``kept[k, j]`` says that element `j` of the result depends on element `k`."""
+    """Return the dependence of `x` times a matrix along an axis.
+
+    ``kept[k, j]`` says that element `j` of the result depends on element `k`.
+    """
     lanes = np.moveaxis(np.arange(x.which.size).reshape(x.which.shape), axis, -1).reshape(-1, kept.shape[0])
     shape = list(x.which.shape)
     shape[axis] = kept.shape[1]
@@ -65,7 +68,7 @@ def _through(x: Dependence, axis: int, kept: Any) -> Dependence:
 
 
 def _left(walk: Walk, a: Variable, b: Variable, full: tuple[int, ...]) -> Dependence:
-    """``a @ b`` as it depends on `a`; `full` is the shape of the result with both of its last axes."""
+    """Return the dependence of ``a @ b`` through `a`; `full` is the shape of the result with both of its last axes."""
     x = walk.of(a)
     x = x if len(a.shape) > 1 else x.moved(x.which.reshape(1, -1))
     kept = _known_matrix(walk, b, x.which.size // max(b.shape[0], 1))
@@ -73,7 +76,7 @@ def _left(walk: Walk, a: Variable, b: Variable, full: tuple[int, ...]) -> Depend
 
 
 def _right(walk: Walk, a: Variable, b: Variable, full: tuple[int, ...]) -> Dependence:
-    """``a @ b`` as it depends on `b`."""
+    """Return the dependence of ``a @ b`` through `b`."""
     x = walk.of(b)
     x = x if len(b.shape) > 1 else x.moved(x.which.reshape(-1, 1))
     kept = _known_matrix(walk, a, x.which.size // max(a.shape[-1], 1))
@@ -127,7 +130,7 @@ def _outer(walk: Walk, operation: Operation) -> Dependence:
 
 
 def _cross(walk: Walk, operation: Operation) -> Dependence:
-    """A cross product: each component depends on the two others of both."""
+    """Each component of a cross product depends on the two others of both operands."""
     axis = operation.args[2] if len(operation.args) > 2 else operation.options.get("axis", -1)
     found: Dependence | None = None
     for v in operation.args[:2]:
@@ -140,7 +143,7 @@ def _cross(walk: Walk, operation: Operation) -> Dependence:
 
 
 def _solved(walk: Walk, operation: Operation) -> Dependence | None:
-    """``solve(a, b)``: each column of the result depends on all of the same column of `b`."""
+    """Each column of ``solve(a, b)`` depends on all of the same column of `b`; None if it depends on `a`."""
     a, b = operation.args
     if a in walk.tracked:
         return None

@@ -16,7 +16,7 @@ _MANY_TERMS = 20_000_000
 
 
 def _taps(walk: Walk, h: Variable, rank: int) -> Iterator[tuple[int, ...]]:
-    """The places of a kernel that may be other than 0; those of one that is known, and the same everywhere, are looked at."""
+    """Yield the places of a kernel that may be nonzero; if its values are known and the same for the whole batch, only the nonzero ones."""
     lengths = h.shape[len(h.shape) - rank :]
     value = walk.value(h) if h not in walk.tracked and math.prod(h.shape) == math.prod(lengths) else None
     kept = np.ones(lengths, dtype=bool) if value is None else nonzero(value).reshape(lengths)
@@ -25,7 +25,10 @@ def _taps(walk: Walk, h: Variable, rank: int) -> Iterator[tuple[int, ...]]:
 
 
 def _moved(walk: Walk, operation: Operation, x: Variable, h: Variable, rank: int, full: bool) -> Dependence | None:
-    """The result as it depends on `x`: in a full convolution ``out[i + k]`` on ``x[i]``, else ``out[i]`` on ``x[i + k]``."""
+    """Return the dependence of a convolution through `x`.
+
+    ``out[i + k]`` depends on ``x[i]`` if the convolution is full, else ``out[i]`` on ``x[i + k]``.
+    """
     found, shape = walk.of(x), operation.out.shape
     batch = shape[: len(shape) - rank]
     lengths = x.shape[len(x.shape) - rank :]

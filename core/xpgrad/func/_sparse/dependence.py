@@ -1,6 +1,6 @@
-"""Dependence: on which inputs each element of an array depends, as a number for each element and a table of the sets of inputs.
+"""Dependence: the inputs on which each element of an array depends, as a number for each element and a table of sets of inputs.
 
-Most arrays of a program have few different sets, or one for each element in another order. So layout operations move numbers about, and
+Most arrays of a program have few different sets, or one for each element in another order. So layout operations only move numbers, and
 only sums, unions of operands and contractions make new sets.
 """
 
@@ -15,7 +15,7 @@ _MOST = 50_000_000  # pairs of an element and an input in one table: 600 MB
 
 
 class TooDense(Exception):
-    """A table of sets would be larger than what a sparse derivative is for."""
+    """Raised if a table of sets would be larger than a sparse derivative is meant for."""
 
 
 class Dependence:
@@ -24,9 +24,9 @@ class Dependence:
     Parameters
     ----------
     which : array of int
-        Of the array's shape: a row of `sets` for each element.
+        A row of `sets` for each element, in the shape of the array.
     sets : scipy.sparse.csr_array of bool
-        Of shape ``(number of sets, number of inputs)``; row 0 is the empty set.
+        Sets of inputs, of shape ``(number of sets, number of inputs)``; row 0 is the empty set.
     """
 
     which: Any
@@ -37,17 +37,17 @@ class Dependence:
 
     @functools.cached_property
     def counts(self) -> Any:
-        """The number of inputs in each set."""
+        """Number of inputs in each set."""
         return np.diff(self.sets.indptr)
 
     def moved(self, which: Any) -> Dependence:
-        """The same sets for elements in another arrangement."""
+        """Return the same sets for elements in another arrangement."""
         out = Dependence(which, self.sets)
         out.__dict__["counts"] = self.counts
         return out
 
     def matrix(self) -> Any:
-        """The sets of all elements, in row-major order, as a matrix of bools."""
+        """Return the sets of all elements, in row-major order, as a matrix of bools."""
         which = self.which.reshape(-1)
         _check(int(self.counts[which].sum()))
         return self.sets[which]
@@ -59,7 +59,7 @@ def _check(entries: int) -> None:
 
 
 def starting(shape: tuple[int, ...], first: int, total: int) -> Dependence:
-    """An input: each element depends on itself, `first` and what follows of `total` inputs."""
+    """Return the dependence of an input: element i depends on input number ``first + i`` of `total`."""
     size = int(np.prod(shape, dtype=np.int64))
     indptr = np.concatenate(([0], np.arange(size + 1)))
     sets = sparse.csr_array((np.ones(size, dtype=bool), np.arange(first, first + size), indptr), shape=(size + 1, total))
@@ -67,12 +67,12 @@ def starting(shape: tuple[int, ...], first: int, total: int) -> Dependence:
 
 
 def independent(shape: tuple[int, ...], total: int) -> Dependence:
-    """An array that depends on no input."""
+    """Return the dependence of an array on no input."""
     return Dependence(np.zeros(shape, dtype=np.int64), sparse.csr_array((1, total), dtype=bool))
 
 
 def union(a: Dependence, b: Dependence) -> Dependence:
-    """The union of two dependences of one shape, element by element."""
+    """Return the elementwise union of two dependences of one shape."""
     if a.sets is b.sets and (a.which is b.which or np.array_equal(a.which, b.which)):
         return a
     count = b.sets.shape[0]
@@ -90,7 +90,7 @@ def union(a: Dependence, b: Dependence) -> Dependence:
 
 
 def merged(x: Dependence, places: Any, elements: Any, shape: tuple[int, ...]) -> Dependence:
-    """The array of `shape` whose element at the flat `places[i]` depends on what the flat ``elements[i]`` of `x` does, for all i."""
+    """Return an array of `shape` whose element at the flat `places[i]` depends on what the flat ``elements[i]`` of `x` does, for all i."""
     size = int(np.prod(shape, dtype=np.int64))
     classes = x.which.reshape(-1)[elements]
     some = classes != 0
@@ -103,22 +103,22 @@ def merged(x: Dependence, places: Any, elements: Any, shape: tuple[int, ...]) ->
 
 
 def by_places(x: Dependence, places: Any, shape: tuple[int, ...]) -> Dependence:
-    """The array of `shape` into which each element of `x` is added at its flat place."""
+    """Return an array of `shape` to which each element of `x` is added at its flat place."""
     return merged(x, places.reshape(-1), np.arange(x.which.size), shape)
 
 
 def everything(x: Dependence) -> Dependence:
-    """One element that depends on all that any element of `x` depends on."""
+    """Return one element that depends on all inputs of all elements of `x`."""
     return by_places(x, np.zeros(x.which.size, dtype=np.int64), ())
 
 
 def broadcast(x: Dependence, shape: tuple[int, ...]) -> Dependence:
-    """An operand, expanded to the shape of the result."""
+    """Expand an operand to the shape of the result."""
     return x if x.which.shape == shape else x.moved(np.broadcast_to(x.which, shape))
 
 
 def along(x: Dependence, axes: Any) -> Dependence:
-    """The union along axes, which stay with length 1; None means all."""
+    """Return the union along axes, which stay with length 1; None means all."""
     shape = x.which.shape
     gone = set(range(len(shape))) if axes is None else {a % len(shape) for a in ((axes,) if isinstance(axes, int) else axes)}
     kept = tuple(1 if a in gone else n for a, n in enumerate(shape))
@@ -129,7 +129,7 @@ def along(x: Dependence, axes: Any) -> Dependence:
 
 
 def beside(parts: list[Dependence]) -> list[Dependence]:
-    """Arrays with one table of sets together."""
+    """Return the arrays with one common table of sets."""
     if all(p.sets is parts[0].sets for p in parts):
         return parts
     sets = sparse.vstack([p.sets for p in parts], format="csr", dtype=bool)

@@ -1,4 +1,4 @@
-"""`sparse_jacobian` and `sparse_hessian`: what they take, and what they say to bad input. The rest loads with the first call."""
+"""`sparse_jacobian` and `sparse_hessian`: their parameters and errors. The rest loads with the first call."""
 
 from __future__ import annotations
 
@@ -26,53 +26,63 @@ def sparse_jacobian(
     format: str = "csr",  # noqa: A002 (SciPy's name)
     chunk_size: int | None = None,
 ) -> SparseDerivative:
-    """A function that computes the Jacobian of `func` as a sparse matrix, at the cost of a few products.
+    """Return a function that computes the Jacobian of `func` as a sparse matrix, at the cost of a few products.
 
-    The derivative is captured as a program, and dependence traced through it: which output depends on which input. Columns, or rows,
-    that have no row, or column, in common are computed together.
+    The derivative is captured as a program, through which it is traced which output depends on which input. Columns that share no row, or
+    rows
+    that share no column, are then computed together.
 
     Parameters
     ----------
     func : callable
-        Returns real Tensors, or nested tuples, lists and dicts of them; with ``has_aux=True`` a pair of that and anything else. It may do
-        what a compiled function may (`compile`): with ``pattern="global"`` no decision may depend on values.
+        Returns real Tensors, or nested tuples, lists and dicts of them; with ``has_aux=True`` a pair of that and anything else. It is
+        restricted as a compiled function is (`compile`): with ``pattern="global"`` no decision may depend on values.
     argnums : int or tuple of int
-        The arguments to differentiate with respect to: real Tensors, raw arrays and numbers, or nested tuples, lists and dicts of them.
+        Positions of the arguments with respect to which to differentiate: real Tensors, raw arrays and numbers, or nested tuples, lists
+        and
+        dicts of them.
     has_aux : bool
+        Whether `func` returns a pair.
     pattern : {"global", "local"}, scipy.sparse matrix or array of bools
-        ``"global"``: valid for all values. ``"local"``: valid for the values given only, at which branches are known (`where`, `max`,
-        `abs`, products with exact zeros): often sparser. A pattern of one's own, of shape ``(outputs, inputs)``, may have more entries than
-        the Jacobian, not fewer; that is checked along one direction.
+        ``"global"`` is valid for all values. ``"local"`` is valid only for the given values, which decide branches (`where`, `max`, `abs`,
+        products with exact zeros), and is often sparser. A given pattern, of shape ``(outputs, inputs)``, must have all entries of the
+        Jacobian and may have more; that is checked along one direction.
     by : {"auto", "columns", "rows", "both"}
-        Products from the right (`jvp`), from the left (`vjp`), or both; ``"auto"`` takes what needs the fewest.
+        Whether to use products from the right (`jvp`), from the left (`vjp`), or both; ``"auto"`` takes what needs the fewest.
     format : {"csr", "csc", "coo", "native"}
-        SciPy's sparse arrays, or the library's own: ``torch.sparse_csr``, ``jax.experimental.sparse.BCSR``, CuPy's.
+        Format of the matrix: one of SciPy's sparse arrays, or the library's own: ``torch.sparse_csr``, ``jax.experimental.sparse.BCSR``,
+        CuPy's.
     chunk_size : int, optional
-        The most products to compute at once: less memory, but `func` runs once per chunk. By default as many as have four million elements.
+        Largest number of products to compute at once. A smaller one needs less memory, but `func` runs once per chunk. The default keeps
+        a chunk below about four million elements.
 
     Returns
     -------
     SparseDerivative
-        Called, it returns the matrix, with a row for each element of the outputs and a column for each element of the arguments: one after
-        the other, each in row-major order. All entries of the pattern are stored. With ``has_aux=True`` a pair of it and `aux`. Every call
-        traces; ``prepare(*args)`` of it returns an object that is called with any arguments of these shapes and dtypes, at the cost of its
-        products, and has the attributes `pattern`, `colours`, `column_colours`, `row_colours`, `unresolved`, and the method `plot`.
+        Takes the arguments of `func` and returns the matrix; with ``has_aux=True`` a pair of it and `aux`. Rows are the elements of the
+        outputs, columns those of the chosen arguments, one after the other and each in row-major order. All entries of the pattern are
+        stored. Every call traces. Its method ``prepare(*args)`` traces once, and returns an object that takes any arguments of these
+        shapes and
+        dtypes and only computes products. That object has the attributes `pattern`, `colours`, `column_colours`, `row_colours` and
+        `unresolved`, and the method `plot`.
 
     Raises
     ------
-    RuntimeError
-        For arguments or results of the wrong kind: complex ones, for example.
-    CaptureError
-        When it is called, with the user's line, if the pattern cannot be traced since `func` depends on values.
+    TypeError
+        If `func` is not callable, or `pattern` is of another type.
     ValueError
-        For a pattern that does not fit, and where the derivative is large and not sparse.
+        If an option is unknown; when the result is called, if the pattern does not fit, or the derivative is large and not sparse.
+    RuntimeError
+        When the result is called: if an argument or a result is not real, or the call is inside another transform.
+    CaptureError
+        When the result is called: if the pattern cannot be traced since `func` depends on values. The message names the line.
     CapabilityError
-        Without SciPy, and for ``format="native"`` where the library has no sparse matrices.
+        When the result is called: if SciPy is not installed, or ``format="native"`` and the library has no sparse matrices.
 
     Notes
     -----
     Colourings: Gebremedhin, Manne and Pothen, What color is your Jacobian?, SIAM Review 47 (2005). Products from the right are those of
-    `jacfwd`, from the left those of `jacrev`: they differ in what `func` does under `no_grad`.
+    `jacfwd`, from the left those of `jacrev`, which differ if `func` uses `no_grad`.
 
     Examples
     --------
@@ -98,38 +108,44 @@ def sparse_hessian(
     format: str = "csr",  # noqa: A002 (SciPy's name)
     chunk_size: int | None = None,
 ) -> SparseDerivative:
-    """A function that computes the Hessian of `func`, a real scalar function, as a sparse matrix, at the cost of a few products.
+    """Return a function that computes the Hessian of a real scalar function as a sparse matrix, at the cost of a few products.
 
     Parameters
     ----------
     func : callable
-        Returns a real 0-d Tensor; with ``has_aux=True`` a pair of it and anything else. As for `sparse_jacobian`.
+        Returns a real 0-d Tensor; with ``has_aux=True`` a pair of it and anything else. It is restricted as for `sparse_jacobian`.
     argnums : int or tuple of int
-        The arguments to differentiate with respect to; see `sparse_jacobian`. With several, the matrix has the mixed derivatives, too.
+        Positions of the arguments with respect to which to differentiate; see `sparse_jacobian`. For several, the matrix includes the
+        mixed
+        derivatives.
     has_aux : bool
+        Whether `func` returns a pair.
     pattern : {"global", "local"}, scipy.sparse matrix or array of bools
-        See `sparse_jacobian`; a pattern of one's own is made symmetric.
+        As for `sparse_jacobian`; a given pattern is made symmetric.
     by : {"symmetric", "rows"}
-        Each entry is read from itself or from across the diagonal (a star colouring), or all from themselves: for Hessians that rules of
-        one's own make unsymmetric.
+        Whether an entry may be read from across the diagonal (star colouring). Use ``"rows"`` for Hessians that custom rules make
+        unsymmetric.
     format : {"csr", "csc", "coo", "native"}
+        Format of the matrix; see `sparse_jacobian`.
     chunk_size : int, optional
-        The most products to compute at once.
+        Largest number of products to compute at once.
 
     Returns
     -------
     SparseDerivative
-        Called, it returns the matrix, with a row and a column for each element of the arguments; see `sparse_jacobian`, also for
-        ``prepare(*args)``.
+        Takes the arguments of `func` and returns the matrix, with a row and a column for each element of the chosen arguments. It has the
+        method ``prepare(*args)``, as for `sparse_jacobian`.
 
     Raises
     ------
-    RuntimeError, CaptureError, ValueError, CapabilityError
-        As `sparse_jacobian`; a ValueError also for a Hessian that is not symmetric, as one random direction tells.
+    TypeError, RuntimeError, CaptureError, CapabilityError
+        As `sparse_jacobian`.
+    ValueError
+        As `sparse_jacobian`; also if the Hessian is not symmetric along one random direction.
 
     Notes
     -----
-    Products are gradients of gradients, as those of `hessian`. Linear parts of `func` leave no entries.
+    Products are gradients of gradients, as in `hessian`. Linear parts of `func` leave no entries.
 
     Examples
     --------
@@ -147,7 +163,7 @@ def sparse_hessian(
 
 
 class SparseDerivative:
-    """A function that computes a sparse derivative: what `sparse_jacobian` and `sparse_hessian` return."""
+    """A function that computes a sparse derivative: the result of `sparse_jacobian` and `sparse_hessian`."""
 
     _argnums: Argnums
     _by: str
@@ -174,12 +190,12 @@ class SparseDerivative:
         functools.update_wrapper(self, func, updated=())
 
     def prepare(self, *args: Any, **kwargs: Any) -> Prepared:
-        """The derivative, prepared for arguments of these shapes and dtypes: called again and again, it costs its products.
+        """Trace the pattern for arguments of these shapes and dtypes; the returned object then only computes products when called.
 
         Raises
         ------
         RuntimeError, CaptureError, ValueError, CapabilityError
-            As `sparse_jacobian` says.
+            As `sparse_jacobian`.
         """
         from xpgrad.func._sparse.prepared import Options, prepared  # loads late: NumPy and SciPy
         from xpgrad.func._sparse.tracing import Call  # loads late: the same
@@ -188,7 +204,7 @@ class SparseDerivative:
         return prepared(Call(self._name, self._func, args, kwargs, self._argnums, self._has_aux), options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The matrix, with a pattern that is traced anew; with `has_aux` a pair of it and `aux`."""
+        """Trace the pattern and return the matrix; with `has_aux` a pair of it and `aux`."""
         return self.prepare(*args, **kwargs)(*args, **kwargs)
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
-"""The host's arrays and SciPy's sparse ones, of which patterns and colourings are made, and which the results are.
+"""NumPy and `scipy.sparse`, of which patterns, colourings and results are made.
 
-Who asks for one pays for both. The arrays are those of the host's table (`host_backend`): the core names no library.
+Importing this module loads both. The arrays are those of the host's backend (`host_backend`): the core names no library.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Dependence through kernels that work element by element, that pick elements, and that add them up in places of the result."""
+"""Dependence through elementwise kernels, kernels that select elements, and kernels that add them at places of the result."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from xpgrad.programs.program import Operation, Variable, substituted, variables_
 
 
 def _masked(x: Dependence, kept: Any) -> Dependence:
-    """Nothing where `kept` does not hold."""
+    """Return `x` with no dependence where `kept` is False."""
     return x.moved(np.where(kept, x.which, 0))
 
 
 def nonzero(value: Any) -> Any:
-    """Where a value is not 0; nan is not."""
+    """Return where a value is not 0; nan is not 0."""
     return np.asarray(value) != 0
 
 
@@ -36,7 +36,7 @@ def _elementwise(walk: Walk, operation: Operation) -> Dependence:
 
 
 def _product(walk: Walk, operation: Operation) -> Dependence:
-    """A product: nothing where the other factor is known to be 0."""
+    """A product depends on nothing where the other factor is known to be 0."""
     found = _elementwise(walk, operation)
     for x in operation.args:
         if x not in walk.tracked and (value := walk.value(x)) is not None and not np.all(kept := nonzero(value)):
@@ -45,7 +45,7 @@ def _product(walk: Walk, operation: Operation) -> Dependence:
 
 
 def _where(walk: Walk, operation: Operation) -> Dependence:
-    """A choice: both, or where the condition is known, the chosen one."""
+    """`where` depends on both branches, or on the chosen one if the condition is known."""
     condition, *parts = operation.args
     value = None if condition in walk.tracked else walk.value(condition)
     if value is None:
@@ -57,7 +57,7 @@ def _where(walk: Walk, operation: Operation) -> Dependence:
 
 
 def _keep(walk: Walk, operation: Operation) -> Dependence:
-    """``keep(condition, x)``: `x`, or 0."""
+    """``keep(condition, x)`` depends on `x`, or on nothing where the condition is known to be False."""
     condition, _ = operation.args
     found = _elementwise(walk, operation)
     value = walk.value(condition)
@@ -65,7 +65,7 @@ def _keep(walk: Walk, operation: Operation) -> Dependence:
 
 
 def _share(walk: Walk, operation: Operation) -> Dependence:
-    """``share(x, low, high)``: 0 where ``low < high``, else a share of `x`."""
+    """``share(x, low, high)`` depends on `x`, or on nothing where ``low < high`` is known."""
     found = _elementwise(walk, operation)
     low, high = (None if x in walk.tracked else walk.value(x) for x in operation.args[1:])
     return found if low is None or high is None else _masked(found, ~np.less(low, high))
@@ -75,7 +75,7 @@ def _share(walk: Walk, operation: Operation) -> Dependence:
 
 
 def _picked(walk: Walk, operation: Operation) -> Dependence | list[Dependence] | None:
-    """The kernel, applied to the numbers of the sets; indices among its arguments have to be known."""
+    """Apply the kernel to the numbers of the sets; indices among its arguments must be known."""
     arguments = (operation.args, tuple(operation.options.values()))
     variables = list(dict.fromkeys(variables_in(arguments)))
     data = [v for v in variables if v.dtype.differentiable]
@@ -106,7 +106,7 @@ _AXES = {"gather_along": 2, "ordered_back": 2, "take": 2, "take_along_axis": 2}
 
 
 def _picked_somewhere(operation: Operation, parts: list[Dependence]) -> Dependence | None:
-    """A pick along one axis, nobody knows where: each element depends on all along it."""
+    """Return the dependence of a selection along one axis at unknown places: each element depends on all along the axis."""
     at = _AXES.get(operation.name)
     if at is None:
         return None
@@ -116,7 +116,7 @@ def _picked_somewhere(operation: Operation, parts: list[Dependence]) -> Dependen
 
 
 def _without_number(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments of a kernel that writes, in which a Python number, that depends on nothing, is the number of the empty set."""
+    """Return the arguments of a writing kernel with a Python number replaced by 0, the number of the empty set: it depends on nothing."""
     at = 2 if name == "written" else 1
     value = args[at]
     return args if isinstance(value, np.ndarray) else (*args[:at], 0, *args[at + 1 :])
@@ -126,7 +126,7 @@ def _without_number(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _positions(walk: Walk, key: Any, shape: tuple[int, ...]) -> Any:
-    """The flat places that a key picks of an array of `shape`; None where they are not known."""
+    """Return the flat places of an array of `shape` that a key selects; None if they are not known."""
     parts = key if isinstance(key, tuple) else (key,)
     values = tuple(walk.value(part) for part in parts)
     if any(value is None and part is not None for value, part in zip(values, parts)):
@@ -141,7 +141,7 @@ def _scatter_add(walk: Walk, operation: Operation) -> Dependence | None:
 
 
 def _added(walk: Walk, operation: Operation) -> Dependence | None:
-    """``buffer[key] += g``."""
+    """Return the dependence of ``buffer[key] += g``."""
     buffer, g, key = operation.args
     places = _positions(walk, key, buffer.shape)
     if places is None:

@@ -1,4 +1,4 @@
-"""Likeness: what arguments have to have in common with those that a derivative was prepared for."""
+"""Likeness: what arguments must have in common with those for which a derivative was prepared."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from xpgrad.func._tree import flatten, unflatten
 
 
 class Likeness:
-    """The arguments of a call by structure, shapes, dtypes and devices, and the values of those that are neither arrays nor floats.
+    """Structure, shapes, dtypes and devices of a call's arguments, and the values of those that are neither arrays nor floats.
 
     Parameters
     ----------
     call : Call
+        Call for which the derivative is prepared.
     fixed : bool
-        Floats have to be the same, too.
+        Whether floats must have the same values as well.
     """
 
     def __init__(self, call: Call, fixed: bool) -> None:
@@ -28,12 +29,12 @@ class Likeness:
         self.kinds = [self._kind(x) for x in leaves]
 
     def checked(self, call: Call) -> Call:
-        """A call whose arguments are alike, with arrays on the devices of the Tensors that they stand for.
+        """Return a call with like arguments, whose raw arrays are moved to the devices of the Tensors in their places.
 
         Raises
         ------
         ValueError
-            If they are not.
+            If the arguments differ.
         """
         leaves, structure = flatten((call.args, call.kwargs))
         if structure != self.structure:

@@ -1,4 +1,4 @@
-"""The picture of a pattern: a mark for each entry, in the colour of the product that it is read from."""
+"""The picture of a pattern: a mark for each entry, in the colour of the product from which it is read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xpgrad.func._sparse.host import np
 
 
 def draw(prepared: Any, ax: Any) -> Any:
-    """Draw a prepared derivative's pattern; squares are read from products from the right, diamonds from the left."""
+    """Draw a prepared derivative's pattern: squares are read from products from the right, diamonds from the left."""
     try:
         plotting = importlib.import_module("matplotlib.pyplot")
     except ImportError as exc:

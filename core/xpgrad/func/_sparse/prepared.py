@@ -1,4 +1,4 @@
-"""A prepared derivative: the pattern of a function for arguments of some shapes, its colouring, and where each entry is in the products."""
+"""A prepared derivative: a pattern for arguments of some shapes, its colouring, and the place of each entry in the products."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Options(NamedTuple):
 
 @state.restoring
 def prepared(call: Call, options: Options) -> Prepared:
-    """The derivative of a function, prepared for arguments like those of a call."""
+    """Prepare a derivative for arguments like those of a call."""
     leaves = leaves_of(call)
     check_leaves(call.name, leaves)
     outs, _ = products.outputs_of(call, call.run())  # says what is wrong with them before anything is traced
@@ -55,7 +55,7 @@ def prepared(call: Call, options: Options) -> Prepared:
 
 
 def _traced(call: Call, options: Options) -> tuple[Pattern, Options]:
-    """The pattern of a Jacobian, traced in the modes that will compute it; a function without forward mode gets products from the left."""
+    """Trace the pattern of a Jacobian in the modes that will compute it; a function without forward mode gets products from the left."""
     local = options.pattern == "local"
     try:
         found = jacobian_pattern(call, local, options.by == "rows")
@@ -83,19 +83,20 @@ def _coloured(pattern: Any, by: str) -> colourings.Colouring:
 
 
 class Prepared:
-    """A sparse derivative, prepared: called with arguments of the same shapes, it costs its colours.
+    """A prepared sparse derivative; a call with arguments of the same shapes costs one product per colour.
 
     Attributes
     ----------
     pattern : scipy.sparse.csr_array of bool
         Rows are the elements of the outputs, columns those of the arguments, one after the other and each in row-major order.
     colours : int
-        The number of products for one matrix.
+        Number of products for one matrix.
     column_colours, row_colours : array of int
-        The colour of each column in products from the right, and of each row in products from the left; -1 for none. A symmetric matrix
-        has colours of columns only.
+        Colour of each column in products from the right, and of each row in products from the left; -1 for none. A symmetric matrix has
+        only
+        colours of columns.
     unresolved : list of str
-        Kernels, with lines, for which tracing took each element of the result to depend on all elements of the operands.
+        Kernels, with lines, for which tracing assumed that each element of the result depends on all elements of the operands.
     """
 
     _argnums: Any
@@ -133,18 +134,18 @@ class Prepared:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The shape of the matrix."""
+        """Shape of the matrix."""
         m, n = self.pattern.shape
         return int(m), int(n)
 
     @property
     def nnz(self) -> int:
-        """The number of entries of the pattern."""
+        """Number of entries of the pattern."""
         return int(self.pattern.nnz)
 
     @property
     def symmetric(self) -> bool:
-        """True if entries are read across the diagonal, too."""
+        """Whether entries may be read across the diagonal."""
         return self._options.by == "symmetric"
 
     def __repr__(self) -> str:
@@ -155,12 +156,12 @@ class Prepared:
 
     @state.restoring
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The matrix for arguments of the shapes and dtypes that it was prepared for; with `has_aux` a pair of it and `aux`.
+        """Return the matrix for arguments like those for which it was prepared; with `has_aux` a pair of it and `aux`.
 
         Raises
         ------
         ValueError
-            For arguments of other shapes, dtypes or structure, or with other values that are neither arrays nor floats.
+            If shapes, dtypes or structure differ, or values that are neither arrays nor floats.
         """
         call = self._likeness.checked(Call(self._name, self._func, args, kwargs, self._argnums, self._has_aux))
         check_leaves(self._name, leaves_of(call))
@@ -169,11 +170,11 @@ class Prepared:
         return (matrix, aux) if self._has_aux else matrix
 
     def matrix(self, call: Call) -> Any:
-        """The matrix of a call, as SciPy's, in rows."""
+        """Return the matrix of a call as a `scipy.sparse.csr_array`."""
         return matrix_of(self.pattern, self._values(call)[0], "csr")
 
     def _values(self, call: Call) -> tuple[Any, Any]:
-        """The entries of the pattern, as a Tensor of one axis, and `aux`."""
+        """Return the entries of the pattern, as a one-dimensional Tensor, and `aux`."""
         if not self.colours:
             outs, aux = products.outputs_of(call, call.run())
             return reshape_to(outs[0].detach(), (math.prod(outs[0].shape),))[:0], aux
@@ -188,7 +189,7 @@ class Prepared:
         return self._read(flat), aux
 
     def _read(self, flat: Any) -> Any:
-        """The entries at their places in the products."""
+        """Return the entries from their places in the products."""
         cls = type(flat._stand_in())
         places = self._raw_places(cls)
         return cls._wrap(cls.backend.kernels.take_flat(flat._array, places))
@@ -201,20 +202,21 @@ class Prepared:
         return found
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the pattern with its colours, by matplotlib.
+        """Draw the pattern with its colours, with matplotlib.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where; by default new axes.
+            Axes to draw into; new ones by default.
 
         Returns
         -------
         matplotlib.axes.Axes
+            The axes with the picture.
 
         Raises
         ------
         CapabilityError
-            Where matplotlib is not installed.
+            If matplotlib is not installed.
         """
         return draw(self, ax)

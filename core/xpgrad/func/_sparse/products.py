@@ -1,4 +1,4 @@
-"""Products of a derivative with many seeds at once: tangents and gradients as a batch, in one run of the function for a chunk of seeds."""
+"""Products of a derivative with many seeds at once: tangents or gradients as a batch, in one run of the function per chunk of seeds."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ class Seeds:
     Parameters
     ----------
     colours : array of int
-        A colour for each element of the Tensors, one after the other in row-major order; -1 for none.
+        Colour of each element of the Tensors, one after the other in row-major order; -1 for none.
     count : int
-        The number of colours.
+        Number of colours.
     like : list of Tensor
+        Tensors whose shapes, dtypes and devices the parts have.
     chunk : int
-        The most colours of one run.
+        Largest number of colours in one run.
     """
 
     def __init__(self, colours: Any, count: int, like: list[Any], chunk: int) -> None:
@@ -40,7 +41,7 @@ class Seeds:
 
     @classmethod
     def of(cls, vector: Any, like: list[Any]) -> Seeds:
-        """One seed with any values."""
+        """Return one seed with given values."""
         self = cls.__new__(cls)
         self.chunks = [_cut(vector.reshape(1, -1), like)]
         return self
@@ -54,7 +55,7 @@ def _seeds(colours: Any, first: int, stop: int, like: list[Any]) -> list[Any]:
 
 
 def _cut(whole: Any, like: list[Any]) -> list[Any]:
-    """Rows of a NumPy array as Tensors of shape ``(rows, *x.shape)``, of the dtype and on the device of each `x`."""
+    """Return rows of a NumPy array as Tensors of shape ``(rows, *x.shape)``, of the dtype and on the device of each `x`."""
     parts, start = [], 0
     for x in like:
         size = int(np.prod(x.shape, dtype=np.int64))
@@ -67,23 +68,23 @@ def _cut(whole: Any, like: list[Any]) -> list[Any]:
 
 
 def chunk_for(given: int | None, inputs: int, outputs: int) -> int:
-    """The number of seeds of one run: what the user says, or what keeps each array of the run small."""
+    """Return the number of seeds of one run: the user's, or one that keeps each array of the run small."""
     return given or max(1, _ELEMENTS // max(inputs, outputs, 1))
 
 
 def leaves_of(call: Call) -> list[Any]:
-    """The arguments with respect to which a function is differentiated, without history."""
+    """Return the arguments with respect to which a function is differentiated, detached."""
     _, leaves, _ = chosen(call.name, call.args, call.argnums)
     return [x.detach() for x in leaves]
 
 
 def outputs_of(call: Call, out: Any) -> tuple[list[Any], Any]:
-    """The outputs of a function, checked, and its `aux`.
+    """Return the outputs of a function, checked, and its `aux`.
 
     Raises
     ------
     RuntimeError
-        For results other than Tensors of real numbers, and where there is no pair for `has_aux`.
+        If an output is not a real floating-point Tensor, or there is no pair although `has_aux` is True.
     """
     aux: Any = None
     if call.has_aux:
@@ -110,7 +111,7 @@ def outputs_of(call: Call, out: Any) -> tuple[list[Any], Any]:
 
 
 def _flat(parts: list[Any], rows: int) -> Any:
-    """Parts with `rows` along their first axis, or without it for one row, as one Tensor of shape ``(rows, elements)``."""
+    """Join parts with `rows` along their first axis (which they lack for one row) in one Tensor of shape ``(rows, elements)``."""
     flat = [reshape_to(p, (rows, math.prod(p.shape) // rows)) for p in parts]
     return flat[0] if len(flat) == 1 else concat(flat, axis=1)
 
@@ -120,7 +121,7 @@ def _whole(pieces: list[Any]) -> Any:
 
 
 def from_right(call: Call, seeds: Seeds) -> tuple[Any, Any]:
-    """The Jacobian times each seed, of shape ``(seeds, outputs)``, and the function's `aux`."""
+    """Return the Jacobian times each seed, of shape ``(seeds, outputs)``, and the function's `aux`."""
     places, leaves, structure = chosen(call.name, call.args, call.argnums)
     leaves = [x.detach() for x in leaves]
     pieces: list[Any] = []
@@ -140,14 +141,14 @@ def from_right(call: Call, seeds: Seeds) -> tuple[Any, Any]:
 
 
 def from_left(call: Call, seeds: Seeds) -> tuple[Any, Any]:
-    """Each seed times the Jacobian, of shape ``(seeds, inputs)``, and the function's `aux`."""
+    """Return each seed times the Jacobian, of shape ``(seeds, inputs)``, and the function's `aux`."""
     with switches.recorded():
         inner, outs, aux = _run(call)
         return _pulled(outs, inner, seeds), aux
 
 
 def of_gradient(call: Call, seeds: Seeds) -> tuple[Any, Any]:
-    """The Hessian times each seed, of shape ``(seeds, inputs)``, and the function's `aux`: reverse over reverse, as `hessian`."""
+    """Return the Hessian times each seed, of shape ``(seeds, inputs)``, and the function's `aux`: reverse over reverse, as `hessian`."""
     with switches.recorded():
         inner, outs, aux = _run(call)
         check_scalar(call.name, outs)
@@ -156,7 +157,7 @@ def of_gradient(call: Call, seeds: Seeds) -> tuple[Any, Any]:
 
 
 def check_scalar(name: str, outs: list[Any]) -> None:
-    """Refuse what has no Hessian: anything but one number."""
+    """Raise RuntimeError unless there is one output, a 0-d Tensor."""
     if len(outs) != 1 or outs[0].shape:
         what = f"one of shape {outs[0].shape}" if len(outs) == 1 else f"{len(outs)} of them"
         msg = f"{name}: Expected the function to return a scalar tensor, got {what}; reduce it, e.g. with `xpgrad.sum`"
@@ -164,7 +165,7 @@ def check_scalar(name: str, outs: list[Any]) -> None:
 
 
 def _gradient(outs: list[Any], inner: list[Any]) -> list[Any]:
-    """The gradient of a function's only output, with a history."""
+    """Return the gradient of a function's only output, with a history."""
     if not outs[0].requires_grad:
         return [zeros(x.shape, dtype=x.dtype, device=x.device) for x in inner]
     found = gradients(outs, inner, [None], retain_graph=True, create_graph=True, allow_unused=True)
@@ -172,7 +173,7 @@ def _gradient(outs: list[Any], inner: list[Any]) -> list[Any]:
 
 
 def _run(call: Call) -> tuple[list[Any], list[Any], Any]:
-    """One run of the function on Tensors with a history that begins here: they, the outputs and `aux`."""
+    """Run the function on new Tensors at which a history begins; return these, the outputs and `aux`."""
     places, leaves, structure = chosen(call.name, call.args, call.argnums)
     inner = [fresh(x.detach()) for x in leaves]
     out = run_transformed(

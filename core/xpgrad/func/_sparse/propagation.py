@@ -1,7 +1,7 @@
-"""One walk through a program, from the operation that reads an input to the outputs: the dependence of each of its variables.
+"""One walk through a program, from the operations that read an input to the outputs: the dependence of each variable.
 
-Rules are found by the kernel's name or kind. What has none, or has one that does not apply, gets the conservative answer: each element of
-the results depends on all that any element of the operands depends on. Such operations are remembered.
+Rules are found by the kernel's name or kind. A kernel without a rule, or whose rule does not apply, gets the conservative answer: each
+element of the results depends on all inputs of all elements of the operands. Such operations are recorded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Rule = Callable[["Walk", Operation], "Dependence | list[Dependence] | None"]
 
 
 def place_of(operation: Operation) -> str:
-    """Where the user's code asked for an operation, for messages: "file.py, line 3, in f"."""
+    """Return where the user's code called an operation, for messages: "file.py, line 3, in f"."""
     if operation.line is None:
         return "an unknown line"
     file, number, function = operation.line
@@ -32,14 +32,15 @@ class Walk:
     Parameters
     ----------
     program : Program
+        Program to walk through.
     backend : Backend
-        Of the program's arrays.
+        Backend of the program's arrays.
     rule_of : callable
-        ``rule_of(name)``: the rule of a kernel, or None.
+        ``rule_of(name)`` returns the rule of a kernel, or None.
     tracked : dict
-        The dependence of the inputs that are traced.
+        Dependence of the inputs that are traced.
     known : dict
-        Raw arrays of other inputs, for a local pattern: their values, and what is computed of them, decide which elements are 0.
+        Raw arrays of other inputs, for a local pattern: their values, and those computed from them, decide which elements are 0.
 
     Attributes
     ----------
@@ -64,12 +65,12 @@ class Walk:
         self.unresolved: dict[str, None] = {}
 
     def outputs(self) -> list[Dependence]:
-        """The dependence of the program's outputs.
+        """Return the dependence of the program's outputs.
 
         Raises
         ------
         TooDense
-            With the line, where the derivative is not sparse.
+            If the derivative is not sparse; it names the line.
         """
         for operation in self.program.operations:
             try:
@@ -79,25 +80,25 @@ class Walk:
         return [self.of(v) for v in self.program.outputs]
 
     def of(self, v: Variable) -> Dependence:
-        """The dependence of a variable."""
+        """Return the dependence of a variable."""
         found = self.tracked.get(v)
         return independent(v.shape, self.total) if found is None else found
 
     def value(self, x: Any) -> Any:
-        """The value of an argument, as a NumPy array or as it is given; None where it is not known."""
+        """Return the value of an argument, a variable's as a NumPy array; None if it is not known."""
         if x.__class__ is not Variable:
             return x
         raw = self._computed(x)
         return None if raw is None else self.backend.to_host(raw)
 
     def given(self, x: Any) -> Any:
-        """An argument with NumPy's arrays in place of the variables; None in it where one is not known."""
+        """Return an argument with variables replaced by NumPy arrays, and by None if they are not known."""
         if x.__class__ is tuple or x.__class__ is list:
             return x.__class__([self.given(item) for item in x])
         return self.value(x)
 
     def _computed(self, v: Variable) -> Any:
-        """The raw value of a variable that depends on nothing but known values; computed when it is asked for."""
+        """Return the raw value of a variable that depends on known values only, computed at first use; None if it depends on others."""
         stack = [v]
         while stack:
             top = stack[-1]
@@ -135,7 +136,7 @@ class Walk:
                 tracked[v] = x
 
     def _mixed(self, operation: Operation) -> list[Dependence]:
-        """The conservative answer."""
+        """Record the operation and return the conservative answer."""
         self.unresolved[f"{operation.name} ({place_of(operation)})"] = None
         parts = [everything(self.tracked[v]) for v in dict.fromkeys(operation.operands()) if v in self.tracked]
         whole = parts[0]

@@ -1,4 +1,4 @@
-"""The matrix that a user gets: SciPy's, in the format that was asked for, or the library's own."""
+"""The matrix for the user: SciPy's in the requested format, or the library's own."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ FORMATS = ("csr", "csc", "coo", "native")
 
 
 def host_values(values: Any) -> Any:
-    """A Tensor's values as a NumPy array of a dtype that SciPy's sparse arrays have: 16 bits become 32."""
+    """Return a Tensor's values as a NumPy array of a dtype that SciPy's sparse arrays support: 16 bits become 32."""
     if values.dtype.itemsize < 4:
         values = values._cast(float32)
     return np.asarray(values.backend.to_host(values._array))
 
 
 def matrix_of(pattern: Any, values: Any, form: str) -> Any:
-    """The matrix with these values at the entries of a pattern, row by row."""
+    """Return the matrix with these values at the entries of a pattern, row by row."""
     if form == "native":
         return values.backend.sparse_matrix(values._array, pattern.indices.copy(), pattern.indptr.copy(), pattern.shape)
     # NB: copies, since methods such as `eliminate_zeros` write to the indices

@@ -1,7 +1,7 @@
-"""Tracing: the derivative of a function is captured as a program, in which a direction is an input, and its dependence propagated.
+"""Tracing: capture the derivative of a function as a program with a direction as its input, and propagate the dependence on that.
 
-It is the derivative that is traced, and not the function: what comes out is the pattern of what will be computed, custom rules,
-`detach` and rounding as they are.
+The derivative is traced, not the function: the pattern is that of the later computation, with custom rules, `detach` and rounding
+included.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ RULES_OF_KINDS = {**layout_rules.RULES_OF_KINDS, **contraction_rules.RULES_OF_KI
 
 
 def rule_of(name: str) -> Rule | None:
-    """Return how dependence passes a kernel; None if each element may depend on everything."""
+    """Return the rule by which dependence passes a kernel; None if each element may depend on everything."""
     return RULES.get(name) or RULES_OF_KINDS.get(kernel_of(name).kind)
 
 
@@ -44,10 +44,11 @@ class Pattern(NamedTuple):
     Attributes
     ----------
     matrix : scipy.sparse.csr_array of bool
+        The pattern.
     unresolved : list of str
         Operations, with their lines, that got the conservative answer.
     fixed : bool
-        Numbers among the arguments had to be numbers: the pattern is for these.
+        Whether numbers among the arguments could not be traced: the pattern is valid for their values only.
     """
 
     matrix: Any
@@ -56,7 +57,7 @@ class Pattern(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call of a function, and with respect to which of its arguments it is differentiated."""
+    """A call of a function, and the arguments with respect to which it is differentiated."""
 
     name: str
     func: Callable[..., Any]
@@ -66,26 +67,26 @@ class Call(NamedTuple):
     has_aux: bool
 
     def run(self) -> Any:
-        """The function's results, for arguments without history."""
+        """Return the function's results for detached arguments."""
         places, leaves, structure = chosen(self.name, self.args, self.argnums)
         tree = unflatten(structure, [x.detach() for x in leaves])
         return self.func(*put_back(self.args, self.argnums, places, tree), **self.kwargs)
 
     def value(self, *args: Any, **kwargs: Any) -> Any:
-        """The function without its `aux`."""
+        """Return the function's value without `aux`."""
         out = self.func(*args, **kwargs)
         return out[0] if self.has_aux and isinstance(out, tuple) and len(out) == 2 else out
 
 
 def jacobian_pattern(call: Call, local: bool, left: bool) -> Pattern:
-    """The pattern of a Jacobian, of shape ``(outputs, inputs)``: of products from the right (`jvp`), or from the left (`vjp`).
+    """Trace the pattern of a Jacobian, of shape ``(outputs, inputs)``, for products from the right (`jvp`) or from the left (`vjp`).
 
     Raises
     ------
     CaptureError
-        With the user's line, where the function depends on values.
+        If the function depends on values; the message names the line.
     ValueError
-        Where the derivative is dense and large.
+        If the derivative is dense and large.
     """
 
     def derivative(start: Callable[[Any], Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
@@ -107,7 +108,7 @@ def jacobian_pattern(call: Call, local: bool, left: bool) -> Pattern:
 
 
 def hessian_pattern(call: Call, local: bool) -> Pattern:
-    """The pattern of a Hessian; errors as `jacobian_pattern`."""
+    """Trace the pattern of a Hessian; it raises the same errors as `jacobian_pattern`."""
 
     def derivative(start: Callable[[Any], Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         places, leaves, structure = chosen(call.name, args, call.argnums)
@@ -124,7 +125,7 @@ def hessian_pattern(call: Call, local: bool) -> Pattern:
 
 
 def _pattern(call: Call, derivative: Callable[..., list[Any]], local: bool) -> Pattern:
-    """The pattern of a derivative; numbers among the arguments are traced like Tensors where the function lets them."""
+    """Trace the pattern of a derivative; numbers among the arguments are traced like Tensors if the function allows it."""
     leaves, structure = flatten((call.args, call.kwargs))
     arrays = [i for i, x in enumerate(leaves) if isinstance(x, TensorBase) or is_constant(x)]
     numbers = [i for i, x in enumerate(leaves) if isinstance(as_scalar(x), (float, complex)) and i not in arrays]
@@ -192,7 +193,7 @@ def _captured(
 
 
 def _untraced(name: str, text: str) -> CaptureError:
-    """The error for what depends on values, in the words of a user who has compiled nothing."""
+    """Return the error for a function that depends on values, in words that do not mention compilation."""
     what = text.partition(" inside of a compiled function")[0]
     line = next(iter(re.findall(r" \([^()]*, line \d+, in [^()]*\)", text)), "")
     what = what.removesuffix(line)
